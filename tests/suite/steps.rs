@@ -45,20 +45,23 @@ fn one_dictionary(n: usize) -> Vec<u8> {
     segments(&[b"}\x94".to_vec(), pairs].concat(), &vec![b"h\x00".to_vec(); n])
 }
 
+/// Keys as an item of their own, which remembers them under 0, 1 and so on.
+fn remembered(keys: &[&str], more: &[u8]) -> Vec<u8> {
+    let keys: Vec<u8> = keys.iter().flat_map(|k| [text(k), b"\x94".to_vec()].concat()).collect();
+    [&b"]("[..], &keys, more, b"e"].concat()
+}
+
 /// A device for each segment.
 fn devices(n: usize) -> Vec<u8> {
-    let keys: Vec<u8> = ["total_size", "blocks", "device"].iter().flat_map(|k| [text(k), b"\x94".to_vec()].concat()).collect();
     let segment = |i: usize| [&b"}(h\x00K\x01h\x01]h\x02J"[..], &i32::try_from(i).unwrap().to_le_bytes(), b"u"].concat();
-    let begin = [&b"\x80\x04"[..], &keys, b"000"].concat();
-    [begin, segments(b"", &(0..n).map(segment).collect::<Vec<_>>())[2..].to_vec()].concat()
+    segments(&remembered(&["total_size", "blocks", "device"], b""), &(0..n).map(segment).collect::<Vec<_>>())
 }
 
 /// One list of blocks, referred to by every segment.
 fn one_list(n: usize) -> Vec<u8> {
-    let keys: Vec<u8> = ["total_size", "blocks"].iter().flat_map(|k| [text(k), b"\x94".to_vec()].concat()).collect();
-    let list: Vec<u8> = (0..n.div_ceil(1_000)).flat_map(|_| [&b"("[..], &b"N".repeat(1_000), b"e"].concat()).collect();
-    let begin = [&b"\x80\x04"[..], &keys, b"]\x94", &list, b"000"].concat();
-    [begin, segments(b"", &vec![b"}(h\x00K\x01h\x01h\x02u".to_vec(); n])[2..].to_vec()].concat()
+    let items: Vec<u8> = (0..n.div_ceil(1_000)).flat_map(|_| [&b"("[..], &b"N".repeat(1_000), b"e"].concat()).collect();
+    let list = [&b"]\x94"[..], &items].concat();
+    segments(&remembered(&["total_size", "blocks"], &list), &vec![b"}(h\x00K\x01h\x01h\x02u".to_vec(); n])
 }
 
 /// A name as long as there are events, which all of them refer to.
