@@ -270,6 +270,9 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
                 let list = self.list(Vec::new())?;
                 self.push(list)?;
             }
+            b'0' => {
+                self.pop()?;
+            }
             b')' => self.tuple(0)?,
             0x85 => self.tuple(1)?,
             0x86 => self.tuple(2)?,
@@ -418,7 +421,7 @@ mod tests {
         assert!(matches!(loaded(b"\x80\x04h\x07."), Err(Refusal::Damaged(_))));
         assert!(matches!(loaded(b"\x80\x04N\x72\xff\xff\xff\xff."), Err(Refusal::Damaged(_))));
         assert!(matches!(loaded(b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff."), Err(Refusal::Damaged(_))));
-        assert!(matches!(loaded(&vec![b']'; 100_000]), Err(Refusal::Damaged(_))));
+        assert!(matches!(loaded(&vec![b']'; 100_000]), Err(Refusal::Damaged(_) | Refusal::Memory)));
         // A list in itself.
         assert!(loaded(b"\x80\x04]\x94h\x00a.").is_ok());
     }
