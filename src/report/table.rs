@@ -271,7 +271,7 @@ mod tests {
     fn people_get_units_and_clean_text_and_machines_raw_values() {
         assert_eq!(printed(Format::Table), "kernel      total\na|b^[[2J  1.50 µs\nカ           7 ns\n");
         assert_eq!(printed(Format::Md).lines().nth(2), Some(r"| a\|b^\[\[2J | 1.50 µs |"));
-        assert_eq!(printed(Format::Csv), "name,total_ns\na|b\x1b[2J,1500\nカ,7\n");
+        assert_eq!(printed(Format::Csv), "name,total_ns\na|b^[[2J,1500\nカ,7\n");
     }
 
     #[test]

@@ -224,7 +224,7 @@ fn a_report_takes_no_more_memory_than_one_of_its_size() {
     for path in [names, kernels] {
         for command in [&["top"][..], &["metrics", "--format", "json"], &["hints"]] {
             let err = refused(&with(command, &path));
-            assert!(err.contains("bytes of memory"), "{err}");
+            assert!(err.contains("MB of memory"), "{err}");
         }
     }
     // A section with a million items; sections, rules and metrics that are nothing.
