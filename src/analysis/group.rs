@@ -261,9 +261,17 @@ impl Grouping {
         let n = groups.names.len();
         let Sums { stats, kernel_ns, kernel_launches } = match (self.window, launches.short_durations()) {
             (None, Some(short)) => sums(column, n, kernels, |_, v| Some(group(v)), |row| short[row]),
-            (None, None) => sums(column, n, kernels, |_, v| Some(group(v)), |row| launches.duration(row)),
+            (None, None) => {
+                // Where only some have no times, nothing is known of how long these ran; where none has, they are counted.
+                let some = profile.coverage.untimed > 0;
+                let known = |row: usize, v: u32| (!some || launches.has_duration(row)).then(|| group(v));
+                sums(column, n, kernels, known, |row| launches.duration(row))
+            }
             (Some((from, to)), _) => {
-                let inside = |row: usize, v: u32| (from..to).contains(&launches.start(row)).then(|| group(v));
+                let inside = |row: usize, v: u32| {
+                    let known = profile.coverage.untimed == 0 || launches.has_duration(row);
+                    (known && (from..to).contains(&launches.start(row))).then(|| group(v))
+                };
                 sums(column, n, kernels, inside, |row| launches.duration(row))
             }
         };

@@ -46,6 +46,9 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
                     format!("{shown}: this report is of memory only, and has no timeline; `warpscope memory` says how it is used")
                 }
                 Some(device) => format!("{shown}: nothing ran on device {device}"),
+                None if let Some(lost) = profile.coverage.sentence() => {
+                    format!("{shown}: {lost}; {}", profile.coverage.remedy(&profile.source.tool, profile.maker()))
+                }
                 None if between.is_some() => format!("{shown}: nothing ran on a GPU between these times"),
                 None => format!("{shown}: nothing ran on a GPU, or the report has no times"),
             }));

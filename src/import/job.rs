@@ -120,6 +120,7 @@ pub enum Progress {
 }
 
 /// What the reader gets beside the file.
+#[derive(Clone)]
 pub struct Job<'a> {
     pub wants: Wants,
     pub cancel: Cancel,

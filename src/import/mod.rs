@@ -20,8 +20,10 @@ pub mod slices;
 pub mod snapshot;
 pub mod sqlite;
 pub mod stats_csv;
+mod times;
 pub mod torch;
 pub mod trace;
+mod unrecorded;
 
 pub use crate::model::{Cancel, Pace};
 pub use budget::Budget;

@@ -3,9 +3,9 @@
 use super::error::ImportError;
 use super::importer::Importer;
 use super::input::{Bytes, Input, Kinds};
-use super::job::Job;
-use super::{collectives, digest, known, ncu, nsys, nsys_report, rocm, slices, snapshot, stats_csv, torch, trace};
-use crate::model::{Metrics, Profile};
+use super::job::{Job, Parts, Wants};
+use super::{collectives, digest, known, ncu, nsys, nsys_report, rocm, slices, snapshot, stats_csv, times, torch, trace, unrecorded};
+use crate::model::{Metrics, NoteKind, Profile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -92,11 +92,33 @@ pub fn exported(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     }
 }
 
+/// Bytes of a file up to which a table of kernels takes the host's calls along: they tell what has no record, and cost no time that is felt.
+const SMALL: u64 = 128 << 20;
+
+/// What is read where this is wanted.
+fn wanted(input: &Input, wants: Wants) -> Wants {
+    let of_table = Parts::STARTS | Parts::DETAILS;
+    if input.size <= SMALL && of_table.contains(wants.parts) { wants.with(of_table | Parts::CALLS) } else { wants }
+}
+
+/// What the ledger says comes first among what matters as much.
+fn remark(profile: &mut Profile) {
+    let mut notes = profile.coverage.notes(&profile.source.tool, profile.maker());
+    // Why there are no kernels at all, nsys' own remarks tell better.
+    if profile.source.tool == "nsys" && profile.launches.is_empty() {
+        notes.retain(|n| n.kind != NoteKind::Lost);
+    }
+    if !notes.is_empty() {
+        profile.notes.splice(0..0, notes);
+        profile.notes.sort_by_key(|n| std::cmp::Reverse(n.severity));
+    }
+}
+
 /// Reads an input that was opened before, or that is built into the program.
 pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     for importer in IMPORTERS {
         if importer.knows(input) {
-            let mut profile = importer.read(input, job)?;
+            let mut profile = importer.read(input, &Job { wants: wanted(input, job.wants), ..job.clone() })?;
             if profile.devices.len() > MOST_DEVICES {
                 let what = format!("a report of {} GPUs", profile.devices.len());
                 return Err(ImportError::refused(&input.path, what, "no job has as many: copy it again from where it was recorded"));
@@ -104,6 +126,9 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
             if !importer.grows() {
                 input.check_unchanged()?;
             }
+            times::mend(&mut profile);
+            unrecorded::look(&mut profile);
+            remark(&mut profile);
             collectives::join(&mut profile);
             return Ok(profile);
         }

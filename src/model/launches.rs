@@ -31,6 +31,17 @@ impl ShortTimes {
         }
     }
 
+    fn set(&mut self, row: u32, value: Option<i64>) {
+        let (short, wide) = TimesBuilder::squeeze(value);
+        let Some(place) = Arc::make_mut(&mut self.short).get_mut(row as usize) else { return };
+        *place = short;
+        let others = Arc::make_mut(&mut self.wide);
+        match wide {
+            Some(wide) => others.insert(row, wide),
+            None => others.remove(&row),
+        };
+    }
+
     fn permuted(&self, order: &[u32]) -> Self {
         let short = permute(&self.short, order);
         if self.wide.is_empty() {
@@ -138,6 +149,24 @@ impl Launches {
     pub fn set_calls(&mut self, since_call: TimesBuilder, cost: TimesBuilder) {
         self.since_call = since_call.build();
         self.call_cost = cost.build();
+    }
+
+    /// Gives rows another start, and another duration or none; when their calls were made stays as it was.
+    pub fn retime(&mut self, rows: &[(u32, i64, Option<i64>)]) {
+        let calls: Vec<Option<i64>> = rows.iter().map(|r| self.call(r.0 as usize).map(|c| c.0)).collect();
+        let start = Arc::make_mut(&mut self.start);
+        for (&(row, time, duration), call) in rows.iter().zip(calls) {
+            let Some(start) = start.get_mut(row as usize) else { continue };
+            *start = time;
+            self.duration.set(row, duration);
+            self.since_call.set(row, call.map(|call| time.saturating_sub(call)));
+        }
+    }
+
+    /// Whether it is known how long a launch ran.
+    #[must_use]
+    pub fn has_duration(&self, row: usize) -> bool {
+        self.duration.get(row).is_some()
     }
 
     #[must_use]
@@ -318,6 +347,18 @@ mod tests {
         assert!(sorted.sorted_by_call());
         assert_eq!(sorted.duration(2), 5_000_000_000);
         assert_eq!(sorted.call(0), Some((300 - 6_000_000_000, 4)));
+    }
+
+    #[test]
+    fn other_times_leave_the_calls_where_they_were() {
+        let mut launches = three();
+        launches.retime(&[(0, 80, None), (1, 150, Some(20)), (2, 400, Some(7_000_000_000)), (9, 0, None)]);
+        assert_eq!(
+            (0..3).map(|r| (launches.start(r), launches.duration(r))).collect::<Vec<_>>(),
+            [(80, 0), (150, 20), (400, 7_000_000_000)]
+        );
+        assert_eq!((0..3).map(|r| launches.has_duration(r)).collect::<Vec<_>>(), [false, true, true]);
+        assert_eq!((0..3).map(|r| launches.call(r)).collect::<Vec<_>>(), [Some((80, 4)), None, Some((300 - 6_000_000_000, 4))]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::digest::Digest;
 use super::{
-    Clock, Collective, CounterTrack, Device, HostCalls, Kernel, KernelId, LaunchConfig, Launches, MemOps, MemoryEvents, Metrics, Nanos,
-    Note, OsCalls, Overhead, Place, Process, Ranges, Rank, Samples, Source, StateChange, Thread, Waits,
+    Clock, Collective, CounterTrack, Coverage, Device, HostCalls, Kernel, KernelId, LaunchConfig, Launches, MemOps, MemoryEvents, Metrics,
+    Nanos, Note, OsCalls, Overhead, Place, Process, Ranges, Rank, Samples, Source, StateChange, Thread, Waits,
 };
 use std::sync::Arc;
 
@@ -139,6 +139,8 @@ pub struct Profile {
     pub metrics: Option<Arc<Metrics>>,
     /// Counters of some of its launches, measured in the same run: a report of their own.
     pub measured: Option<Arc<Profile>>,
+    /// What was recorded, what is missing, what is damaged.
+    pub coverage: Coverage,
     /// What the reader should know.
     pub notes: Vec<Note>,
     /// False while only the stages for the first table have been read.
@@ -179,21 +181,28 @@ impl Profile {
             graphs: Vec::new(),
             metrics: None,
             measured: None,
+            coverage: Coverage::default(),
             notes: Vec::new(),
             complete: true,
         }
     }
 
-    /// The file's name without its folders.
-    #[must_use]
     /// Whether any of its GPUs is one of AMD's.
+    #[must_use]
     pub fn amd(&self) -> bool {
         self.devices.iter().any(|d| d.maker == super::Maker::Amd)
     }
 
+    /// The file's name without its folders.
     #[must_use]
     pub fn file_name(&self) -> String {
         self.source.file.file_name().map_or_else(|| self.source.file.display().to_string(), |n| n.to_string_lossy().into_owned())
+    }
+
+    /// Who made its GPUs, as far as they are of one maker.
+    #[must_use]
+    pub fn maker(&self) -> super::Maker {
+        self.devices.first().map_or(super::Maker::Unknown, |d| d.maker)
     }
 
     /// The device that a place ran on.

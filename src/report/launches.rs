@@ -1,6 +1,7 @@
 //! `launches`: kernel launches in launch order.
 
 use super::Format;
+use super::coverage::CoverageJson;
 use super::table::{self, Cell, Column};
 use super::top::{NoteJson, SourceJson};
 use crate::analysis::{Paths, nth};
@@ -96,7 +97,8 @@ pub fn json<'a>(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item
         }
         out.write_all(super::json_text(&row)?.as_bytes())?;
     }
-    writeln!(out, "],\"notes\":{notes}}}")
+    let coverage = super::json_text(&CoverageJson::from(profile))?;
+    writeln!(out, "],\"coverage\":{coverage},\"notes\":{notes}}}")
 }
 
 /// Field, title, whether it is a number, whether only machines get it, and how soon it drops out of a narrow terminal.

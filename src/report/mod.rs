@@ -4,6 +4,7 @@
 
 pub mod code;
 pub mod columnar;
+pub mod coverage;
 pub mod diff;
 pub mod finding;
 mod format;

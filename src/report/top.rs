@@ -1,5 +1,6 @@
 //! `top`: groups of launches, ranked.
 
+use super::coverage::CoverageJson;
 use super::table::{Cell, Column, Table};
 use crate::analysis::{GroupBy, GroupRow, Grouping};
 use crate::model::{Device, Nanos, Note, Profile, Source, units};
@@ -87,6 +88,7 @@ pub struct TopJson<'a> {
     total_kernel_ns: i64,
     launches: u64,
     rows: Vec<RowJson<'a>>,
+    coverage: CoverageJson<'a>,
     notes: Vec<NoteJson<'a>>,
 }
 
@@ -122,6 +124,7 @@ pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32]) -> T
         total_kernel_ns: grouping.total_ns,
         launches: grouping.launches,
         rows: rows.iter().map(row).collect(),
+        coverage: profile.into(),
         notes: profile.notes.iter().map(Into::into).collect(),
     }
 }

@@ -20,6 +20,7 @@ mod rules;
 mod steps;
 mod sweep;
 pub mod text;
+mod unrecorded;
 pub mod verdict;
 
 pub use case::DeviceTime;
@@ -86,6 +87,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     for finding in findings.iter_mut().filter(|_| mostly) {
         finding.sure = Sure::Possible;
     }
+    unrecorded::judge(profile, &mut findings);
     let mostly = mostly.then(|| {
         format!(
             "{} of the kernels ran while counters or stall reasons were measured: to know what limits the run, record it without \

@@ -25,8 +25,6 @@ pub struct FirstPass {
     pub launches: Launches,
     /// Kernels, in the order of their first launch.
     pub kernels: Vec<Kernel>,
-    /// Launches whose end lies before their start.
-    pub backwards: u64,
     /// How the table was cut, for the second pass.
     pub layout: Layout,
 }
@@ -45,7 +43,6 @@ struct Slot<'a> {
 struct Reader<'a> {
     names: super::intern::Local<'a, NameIds>,
     wide: Vec<(usize, usize, i64)>,
-    backwards: u64,
     totals: Vec<(u64, i64)>,
 }
 
@@ -110,7 +107,7 @@ fn read_names<const N: usize>(
         columns,
         ("kernels", layout),
         job,
-        || Reader { names: names.local(), wide: Vec::new(), backwards: 0, totals: Vec::new() },
+        || Reader { names: names.local(), wide: Vec::new(), totals: Vec::new() },
         |reader, chunk, rows| {
             let Some(slot) = slots.get(chunk) else {
                 return Ok(());
@@ -119,15 +116,13 @@ fn read_names<const N: usize>(
             let slot = &mut *slot;
             for (i, (row, (duration, kernel))) in rows.iter().zip(slot.duration.iter_mut().zip(slot.kernel.iter_mut())).enumerate() {
                 let from = row[0];
-                let mut length = if with_starts { row[1].saturating_sub(from) } else { from };
-                if length < 0 || from == NULL {
-                    reader.backwards += 1;
-                    length = 0;
-                }
+                let length = if with_starts { row[1].saturating_sub(from) } else { from };
+                // Without a start, or with an end before it, nobody knows how long it ran.
+                let known = length >= 0 && from != NULL;
                 if let Some(start) = slot.start.get_mut(i) {
                     *start = if from == NULL { 0 } else { from };
                 }
-                let (short, long) = TimesBuilder::squeeze(Some(length));
+                let (short, long) = TimesBuilder::squeeze(known.then_some(length));
                 *duration = short;
                 if let Some(long) = long {
                     reader.wide.push((chunk, i, long));
@@ -139,7 +134,7 @@ fn read_names<const N: usize>(
                         reader.totals.resize(id + 1, (0, 0));
                     }
                     reader.totals[id].0 += 1;
-                    reader.totals[id].1 += length;
+                    reader.totals[id].1 += if known { length } else { 0 };
                 }
             }
             slot.filled = fits(db, rows.len(), slot.duration.len())?;
@@ -171,7 +166,6 @@ fn read_names<const N: usize>(
     Ok(FirstPass {
         launches: Launches::new(LaunchColumns { start, duration: TimesBuilder::from_parts(duration, wide), kernel }),
         kernels,
-        backwards: readers.iter().map(|r| r.backwards).sum(),
         layout,
     })
 }

@@ -87,10 +87,6 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
             let text = "Some kernels have no name in the report; they are listed together as (unnamed kernel).";
             profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
         }
-        if pass.backwards > 0 {
-            let text = format!("{} launches have no start, or end before they start; their duration is counted as 0 ns.", pass.backwards);
-            profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
-        }
         layout = Some(pass.layout);
     }
     if job.staged && job.wants.has(Parts::DETAILS) {

@@ -394,7 +394,6 @@ fn finish(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) 
     let passes = passes::join(&mut rows);
     let (missing, beside) = (missing(&rows), rows.beside.clone());
     let rows_without_times = rows.dispatches.iter().all(|d| d.start == 0);
-    let backwards = rows.dispatches.iter().filter(|d| d.end < d.start || d.start == 0).count();
     let memcpys =
         rows.copies.is_empty() && rows.calls.iter().any(|c| rows.texts.get(c.name as usize).is_some_and(|t| t.starts_with("hipMemcpy")));
     let mut profile = build::build(rows, job, Profile::new(source));
@@ -424,10 +423,6 @@ fn finish(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) 
     if !profile.launches.is_empty() && rows_without_times {
         let text = "This table has counters and no times: durations are not known.";
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `--timestamp on`, or with rocprofv3"));
-    }
-    if backwards > 0 && !rows_without_times {
-        let text = format!("{} without a time, or with an end before its start: shown without a duration.", count(backwards, "dispatch"));
-        profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
     }
     for name in beside {
         let text = format!("Counters of this run are a report of their own: {name}. They were collected while one kernel ran at a time.");

@@ -76,17 +76,24 @@ pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profi
     profile
 }
 
-/// Start of the first event that is kept; times count from there.
+/// What ran on a GPU began at most this long before the first event of the host, ns: it was launched before the trace began.
+const BEFORE_NS: i64 = 60_000_000_000;
+
+/// Start of the first event that is kept; times count from there. Kernels without a time (0, or long before everything else) are no beginning.
 pub fn begin(parts: &[Part]) -> i64 {
-    let starts = |p: &Part| {
-        p.on_gpu
-            .iter()
-            .map(|g| g.start)
-            .chain(p.calls.iter().map(|c| c.start))
-            .chain(p.spans.iter().filter(|s| s.origin != RangeOrigin::Python).map(|s| s.start))
-            .min()
+    let on_host = |p: &Part| {
+        let calls = p.calls.iter().map(|c| c.start);
+        calls.chain(p.spans.iter().filter(|s| s.origin != RangeOrigin::Python).map(|s| s.start)).min()
     };
-    parts.iter().filter_map(starts).min().unwrap_or_default()
+    let host = parts.iter().filter_map(on_host).min();
+    let on_gpu = || parts.iter().flat_map(|p| &p.on_gpu).map(|g| g.start);
+    let mut least = host.map_or(1, |h| h.saturating_sub(BEFORE_NS));
+    // Most of them: then GPU and host have clocks of their own.
+    if on_gpu().filter(|&s| s < least).count() * 2 > on_gpu().count() {
+        least = i64::MIN;
+    }
+    let gpu = on_gpu().filter(|&s| s >= least).min();
+    [host, gpu].into_iter().flatten().min().unwrap_or_default()
 }
 
 /// The GPUs that something ran on; all that were visible when nothing did.

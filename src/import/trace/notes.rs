@@ -132,10 +132,7 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
         note(Severity::Info, NoteKind::Lost, text);
     }
     if said.invalid > 0 {
-        let text = format!(
-            "CUPTI gave no valid times for {}: they are counted with 0 ns.",
-            count(usize::try_from(said.invalid).unwrap_or(usize::MAX), "record")
-        );
+        let text = format!("CUPTI gave no valid times for {}.", count(usize::try_from(said.invalid).unwrap_or(usize::MAX), "record"));
         note(Severity::Warning, NoteKind::Damaged, text);
     }
     if let Some(why) = &said.not_measured {

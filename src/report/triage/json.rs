@@ -3,6 +3,7 @@
 use super::text::{Judged, rounded, steps_by};
 use crate::analysis::flops::Counted;
 use crate::analysis::triage::{Device, Finding, Severity, Verdict};
+use crate::report::coverage::CoverageJson;
 use crate::report::finding::{FindingJson, finding_json};
 use crate::report::json as write_json;
 use crate::report::ranks::{RankJson, StragglerJson, Together, rank_list, straggler};
@@ -84,6 +85,7 @@ struct TriageJson<'a> {
     findings: Vec<FindingJson<'a>>,
     memory: Option<Vec<MemoryJson<'a>>>,
     missing: Vec<&'a str>,
+    coverage: Vec<CoverageJson<'a>>,
     ranks: Option<Vec<RankJson<'a>>>,
     straggler: Option<StragglerJson>,
 }
@@ -132,6 +134,7 @@ fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
         findings: t.findings.iter().map(finding_json).collect(),
         memory: t.memory.as_ref().map(|m| m.iter().map(|(id, headline)| MemoryJson { id, headline }).collect()),
         missing: t.doubt.iter().chain(&t.missing).map(String::as_str).collect(),
+        coverage: vec![profile.into()],
         ranks: None,
         straggler: None,
     }
@@ -145,6 +148,7 @@ pub fn json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Together<
     };
     let mut all = one(first);
     all.source = judged.iter().map(|(p, _)| (&p.source).into()).collect();
+    all.coverage = judged.iter().map(|(p, _)| (*p).into()).collect();
     all.devices = judged.iter().flat_map(|(_, t)| t.devices.iter().map(|d| device_json(d, t.length()))).collect();
     let merged = merged(judged, ranks);
     all.findings = merged

@@ -1,0 +1,34 @@
+//! Work that the host started and nobody recorded: what was not seen bounds what can be said.
+
+use super::finding::{Finding, Severity, Sure};
+use super::verdict::Verdict;
+use crate::model::coverage::Work;
+use crate::model::{NoteKind, Profile};
+
+/// Where a share of the work that matters has no record, says so first, and nothing else is more than possible.
+pub fn judge(profile: &Profile, findings: &mut Vec<Finding>) {
+    let coverage = &profile.coverage;
+    let Some(sentence) = coverage.sentence().filter(|_| coverage.hollow()) else { return };
+    // What the capture's own finding says of losses is the same.
+    let lost =
+        |f: &Finding| f.id == Verdict::ShortCapture && profile.notes.iter().any(|n| n.kind == NoteKind::Lost && n.text == f.headline);
+    findings.retain(|f| !lost(f));
+    for finding in findings.iter_mut() {
+        finding.sure = Sure::Possible;
+    }
+    let [kernels, graphs] = [Work::Kernels, Work::Graphs].map(|w| coverage.lost(w));
+    let count = |(lost, calls): (u64, u64)| (calls > 0).then_some(lost as f64);
+    let headline = format!("{sentence}: what the GPU did then is not known, and idle time, limits and shares cannot be told");
+    let mut first = Finding::new(Verdict::ShortCapture, 0.0, headline)
+        .bound("nothing is gained: what follows may be wrong")
+        .because("kernel launches without a record", count(kernels), "")
+        .because("kernel launches", count(kernels).map(|_| kernels.1 as f64), "")
+        .because("graph launches without kernels", count(graphs), "")
+        .because("graph launches", count(graphs).map(|_| graphs.1 as f64), "");
+    let remedy = coverage.remedy(&profile.source.tool, profile.maker());
+    let mut letters = remedy.chars();
+    let remedy = letters.next().map(|c| c.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default();
+    first.actions.push(format!("{remedy}."));
+    first.severity = Severity::High;
+    findings.insert(0, first);
+}

@@ -1,0 +1,287 @@
+//! Calls that started work of which the report has no record: by process, kind of work, thread and time.
+
+use crate::model::coverage::{Stretch, Unrecorded, Work};
+use crate::model::{CallKind, Profile};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
+
+/// Launches that a stream holds at most before a call waits: so many may not have run when a recording stops.
+const QUEUE: usize = 1024;
+/// A queue that was not worked off at the end of the recording waits for one kernel. It takes this many times as long as the longest of the others
+/// at most, and is believed to take at least this long, ns.
+const LONGER: i64 = 10;
+const LONG_NS: i64 = 10_000_000;
+/// Launches before a call that are looked through for one that it lies in.
+const BACK: usize = 64;
+/// Threads that are kept.
+const MOST_THREADS: usize = 64;
+
+/// A call without a record.
+#[derive(Clone, Copy)]
+struct Lost {
+    start: i64,
+    tid: u32,
+    /// Index of its name.
+    name: u32,
+}
+
+/// One process.
+#[derive(Default)]
+struct Process {
+    lost: [Vec<Lost>; Work::ALL.len()],
+    /// Distinct calls with records.
+    found: [u64; Work::ALL.len()],
+    /// Threads of these.
+    threads: FxHashSet<u32>,
+    /// Start of the last call with a record; end and length of records.
+    last_call: Option<i64>,
+    last_end: Option<i64>,
+    longest: i64,
+    /// Kernels whose call is not known, by start.
+    uncalled: Vec<i64>,
+    /// When streams were captured: what is launched then runs later, if at all.
+    captures: Vec<(i64, i64)>,
+    captured: bool,
+    instantiated: bool,
+    syncs: Vec<i64>,
+}
+
+/// Puts what is known of calls into the ledger.
+pub fn look(profile: &mut Profile) {
+    let calls = &profile.calls;
+    let of = |kind: CallKind| calls.names.iter().any(|n| n.kind == kind);
+    profile.coverage.calls = !calls.names.is_empty();
+    if !(of(CallKind::Launch) || of(CallKind::GraphLaunch)) || profile.metrics.is_some() {
+        return;
+    }
+    let mut processes = unmatched(profile);
+    if processes.values().all(|p| p.lost[Work::Kernels as usize].is_empty() && p.lost[Work::Graphs as usize].is_empty()) {
+        return;
+    }
+    recorded(profile, &mut processes);
+    let end = end(profile);
+    let mut started = [0_u64; Work::ALL.len()];
+    let mut out = Vec::new();
+    for (pid, mut process) in processes {
+        process.explain(profile, pid, end);
+        for work in Work::ALL {
+            let lost = &process.lost[work as usize];
+            started[work as usize] += process.found[work as usize] + lost.len() as u64;
+            out.extend(process.row(profile, pid, work));
+        }
+    }
+    out.sort_by_key(|u| (u.work, u.pid));
+    profile.coverage.unrecorded = out;
+    profile.coverage.started = started;
+}
+
+/// The last time of anything, ns.
+fn end(profile: &Profile) -> i64 {
+    let calls = &profile.calls;
+    let host = calls.start.iter().zip(&calls.duration).map(|(s, d)| s.saturating_add(*d)).max();
+    let device = (0..profile.launches.len()).map(|r| profile.launches.end(r)).max();
+    host.max(device).unwrap_or_default()
+}
+
+/// Calls that start work and that nothing was joined to.
+fn unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
+    let calls = &profile.calls;
+    let whole: FxHashSet<(u32, i64)> = profile
+        .graphs
+        .iter()
+        .filter_map(|g| Some((profile.places.get(g.place as usize).and_then(|p| p.pid).unwrap_or_default(), g.call?)))
+        .collect();
+    let moved: FxHashSet<u32> = profile.memops.iter().filter_map(|op| op.call).collect();
+    let mut out: FxHashMap<u32, Process> = FxHashMap::default();
+    let mut open: FxHashMap<u32, Vec<(i64, bool)>> = FxHashMap::default();
+    for row in 0..calls.len() {
+        let (pid, tid) = calls.thread_of(row);
+        let process = out.entry(pid).or_default();
+        let start = calls.start[row];
+        let lost = Lost { start, tid, name: calls.name[row] };
+        match calls.kind(row) {
+            CallKind::Launch => process.lost[Work::Kernels as usize].push(lost),
+            CallKind::GraphLaunch if whole.contains(&(pid, start)) => process.found[Work::Graphs as usize] += 1,
+            // Its only nodes were copies.
+            CallKind::GraphLaunch if moved.contains(&u32::try_from(row).unwrap_or(u32::MAX)) => process.found[Work::Graphs as usize] += 1,
+            CallKind::GraphLaunch => process.lost[Work::Graphs as usize].push(lost),
+            CallKind::Copy | CallKind::Set if moved.contains(&u32::try_from(row).unwrap_or(u32::MAX)) => {
+                process.found[Work::Copies as usize] += 1;
+            }
+            CallKind::Copy | CallKind::Set => process.lost[Work::Copies as usize].push(lost),
+            CallKind::Sync => process.syncs.push(start),
+            CallKind::Graph => {
+                let name = calls.called(row).map_or("", |n| &n.name);
+                process.instantiated |= name.contains("GraphInstantiate");
+                if name.contains("StreamBeginCapture") || name.contains("StreamEndCapture") {
+                    process.captured = true;
+                    open.entry(pid).or_default().push((start, name.contains("Begin")));
+                }
+            }
+            _ => {}
+        }
+    }
+    for (pid, list) in open {
+        if let Some(process) = out.get_mut(&pid) {
+            process.captures = captures(list);
+        }
+    }
+    out
+}
+
+/// Stretches in which at least one stream was captured. A capture may begin before the report, and end after it.
+fn captures(mut ends: Vec<(i64, bool)>) -> Vec<(i64, i64)> {
+    ends.sort_unstable();
+    let (mut out, mut depth, mut since) = (Vec::new(), 0_u32, i64::MIN);
+    for (time, begins) in ends {
+        match (begins, depth) {
+            (true, 0) => (depth, since) = (1, time),
+            (true, _) => depth += 1,
+            (false, 0) => out.push((i64::MIN, time)),
+            (false, 1) => {
+                depth = 0;
+                out.push((since, time));
+            }
+            (false, _) => depth -= 1,
+        }
+    }
+    if depth > 0 {
+        out.push((since, i64::MAX));
+    }
+    out
+}
+
+/// Counts calls that have records, and when these were.
+fn recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
+    let launches = &profile.launches;
+    let mut last: FxHashMap<u32, i64> = FxHashMap::default();
+    let mut nowhere = Vec::new();
+    for row in 0..launches.len() {
+        let place = launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
+        let Some(pid) = place.and_then(|p| p.pid) else {
+            nowhere.extend(launches.call(row).is_none().then(|| launches.start(row)));
+            continue;
+        };
+        let process = processes.entry(pid).or_default();
+        process.last_end = process.last_end.max(Some(launches.end(row)));
+        process.longest = process.longest.max(launches.duration(row));
+        let Some((call, _)) = launches.call(row) else {
+            process.uncalled.push(launches.start(row));
+            continue;
+        };
+        process.last_call = process.last_call.max(Some(call));
+        process.threads.extend(place.and_then(|p| p.thread));
+        let node = launches.graph_node(row).is_some();
+        // Nodes of one graph launch share its call, and lie one after the other.
+        if !node || last.insert(pid, call) != Some(call) {
+            process.found[if node { Work::Graphs } else { Work::Kernels } as usize] += 1;
+        }
+    }
+    for graph in &profile.graphs {
+        let pid = profile.places.get(graph.place as usize).and_then(|p| p.pid).unwrap_or_default();
+        let process = processes.entry(pid).or_default();
+        process.last_call = process.last_call.max(graph.call);
+        process.last_end = process.last_end.max(Some(graph.start.0.saturating_add(graph.duration.0)));
+        process.longest = process.longest.max(graph.duration.0);
+    }
+    for process in processes.values_mut() {
+        process.uncalled.extend(&nowhere);
+        process.uncalled.sort_unstable();
+    }
+}
+
+impl Process {
+    /// Leaves what has a reason other than a loss out.
+    fn explain(&mut self, profile: &Profile, pid: u32, end: i64) {
+        // Graphs were made of streams that were captured, and the report does not say when.
+        if self.instantiated && !self.captured {
+            self.lost[Work::Kernels as usize].clear();
+        }
+        let captures = std::mem::take(&mut self.captures);
+        for lost in &mut self.lost {
+            lost.retain(|l| !captures.iter().any(|c| (c.0..=c.1).contains(&l.start)));
+            lost.sort_unstable_by_key(|l| l.start);
+        }
+        let nested = |l: &Lost| inside_another(profile, pid, l);
+        self.lost[Work::Kernels as usize].retain(|l| !nested(l));
+        self.lost[Work::Graphs as usize].retain(|l| !nested(l));
+        for work in [Work::Graphs, Work::Kernels] {
+            let lost = &mut self.lost[work as usize];
+            // Kernels whose calls are not known may be theirs.
+            let uncalled = lost.first().map_or(0, |l| self.uncalled.len() - self.uncalled.partition_point(|&u| u < l.start));
+            if work == Work::Graphs && uncalled > 0 {
+                lost.clear();
+            }
+            lost.truncate(lost.len().saturating_sub(uncalled));
+        }
+        if self.in_flight(end) {
+            for work in Work::ALL {
+                let last = self.last_call;
+                self.lost[work as usize].retain(|l| Some(l.start) <= last);
+            }
+        }
+    }
+
+    /// Whether the last calls may be of work that had not run when the recording stopped: they fit into a queue, nothing waited for them, and the
+    /// first of them need not run longer than such kernels do.
+    fn in_flight(&self, end: i64) -> bool {
+        let (Some(last_call), Some(last_end)) = (self.last_call, self.last_end) else { return false };
+        let after = |lost: &[Lost]| lost.len() - lost.partition_point(|l| l.start <= last_call);
+        let [kernels, graphs, _] = &self.lost;
+        let first = [kernels, graphs].iter().filter_map(|l| l.get(l.partition_point(|l| l.start <= last_call))).map(|l| l.start).min();
+        let Some(first) = first else { return false };
+        let runs = end.saturating_sub(last_end.max(first));
+        after(kernels) + after(graphs) <= QUEUE
+            && !self.syncs.iter().any(|&s| s > first)
+            && runs <= self.longest.saturating_mul(LONGER).max(LONG_NS)
+    }
+
+    fn row(&self, profile: &Profile, pid: u32, work: Work) -> Option<Unrecorded> {
+        let lost = &self.lost[work as usize];
+        let (first, last) = (lost.first()?.start, lost.last()?.start);
+        let mut names: FxHashMap<u32, u64> = FxHashMap::default();
+        let mut threads: Vec<u32> = Vec::new();
+        for l in lost {
+            *names.entry(l.name).or_default() += 1;
+            if threads.len() < MOST_THREADS && !threads.contains(&l.tid) {
+                threads.push(l.tid);
+            }
+        }
+        let name = names.into_iter().max_by_key(|&(name, n)| (n, std::cmp::Reverse(name))).map(|n| n.0)?;
+        let name = profile.calls.names.get(name as usize).map_or_else(|| Arc::from("(unnamed call)"), |n| n.name.clone());
+        threads.sort_unstable();
+        let found = self.found[work as usize];
+        Some(Unrecorded {
+            pid,
+            work,
+            name,
+            calls: found + lost.len() as u64,
+            lost: lost.len() as u64,
+            other_threads: self.threads.iter().any(|t| !threads.contains(t)),
+            threads,
+            stretch: match self.last_call {
+                _ if found == 0 => Stretch::All,
+                Some(call) if call < first => Stretch::End,
+                _ => Stretch::Parts,
+            },
+            first,
+            last,
+        })
+    }
+}
+
+/// Whether a call was made inside another one that has a record: the runtime's calls the driver's.
+fn inside_another(profile: &Profile, pid: u32, lost: &Lost) -> bool {
+    let launches = &profile.launches;
+    let (mut low, mut high) = (0, launches.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        if launches.order_key(middle).0 <= lost.start { low = middle + 1 } else { high = middle }
+    }
+    (low.saturating_sub(BACK)..low).rev().any(|row| {
+        let Some((start, cost)) = launches.call(row) else { return false };
+        let place = launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
+        place.is_some_and(|p| p.pid == Some(pid) && p.thread == Some(lost.tid))
+            && (start..=start.saturating_add(cost)).contains(&lost.start)
+    })
+}

@@ -1,0 +1,318 @@
+//! The ledger of what was recorded: work that the host started and the report has no record of, and records that are damaged. It is kept when a
+//! report is read; whatever judges or counts asks it, and says it in its words.
+
+use super::units::{count, grouped};
+use super::{Maker, Nanos, Note, NoteKind, Severity};
+use std::sync::Arc;
+
+/// Work that a call starts on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Work {
+    Kernels,
+    Graphs,
+    Copies,
+}
+
+impl Work {
+    pub const ALL: [Self; 3] = [Self::Kernels, Self::Graphs, Self::Copies];
+
+    /// The word for scripts.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernels",
+            Self::Graphs => "graphs",
+            Self::Copies => "copies",
+        }
+    }
+
+    /// One call of it.
+    #[must_use]
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernel launch",
+            Self::Graphs => "graph launch",
+            Self::Copies => "copy call",
+        }
+    }
+}
+
+/// The part of a process' run that calls without records lie in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stretch {
+    /// None of its calls has a record.
+    All,
+    /// Only the last ones, from a time on.
+    End,
+    /// Here and there.
+    Parts,
+}
+
+impl Stretch {
+    /// The word for scripts.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::End => "end",
+            Self::Parts => "parts",
+        }
+    }
+}
+
+/// Calls of one process that start one kind of work, some of which have no record on a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unrecorded {
+    pub pid: u32,
+    pub work: Work,
+    /// The function that most of them called.
+    pub name: Arc<str>,
+    /// Calls that should have a record.
+    pub calls: u64,
+    /// Of these, calls without one.
+    pub lost: u64,
+    /// Threads that made them.
+    pub threads: Vec<u32>,
+    /// Whether other threads of the process have records.
+    pub other_threads: bool,
+    pub stretch: Stretch,
+    /// Start of the first and of the last, ns.
+    pub first: i64,
+    pub last: i64,
+}
+
+/// What is missing or damaged in a report.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Whether the host's calls were read: without them nothing is known of work without a record.
+    pub calls: bool,
+    /// By process and work.
+    pub unrecorded: Vec<Unrecorded>,
+    /// All calls that start a kind of work, as [`Work::ALL`] lists them; counted where some have no record.
+    pub started: [u64; Work::ALL.len()],
+    /// Kernels whose times are missing, negative or outside the run: their launches count, their times do not.
+    pub untimed: u64,
+    /// Copies and sets of that kind, which were left out.
+    pub untimed_copies: u64,
+    /// Kernels that were recorded as running over later ones of their own stream, and were cut there.
+    pub overrun: u64,
+    /// Time that was cut off, ns.
+    pub overrun_ns: i64,
+}
+
+/// Share of a kind of work from which its calls without a record are said: fewer are launches that failed, or ran when the recording stopped.
+const SAID: f64 = 0.01;
+/// Share from which what ran cannot be judged by what was recorded.
+const HOLLOW: f64 = 0.05;
+/// Processes that are named.
+const MOST_NAMED: usize = 4;
+
+impl Coverage {
+    /// Calls of a kind without a record, and all.
+    #[must_use]
+    pub fn lost(&self, work: Work) -> (u64, u64) {
+        (self.unrecorded.iter().filter(|u| u.work == work).map(|u| u.lost).sum(), self.started[work as usize])
+    }
+
+    /// The share of a kind of work that has no record.
+    #[must_use]
+    pub fn share(&self, work: Work) -> f64 {
+        let (lost, calls) = self.lost(work);
+        lost as f64 / calls.max(1) as f64
+    }
+
+    fn said(&self) -> impl Iterator<Item = Work> + '_ {
+        // A copy may be the host's own work (from host to host, or of no bytes): only kernels and graphs prove a loss.
+        [Work::Graphs, Work::Kernels].into_iter().filter(|&w| self.lost(w).0 > 0 && self.share(w) >= SAID)
+    }
+
+    /// Whether so much has no record that idle time, limits and shares cannot be told.
+    #[must_use]
+    pub fn hollow(&self) -> bool {
+        self.said().any(|w| self.share(w) >= HOLLOW)
+    }
+
+    /// In one sentence what has no record; `None` where nothing worth a word is known to lack one.
+    #[must_use]
+    pub fn sentence(&self) -> Option<String> {
+        let parts: Vec<String> = self.said().map(|w| self.part(w)).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    fn part(&self, work: Work) -> String {
+        let (lost, calls) = self.lost(work);
+        let of: Vec<&Unrecorded> = self.unrecorded.iter().filter(|u| u.work == work).collect();
+        let have = if lost == 1 { "has" } else { "have" };
+        let name = of.iter().max_by_key(|u| u.lost).map_or("", |u| &u.name);
+        let what = match work {
+            Work::Graphs => format!(
+                "{} of {} ({name}) {have} no kernels in the report",
+                grouped(i64::try_from(lost).unwrap_or(i64::MAX)),
+                count(calls, work.noun())
+            ),
+            _ => format!(
+                "{} of {} {have} no record of a kernel",
+                grouped(i64::try_from(lost).unwrap_or(i64::MAX)),
+                count(calls, work.noun())
+            ),
+        };
+        format!("{what}{}", spread(&of, lost, calls))
+    }
+
+    /// What to do to get it, by the tool that recorded the report.
+    #[must_use]
+    pub fn remedy(&self, tool: &str, maker: Maker) -> String {
+        let graphs = self.said().next() == Some(Work::Graphs);
+        let processes = self.unrecorded.iter().any(|u| u.work != Work::Copies && u.stretch == Stretch::All)
+            && self.unrecorded.iter().filter(|u| u.work != Work::Copies).map(|u| u.calls).sum::<u64>()
+                < self.started[Work::Kernels as usize] + self.started[Work::Graphs as usize];
+        let end = self.unrecorded.iter().filter(|u| u.work != Work::Copies).all(|u| u.stretch == Stretch::End);
+        match (tool, maker) {
+            (_, Maker::Amd) if graphs => {
+                "ROCm up to 7.2.1 drops the kernels under hipGraphLaunch: record with ROCm 7.2.2 or newer, or run without graphs"
+            }
+            (_, Maker::Amd) => "ROCm 7.0.1 is known to leave out whole streams: record with a newer ROCm",
+            ("nsys", _) if processes => {
+                "record with `nsys profile --trace-fork-before-exec=true --cuda-graph-trace=node …` (vLLM and other programs start their workers by fork), and let every process exit normally"
+            }
+            ("nsys", _) if graphs => "record with `nsys profile --cuda-graph-trace=node …`",
+            ("nsys", _) if end => "let every process exit normally, or call cudaProfilerStop before it exits; or record a shorter part",
+            ("nsys", _) => {
+                "record a shorter part, with an nsys that is at least as new as the driver (`nvidia-smi` shows its CUDA version), and let every process exit normally"
+            }
+            ("trace", _) => "the other notes say what the tracer lost; record a shorter part",
+            ("torch", Maker::Nvidia) if end => "call torch.cuda.synchronize() before the profiler stops, and record fewer steps",
+            ("torch", Maker::Nvidia) => {
+                "look for CUPTI errors in the program's output, record fewer steps, and let no other profiler use CUPTI at the same time"
+            }
+            _ => "record a shorter part, or with a newer version of the tool",
+        }
+        .to_owned()
+    }
+
+    /// What the reader should know.
+    #[must_use]
+    pub fn notes(&self, tool: &str, maker: Maker) -> Vec<Note> {
+        let mut out = Vec::new();
+        if let Some(sentence) = self.sentence() {
+            let hollow = self.hollow();
+            let hides = if hollow { ": what the GPU did then is not known, so idle time, limits and shares cannot be told" } else { "" };
+            let severity = if hollow { Severity::Error } else { Severity::Warning };
+            out.push(Note::new(severity, NoteKind::Lost, format!("{sentence}{hides}.")).with_fix(self.remedy(tool, maker)));
+        }
+        if self.untimed > 0 {
+            let text = format!(
+                "{} without valid times (missing, before their launch or outside the run): left out of all statistics of time.",
+                count(self.untimed, "kernel")
+            );
+            out.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
+        }
+        if self.untimed_copies > 0 {
+            let text = format!("{} without valid times were left out.", copies(self.untimed_copies));
+            out.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
+        }
+        if self.overrun > 0 {
+            let (is, its) = if self.overrun == 1 { ("is", "it was") } else { ("are", "they were") };
+            let text = format!(
+                "{} {is} recorded as running over later kernels of the same stream, which cannot be: {its} cut where the next one starts, by {} in all.",
+                count(self.overrun, "kernel"),
+                Nanos(self.overrun_ns)
+            );
+            out.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
+        }
+        out
+    }
+}
+
+fn copies(n: u64) -> String {
+    if n == 1 { "1 copy or set".to_owned() } else { format!("{} copies and sets", grouped(i64::try_from(n).unwrap_or(i64::MAX))) }
+}
+
+/// The processes, thread or time that calls without a record are of.
+fn spread(of: &[&Unrecorded], lost: u64, calls: u64) -> String {
+    if lost == calls && of.len() < 2 {
+        return String::new();
+    }
+    if of.iter().all(|u| u.stretch == Stretch::All) {
+        let named: Vec<String> = of.iter().take(MOST_NAMED).map(|u| u.pid.to_string()).collect();
+        let more = if of.len() > MOST_NAMED { ", …" } else { "" };
+        return format!(": all of {} ({}{more})", count(of.len(), "process"), named.join(", "));
+    }
+    let [one] = of else { return format!(", in {} processes", of.len()) };
+    if one.stretch == Stretch::End {
+        return format!(": all from {} on, to the end", Nanos(one.first));
+    }
+    match &one.threads[..] {
+        [thread] if one.other_threads => format!(": those of thread {thread}"),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(pid: u32, work: Work, lost: u64, calls: u64, stretch: Stretch) -> Unrecorded {
+        Unrecorded {
+            pid,
+            work,
+            name: "hipGraphLaunch".into(),
+            calls,
+            lost,
+            threads: vec![pid],
+            other_threads: false,
+            stretch,
+            first: 5_000_000,
+            last: 9_000_000,
+        }
+    }
+
+    fn ledger(unrecorded: Vec<Unrecorded>, started: [u64; 3]) -> Coverage {
+        Coverage { calls: true, unrecorded, started, ..Coverage::default() }
+    }
+
+    #[test]
+    fn one_wording_for_what_has_no_record() {
+        for (coverage, sentence, hollow) in [
+            (ledger(vec![], [0; 3]), None, false),
+            (ledger(vec![row(1, Work::Kernels, 1, 2000, Stretch::Parts)], [2000, 0, 0]), None, false),
+            (
+                ledger(vec![row(1, Work::Kernels, 40, 2000, Stretch::End)], [2000, 0, 0]),
+                Some("40 of 2,000 kernel launches have no record of a kernel: all from 5.00 ms on, to the end"),
+                false,
+            ),
+            (
+                ledger((2..=8).map(|pid| row(pid, Work::Kernels, 100, 100, Stretch::All)).collect(), [800, 0, 0]),
+                Some("700 of 800 kernel launches have no record of a kernel: all of 7 processes (2, 3, 4, 5, …)"),
+                true,
+            ),
+            (
+                ledger(vec![row(1, Work::Graphs, 20, 20, Stretch::All)], [60, 20, 0]),
+                Some("20 of 20 graph launches (hipGraphLaunch) have no kernels in the report"),
+                true,
+            ),
+            (ledger(vec![row(1, Work::Copies, 20, 20, Stretch::All)], [0, 0, 20]), None, false),
+        ] {
+            assert_eq!(coverage.sentence().as_deref(), sentence);
+            assert_eq!(coverage.hollow(), hollow, "{sentence:?}");
+            assert_eq!(coverage.notes("nsys", Maker::Nvidia).len(), usize::from(sentence.is_some()));
+        }
+    }
+
+    #[test]
+    fn the_remedy_is_the_tools() {
+        let graphs = ledger(vec![row(1, Work::Graphs, 20, 20, Stretch::All)], [60, 20, 0]);
+        let some = ledger(vec![row(1, Work::Kernels, 100, 100, Stretch::All)], [800, 0, 0]);
+        let end = ledger(vec![row(1, Work::Kernels, 100, 800, Stretch::End)], [800, 0, 0]);
+        for (coverage, tool, maker, says) in [
+            (&graphs, "torch", Maker::Amd, "7.2.2"),
+            (&some, "torch", Maker::Amd, "7.0.1"),
+            (&some, "nsys", Maker::Nvidia, "--trace-fork-before-exec=true"),
+            (&graphs, "nsys", Maker::Nvidia, "--cuda-graph-trace=node"),
+            (&end, "nsys", Maker::Nvidia, "cudaProfilerStop"),
+            (&end, "torch", Maker::Nvidia, "synchronize"),
+        ] {
+            assert!(coverage.remedy(tool, maker).contains(says), "{tool} {says}");
+        }
+    }
+}

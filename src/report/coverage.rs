@@ -1,0 +1,79 @@
+//! The ledger of what was recorded, as scripts get it.
+
+use crate::model::Profile;
+use crate::model::coverage::Work;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct WorkJson {
+    work: &'static str,
+    calls: u64,
+    unrecorded: u64,
+}
+
+#[derive(Serialize)]
+struct UnrecordedJson<'a> {
+    work: &'static str,
+    pid: u32,
+    call: &'a str,
+    calls: u64,
+    unrecorded: u64,
+    threads: &'a [u32],
+    stretch: &'static str,
+    first_ns: i64,
+    last_ns: i64,
+}
+
+/// What is missing and what is damaged.
+#[derive(Serialize)]
+pub struct CoverageJson<'a> {
+    /// Whether the host's calls were read: without them nothing is known of work without a record.
+    calls_read: bool,
+    /// Whether enough was recorded to tell idle time, limits and shares; `null` where the calls were not read.
+    enough: Option<bool>,
+    text: Option<String>,
+    fix: Option<String>,
+    work: Vec<WorkJson>,
+    unrecorded: Vec<UnrecordedJson<'a>>,
+    untimed_kernels: u64,
+    untimed_copies: u64,
+    overrun_kernels: u64,
+    overrun_ns: i64,
+}
+
+impl<'a> From<&'a Profile> for CoverageJson<'a> {
+    fn from(profile: &'a Profile) -> Self {
+        let c = &profile.coverage;
+        let text = c.sentence();
+        Self {
+            calls_read: c.calls,
+            enough: c.calls.then(|| !c.hollow()),
+            fix: text.as_ref().map(|_| c.remedy(&profile.source.tool, profile.maker())),
+            text,
+            work: Work::ALL
+                .into_iter()
+                .filter(|&w| c.lost(w).0 > 0)
+                .map(|w| WorkJson { work: w.id(), calls: c.lost(w).1, unrecorded: c.lost(w).0 })
+                .collect(),
+            unrecorded: c
+                .unrecorded
+                .iter()
+                .map(|u| UnrecordedJson {
+                    work: u.work.id(),
+                    pid: u.pid,
+                    call: &u.name,
+                    calls: u.calls,
+                    unrecorded: u.lost,
+                    threads: &u.threads,
+                    stretch: u.stretch.id(),
+                    first_ns: u.first,
+                    last_ns: u.last,
+                })
+                .collect(),
+            untimed_kernels: c.untimed,
+            untimed_copies: c.untimed_copies,
+            overrun_kernels: c.overrun,
+            overrun_ns: c.overrun_ns,
+        }
+    }
+}
