@@ -7,6 +7,7 @@ mod suite {
     mod arrows;
     mod cli;
     mod corpus;
+    mod coverage;
     mod damage;
     mod diff;
     mod docs;

@@ -72,6 +72,7 @@ impl Occupancy {
                 let resources = [Limiter::Warps, Limiter::Registers, Limiter::SharedMemory, Limiter::Blocks];
                 (held.waves, held.most, resources.into_iter().zip(held.by).collect())
             }
+            Maker::Other => return None,
             Maker::Nvidia | Maker::Unknown => Self::limits(config, device)?,
         };
         let blocks_per_sm = limits.iter().filter_map(|l| l.1).min()?;

@@ -104,8 +104,8 @@ fn wanted(input: &Input, wants: Wants) -> Wants {
 /// What the ledger says comes first among what matters as much.
 fn remark(profile: &mut Profile) {
     let mut notes = profile.coverage.notes(&profile.source.tool, profile.maker());
-    // Why there are no kernels at all, nsys' own remarks tell better.
-    if profile.source.tool == "nsys" && profile.launches.is_empty() {
+    // Why there are no kernels at all, other remarks tell better; PyTorch's traces do not say it.
+    if profile.source.tool != "torch" && profile.launches.is_empty() {
         notes.retain(|n| n.kind != NoteKind::Lost);
     }
     if !notes.is_empty() {
@@ -127,7 +127,7 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
                 input.check_unchanged()?;
             }
             times::mend(&mut profile);
-            unrecorded::look(&mut profile);
+            unrecorded::look(&mut profile, job.wants.has(Parts::MEMOPS));
             remark(&mut profile);
             collectives::join(&mut profile);
             return Ok(profile);

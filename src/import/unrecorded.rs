@@ -13,6 +13,8 @@ const LONGER: i64 = 10;
 const LONG_NS: i64 = 10_000_000;
 /// Launches before a call that are looked through for one that it lies in.
 const BACK: usize = 64;
+/// One part in so many of a snapshot's time is its edge.
+const EDGE: i64 = 10;
 /// Threads that are kept.
 const MOST_THREADS: usize = 64;
 
@@ -33,7 +35,8 @@ struct Process {
     found: [u64; Work::ALL.len()],
     /// Threads of these.
     threads: FxHashSet<u32>,
-    /// Start of the last call with a record; end and length of records.
+    /// Start of the first and the last call with a record; end and length of records.
+    first_call: Option<i64>,
     last_call: Option<i64>,
     last_end: Option<i64>,
     longest: i64,
@@ -46,8 +49,8 @@ struct Process {
     syncs: Vec<i64>,
 }
 
-/// Puts what is known of calls into the ledger.
-pub fn look(profile: &mut Profile) {
+/// Puts what is known of calls into the ledger. Of copies nothing is known where they were not read.
+pub fn look(profile: &mut Profile, copies: bool) {
     let calls = &profile.calls;
     let of = |kind: CallKind| calls.names.iter().any(|n| n.kind == kind);
     profile.coverage.calls = !calls.names.is_empty();
@@ -64,6 +67,9 @@ pub fn look(profile: &mut Profile) {
     let mut out = Vec::new();
     for (pid, mut process) in processes {
         process.explain(profile, pid, end);
+        if !copies {
+            process.lost[Work::Copies as usize].clear();
+        }
         for work in Work::ALL {
             let lost = &process.lost[work as usize];
             started[work as usize] += process.found[work as usize] + lost.len() as u64;
@@ -170,6 +176,7 @@ fn recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
             continue;
         };
         process.last_call = process.last_call.max(Some(call));
+        process.first_call = Some(process.first_call.map_or(call, |first| first.min(call)));
         process.threads.extend(place.and_then(|p| p.thread));
         let node = launches.graph_node(row).is_some();
         // Nodes of one graph launch share its call, and lie one after the other.
@@ -206,13 +213,23 @@ impl Process {
         self.lost[Work::Kernels as usize].retain(|l| !nested(l));
         self.lost[Work::Graphs as usize].retain(|l| !nested(l));
         for work in [Work::Graphs, Work::Kernels] {
+            let found = self.found[Work::Kernels as usize] + self.found[Work::Graphs as usize];
             let lost = &mut self.lost[work as usize];
-            // Kernels whose calls are not known may be theirs.
+            // Kernels whose calls are not known may be theirs; where most are not known, nothing is.
             let uncalled = lost.first().map_or(0, |l| self.uncalled.len() - self.uncalled.partition_point(|&u| u < l.start));
-            if work == Work::Graphs && uncalled > 0 {
+            if work == Work::Graphs && uncalled > 0 || uncalled as u64 > found {
                 lost.clear();
             }
             lost.truncate(lost.len().saturating_sub(uncalled));
+        }
+        // What a snapshot keeps begins a little earlier for calls than for kernels.
+        if profile.source.tool == "trace" && profile.capture.gate.is_some() {
+            let calls = [self.first_call, self.last_call].into_iter().flatten().chain(self.lost.iter().flatten().map(|l| l.start));
+            let (first, last) = calls.fold((i64::MAX, i64::MIN), |(a, b), t| (a.min(t), b.max(t)));
+            let edge = first.saturating_add(last.saturating_sub(first) / EDGE);
+            if self.lost[..Work::Copies as usize].iter().flatten().all(|l| l.start <= edge) {
+                self.lost.iter_mut().for_each(Vec::clear);
+            }
         }
         if self.in_flight(end) {
             for work in Work::ALL {

@@ -12,6 +12,8 @@ pub enum Maker {
     Nvidia,
     /// AMD: rocprofv3.
     Amd,
+    /// Somebody else (Intel, Huawei, Apple …): no tool that this program knows.
+    Other,
 }
 
 /// What a maker calls the parts of its GPUs.
@@ -44,7 +46,7 @@ impl Maker {
                 shared: "LDS",
                 api: "HIP",
             },
-            Self::Nvidia | Self::Unknown => &Words {
+            Self::Nvidia | Self::Unknown | Self::Other => &Words {
                 unit: "SM",
                 units: "SMs",
                 warp: "warp",

@@ -88,6 +88,22 @@ impl Kernel {
     }
 }
 
+/// A kernel whose name the tool cut, and whole names in the report that begin like it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortened {
+    pub kernel: KernelId,
+    pub candidates: Vec<Arc<str>>,
+}
+
+/// What is left of a name that nsys shortened to `PREFIX_NUMBER...`, where it is one. No name of a kernel ends in three points.
+#[must_use]
+pub fn shortened(name: &str) -> Option<&str> {
+    let rest = name.strip_suffix("...")?;
+    let bare = rest.trim_end_matches(|c: char| c.is_ascii_digit());
+    let prefix = if bare.len() < rest.len() { bare.strip_suffix('_').unwrap_or(rest) } else { rest };
+    (!prefix.is_empty()).then_some(prefix)
+}
+
 /// The last identifier of a demangled C++ name: what nsys calls `shortName`.
 ///
 /// Cuts the parameters (the first `(` outside brackets), then trailing template arguments, then everything up to the
@@ -156,6 +172,21 @@ mod tests {
             ("(", "("),
         ] {
             assert_eq!(function_of(demangled), function, "{demangled}");
+        }
+    }
+
+    #[test]
+    fn shortened_names_are_known_by_their_points() {
+        for (name, prefix) in [
+            ("__omp_offloading_31_18a80bc__Z_2...", Some("__omp_offloading_31_18a80bc__Z")),
+            ("_ZN3abcIL_12...", Some("_ZN3abcIL")),
+            ("kernel...", Some("kernel")),
+            ("kernel7...", Some("kernel7")),
+            ("kernel_2", None),
+            ("void f<int>(int, ...)", None),
+            ("...", None),
+        ] {
+            assert_eq!(shortened(name), prefix, "{name}");
         }
     }
 

@@ -139,6 +139,11 @@ impl MemOps {
         (0..self.len()).filter_map(|row| self.get(row))
     }
 
+    /// Takes a time from all starts.
+    pub fn move_origin(&mut self, origin: i64) {
+        self.start.iter_mut().for_each(|s| *s = s.saturating_sub(origin));
+    }
+
     /// By start; equal ones stay as they were added.
     pub fn sort(&mut self) {
         if self.start.is_sorted() {

@@ -3,7 +3,7 @@
 use super::digest::Digest;
 use super::{
     Clock, Collective, CounterTrack, Coverage, Device, HostCalls, Kernel, KernelId, LaunchConfig, Launches, MemOps, MemoryEvents, Metrics,
-    Nanos, Note, OsCalls, Overhead, Place, Process, Ranges, Rank, Samples, Source, StateChange, Thread, Waits,
+    Nanos, Note, OsCalls, Overhead, Place, Process, Ranges, Rank, Samples, Shortened, Source, StateChange, Thread, Waits,
 };
 use std::sync::Arc;
 
@@ -139,6 +139,8 @@ pub struct Profile {
     pub metrics: Option<Arc<Metrics>>,
     /// Counters of some of its launches, measured in the same run: a report of their own.
     pub measured: Option<Arc<Profile>>,
+    /// Kernels whose names are cut.
+    pub shortened: Vec<Shortened>,
     /// What was recorded, what is missing, what is damaged.
     pub coverage: Coverage,
     /// What the reader should know.
@@ -181,6 +183,7 @@ impl Profile {
             graphs: Vec::new(),
             metrics: None,
             measured: None,
+            shortened: Vec::new(),
             coverage: Coverage::default(),
             notes: Vec::new(),
             complete: true,

@@ -147,6 +147,12 @@ impl Ranges {
         }
     }
 
+    /// Takes a time from all starts and ends; ranges that were never closed stay open.
+    pub fn move_origin(&mut self, origin: i64) {
+        let times = self.start.iter_mut().chain(self.end.iter_mut().filter(|e| **e < i64::MAX));
+        times.for_each(|t| *t = t.saturating_sub(origin));
+    }
+
     /// Colours the range that was added last, as ARGB.
     pub fn set_color(&mut self, color: u32) {
         self.color.resize(self.len(), 0);

@@ -10,6 +10,7 @@ use super::program::{self, Program};
 use super::warning::Warning;
 use super::warnings;
 use super::{Cost, Part, PartId, Rerun, Selects, collect, parts, ranges, shell};
+use crate::model::kernel::shortened;
 use crate::model::{Kernel, LaunchId, NameForm, Nanos, Profile, units};
 
 /// Process of a launch.
@@ -59,10 +60,12 @@ pub(super) struct Draft<'a> {
 
 /// The form that is compared: the one asked for if the report gives it, else the first that it gives.
 fn base_of(kernel: &Kernel, wanted: NameForm) -> (NameForm, Option<String>) {
-    [wanted, NameForm::Function, NameForm::Mangled, NameForm::Demangled]
-        .into_iter()
-        .find_map(|base| count::name(kernel, base).map(|n| (base, Some(n.to_owned()))))
-        .unwrap_or((wanted, None))
+    let forms = || [wanted, NameForm::Function, NameForm::Mangled, NameForm::Demangled].into_iter();
+    let given = |whole: bool| {
+        forms().find_map(|base| count::name(kernel, base).filter(|n| !whole || shortened(n).is_none()).map(|n| (base, Some(n.to_owned()))))
+    };
+    // A name that was cut is better than none.
+    given(true).or_else(|| given(false)).unwrap_or((wanted, None))
 }
 
 impl<'a> Draft<'a> {
@@ -134,6 +137,7 @@ impl<'a> Draft<'a> {
             Some(name) => {
                 words.extend(["--kernel-name".to_owned(), exact(name)]);
                 match (self.base, self.count.kernels) {
+                    _ if shortened(name).is_some() => "The tool cut this name: every kernel that begins like it is counted.".to_owned(),
                     _ if self.options.whole_graph => "ncu calls every CUDA graph launch graph.".to_owned(),
                     (NameForm::Function, n) if n > 1 => {
                         format!(
@@ -336,13 +340,19 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// An exact name for `--kernel-name`: one that reads as a regular expression is written as one.
+/// The name for `--kernel-name`: one that reads as a regular expression is written as one.
 fn exact(name: &str) -> String {
+    if let Some(prefix) = shortened(name) {
+        return format!("regex:^{}", shell::regex(prefix));
+    }
     if name.starts_with("regex:") || name.starts_with('-') { format!("regex:^{}$", shell::regex(name)) } else { name.to_owned() }
 }
 
 /// A name inside `--kernel-id`, which must not hold a colon.
 fn id_name(name: &str) -> String {
+    if let Some(prefix) = shortened(name) {
+        return format!("regex:^{}", shell::regex(prefix).replace(':', r"\x3a"));
+    }
     if name.contains(':') { format!("regex:^{}$", shell::regex(name).replace(':', r"\x3a")) } else { name.to_owned() }
 }
 

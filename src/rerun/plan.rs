@@ -63,10 +63,14 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
             rows.len()
         ));
     }
-    let amd = |&row: &usize| {
-        let place = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
-        place.and_then(|p| profile.device_of(p)).map_or_else(|| profile.amd(), |d| d.maker == Maker::Amd)
-    };
+    let device = |row: usize| profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| profile.device_of(p));
+    if let Some(of) = rows.iter().find_map(|&row| device(row).filter(|d| d.maker == Maker::Other)) {
+        let name = of.name.as_deref().unwrap_or("this GPU");
+        return Err(format!(
+            "{name} is neither NVIDIA's nor AMD's: ncu and rocprofv3 cannot measure its kernels, and no other tool is known here"
+        ));
+    }
+    let amd = |&row: &usize| device(row).map_or_else(|| profile.amd(), |d| d.maker == Maker::Amd);
     if rows.iter().any(amd) {
         return if rows.iter().all(amd) {
             let (commands, folder) = rocprof::commands(profile, &rows, options);

@@ -81,7 +81,7 @@ pub fn regex(text: &str) -> String {
 #[must_use]
 pub fn file_stem(name: &str) -> String {
     let ok = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
-    let stem: String = name.trim().chars().map(ok).take(48).collect();
+    let stem: String = name.trim().trim_end_matches("...").chars().map(ok).take(48).collect();
     let stem = stem.trim_start_matches(['-', '.']);
     if stem.is_empty() { "kernel".to_owned() } else { stem.to_owned() }
 }

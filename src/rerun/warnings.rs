@@ -11,6 +11,7 @@ use super::program;
 use super::ranges;
 use super::warning::{Warning, warning};
 use crate::analysis::Family;
+use crate::model::kernel::shortened;
 use crate::model::units::count;
 use crate::model::{CallKind, LaunchConfig, LaunchOrder, NameForm, NoteKind, Profile, Severity};
 use std::collections::BTreeSet;
@@ -25,6 +26,7 @@ pub static CHECKS: &[(&str, Check)] = &[
     ("numbered-range", numbered_range),
     ("lost-events", lost_events),
     ("launches-without-kernel", launches_without_kernel),
+    ("shortened-name", shortened_name),
     ("names-missing", names_missing),
     ("threads", threads),
     ("device-order", device_order),
@@ -160,6 +162,28 @@ fn launches_without_kernel(f: &Facts<'_>) -> Option<Warning> {
         .fix("compare grid and block of the result with what is expected here")
         .inexact()
     })
+}
+
+/// Candidates that are named.
+const MOST_NAMED: usize = 4;
+
+/// The tool cut the name: others may begin like it.
+fn shortened_name(f: &Facts<'_>) -> Option<Warning> {
+    let name = super::count::name(f.kernel, f.base)?;
+    let prefix = shortened(name).filter(|_| !f.as_range && !f.options.whole_graph)?;
+    let of = |s: &&crate::model::Shortened| f.profile.kernels.get(s.kernel.0 as usize) == Some(f.kernel);
+    let listed = f.profile.shortened.iter().find(of).map_or(&[][..], |s| &s.candidates);
+    let shown: Vec<&str> = listed.iter().take(MOST_NAMED).map(|c| &**c).collect();
+    let more = listed.len().saturating_sub(MOST_NAMED);
+    let candidates = match (shown.len(), more) {
+        (0, _) => String::new(),
+        (_, 0) => format!(" Whole names in the report that begin so: {}.", shown.join(", ")),
+        _ => format!(" Whole names in the report that begin so: {} and {more} more.", shown.join(", ")),
+    };
+    let text =
+        format!("nsys shortened the name of this kernel, which begins with {prefix:?}: all kernels that begin so are counted.{candidates}");
+    let fix = "compare grid and block of the result with what is expected here, or name the kernel by its whole name";
+    Some(warning("shortened-name", Severity::Warning, text).fix(fix).inexact())
 }
 
 /// Kernels without a name in the compared form: ncu knows it, the report does not.

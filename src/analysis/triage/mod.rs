@@ -35,7 +35,7 @@ pub use verdict::{VERDICTS, Verdict};
 
 use crate::analysis::flops::{self, Counted, Operators, Rate};
 use crate::analysis::like::like;
-use crate::model::{Cancel, Profile};
+use crate::model::{Cancel, Maker, Profile};
 use case::Case;
 
 /// What is to be judged.
@@ -72,8 +72,10 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     let span = (case.span.1 - case.span.0).max(1) as f64;
     let sliver = matches!(case.steps.found, Some(Found::Period(_))) && scope.windows.is_empty() && (case.length() as f64) < SLIVER * span;
     let amd = profile.amd();
+    // Recipes and re-runs are for NVIDIA's and AMD's tools.
+    let known = profile.maker() != Maker::Other;
     for finding in &mut findings {
-        finding.confirm = finding.confirm.take().or_else(|| text::confirm(profile, finding));
+        finding.confirm = finding.confirm.take().or_else(|| text::confirm(profile, finding)).filter(|_| known);
         if amd {
             finding.in_words_of_hip();
         }

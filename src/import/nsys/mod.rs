@@ -6,6 +6,7 @@ mod devices;
 mod intern;
 mod kernels;
 mod memops;
+mod names;
 mod notes;
 mod places;
 mod ranges;
@@ -59,7 +60,7 @@ const MARKS: [&str; 6] = ["META_DATA_EXPORT", "EXPORT_META_DATA", "StringIds", "
 fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     let mut early_notes = Vec::new();
     let target = target::Target::read(db, &mut early_notes)?;
-    let diagnostics = secondary(&mut early_notes, notes::Diagnostics::read(db))?;
+    let diagnostics = secondary(&mut early_notes, notes::Diagnostics::read(db, target.clock.epoch_ns))?;
     let mut strings = strings::Strings::open(db)?;
     let mut profile = Profile::new(Source {
         tool: "nsys".to_owned(),
@@ -92,6 +93,7 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     if job.staged && job.wants.has(Parts::DETAILS) {
         let mut early = profile.clone();
         early.complete = false;
+        early.count_from_session();
         (job.hear)(Progress::Snapshot(Arc::new(early)));
     }
     let mut places = places::Places::new(&target);
@@ -134,7 +136,11 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     profile.places = places.list;
     let pids: BTreeSet<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
     profile.processes = pids.into_iter().map(|pid| target.process(pid)).collect();
+    let shortened = names::shortened(db, &profile.kernels);
+    profile.shortened = secondary(&mut profile.notes, shortened)?;
     notes::complete(&mut profile, db, &target, diagnostics);
+    // `nsys export --ts-normalize=true` writes times since 1970.
+    profile.count_from_session();
     Ok(profile)
 }
 

@@ -20,7 +20,7 @@ pub struct Diagnostics {
 
 impl Diagnostics {
     /// Reads `DIAGNOSTIC_EVENT`.
-    pub fn read(db: &Db) -> Result<Self, ImportError> {
+    pub fn read(db: &Db, epoch: Option<i64>) -> Result<Self, ImportError> {
         let mut out = Self::default();
         let mut counted: Vec<(Severity, String, u64)> = Vec::new();
         let mut known: FxHashMap<(bool, String), usize> = FxHashMap::default();
@@ -30,7 +30,9 @@ impl Diagnostics {
             };
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             // Time 0 is when the capture begins. Seen with nsys 2025.3: negative for captures by cudaProfilerStart, NVTX range and delay.
-            let before = timestamp.as_deref().and_then(|t| t.parse::<i64>().ok()).is_some_and(|t| t < 0);
+            // Absolute times begin when the session does.
+            let time = timestamp.as_deref().and_then(|t| t.parse::<i64>().ok());
+            let before = time.is_some_and(|t| t < 0 || epoch.is_some_and(|e| t > e / 2 && t < e));
             out.late |= before && text.contains("CUDA injection initialized");
             out.texts.push(text.clone());
             // nsys' ENUM_DIAGNOSTIC_SEVERITY_LEVEL: 1 info, 2 warning, 3 error, 4 verbose.
@@ -133,6 +135,13 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
             ));
         }
         _ => {}
+    }
+    if !profile.shortened.is_empty() {
+        let text = format!(
+            "nsys shortened the names of {}: only their beginnings are known, and a re-run may select another kernel that begins so.",
+            units::count(profile.shortened.len(), "kernel")
+        );
+        notes.push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix("record with nsys 2021.4 or newer"));
     }
     notes.append(&mut profile.notes);
     let gated = profile.capture.gate.is_some();

@@ -11,7 +11,7 @@ mod slice;
 mod tracks;
 
 use super::torch::event::{Kind, LONGEST_NS, MOST_NS};
-use super::torch::facts::Facts;
+use super::torch::facts::{Facts, others};
 use super::torch::part::{Call, OnGpu, Part, Span};
 use super::torch::{build, event};
 use super::{ImportError, Importer, Input, Job, Parts};
@@ -238,6 +238,7 @@ impl Slices {
         part.processes.sort();
         let mut facts = Facts::default();
         facts.foreign = true;
+        facts.other = tracks.values().any(|(named, _)| others(&named.process) || others(&named.track));
         let parts = vec![part];
         let begin = build::begin(&parts);
         let mut profile = build::build(parts, facts, event::with_calls(job.wants), Profile::new(source));

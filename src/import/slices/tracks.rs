@@ -55,7 +55,7 @@ pub fn device(named: &Named) -> Option<u32> {
 /// The stream that a track is.
 #[must_use]
 pub fn stream(named: &Named) -> Option<Stream> {
-    let gpu = says(&named.process, &["gpu", "device", "cuda"]) || says(&named.track, &["gpu", "hip activity"]);
+    let gpu = says(&named.process, &["gpu", "device", "cuda", "ascend hardware", "xpu"]) || says(&named.track, &["gpu", "hip activity"]);
     let of_stream = says(&named.track, &["stream"]);
     let dispatches = says(&named.track, &["gpu kernel dispatch", "kernel dispatch ["]);
     (gpu && of_stream || dispatches).then(|| Stream {

@@ -46,6 +46,7 @@ struct Launching {
 pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profile: Profile) -> Profile {
     let mut whole = Whole { begin: begin(&parts), ..Whole::default() };
     profile.ranges = ranges::join(&mut parts, whole.begin);
+    facts.other |= parts.iter().any(|p| p.other);
     let mut aside = Aside::default();
     for mut part in parts {
         aside.take(std::mem::take(&mut part.aside));
@@ -112,7 +113,7 @@ fn devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
     };
     for device in &mut profile.devices {
         device.maker = facts.maker();
-        if facts.amd {
+        if facts.amd || facts.other {
             device.compute_capability = None;
         }
     }
@@ -387,7 +388,10 @@ fn notes(facts: &Facts, profile: &mut Profile) {
         _ => None,
     };
     profile.notes.extend(missing.map(|text| Note::new(Severity::Warning, NoteKind::Order, text)));
-    if facts.amd {
+    if facts.other {
+        let text = "These kernels ran on a GPU of neither NVIDIA nor AMD: ncu and rocprofv3 cannot measure them.";
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+    } else if facts.amd {
         let text = "These kernels ran on an AMD GPU: ncu cannot profile them again, and PyTorch records neither registers nor LDS.";
         profile.notes.push(
             Note::new(Severity::Info, NoteKind::Guess, text).with_fix("`warpscope recipes rocprof-counters` shows rocprofv3's command"),

@@ -188,6 +188,8 @@ pub struct Event<'a> {
     /// Thread, or the stream of what ran on a device.
     pub tid: Option<i64>,
     pub origin: RangeOrigin,
+    /// A call of the runtime of neither NVIDIA nor AMD.
+    pub other: bool,
     args: Option<&'a RawValue>,
 }
 
@@ -214,6 +216,12 @@ pub struct Args {
     pub rank: Option<u32>,
 }
 
+/// Whether calls of that category are those of another maker's runtime: `xpu_runtime`, `mtia_runtime`, `privateuse1_driver`.
+fn other_maker(category: &str) -> bool {
+    let of = category.strip_suffix("_runtime").or_else(|| category.strip_suffix("_driver"));
+    of.is_some_and(|of| !of.is_empty() && !["cuda", "hip", "rocm"].iter().any(|known| of.eq_ignore_ascii_case(known)))
+}
+
 fn kind_of(phase: &str, category: &str, name: &str) -> Option<Kind> {
     if phase == "M" {
         return match name {
@@ -236,7 +244,7 @@ fn kind_of(phase: &str, category: &str, name: &str) -> Option<Kind> {
         Some(Kind::Copy)
     } else if is(&["gpu_memset", "memset"]) {
         Some(Kind::Set)
-    } else if is(&["cuda_runtime", "cuda_driver", "runtime", "driver"]) {
+    } else if is(&["cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "driver"]) || other_maker(category) {
         Some(Kind::Call)
     } else if is(&["cpu_op", "operator", "user_annotation"]) {
         Some(Kind::Range)
@@ -311,7 +319,8 @@ pub fn read(text: &[u8], wants: Wants) -> Read<'_> {
     };
     let annotation = category.eq_ignore_ascii_case("user_annotation");
     let origin = if annotation { RangeOrigin::Annotation } else { RangeOrigin::Operator };
-    Read::Event(Event { kind, name, start, duration, pid, tid, origin, args })
+    let other = kind == Kind::Call && other_maker(&category);
+    Read::Event(Event { kind, name, start, duration, pid, tid, origin, other, args })
 }
 
 pub fn dims(raw: Option<&RawValue>) -> Option<[u32; 3]> {

@@ -26,6 +26,8 @@ pub struct Facts {
     pub devices: Vec<Device>,
     /// AMD's: names end in hip, and ncu knows nothing of them.
     pub amd: bool,
+    /// Neither NVIDIA's nor AMD's.
+    pub other: bool,
     /// The trace is another tool's.
     pub foreign: bool,
     rank: Option<(u64, Option<u64>)>,
@@ -74,6 +76,7 @@ impl Facts {
         }
         let wavefronts = out.devices.iter().any(|d| d.warp_size == Some(64));
         out.amd |= wavefronts;
+        out.other = out.devices.iter().any(|d| d.name.as_deref().is_some_and(others));
         let maker = out.maker();
         for device in &mut out.devices {
             device.maker = maker;
@@ -83,7 +86,11 @@ impl Facts {
 
     /// Who made the GPUs.
     pub fn maker(&self) -> Maker {
-        if self.amd { Maker::Amd } else { Maker::Nvidia }
+        match (self.other, self.amd) {
+            (true, _) => Maker::Other,
+            (_, true) => Maker::Amd,
+            _ => Maker::Nvidia,
+        }
     }
 
     fn version(&mut self, of: &'static str, value: &Value) {
@@ -132,16 +139,29 @@ impl Facts {
             profile.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
         } else if !whole && !profile.launches.is_empty() {
             profile.capture.gate = Some(Gate::Late);
+            let fix = if self.other {
+                "trace from the start of the program"
+            } else {
+                "trace from the start with `warpscope run --tool torch -- python SCRIPT`, or start ncu at the same place (torch.cuda.profiler.start())"
+            };
             profile.notes.push(
                 Note::new(
                     Severity::Warning,
                     NoteKind::Gate,
                     "A PyTorch trace begins where the program starts its profiler, and does not say how many launches came before: launch numbers count from there.",
                 )
-                .with_fix("trace from the start with `warpscope run --tool torch -- python SCRIPT`, or start ncu at the same place (torch.cuda.profiler.start())"),
+                .with_fix(fix),
             );
         }
     }
+}
+
+/// Whether a name is of a GPU or accelerator of neither NVIDIA nor AMD.
+pub fn others(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["intel", "ascend", "apple", "moore threads", "iluvatar", "cambricon", "hygon", "metax", "gaudi"]
+        .iter()
+        .any(|maker| name.contains(maker))
 }
 
 fn device(value: &Value) -> Device {

@@ -118,6 +118,8 @@ pub struct Part {
     pub calls: Vec<Call>,
     pub spans: Vec<Span>,
     pub processes: Vec<(u32, String)>,
+    /// Some calls are of the runtime of neither NVIDIA nor AMD.
+    pub other: bool,
     /// What else was asked for.
     pub aside: Aside,
     /// Events that were no JSON and could be mended.
@@ -172,6 +174,7 @@ impl Part {
             Kind::Memory | Kind::Wait | Kind::Overhead | Kind::Thread => self.aside.add(at, event, thread),
             Kind::Call => {
                 let args = event.args();
+                self.other |= event.other;
                 let name = self.names.name(&event.name);
                 let correlation = args.correlation.map(|c| (args.rank.unwrap_or_default(), c));
                 self.calls.push(Call { at, name, start: event.start, duration: event.duration, thread, correlation });

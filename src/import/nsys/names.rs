@@ -1,0 +1,26 @@
+//! Names that nsys shortened: before 2021.4 it wrote long ones that it could not demangle as `PREFIX_NUMBER...`.
+
+use crate::import::ImportError;
+use crate::import::sqlite::db::Db;
+use crate::model::{Kernel, KernelId, Shortened, kernel};
+
+/// Names that are kept as candidates for one kernel.
+const MOST: usize = 16;
+
+/// Kernels with such a name, and the whole names in the export that they may have.
+pub fn shortened(db: &Db, kernels: &[Kernel]) -> Result<Vec<Shortened>, ImportError> {
+    let prefix = |k: &Kernel| kernel::shortened(k.function()).map(str::to_owned);
+    let mut out: Vec<(String, Shortened)> =
+        (0..).zip(kernels).filter_map(|(id, k)| Some((prefix(k)?, Shortened { kernel: KernelId(id), candidates: Vec::new() }))).collect();
+    if out.is_empty() {
+        return Ok(Vec::new());
+    }
+    for row in db.rows("StringIds", &["value"])? {
+        let [Some(text)] = &row[..] else { continue };
+        let whole = kernel::shortened(text).is_none();
+        for (_, short) in out.iter_mut().filter(|(prefix, s)| whole && text.starts_with(&**prefix) && s.candidates.len() < MOST) {
+            short.candidates.push(text.as_str().into());
+        }
+    }
+    Ok(out.into_iter().map(|s| s.1).collect())
+}

@@ -1,0 +1,62 @@
+//! Moves the origin of a report's times: tools that write times since 1970 leave little room below 2^63 ns, and none in a floating-point number.
+
+use super::Profile;
+
+/// No session that counts from its own beginning is this old, ns: eleven days.
+const OLDEST_NS: i64 = 1_000_000_000_000_000;
+/// Times since 1970 are larger than those since a machine was started: this is 2001.
+const EPOCH_NS: i64 = 1_000_000_000_000_000_000;
+
+impl Profile {
+    /// Lets times that are absolute count from the beginning of the session, which the clock keeps.
+    pub fn count_from_session(&mut self) {
+        let launches = &self.launches;
+        let launched = (0..launches.len()).filter(|&r| launches.timed() && launches.has_duration(r)).map(|r| launches.start(r)).min();
+        let others = [
+            self.calls.start.iter().copied().min(),
+            self.memops.iter().map(|m| m.start.0).min(),
+            self.graphs.iter().map(|g| g.start.0).min(),
+            self.ranges.iter().map(|r| r.start).min(),
+        ];
+        // Single times that are wrong are the ledger's: the calls are what counts, or else the kernels.
+        let first = launched.into_iter().chain(others.into_iter().flatten()).filter(|&t| t > OLDEST_NS).min();
+        let (Some(first), Some(all)) = (first, others[0].or(launched)) else { return };
+        if all <= OLDEST_NS {
+            return;
+        }
+        let session = self.clock.epoch_ns.filter(|&e| e <= first && first - e < OLDEST_NS);
+        let origin = session.unwrap_or(first);
+        self.move_origin(origin);
+        if origin > EPOCH_NS {
+            self.clock.epoch_ns = Some(origin);
+        }
+    }
+
+    /// Takes a time from all times.
+    fn move_origin(&mut self, origin: i64) {
+        let to = |time: &mut i64| *time = time.saturating_sub(origin);
+        self.launches.move_origin(origin);
+        self.memops.move_origin(origin);
+        self.ranges.move_origin(origin);
+        for graph in &mut self.graphs {
+            to(&mut graph.start.0);
+            graph.call.iter_mut().for_each(to);
+        }
+        let columns = [&mut self.calls.start, &mut self.waits.start, &mut self.os_calls.start];
+        columns.into_iter().flatten().for_each(to);
+        self.states.iter_mut().for_each(|s| to(&mut s.time));
+        self.samples.samples.iter_mut().for_each(|s| to(&mut s.time));
+        self.counters.iter_mut().flat_map(|c| &mut c.times).for_each(to);
+        self.memory.events.iter_mut().for_each(|e| to(&mut e.time));
+        self.memory.refused.iter_mut().for_each(|r| to(&mut r.time));
+        self.collectives.iter_mut().for_each(|c| to(&mut c.start));
+        self.overhead.iter_mut().for_each(|o| to(&mut o.start));
+        for (from, until) in &mut self.recorded {
+            to(from);
+            // What never ends still does not.
+            if *until < i64::MAX {
+                to(until);
+            }
+        }
+    }
+}
