@@ -37,6 +37,8 @@ struct Process {
     threads: FxHashSet<u32>,
     /// Start of the first and the last call with a record; end and length of records.
     first_call: Option<i64>,
+    /// Start of the last of each kind of work.
+    last: [Option<i64>; Work::ALL.len()],
     last_call: Option<i64>,
     last_end: Option<i64>,
     longest: i64,
@@ -179,15 +181,18 @@ fn recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
         process.first_call = Some(process.first_call.map_or(call, |first| first.min(call)));
         process.threads.extend(place.and_then(|p| p.thread));
         let node = launches.graph_node(row).is_some();
+        let of = if node { Work::Graphs } else { Work::Kernels } as usize;
+        process.last[of] = process.last[of].max(Some(call));
         // Nodes of one graph launch share its call, and lie one after the other.
         if !node || last.insert(pid, call) != Some(call) {
-            process.found[if node { Work::Graphs } else { Work::Kernels } as usize] += 1;
+            process.found[of] += 1;
         }
     }
     for graph in &profile.graphs {
         let pid = profile.places.get(graph.place as usize).and_then(|p| p.pid).unwrap_or_default();
         let process = processes.entry(pid).or_default();
         process.last_call = process.last_call.max(graph.call);
+        process.last[Work::Graphs as usize] = process.last[Work::Graphs as usize].max(graph.call);
         process.last_end = process.last_end.max(Some(graph.start.0.saturating_add(graph.duration.0)));
         process.longest = process.longest.max(graph.duration.0);
     }
@@ -276,7 +281,7 @@ impl Process {
             lost: lost.len() as u64,
             other_threads: self.threads.iter().any(|t| !threads.contains(t)),
             threads,
-            stretch: match self.last_call {
+            stretch: match self.last[work as usize] {
                 _ if found == 0 => Stretch::All,
                 Some(call) if call < first => Stretch::End,
                 _ => Stretch::Parts,

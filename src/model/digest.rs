@@ -77,6 +77,9 @@ pub struct Digest {
     /// What was not recorded, and what that hides.
     #[prost(string, repeated, tag = "24")]
     pub missing: Vec<String>,
+    /// Work without a record, where it is so much that idle time and shares cannot be told.
+    #[prost(string, optional, tag = "25")]
+    pub unrecorded: Option<String>,
 }
 
 /// Steps, a column each.

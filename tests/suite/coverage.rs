@@ -6,8 +6,9 @@ use super::support::{edited, edited_profile, packed, read, root, run, scratch};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use warpscope::analysis::triage::{Scope, Sure, Verdict, triage};
-use warpscope::analysis::{GroupBy, Grouping};
+use warpscope::analysis::{GroupBy, Grouping, ranks};
 use warpscope::model::coverage::{Stretch, Work};
+use warpscope::model::digest::Digest;
 use warpscope::model::{Cancel, LaunchId, Maker, NoteKind, Profile};
 use warpscope::rerun::{Options, Target, plan};
 
@@ -202,7 +203,9 @@ fn kernels_without_times_are_left_out_and_said() {
         assert!(out["notes"].to_string().contains("without valid times"), "{name}");
     }
     // nsys: no start, an end before it.
-    for sql in ["start = NULL", "end = start - 5", "start = NULL, end = NULL"] {
+    for sql in
+        ["start = 0, end = 0", "end = start - 5", "start = 0, end = 5000", "start = start - 90000000000000, end = end - 90000000000000"]
+    {
         let profile = edited_profile("single", &format!("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET {sql} WHERE rowid % 4 = 0"));
         assert!(profile.coverage.untimed > 0 && profile.notes.iter().any(|n| n.text.contains("without valid times")), "{sql}");
         let whole = read(&packed("single")).unwrap();
@@ -340,6 +343,19 @@ fn gpus_of_other_makers_get_no_command() {
             assert!(found.findings.iter().all(|f| f.confirm.is_none()), "{name}");
             assert!(!profile.notes.iter().any(|n| n.sentence().contains("start ncu")), "{name}");
         }
+    }
+}
+
+#[test]
+fn ranks_are_judged_by_what_was_recorded() {
+    for (name, dropped, lacks) in [("ranks-hollow", (|_| true) as fn(u64) -> bool, true), ("ranks-whole", |_| false, false)] {
+        let profile = read(&trace(name, h100(), graphs(false, dropped))).unwrap();
+        let digests = ranks::digests(&profile, &judged(&profile).unwrap(), name);
+        let back = Digest::from_bytes(&digests[0].to_bytes()).unwrap();
+        assert_eq!(back.unrecorded.is_some(), lacks, "{name}");
+        let job = ranks::job(&[back.clone(), back]);
+        assert_eq!(job.remarks.first().is_some_and(|r| r.contains("have no kernels in the report")), lacks, "{name}: {:?}", job.remarks);
+        assert!(!lacks || job.findings.iter().all(|f| f.sure == Sure::Possible), "{name}");
     }
 }
 

@@ -7,7 +7,7 @@ use super::matching::{Matches, matches};
 use super::nccl;
 use super::outcome::{Job, Link, Member};
 use super::waits::{Waits, waits};
-use crate::analysis::triage::Part;
+use crate::analysis::triage::{Part, Sure};
 use crate::model::digest::Digest;
 use std::collections::BTreeMap;
 
@@ -62,7 +62,19 @@ pub fn job(all: &[Digest]) -> Job {
         );
     }
     findings::find(all, &mut out);
+    unrecorded(all, &mut out);
     out
+}
+
+/// Where ranks lack records of what their GPUs did, no finding is more than possible.
+fn unrecorded(all: &[Digest], job: &mut Job) {
+    let said = job.ranks.iter().filter_map(|m| Some(format!("rank {}: {}", m.rank, all.get(m.digest)?.unrecorded.as_deref()?)));
+    let said: Vec<String> = said.collect();
+    if said.is_empty() {
+        return;
+    }
+    job.findings.iter_mut().for_each(|f| f.sure = Sure::Possible);
+    job.remarks.splice(0..0, said);
 }
 
 /// Collectives by kind and number of ranks.

@@ -244,6 +244,7 @@ fn one(profile: &Profile, triage: &Triage, (file, several): (&str, bool), device
         launches: part.launches,
         kinds: kinds.list,
         missing: triage.doubt.iter().chain(&triage.missing).cloned().collect(),
+        unrecorded: profile.coverage.sentence().filter(|_| profile.coverage.hollow()),
         findings: triage
             .findings
             .iter()

@@ -16,15 +16,15 @@ pub fn judge(profile: &Profile, findings: &mut Vec<Finding>) {
     for finding in findings.iter_mut() {
         finding.sure = Sure::Possible;
     }
-    let [kernels, graphs] = [Work::Kernels, Work::Graphs].map(|w| coverage.lost(w));
-    let count = |(lost, calls): (u64, u64)| (calls > 0).then_some(lost as f64);
+    let counts = |(lost, calls): (u64, u64)| (lost > 0).then_some((lost as f64, calls as f64));
+    let [kernels, graphs] = [Work::Kernels, Work::Graphs].map(|w| counts(coverage.lost(w)));
     let headline = format!("{sentence}: what the GPU did then is not known, and idle time, limits and shares cannot be told");
     let mut first = Finding::new(Verdict::ShortCapture, 0.0, headline)
         .bound("nothing is gained: what follows may be wrong")
-        .because("kernel launches without a record", count(kernels), "")
-        .because("kernel launches", count(kernels).map(|_| kernels.1 as f64), "")
-        .because("graph launches without kernels", count(graphs), "")
-        .because("graph launches", count(graphs).map(|_| graphs.1 as f64), "");
+        .because("kernel launches without a record", kernels.map(|k| k.0), "")
+        .because("kernel launches", kernels.map(|k| k.1), "")
+        .because("graph launches without kernels", graphs.map(|g| g.0), "")
+        .because("graph launches", graphs.map(|g| g.1), "");
     let remedy = coverage.remedy(&profile.source.tool, profile.maker());
     let mut letters = remedy.chars();
     let remedy = letters.next().map(|c| c.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default();
