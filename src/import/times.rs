@@ -92,6 +92,9 @@ fn untimed_copies(profile: &mut Profile, run: (i64, i64)) {
     profile.coverage.untimed_copies = (n - kept) as u64;
 }
 
+/// Process, device, context and stream.
+type Lane = (Option<u32>, Option<u32>, Option<u32>, u32);
+
 /// The kernel of a stream that ends last so far, and when the one after it began.
 #[derive(Clone, Copy)]
 struct Open {
@@ -108,7 +111,7 @@ fn overrun(profile: &mut Profile) {
     if !matches!(profile.source.tool.as_str(), "nsys" | "torch" | "trace" | "rocprofv3") {
         return;
     }
-    let mut lanes: FxHashMap<(Option<u32>, Option<u32>, Option<u32>, u32), usize> = FxHashMap::default();
+    let mut lanes: FxHashMap<Lane, usize> = FxHashMap::default();
     let of_place: Vec<Option<usize>> = profile
         .places
         .iter()

@@ -165,7 +165,9 @@ impl Launches {
 
     /// Takes a time from all starts; calls are known by their distance.
     pub fn move_origin(&mut self, origin: i64) {
-        Arc::make_mut(&mut self.start).iter_mut().for_each(|s| *s = s.saturating_sub(origin));
+        for start in Arc::make_mut(&mut self.start) {
+            *start = start.saturating_sub(origin);
+        }
     }
 
     /// Whether it is known how long a launch ran.

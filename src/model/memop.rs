@@ -141,7 +141,9 @@ impl MemOps {
 
     /// Takes a time from all starts.
     pub fn move_origin(&mut self, origin: i64) {
-        self.start.iter_mut().for_each(|s| *s = s.saturating_sub(origin));
+        for start in &mut self.start {
+            *start = start.saturating_sub(origin);
+        }
     }
 
     /// By start; equal ones stay as they were added.

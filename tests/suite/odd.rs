@@ -182,7 +182,7 @@ fn times_that_make_no_sense() {
     assert!(negative.launches.start(0) < 0);
     assert!(!Paths::of(&negative).of_launch.is_empty());
     let backwards = edited_profile("single", &format!("UPDATE {K} SET end = start - 5 WHERE rowid = 3"));
-    assert!(backwards.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.text.starts_with("1 launches")));
+    assert!(backwards.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.text.starts_with("1 kernel without valid times")));
     let extreme = edited_profile(
         "single",
         &format!(
@@ -192,7 +192,7 @@ fn times_that_make_no_sense() {
     let overview = Overview::of(&extreme);
     assert!(overview.span.is_some());
     assert_eq!(Grouping::of(&extreme, GroupBy::Device, None).rows.len(), 1);
-    let long = edited_profile("single", &format!("UPDATE {K} SET end = start + 10000000000 WHERE rowid = 7"));
+    let long = edited_profile("single", &format!("UPDATE {K} SET end = start + 10000000000 WHERE start = (SELECT max(start) FROM {K})"));
     assert_eq!((0..200).map(|r| long.launches.duration(r)).max(), Some(10_000_000_000), "a kernel of ten seconds");
 }
 

@@ -38,7 +38,7 @@ fn a_plain_report_gives_no_warning() {
 #[test]
 fn every_check_is_in_a_test_here_or_beside() {
     let mut text = String::new();
-    for file in ["rerun_warnings.rs", "probe.rs", "rerun.rs", "shell.rs"] {
+    for file in ["rerun_warnings.rs", "probe.rs", "rerun.rs", "shell.rs", "coverage.rs"] {
         text += &std::fs::read_to_string(root().join("tests/suite").join(file)).unwrap();
     }
     for (id, _) in CHECKS {

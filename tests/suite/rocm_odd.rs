@@ -77,7 +77,7 @@ fn what_a_database_lacks_is_not_made_up() {
     );
     let profile = read(&path).unwrap();
     assert!(
-        profile.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.text.contains("1 dispatch without a time")),
+        profile.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.text.contains("1 kernel without valid times")),
         "{:?}",
         profile.notes
     );
