@@ -44,6 +44,8 @@ struct Builder<'a> {
     instances: Vec<Instance>,
     /// Of each thread its ranges with their instances, by start.
     by_thread: Vec<Vec<(u32, u32)>>,
+    /// Ranges of processes: start, end, node.
+    of_process: Vec<(i64, i64, u32)>,
 }
 
 /// The node of an instance whose parents are being looked at.
@@ -129,6 +131,7 @@ impl<'a> Builder<'a> {
             texts,
             instances: Vec::with_capacity(ranges.len()),
             by_thread: vec![Vec::new(); ranges.threads.len()],
+            of_process: Vec::new(),
         }
     }
 
@@ -363,6 +366,12 @@ impl<'a> Builder<'a> {
         }
         let busy = Covered::of(&busy);
         let Some((first, last)) = busy.span() else { return };
+        for &(start, end, node) in &self.of_process {
+            let (start, end) = (start.max(first), end.min(last));
+            if start < end {
+                self.nodes[node as usize].idle += end - start - busy.within(start, end);
+            }
+        }
         let ranges = &self.profile.ranges;
         for list in &self.by_thread {
             for &(row, instance) in list {
@@ -399,6 +408,7 @@ impl<'a> Builder<'a> {
             let start = sane(range.start);
             if let Some((start, end)) = self.cut(start, if range.end == i64::MAX { start } else { sane(range.end).max(start) }) {
                 self.add(node, start, end);
+                self.of_process.push((start, end, node));
             }
             out.entry(pid).or_default().push((range.start, range.end, instance));
         }

@@ -1,14 +1,17 @@
 //! One run, ready for the rules: what the devices did, why they idled, and the figures that tell causes apart.
 
 use super::copies::{Copies, CopyClass};
+use super::first;
 use super::gaps::{Gaps, Piece};
 use super::host::Host;
 use super::kernels::Kernels;
-use super::ops::{Class, Op, Ops, Unit};
+use super::ops::{Class, Op, Ops, Row, Unit};
 use super::part::{ByCause, Cause, Part};
 use super::recorded::{measuring, recorded};
-use super::steps::{Counts, Steps};
+use super::spread::{Single, Spreads};
+use super::steps::{Counts, LeftOut, Steps};
 use super::sweep::{Busy, Gap, Hear, sweep};
+use super::work::Sketch;
 use crate::model::{CallKind, Cancel, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
@@ -45,6 +48,9 @@ pub struct StepTime {
     pub idle: ByCause,
     /// Idle time that exposed copies add to.
     pub copies: i64,
+    /// Its kernels, and its kernels by how they were launched.
+    pub kernels: Sketch,
+    pub launches: Sketch,
 }
 
 /// A call that the GPU ran dry after.
@@ -52,6 +58,15 @@ pub struct StepTime {
 pub struct AfterCall {
     pub ns: i64,
     pub gaps: u64,
+}
+
+/// What of the run was not judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outside {
+    /// Share of the run that was judged.
+    pub judged: f64,
+    /// Share of the rest in which the devices idled.
+    pub idle: f64,
 }
 
 /// The facts of a run.
@@ -78,6 +93,14 @@ pub struct Case<'a> {
     pub per_step: Vec<StepTime>,
     /// Idle time by the call behind it: of each cause and name.
     pub after: FxHashMap<(Cause, u32), AfterCall>,
+    /// How the idle time is spread over gaps.
+    pub spreads: Spreads,
+    /// Gaps that make most of the idle time of a kind of call: no rate.
+    pub single: Vec<Single>,
+    /// First launches in which code was loaded: kernel, idle time, ns.
+    pub loaded: Vec<(u32, i64)>,
+    /// What of the run is not judged; `None` where a window was chosen.
+    pub outside: Option<Outside>,
     /// The longest pieces of each cause, longest first.
     pub pieces: FxHashMap<Cause, Vec<Piece>>,
     /// The longest times in which only copies of a class ran, or the device waited for one.
@@ -122,6 +145,7 @@ struct Gather<'a, 'g> {
     pieces: Vec<Vec<Piece>>,
     copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
     pauses: i64,
+    spreads: Spreads,
     /// First and last start of the calls of operations; only where shapes make use of it.
     called: Option<(i64, i64)>,
     shapes: bool,
@@ -139,6 +163,7 @@ impl Hear for Gather<'_, '_> {
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         self.gaps.look(gap, &mut buffer);
+        self.spreads.gap(gap.unit, &buffer);
         let copy = gap.next.and_then(|op| Some((op, self.case_ops.mem_of(&op)?)));
         let step = if self.per_step.is_empty() { None } else { self.steps.at(gap.start) };
         self.slices(gap.start, gap.end);
@@ -203,12 +228,35 @@ impl Hear for Gather<'_, '_> {
                     self.copies.one(CopyClass::of(&mem), &mem);
                 }
             }
-            _ => self.kernels.one(op, self.case_ops, self.window),
+            _ => {
+                self.kernels.one(op, self.case_ops, self.window);
+                self.work(op);
+            }
         }
     }
 }
 
 impl Gather<'_, '_> {
+    /// Notes what a step runs.
+    fn work(&mut self, op: &Op) {
+        if self.per_step.is_empty() {
+            return;
+        }
+        let (kernel, launch) = match op.row {
+            Row::Launch(row) => {
+                let launches = &self.case_ops.profile().launches;
+                let (kernel, row) = (launches.kernel(row as usize).0, row as usize);
+                (u64::from(kernel), launches.config(row).map_or(u64::MAX, |c| u64::from(c.0)))
+            }
+            Row::Graph(g) => (u64::MAX, self.case_ops.profile().graphs.get(g as usize).map_or(0, |g| g.graph)),
+            Row::Mem(_) => return,
+        };
+        if let Some(step) = self.steps.at(op.start).and_then(|s| self.per_step.get_mut(s)) {
+            step.kernels.add((kernel, 0));
+            step.launches.add((kernel, launch));
+        }
+    }
+
     fn copy_piece(&mut self, class: CopyClass, piece: Piece) {
         let kept = self.copy_pieces.entry(class).or_default();
         kept.push(piece);
@@ -256,9 +304,16 @@ impl<'a> Case<'a> {
         ops.only(device);
         let (mut first, mut last) = (i64::MAX, i64::MIN);
         let mut counts = vec![Counts::default(); ops.units.len()];
+        // Of each device the end of what was seen, and the time in which something ran.
+        let mut ran = vec![(i64::MIN, 0_i64); ops.units.len()];
+        let mut work = 0_i64;
         for op in ops.iter() {
             first = first.min(op.start);
             last = last.max(op.end);
+            work = work.saturating_add(op.end - op.start);
+            let line = &mut ran[op.unit];
+            line.1 += (op.end - op.start.max(line.0)).max(0);
+            line.0 = line.0.max(op.end);
             match op.class {
                 Class::Copy => counts[op.unit].copies += usize::from(ops.mem_of(&op).is_some_and(|m| CopyClass::of(&m).of_host())),
                 _ => counts[op.unit].kernels += 1,
@@ -279,9 +334,12 @@ impl<'a> Case<'a> {
         if let Some(window) = chosen {
             steps.only(window);
         }
-        let window = chosen.or_else(|| steps.window()).unwrap_or((first, last));
-        let window = (window.0.max(first), window.1.min(last));
-        if window.0 >= window.1 || cancel.is_cancelled() {
+        if chosen.is_none() && steps.found.is_none() {
+            from_first_uses(&mut steps, first::start(&ops, &host, (first, last), work), (first, last));
+        }
+        // What the user or the program marked may begin before the first operation: until then the devices idle.
+        let window = chosen.or_else(|| steps.window()).unwrap_or((steps.left_out.last().map_or(first, |l| l.end), last));
+        if window.0.max(first) >= window.1.min(last) || cancel.is_cancelled() {
             return None;
         }
         let per_step = if steps.list.len() <= MOST_STEPS { vec![StepTime::default(); steps.list.len()] } else { Vec::new() };
@@ -298,6 +356,7 @@ impl<'a> Case<'a> {
             pieces: vec![Vec::new(); Cause::ALL.len()],
             copy_pieces: FxHashMap::default(),
             pauses: 0,
+            spreads: Spreads::default(),
             called: None,
             shapes: !profile.ranges.texts.is_empty(),
             buffer: Vec::new(),
@@ -312,9 +371,29 @@ impl<'a> Case<'a> {
         if cancel.is_cancelled() {
             return None;
         }
-        let Gather { idle, per_step, mut kernels, copies, after, pieces, mut copy_pieces, pauses, called, strip, why, .. } = gather;
+        let Gather {
+            idle,
+            per_step,
+            mut kernels,
+            mut copies,
+            after,
+            pieces,
+            mut copy_pieces,
+            pauses,
+            spreads,
+            gaps,
+            called,
+            strip,
+            why,
+            ..
+        } = gather;
+        let single = spreads.single();
+        without_single(&mut copies, &copy_pieces, &single);
+        let loaded = gaps.loaded;
         copy_pieces.values_mut().for_each(longest);
         kernels.finish();
+        let span = (first.min(window.0), last.max(window.1));
+        let rest = (!chosen).then(|| outside_of(profile, span, &windows, &busy, &ran)).flatten();
         let devices: Vec<DeviceTime> = ops
             .units
             .iter()
@@ -349,13 +428,17 @@ impl<'a> Case<'a> {
             window,
             windows,
             chosen,
-            span: (first, last),
+            span,
             devices,
             idle: all,
             kernels,
             copies,
             per_step,
             after,
+            spreads,
+            single,
+            loaded,
+            outside: rest,
             pieces,
             copy_pieces,
             called,
@@ -382,6 +465,12 @@ impl<'a> Case<'a> {
     #[must_use]
     pub fn idle_share(&self, cause: Cause) -> f64 {
         self.share(self.idle.get(cause))
+    }
+
+    /// Idle time with a cause that comes again and again: without single gaps that make most of it, ns.
+    #[must_use]
+    pub fn again(&self, cause: Cause) -> i64 {
+        self.idle.get(cause) - self.single.iter().filter(|s| s.cause == cause).map(|s| s.ns).sum::<i64>()
     }
 
     /// A sum over the devices.
@@ -425,6 +514,39 @@ impl<'a> Case<'a> {
     pub fn calls_of(&self, kind: CallKind) -> (u64, i64) {
         self.calls.get(&kind).copied().unwrap_or_default()
     }
+}
+
+/// A run without steps begins after its first uses.
+fn from_first_uses(steps: &mut Steps, found: Option<(i64, String)>, span: (i64, i64)) {
+    if let Some((until, what)) = found.filter(|f| f.0 < span.1) {
+        steps.left_out.push(LeftOut { what: format!("the start, up to the {what}"), start: span.0, end: until });
+    }
+}
+
+/// Single gaps before copies are no cost of each copy.
+fn without_single(copies: &mut Copies, pieces: &FxHashMap<CopyClass, Vec<Piece>>, single: &[Single]) {
+    let gaps = single.iter().filter(|s| s.cause == Cause::CopyCall).flat_map(|s| &s.gaps);
+    for (_, gap) in gaps {
+        let class = pieces.iter().find(|(_, list)| list.contains(gap)).map(|(class, _)| *class);
+        if let Some(class) = class {
+            copies.idle(class, gap.start - gap.end);
+        }
+    }
+}
+
+/// How much of what was recorded is judged, and how long the devices idled in the rest.
+fn outside_of(profile: &Profile, span: (i64, i64), windows: &[(i64, i64)], busy: &[Option<Busy>], ran: &[(i64, i64)]) -> Option<Outside> {
+    let length = |list: &[(i64, i64)]| list.iter().map(|w| w.1 - w.0).sum::<i64>();
+    let whole = length(&recorded(profile, vec![span]));
+    let rest = whole - length(windows);
+    if rest <= 0 {
+        return None;
+    }
+    // Devices that are not used in the window are judged nowhere.
+    let used = || busy.iter().zip(ran).filter_map(|(busy, ran)| Some((busy.as_ref()?, ran.1)));
+    let ran: i64 = used().map(|(busy, ran)| (ran - busy.busy()).clamp(0, rest)).sum();
+    let devices = i64::try_from(used().count()).unwrap_or(1).max(1);
+    Some(Outside { judged: length(windows) as f64 / whole as f64, idle: 1.0 - ran as f64 / (rest as f64 * devices as f64) })
 }
 
 /// Of each slice of the strip the share that lies in no window.

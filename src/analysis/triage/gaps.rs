@@ -1,6 +1,7 @@
 //! Why a device had nothing to do: what the thread that launched the next operation did in the meantime.
 
 use super::copies::CopyClass;
+use super::first::{Firsts, SLOW_LAUNCH_NS};
 use super::host::{CLOSE_NS, Host, Lane, Walk};
 use super::ops::Ops;
 use super::part::Cause;
@@ -39,6 +40,9 @@ pub struct Gaps<'a> {
     walks: FxHashMap<(usize, usize), Walk>,
     /// The thread that launched the last operation of each device.
     last: Vec<Option<usize>>,
+    firsts: Firsts<'a>,
+    /// First launches that loaded code: kernel, idle time in them, ns.
+    pub loaded: Vec<(u32, i64)>,
 }
 
 /// How a thread's time is told apart.
@@ -52,7 +56,20 @@ struct Look<'a> {
 impl<'a> Gaps<'a> {
     #[must_use]
     pub fn new(ops: &'a Ops<'a>, host: &'a Host<'a>) -> Self {
-        Self { ops, host, walks: FxHashMap::default(), last: vec![None; ops.units.len()] }
+        Self {
+            ops,
+            host,
+            walks: FxHashMap::default(),
+            last: vec![None; ops.units.len()],
+            firsts: Firsts::of(ops.profile()),
+            loaded: Vec::new(),
+        }
+    }
+
+    /// What was used for the first time.
+    #[must_use]
+    pub fn firsts(&self) -> &Firsts<'a> {
+        &self.firsts
     }
 
     /// Hears that an operation began, so that the thread that launches is known.
@@ -120,14 +137,21 @@ impl<'a> Gaps<'a> {
         if until < gap.end {
             // From the call on the operation is on its way.
             let sync = walk.blocked.filter(|b| call.start.saturating_sub(b.0) <= CLOSE_NS);
+            // A kernel's first launch loads its code in the call.
+            let loads = gap.end - until >= SLOW_LAUNCH_NS && self.firsts.slow_launch(&op);
+            if let (true, super::ops::Row::Launch(row)) = (loads, op.row) {
+                self.loaded.push((self.ops.profile().launches.kernel(row as usize).0, gap.end - until));
+            }
             let cause = match (sync, copy) {
                 _ if walk.capturing => Cause::Graph,
+                _ if loads => Cause::Compile,
                 (Some(_), _) => Cause::Sync,
                 (None, true) => Cause::CopyCall,
                 (None, false) => Cause::Launch,
             };
             let begun = call.end.max(until).saturating_add(UNDER_WAY_NS).min(gap.end);
-            push(out, Piece { start: until, end: begun, cause, at: call.start, lane: Some(lane_id), name: sync.and_then(|s| s.1) });
+            let name = sync.filter(|_| cause == Cause::Sync).and_then(|s| s.1);
+            push(out, Piece { start: until, end: begun, cause, at: call.start, lane: Some(lane_id), name });
             push(out, Piece { start: begun, end: gap.end, cause: Cause::Queued, at: call.start, lane: Some(lane_id), name: None });
         }
         look.loads(gap, out);

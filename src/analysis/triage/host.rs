@@ -77,6 +77,52 @@ const PYTHON_WAITS: &[&str] = &[
 /// The range that PyTorch puts around its main thread's wait for the processes of a `DataLoader`.
 const LOADER_WAITS: &str = "_MultiProcessingDataLoaderIter.__next__";
 
+/// Functions of MPI and NCCL in which a thread waits for other ranks, as ranges name them. What only starts a transfer (`MPI_Isend`,
+/// `ncclAllReduce`) is none.
+const RANK_WAITS: &[&str] = &[
+    "MPI_Recv",
+    "MPI_Send",
+    "MPI_Ssend",
+    "MPI_Rsend",
+    "MPI_Bsend",
+    "MPI_Mrecv",
+    "MPI_Probe",
+    "MPI_Mprobe",
+    "MPI_Wait",
+    "MPI_Barrier",
+    "MPI_Bcast",
+    "MPI_Reduce",
+    "MPI_Allreduce",
+    "MPI_Gather",
+    "MPI_Allgather",
+    "MPI_Scatter",
+    "MPI_Alltoall",
+    "MPI_Scan",
+    "MPI_Exscan",
+    "MPI_Neighbor_",
+    "MPI_Win_fence",
+    "MPI_Win_lock",
+    "MPI_Win_wait",
+    "MPI_Win_flush",
+    "MPI_File_",
+    "MPI_Init",
+    "MPI_Finalize",
+    "MPI_Comm_dup",
+    "MPI_Comm_split",
+    "ncclCommInit",
+    "ncclCommSplit",
+    "ncclCommFinalize",
+    "ncclCommDestroy",
+    "ncclCommAbort",
+];
+
+/// Whether a range is a function that waits for other ranks.
+#[must_use]
+pub fn waits_for_ranks(name: &str) -> bool {
+    let name = name.trim_start_matches('P');
+    RANK_WAITS.iter().any(|w| name.starts_with(w)) && !name.starts_with("MPI_File_i")
+}
+
 /// What is known of the host beside CUDA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "what a report has is independent of what else it has")]
@@ -303,6 +349,7 @@ impl<'a> Host<'a> {
         let named = |words: &[&str], name: &str| words.iter().any(|w| name.contains(w));
         let loader: Vec<bool> = ranges.names.iter().map(|(_, n)| n.contains(LOADER_WAITS)).collect();
         let python: Vec<bool> = ranges.names.iter().map(|(_, n)| named(PYTHON_WAITS, n)).collect();
+        let ranks: Vec<bool> = ranges.names.iter().map(|(_, n)| waits_for_ranks(n)).collect();
         let lanes: Vec<Option<usize>> = ranges.threads.iter().map(|t| self.by_thread.get(t).copied()).collect();
         let mut waits: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.lanes.len()];
         let mut works: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.lanes.len()];
@@ -315,7 +362,11 @@ impl<'a> Host<'a> {
             }
             let Some(lane) = lanes.get(range.thread as usize).copied().flatten() else { continue };
             let span = (range.start, range.end);
-            if range.origin == RangeOrigin::Python && python[at] || range.origin == RangeOrigin::Annotation && loader[at] {
+            let marked = matches!(range.origin, RangeOrigin::Nvtx | RangeOrigin::Roctx | RangeOrigin::Annotation);
+            if range.origin == RangeOrigin::Python && python[at]
+                || range.origin == RangeOrigin::Annotation && loader[at]
+                || marked && ranks[at] && range.end < i64::MAX
+            {
                 waits[lane].push(span);
             } else if range.origin == RangeOrigin::Operator {
                 // Operators nest: what lies in the last one adds nothing.
@@ -340,6 +391,17 @@ impl<'a> Host<'a> {
     fn launch_call(&self, lane: &Lane, at: usize) -> Option<Outer> {
         let (start, cost) = self.profile.launches.call(*lane.launches.get(at)? as usize)?;
         Some(Outer { start: sane(start), end: sane(start.saturating_add(cost.max(0))), kind: CallKind::Launch, blocks: false, name: None })
+    }
+
+    /// The launch whose call a thread was in for the longest between two times.
+    #[must_use]
+    pub fn launched(&self, lane: usize, start: i64, end: i64) -> Option<usize> {
+        let lane = self.lanes.get(lane)?;
+        let calls = &self.profile.launches;
+        let span = |&row: &u32| calls.call(row as usize).map_or((i64::MAX, i64::MAX), |(s, cost)| (s, s.saturating_add(cost)));
+        let until = lane.launches.partition_point(|row| span(row).0 < end);
+        let near = lane.launches[..until].iter().rev().take_while(|row| span(row).1 > start);
+        near.max_by_key(|row| span(row).1.min(end) - span(row).0.max(start)).map(|&row| row as usize)
     }
 
     fn other_call(&self, lane: &Lane, at: usize) -> Option<Outer> {

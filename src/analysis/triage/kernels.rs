@@ -11,16 +11,18 @@ pub const SHORT_NS: i64 = 5_000;
 /// What an empty kernel takes, ns: the shortest in timelines of an H200 took 0.96 µs.
 pub const EMPTY_NS: i64 = 1_000;
 
-/// Thirds of the window, to see durations change.
-const THIRDS: usize = 3;
+/// Slices of the window, to see durations change.
+pub const SLICES: usize = 12;
 
 /// One kernel in one configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Like {
     pub count: u64,
     pub ns: i64,
-    /// Count and sum in each third of the window.
-    pub thirds: [(u64, i64); THIRDS],
+    /// Count and sum in each slice of the window.
+    pub slices: [(u64, i64); SLICES],
+    /// What of its time the SMs had no block of it, in parts of all SMs, ns.
+    pub empty: i64,
 }
 
 /// What a stream of a device ran.
@@ -45,6 +47,8 @@ pub struct Kernels {
     pub fixed: i64,
     /// Of kernels in graphs.
     pub in_graphs: (u64, i64),
+    /// Of graphs that were traced as a whole, ns.
+    whole: i64,
     /// Collectives: count and summed durations.
     pub collectives: (u64, i64),
     /// Launching calls: how many launched, and how long after their calls kernels began.
@@ -85,6 +89,7 @@ impl Kernels {
             // What runs inside of a graph that was traced as a whole is not known.
             self.in_graphs.0 += 1;
             self.in_graphs.1 = self.in_graphs.1.saturating_add(ns);
+            self.whole = self.whole.saturating_add(ns);
             return;
         };
         let launches = &ops.profile().launches;
@@ -115,17 +120,22 @@ impl Kernels {
         let like = self.like.entry((kernel, config)).or_default();
         like.count += 1;
         like.ns = like.ns.saturating_add(ns);
-        let third = ((op.start - window.0) as f64 / (window.1 - window.0) as f64 * THIRDS as f64) as usize;
-        let third = &mut like.thirds[third.min(THIRDS - 1)];
-        third.0 += 1;
-        third.1 = third.1.saturating_add(ns);
+        let slice = ((op.start - window.0) as f64 / (window.1 - window.0) as f64 * SLICES as f64) as usize;
+        let slice = &mut like.slices[slice.min(SLICES - 1)];
+        slice.0 += 1;
+        slice.1 = slice.1.saturating_add(ns);
         let place = launches.place(at).and_then(|p| ops.profile().places.get(p.0 as usize));
+        let sms = place.and_then(|p| self.sms.get(p.device? as usize)).copied().unwrap_or_default();
+        // Short kernels would not be shorter with more blocks, and of a grid that is not known nothing is said.
+        let blocks = self.blocks.get(config as usize).copied().unwrap_or(u64::MAX);
+        if blocks < sms && ns >= SHORT_NS {
+            like.empty = like.empty.saturating_add(((op.end.min(window.1) - op.start) as f64 * (1.0 - blocks as f64 / sms as f64)) as i64);
+        }
         let stream = self.streams.entry((op.unit, place.and_then(|p| p.stream))).or_default();
         let own = (op.end - op.start.max(stream.until)).max(0);
         stream.until = stream.until.max(op.end);
         stream.ns = stream.ns.saturating_add(own);
-        let sms = place.and_then(|p| self.sms.get(p.device? as usize)).copied().unwrap_or_default();
-        if self.blocks.get(config as usize).is_some_and(|&b| b < sms) {
+        if blocks < sms {
             stream.small = stream.small.saturating_add(own);
         }
         if self.count.is_multiple_of(self.every) {
@@ -176,6 +186,30 @@ impl Kernels {
     #[must_use]
     pub fn median_queued(&self) -> Option<i64> {
         middle(&self.queued)
+    }
+
+    /// Share of the SMs that had a block to work on while kernels ran (for `busy` ns over all devices), by the launch configurations alone: kernels that
+    /// run at the same time add up, and what is not known counts as full.
+    #[must_use]
+    pub fn filled(&self, busy: i64) -> f64 {
+        let empty: i64 = self.like.values().map(|l| l.empty).sum();
+        // Kernels that ran as the window began are known by their time alone.
+        let all = self.ns.saturating_add(self.whole).max(busy);
+        ((all - empty) as f64 / busy.max(1) as f64).clamp(0.0, 1.0)
+    }
+
+    /// Kernels by how long they left SMs without a block, the most first: index, that time, ns, and the blocks of their largest part.
+    #[must_use]
+    pub fn emptiest(&self) -> Vec<(u32, i64, u64)> {
+        let mut sums: FxHashMap<u32, (i64, (i64, u64))> = FxHashMap::default();
+        for ((kernel, config), like) in self.like.iter().filter(|l| l.1.empty > 0) {
+            let sum = sums.entry(*kernel).or_default();
+            sum.0 += like.empty;
+            sum.1 = sum.1.max((like.empty, self.blocks.get(*config as usize).copied().unwrap_or_default()));
+        }
+        let mut out: Vec<(u32, i64, u64)> = sums.into_iter().map(|(kernel, (ns, (_, blocks)))| (kernel, ns, blocks)).collect();
+        out.sort_by_key(|k| (std::cmp::Reverse(k.1), k.0));
+        out
     }
 
     /// Time of each family, longest first, ns. A guess from the names.

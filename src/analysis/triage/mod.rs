@@ -1,8 +1,10 @@
 //! What limits a run: every nanosecond of a device given to one part, idle time to what the host did, and rules over that.
 
 pub mod case;
+mod certainty;
 pub mod copies;
 pub mod finding;
+mod first;
 mod gaps;
 mod hip;
 mod host;
@@ -17,13 +19,15 @@ mod places;
 mod rank;
 mod recorded;
 mod rules;
+mod spread;
 mod steps;
 mod sweep;
 pub mod text;
 mod unrecorded;
 pub mod verdict;
+mod work;
 
-pub use case::DeviceTime;
+pub use case::{DeviceTime, Outside};
 pub use finding::{Confirm, Evidence, Finding, Place, PlaceKind, Severity, Sure};
 pub use host::Known;
 pub use idle::{Idle, idle};
@@ -32,6 +36,7 @@ pub use part::{Cause, Part};
 pub use recorded::measuring;
 pub use steps::{Found, LeftOut, Step};
 pub use verdict::{VERDICTS, Verdict};
+pub use work::Kind;
 
 use crate::analysis::flops::{self, Counted, Operators, Rate};
 use crate::analysis::like::like;
@@ -84,6 +89,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     for finding in findings.iter_mut().filter(|_| sliver) {
         finding.sure = finding.sure.max(Sure::Likely);
     }
+    certainty::apply(&case, &mut findings);
     let measured = recorded::measured_share(profile, &scope.windows, scope.device);
     let mostly = measured > MOSTLY_MEASURED;
     for finding in findings.iter_mut().filter(|_| mostly) {
@@ -107,6 +113,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         collectives: d.busy.collectives,
         copies: d.busy.copies,
     };
+    certainty::say_judged(&case, &mut findings);
     Some(Triage {
         window: case.window,
         judged: case.length(),
@@ -117,6 +124,8 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         doubt: mostly,
         missing: sliver.then(|| SMALL_PART.to_owned()).into_iter().chain(missing(&case)).map(words).collect(),
         families: case.kernels.families(profile),
+        kinds: step_kinds(&case),
+        outside: case.outside,
         strip: case.strip.clone(),
         why: case.why.clone(),
         span: case.span,
@@ -137,8 +146,9 @@ impl Triage {
     }
 }
 
-/// When the devices worked on what was launched in ranges of that name, numbers written as such or as `#`: for each range from its first operation
-/// to its last. Empty where there is no such range, or nothing was launched in it.
+/// The times of ranges of that name, numbers written as such or as `#`, on the host and on the devices: each begins with the range, as soon as the
+/// devices are done with what came before, and ends with the range or with the last operation that was launched in it. Empty where there is no such
+/// range, or nothing was launched in it.
 #[must_use]
 pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
     let ranges = &profile.ranges;
@@ -165,22 +175,31 @@ pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
         for (start, end) in list {
             match out.last_mut() {
                 Some(last) if start < last.1 => last.1 = last.1.max(end),
+                // One that is still open ends with its last operation.
                 _ => out.push((start, end, i64::MAX, i64::MIN)),
             }
         }
         merged.insert(pid, out);
     }
     let ops = ops::Ops::of(profile);
+    let mut latest = i64::MIN;
     for op in ops.iter() {
+        let before = latest;
+        latest = latest.max(op.end);
         let Some(call) = ops.call(&op) else { continue };
         let Some(list) = merged.get_mut(&call.pid) else { continue };
         let at = list.partition_point(|r| r.0 <= call.start);
         if let Some(range) = at.checked_sub(1).and_then(|i| list.get_mut(i)).filter(|r| call.start <= r.1) {
-            range.2 = range.2.min(op.start);
+            range.2 = range.2.min(steps::since(range.0, before, op.start));
             range.3 = range.3.max(op.end);
         }
     }
-    let found: intervals::Intervals = merged.into_values().flatten().filter(|r| r.2 < r.3).map(|r| (r.2, r.3)).collect();
+    let found: intervals::Intervals = merged
+        .into_values()
+        .flatten()
+        .filter(|r| r.2 < r.3)
+        .map(|r| (r.2, if r.1 == i64::MAX { r.3 } else { r.3.max(ops::sane(r.1)) }))
+        .collect();
     found.as_slice().to_vec()
 }
 
@@ -190,6 +209,12 @@ pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
     let labels: std::collections::BTreeSet<String> =
         (0..profile.ranges.names.len()).map(|n| like(&profile.ranges.label(u32::try_from(n).unwrap_or(u32::MAX)))).take(10_000).collect();
     crate::analysis::fuzzy::nearest(&like(name), labels.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// Steps by what they run, where they run different things.
+fn step_kinds(case: &Case<'_>) -> Vec<Kind> {
+    let sketches: Vec<work::Sketch> = case.per_step.iter().map(|s| s.kernels).collect();
+    work::named(&sketches, &case.steps.list)
 }
 
 /// What the devices did of floating-point work in the window.

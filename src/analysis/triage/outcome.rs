@@ -1,8 +1,10 @@
 //! What comes out of judging a run.
 
+use super::case::Outside;
 use super::finding::Finding;
 use super::part::{Cause, Part};
 use super::steps::{Found, LeftOut, Step, median};
+use super::work::Kind;
 use crate::analysis::Family;
 use crate::analysis::flops::Rate;
 
@@ -43,6 +45,10 @@ pub struct Triage {
     pub found: Option<Found>,
     pub steps: Vec<Step>,
     pub left_out: Vec<LeftOut>,
+    /// Kinds of step, where they run different things.
+    pub kinds: Vec<Kind>,
+    /// How much of the run was judged, and what the devices did in the rest; `None` where that is nothing, or the window was chosen.
+    pub outside: Option<Outside>,
     pub devices: Vec<Device>,
     /// The verdict first.
     pub findings: Vec<Finding>,

@@ -6,7 +6,7 @@ use super::finding::{Place, PlaceKind};
 use super::gaps::Piece;
 use super::part::Cause;
 use crate::analysis::like::like;
-use crate::model::RangeOrigin;
+use crate::model::{RangeOrigin, units};
 use rustc_hash::FxHashMap;
 
 /// Places that a finding names.
@@ -14,15 +14,26 @@ const MOST: usize = 5;
 /// Of these, functions of Python, where they are named first.
 const MOST_PYTHON: usize = 3;
 
-/// The innermost range around a time on a thread, as far as it is known by now.
+/// Share of the idle time below which a place is not listed: it leads nowhere.
+const LEAST: f64 = 0.05;
+
+/// A part of an idle time that lies in one range, its innermost.
+#[derive(Clone, Copy)]
+struct Part {
+    start: i64,
+    end: i64,
+    name: u32,
+    origin: RangeOrigin,
+}
+
+/// A time on a thread that is looked for.
 #[derive(Clone, Copy)]
 struct Query {
-    time: i64,
-    ns: i64,
+    start: i64,
+    end: i64,
+    /// What it stands for, where it is a point; else its own length counts.
     piece: Piece,
-    best: Option<(i64, u32, RangeOrigin)>,
-    /// The innermost that is no function of Python, where the innermost is one.
-    around: Option<(i64, u32, RangeOrigin)>,
+    point: bool,
 }
 
 /// What ranges of a name have in common: without numbers, and of Python's objects without their addresses.
@@ -33,9 +44,52 @@ fn alike(label: &str) -> String {
     }
 }
 
+/// Where idle time lies.
+#[derive(Clone, Debug, Default)]
+pub struct Where {
+    /// The places with the most of it first, and the longest idle time at last.
+    pub places: Vec<Place>,
+    /// The one that has more than half of the idle time, if there is one: the innermost, functions that it calls included.
+    most: Option<String>,
+    /// What is looked at in all, ns.
+    ns: i64,
+    /// What of it lies in a range, ns.
+    inside: i64,
+    /// How many places have some of it.
+    count: usize,
+    /// Whether the report has ranges of these threads.
+    ranges: bool,
+    operators: bool,
+}
+
+impl Where {
+    /// The place that has more than half of it.
+    #[must_use]
+    pub fn most(&self) -> Option<&str> {
+        self.most.as_deref()
+    }
+
+    /// The place that has more than half of it; else that there is none, as ` (name)`; nothing where the report has no ranges.
+    #[must_use]
+    pub fn phrase(&self) -> String {
+        match &self.most {
+            Some(name) => format!(" ({name})"),
+            None if !self.ranges || self.ns == 0 => String::new(),
+            None if self.inside <= self.ns / 2 => format!(" (outside any {})", if self.operators { "operator" } else { "range" }),
+            None => format!(" (spread over {})", units::count(self.count, "place")),
+        }
+    }
+}
+
 /// Where the longest idle times of these causes lie: ranges of like names together, those with the most time first; and the longest of them.
 #[must_use]
 pub fn of(case: &Case<'_>, causes: &[Cause]) -> Vec<Place> {
+    located(case, causes).places
+}
+
+/// The same with how much of it that is.
+#[must_use]
+pub fn located(case: &Case<'_>, causes: &[Cause]) -> Where {
     let pieces: Vec<Piece> = causes.iter().filter_map(|c| case.pieces.get(c)).flatten().copied().collect();
     named(case, &pieces)
 }
@@ -44,50 +98,87 @@ pub fn of(case: &Case<'_>, causes: &[Cause]) -> Vec<Place> {
 #[must_use]
 pub fn of_copies(case: &Case<'_>, classes: &[CopyClass]) -> Vec<Place> {
     let pieces: Vec<Piece> = classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect();
-    let mut out = named(case, &pieces);
+    let mut out = named(case, &pieces).places;
     out.retain(|p| p.kind != PlaceKind::Window);
     out
 }
 
-fn named(case: &Case<'_>, pieces: &[Piece]) -> Vec<Place> {
+/// Times of one thread in order, and from which of them on none ends before a given one.
+struct Times {
+    queries: Vec<Query>,
+    /// Of each the latest end so far.
+    ends: Vec<i64>,
+}
+
+impl Times {
+    fn of(mut queries: Vec<Query>) -> Self {
+        queries.sort_unstable_by_key(|q| (q.start, q.end));
+        let mut latest = i64::MIN;
+        let ends = queries
+            .iter()
+            .map(|q| {
+                latest = latest.max(q.end);
+                latest
+            })
+            .collect();
+        Self { queries, ends }
+    }
+
+    /// Those that lie in a time at least in part.
+    fn within(&self, start: i64, end: i64) -> impl Iterator<Item = (usize, &Query)> {
+        let from = self.ends.partition_point(|&e| e < start);
+        self.queries.iter().enumerate().skip(from).take_while(move |(_, q)| q.start <= end).filter(move |(_, q)| q.end >= start)
+    }
+}
+
+fn named(case: &Case<'_>, pieces: &[Piece]) -> Where {
     let mut by_thread: FxHashMap<(u32, u32), Vec<Query>> = FxHashMap::default();
+    let mut ns = 0;
     for piece in pieces {
+        ns += piece.end - piece.start;
         let Some(lane) = piece.lane.and_then(|l| case.host.lanes.get(l)) else { continue };
         // Of a wait the range that waits, not the one that launches next; of a copy the one that calls for it.
-        let time =
-            if matches!(piece.cause, Cause::Sync | Cause::CopyCall) { piece.at } else { piece.start + (piece.end - piece.start) / 2 };
-        let query = Query { time, ns: piece.end - piece.start, piece: *piece, best: None, around: None };
-        by_thread.entry((lane.pid, lane.tid)).or_default().push(query);
+        let point = matches!(piece.cause, Cause::Sync | Cause::CopyCall);
+        let (start, end) = if point { (piece.at, piece.at) } else { (piece.start, piece.end) };
+        by_thread.entry((lane.pid, lane.tid)).or_default().push(Query { start, end, piece: *piece, point });
     }
     let ranges = &case.profile.ranges;
-    let mut threads: Vec<Option<Vec<Query>>> = ranges.threads.iter().map(|t| by_thread.remove(t)).collect();
-    for list in threads.iter_mut().flatten() {
-        list.sort_unstable_by_key(|q| q.time);
-    }
-    for range in ranges.iter() {
-        let Some(list) = threads.get_mut(range.thread as usize).and_then(Option::as_mut) else { continue };
-        let from = list.partition_point(|q| q.time < range.start);
-        for query in list[from..].iter_mut().take_while(|q| q.time <= range.end) {
-            let later = |of: Option<(i64, u32, RangeOrigin)>| of.is_none_or(|(start, ..)| range.start >= start);
-            let found = Some((range.start, range.name, range.origin));
-            if later(query.best) {
-                query.best = found;
-            }
-            if range.origin != RangeOrigin::Python && later(query.around) {
-                query.around = found;
-            }
+    let threads: Vec<Option<Times>> = ranges.threads.iter().map(|t| by_thread.remove(t).map(Times::of)).collect();
+    // Of each thread the ranges that touch an idle time.
+    let mut rows: Vec<Vec<u32>> = vec![Vec::new(); threads.len()];
+    for (row, range) in (0..).zip(ranges.iter()) {
+        let Some(Some(times)) = threads.get(range.thread as usize) else { continue };
+        if !range.origin.hardware() && times.within(range.start, range.end).next().is_some() {
+            rows[range.thread as usize].push(row);
         }
     }
-    let queries: Vec<Query> = threads.into_iter().flatten().flatten().collect();
+    let known = threads.iter().any(Option::is_some);
     // Of more pieces only the longest were kept: their sum is not that of all.
     let whole = pieces.len() < LONGEST;
-    let mut out = by_name(case, &queries, whole, |q| q.best);
+    let (mut best, mut around) = (Vec::new(), Vec::new());
+    let (mut inclusive, mut unused) = (FxHashMap::default(), FxHashMap::default());
+    for (times, rows) in threads.iter().zip(rows).filter_map(|(t, r)| Some((t.as_ref()?, r))) {
+        innermost(case, times, rows.clone(), &mut best, &mut inclusive);
+        if case.host.known.python {
+            let origin = |row: &u32| ranges.get(*row as usize).origin;
+            let others = rows.into_iter().filter(|r| origin(r) != RangeOrigin::Python).collect();
+            innermost(case, times, others, &mut around, &mut unused);
+        }
+    }
+    let inside = best.iter().map(|(_, ns)| *ns).sum();
+    let sums = by_name(case, &best);
+    let count = sums.len();
+    let most = sums.first().filter(|p| p.1 > ns / 2).map(|p| p.0.name.clone()).or_else(|| around_most(case, &inclusive, ns / 2));
+    let mut out: Vec<Place> = sums.into_iter().filter(|p| p.1 as f64 >= LEAST * ns as f64).take(MOST).map(|p| p.0).collect();
     // A function of Python says what the program does; the range or operator around it is what the screens lead to.
     if out.first().is_some_and(|p| p.kind == PlaceKind::Python) {
         out.truncate(MOST_PYTHON);
-        let mut around = by_name(case, &queries, whole, |q| q.around);
-        around.retain(|p| out.iter().all(|o| o.name != p.name));
-        out.extend(around.into_iter().take(MOST - MOST_PYTHON));
+        let mut around = by_name(case, &around);
+        around.retain(|p| p.1 as f64 >= LEAST * ns as f64 && out.iter().all(|o| o.name != p.0.name));
+        out.extend(around.into_iter().take(MOST - MOST_PYTHON).map(|p| p.0));
+    }
+    for place in out.iter_mut().filter(|_| !whole) {
+        place.ns = None;
     }
     if let Some(longest) = pieces.iter().max_by_key(|p| (p.end - p.start, std::cmp::Reverse(p.start))) {
         out.push(Place {
@@ -99,37 +190,104 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Vec<Place> {
             rank: None,
         });
     }
-    out
+    let operators = case.host.known.operators && !case.host.known.python;
+    Where { places: out, most, ns, inside, count, ranges: known, operators }
 }
 
-/// Ranges of like names together, those with the most time first.
-fn by_name(case: &Case<'_>, queries: &[Query], whole: bool, range: impl Fn(&Query) -> Option<(i64, u32, RangeOrigin)>) -> Vec<Place> {
-    let mut labels: FxHashMap<u32, String> = FxHashMap::default();
-    let mut sums: FxHashMap<String, (i64, Query)> = FxHashMap::default();
-    for query in queries {
-        let Some((_, name, _)) = range(query) else { continue };
-        let label = labels.entry(name).or_insert_with(|| alike(&case.profile.ranges.label(name))).clone();
-        let sum = sums.entry(label).or_insert((0, *query));
-        sum.0 += query.ns;
-        if query.ns > sum.1.ns {
-            sum.1 = *query;
+/// Of each name of ranges the time that lies in them, whatever else they enclose, and how deep they are.
+type Inclusive = FxHashMap<u32, (i64, usize)>;
+
+/// The name of which the ranges hold more than a time, but the least of those that do: of several the innermost.
+fn around_most(case: &Case<'_>, inclusive: &Inclusive, than: i64) -> Option<String> {
+    let mut sums: FxHashMap<String, (i64, usize)> = FxHashMap::default();
+    for (name, (ns, depth)) in inclusive {
+        let sum = sums.entry(alike(&case.profile.ranges.label(*name))).or_default();
+        *sum = (sum.0 + ns, sum.1.max(*depth));
+    }
+    let (name, _) =
+        sums.into_iter().filter(|s| s.1.0 > than).min_by(|a, b| a.1.0.cmp(&b.1.0).then(b.1.1.cmp(&a.1.1)).then(a.0.cmp(&b.0)))?;
+    Some(name)
+}
+
+/// Gives each moment of the times to the range that was begun last of those that are open, and adds these parts up.
+fn innermost(case: &Case<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(Part, i64)>, inclusive: &mut Inclusive) {
+    let ranges = &case.profile.ranges;
+    let key = |&row: &u32| {
+        let r = ranges.get(row as usize);
+        (r.start, std::cmp::Reverse(r.end))
+    };
+    if !rows.is_sorted_by_key(key) {
+        rows.sort_by_key(key);
+    }
+    let mut give = |open: &[(i64, u32, RangeOrigin)], from: i64, to: i64| {
+        let Some(&(_, name, origin)) = open.last() else { return };
+        let before = out.len();
+        for (_, q) in times.within(from, to) {
+            let piece = (q.piece.start, q.piece.end);
+            if q.point {
+                // A moment belongs to one range: where two meet, to the one that begins.
+                if from <= q.start && q.start < to {
+                    out.push((Part { start: piece.0, end: piece.1, name, origin }, piece.1 - piece.0));
+                }
+            } else if q.start.max(from) < q.end.min(to) {
+                let part = Part { start: q.start.max(from), end: q.end.min(to), name, origin };
+                out.push((part, part.end - part.start));
+            }
+        }
+        let ns: i64 = out.get(before..).into_iter().flatten().map(|p| p.1).sum();
+        for (depth, (_, name, _)) in open.iter().enumerate().filter(|_| ns > 0) {
+            // A function that calls itself holds its time once.
+            if open[..depth].iter().all(|o| o.1 != *name) {
+                let sum = inclusive.entry(*name).or_default();
+                *sum = (sum.0 + ns, sum.1.max(depth));
+            }
+        }
+    };
+    let mut open: Vec<(i64, u32, RangeOrigin)> = Vec::new();
+    let mut at = i64::MIN;
+    let next = rows.into_iter().map(|row| Some(ranges.get(row as usize))).chain([None]);
+    for range in next {
+        let until = range.map_or(i64::MAX, |r| r.start);
+        while let Some(&(end, ..)) = open.last() {
+            if end > at {
+                give(&open, at, end.min(until));
+                at = at.max(end.min(until));
+            }
+            if end > until {
+                break;
+            }
+            open.pop();
+        }
+        if let Some(r) = range {
+            at = r.start;
+            open.push((r.end, r.name, r.origin));
         }
     }
-    let mut named: Vec<(String, (i64, Query))> = sums.into_iter().collect();
+}
+
+/// Parts in ranges of like names together, those with the most time first, with their time, ns.
+fn by_name(case: &Case<'_>, parts: &[(Part, i64)]) -> Vec<(Place, i64)> {
+    let mut labels: FxHashMap<u32, String> = FxHashMap::default();
+    let mut sums: FxHashMap<String, (i64, Part)> = FxHashMap::default();
+    for (part, ns) in parts {
+        let label = labels.entry(part.name).or_insert_with(|| alike(&case.profile.ranges.label(part.name))).clone();
+        let sum = sums.entry(label).or_insert((0, *part));
+        sum.0 += ns;
+        if part.end - part.start > sum.1.end - sum.1.start {
+            sum.1 = *part;
+        }
+    }
+    let mut named: Vec<(String, (i64, Part))> = sums.into_iter().collect();
     named.sort_by(|a, b| b.1.0.cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
-    let place = |(name, (ns, query)): (String, (i64, Query))| Place {
-        kind: match range(&query).map(|b| b.2) {
-            Some(RangeOrigin::Operator) => PlaceKind::Operator,
-            Some(RangeOrigin::Python) => PlaceKind::Python,
+    let place = |(name, (ns, part)): (String, (i64, Part))| {
+        let kind = match part.origin {
+            RangeOrigin::Operator => PlaceKind::Operator,
+            RangeOrigin::Python => PlaceKind::Python,
             _ => PlaceKind::Range,
-        },
-        name,
-        start: query.piece.start,
-        end: query.piece.end,
-        ns: whole.then_some(ns),
-        rank: None,
+        };
+        (Place { kind, name, start: part.start, end: part.end, ns: Some(ns), rank: None }, ns)
     };
-    named.into_iter().take(MOST).map(place).collect()
+    named.into_iter().map(place).collect()
 }
 
 #[cfg(test)]

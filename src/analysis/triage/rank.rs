@@ -18,7 +18,7 @@ const EFFECTS: &[(V, f64, &[V])] = &[
 ];
 
 /// Share of the window that kernels must fill to be its limit.
-const FILLS: f64 = 0.6;
+pub const FILLS: f64 = 0.6;
 /// Part of a finding's stake that another must have to explain it.
 const ENOUGH: f64 = 0.7;
 
@@ -83,6 +83,12 @@ fn verdict(findings: &mut Vec<Finding>) {
     let Some(at) = findings.iter().position(|f| f.id == V::GpuBound) else { return };
     let mut bound = findings.remove(at);
     // Kernels that leave much of the window idle are not what limits it, whatever else is known.
+    if bound.severity > Severity::Healthy {
+        // They fill the window, not the GPU: that is worth what it leaves empty.
+        let at = findings.iter().position(|f| f.stake < bound.stake).unwrap_or(findings.len());
+        findings.insert(at, bound);
+        return;
+    }
     let fills = bound.stake >= FILLS;
     let worst = findings.iter().map(|f| f.stake).fold(0.0, f64::max);
     if worst < WORTH && fills {

@@ -2,7 +2,7 @@
 
 use super::copies::CopyClass;
 use super::intervals::Intervals;
-use super::ops::{Class, Op, Ops, Row};
+use super::ops::{Class, Op, Ops, Row, sane};
 use crate::analysis::like::like;
 use crate::model::{LaunchOrder, MemOpKind, Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
@@ -27,7 +27,8 @@ pub enum Found {
     Period(usize),
 }
 
-/// One step on the devices: from its first operation to the first of the next step, or to its own last.
+/// One step on the devices: from its first operation to the first of the next step, or to its own last. A step that a range marks begins with the
+/// range, as soon as the devices are done with what came before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// ns.
@@ -87,6 +88,9 @@ const EXPLAINS: f64 = 0.5;
 const STANDS_FOR: f64 = 0.2;
 /// What repeats faster than this is an inner loop, ns.
 const SHORTEST_NS: i64 = 50_000;
+
+/// Words of ranges that number what may hold many steps: one or two of these are no steps.
+const CONTAINERS: &[&str] = &["epoch", "sweep", "request"];
 
 /// Words of ranges that number what a program does over and over.
 const WORDS: &[&str] = &["step", "iter", "batch", "decode", "token", "frame", "epoch", "timestep", "sweep", "cycle", "tick", "request"];
@@ -234,7 +238,7 @@ fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     for ((group, _), mut list) in found {
         list.sort_unstable();
         let apart = list.windows(2).all(|w| w[1].0 >= w[0].1.min(i64::MAX - 1));
-        if let (true, Some(first), Some(last)) = (apart && list.len() >= LEAST, list.first(), list.last()) {
+        if let (true, Some(first), Some(last)) = (apart, list.first(), list.last()) {
             candidates.push((last.0.saturating_sub(first.0), std::mem::take(&mut names[group as usize]), list));
         }
     }
@@ -245,9 +249,10 @@ fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
         _ => 1,
     };
     candidates.sort_by(|a, b| rank(&a.1).cmp(&rank(&b.1)).then(b.0.cmp(&a.0)).then_with(|| a.1.cmp(&b.1)));
+    let (many, few): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|c| c.2.len() >= LEAST);
     let mut best: Option<(i64, Starts)> = None;
-    for (_, name, list) in candidates.into_iter().take(MOST_NAMES) {
-        let Some((starts, end)) = on_devices(ops, &list) else { continue };
+    for (_, name, list) in many.into_iter().take(MOST_NAMES) {
+        let Some((starts, end)) = on_devices(ops, &list, STANDS_FOR).filter(|f| f.0.len() >= LEAST) else { continue };
         let length = end - starts.first().copied().unwrap_or(end);
         // The longest stretch; of those about as long the most steps.
         let better = best
@@ -261,11 +266,26 @@ fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
             break;
         }
     }
-    best.map(|b| b.1)
+    best.map(|b| b.1).or_else(|| few.into_iter().take(MOST_NAMES).find_map(|(_, name, list)| few_steps(ops, name, &list)))
 }
 
-/// When the work of each range began on the devices, and when the last of it ended.
-fn on_devices(ops: &Ops<'_>, list: &[Numbered]) -> Option<(Vec<i64>, i64)> {
+/// One or two ranges that somebody wrote as steps, where they hold most of the devices' work: what repeats inside of them are its parts.
+fn few_steps(ops: &Ops<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
+    let lower = name.to_ascii_lowercase();
+    let holds_many =
+        lower.split(|c: char| !c.is_ascii_alphabetic()).any(|w| CONTAINERS.iter().any(|c| w.strip_suffix('s').unwrap_or(w) == *c));
+    // Parts of a step, as frameworks mark them.
+    if holds_many || name.starts_with("Optimizer.") || name.starts_with("enumerate(") {
+        return None;
+    }
+    let (starts, end) = on_devices(ops, list, EXPLAINS)?;
+    // What follows the last operation belongs to the step, too.
+    let until = list.last().map_or(end, |r| if r.1 == i64::MAX { end } else { end.max(sane(r.1)) });
+    Some((Found::Ranges(name), starts, until))
+}
+
+/// When the work of each range began on the devices, and when the last of it ended; `None` where that is less than a share of all their work.
+fn on_devices(ops: &Ops<'_>, list: &[Numbered], least: f64) -> Option<(Vec<i64>, i64)> {
     let (first, last) = (list.first()?, list.last()?);
     let mut begins: Vec<i64> = vec![i64::MAX; list.len()];
     // Copies on streams of their own run ahead of the step that they are for: kernels say when it begins, where there are any.
@@ -273,21 +293,25 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered]) -> Option<(Vec<i64>, i64)> {
     let mut ends: Vec<i64> = vec![i64::MIN; list.len()];
     let mut end = i64::MIN;
     let (mut inside, mut all) = (0_i64, 0_i64);
+    let mut latest = i64::MIN;
     for op in ops.iter() {
         let length = op.end.saturating_sub(op.start);
         all = all.saturating_add(length);
+        let before = latest;
+        latest = latest.max(op.end);
         let Some(call) = ops.call(&op).filter(|c| c.pid == first.2 && c.start >= first.0 && c.start < last.1) else { continue };
         // Autograd's threads launch inside of a step, too: only the time counts.
         let Some(at) = list.partition_point(|r| r.0 <= call.start).checked_sub(1) else { continue };
-        begins[at] = begins[at].min(op.start);
+        let begin = since(list[at].0, before, op.start);
+        begins[at] = begins[at].min(begin);
         if op.class == Class::Kernel {
-            kernels[at] = kernels[at].min(op.start);
+            kernels[at] = kernels[at].min(begin);
             ends[at] = ends[at].max(op.end);
         }
         end = end.max(op.end);
         inside = inside.saturating_add(length);
     }
-    if (inside as f64) < STANDS_FOR * all as f64 {
+    if (inside as f64) < least * all as f64 {
         return None;
     }
     let ahead = begins.iter().skip(1).zip(&ends).filter(|(begin, before)| begin < before).count();
@@ -297,7 +321,13 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered]) -> Option<(Vec<i64>, i64)> {
     }
     begins.retain(|&b| b < i64::MAX);
     begins.dedup();
-    (begins.len() >= LEAST && begins.is_sorted()).then_some((begins, end))
+    (!begins.is_empty() && begins.is_sorted()).then_some((begins, end))
+}
+
+/// When a range's time on the devices begins: with the range, as soon as they are done with what ran `before`, and no later than its first operation.
+#[must_use]
+pub fn since(range: i64, before: i64, first: i64) -> i64 {
+    sane(range).max(before).min(first)
 }
 
 /// Launches of graphs that are all alike, where they make most of the run.

@@ -54,7 +54,7 @@ pub fn confirm(profile: &Profile, finding: &Finding) -> Option<Confirm> {
         V::LaunchBound | V::HostSync | V::SmallCopies | V::PageableCopies | V::CopyBound => {
             own("python", "records Python stacks: which line makes these calls")
         }
-        V::InputWait | V::PeriodicStall | V::Compilation | V::GraphRecapture | V::Serialised | V::UnbalancedDevices => {
+        V::InputWait | V::PeriodicStall | V::SingleDelay | V::Compilation | V::GraphRecapture | V::Serialised | V::UnbalancedDevices => {
             own("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then")
         }
         V::Allocation | V::UnifiedMemory => own("memory", "records every allocation: what is allocated, how large, and for how long"),

@@ -8,7 +8,7 @@ use crate::analysis::hints::FirstHint;
 use crate::analysis::next::key_of;
 use crate::analysis::range_tree::RangeTree;
 use crate::analysis::timeline::{Gaps, Part, Timeline};
-use crate::analysis::triage::{Triage, Verdict};
+use crate::analysis::triage::{Severity, Triage, Verdict};
 use crate::analysis::worths::Worths;
 use crate::analysis::{GroupBy, Grouping, Overview, Paths};
 use crate::app::msg::Effect;
@@ -221,7 +221,7 @@ impl Report {
 
     /// What limits the run, in a sentence, where that is not the kernels.
     fn verdict(&self) -> Option<String> {
-        let first = self.triage.as_ref()?.as_ref()?.verdict().filter(|f| f.id != Verdict::GpuBound)?;
+        let first = self.triage.as_ref()?.as_ref()?.verdict().filter(|f| f.id != Verdict::GpuBound || f.severity > Severity::Low)?;
         Some(format!("{} ({}): {}", first.id, key_of("overview"), first.headline))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::analysis::flops::{Counted, Rate};
 use crate::analysis::metric::scaled;
-use crate::analysis::triage::{Cause, Device, Evidence, Finding, Found, Part, Place, PlaceKind, Severity, Triage, Verdict};
+use crate::analysis::triage::{Cause, Device, Evidence, Finding, Found, Kind, Part, Place, PlaceKind, Severity, Triage, Verdict};
 use crate::model::text::clean;
 use crate::model::units::human_percent;
 use crate::model::{Bytes, Nanos, Profile, units};
@@ -93,6 +93,7 @@ pub fn warnings(t: &Triage) -> Vec<String> {
 pub fn remarks(t: &Triage) -> Vec<String> {
     let mut out = warnings(t);
     out.extend(t.found.iter().map(|f| format!("steps: {}", steps_by(f))));
+    out.extend(kinds(t));
     out.extend(t.left_out.iter().map(|l| format!("left out: {} ({})", l.what, Nanos(l.end - l.start))));
     if t.devices.len() > 1 {
         out.push(format!("times of findings are summed over {}", units::count(t.devices.len(), "device")));
@@ -100,6 +101,13 @@ pub fn remarks(t: &Triage) -> Vec<String> {
     out.extend(t.flops.as_ref().map(work));
     out.extend(t.missing.iter().cloned());
     out
+}
+
+/// The kinds of step, in a sentence.
+fn kinds(t: &Triage) -> Option<String> {
+    let each = |k: &Kind| format!("{} of {} ({} of the steps' time)", k.count, Nanos(k.median), human_percent(k.share * 100.0));
+    let list: Vec<String> = t.kinds.iter().map(each).collect();
+    (!list.is_empty()).then(|| format!("steps of {} kinds by the kernels that they run: {}", list.len(), list.join(", ")))
 }
 
 /// Floating-point operations per second: `680 TFLOP/s`.

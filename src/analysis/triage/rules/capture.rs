@@ -31,7 +31,9 @@ pub fn short(case: &Case<'_>) -> Option<Finding> {
     let no_calls = case.idle_share(Cause::NoCall);
     // Whoever chooses a window means it to be short.
     let few = !case.chosen && operations < FEW;
-    let once = !case.chosen && case.steps.found.is_none() && case.length() < SHORT_NS && case.repeats() < REPEATS;
+    // One step is no repetition.
+    let once =
+        !case.chosen && (case.steps.found.is_none() || case.steps.list.len() < 2) && case.length() < SHORT_NS && case.repeats() < REPEATS;
     let (headline, actions): (String, &[&str]) = if few || once {
         (
             format!(

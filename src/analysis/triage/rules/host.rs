@@ -2,6 +2,7 @@
 
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Sure};
+use crate::analysis::triage::host::waits_for_ranks;
 use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
 use crate::analysis::triage::text::{Record, ns, pct, record};
@@ -23,6 +24,65 @@ fn longest(case: &Case<'_>, cause: Cause) -> (Option<f64>, usize) {
     (pieces.first().map(|p| (p.end - p.start) as f64), pieces.len())
 }
 
+/// Prefixes of calls in which a thread waits for files, and for other threads.
+const FILES: &[&str] = &[
+    "read",
+    "pread",
+    "fread",
+    "fgets",
+    "getc",
+    "write",
+    "pwrite",
+    "fwrite",
+    "fflush",
+    "fsync",
+    "fdatasync",
+    "io_",
+    "aio_",
+    "flock",
+    "lockf",
+];
+const THREADS: &[&str] = &["futex", "pthread_", "sem_", "mq_", "msgrcv"];
+
+/// What to do about a wait in a call, or a range.
+fn advice(name: &str) -> &'static [&'static str] {
+    let is = |list: &[&str]| list.iter().any(|w| name.starts_with(w));
+    if waits_for_ranks(name) {
+        &[
+            "Overlap communication with work: post receives and sends early (MPI_Irecv, MPI_Isend), launch what does not need them, and wait last.",
+            "Compare the ranks: open all their reports together; a rank that is late makes the others wait here.",
+            "Pass device buffers to a GPU-aware MPI, or use collectives on a stream: then the host need not wait.",
+        ]
+    } else if is(FILES) {
+        &[
+            "Take files, checkpoints and logs off the launching thread: read ahead, and write from another one.",
+            "Store data ready to use (memory-mapped, packed records), on a disk that keeps up; read in larger pieces.",
+            "Prepare input ahead of time: more DataLoader workers, a larger prefetch_factor, persistent_workers=True, pin_memory=True.",
+        ]
+    } else if is(THREADS) {
+        &[
+            "Find the thread that it waits for, and what that one does meanwhile: it holds the lock, or fills the queue.",
+            "Prepare input ahead of time: more DataLoader workers, a larger prefetch_factor, persistent_workers=True, pin_memory=True.",
+            "Keep the queue filled, hold locks shorter, or launch from the thread that has the work.",
+        ]
+    } else {
+        &[
+            "Prepare input ahead of time: more DataLoader workers, a larger prefetch_factor, persistent_workers=True, pin_memory=True.",
+            "Decode and augment on the GPU (DALI, torchvision on tensors), or store data ready to use (memory-mapped, packed records).",
+            "Take files, checkpoints and logs off the launching thread: write them from another one.",
+        ]
+    }
+}
+
+/// Says that it comes hardly more than once.
+fn once(times: u64, longest: Option<f64>) -> String {
+    match (times, longest) {
+        (1, Some(long)) => format!(", all of it at once ({})", ns(long)),
+        (2, _) => ", in two times".to_owned(),
+        _ => String::new(),
+    }
+}
+
 /// The launching thread waits for a batch, a queue, a file.
 pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
     let share = case.idle_share(Cause::Wait);
@@ -32,23 +92,32 @@ pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
     }
     let (long, _) = longest(case, Cause::Wait);
     let waits = crate::analysis::triage::os::waits(case);
-    let what = waits.first().map_or_else(String::new, |(name, _)| format!(", mostly in {name}"));
+    let spots = places::located(case, &[Cause::Wait]);
+    // A call is named that most of the waiting is in.
+    let call = waits.first().filter(|w| w.1.ns.is_some_and(|ns| ns * 2 > idle)).map(|w| w.0.clone());
+    let place = spots.most().map(str::to_owned);
+    let what = match (&call, &place) {
+        (Some(name), _) => format!(", mostly in {name}"),
+        (None, Some(name)) => format!(", mostly in {name}"),
+        _ => String::new(),
+    };
+    let (times, _) = case.spreads.of(Cause::Wait);
     let finding = Finding::new(
         Verdict::InputWait,
         share,
-        format!("the launching thread waits for something other than the GPU{what}: the GPU is idle for {} of the window", pct(share)),
+        format!(
+            "the launching thread waits for something other than the GPU{what}: the GPU is idle for {} of the window{}",
+            pct(share),
+            once(times, long)
+        ),
     )
     .bound("the idle time in which the launching thread was blocked outside of CUDA; work that is there in time takes none of it")
     .because("idle while the host waits", idle as f64, "ns")
     .because("of it in a step", case.per_step(idle.unsigned_abs()), "ns")
     .because("the longest wait", long, "ns")
     .at(waits.into_iter().take(3).map(|(_, place)| place))
-    .at(places::of(case, &[Cause::Wait]))
-    .change(&[
-        "Prepare input ahead of time: more DataLoader workers, a larger prefetch_factor, persistent_workers=True, pin_memory=True.",
-        "Decode and augment on the GPU (DALI, torchvision on tensors), or store data ready to use (memory-mapped, packed records).",
-        "Take files, checkpoints and logs off the launching thread: write them from another one.",
-    ]);
+    .change(advice(place.as_deref().filter(|p| waits_for_ranks(p)).or(call.as_deref()).unwrap_or_default()))
+    .at(spots.places);
     // Being off a processor, or in the loader's range, does not say what it waited for.
     Some(if case.host.known.os { finding } else { finding.sure(Sure::Likely) })
 }
@@ -64,8 +133,8 @@ pub fn compute(case: &Case<'_>) -> Option<Finding> {
     let certain = known >= unknown;
     let cause = if certain { Cause::Compute } else { Cause::Unknown };
     let (long, _) = longest(case, cause);
-    let places = places::of(case, &[Cause::Compute, Cause::Unknown]);
-    let at = places.iter().find(|p| p.kind.word() != "window").map_or_else(String::new, |p| format!(" ({})", p.name));
+    let spots = places::located(case, &[Cause::Compute, Cause::Unknown]);
+    let at = spots.phrase();
     let headline = if certain {
         format!(
             "the launching thread runs host code{at} while the GPU has nothing to do: idle for {} of the window, up to {} at a time",
@@ -86,7 +155,7 @@ pub fn compute(case: &Case<'_>) -> Option<Finding> {
         .because("idle while the host does what was not recorded", (unknown > 0).then_some(unknown as f64), "ns")
         .because("of it in a step", case.per_step(idle.unsigned_abs()), "ns")
         .because("the longest at a time", long, "ns")
-        .at(places)
+        .at(spots.places)
         .change(&[
             "Do it while the GPU works: launch the next step first, prepare data in DataLoader workers or another thread.",
             "Do it on the GPU: tensor operations in place of Python loops and NumPy.",

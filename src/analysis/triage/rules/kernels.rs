@@ -3,7 +3,8 @@
 use crate::analysis::Family;
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Severity, Sure};
-use crate::analysis::triage::kernels::{EMPTY_NS, Like, SHORT_NS};
+use crate::analysis::triage::kernels::{EMPTY_NS, Like, SHORT_NS, SLICES};
+use crate::analysis::triage::rank::FILLS;
 use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units;
@@ -118,25 +119,55 @@ const GROWTH: f64 = 1.10;
 /// Share of the kernels' time that must have grown.
 const MOST: f64 = 0.6;
 
+/// A clock falls by no more than this: from 1980 MHz of an H100 to some 600 under the hardest power and thermal limits. Launches whose durations
+/// vary by more do different work.
+const CLOCK: f64 = 3.3;
+/// Parts of the window that are compared.
+const THIRDS: usize = 3;
+
+/// Mean duration of like launches in each third of the window, where a change of the clock can explain how they vary.
+fn thirds(like: &Like) -> Option<[f64; THIRDS]> {
+    let mean = |(n, ns): (u64, i64)| (n > 0).then(|| ns as f64 / n as f64);
+    let slices = like.slices.iter().copied().filter_map(mean);
+    let (least, most) = slices.fold((f64::MAX, 0.0_f64), |(least, most), m| (least.min(m), most.max(m)));
+    if most > least * CLOCK {
+        return None;
+    }
+    let third = |at: usize| {
+        let slices = &like.slices[at * SLICES / THIRDS..(at + 1) * SLICES / THIRDS];
+        mean(slices.iter().fold((0, 0), |sum, s| (sum.0 + s.0, sum.1 + s.1)))
+    };
+    Some([third(0)?, third(1)?, third(2)?])
+}
+
+/// Whether clocks that were sampled fell from the first to the last third of the window; `None` without samples.
+fn clock_fell(case: &Case<'_>) -> Option<bool> {
+    let third = (case.window.1 - case.window.0) / 3;
+    let mean = |from: i64, to: i64| {
+        let clocks = case.profile.counters.iter().filter(|c| c.name.to_ascii_lowercase().contains("clock"));
+        let values = clocks.flat_map(|c| c.times.iter().zip(&c.values)).filter(|(t, _)| (from..to).contains(*t)).map(|(_, v)| *v);
+        let (n, sum) = values.fold((0_u32, 0.0), |(n, sum), v| (n + 1, sum + v));
+        (n > 0).then(|| sum / f64::from(n))
+    };
+    Some(mean(case.window.1 - third, case.window.1)? < mean(case.window.0, case.window.0 + third)? * 0.98)
+}
+
 /// The same kernels get slower over the run.
 pub fn throttled(case: &Case<'_>) -> Option<Finding> {
-    let mean = |l: &Like, third: usize| {
-        let (n, ns) = l.thirds[third];
-        (n > 0).then(|| ns as f64 / n as f64)
-    };
     let (mut judged, mut slower, mut lost) = (0.0, 0.0, 0.0);
     let (mut before, mut after) = (0.0, 0.0);
     for like in case.kernels.like.values().filter(|l| l.count >= LAUNCHES && l.ns / i64::try_from(l.count).unwrap_or(1) >= SHORT_NS) {
-        let (Some(a), Some(b), Some(c)) = (mean(like, 0), mean(like, 1), mean(like, 2)) else { continue };
+        let Some([a, b, c]) = thirds(like) else { continue };
         judged += like.ns as f64;
         if c >= a * GROWTH && b >= a * 1.02 && c >= b {
+            let last: u64 = like.slices[SLICES / THIRDS * 2..].iter().map(|s| s.0).sum();
             slower += like.ns as f64;
             lost += like.ns as f64 - a * like.count as f64;
-            before += a * like.thirds[2].0 as f64;
-            after += c * like.thirds[2].0 as f64;
+            before += a * last as f64;
+            after += c * last as f64;
         }
     }
-    if judged <= 0.0 || judged < 0.5 * case.kernels.ns as f64 || slower < MOST * judged {
+    if judged <= 0.0 || judged < 0.5 * case.kernels.ns as f64 || slower < MOST * judged || clock_fell(case) == Some(false) {
         return None;
     }
     let clocks = case.profile.counters.iter().any(|c| c.name.to_ascii_lowercase().contains("clock"));
@@ -156,6 +187,45 @@ pub fn throttled(case: &Case<'_>) -> Option<Finding> {
         "If the clocks hold, look for what else uses memory and power at the same time: copies, other processes, growing inputs.",
     ]);
     Some(if clocks { finding.sure(Sure::Likely) } else { finding.sure(Sure::Possible) })
+}
+
+/// Share of the SMs with work below which kernels that fill the window do not fill the GPU.
+const FEW_SMS: f64 = 0.5;
+
+/// `1`, `12.5`.
+fn tenth(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// Kernels fill the window, and hardly any of the GPU.
+fn underused(case: &Case<'_>, mut finding: Finding, share: f64, used: f64) -> Finding {
+    let sms: Vec<u32> = case.devices.iter().filter_map(|d| case.profile.devices.get(d.unit.device? as usize)?.sm_count).collect();
+    let of = sms
+        .first()
+        .filter(|n| sms.iter().all(|m| m == *n))
+        .map_or_else(|| format!("{} of the SMs", pct(used)), |&n| format!("{} of {n} SMs", tenth(used * f64::from(n))));
+    let emptiest = case.kernels.emptiest();
+    let name = |kernel: u32| case.profile.kernels.get(kernel as usize).map_or("", |k| k.function());
+    let first = emptiest
+        .first()
+        .map_or_else(String::new, |(kernel, _, blocks)| format!("; {} launches {}", name(*kernel), units::count(*blocks, "block")));
+    let stake = share * (1.0 - used);
+    finding.stake = stake;
+    finding.severity = Severity::of(stake);
+    finding.headline = format!(
+        "kernels run for {} of the window, and give work to {of} on average: their grids are too small for this GPU{first}",
+        pct(share)
+    );
+    finding
+        .judged("SMs with a block to work on, weighted by time", used * 100.0, "%", ("<", FEW_SMS * 100.0))
+        .bound("the kernels' time as far as SMs had no block, from the launch configurations: with grids that fill the GPU, or kernels that run side by side")
+        .at(emptiest.into_iter().take(3).map(|(k, ns, _)| kernel(case, (k, ns, 0))))
+        .change(&[
+            "Launch at least as many blocks as the GPU has SMs, better several for each: split the work finer, parallelize over more dimensions, split-K.",
+            "Run independent kernels at the same time: streams, a larger batch, several requests at once.",
+            "Give blocks at least a few warps: blocks of one thread leave most lanes of an SM empty, too.",
+        ])
 }
 
 /// The kernels fill the window.
@@ -179,6 +249,11 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
     let total: i64 = families.iter().map(|f| f.1).sum();
     for (family, time) in families.iter().take(4) {
         finding = finding.because(&format!("{}, by the kernels' names", family.word()), *time as f64 / total.max(1) as f64 * 100.0, "%");
+    }
+    let used = case.kernels.filled(kernels);
+    // Where kernels leave much of the window idle, that goes first.
+    if used < FEW_SMS && share >= FILLS {
+        return Some(underused(case, finding, share, used));
     }
     let mut finding = finding.at(top.into_iter().take(3).map(|t| kernel(case, t))).change(&[
         "Go to the kernels: what limits the first of them, and profile it again with its counters.",

@@ -16,11 +16,13 @@ const FEW: u64 = 50;
 
 /// The GPU is idle while the host launches kernels one by one.
 pub fn bound(case: &Case<'_>) -> Option<Finding> {
-    let idle = case.idle.get(Cause::Launch);
-    let share = case.idle_share(Cause::Launch);
+    // One slow call says nothing of the others.
+    let idle = case.again(Cause::Launch);
+    let share = case.share(idle);
     if case.kernels.count == 0 {
         return None;
     }
+    let (gaps, longest) = case.spreads.of(Cause::Launch);
     let k = &case.kernels;
     let launched = k.launches.max(1) as f64;
     let rate = launched / case.length() as f64 * 1e9;
@@ -39,6 +41,8 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
     )
     .bound("the idle time in which the launching thread was in launch calls or between close ones; with graphs or fewer kernels it goes nearly to zero")
     .because("idle while launching", idle as f64, "ns")
+    .because("times that the GPU ran out of work", gaps as f64, "")
+    .because("the longest of them", longest as f64, "ns")
     .because("launches a second", rate, "1/s")
     .because("median duration of a launch call", k.median_cost().map(|n| n as f64), "ns")
     .because("median duration of a kernel", k.median().map(|n| n as f64), "ns")
@@ -69,7 +73,7 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
 
 /// Graphs are captured or instantiated while the GPU has nothing to do.
 pub fn recapture(case: &Case<'_>) -> Option<Finding> {
-    let share = case.idle_share(Cause::Graph);
+    let share = case.share(case.again(Cause::Graph));
     let (calls, host) = case.calls_of(CallKind::Graph);
     if calls == 0 {
         return None;
@@ -95,7 +99,7 @@ pub fn recapture(case: &Case<'_>) -> Option<Finding> {
             ),
         )
         .bound("the idle time in which graphs were captured, built or instantiated")
-        .because("idle while graphs were made", case.idle.get(Cause::Graph) as f64, "ns")
+        .because("idle while graphs were made", case.again(Cause::Graph) as f64, "ns")
         .because("the host's time in graph calls", host as f64, "ns")
         .because("graph calls in a step", case.per_step(calls), "")
         .because("instantiations in the report", instantiated as f64, "")
@@ -112,19 +116,32 @@ pub fn compilation(case: &Case<'_>) -> Option<Finding> {
     let share = case.idle_share(Cause::Compile);
     let (modules, host) = case.calls_of(CallKind::Module);
     let lazy = case.host.loads.iter().filter(|l| l.0 >= case.window.0 && l.0 < case.window.1).count() as u64;
-    let loads = modules.max(lazy);
+    let first = case.loaded.len() as u64;
+    let loads = modules.max(lazy).max(first);
     if loads == 0 {
         return None;
     }
-    let finding = Finding::new(
-        Verdict::Compilation,
-        share,
-        format!("code is compiled or loaded during the run: the GPU is idle for {} of the window before {}", pct(share), units::count(loads, "load")),
-    )
+    let (gaps, longest) = case.spreads.of(Cause::Compile);
+    let slowest = case.loaded.iter().max_by_key(|l| l.1).filter(|l| l.1 * 2 > case.idle.get(Cause::Compile));
+    let headline = match slowest.and_then(|l| case.profile.kernels.get(l.0 as usize)) {
+        Some(kernel) => format!(
+            "the first launch of {} loads its code: the GPU is idle for {} meanwhile, {} of the window",
+            kernel.function(),
+            ns(longest as f64),
+            pct(share)
+        ),
+        None => format!(
+            "code is compiled or loaded during the run: the GPU is idle for {} of the window before {}",
+            pct(share),
+            units::count(loads, "load")
+        ),
+    };
+    let finding = Finding::new(Verdict::Compilation, share, headline)
     .bound("the idle time before code was loaded; with code that is compiled ahead of time and kept, there is none")
     .because("idle before code was loaded", case.idle.get(Cause::Compile) as f64, "ns")
     .because("modules loaded", (modules > 0).then_some(modules as f64), "")
-    .because("kernels loaded at their first launch", (lazy > 0).then_some(lazy as f64), "")
+    .because("kernels loaded at their first launch", Some(lazy.max(first)).filter(|&n| n > 0).map(|n| n as f64), "")
+    .because("times that the GPU waited", (gaps > 0).then_some(gaps as f64), "")
     .because("the host's time in module calls", (host > 0).then_some(host as f64), "ns")
     .because("loads in a step", case.per_step(loads), "")
     .at(places::of(case, &[Cause::Compile]))

@@ -11,27 +11,30 @@ use crate::model::{Bytes, CallKind, units};
 
 /// The GPU is idle while memory is allocated or freed.
 pub fn allocation(case: &Case<'_>) -> Option<Finding> {
-    let share = case.idle_share(Cause::Alloc);
+    // One slow call is a start, or a single delay.
+    let idle = case.again(Cause::Alloc);
+    let share = case.share(idle);
     let ((allocs, alloc_ns), (frees, free_ns)) = (case.calls_of(CallKind::Alloc), case.calls_of(CallKind::Free));
     // Once is set-up.
     if allocs + frees < 3 {
         return None;
     }
     let behind = case.calls_behind(Cause::Alloc);
-    let most = behind.first().map_or("cudaMalloc", |b| b.0);
+    let all: i64 = behind.iter().map(|b| b.1.ns).sum();
+    let most = behind.first().filter(|b| b.1.ns * 2 > all).map_or_else(String::new, |b| format!(", mostly {}", b.0));
     let step = case.per_step(allocs + frees).map_or_else(String::new, |n| format!(", {n:.0} a step"));
     Some(
         Finding::new(
             Verdict::Allocation,
             share,
             format!(
-                "memory is allocated and freed during the run, mostly {most} ({}{step}): the GPU is idle for {} of the window while that happens",
+                "memory is allocated and freed during the run{most} ({}{step}): the GPU is idle for {} of the window while that happens",
                 units::count(allocs + frees, "call"),
                 pct(share)
             ),
         )
         .bound("the idle time in which memory was allocated or freed; an allocator that keeps memory takes none of it")
-        .because("idle while allocating or freeing", case.idle.get(Cause::Alloc) as f64, "ns")
+        .because("idle while allocating or freeing", idle as f64, "ns")
         .because("allocations", allocs as f64, "")
         .because("frees", frees as f64, "")
         .because("the host's time in them", (alloc_ns + free_ns) as f64, "ns")

@@ -8,6 +8,7 @@ mod host;
 mod kernels;
 mod launching;
 mod memory;
+mod single;
 mod stalls;
 mod sync;
 
@@ -19,6 +20,7 @@ pub type Rule = fn(&Case<'_>) -> Option<Finding>;
 
 pub static RULES: &[Rule] = &[
     capture::short,
+    single::delay,
     stalls::periodic,
     memory::allocation,
     memory::unified,

@@ -6,6 +6,7 @@ use crate::analysis::triage::part::{ByCause, Cause};
 use crate::analysis::triage::steps::median;
 use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
+use crate::analysis::triage::work::{Sketch, kinds};
 
 /// A step that takes this many times the median is an outlier (p95 over p50 beyond 1.5 in triage practice).
 const OUTLIER: f64 = 1.5;
@@ -22,16 +23,34 @@ struct Extra {
     ns: i64,
 }
 
-/// Steps that take much longer than their like.
+/// Steps that take much longer than their like: among those that run the same kernels.
 pub fn periodic(case: &Case<'_>) -> Option<Finding> {
+    let sketches: Vec<Sketch> = case.per_step.iter().map(|s| s.kernels).collect();
+    let all: Vec<usize> = (0..case.steps.list.len()).collect();
+    // Of too many steps it is not known what they run.
+    let kinds = if sketches.is_empty() { vec![all] } else { kinds(&sketches, &case.steps.list) };
+    let found = kinds.iter().filter_map(|kind| stall(case, kind));
+    found.max_by(|a, b| a.stake.total_cmp(&b.stake))
+}
+
+/// Whether most of the slow steps launch as the others do: then it is not their work that takes longer.
+fn same_launches(case: &Case<'_>, slow: &[usize], usual: &[usize]) -> bool {
+    let of = |i: usize| case.per_step.get(i).map(|s| s.launches);
+    let Some(model) = usual.get(usual.len() / 2).and_then(|&i| of(i)) else { return true };
+    let like = slow.iter().filter(|&&i| of(i).is_some_and(|s| s.like(&model))).count();
+    like * 2 > slow.len()
+}
+
+/// The steps of one kind that take much longer than the others.
+fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     let steps = &case.steps.list;
-    if steps.len() < STEPS {
+    if kind.len() < STEPS {
         return None;
     }
-    let usual = case.steps.median()?;
-    let slow: Vec<usize> = (0..steps.len()).filter(|&i| steps[i].length() as f64 > usual as f64 * OUTLIER).collect();
+    let usual = median(kind.iter().map(|&i| steps[i].length()).collect())?;
+    let (slow, others): (Vec<usize>, Vec<usize>) = kind.iter().partition(|&&i| steps[i].length() as f64 > usual as f64 * OUTLIER);
     // One slow step is an accident, or the start of the capture.
-    if slow.len() < 2 || slow.len() as f64 > steps.len() as f64 * FEW {
+    if slow.len() < 2 || slow.len() as f64 > kind.len() as f64 * FEW {
         return None;
     }
     let extra: i64 = slow.iter().map(|&i| steps[i].length() - usual).sum();
@@ -43,7 +62,11 @@ pub fn periodic(case: &Case<'_>) -> Option<Finding> {
     if slow.iter().all(|&i| i * 5 < steps.len()) {
         return None;
     }
-    let fill = filled(case, &slow, usual);
+    let fill = filled(case, &slow, &others, usual);
+    // Longer kernels of other sizes are more work.
+    if fill.cause.is_none() && !case.per_step.is_empty() && !same_launches(case, &slow, &others) {
+        return None;
+    }
     let what = fill.cause.map_or_else(|| "the GPU computing longer".to_owned(), |c| format!("the host {}", c.word()));
     let apart: Vec<i64> = slow.windows(2).map(|w| i64::from(steps[w[1]].number) - i64::from(steps[w[0]].number)).collect();
     let every = median(apart.clone()).filter(|&m| apart.len() >= 2 && apart.iter().all(|a| (a - m).abs() <= 1));
@@ -58,7 +81,7 @@ pub fn periodic(case: &Case<'_>) -> Option<Finding> {
         format!(
             "{} of {} steps take {} instead of {}{when}: {} of the window, mostly {what}",
             slow.len(),
-            steps.len(),
+            kind.len(),
             ns(slow.iter().map(|&i| steps[i].length()).sum::<i64>() as f64 / slow.len() as f64),
             ns(usual as f64),
             pct(share)
@@ -66,7 +89,7 @@ pub fn periodic(case: &Case<'_>) -> Option<Finding> {
     )
     .bound("what the slow steps take beyond the median step")
     .because("slow steps", slow.len() as f64, "")
-    .because("steps", steps.len() as f64, "")
+    .because(if kind.len() < steps.len() { "steps that run the same" } else { "steps" }, kind.len() as f64, "")
     .because("the median step", usual as f64, "ns")
     .because("extra time", extra as f64, "ns")
     .because(&format!("of it {}", fill.cause.map_or("kernels", Cause::word)), fill.ns as f64, "ns")
@@ -110,13 +133,13 @@ fn verdict_of(cause: Cause) -> Option<Verdict> {
 }
 
 /// What most of the extra time of the slow steps is.
-fn filled(case: &Case<'_>, slow: &[usize], usual: i64) -> Extra {
+fn filled(case: &Case<'_>, slow: &[usize], others: &[usize], usual: i64) -> Extra {
     let steps = &case.steps.list;
     let (mut in_slow, mut in_usual, mut n_usual) = (ByCause::default(), ByCause::default(), 0_i64);
     for (i, time) in case.per_step.iter().enumerate() {
         if slow.binary_search(&i).is_ok() {
             in_slow.add_all(&time.idle);
-        } else {
+        } else if others.binary_search(&i).is_ok() {
             in_usual.add_all(&time.idle);
             n_usual += 1;
         }

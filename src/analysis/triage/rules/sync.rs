@@ -14,8 +14,8 @@ const VALUE_BYTES: u64 = 64;
 
 /// The queue runs dry after each wait.
 pub fn sync(case: &Case<'_>) -> Option<Finding> {
-    let idle = case.idle.get(Cause::Sync);
-    let share = case.idle_share(Cause::Sync);
+    let idle = case.again(Cause::Sync);
+    let share = case.share(idle);
     if idle == 0 {
         return None;
     }

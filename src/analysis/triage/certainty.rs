@@ -1,0 +1,55 @@
+//! How sure findings are, by rule: each rule of its own says what it could not see; what holds for all of them is here.
+
+use super::case::Case;
+use super::finding::{Finding, LEAST, Sure, WORTH};
+use super::part::Cause;
+use super::text::pct;
+use super::verdict::Verdict as V;
+
+/// Share of a run below which the verdict says how much of it was judged.
+const MOST: f64 = 0.8;
+
+/// The idle time that a finding speaks of.
+fn causes(id: V) -> &'static [Cause] {
+    match id {
+        V::LaunchBound => &[Cause::Launch],
+        V::HostSync => &[Cause::Sync],
+        V::Allocation => &[Cause::Alloc],
+        V::InputWait => &[Cause::Wait],
+        V::GraphRecapture => &[Cause::Graph],
+        V::Compilation => &[Cause::Compile],
+        _ => &[],
+    }
+}
+
+/// Lowers what is said with more certainty than the record allows:
+/// * idle time of one or two gaps shows no habit of the program;
+/// * where more idle time has no known cause than the finding explains, another cause may be the larger one;
+/// * kernels are the limit of what was judged, not of a run in whose rest the devices idled.
+pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
+    let dark = case.idle_share(Cause::Unknown) + case.idle_share(Cause::NoCall);
+    let idle_outside = case.outside.map_or(0.0, |o| (1.0 - o.judged) * o.idle);
+    for f in findings {
+        let of = causes(f.id);
+        let gaps: u64 = of.iter().map(|c| case.spreads.of(*c).0).sum();
+        let few = !of.is_empty() && gaps <= 2;
+        let hidden = !of.is_empty() && dark > f.stake.max(LEAST);
+        let elsewhere = f.id == V::GpuBound && idle_outside >= WORTH;
+        if few || hidden || elsewhere {
+            f.sure = f.sure.max(Sure::Likely);
+        }
+    }
+}
+
+/// The first finding says how much of the run it is about, where that is not most of it.
+pub fn say_judged(case: &Case<'_>, findings: &mut [Finding]) {
+    let (Some(outside), Some(first)) = (case.outside.filter(|o| o.judged < MOST), findings.first_mut()) else { return };
+    let most = case.steps.left_out.iter().max_by_key(|l| l.end - l.start);
+    let what = most.map_or_else(String::new, |l| format!(", mostly {}", l.what));
+    first.headline = format!(
+        "{} (judged {} of the run; in the rest{what}, the GPU was idle for {} of the time)",
+        first.headline,
+        pct(outside.judged),
+        pct(outside.idle)
+    );
+}

@@ -1,0 +1,72 @@
+//! One or two calls make most of the idle time of their kind: a start, or a single delay, and no rate.
+
+use crate::analysis::triage::case::Case;
+use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
+use crate::analysis::triage::gaps::Piece;
+use crate::analysis::triage::part::Cause;
+use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::verdict::Verdict;
+
+/// Share of the window within which a delay belongs to the start.
+const START: f64 = 0.05;
+
+/// The call that the host was in.
+fn call(case: &Case<'_>, piece: &Piece) -> String {
+    if let Some(name) = piece.name {
+        return case.call_name(name).to_owned();
+    }
+    let launched = piece.lane.and_then(|lane| case.host.launched(lane, piece.start, piece.end));
+    match (piece.cause, launched) {
+        (Cause::Launch, Some(row)) if case.profile.launches.graph_node(row).is_none() => {
+            let kernel = case.profile.kernels.get(case.profile.launches.kernel(row).0 as usize);
+            format!("the launch of {}", kernel.map_or("a kernel", |k| k.function()))
+        }
+        (Cause::Launch, Some(_)) => "the launch of a CUDA graph".to_owned(),
+        (cause, _) => format!("the host {}", cause.word()),
+    }
+}
+
+/// A single delay.
+pub fn delay(case: &Case<'_>) -> Option<Finding> {
+    let first = case.single.first()?;
+    let idle: i64 = case.single.iter().map(|s| s.ns).sum();
+    let share = case.share(idle);
+    let (longest, piece) = first.gaps.first()?;
+    let name = call(case, piece);
+    let early = (piece.start - case.window.0) as f64 <= START * case.length() as f64;
+    let when = if early { "at the start".to_owned() } else { format!("{} into the window", ns((piece.start - case.window.0) as f64)) };
+    let kind = if early { "a start" } else { "a single delay" };
+    let mut finding = Finding::new(
+        Verdict::SingleDelay,
+        share,
+        format!(
+            "the GPU waits {} once, {when}, for {name}: {kind}, not what the run does again and again ({} of the window)",
+            ns(*longest as f64),
+            pct(share)
+        ),
+    )
+    .bound("the idle time in one or two gaps that make most of what calls of their kind cost; they may not come back in a longer run")
+    .because("idle in these gaps", idle as f64, "ns");
+    for single in &case.single {
+        let (gaps, _) = case.spreads.of(single.cause);
+        let all = case.idle.get(single.cause);
+        finding = finding
+            .because(&format!("idle with the host {}", single.cause.word()), all as f64, "ns")
+            .because("of it in single gaps", single.ns as f64 / all.max(1) as f64 * 100.0, "%")
+            .because("gaps of that kind", gaps as f64, "");
+    }
+    let place = |s: &crate::analysis::triage::spread::Single| {
+        let (length, piece) = s.gaps.first()?;
+        let (start, end) = (piece.start, piece.end);
+        Some(Place { kind: PlaceKind::Window, name: call(case, piece), start, end, ns: Some(*length), rank: None })
+    };
+    Some(
+        finding
+            .at(case.single.iter().filter_map(place))
+            .change(&[
+                "Leave it out of what you measure: run a few steps before, and record after them.",
+                "If it comes back in a longer run, record what the host does in it: page faults, locks in the driver, memory that grows.",
+            ])
+            .sure(Sure::Likely),
+    )
+}

@@ -1,0 +1,144 @@
+//! How idle time is spread over its gaps: again and again, or in one or two of them.
+
+use super::gaps::Piece;
+use super::part::{ByCause, Cause};
+use rustc_hash::FxHashMap;
+
+/// Share of a device's idle time of one cause that a single gap must have to be most of it.
+const ONE: f64 = 0.5;
+/// The same for two gaps: three alike ones have two thirds.
+const TWO: f64 = 0.75;
+
+/// Causes that stand for single calls: of these one slow call says nothing about the others. What the host does outside of calls is what it is,
+/// however often it comes.
+const CALLS: [Cause; 6] = [Cause::Launch, Cause::CopyCall, Cause::Alloc, Cause::Sync, Cause::Graph, Cause::OtherCall];
+
+/// Idle time with one cause on one device.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spread {
+    pub gaps: u64,
+    pub ns: i64,
+    /// The two gaps with the most of it, and the longest piece of each.
+    top: [Option<(i64, Piece)>; 2],
+}
+
+impl Spread {
+    fn add(&mut self, ns: i64, piece: Piece) {
+        self.gaps += 1;
+        self.ns += ns;
+        let [first, second] = &mut self.top;
+        if first.is_none_or(|f| ns > f.0) {
+            *second = first.replace((ns, piece));
+        } else if second.is_none_or(|s| ns > s.0) {
+            *second = Some((ns, piece));
+        }
+    }
+
+    /// Its longest gap, ns.
+    #[must_use]
+    pub fn longest(&self) -> i64 {
+        self.top[0].map_or(0, |t| t.0)
+    }
+
+    /// The one or two gaps that make most of it, if so few do.
+    fn few(&self) -> Vec<(i64, Piece)> {
+        let whole = self.ns as f64;
+        match self.top {
+            [Some(a), Some(b)] if a.0 as f64 <= whole * ONE && (a.0 + b.0) as f64 > whole * TWO => vec![a, b],
+            [Some(a), _] if a.0 as f64 > whole * ONE => vec![a],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Of each device and cause how its idle time is spread.
+#[derive(Clone, Debug, Default)]
+pub struct Spreads(FxHashMap<(usize, Cause), Spread>);
+
+impl Spreads {
+    /// Takes the pieces of one gap.
+    pub fn gap(&mut self, unit: usize, pieces: &[Piece]) {
+        let mut sums = ByCause::default();
+        pieces.iter().for_each(|p| sums.add(p.cause, p.end - p.start));
+        for cause in Cause::ALL.into_iter().filter(|c| sums.get(*c) > 0) {
+            let longest = pieces.iter().filter(|p| p.cause == cause).max_by_key(|p| p.end - p.start);
+            if let Some(piece) = longest {
+                self.0.entry((unit, cause)).or_default().add(sums.get(cause), *piece);
+            }
+        }
+    }
+
+    /// Over all devices: the number of gaps, and the longest.
+    #[must_use]
+    pub fn of(&self, cause: Cause) -> (u64, i64) {
+        self.0.iter().filter(|((_, c), _)| *c == cause).fold((0, 0), |(n, longest), (_, s)| (n + s.gaps, longest.max(s.longest())))
+    }
+
+    /// Of each cause that stands for calls the single gaps that make most of its idle time over all devices, the longest first.
+    #[must_use]
+    pub fn single(&self) -> Vec<Single> {
+        let mut out = Vec::new();
+        for cause in CALLS {
+            let of_cause = || self.0.iter().filter(|((_, c), _)| *c == cause);
+            let whole: i64 = of_cause().map(|(_, s)| s.ns).sum();
+            let mut gaps: Vec<(i64, Piece)> = of_cause().flat_map(|(_, s)| s.few()).collect();
+            let ns = gaps.iter().map(|g| g.0).sum::<i64>();
+            if ns as f64 > whole as f64 * ONE {
+                gaps.sort_by_key(|g| (std::cmp::Reverse(g.0), g.1.start));
+                out.push(Single { cause, ns, gaps });
+            }
+        }
+        out.sort_by_key(|s| (std::cmp::Reverse(s.ns), s.cause));
+        out
+    }
+}
+
+/// Gaps that are no rate.
+#[derive(Clone, Debug)]
+pub struct Single {
+    pub cause: Cause,
+    /// Summed over the devices.
+    pub ns: i64,
+    /// How long each is, and its longest piece.
+    pub gaps: Vec<(i64, Piece)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_or_two_gaps_that_make_most_of_it_are_single() {
+        let single = |gaps: &[i64], cause| {
+            let mut all = Spreads::default();
+            for &ns in gaps {
+                all.gap(0, &[Piece { start: 0, end: ns, cause, at: 0, lane: None, name: None }]);
+            }
+            all.single().first().map_or(0, |s| s.gaps.len())
+        };
+        for (gaps, want) in [
+            (&[100][..], 1),
+            (&[50, 50], 2),
+            (&[33, 33, 33], 0),
+            (&[400, 390, 5, 5, 5], 2),
+            (&[1000, 5, 5, 5, 5, 5, 5], 1),
+            (&[30, 30, 30, 30, 30, 60], 0),
+        ] {
+            assert_eq!(single(gaps, Cause::Launch), want, "{gaps:?}");
+            assert_eq!(single(gaps, Cause::Compute), 0, "what the host does is no call");
+        }
+    }
+
+    #[test]
+    fn one_delay_of_the_host_stops_all_devices() {
+        let mut all = Spreads::default();
+        for unit in 0..8 {
+            for ns in [900, 10, 10, 10] {
+                all.gap(unit, &[Piece { start: 0, end: ns, cause: Cause::Alloc, at: 0, lane: None, name: None }]);
+            }
+        }
+        let found = all.single();
+        assert_eq!((found.len(), found[0].ns, found[0].gaps.len()), (1, 7200, 8));
+        assert_eq!(all.of(Cause::Alloc), (32, 900));
+    }
+}
