@@ -56,6 +56,8 @@ fn labelled_runs_get_their_verdicts() {
     let labels: toml::Table = std::fs::read_to_string(folder().join("labels.toml")).unwrap().parse().unwrap();
     let mut wrong = Vec::new();
     let mut judged = 0;
+    // Of each word how often it was said first, and right.
+    let mut said: std::collections::BTreeMap<Sure, (usize, usize)> = std::collections::BTreeMap::new();
     for (name, label) in &labels {
         let texts = |key: &str| -> Vec<String> {
             label.get(key).and_then(|v| v.as_array()).into_iter().flatten().map(|v| v.as_str().unwrap().to_owned()).collect()
@@ -75,12 +77,26 @@ fn labelled_runs_get_their_verdicts() {
             }
             let found = ids(&t);
             let also = texts("also").iter().all(|a| found.iter().take(3).any(|f| f == a));
-            if !found.first().is_some_and(|f| texts("accept").iter().any(|a| a == f)) || !also {
+            let right = found.first().is_some_and(|f| texts("accept").iter().any(|a| a == f));
+            if let Some(first) = t.findings.first() {
+                let word = said.entry(first.sure).or_default();
+                *word = (word.0 + 1, word.1 + usize::from(right));
+            }
+            if !right || !also {
                 wrong.push(format!("{name}.{ending}: {found:?}"));
             }
         }
     }
     assert_eq!(judged, 18 + 13);
+    for (sure, (all, right)) in &said {
+        println!("{:>8}: {right} of {all} first findings are right", sure.word());
+        let least = match sure {
+            Sure::Certain => 0.98,
+            Sure::Likely => 0.9,
+            Sure::Possible => 0.0,
+        };
+        assert!(*right as f64 >= least * *all as f64, "{sure:?}: {right} of {all}");
+    }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -199,10 +215,10 @@ fn busy_agrees_with_the_header() {
 #[test]
 fn ids_are_unique_and_explained() {
     let mut all: Vec<&str> = VERDICTS.iter().map(|v| v.1).collect();
-    assert_eq!(all.len(), 24);
+    assert_eq!(all.len(), 25);
     all.sort_unstable();
     all.dedup();
-    assert_eq!(all.len(), 24);
+    assert_eq!(all.len(), 25);
     assert!(VERDICTS.iter().all(|v| Verdict::of(v.1) == Some(v.0) && v.0.means() == v.2));
 }
 

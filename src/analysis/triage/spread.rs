@@ -59,7 +59,9 @@ impl Spreads {
     /// Takes the pieces of one gap.
     pub fn gap(&mut self, unit: usize, pieces: &[Piece]) {
         let mut sums = ByCause::default();
-        pieces.iter().for_each(|p| sums.add(p.cause, p.end - p.start));
+        for piece in pieces {
+            sums.add(piece.cause, piece.end - piece.start);
+        }
         for cause in Cause::ALL.into_iter().filter(|c| sums.get(*c) > 0) {
             let longest = pieces.iter().filter(|p| p.cause == cause).max_by_key(|p| p.end - p.start);
             if let Some(piece) = longest {

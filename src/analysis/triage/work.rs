@@ -100,7 +100,9 @@ mod tests {
     fn sketch(launches: &[(u64, u64, u32)]) -> Sketch {
         let mut out = Sketch::default();
         for &(what, how, times) in launches {
-            (0..times).for_each(|_| out.add((what, how)));
+            for _ in 0..times {
+                out.add((what, how));
+            }
         }
         out
     }

@@ -96,11 +96,7 @@ pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
     // A call is named that most of the waiting is in.
     let call = waits.first().filter(|w| w.1.ns.is_some_and(|ns| ns * 2 > idle)).map(|w| w.0.clone());
     let place = spots.most().map(str::to_owned);
-    let what = match (&call, &place) {
-        (Some(name), _) => format!(", mostly in {name}"),
-        (None, Some(name)) => format!(", mostly in {name}"),
-        _ => String::new(),
-    };
+    let what = call.as_ref().or(place.as_ref()).map_or_else(String::new, |name| format!(", mostly in {name}"));
     let (times, _) = case.spreads.of(Cause::Wait);
     let finding = Finding::new(
         Verdict::InputWait,
