@@ -1,8 +1,10 @@
 //! How sure findings are, by rule: each rule of its own says what it could not see; what holds for all of them is here.
 
+use super::SLIVER;
 use super::case::Case;
 use super::finding::{Finding, LEAST, Sure, WORTH};
 use super::part::Cause;
+use super::steps::Found;
 use super::text::pct;
 use super::verdict::Verdict as V;
 
@@ -25,17 +27,20 @@ fn causes(id: V) -> &'static [Cause] {
 /// Lowers what is said with more certainty than the record allows:
 /// * idle time of one or two gaps shows no habit of the program;
 /// * where more idle time has no known cause than the finding explains, another cause may be the larger one;
-/// * kernels are the limit of what was judged, not of a run in whose rest the devices idled.
+/// * kernels are the limit of what was judged, not of a run in whose rest the devices idled;
+/// * a small part of a run that nobody marked may not be what it is about.
 pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
     let dark = case.idle_share(Cause::Unknown) + case.idle_share(Cause::NoCall);
     let idle_outside = case.outside.map_or(0.0, |o| (1.0 - o.judged) * o.idle);
+    let marked = matches!(case.steps.found, Some(Found::Ranges(_)));
+    let sliver = !marked && case.outside.is_some_and(|o| o.judged < SLIVER);
     for f in findings {
         let of = causes(f.id);
         let gaps: u64 = of.iter().map(|c| case.spreads.of(*c).0).sum();
         let few = !of.is_empty() && gaps <= 2;
         let hidden = !of.is_empty() && dark > f.stake.max(LEAST);
         let elsewhere = f.id == V::GpuBound && idle_outside >= WORTH;
-        if few || hidden || elsewhere {
+        if few || hidden || elsewhere || sliver {
             f.sure = f.sure.max(Sure::Likely);
         }
     }

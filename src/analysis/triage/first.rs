@@ -115,10 +115,10 @@ impl Listen<'_> {
                 let kernel = profile.kernels.get(profile.launches.kernel(row as usize).0 as usize);
                 format!("first launch of {}", kernel.map_or("a kernel", |k| k.function()))
             }
-            _ => {
-                let name = longest.name.and_then(|n| profile.calls.names.get(n as usize)).map_or("a call", |n| &n.name);
-                format!("first {name}")
-            }
+            _ => longest
+                .name
+                .and_then(|n| profile.calls.names.get(n as usize))
+                .map_or_else(|| "loading of code".to_owned(), |n| format!("first {}", n.name)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::text::{Judged, rounded, steps_by};
 use crate::analysis::flops::Counted;
-use crate::analysis::triage::{Device, Finding, Severity, Verdict};
+use crate::analysis::triage::{Device, Finding, Kind, Severity, Verdict};
 use crate::report::coverage::CoverageJson;
 use crate::report::finding::{FindingJson, finding_json};
 use crate::report::json as write_json;
@@ -18,7 +18,19 @@ struct WindowJson<'a> {
     steps: Option<usize>,
     steps_by: Option<String>,
     step_median_ns: Option<i64>,
+    /// Kinds of step, where they run different kernels.
+    step_kinds: Option<Vec<KindJson>>,
+    /// Share of the run that was judged, and of the rest in which the GPU idled; null where all was, or the window was chosen.
+    judged_percent: Option<f64>,
+    idle_outside_percent: Option<f64>,
     left_out: Vec<LeftOutJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct KindJson {
+    steps: usize,
+    median_ns: i64,
+    share_percent: f64,
 }
 
 #[derive(Serialize)]
@@ -117,6 +129,12 @@ fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
             steps: (!t.steps.is_empty()).then_some(t.steps.len()),
             steps_by: t.found.as_ref().map(steps_by),
             step_median_ns: t.step_stats().map(|s| s.median),
+            step_kinds: (!t.kinds.is_empty()).then(|| {
+                let kind = |k: &Kind| KindJson { steps: k.count, median_ns: k.median, share_percent: rounded(k.share * 100.0) };
+                t.kinds.iter().map(kind).collect()
+            }),
+            judged_percent: t.outside.map(|o| rounded(o.judged * 100.0)),
+            idle_outside_percent: t.outside.map(|o| rounded(o.idle * 100.0)),
             left_out: t.left_out.iter().map(|l| LeftOutJson { what: &l.what, start_ns: l.start, end_ns: l.end }).collect(),
         },
         devices: t.devices.iter().map(|d| device_json(d, t.length())).collect(),

@@ -3,6 +3,7 @@
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::gaps::Piece;
+use crate::analysis::triage::host::CLOSE_NS;
 use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
@@ -26,12 +27,12 @@ fn call(case: &Case<'_>, piece: &Piece) -> String {
     }
 }
 
-/// A single delay.
+/// A single delay. What is no longer than the way from one launch to the next is none.
 pub fn delay(case: &Case<'_>) -> Option<Finding> {
     let first = case.single.first()?;
     let idle: i64 = case.single.iter().map(|s| s.ns).sum();
     let share = case.share(idle);
-    let (longest, piece) = first.gaps.first()?;
+    let (longest, piece) = first.gaps.first().filter(|g| g.0 >= CLOSE_NS)?;
     let name = call(case, piece);
     let early = (piece.start - case.window.0) as f64 <= START * case.length() as f64;
     let when = if early { "at the start".to_owned() } else { format!("{} into the window", ns((piece.start - case.window.0) as f64)) };
