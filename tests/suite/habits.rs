@@ -190,6 +190,28 @@ fn one_step_that_was_written_is_a_step() {
     }
 }
 
+/// What repeats inside of one operator or one call of a module is no step; what repeats inside of the program's own functions may be.
+#[test]
+fn layers_of_one_pass_are_no_steps() {
+    for (cat, name, steps) in [
+        ("python_function", "nn.Module: Encoder_0", false),
+        ("cpu_op", "aten::lstm", false),
+        ("python_function", "train.py(7): loop", true),
+        ("user_annotation", "all of it", true),
+    ] {
+        let mut run = Run::new();
+        run.range(cat, name, |r| {
+            for _ in 0..12 {
+                for kernel in ["norm", "attention", "linear", "gelu"] {
+                    r.launch(kernel, 5.0, 200.0, 500);
+                }
+            }
+        });
+        let t = run.judged();
+        assert_eq!(matches!(t.found, Some(Found::Period(_))), steps, "{name}: {:?}", t.found);
+    }
+}
+
 /// Places are named by how much of the idle time they hold.
 #[test]
 fn idle_time_belongs_to_places_by_how_much_they_cover() {

@@ -427,11 +427,13 @@ fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bool) 
     let (each, anchor) = (per(&anchor).max(1), *symbols.get(anchor as usize)?);
     // Place, start, and the latest end before it.
     let mut marks: Vec<(usize, i64, i64)> = Vec::new();
+    let mut calls: Vec<Option<i64>> = Vec::new();
     let (mut last_end, mut seen) = (i64::MIN, 0);
     for (at, op) in mine().enumerate() {
         if symbol(profile, ops, &op) == anchor {
             if seen % each == 0 {
                 marks.push((at, op.start, last_end));
+                calls.push(ops.call(&op).map(|c| c.start));
             }
             seen += 1;
         }
@@ -447,7 +449,23 @@ fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bool) 
     let enough = steps.len() >= LEAST && good * 10 >= (steps.len() - 1) * 8 && steps.len() * period >= (total as f64 * EXPLAINS) as usize;
     let starts: Vec<i64> = steps.iter().map(|s| s.1).collect();
     let usual = median(starts.windows(2).map(|w| w[1] - w[0]).collect())?;
-    (enough && usual >= SHORTEST_NS).then_some((Found::Period(period), starts, end))
+    if !enough || usual < SHORTEST_NS || calls[first].zip(calls[last]).is_some_and(|(a, b)| one_pass(profile, a, b)) {
+        return None;
+    }
+    Some((Found::Period(period), starts, end))
+}
+
+/// Whether two calls lie in one operator, or one call of a module of PyTorch: what repeats between them are layers of one pass.
+fn one_pass(profile: &Profile, first: i64, last: i64) -> bool {
+    let ranges = &profile.ranges;
+    ranges.iter().any(|r| {
+        let pass = match r.origin {
+            RangeOrigin::Operator => true,
+            RangeOrigin::Python => ranges.names.get(r.name as usize).is_some_and(|n| n.1.starts_with("nn.Module: ")),
+            _ => false,
+        };
+        pass && r.start <= first && last < r.end
+    })
 }
 
 /// The least number of places after which nearly all of a sequence repeats; `None` where that is one place, or nothing repeats.
