@@ -106,7 +106,11 @@ mod tests {
     use super::*;
 
     fn finding(id: V, stake: f64) -> Finding {
-        Finding::new(id, stake, id.id())
+        let mut finding = Finding::new(id, stake, id.id());
+        if id == V::GpuBound {
+            finding.severity = Severity::Healthy;
+        }
+        finding
     }
 
     fn ids(findings: &[Finding]) -> Vec<V> {
@@ -124,6 +128,15 @@ mod tests {
     fn kernels_are_the_limit_where_nothing_else_is_worth_a_tenth() {
         let out = rank(vec![finding(V::LaunchBound, 0.08), finding(V::GpuBound, 0.9)]);
         assert_eq!(ids(&out), [V::GpuBound, V::LaunchBound]);
+    }
+
+    #[test]
+    fn kernels_that_leave_the_gpu_empty_rank_by_what_that_costs() {
+        let empty = |stake: f64| Finding::new(V::GpuBound, stake, "few SMs");
+        let out = rank(vec![finding(V::HostSync, 0.2), empty(0.7), finding(V::LaunchBound, 0.1)]);
+        assert_eq!(ids(&out), [V::GpuBound, V::HostSync, V::LaunchBound]);
+        let out = rank(vec![finding(V::HostSync, 0.5), empty(0.3)]);
+        assert_eq!(ids(&out), [V::HostSync, V::GpuBound]);
     }
 
     #[test]
