@@ -95,11 +95,12 @@ mod tests {
     }
 
     fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
-        put(bytes, &mut out);
-        // A tag of one byte, or of two from field 16 on.
-        let tag = if number > 15 { vec![number << 3 | 2 | 128, number >> 4] } else { vec![number << 3 | 2] };
-        [&tag[..], &out[1..]].concat()
+        let mut body = Vec::new();
+        put(bytes, &mut body);
+        let key = u16::from(number) << 3 | 2;
+        let mut out = if key > 127 { vec![(key & 127) as u8 | 128, (key >> 7) as u8] } else { vec![key as u8] };
+        out.extend_from_slice(&body[1..]);
+        out
     }
 
     fn of(bytes: &[u8], cancel: &Cancel) -> Result<(Vec<u8>, bool), ImportError> {

@@ -371,8 +371,12 @@ mod tests {
         }
     }
 
-    fn loaded(mut bytes: &[u8]) -> Result<(Pickle, Value), Refusal> {
-        read(&mut bytes, &mut Nobody, Cancel::default().pace(), 1 << 20).map_err(|e| e.0)
+    fn loaded(bytes: &[u8]) -> Result<(Pickle, Value), Refusal> {
+        loaded_in(bytes, 1 << 24)
+    }
+
+    fn loaded_in(mut bytes: &[u8], left: u64) -> Result<(Pickle, Value), Refusal> {
+        read(&mut bytes, &mut Nobody, Cancel::default().pace(), left).map_err(|e| e.0)
     }
 
     #[test]
@@ -398,18 +402,18 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_whatever_takes_it() {
-        for (name, unit) in [
-            ("lists", &b"]0"[..]),
-            ("dictionaries", b"}0"),
-            ("tuples", b"NNN\x870"),
-            ("pairs", b"}NNs0"),
-            ("memo", b"N\x940"),
+        let units: [(&str, &[u8]); 6] = [
+            ("lists", b"]a"),
+            ("dictionaries", b"}a"),
+            ("tuples", b"NNN\x87a"),
+            ("pairs", b"}NNsa"),
+            ("what is remembered", b"N\x94a"),
             ("items", b"Na"),
-        ] {
-            let bytes = [b"\x80\x04]", unit.repeat(200_000).as_slice(), b"."].concat();
-            assert!(matches!(loaded(&bytes), Err(Refusal::Memory)), "{name}");
-            let bytes = [b"\x80\x04]", unit.repeat(2_000).as_slice(), b"."].concat();
-            assert!(loaded(&bytes).is_ok(), "{name}");
+        ];
+        for (name, unit) in units {
+            let of = |n: usize| [b"\x80\x04]", unit.repeat(n).as_slice(), b"."].concat();
+            assert!(matches!(loaded_in(&of(200_000), 1 << 20), Err(Refusal::Memory)), "{name}");
+            assert!(loaded_in(&of(2_000), 1 << 20).is_ok(), "{name}");
         }
     }
 
