@@ -99,17 +99,19 @@ fn captures_that_begin_at_different_steps_are_laid_over_each_other() {
     let uneven: &[(usize, usize)] = &[(1, 10), (3, 14), (2, 9), (5, 14)];
     let far: &[i64] = &[0, 7_000_000, -300_000, 1_234];
     type Computes<'a> = &'a dyn Fn(usize, usize) -> i64;
-    let cases: [(&str, Computes<'_>, &[(usize, usize)], &[i64], Option<usize>, Option<i64>); 7] = [
-        ("one clock", &slow, held, &[0; 4], None, Some(2)),
-        ("one clock, captures of other lengths", &slow, uneven, &[0; 4], None, Some(2)),
-        ("clocks that are seconds apart", &slow, held, far, None, Some(2)),
-        ("regular steps, one clock", &regular, held, &[0; 4], None, Some(2)),
-        ("regular steps, clocks that are seconds apart", &regular, held, far, None, Some(2)),
-        ("all begin together", &slow, &[(1, 14); 4], far, None, Some(2)),
-        ("no rank is slow", &even, held, &[0; 4], None, None),
+    /// What it is, the steps that each capture holds, the clocks, and who is slow.
+    type Case<'a> = (&'a str, Computes<'a>, &'a [(usize, usize)], &'a [i64], Option<i64>);
+    let cases: [Case<'_>; 7] = [
+        ("one clock", &slow, held, &[0; 4], Some(2)),
+        ("one clock, captures of other lengths", &slow, uneven, &[0; 4], Some(2)),
+        ("clocks that are seconds apart", &slow, held, far, Some(2)),
+        ("regular steps, one clock", &regular, held, &[0; 4], Some(2)),
+        ("regular steps, clocks that are seconds apart", &regular, held, far, Some(2)),
+        ("all begin together", &slow, &[(1, 14); 4], far, Some(2)),
+        ("no rank is slow", &even, held, &[0; 4], None),
     ];
-    for (what, computes, held, ahead, anew, straggler) in cases {
-        let (found, page) = ranks(&Job { ranks: 4, steps: 16, computes, ahead, held, anew });
+    for (what, computes, held, ahead, straggler) in cases {
+        let (found, page) = ranks(&Job { ranks: 4, steps: 16, computes, ahead, held, anew: None });
         assert_eq!(found["straggler"]["rank"].as_i64(), straggler, "{what}: {page}");
     }
     // Numbers that begin anew in each capture, against clocks that are seconds apart: whatever is said, the first line says no other than the next.
