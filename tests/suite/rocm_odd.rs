@@ -3,7 +3,7 @@
 use super::rocm::{corpus, dispatches, rocpd, table};
 use super::support::{read, run};
 use rusqlite::Connection;
-use warpscope::analysis::triage::{Scope, Verdict, triage};
+use warpscope::analysis::triage::{Part, Scope, Verdict, triage};
 use warpscope::model::{Cancel, LaunchId, LaunchOrder, NoteKind};
 use warpscope::rerun::{self, Collect, Options, Target};
 
@@ -95,7 +95,7 @@ fn kernels_are_those_that_ran() {
     assert_eq!(profile.kernels.len(), 4);
 }
 
-/// Without records of copies a blocking one is a wait, and no launching.
+/// Without records of copies a blocking one is a wait, and no launching; a single one is a single delay.
 #[test]
 fn a_blocking_copy_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -108,7 +108,10 @@ fn a_blocking_copy_is_waited_for() {
     let profile = read(&database(folder.path(), sql)).unwrap();
     let scope = Scope { windows: vec![(0, 1_000_000)], ..Scope::default() };
     let found = triage(&profile, &scope, &Cancel::default()).unwrap();
-    assert!(found.findings.iter().any(|f| f.id == Verdict::HostSync), "{:?}", found.findings.iter().map(|f| f.id).collect::<Vec<_>>());
+    let first = found.findings.first().unwrap();
+    assert_eq!(first.id, Verdict::SingleDelay);
+    assert!(first.headline.contains("for hipMemcpy"), "{}", first.headline);
+    assert!(found.devices.iter().any(|d| d.parts.iter().any(|p| p.0 == Part::Synchronising && p.1 > 800_000)), "{:?}", found.devices);
 }
 
 /// What is asked decides between counters and a thread trace; sections of ncu are none of rocprofv3's counters.

@@ -366,22 +366,15 @@ impl<'a> Builder<'a> {
         }
         let busy = Covered::of(&busy);
         let Some((first, last)) = busy.span() else { return };
-        for &(start, end, node) in &self.of_process {
-            let (start, end) = (start.max(first), end.min(last));
-            if start < end {
-                self.nodes[node as usize].idle += end - start - busy.within(start, end);
-            }
+        let mut open = std::mem::take(&mut self.of_process);
+        for &(row, instance) in self.by_thread.iter().flatten() {
+            let range = self.profile.ranges.get(row as usize);
+            open.push((sane(range.start), sane(range.end), self.instances[instance as usize].node));
         }
-        let ranges = &self.profile.ranges;
-        for list in &self.by_thread {
-            for &(row, instance) in list {
-                // Before the first and after the last operation nothing is idle: nothing has begun, or all is done.
-                let range = ranges.get(row as usize);
-                let open = (sane(range.start).max(first), sane(range.end).min(last));
-                if let Some((start, end)) = self.cut(open.0, open.1).filter(|(start, end)| start < end) {
-                    let node = self.instances[instance as usize].node;
-                    self.nodes[node as usize].idle += end - start - busy.within(start, end);
-                }
+        // Before the first and after the last operation nothing is idle: nothing has begun, or all is done.
+        for (start, end, node) in open {
+            if let Some((start, end)) = self.cut(start.max(first), end.min(last)).filter(|(start, end)| start < end) {
+                self.nodes[node as usize].idle += end - start - busy.within(start, end);
             }
         }
     }

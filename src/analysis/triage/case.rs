@@ -1,22 +1,22 @@
 //! One run, ready for the rules: what the devices did, why they idled, and the figures that tell causes apart.
 
 use super::copies::{Copies, CopyClass};
-use super::first;
 use super::gaps::{Gaps, Piece};
+pub use super::gather::{AfterCall, LONGEST, STRIP, StepTime};
+use super::gather::{Gather, longest};
 use super::host::Host;
 use super::kernels::Kernels;
-use super::ops::{Class, Op, Ops, Row, Unit};
+use super::ops::{Class, Ops, Unit};
+pub use super::outside::Outside;
+use super::outside::outside_of;
 use super::part::{ByCause, Cause, Part};
 use super::recorded::{measuring, recorded};
 use super::spread::{Single, Spreads};
-use super::steps::{Counts, LeftOut, Steps};
-use super::sweep::{Busy, Gap, Hear, sweep};
-use super::work::Sketch;
-use crate::model::{CallKind, Cancel, MemOpKind, Profile};
+use super::start;
+use super::steps::{Counts, Steps};
+use super::sweep::{Busy, sweep};
+use crate::model::{CallKind, Cancel, Profile};
 use rustc_hash::FxHashMap;
-
-/// Pieces of each cause that are kept to say where they are.
-pub const LONGEST: usize = 1 << 16;
 
 /// One device, or one process of those that share it.
 #[derive(Clone, Debug)]
@@ -40,33 +40,6 @@ impl DeviceTime {
             (part, ns)
         })
     }
-}
-
-/// What the devices did in one step, ns over all of them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct StepTime {
-    pub idle: ByCause,
-    /// Idle time that exposed copies add to.
-    pub copies: i64,
-    /// Its kernels, and its kernels by how they were launched.
-    pub kernels: Sketch,
-    pub launches: Sketch,
-}
-
-/// A call that the GPU ran dry after.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AfterCall {
-    pub ns: i64,
-    pub gaps: u64,
-}
-
-/// What of the run was not judged.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outside {
-    /// Share of the run that was judged.
-    pub judged: f64,
-    /// Share of the rest in which the devices idled.
-    pub idle: f64,
 }
 
 /// The facts of a run.
@@ -117,183 +90,14 @@ pub struct Case<'a> {
     pub why: Vec<Option<Part>>,
 }
 
-/// Slices of the strip that shows busy over time.
-pub const STRIP: usize = 240;
-
 /// One part in so many of what another process does on the same device is next to nothing.
 const BYSTANDER: i64 = 100;
-
-/// What a device's own pause between two queued operations takes at most, ns: 1 to 2 µs on an H200; what is longer waits for something else.
-const PAUSE_NS: i64 = 5_000;
 
 /// Share of a slice from which the devices count as busy in it.
 const BUSY: f32 = 0.9;
 
 /// Steps beyond which they are not told apart one by one.
 const MOST_STEPS: usize = 200_000;
-
-struct Gather<'a, 'g> {
-    case_ops: &'g Ops<'a>,
-    host: &'g Host<'a>,
-    gaps: Gaps<'g>,
-    steps: &'g Steps,
-    idle: Vec<ByCause>,
-    per_step: Vec<StepTime>,
-    kernels: Kernels,
-    copies: Copies,
-    after: FxHashMap<(Cause, u32), AfterCall>,
-    pieces: Vec<Vec<Piece>>,
-    copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
-    pauses: i64,
-    spreads: Spreads,
-    /// First and last start of the calls of operations; only where shapes make use of it.
-    called: Option<(i64, i64)>,
-    shapes: bool,
-    buffer: Vec<Piece>,
-    strip: Vec<f64>,
-    why: Vec<ByCause>,
-    window: (i64, i64),
-    cancel: &'g Cancel,
-}
-
-impl Hear for Gather<'_, '_> {
-    fn gap(&mut self, gap: &Gap) {
-        if self.cancel.is_cancelled() {
-            return;
-        }
-        let mut buffer = std::mem::take(&mut self.buffer);
-        self.gaps.look(gap, &mut buffer);
-        self.spreads.gap(gap.unit, &buffer);
-        let copy = gap.next.and_then(|op| Some((op, self.case_ops.mem_of(&op)?)));
-        let step = if self.per_step.is_empty() { None } else { self.steps.at(gap.start) };
-        self.slices(gap.start, gap.end);
-        for piece in &buffer {
-            self.cause(piece);
-            if piece.cause == Cause::Queued {
-                self.pauses += (piece.end - piece.start).min(PAUSE_NS);
-            }
-            let ns = piece.end - piece.start;
-            if let Some(idle) = self.idle.get_mut(gap.unit) {
-                idle.add(piece.cause, ns);
-            }
-            if let Some(step) = step.and_then(|s| self.per_step.get_mut(s)) {
-                step.idle.add(piece.cause, ns);
-            }
-            if let Some(name) = piece.name {
-                let after = self.after.entry((piece.cause, name)).or_default();
-                after.ns += ns;
-                after.gaps += 1;
-            }
-            if let (Cause::CopyCall, Some((_, mem))) = (piece.cause, &copy)
-                && let MemOpKind::Copy { .. } = mem.kind
-            {
-                let class = CopyClass::of(mem);
-                self.copies.idle(class, ns);
-                self.copy_piece(class, *piece);
-            }
-            let kept = &mut self.pieces[piece.cause as usize];
-            kept.push(*piece);
-            if kept.len() >= LONGEST * 2 {
-                longest(kept);
-            }
-        }
-        self.buffer = buffer;
-    }
-
-    fn copy(&mut self, op: &Op, start: i64, end: i64) {
-        if let Some(mem) = self.case_ops.mem_of(op) {
-            let class = CopyClass::of(&mem);
-            self.copies.exposed(class, end - start, (start, end));
-            if let Some(call) = self.case_ops.call(op) {
-                let lane = self.host.lane(call.pid, call.tid);
-                self.copy_piece(class, Piece { start, end, cause: Cause::CopyCall, at: call.start, lane, name: None });
-            }
-        }
-        if let Some(step) = self.steps.at(start).and_then(|s| self.per_step.get_mut(s)) {
-            step.copies += end - start;
-        }
-    }
-
-    fn op(&mut self, op: &Op) {
-        self.gaps.op(op);
-        if self.shapes
-            && let Some(call) = self.case_ops.call(op)
-        {
-            let (first, last) = self.called.unwrap_or((call.start, call.start));
-            self.called = Some((first.min(call.start), last.max(call.start)));
-        }
-        match op.class {
-            Class::Copy => {
-                if let Some(mem) = self.case_ops.mem_of(op) {
-                    self.copies.one(CopyClass::of(&mem), &mem);
-                }
-            }
-            _ => {
-                self.kernels.one(op, self.case_ops, self.window);
-                self.work(op);
-            }
-        }
-    }
-}
-
-impl Gather<'_, '_> {
-    /// Notes what a step runs.
-    fn work(&mut self, op: &Op) {
-        if self.per_step.is_empty() {
-            return;
-        }
-        let (kernel, launch) = match op.row {
-            Row::Launch(row) => {
-                let launches = &self.case_ops.profile().launches;
-                let (kernel, row) = (launches.kernel(row as usize).0, row as usize);
-                (u64::from(kernel), launches.config(row).map_or(u64::MAX, |c| u64::from(c.0)))
-            }
-            Row::Graph(g) => (u64::MAX, self.case_ops.profile().graphs.get(g as usize).map_or(0, |g| g.graph)),
-            Row::Mem(_) => return,
-        };
-        if let Some(step) = self.steps.at(op.start).and_then(|s| self.per_step.get_mut(s)) {
-            step.kernels.add((kernel, 0));
-            step.launches.add((kernel, launch));
-        }
-    }
-
-    fn copy_piece(&mut self, class: CopyClass, piece: Piece) {
-        let kept = self.copy_pieces.entry(class).or_default();
-        kept.push(piece);
-        if kept.len() >= LONGEST * 2 {
-            longest(kept);
-        }
-    }
-
-    /// Adds a piece to the causes of the slices that it lies in.
-    fn cause(&mut self, piece: &Piece) {
-        let width = (self.window.1 - self.window.0) as f64 / STRIP as f64;
-        let slice = |t: i64| (((t - self.window.0) as f64 / width) as usize).min(STRIP - 1);
-        let (from, to) = (slice(piece.start), slice(piece.end));
-        let each = (piece.end - piece.start) / i64::try_from(to - from + 1).unwrap_or(1);
-        for causes in &mut self.why[from..=to] {
-            causes.add(piece.cause, each);
-        }
-    }
-
-    /// Takes idle time out of the strip.
-    fn slices(&mut self, start: i64, end: i64) {
-        let (begin, until) = self.window;
-        let width = (until - begin) as f64 / STRIP as f64;
-        let (from, to) = ((start - begin) as f64 / width, (end - begin) as f64 / width);
-        for slice in (from as usize)..=(to as usize).min(STRIP - 1) {
-            let covered = to.min(slice as f64 + 1.0) - from.max(slice as f64);
-            self.strip[slice] += covered.max(0.0);
-        }
-    }
-}
-
-fn longest(pieces: &mut Vec<Piece>) {
-    if pieces.len() > LONGEST {
-        pieces.select_nth_unstable_by_key(LONGEST, |p| (std::cmp::Reverse(p.end - p.start), p.start));
-        pieces.truncate(LONGEST);
-    }
-}
 
 impl<'a> Case<'a> {
     /// Gathers the facts; `None` where nothing ran, or nobody wants them any more. Where windows are given, they are judged instead of the
@@ -335,7 +139,7 @@ impl<'a> Case<'a> {
             steps.only(window);
         }
         if chosen.is_none() && steps.found.is_none() {
-            from_first_uses(&mut steps, first::start(&ops, &host, (first, last), work), (first, last));
+            steps.left_out.extend(start::left_out(&ops, &host, (first, last), work));
         }
         // What the user or the program marked may begin before the first operation: until then the devices idle.
         let window = chosen.or_else(|| steps.window()).unwrap_or((steps.left_out.last().map_or(first, |l| l.end), last));
@@ -516,13 +320,6 @@ impl<'a> Case<'a> {
     }
 }
 
-/// A run without steps begins after its first uses.
-fn from_first_uses(steps: &mut Steps, found: Option<(i64, String)>, span: (i64, i64)) {
-    if let Some((until, what)) = found.filter(|f| f.0 < span.1) {
-        steps.left_out.push(LeftOut { what: format!("the start, up to the {what}"), start: span.0, end: until });
-    }
-}
-
 /// Single gaps before copies are no cost of each copy.
 fn without_single(copies: &mut Copies, pieces: &FxHashMap<CopyClass, Vec<Piece>>, single: &[Single]) {
     let gaps = single.iter().filter(|s| s.cause == Cause::CopyCall).flat_map(|s| &s.gaps);
@@ -532,21 +329,6 @@ fn without_single(copies: &mut Copies, pieces: &FxHashMap<CopyClass, Vec<Piece>>
             copies.idle(class, gap.start - gap.end);
         }
     }
-}
-
-/// How much of what was recorded is judged, and how long the devices idled in the rest.
-fn outside_of(profile: &Profile, span: (i64, i64), windows: &[(i64, i64)], busy: &[Option<Busy>], ran: &[(i64, i64)]) -> Option<Outside> {
-    let length = |list: &[(i64, i64)]| list.iter().map(|w| w.1 - w.0).sum::<i64>();
-    let whole = length(&recorded(profile, vec![span]));
-    let rest = whole - length(windows);
-    if rest <= 0 {
-        return None;
-    }
-    // Devices that are not used in the window are judged nowhere.
-    let used = || busy.iter().zip(ran).filter_map(|(busy, ran)| Some((busy.as_ref()?, ran.1)));
-    let ran: i64 = used().map(|(busy, ran)| (ran - busy.busy()).clamp(0, rest)).sum();
-    let devices = i64::try_from(used().count()).unwrap_or(1).max(1);
-    Some(Outside { judged: length(windows) as f64 / whole as f64, idle: 1.0 - ran as f64 / (rest as f64 * devices as f64) })
 }
 
 /// Of each slice of the strip the share that lies in no window.

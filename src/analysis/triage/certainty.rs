@@ -1,6 +1,5 @@
 //! How sure findings are, by rule: each rule of its own says what it could not see; what holds for all of them is here.
 
-use super::SLIVER;
 use super::case::Case;
 use super::finding::{Finding, LEAST, Sure, WORTH};
 use super::part::Cause;
@@ -8,6 +7,8 @@ use super::steps::Found;
 use super::text::pct;
 use super::verdict::Verdict as V;
 
+/// Share of the report below which a loop is a small part of it.
+pub const SLIVER: f64 = 0.25;
 /// Share of a run below which the verdict says how much of it was judged.
 const MOST: f64 = 0.8;
 
@@ -50,9 +51,9 @@ pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
 pub fn say_judged(case: &Case<'_>, findings: &mut [Finding]) {
     let (Some(outside), Some(first)) = (case.outside.filter(|o| o.judged < MOST), findings.first_mut()) else { return };
     let most = case.steps.left_out.iter().max_by_key(|l| l.end - l.start);
-    let what = most.map_or_else(String::new, |l| format!(", mostly {}", l.what));
+    let what = most.map_or_else(String::new, |l| format!(", mostly {},", l.what.split(':').next().unwrap_or_default()));
     first.headline = format!(
-        "{} (judged {} of the run; in the rest{what}, the GPU was idle for {} of the time)",
+        "{} (judged {} of the run; in the rest{what} the GPU is idle for {} of the time)",
         first.headline,
         pct(outside.judged),
         pct(outside.idle)

@@ -5,6 +5,7 @@ use super::first::{Firsts, SLOW_LAUNCH_NS};
 use super::host::{CLOSE_NS, Host, Lane, Walk};
 use super::ops::Ops;
 use super::part::Cause;
+pub use super::piece::Piece;
 use super::sweep::Gap;
 use crate::model::CallKind;
 use rustc_hash::FxHashMap;
@@ -15,22 +16,6 @@ const ON_ITS_WAY_NS: i64 = 10_000;
 
 /// How long after its call an operation may begin without having waited for anything: launches of large graphs and first launches take tens of µs.
 const UNDER_WAY_NS: i64 = 100_000;
-
-/// A part of a gap with one cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// ns.
-    pub start: i64,
-    /// ns.
-    pub end: i64,
-    pub cause: Cause,
-    /// When the host was at it, ns: inside of the call behind it.
-    pub at: i64,
-    /// Index into [`Host::lanes`] of the thread that it is about.
-    pub lane: Option<usize>,
-    /// Index into [`HostCalls::names`](crate::model::HostCalls::names) of the call behind it: that waited for the GPU, that allocated.
-    pub name: Option<u32>,
-}
 
 /// Looks into gaps, which must come in order for each device.
 pub struct Gaps<'a> {

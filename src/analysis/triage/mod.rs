@@ -6,20 +6,27 @@ pub mod copies;
 pub mod finding;
 mod first;
 mod gaps;
+mod gather;
 mod hip;
 mod host;
 mod idle;
 pub mod intervals;
 mod kernels;
+mod marked;
 pub mod ops;
 mod os;
 mod outcome;
+mod outside;
 pub mod part;
+mod period;
+mod piece;
 mod places;
 mod rank;
 mod recorded;
 mod rules;
 mod spread;
+mod start;
+mod step;
 mod steps;
 mod sweep;
 pub mod text;
@@ -42,6 +49,7 @@ use crate::analysis::flops::{self, Counted, Operators, Rate};
 use crate::analysis::like::like;
 use crate::model::{Cancel, Maker, Profile};
 use case::Case;
+use certainty::SLIVER;
 
 /// What is to be judged.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,8 +62,6 @@ pub struct Scope {
     pub flops: Option<f64>,
 }
 
-/// Share of the report below which a loop is a small part of it.
-const SLIVER: f64 = 0.25;
 /// What is said then.
 const SMALL_PART: &str = "only a small part of the report repeats, and that was judged; `--range` judges another part";
 

@@ -22,6 +22,9 @@ pub const FILLS: f64 = 0.6;
 /// Part of a finding's stake that another must have to explain it.
 const ENOUGH: f64 = 0.7;
 
+/// Part of what small grids leave empty that streams side by side must fill to be its cause.
+const TURNS: f64 = 0.5;
+
 /// Stakes that differ by less count as equal; then the cause goes first, by the order of the vocabulary.
 const TIE: f64 = 0.03;
 
@@ -85,7 +88,11 @@ fn verdict(findings: &mut Vec<Finding>) {
     // Kernels that leave much of the window idle are not what limits it, whatever else is known.
     if bound.severity > Severity::Healthy {
         // They fill the window, not the GPU: that is worth what it leaves empty.
-        let at = findings.iter().position(|f| f.stake < bound.stake).unwrap_or(findings.len());
+        let mut at = findings.iter().position(|f| f.stake < bound.stake).unwrap_or(findings.len());
+        // Streams that take turns are why, as far as they could fill it together.
+        if let Some(turns) = findings.iter().position(|f| f.id == V::Serialised && f.stake >= bound.stake * TURNS) {
+            at = at.max(turns + 1);
+        }
         findings.insert(at, bound);
         return;
     }

@@ -1,0 +1,206 @@
+//! What is heard while the operations of a run are gone over, added up: idle time by cause, step and slice, kernels, copies.
+
+use super::copies::{Copies, CopyClass};
+use super::gaps::{Gaps, Piece};
+use super::host::Host;
+use super::kernels::Kernels;
+use super::ops::{Class, Op, Ops, Row};
+use super::part::{ByCause, Cause};
+use super::spread::Spreads;
+use super::steps::Steps;
+use super::sweep::{Gap, Hear};
+use super::work::Sketch;
+use crate::model::{Cancel, MemOpKind};
+use rustc_hash::FxHashMap;
+
+/// Pieces of each cause that are kept to say where they are.
+pub const LONGEST: usize = 1 << 16;
+
+/// Slices of the strip that shows busy over time.
+pub const STRIP: usize = 240;
+
+/// What a device's own pause between two queued operations takes at most, ns: 1 to 2 µs on an H200; what is longer waits for something else.
+const PAUSE_NS: i64 = 5_000;
+
+/// What the devices did in one step, ns over all of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StepTime {
+    pub idle: ByCause,
+    /// Idle time that exposed copies add to.
+    pub copies: i64,
+    /// Its kernels, and its kernels by how they were launched.
+    pub kernels: Sketch,
+    pub launches: Sketch,
+}
+
+/// A call that the GPU ran dry after.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AfterCall {
+    pub ns: i64,
+    pub gaps: u64,
+}
+
+/// What a sweep hears, added up.
+pub struct Gather<'a, 'g> {
+    pub case_ops: &'g Ops<'a>,
+    pub host: &'g Host<'a>,
+    pub gaps: Gaps<'g>,
+    pub steps: &'g Steps,
+    pub idle: Vec<ByCause>,
+    pub per_step: Vec<StepTime>,
+    pub kernels: Kernels,
+    pub copies: Copies,
+    pub after: FxHashMap<(Cause, u32), AfterCall>,
+    pub pieces: Vec<Vec<Piece>>,
+    pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
+    pub pauses: i64,
+    pub spreads: Spreads,
+    /// First and last start of the calls of operations; only where shapes make use of it.
+    pub called: Option<(i64, i64)>,
+    pub shapes: bool,
+    pub buffer: Vec<Piece>,
+    pub strip: Vec<f64>,
+    pub why: Vec<ByCause>,
+    pub window: (i64, i64),
+    pub cancel: &'g Cancel,
+}
+
+impl Hear for Gather<'_, '_> {
+    fn gap(&mut self, gap: &Gap) {
+        if self.cancel.is_cancelled() {
+            return;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.gaps.look(gap, &mut buffer);
+        self.spreads.gap(gap.unit, &buffer);
+        let copy = gap.next.and_then(|op| Some((op, self.case_ops.mem_of(&op)?)));
+        let step = if self.per_step.is_empty() { None } else { self.steps.at(gap.start) };
+        self.slices(gap.start, gap.end);
+        for piece in &buffer {
+            self.cause(piece);
+            if piece.cause == Cause::Queued {
+                self.pauses += (piece.end - piece.start).min(PAUSE_NS);
+            }
+            let ns = piece.end - piece.start;
+            if let Some(idle) = self.idle.get_mut(gap.unit) {
+                idle.add(piece.cause, ns);
+            }
+            if let Some(step) = step.and_then(|s| self.per_step.get_mut(s)) {
+                step.idle.add(piece.cause, ns);
+            }
+            if let Some(name) = piece.name {
+                let after = self.after.entry((piece.cause, name)).or_default();
+                after.ns += ns;
+                after.gaps += 1;
+            }
+            if let (Cause::CopyCall, Some((_, mem))) = (piece.cause, &copy)
+                && let MemOpKind::Copy { .. } = mem.kind
+            {
+                let class = CopyClass::of(mem);
+                self.copies.idle(class, ns);
+                self.copy_piece(class, *piece);
+            }
+            let kept = &mut self.pieces[piece.cause as usize];
+            kept.push(*piece);
+            if kept.len() >= LONGEST * 2 {
+                longest(kept);
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    fn copy(&mut self, op: &Op, start: i64, end: i64) {
+        if let Some(mem) = self.case_ops.mem_of(op) {
+            let class = CopyClass::of(&mem);
+            self.copies.exposed(class, end - start, (start, end));
+            if let Some(call) = self.case_ops.call(op) {
+                let lane = self.host.lane(call.pid, call.tid);
+                self.copy_piece(class, Piece { start, end, cause: Cause::CopyCall, at: call.start, lane, name: None });
+            }
+        }
+        if let Some(step) = self.steps.at(start).and_then(|s| self.per_step.get_mut(s)) {
+            step.copies += end - start;
+        }
+    }
+
+    fn op(&mut self, op: &Op) {
+        self.gaps.op(op);
+        if self.shapes
+            && let Some(call) = self.case_ops.call(op)
+        {
+            let (first, last) = self.called.unwrap_or((call.start, call.start));
+            self.called = Some((first.min(call.start), last.max(call.start)));
+        }
+        match op.class {
+            Class::Copy => {
+                if let Some(mem) = self.case_ops.mem_of(op) {
+                    self.copies.one(CopyClass::of(&mem), &mem);
+                }
+            }
+            _ => {
+                self.kernels.one(op, self.case_ops, self.window);
+                self.work(op);
+            }
+        }
+    }
+}
+
+impl Gather<'_, '_> {
+    /// Notes what a step runs.
+    fn work(&mut self, op: &Op) {
+        if self.per_step.is_empty() {
+            return;
+        }
+        let (kernel, launch) = match op.row {
+            Row::Launch(row) => {
+                let launches = &self.case_ops.profile().launches;
+                let (kernel, row) = (launches.kernel(row as usize).0, row as usize);
+                (u64::from(kernel), launches.config(row).map_or(u64::MAX, |c| u64::from(c.0)))
+            }
+            Row::Graph(g) => (u64::MAX, self.case_ops.profile().graphs.get(g as usize).map_or(0, |g| g.graph)),
+            Row::Mem(_) => return,
+        };
+        if let Some(step) = self.steps.at(op.start).and_then(|s| self.per_step.get_mut(s)) {
+            step.kernels.add((kernel, 0));
+            step.launches.add((kernel, launch));
+        }
+    }
+
+    fn copy_piece(&mut self, class: CopyClass, piece: Piece) {
+        let kept = self.copy_pieces.entry(class).or_default();
+        kept.push(piece);
+        if kept.len() >= LONGEST * 2 {
+            longest(kept);
+        }
+    }
+
+    /// Adds a piece to the causes of the slices that it lies in.
+    fn cause(&mut self, piece: &Piece) {
+        let width = (self.window.1 - self.window.0) as f64 / STRIP as f64;
+        let slice = |t: i64| (((t - self.window.0) as f64 / width) as usize).min(STRIP - 1);
+        let (from, to) = (slice(piece.start), slice(piece.end));
+        let each = (piece.end - piece.start) / i64::try_from(to - from + 1).unwrap_or(1);
+        for causes in &mut self.why[from..=to] {
+            causes.add(piece.cause, each);
+        }
+    }
+
+    /// Takes idle time out of the strip.
+    fn slices(&mut self, start: i64, end: i64) {
+        let (begin, until) = self.window;
+        let width = (until - begin) as f64 / STRIP as f64;
+        let (from, to) = ((start - begin) as f64 / width, (end - begin) as f64 / width);
+        for slice in (from as usize)..=(to as usize).min(STRIP - 1) {
+            let covered = to.min(slice as f64 + 1.0) - from.max(slice as f64);
+            self.strip[slice] += covered.max(0.0);
+        }
+    }
+}
+
+/// Keeps the longest pieces.
+pub fn longest(pieces: &mut Vec<Piece>) {
+    if pieces.len() > LONGEST {
+        pieces.select_nth_unstable_by_key(LONGEST, |p| (std::cmp::Reverse(p.end - p.start), p.start));
+        pieces.truncate(LONGEST);
+    }
+}

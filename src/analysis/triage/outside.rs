@@ -1,0 +1,36 @@
+//! What of a run is not judged.
+
+use super::recorded::recorded;
+use super::sweep::Busy;
+use crate::model::Profile;
+
+/// What of the run was not judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outside {
+    /// Share of the run that was judged.
+    pub judged: f64,
+    /// Share of the rest in which the devices idled.
+    pub idle: f64,
+}
+
+/// How much of what was recorded is judged, and how long the devices idled in the rest.
+#[must_use]
+pub fn outside_of(
+    profile: &Profile,
+    span: (i64, i64),
+    windows: &[(i64, i64)],
+    busy: &[Option<Busy>],
+    ran: &[(i64, i64)],
+) -> Option<Outside> {
+    let length = |list: &[(i64, i64)]| list.iter().map(|w| w.1 - w.0).sum::<i64>();
+    let whole = length(&recorded(profile, vec![span]));
+    let rest = whole - length(windows);
+    if rest <= 0 {
+        return None;
+    }
+    // Devices that are not used in the window are judged nowhere.
+    let used = || busy.iter().zip(ran).filter_map(|(busy, ran)| Some((busy.as_ref()?, ran.1)));
+    let ran: i64 = used().map(|(busy, ran)| (ran - busy.busy()).clamp(0, rest)).sum();
+    let devices = i64::try_from(used().count()).unwrap_or(1).max(1);
+    Some(Outside { judged: length(windows) as f64 / whole as f64, idle: 1.0 - ran as f64 / (rest as f64 * devices as f64) })
+}

@@ -1,0 +1,179 @@
+//! Steps that nobody wrote down: the sequence of operations repeats.
+
+use super::copies::CopyClass;
+use super::ops::{Class, Op, Ops, Row};
+use super::step::{Counts, EXPLAINS, Found, LEAST, Starts, median};
+use crate::model::{MemOpKind, Profile, RangeOrigin};
+use rustc_hash::FxHashMap;
+
+/// Operations of which the period is looked for.
+const LOOKED_AT: usize = 200_000;
+/// Lengths of runs of operations whose distances are looked at.
+const RUNS: [usize; 4] = [1, 2, 4, 8];
+/// Periods that are tried for each.
+const MOST_CANDIDATES: usize = 16;
+/// Share of operations that may come out of turn in the best of all cases.
+const SLIPS: f64 = 0.005;
+/// Share of operations that must come again one period later.
+const REPEATS: f64 = 0.9;
+/// What repeats faster than this is an inner loop, ns.
+const SHORTEST_NS: i64 = 50_000;
+
+/// What an operation is: its sort, and two numbers that tell it from others.
+type Symbol = (u8, u64, u64);
+
+/// What an operation is, so that its like can be found.
+fn symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> Symbol {
+    match op.row {
+        Row::Launch(row) => {
+            let row = row as usize;
+            (0, u64::from(profile.launches.kernel(row).0), profile.launches.config(row).map_or(0, |c| u64::from(c.0)))
+        }
+        Row::Graph(g) => (1, profile.graphs.get(g as usize).map_or(0, |g| g.graph), 0),
+        Row::Mem(_) => {
+            let mem = ops.mem_of(op);
+            let kind = match mem.map(|m| m.kind) {
+                Some(MemOpKind::Copy { kind, .. }) => kind as u64 + 1,
+                _ => 0,
+            };
+            (2, kind, mem.and_then(|m| m.bytes).map_or(0, |b| b.0))
+        }
+    }
+}
+
+/// Finds how often the sequence of operations repeats on the device with most of them: of kernels alone, for copies come and go with what is
+/// logged, or with copies.
+#[must_use]
+pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bool) -> Option<Starts> {
+    let all = |c: &Counts| c.kernels + if copies { c.copies } else { 0 };
+    let unit = (0..counts.len()).max_by_key(|&u| (all(&counts[u]), std::cmp::Reverse(u)))?;
+    let total = all(&counts[unit]);
+    if total < LEAST * 2 || copies && counts[unit].copies == 0 {
+        return None;
+    }
+    let mine = || {
+        ops.iter().filter(move |o| {
+            o.unit == unit && (o.class != Class::Copy || copies && ops.mem_of(o).is_some_and(|m| CopyClass::of(&m).of_host()))
+        })
+    };
+    let mut ids: FxHashMap<Symbol, u32> = FxHashMap::default();
+    let mut symbols: Vec<Symbol> = Vec::new();
+    let number = |op: Op| {
+        let symbol = symbol(profile, ops, &op);
+        *ids.entry(symbol).or_insert_with(|| {
+            symbols.push(symbol);
+            u32::try_from(symbols.len() - 1).unwrap_or(u32::MAX)
+        })
+    };
+    let sample: Vec<u32> = mine().skip(total.saturating_sub(LOOKED_AT) / 2).take(LOOKED_AT).map(number).collect();
+    let period = period(&sample)?;
+    // What comes least often in a period marks its beginning.
+    let mut often: FxHashMap<u32, usize> = FxHashMap::default();
+    for &s in &sample {
+        *often.entry(s).or_default() += 1;
+    }
+    let periods = sample.len() as f64 / period as f64;
+    let per = |s: &u32| (often.get(s).copied().unwrap_or_default() as f64 / periods).round() as usize;
+    let anchor = sample.iter().copied().filter(|s| per(s) >= 1).min_by_key(|s| (per(s), *s))?;
+    let (each, anchor) = (per(&anchor).max(1), *symbols.get(anchor as usize)?);
+    // Place, start, and the latest end before it.
+    let mut marks: Vec<(usize, i64, i64)> = Vec::new();
+    let mut calls: Vec<Option<i64>> = Vec::new();
+    let (mut last_end, mut seen) = (i64::MIN, 0);
+    for (at, op) in mine().enumerate() {
+        if symbol(profile, ops, &op) == anchor {
+            if seen % each == 0 {
+                marks.push((at, op.start, last_end));
+                calls.push(ops.call(&op).map(|c| c.start));
+            }
+            seen += 1;
+        }
+        last_end = last_end.max(op.end);
+    }
+    // The stretch in which marks are a period apart, give or take a tenth.
+    let near = |w: &[(usize, i64, i64)]| (w[1].0 - w[0].0).abs_diff(period) * 10 <= period;
+    let first = marks.windows(2).position(near)?;
+    let last = marks.windows(2).rposition(near)? + 1;
+    let end = marks.get(last + 1).map_or(last_end, |next| next.2);
+    let steps = &marks[first..=last];
+    let good = steps.windows(2).filter(|w| near(w)).count();
+    let enough = steps.len() >= LEAST && good * 10 >= (steps.len() - 1) * 8 && steps.len() * period >= (total as f64 * EXPLAINS) as usize;
+    let starts: Vec<i64> = steps.iter().map(|s| s.1).collect();
+    let usual = median(starts.windows(2).map(|w| w[1] - w[0]).collect())?;
+    if !enough || usual < SHORTEST_NS || calls[first].zip(calls[last]).is_some_and(|(a, b)| one_pass(profile, a, b)) {
+        return None;
+    }
+    Some((Found::Period(period), starts, end))
+}
+
+/// Whether two calls lie in one operator, or one call of a module of PyTorch: what repeats between them are layers of one pass.
+fn one_pass(profile: &Profile, first: i64, last: i64) -> bool {
+    let ranges = &profile.ranges;
+    ranges.iter().any(|r| {
+        let pass = match r.origin {
+            RangeOrigin::Operator => true,
+            RangeOrigin::Python => ranges.names.get(r.name as usize).is_some_and(|n| n.1.starts_with("nn.Module: ")),
+            _ => false,
+        };
+        pass && r.start <= first && last < r.end
+    })
+}
+
+/// The least number of places after which nearly all of a sequence repeats; `None` where that is one place, or nothing repeats.
+fn period(sequence: &[u32]) -> Option<usize> {
+    if sequence.len() < LEAST * 2 {
+        return None;
+    }
+    // What comes once a step votes for the period itself, inner loops for others. Where every kernel is in an inner loop, some pair or longer
+    // run of them comes once a step.
+    let mut candidates: Vec<(usize, usize)> = Vec::new();
+    for run in RUNS {
+        let mut last: FxHashMap<&[u32], usize> = FxHashMap::default();
+        let mut votes: FxHashMap<usize, usize> = FxHashMap::default();
+        for (at, run) in sequence.windows(run).enumerate() {
+            if let Some(before) = last.insert(run, at) {
+                *votes.entry(at - before).or_default() += 1;
+            }
+        }
+        let mut voted: Vec<(usize, usize)> = votes.into_iter().filter(|v| v.0 > 1 && v.0 * LEAST <= sequence.len()).collect();
+        voted.sort_by_key(|v| (std::cmp::Reverse(v.1), v.0));
+        candidates.extend(voted.into_iter().take(MOST_CANDIDATES));
+    }
+    candidates.sort_unstable();
+    candidates.dedup_by_key(|c| c.0);
+    let matches = |p: usize| {
+        let same = sequence.iter().zip(&sequence[p..]).filter(|(a, b)| a == b).count();
+        same as f64 / (sequence.len() - p) as f64
+    };
+    let mut scored: Vec<(usize, f64)> = candidates.into_iter().map(|(p, _)| (p, matches(p))).collect();
+    let best = scored.iter().map(|s| s.1).fold(0.0, f64::max);
+    // The same kernel over and over has no steps.
+    let one = matches(1);
+    if best < REPEATS || 1.0 - one <= (1.0 - best).max(SLIPS / 4.0) * 4.0 {
+        return None;
+    }
+    scored.sort_by_key(|s| s.0);
+    scored.into_iter().find(|s| 1.0 - s.1 <= ((1.0 - best) * 2.0).max(SLIPS)).map(|s| s.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_period_is_that_of_the_outer_loop() {
+        let mut step: Vec<u32> = vec![9];
+        for _ in 0..6 {
+            step.extend([1, 2, 3]);
+        }
+        step.extend([4, 5]);
+        let run: Vec<u32> = step.iter().copied().cycle().take(step.len() * 7 + 3).collect();
+        assert_eq!(period(&run), Some(step.len()));
+        assert_eq!(period(&[1; 50]), None);
+        // No kernel comes once: only where the loops meet does a pair.
+        let loops: Vec<u32> = [[1, 2].repeat(8), [3, 4, 5].repeat(24)].concat().repeat(12);
+        assert_eq!(period(&loops), Some(88));
+        let random: Vec<u32> = (0..300_u32).map(|i| i.wrapping_mul(2_654_435_761) >> 20).collect();
+        assert_eq!(period(&random), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! The start of a run that has no steps: up to the last of its first uses.
+
+use super::first::SLOW_LAUNCH_NS;
+use super::gaps::{Gaps, Piece};
+use super::host::Host;
+use super::ops::{Op, Ops, Row};
+use super::part::Cause;
+use super::steps::LeftOut;
+use super::sweep::{Gap, Hear, sweep};
+use rustc_hash::FxHashMap;
+
+/// Share of the devices' work before which a run still starts.
+const START: f64 = 0.1;
+/// Share of the report that first uses must take to be left out.
+const WORTH_IT: f64 = 0.03;
+/// Operations that must be left to be judged.
+const LEFT: usize = 30;
+/// How often what takes the most time must come after the start.
+const AGAIN: usize = 5;
+/// Share of an idle time that must be a first use.
+const MOSTLY: f64 = 0.5;
+
+struct Listen<'g> {
+    gaps: Gaps<'g>,
+    ops: &'g Ops<'g>,
+    pieces: Vec<Piece>,
+    /// Idle time in first uses so far, ns; when the last of them was over, and what it was.
+    idle: i64,
+    until: Option<(i64, String)>,
+}
+
+impl Listen<'_> {
+    fn what(&self, gap: &Gap, longest: &Piece) -> String {
+        let profile = self.ops.profile();
+        match gap.next.map(|op| op.row) {
+            Some(Row::Launch(row)) if longest.cause == Cause::Compile && longest.name.is_none() => {
+                let kernel = profile.kernels.get(profile.launches.kernel(row as usize).0 as usize);
+                format!("first launch of {}", kernel.map_or("a kernel", |k| k.function()))
+            }
+            _ => longest
+                .name
+                .and_then(|n| profile.calls.names.get(n as usize))
+                .map_or_else(|| "loading of code".to_owned(), |n| format!("first {}", n.name)),
+        }
+    }
+}
+
+impl Hear for Listen<'_> {
+    fn gap(&mut self, gap: &Gap) {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        self.gaps.look(gap, &mut pieces);
+        let first = |p: &&Piece| p.cause == Cause::Compile || self.gaps.firsts().slow_call(p);
+        let ns: i64 = pieces.iter().filter(first).map(|p| p.end - p.start).sum();
+        if gap.next.is_some() && ns as f64 >= MOSTLY * (gap.end - gap.start) as f64 {
+            let longest = pieces.iter().filter(first).max_by_key(|p| p.end - p.start).copied();
+            self.idle += ns;
+            if let Some(longest) = longest.filter(|l| l.end - l.start >= SLOW_LAUNCH_NS) {
+                self.until = Some((gap.end, self.what(gap, &longest)));
+            }
+        }
+        self.pieces = pieces;
+    }
+
+    fn copy(&mut self, _: &Op, _: i64, _: i64) {}
+
+    fn op(&mut self, op: &Op) {
+        self.gaps.op(op);
+    }
+}
+
+/// What of a run that has no steps is its start: up to the last of its first uses. `None` where these take next to nothing, or nothing repeats in
+/// the rest. `work` is the summed duration of all operations.
+#[must_use]
+pub fn left_out(ops: &Ops<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> Option<LeftOut> {
+    let mut listen = Listen { gaps: Gaps::new(ops, host), ops, pieces: Vec::new(), idle: 0, until: None };
+    let mut done = 0_i64;
+    let early = ops.iter().take_while(|op| {
+        let go = done as f64 <= START * work as f64;
+        done = done.saturating_add(op.end - op.start);
+        go
+    });
+    sweep(early, ops.units.len(), &[span], &mut listen);
+    let (until, what) = listen.until?;
+    if (listen.idle as f64) < WORTH_IT * (span.1 - span.0) as f64 || until >= span.1 || !repeats(ops, until) {
+        return None;
+    }
+    Some(LeftOut { what: format!("the start until the {what}"), start: span.0, end: until })
+}
+
+/// Whether enough is left after a time, and what takes most of the run comes again there.
+fn repeats(ops: &Ops<'_>, after: i64) -> bool {
+    let launches = &ops.profile().launches;
+    let mut sums: FxHashMap<(u32, Option<u32>), (i64, usize)> = FxHashMap::default();
+    let mut left = 0;
+    for op in ops.iter() {
+        let late = usize::from(op.start >= after);
+        left += late;
+        let what = match op.row {
+            Row::Launch(row) => (launches.kernel(row as usize).0, launches.config(row as usize).map(|c| c.0)),
+            Row::Mem(_) => (u32::MAX, None),
+            Row::Graph(_) => (u32::MAX, Some(u32::MAX)),
+        };
+        let sum = sums.entry(what).or_default();
+        *sum = (sum.0.saturating_add(op.end - op.start), sum.1 + late);
+    }
+    left >= LEFT && sums.values().max().is_some_and(|most| most.1 >= AGAIN)
+}
