@@ -321,7 +321,10 @@ fn a_detached_run_goes_on_is_found_again_and_stopped() {
 fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let home = Home::new();
     let mut command = std::process::Command::new("/bin/sh");
-    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(assert_cmd::cargo::cargo_bin!("warpscope")).args(["run", "--", "sleep", "600"]);
+    command
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+        .arg(assert_cmd::cargo::cargo_bin!("warpscope"))
+        .args(["run", "--", "sleep", "600"]);
     command.env_clear().envs(home.env()).current_dir(home.file(""));
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("the run to be known", || home.run(&["runs", "show", "1"], "").0 == 0 && home.show(1)["state"] == "running");

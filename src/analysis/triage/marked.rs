@@ -71,7 +71,7 @@ pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
         list.sort_unstable();
         let apart = list.windows(2).all(|w| w[1].0 >= w[0].1.min(i64::MAX - 1));
         if let (true, Some(first), Some(last)) = (apart, list.first(), list.last()) {
-            candidates.push((last.0.saturating_sub(first.0), std::mem::take(&mut names[group as usize]), list));
+            candidates.push((last.0.saturating_sub(first.0), names[group as usize].clone(), list));
         }
     }
     // PyTorch's profiler numbers the steps that it was told of; what its optimizer and loader mark are parts of a step.

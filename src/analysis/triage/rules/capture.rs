@@ -31,9 +31,9 @@ pub fn short(case: &Case<'_>) -> Option<Finding> {
     let no_calls = case.idle_share(Cause::NoCall);
     // Whoever chooses a window means it to be short.
     let few = !case.chosen && operations < FEW;
-    // One step is no repetition.
+    // One or two steps are no repetition.
     let once =
-        !case.chosen && (case.steps.found.is_none() || case.steps.list.len() < 2) && case.length() < SHORT_NS && case.repeats() < REPEATS;
+        !case.chosen && (case.steps.found.is_none() || case.steps.list.len() < 3) && case.length() < SHORT_NS && case.repeats() < REPEATS;
     let (headline, actions): (String, &[&str]) = if few || once {
         (
             format!(
