@@ -218,14 +218,15 @@ impl Process {
         self.lost[Work::Kernels as usize].retain(|l| !nested(l));
         self.lost[Work::Graphs as usize].retain(|l| !nested(l));
         for work in [Work::Graphs, Work::Kernels] {
-            let found = self.found[Work::Kernels as usize] + self.found[Work::Graphs as usize];
             let lost = &mut self.lost[work as usize];
-            // Kernels whose calls are not known may be theirs; where most are not known, nothing is.
+            // Kernels whose calls are not known may be theirs; where these are more than what is left, nothing is known.
             let uncalled = lost.first().map_or(0, |l| self.uncalled.len() - self.uncalled.partition_point(|&u| u < l.start));
-            if work == Work::Graphs && uncalled > 0 || uncalled as u64 > found {
+            let left = lost.len().saturating_sub(uncalled);
+            if work == Work::Graphs && uncalled > 0 || uncalled > left {
                 lost.clear();
             }
-            lost.truncate(lost.len().saturating_sub(uncalled));
+            self.found[work as usize] += lost.len().saturating_sub(left) as u64;
+            lost.truncate(left);
         }
         // What a snapshot keeps begins a little earlier for calls than for kernels.
         if profile.source.tool == "trace" && profile.capture.gate.is_some() {

@@ -143,6 +143,18 @@ fn graphs_whose_kernels_were_dropped() {
     }
 }
 
+/// Kernels that do not say which call was theirs take one call each, and no more.
+#[test]
+fn records_without_a_call_are_no_proof() {
+    for (name, calls, records, lost) in [("few", 40, 8, 32), ("half", 40, 22, 0), ("all", 40, 40, 0), ("none", 40, 0, 40)] {
+        let mut events: Vec<Value> = (0..calls).map(|i| call("hipExtLaunchKernel", i + 1, 1e9 + i as f64 * 100.0, 8.0)).collect();
+        events.extend((0..records).map(|i| kernel("nccl", 0, 1e9 + 50.0 + i as f64 * 100.0, 40.0)));
+        let devices = json!([{ "id": 0, "name": "AMD Instinct MI300X", "warpSize": 64 }]);
+        let profile = read(&trace(&format!("uncalled-{name}"), devices, events)).unwrap();
+        assert_eq!(profile.coverage.lost(Work::Kernels), (lost, if lost > 0 { calls } else { 0 }), "{name}: {:?}", profile.coverage);
+    }
+}
+
 /// Calls that start nothing at once: no loss.
 #[test]
 fn launches_that_have_a_reason_to_lack_a_record() {
