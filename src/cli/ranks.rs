@@ -13,6 +13,8 @@ use crate::model::units::{count, grouped};
 use crate::model::{Cancel, Profile, Severity};
 use crate::report::ranks::Together;
 use crate::report::{self, Format};
+use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// How names of reports that a rank may have end; a digest goes before the report that it was made of.
@@ -42,7 +44,12 @@ fn ending(path: &Path) -> Option<(String, usize)> {
     Some((path.with_file_name(name.strip_suffix(end)?).display().to_string(), kind))
 }
 
-fn gather(folder: &Path, left: usize, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
+/// Reports in a folder and below it. Links are followed, each folder is looked into once: links may lead round in circles.
+fn gather(folder: &Path, left: usize, seen: &mut HashSet<(u64, u64)>, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let meta = std::fs::metadata(folder)?;
+    if !seen.insert((meta.dev(), meta.ino())) {
+        return Ok(());
+    }
     let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)?.flatten().map(|e| e.path()).collect();
     entries.sort();
     // Traces of one run's processes are one report.
@@ -52,7 +59,7 @@ fn gather(folder: &Path, left: usize, into: &mut Vec<PathBuf>) -> std::io::Resul
     }
     for path in entries {
         if path.is_dir() && left > 0 {
-            gather(&path, left - 1, into)?;
+            gather(&path, left - 1, seen, into)?;
         } else if path.is_file() && ending(&path).is_some() {
             into.push(path);
         }
@@ -69,17 +76,17 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             continue;
         }
         let mut found = Vec::new();
-        gather(path, DEEPEST, &mut found).map_err(|e| Failure::wrong(format!("{}: {e}", path.display())))?;
+        gather(path, DEEPEST, &mut HashSet::new(), &mut found).map_err(|e| Failure::wrong(format!("{}: {e}", path.display())))?;
         let digests = found.iter().any(|f| f.extension().is_some_and(|x| x == "wsd"));
         if digests {
             found.retain(|f| f.extension().is_some_and(|x| x == "wsd"));
         }
-        let all: Vec<Option<(String, usize)>> = found.iter().map(|f| ending(f)).collect();
-        let better = |at: usize| {
-            let Some(Some((stem, kind))) = all.get(at) else { return false };
-            all.iter().flatten().any(|(s, k)| s == stem && k < kind)
-        };
-        let kept: Vec<PathBuf> = found.iter().enumerate().filter(|(at, _)| !better(*at)).map(|(_, f)| f.clone()).collect();
+        let mut best: HashMap<String, usize> = HashMap::new();
+        for (stem, kind) in found.iter().filter_map(|f| ending(f)) {
+            best.entry(stem).and_modify(|k| *k = kind.min(*k)).or_insert(kind);
+        }
+        let is_best = |f: &PathBuf| ending(f).is_none_or(|(stem, kind)| best.get(&stem).is_none_or(|b| kind <= *b));
+        let kept: Vec<PathBuf> = found.into_iter().filter(is_best).collect();
         if kept.is_empty() {
             return Err(Failure::wrong(format!("{}: there are no reports of ranks in this folder", path.display())));
         }

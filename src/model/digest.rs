@@ -10,8 +10,11 @@ use std::collections::HashMap;
 pub const MAGIC: &[u8; 4] = b"WSD1";
 /// Times beyond this, ns, are no times of a run: 104 days.
 const FAR: i64 = 1 << 53;
-/// Bytes of a message that is taken, unpacked: what is larger is no digest of ours.
-const MOST: u64 = 64 << 20;
+/// Bytes of a message that is taken, unpacked: the largest of ours has about two MiB. Columns take up to sixteen times as much memory as bytes.
+const MOST: u64 = 8 << 20;
+/// What is taken of any message, and so many times the size of its file: real ones pack two to five times.
+const BASE: u64 = 1 << 20;
+const PACKED_TIMES: u64 = 64;
 /// Messages that it holds, and kinds of collectives that are taken.
 const MOST_PARTS: usize = 10_000;
 const MOST_KINDS: usize = 256;
@@ -252,9 +255,10 @@ impl Digest {
             return Err(if newer { "made by a later version of warpscope" } else { "not a digest of warpscope" }.to_owned());
         };
         let mut unpacked = Vec::new();
+        let most = MOST.min(BASE.saturating_add((bytes.len() as u64).saturating_mul(PACKED_TIMES)));
         let reader = zstd::stream::read::Decoder::new(rest).map_err(|e| format!("damaged: {e}"))?;
-        std::io::Read::read_to_end(&mut std::io::Read::take(reader, MOST), &mut unpacked).map_err(|e| format!("damaged: {e}"))?;
-        if unpacked.len() as u64 == MOST {
+        std::io::Read::read_to_end(&mut std::io::Read::take(reader, most), &mut unpacked).map_err(|e| format!("damaged: {e}"))?;
+        if unpacked.len() as u64 == most {
             return Err("larger than a digest can be".to_owned());
         }
         if parts(&unpacked).is_none_or(|n| n > MOST_PARTS) {
@@ -437,6 +441,19 @@ mod tests {
             assert!(Digest::from_bytes(&bytes[..cut]).is_err());
         }
         assert!(Digest::from_bytes(b"WSD2....").unwrap_err().contains("later version"));
+    }
+
+    #[test]
+    fn a_small_file_holds_no_large_message() {
+        let columns = |n: usize| Digest { parts: vec![0; n], ..Digest::default() };
+        // As many zeros as the steps of the largest digest have.
+        for (n, taken) in [(1 << 19, true), (1 << 21, false), (60 << 20, false)] {
+            let bytes = columns(n).to_bytes();
+            assert!(bytes.len() < 10_000);
+            let read = Digest::from_bytes(&bytes);
+            assert_eq!(read.is_ok(), taken, "{n}");
+            assert!(taken || read.unwrap_err().contains("larger"), "{n}");
+        }
     }
 
     #[test]

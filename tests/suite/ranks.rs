@@ -276,6 +276,34 @@ fn digests_say_what_the_reports_say() {
     assert!(text(&warpscope(here, &["ranks", "empty"])).contains("no reports of ranks"));
 }
 
+/// A folder that somebody else filled: links in circles, and files of few bytes that unpack to many.
+#[test]
+fn folders_of_ranks_that_strangers_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let fixtures = root().join("fixtures/ranks");
+    std::fs::create_dir(here.join("job")).unwrap();
+    // A rank's folder may be a link.
+    std::os::unix::fs::symlink(here.join("elsewhere"), here.join("job/rank1")).unwrap();
+    std::fs::create_dir(here.join("elsewhere")).unwrap();
+    std::fs::copy(fixtures.join("even_0.wsd"), here.join("job/even_0.wsd")).unwrap();
+    std::fs::copy(fixtures.join("even_1.wsd"), here.join("elsewhere/even_1.wsd")).unwrap();
+    for n in 0..200 {
+        std::os::unix::fs::symlink(".", here.join(format!("job/{n}"))).unwrap();
+    }
+    let json = warpscope(here, &["ranks", "job", "--format", "json"]);
+    assert!(json.status.success(), "{}", text(&json));
+    let found: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((found["ranks"].as_array().unwrap().len(), found["remarks"].as_array().map_or(0, Vec::len)), (2, 0), "{}", found["remarks"]);
+    let bomb = Digest { parts: vec![0; 40 << 20], ..Digest::default() }.to_bytes();
+    for n in 0..40 {
+        std::fs::write(here.join(format!("elsewhere/bomb{n}.wsd")), &bomb).unwrap();
+    }
+    let out = super::hostile::limited(&["ranks", here.join("elsewhere").to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out));
+    assert!(text(&out).contains("larger than a digest can be"), "{}", text(&out));
+}
+
 /// Hundreds of digests at once, and the pages that people read.
 #[test]
 fn pages_of_ranks() {
