@@ -3,6 +3,7 @@
 use super::super::tracer::{Library, libraries};
 use super::super::{self as launch, Tool, Version, find};
 use super::smi::{self, Gpu};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -170,12 +171,17 @@ pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool
     out.mps = names.iter().any(|n| n.starts_with("nvidia-cuda-mps"));
     out.tmp = folder(&places.tmp);
     let lock = places.tmp.join("nsight-compute-lock");
-    out.foreign_lock = (lock.exists() && std::fs::OpenOptions::new().write(true).open(&lock).is_err()).then_some(lock);
+    out.foreign_lock = (lock.exists() && !opens(&lock)).then_some(lock);
     out.here = folder(&places.here);
     let mut seen = std::collections::HashSet::new();
     let named = places.path.iter().map(|p| p.join("warpscope")).filter(|p| p.is_file());
     out.namesakes = named.filter(|p| seen.insert(std::fs::canonicalize(p).unwrap_or_else(|_| p.clone()))).collect();
     out
+}
+
+/// Whether a file can be written to. Everybody can make one in the temporary directory: a pipe is not waited for.
+fn opens(file: &Path) -> bool {
+    std::fs::OpenOptions::new().write(true).custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits()).open(file).is_ok()
 }
 
 fn admin_only(params: &str) -> Option<bool> {
@@ -244,6 +250,15 @@ pub fn version(tool: &Tool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_in_the_place_of_ncus_lock_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::fs::write(at("lock"), "").unwrap();
+        assert!(opens(&at("lock")) && !opens(&at("pipe")) && !opens(&at("nothing")));
+    }
 
     #[test]
     fn what_the_kernel_and_the_tools_say_is_read() {
