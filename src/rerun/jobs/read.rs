@@ -131,7 +131,7 @@ impl<'a> Tree<'a> {
                 (Value::List(list), anchor)
             }
             Event::MappingStart(anchor, _) => {
-                let mut keys: Vec<Key> = Vec::new();
+                let (mut keys, mut at): (Vec<Key>, HashMap<String, usize>) = Default::default();
                 loop {
                     let (event, line) = self.next()?;
                     if matches!(event, Event::MappingEnd) {
@@ -143,13 +143,11 @@ impl<'a> Tree<'a> {
                     match value {
                         // `<<` brings in the keys of another mapping that are not there.
                         Value::Map(merged) if name == "<<" => {
-                            let new: Vec<Key> = merged.into_iter().filter(|m| keys.iter().all(|k| k.name != m.name)).collect();
-                            keys.extend(new);
+                            for key in merged.into_iter().filter(|m| !at.contains_key(&m.name)).collect::<Vec<_>>() {
+                                put(&mut keys, &mut at, key);
+                            }
                         }
-                        value => {
-                            keys.retain(|k| k.name != name);
-                            keys.push(Key { name, value, line: Some(line) });
-                        }
+                        value => put(&mut keys, &mut at, Key { name, value, line: Some(line) }),
                     }
                 }
                 (Value::Map(keys), anchor)
@@ -169,11 +167,25 @@ impl<'a> Tree<'a> {
     }
 }
 
+/// Puts a key in; the last of a name counts, in the first one's place.
+fn put(keys: &mut Vec<Key>, at: &mut HashMap<String, usize>, key: Key) {
+    match at.get(&key.name).and_then(|&i| keys.get_mut(i)) {
+        Some(before) => *before = key,
+        None => {
+            at.insert(key.name.clone(), keys.len());
+            keys.push(key);
+        }
+    }
+}
+
+/// How many values a value is when it is copied: long texts count as several.
 fn size(value: &Value) -> usize {
+    const TEXT: usize = 64;
     match value {
         Value::List(list) => 1 + list.iter().map(size).sum::<usize>(),
-        Value::Map(keys) => 1 + keys.iter().map(|k| size(&k.value)).sum::<usize>(),
-        _ => 1,
+        Value::Map(keys) => 1 + keys.iter().map(|k| k.name.len() / TEXT + size(&k.value)).sum::<usize>(),
+        Value::Number(text) | Value::Text(text) => 1 + text.len() / TEXT,
+        Value::Null | Value::Bool(_) => 1,
     }
 }
 
@@ -300,5 +312,19 @@ mod tests {
         );
         assert!(jobs("a.yaml", &bomb).unwrap_err().contains("too many values"));
         assert!(jobs("a.yaml", &"[".repeat(5000)).is_err());
+        // Few values, but long ones.
+        let long = format!("a: &a {}\njobs: [{}]\n", "x".repeat(500_000), vec!["*a"; 20_000].join(", "));
+        assert!(jobs("a.yaml", &long).unwrap_err().contains("too many values"));
+    }
+
+    #[test]
+    fn the_last_of_a_key_counts() {
+        let yaml = "base: &b {a: 1, c: 3}\njobs:\n  - {a: 2, b: 1, <<: *b, a: 4}\n";
+        let jobs = super::jobs("a.yaml", yaml).unwrap();
+        let written: Vec<(&str, String)> = jobs[0].keys.iter().map(|k| (k.name.as_str(), k.value.written())).collect();
+        assert_eq!(written, [("a", "4".to_owned()), ("b", "1".to_owned()), ("c", "3".to_owned())]);
+        // As many keys as a file can have.
+        let many: String = (0..45_000).map(|n| format!("  k{}: 1\n", n % 40_000)).collect();
+        assert_eq!(super::jobs("a.yaml", &format!("jobs:\n- pmc: [A]\n{many}")).unwrap()[0].keys.len(), 40_001);
     }
 }

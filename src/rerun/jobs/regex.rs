@@ -4,6 +4,8 @@
 
 /// Steps that a search may take before it is given up.
 const STEPS: u32 = 4_000_000;
+/// Ways in which the older engine, which goes back and has no limit of its own, may try a pattern: three `.*` on a name of 190 letters.
+const MOST_WAYS: f64 = 268_435_456.0;
 /// Groups inside groups.
 const DEEPEST: u32 = 64;
 
@@ -348,8 +350,87 @@ pub fn way_back(pattern: &str) -> Option<&str> {
     None
 }
 
+/// One alternative of a pattern, for [`ways`].
+#[derive(Clone, Copy)]
+struct Choice {
+    /// Ways of the alternatives before it.
+    before: f64,
+    /// Of its pieces but the last, and of the last.
+    pieces: f64,
+    last: f64,
+    /// Loops over one letter or over what matches in one way.
+    loops: u32,
+}
+
+impl Choice {
+    const NEW: Self = Self { before: 0.0, pieces: 1.0, last: 1.0, loops: 0 };
+
+    fn piece(&mut self, ways: f64) {
+        self.pieces *= self.last;
+        self.last = ways;
+    }
+
+    /// Of all alternatives so far: `n` letters are shared out among the loops.
+    fn ways(&self, n: f64) -> f64 {
+        self.before + (1..=self.loops).map(f64::from).fold(self.pieces * self.last, |w, i| w * (n + i) / i)
+    }
+}
+
+/// In how many ways an engine that goes back may try a pattern on a text of `n` letters, at most, about.
+fn ways(pattern: &str, n: f64) -> f64 {
+    let mut open = vec![Choice::NEW];
+    let mut letters = pattern.chars().peekable();
+    // `?` behind a quantifier makes it lazy.
+    let mut quantified = false;
+    while let Some(c) = letters.next() {
+        let Some(part) = open.last_mut() else { break };
+        let lazy = std::mem::replace(&mut quantified, matches!(c, '*' | '+' | '?' | '{'));
+        match c {
+            '?' if lazy => {}
+            '?' => part.last += 1.0,
+            '*' | '+' | '{' => {
+                let inside: String = if c == '{' { letters.by_ref().take_while(|&l| l != '}').collect() } else { String::new() };
+                if part.last > 1.0 {
+                    part.last = n.exp2();
+                } else if c != '{' || inside.contains(',') {
+                    part.loops += 1;
+                }
+            }
+            '|' => *part = Choice { before: part.ways(n), ..Choice::NEW },
+            '(' => {
+                open.push(Choice::NEW);
+                // Of `(?:`, `(?=`, `(?!`: no quantifier.
+                let _ = letters.next_if_eq(&'?');
+            }
+            ')' if open.len() > 1 => {
+                let inside = open.pop().map_or(1.0, |p| p.ways(n));
+                if let Some(around) = open.last_mut() {
+                    around.piece(inside);
+                }
+            }
+            '[' => {
+                let mut escaped = false;
+                for l in letters.by_ref() {
+                    if l == ']' && !escaped {
+                        break;
+                    }
+                    escaped = l == '\\' && !escaped;
+                }
+                part.piece(1.0);
+            }
+            '\\' => {
+                let _ = letters.next();
+                part.piece(1.0);
+            }
+            _ => part.piece(1.0),
+        }
+    }
+    open.iter().map(|p| p.ways(n)).product::<f64>() * (n + 1.0)
+}
+
 /// Both engines.
 pub struct Engines {
+    pattern: String,
     old: Result<regress::Regex, String>,
     new: Result<Pattern, String>,
 }
@@ -357,7 +438,7 @@ pub struct Engines {
 impl Engines {
     #[must_use]
     pub fn new(pattern: &str) -> Self {
-        Self { old: regress::Regex::new(pattern).map_err(|e| e.text), new: Pattern::new(pattern) }
+        Self { pattern: pattern.to_owned(), old: regress::Regex::new(pattern).map_err(|e| e.text), new: Pattern::new(pattern) }
     }
 
     /// What is wrong with the pattern: up to `ROCm` 7.0, and from 7.1 on.
@@ -369,7 +450,9 @@ impl Engines {
     /// Whether it matches anywhere in the text up to `ROCm` 7.0, and from 7.1 on; nothing where that is not known.
     #[must_use]
     pub fn search(&self, text: &str) -> [Option<bool>; 2] {
-        let old = self.old.as_ref().ok().map(|r| r.find(text).is_some());
+        let letters = f64::from(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
+        let short = ways(&self.pattern, letters) <= MOST_WAYS;
+        let old = self.old.as_ref().ok().filter(|_| short).map(|r| r.find(text).is_some());
         [old, self.new.as_ref().ok().and_then(|p| p.search(text))]
     }
 }
@@ -377,6 +460,25 @@ impl Engines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_that_would_take_for_ever_are_not_tried() {
+        let name = "void gemm_kernel<float, 128, 64>(float const*, float*)";
+        for (pattern, tried) in [
+            ("(.*)*".repeat(25) + "zz", false),
+            (".*".repeat(40) + "zz", false),
+            ("a?".repeat(64) + "zz", false),
+            ("(a|a)".repeat(64) + "zz", false),
+            ("(?:(?:x+)+)+y".to_owned(), false),
+            ("^.*gemm.*float.*$".to_owned(), true),
+            (r"gemm_kernel<\w+, \d{1,3}, [^*+?{(|]*>\(".to_owned(), true),
+            ("(gemm|conv)_kernel<.*?>".to_owned(), true),
+            ((0..2_000).map(|n| format!("kernel_{n}|")).collect::<String>() + "gemm", true),
+        ] {
+            let old = Engines::new(&pattern).search(name)[0];
+            assert_eq!(old, tried.then_some(true), "{pattern:.40}");
+        }
+    }
 
     /// Text, pattern, what AMD's engine says (`Err` where it throws), what `std::regex` says: as a model of AMD's engine answered.
     #[test]
