@@ -3,6 +3,7 @@
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part, program};
+use crate::model::text::unsafe_to_show;
 use crate::rerun::{Part, PartId, shell};
 use std::fmt::Write as _;
 
@@ -55,9 +56,18 @@ fn filter_parts(wanted: &Wanted) -> Vec<Part> {
     out
 }
 
-/// A YAML scalar in single quotes, where only the quote itself means something.
+/// A YAML scalar in single quotes, where only the quote itself means something. Line breaks would become blanks there, and YAML has no control
+/// characters: they are escaped in double quotes.
 fn scalar(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
+    if !text.contains(|c| unsafe_to_show(c) || matches!(c, '\u{fffe}' | '\u{ffff}')) {
+        return format!("'{}'", text.replace('\'', "''"));
+    }
+    let letter = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        ' '..='~' => c.to_string(),
+        c => format!("\\U{:08x}", u32::from(c)),
+    };
+    format!("\"{}\"", text.chars().map(letter).collect::<String>())
 }
 
 /// A job file of each kind: trace, counters, thread trace. One job each: from `ROCm` 7.2.4 on jobs without counters are left out beside others, and
@@ -184,6 +194,20 @@ pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scalars_say_what_they_are_made_of() {
+        for (text, want) in [
+            ("a: b", "'a: b'"),
+            ("it's", "'it''s'"),
+            ("x\n  y", r#""x\U0000000a  y""#),
+            ("\u{1b}[31m\"\\", r#""\U0000001b[31m\"\\""#),
+            ("k<é>", "'k<é>'"),
+            ("é\u{2028}", r#""\U000000e9\U00002028""#),
+        ] {
+            assert_eq!(scalar(text), want, "{text:?}");
+        }
+    }
 
     #[test]
     fn each_job_has_a_file_of_its_own_and_names_are_quoted() {
