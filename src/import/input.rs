@@ -7,7 +7,7 @@ use super::error::ImportError;
 use super::job::Job;
 use crate::launch::open;
 use std::fs::Metadata;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -87,7 +87,7 @@ impl Input {
     pub fn open(path: &Path, job: &Job<'_>, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let io = |e| ImportError::io(path, e);
         let meta = match std::fs::metadata(path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Self::traces(path, kinds).ok_or_else(|| io(e)),
+            Err(e) if e.kind() == ErrorKind::NotFound => return Self::traces(path, kinds).ok_or_else(|| io(e)),
             meta => meta.map_err(io)?,
         };
         if meta.is_dir() {
@@ -268,7 +268,8 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: 
             if job.cancel.is_cancelled() {
                 return ImportError::Cancelled { path: path.to_owned() };
             }
-            if e.kind() == std::io::ErrorKind::StorageFull {
+            // A quota, or a limit of the shell's, is no fault of the file either.
+            if matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) {
                 return ImportError::Tool {
                     path: path.to_owned(),
                     what: format!("there is not enough space to decompress it in {}", job.cache.display()),
@@ -305,7 +306,7 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: 
                 format!("{} bytes that decompress to more than {} MB", meta.len(), most / 1_000_000),
                 "no profiler report compresses that well; if it is one, decompress it yourself and open the result",
             )),
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof && (kinds.salvages)(&probe) => Ok(()),
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof && (kinds.salvages)(&probe) => Ok(()),
             other => other.map(drop).map_err(damaged),
         }
     })

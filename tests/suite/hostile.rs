@@ -19,6 +19,18 @@ pub fn limited(args: &[&str]) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }
 
+/// A limit on the size of files, as a quota would be: the report is whole, and the sentence says so.
+#[test]
+fn a_cache_without_room_is_no_damage() {
+    let cache = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh"]).arg(assert_cmd::cargo::cargo_bin!("warpscope"));
+    command.args(["top", "fixtures/nsys/zoo.sqlite.zst"]).env("XDG_CACHE_HOME", cache.path()).current_dir(root()).stdin(Stdio::null());
+    let out = command.output().unwrap();
+    let err = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.code() == Some(1) && err.contains("not enough space") && err.contains("XDG_CACHE_HOME"), "{:?} {err}", out.status);
+}
+
 /// The sentence of a call that refuses a file.
 fn refused(args: &[&str]) -> String {
     let out = limited(args);
