@@ -8,7 +8,6 @@ use super::union::Union;
 use crate::analysis::memory::Ledger;
 use crate::analysis::triage::ops::sane;
 use crate::model::{Cancel, CopyKind, MemOpKind, MemoryLevel, Profile, RangeOrigin, ThreadState};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -80,6 +79,19 @@ impl Builder<'_> {
                 second = b.peek().map(|&id| self.key(id));
             }
         }
+    }
+
+    /// Lists in order as one, by halves: a list for each stream would be gone over with every other.
+    fn all_merged(&self, mut lists: Vec<Vec<EventId>>) -> Vec<EventId> {
+        while lists.len() > 1 {
+            let mut left = lists.into_iter();
+            let mut merged = Vec::with_capacity(left.len().div_ceil(2));
+            while let Some(a) = left.next() {
+                merged.push(self.merged(a, left.next().unwrap_or_default()));
+            }
+            lists = merged;
+        }
+        lists.pop().unwrap_or_default()
     }
 
     fn group(&mut self, key: GroupKey) -> &mut Group {
@@ -168,20 +180,18 @@ impl Builder<'_> {
             lists[at(Some(graph.place))][2].push(Event::Graph(row).into());
         }
         // Threads launch into the same queue.
-        let mut queues: BTreeMap<(GroupKey, QueueKey), Vec<EventId>> = BTreeMap::new();
+        let mut queues: BTreeMap<(GroupKey, QueueKey), Vec<Vec<EventId>>> = BTreeMap::new();
         for (key, lists) in of_place.into_iter().zip(lists) {
             for list in lists.into_iter().filter(|l| !l.is_empty()) {
                 if self.cancel.is_cancelled() {
                     return None;
                 }
-                let list = self.ordered(list);
-                let known = queues.remove(&key).unwrap_or_default();
-                queues.insert(key, self.merged(known, list));
+                queues.entry(key).or_default().push(self.ordered(list));
             }
         }
         let mut by_group: BTreeMap<GroupKey, Vec<(QueueKey, Vec<EventId>)>> = BTreeMap::new();
-        for ((group, queue), events) in queues {
-            by_group.entry(group).or_default().push((queue, events));
+        for ((group, queue), lists) in queues {
+            by_group.entry(group).or_default().push((queue, self.all_merged(lists)));
         }
         for (group, mut queues) in by_group {
             // The queue in which most happens first.
@@ -201,7 +211,7 @@ impl Builder<'_> {
                     _ => {}
                 }
                 if several {
-                    together = self.merged(together, events.clone());
+                    together.push(events.clone());
                 }
                 self.row(RowKey { group, kind: RowKind::Queue, number }, name, events);
             }
@@ -211,10 +221,10 @@ impl Builder<'_> {
                     let rows = self.group(group).rows.clone();
                     for lane in rows.iter().flat_map(|r| r.lanes()) {
                         let events = (0..lane.len()).filter_map(|at| lane.get(at)).collect();
-                        together = self.merged(together, events);
+                        together.push(events);
                     }
                 }
-                let union = Union::new(together, &self.events);
+                let union = Union::new(self.all_merged(together), &self.events);
                 self.group(group).union = Some(Arc::new(union));
             }
         }
@@ -224,7 +234,7 @@ impl Builder<'_> {
     /// Calls by thread. Launches of a graph's nodes share a call: it is listed once.
     fn calls(&mut self) -> Option<()> {
         let profile = self.profile;
-        let mut launches: FxHashMap<(u32, u32), Vec<EventId>> = FxHashMap::default();
+        let mut launches: BTreeMap<(u32, u32), Vec<Vec<EventId>>> = BTreeMap::new();
         let threads: Vec<Option<(u32, u32)>> = profile.places.iter().map(|p| Some((p.pid.unwrap_or_default(), p.thread?))).collect();
         let mut of_place: Vec<Vec<EventId>> = vec![Vec::new(); threads.len()];
         let mut last: Vec<i64> = vec![i64::MIN; threads.len()];
@@ -243,20 +253,21 @@ impl Builder<'_> {
                 return None;
             }
             let Some(thread) = thread.filter(|_| !list.is_empty()) else { continue };
-            let list = self.ordered(list);
-            let known = launches.remove(&thread).unwrap_or_default();
-            let mut list = self.merged(known, list);
+            launches.entry(thread).or_default().push(self.ordered(list));
+        }
+        let of_thread = |lists| {
+            let mut list = self.all_merged(lists);
             // Nodes of one graph run in several streams.
             list.dedup_by_key(|id| self.events.span(id.event()).0);
-            launches.insert(thread, list);
-        }
+            list
+        };
         let mut others: Vec<Vec<EventId>> = vec![Vec::new(); profile.calls.threads.len()];
         for row in rows(profile.calls.len()) {
             if let Some(list) = profile.calls.thread.get(row as usize).and_then(|&t| others.get_mut(t as usize)) {
                 list.push(Event::Call(row).into());
             }
         }
-        let mut all: BTreeMap<(u32, u32), Vec<EventId>> = launches.into_iter().collect();
+        let mut all: BTreeMap<(u32, u32), Vec<EventId>> = launches.into_iter().map(|(thread, lists)| (thread, of_thread(lists))).collect();
         for (thread, list) in profile.calls.threads.iter().zip(others) {
             let list = self.ordered(list);
             let known = all.remove(thread).unwrap_or_default();
