@@ -16,6 +16,7 @@ mod suite {
     mod exporter;
     mod first_minute;
     mod gains;
+    mod graphs;
     mod habits;
     mod handout;
     mod hints;

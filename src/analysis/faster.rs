@@ -29,6 +29,8 @@ struct Step {
     kernel: u32,
     unit: u32,
     process: u32,
+    /// Time in which nothing else ran on the device, ns.
+    alone: i64,
 }
 
 /// A call that blocked its thread, ns.
@@ -37,6 +39,8 @@ struct Block {
     start: i64,
     end: i64,
     process: u32,
+    /// Whether it is a call that does nothing but wait.
+    waits: bool,
 }
 
 /// A run that can be gone through again.
@@ -46,6 +50,8 @@ pub struct Run {
     blocks: Vec<Block>,
     units: usize,
     processes: usize,
+    /// Summed durations of graphs whose kernels are not known, ns.
+    whole: i64,
 }
 
 /// What a kernel's gain means for the run.
@@ -116,8 +122,9 @@ impl Run {
             let pid = call.map_or_else(|| ops.units.get(op.unit).and_then(|u| u.pid).unwrap_or_default(), |c| c.pid);
             let began = call.map_or(op.start, |c| c.start.min(op.start));
             let unit = u32::try_from(op.unit).unwrap_or(0);
-            steps.push(Step { start: op.start, end: op.end.max(op.start), call: began, kernel, unit, process: process(pid) });
+            steps.push(Step { start: op.start, end: op.end.max(op.start), call: began, kernel, unit, process: process(pid), alone: 0 });
         }
+        alone(&mut steps, ops.units.len());
         // Nobody knows what waited for the host where most calls are missing.
         if called * 2 < steps.len() {
             return None;
@@ -129,11 +136,12 @@ impl Run {
             .map(|c| {
                 let start = super::triage::ops::sane(calls.start[c]);
                 let end = start.saturating_add(calls.duration[c].max(0));
-                Block { start, end, process: process(calls.thread_of(c).0) }
+                Block { start, end, process: process(calls.thread_of(c).0), waits: calls.kind(c) == CallKind::Sync }
             })
             .collect();
         blocks.sort_by_key(|b| b.end);
-        Some(Self { steps, blocks, units: ops.units.len(), processes: processes.len() })
+        let whole = profile.graphs.iter().fold(0_i64, |sum, g| sum.saturating_add(g.duration.0.max(0)));
+        Some(Self { steps, blocks, units: ops.units.len(), processes: processes.len(), whole })
     }
 
     /// Takes kernels for one: each is renamed to the number that stands at its own.
@@ -170,9 +178,31 @@ impl Run {
         Some(Worth { share: total as f64 / length, critical: saved(1.0), saves: gain.map(|(least, most)| (saved(least), saved(most))) })
     }
 
+    /// How much earlier the run would end, ns, if a kernel took no time: at least, and at most. At least what goes where nothing else ran meanwhile
+    /// and the host is held by nothing but calls that wait; at most the time in which the kernel ran, or may have run in a graph that was recorded as
+    /// a whole.
+    #[must_use]
+    pub fn bounds(&self, kernel: u32) -> (i64, i64) {
+        let predicted = self.saved(kernel, 0.0);
+        let mut until = vec![i64::MIN; self.units];
+        let mut ran = 0_i64;
+        for step in self.steps.iter().filter(|s| s.kernel == kernel) {
+            let until = &mut until[step.unit as usize];
+            ran = ran.saturating_add((step.end - step.start.max(*until)).max(0));
+            *until = step.end.max(*until);
+        }
+        let least = self.shorter(kernel, 0.0, true).min(predicted);
+        (least, ran.saturating_add(self.whole).max(predicted))
+    }
+
     /// How much earlier the run would end, ns, if each launch of a kernel took `factor` of its time.
     #[must_use]
     pub fn saved(&self, kernel: u32, factor: f64) -> i64 {
+        self.shorter(kernel, factor, false)
+    }
+
+    /// The same; `least`, where only time counts in which nothing else ran, and only calls that wait hold the host.
+    fn shorter(&self, kernel: u32, factor: f64, least: bool) -> i64 {
         // Of each device what runs: recorded end and new end; and what ended last.
         let mut running: Vec<BinaryHeap<Reverse<(i64, i64)>>> = vec![BinaryHeap::new(); self.units];
         let mut ended: Vec<Option<(i64, i64)>> = vec![None; self.units];
@@ -205,7 +235,8 @@ impl Run {
                 let now = match until {
                     Some((end, new)) => {
                         let began = block.start - before;
-                        block.end - (new.max(began) + (block.end - end))
+                        let now = block.end - (new.max(began) + (block.end - end));
+                        if least && !block.waits { now.min(before) } else { now }
                     }
                     None => before,
                 };
@@ -226,12 +257,35 @@ impl Run {
             };
             let start = is + (step.start - was);
             let long = step.end - step.start;
-            let long = if step.kernel == kernel { (long as f64 * factor).round() as i64 } else { long };
+            let goes = if least { step.alone } else { long };
+            let long = if step.kernel == kernel { long - (goes as f64 * (1.0 - factor)).round() as i64 } else { long };
             running[unit].push(Reverse((step.end, start + long)));
             last = last.max(step.end);
             new_last = new_last.max(start + long);
         }
         (last - new_last).max(0)
+    }
+}
+
+/// Finds of each operation, in order of start, how long nothing else ran on its device.
+fn alone(steps: &mut [Step], units: usize) {
+    // On each device the operation that ends last so far, and when all others had ended.
+    let mut last: Vec<Option<(usize, i64)>> = vec![None; units];
+    for at in 0..=steps.len() {
+        let next = steps.get(at).map(|s| (s.unit as usize, s.start, s.end));
+        let units = next.map_or(0..units, |n| n.0..n.0 + 1);
+        for unit in units {
+            let Some((running, others)) = last[unit] else { continue };
+            let until = next.map_or(i64::MAX, |n| n.1);
+            let step = &mut steps[running];
+            step.alone += (step.end.min(until) - others).max(0);
+        }
+        let Some((unit, start, end)) = next else { break };
+        last[unit] = Some(match last[unit] {
+            Some((running, others)) if steps[running].end > end => (running, others.max(end).max(start)),
+            Some((running, others)) => (at, others.max(steps[running].end).max(start)),
+            None => (at, start),
+        });
     }
 }
 
@@ -245,15 +299,15 @@ mod tests {
         for at in 1..=many {
             let start = device.max(host + 5);
             device = start + 100;
-            steps.push(Step { start, end: device, call: host, kernel: 0, unit: 0, process: 0 });
+            steps.push(Step { start, end: device, call: host, kernel: 0, unit: 0, process: 0, alone: 100 });
             host += every;
             if at % block == 0 {
                 let end = device.max(host) + 10;
-                blocks.push(Block { start: host, end, process: 0 });
+                blocks.push(Block { start: host, end, process: 0, waits: true });
                 host = end;
             }
         }
-        Run { steps, blocks, units: 1, processes: 1 }
+        Run { steps, blocks, units: 1, processes: 1, whole: 0 }
     }
 
     #[test]
@@ -276,6 +330,38 @@ mod tests {
     }
 
     #[test]
+    fn time_alone_is_told_from_time_beside_others() {
+        let step = |start, end| Step { start, end, call: start, kernel: 0, unit: 0, process: 0, alone: 0 };
+        for (spans, want) in [
+            (vec![(0, 10), (10, 20)], vec![10, 10]),
+            (vec![(0, 10), (5, 20)], vec![5, 10]),
+            (vec![(0, 30), (5, 10), (15, 20)], vec![20, 0, 0]),
+            (vec![(0, 30), (5, 10), (8, 40)], vec![5, 0, 10]),
+            (vec![(0, 10), (0, 10)], vec![0, 0]),
+        ] {
+            let mut steps: Vec<Step> = spans.iter().map(|s| step(s.0, s.1)).collect();
+            alone(&mut steps, 1);
+            assert_eq!(steps.iter().map(|s| s.alone).collect::<Vec<_>>(), want, "{spans:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_predicted_lies_within_its_bounds() {
+        for (every, block) in [(10, 50), (300, 50), (90, 50), (10, 1), (120, 7)] {
+            let run = run(50, every, block);
+            let ((least, most), predicted) = (run.bounds(0), run.saved(0, 0.0));
+            assert!(least <= predicted && predicted <= most && most == 5_000, "{every} {block}: {least} {predicted} {most}");
+        }
+        // Who waits in a copy may have been held by something else.
+        let mut copies = run(50, 10, 1);
+        copies.blocks.iter_mut().for_each(|b| b.waits = false);
+        assert!(copies.bounds(0).0 <= 100 && copies.saved(0, 0.0) == 5_000);
+        // A graph that was recorded as a whole may hold the kernel, too.
+        copies.whole = 700;
+        assert_eq!(copies.bounds(0).1, 5_700);
+    }
+
+    #[test]
     fn who_waits_for_the_device_gains_with_it() {
         // A wait after each launch: the host is late, and would be earlier by what the kernel saves.
         assert_eq!(run(50, 10, 1).saved(0, 0.5), 50 * 50);
@@ -284,9 +370,11 @@ mod tests {
     #[test]
     fn what_runs_beside_it_stays() {
         let mut both = run(10, 10, 10);
-        let long = Step { start: 6, end: 1_500, call: 1, kernel: 1, unit: 0, process: 0 };
+        let long = Step { start: 6, end: 1_500, call: 1, kernel: 1, unit: 0, process: 0, alone: 0 };
         both.steps.insert(1, long);
         both.blocks.clear();
         assert_eq!(both.saved(0, 0.5), 0);
+        alone(&mut both.steps, 1);
+        assert_eq!((both.bounds(0).0, both.bounds(0).1), (0, 1_000));
     }
 }

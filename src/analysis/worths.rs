@@ -1,7 +1,7 @@
 //! What faster kernels mean for a run, of the functions that take the most time: the recorded run gone through again with each of them shortened.
 
 use super::faster::{Run, Worth};
-use crate::model::{Cancel, Profile};
+use crate::model::{Cancel, Kernel, Profile};
 use std::collections::HashMap;
 
 /// Functions that are looked at: a table shows no more at a time.
@@ -16,6 +16,8 @@ pub struct Curve {
     pub share: f64,
     /// Shares of the run that go with a quarter, a half, three quarters and all of the function's time.
     saved: [f64; 4],
+    /// Shares of the run that go with all of its time, at least and at most.
+    pub bounds: (f64, f64),
 }
 
 impl Curve {
@@ -50,10 +52,20 @@ impl Worths {
     /// Goes through the run again, as often as its length allows. Empty where launches have no times or calls, or are too many.
     #[must_use]
     pub fn of(profile: &Profile, cancel: &Cancel) -> Self {
-        let Some(mut run) = Run::of(profile) else { return Self::default() };
         // Instantiations of one template together, as the table has them.
+        let by_name: Vec<&str> = profile.kernels.iter().map(Kernel::function).collect();
+        Self::by(profile, &by_name, MOST, cancel).unwrap_or_default()
+    }
+
+    /// The same by another name of the kernels, for so many names; `None` where the model does not know what the run waits for.
+    #[must_use]
+    pub fn by(profile: &Profile, names: &[&str], most: usize, cancel: &Cancel) -> Option<Self> {
+        if profile.coverage.hollow() || profile.recorded.len() > 1 {
+            return None;
+        }
+        let mut run = Run::of(profile)?;
         let mut first: HashMap<&str, u32> = HashMap::new();
-        let functions: Vec<u32> = (0_u32..).zip(&profile.kernels).map(|(at, k)| *first.entry(k.function()).or_insert(at)).collect();
+        let functions: Vec<u32> = (0_u32..).zip(names).map(|(at, name)| *first.entry(name).or_insert(at)).collect();
         let mut time: HashMap<u32, i64> = HashMap::new();
         for launch in 0..profile.launches.len() {
             let function = functions.get(profile.launches.kernel(launch).0 as usize);
@@ -65,16 +77,18 @@ impl Worths {
         let mut longest: Vec<(i64, u32)> = time.into_iter().map(|(function, ns)| (ns, function)).collect();
         longest.sort_unstable_by(|a, b| b.cmp(a));
         let mut out = HashMap::new();
-        for (at, (ns, function)) in longest.into_iter().take(MOST).enumerate() {
-            // Four passes each, where three are counted.
-            if cancel.is_cancelled() || !run.affords(at + at / 3) {
+        for (at, (ns, function)) in longest.into_iter().take(most).enumerate() {
+            // Six passes each, where three are counted.
+            if cancel.is_cancelled() || !run.affords(2 * at) {
                 break;
             }
-            let Some(kernel) = profile.kernels.get(function as usize).filter(|_| length > 0.0) else { continue };
-            let saved = STEPS.map(|gain| (run.saved(function, 1.0 - gain) as f64 / length).clamp(0.0, 1.0));
-            out.insert(kernel.function().to_owned(), Curve { share: ns as f64 / length, saved });
+            let Some(name) = names.get(function as usize).filter(|_| length > 0.0) else { continue };
+            let share = |ns: i64| (ns as f64 / length).clamp(0.0, 1.0);
+            let saved = STEPS.map(|gain| share(run.saved(function, 1.0 - gain)));
+            let (least, most) = run.bounds(function);
+            out.insert((*name).to_owned(), Curve { share: ns as f64 / length, saved, bounds: (share(least), share(most)) });
         }
-        Self(out)
+        Some(Self(out))
     }
 
     /// Of a function, where it was looked at.
@@ -90,7 +104,7 @@ mod tests {
 
     #[test]
     fn between_the_steps_is_interpolated() {
-        let curve = Curve { share: 0.5, saved: [0.1, 0.2, 0.25, 0.25] };
+        let curve = Curve { share: 0.5, saved: [0.1, 0.2, 0.25, 0.25], bounds: (0.2, 0.5) };
         let near = |gain: f64, saved: f64| (curve.saves(gain) - saved).abs() < 1e-9;
         assert!(near(0.0, 0.0) && near(0.125, 0.05) && near(0.25, 0.1) && near(0.6, 0.22) && near(1.0, 0.25) && near(7.0, 0.25));
         let worth = curve.worth(Some((0.25, 0.5)));

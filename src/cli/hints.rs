@@ -5,14 +5,14 @@ use super::{Failure, interrupt, print};
 use crate::analysis::faster::Run;
 use crate::analysis::hints::subject::{self, Place};
 use crate::analysis::select::{self, Selected};
-use crate::import::Wants;
+use crate::import::{Parts, Wants};
 use crate::model::{Kernel, KernelId, Severity};
 use crate::report::{self, Format};
 use std::path::PathBuf;
 
 /// Prints what is wrong, or right, with the kernels of a report.
 pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let profile = interrupt::open(&args.file, nsys, Wants::LAUNCHES)?;
+    let profile = interrupt::open(&args.file, nsys, Wants::LAUNCHES.with(Parts::MEMOPS))?;
     // Counters say more than the timeline that they were measured in; that one says what the run gains.
     let measured = profile.measured.clone().filter(|_| args.launch.is_none());
     let run = Run::of(&profile);

@@ -4,10 +4,11 @@ use super::args::{Launches, Top};
 use super::{Failure, interrupt};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::select::{self, Selected};
+use crate::analysis::worths::Worths;
 use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels};
 use crate::import::{Names, Parts, Wants};
 use crate::model::text::clean;
-use crate::model::{Kernel, KernelId, Profile};
+use crate::model::{Cancel, Kernel, KernelId, Profile};
 use crate::report::launches::LaunchJson;
 use crate::report::{self, Format};
 use std::collections::BTreeSet;
@@ -143,6 +144,9 @@ pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>
 pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.window().map_err(Failure::wrong)?;
     let parts = if between.is_some() { wants(args.by).with(Parts::STARTS) } else { wants(args.by) };
+    // To predict what a kernel means for the run takes the calls and copies that it waits for, too; of a part of the run nothing is predicted.
+    let predicts = format_or_default(args.format) == Format::Json && args.by.is_kernel() && between.is_none();
+    let parts = if predicts { Wants { names: parts.names, ..Wants::LAUNCHES }.with(Parts::MEMOPS) } else { parts };
     let profile = interrupt::open(&args.file, nsys, parts)?;
     if between.is_some() {
         timed(&profile, &args.file)?;
@@ -158,10 +162,22 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let mut rows = group::sorted(&grouping.rows, &rows, args.sort, args.sort == SortBy::Name);
     rows.truncate(args.limit.unwrap_or(usize::MAX));
     warn(&profile);
+    let worths = if predicts { worths(&profile, args.by, rows.len()) } else { None };
     to_stdout(|out| match format_or_default(args.format) {
-        Format::Json => report::json(out, &report::top::json(&profile, &grouping, &rows)),
+        Format::Json => report::json(out, &report::top::json(&profile, &grouping, &rows, worths.as_ref())),
         format => report::top::table(&profile, &grouping, &rows).print(out, format, terminal_width()),
     })
+}
+
+/// Predicts what kernels mean for the run, by the names that rows have.
+fn worths(profile: &Profile, by: GroupBy, rows: usize) -> Option<Worths> {
+    let name: fn(&Kernel) -> &str = match by {
+        GroupBy::Demangled => Kernel::demangled,
+        GroupBy::Mangled => Kernel::mangled,
+        _ => Kernel::function,
+    };
+    let names: Vec<&str> = profile.kernels.iter().map(name).collect();
+    Worths::by(profile, &names, rows, &Cancel::default())
 }
 
 /// Fails where nobody knows when launches ran.

@@ -254,6 +254,7 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
                 bytes: megabytes(bytes_at),
                 place: PlaceId(here),
                 call: None,
+                launch: None,
                 graph_node: None,
             });
             continue;

@@ -2,7 +2,8 @@
 //!
 //! Columns sit behind `Arc`, so that a later stage of reading can add columns without copying the ones already shown.
 
-use super::{ConfigId, KernelId, PlaceId};
+use super::{ConfigId, KernelId, Place, PlaceId};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -242,6 +243,18 @@ impl Launches {
         Some((self.start(row).saturating_sub(since), self.call_cost.get(row).unwrap_or_default()))
     }
 
+    /// Calls of some launches by process and start, with the first launch of each: a call that launched a graph started its copies, too.
+    #[must_use]
+    pub fn by_call(&self, places: &[Place], wanted: impl Fn(usize) -> bool) -> FxHashMap<(u32, i64), u32> {
+        let mut out = FxHashMap::default();
+        for (row, at) in (0..).zip(0..self.len()).filter(|&(_, at)| wanted(at)) {
+            let Some((call, _)) = self.call(at) else { continue };
+            let pid = self.place(at).and_then(|p| places.get(p.0 as usize)).and_then(|p| p.pid).unwrap_or_default();
+            out.entry((pid, call)).or_insert(row);
+        }
+        out
+    }
+
     /// Node of a CUDA graph that this launch executed.
     #[must_use]
     pub fn graph_node(&self, row: usize) -> Option<u64> {
@@ -346,6 +359,15 @@ mod tests {
         assert_eq!(launches.call(1), None);
         assert_eq!(launches.call(2), Some((300 - 6_000_000_000, 4)));
         assert!(!launches.sorted_by_call());
+    }
+
+    #[test]
+    fn a_call_is_found_by_its_process_and_start() {
+        let mut launches = three();
+        launches.set_details(vec![0; 3], vec![1, 0, 1], vec![0; 3], vec![7]);
+        let places = [Place::default(), Place { pid: Some(5), ..Place::default() }];
+        let known = launches.by_call(&places, |row| row < 2);
+        assert_eq!((known.get(&(5, 80)), known.len()), (Some(&0), 1), "row 1 has no call, row 2 is not wanted");
     }
 
     #[test]

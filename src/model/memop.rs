@@ -71,6 +71,8 @@ pub struct MemOp {
     pub place: PlaceId,
     /// Index into [`HostCalls`](super::HostCalls) of the call that started it.
     pub call: Option<u32>,
+    /// A launch of the call that started it, where that launched kernels, too, and so lives with them: all are nodes of one graph.
+    pub launch: Option<u32>,
     /// Node of a CUDA graph that it executed.
     pub graph_node: Option<u64>,
 }
@@ -78,7 +80,7 @@ pub struct MemOp {
 /// Stands for bytes that the report does not say.
 const NO_BYTES: u64 = u64::MAX;
 
-/// Copies and sets by start, as columns: 39 bytes each.
+/// Copies and sets by start, as columns: 43 bytes each at most.
 #[derive(Clone, Debug, Default)]
 pub struct MemOps {
     start: Vec<i64>,
@@ -87,6 +89,8 @@ pub struct MemOps {
     bytes: Vec<u64>,
     place: Vec<PlaceId>,
     call: Vec<u32>,
+    /// Empty while none shares its call with a launch.
+    launch: Vec<u32>,
     /// Index into `nodes`; empty while none is a graph's.
     node: Vec<u32>,
     nodes: Vec<u64>,
@@ -112,6 +116,10 @@ impl MemOps {
         } else if !self.node.is_empty() {
             self.node.push(NONE);
         }
+        if op.launch.is_some() || !self.launch.is_empty() {
+            self.launch.resize(self.len(), NONE);
+            self.launch.push(op.launch.unwrap_or(NONE));
+        }
         self.start.push(op.start.0);
         self.duration.push(op.duration.0);
         self.kind.push(op.kind);
@@ -131,6 +139,7 @@ impl MemOps {
             bytes: (bytes != NO_BYTES).then_some(Bytes(bytes)),
             place: *self.place.get(row)?,
             call: self.call.get(row).copied().and_then(some),
+            launch: self.launch.get(row).copied().and_then(some),
             graph_node: self.node.get(row).copied().and_then(some).and_then(|n| self.nodes.get(n as usize).copied()),
         })
     }
@@ -163,7 +172,7 @@ impl MemOps {
     /// Bytes that the columns take for each operation.
     #[must_use]
     pub fn bytes_per_op() -> usize {
-        8 + 8 + size_of::<MemOpKind>() + 8 + 4 + 4 + 4
+        8 + 8 + size_of::<MemOpKind>() + 8 + 4 + 4 + 4 + 4
     }
 }
 
@@ -184,13 +193,14 @@ mod tests {
 
     #[test]
     fn columns_give_back_what_they_took_by_start() {
-        let op = |start, bytes, node| MemOp {
+        let op = |start, bytes, node: Option<u64>| MemOp {
             start: Nanos(start),
             duration: Nanos(5),
             kind: MemOpKind::Copy { kind: CopyKind::HostToDevice, from: None, to: Some(MemoryKind::Device) },
             bytes,
             place: PlaceId(2),
-            call: Some(7),
+            call: node.is_none().then_some(7),
+            launch: node.map(|_| 3),
             graph_node: node,
         };
         let all = [op(30, None, None), op(10, Some(Bytes(0)), Some(99)), op(20, Some(Bytes(8)), None)];

@@ -2,6 +2,7 @@
 
 use super::coverage::CoverageJson;
 use super::table::{Cell, Column, Table};
+use crate::analysis::worths::{Curve, Worths};
 use crate::analysis::{GroupBy, GroupRow, Grouping};
 use crate::model::{Device, Nanos, Note, Profile, Source, units};
 use serde::Serialize;
@@ -72,12 +73,35 @@ struct RowJson<'a> {
     count: u64,
     total_ns: i64,
     share_percent: f64,
+    /// The row's kernels as a part of the run, and how much shorter it would be if they took no time; `null` where the model cannot know.
+    run: Option<RunJson>,
     avg_ns: f64,
     median_ns: Option<f64>,
     min_ns: i64,
     max_ns: i64,
     stddev_ns: Option<f64>,
     p99_ns: Option<i64>,
+}
+
+/// Percent of the run's length.
+#[derive(Serialize)]
+struct RunJson {
+    share_percent: f64,
+    saves_percent: f64,
+    saves_at_least_percent: f64,
+    saves_at_most_percent: f64,
+}
+
+impl From<&Curve> for RunJson {
+    fn from(curve: &Curve) -> Self {
+        let percent = |share: f64| (share * 10_000.0).round() / 100.0;
+        Self {
+            share_percent: percent(curve.share),
+            saves_percent: percent(curve.saves(1.0)),
+            saves_at_least_percent: percent(curve.bounds.0),
+            saves_at_most_percent: percent(curve.bounds.1),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -97,9 +121,10 @@ fn demangled<'a>(profile: &'a Profile, row: &GroupRow) -> Option<&'a str> {
     row.kernel.and_then(|k| profile.kernels.get(k.0 as usize)).map(crate::model::Kernel::demangled)
 }
 
-/// The report as JSON. `rows` are indices into the grouping's rows, in the order in which they are listed.
+/// The report as JSON. `rows` are indices into the grouping's rows, in the order in which they are listed; `worths` what they mean
+/// for the run, by their names.
 #[must_use]
-pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32]) -> TopJson<'a> {
+pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32], worths: Option<&Worths>) -> TopJson<'a> {
     let row = |&i: &u32| {
         let row = &grouping.rows[i as usize];
         RowJson {
@@ -109,6 +134,7 @@ pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32]) -> T
             count: row.stats.count,
             total_ns: row.stats.total,
             share_percent: row.share_percent,
+            run: worths.and_then(|w| w.get(&row.name)).map(RunJson::from),
             avg_ns: row.stats.avg,
             median_ns: row.stats.median,
             min_ns: row.stats.min,

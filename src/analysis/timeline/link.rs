@@ -27,6 +27,7 @@ pub fn thread(profile: &Profile, event: Event) -> Option<(u32, u32)> {
 fn thread_of_call(profile: &Profile, call: Event) -> Option<(u32, u32)> {
     match call {
         Event::Call(row) => Some(profile.calls.thread_of(row as usize)),
+        Event::LaunchCall(_) => thread(profile, call),
         _ => None,
     }
 }
@@ -36,7 +37,10 @@ fn thread_of_call(profile: &Profile, call: Event) -> Option<(u32, u32)> {
 pub fn call(profile: &Profile, event: Event) -> Option<Event> {
     match event {
         Event::Launch(row) => profile.launches.call(row as usize).map(|_| Event::LaunchCall(row)),
-        Event::Mem(row) => profile.memops.get(row as usize)?.call.map(Event::Call),
+        Event::Mem(row) => {
+            let mem = profile.memops.get(row as usize)?;
+            mem.call.map(Event::Call).or(mem.launch.map(Event::LaunchCall))
+        }
         Event::Graph(row) => {
             let start = profile.graphs.get(row as usize)?.call?;
             let from = profile.calls.start.partition_point(|&s| s < start);

@@ -107,7 +107,8 @@ impl<'a> Gaps<'a> {
             return;
         }
         let lane = &self.host.lanes[lane_id];
-        let copy = self.ops.mem_of(&op).is_some_and(|m| CopyClass::of(&m).of_host());
+        // A graph that begins with a copy is launched for its kernels, too.
+        let copy = self.ops.mem_of(&op).is_some_and(|m| m.launch.is_none() && CopyClass::of(&m).of_host());
         let last = self.last.get(gap.unit).copied().flatten();
         let other = last.filter(|&l| l != lane_id && self.host.lanes[l].pid == lane.pid);
         let look = Look { host: self.host, lane_id, other };

@@ -73,7 +73,7 @@ impl Hear for Gather<'_, '_> {
         let mut buffer = std::mem::take(&mut self.buffer);
         self.gaps.look(gap, &mut buffer);
         self.spreads.gap(gap.unit, &buffer);
-        let copy = gap.next.and_then(|op| Some((op, self.case_ops.mem_of(&op)?)));
+        let copy = gap.next.and_then(|op| self.case_ops.mem_of(&op)).filter(|mem| mem.launch.is_none());
         let step = if self.per_step.is_empty() { None } else { self.steps.at(gap.start) };
         self.slices(gap.start, gap.end);
         for piece in &buffer {
@@ -93,7 +93,7 @@ impl Hear for Gather<'_, '_> {
                 after.ns += ns;
                 after.gaps += 1;
             }
-            if let (Cause::CopyCall, Some((_, mem))) = (piece.cause, &copy)
+            if let (Cause::CopyCall, Some(mem)) = (piece.cause, &copy)
                 && let MemOpKind::Copy { .. } = mem.kind
             {
                 let class = CopyClass::of(mem);

@@ -90,6 +90,7 @@ impl Kernels {
             self.in_graphs.0 += 1;
             self.in_graphs.1 = self.in_graphs.1.saturating_add(ns);
             self.whole = self.whole.saturating_add(ns);
+            self.launches += 1;
             return;
         };
         let launches = &ops.profile().launches;

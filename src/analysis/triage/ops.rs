@@ -216,13 +216,10 @@ impl<'a> Ops<'a> {
     fn called(&self, op: &Op) -> Option<Call> {
         let profile = self.profile;
         match op.row {
-            Row::Launch(row) => {
-                let (start, cost) = profile.launches.call(row as usize)?;
-                let place = profile.places.get(profile.launches.place(row as usize)?.0 as usize)?;
-                Some(Call { start, end: start.saturating_add(cost), pid: place.pid.unwrap_or_default(), tid: place.thread? })
-            }
+            Row::Launch(row) => self.launched(row),
             Row::Mem(row) => {
-                let call = profile.memops.get(row as usize)?.call? as usize;
+                let mem = profile.memops.get(row as usize)?;
+                let Some(call) = mem.call.map(|call| call as usize) else { return self.launched(mem.launch?) };
                 let (start, duration) = (*profile.calls.start.get(call)?, *profile.calls.duration.get(call)?);
                 let (pid, tid) = profile.calls.thread_of(call);
                 Some(Call { start, end: start.saturating_add(duration), pid, tid })
@@ -234,6 +231,23 @@ impl<'a> Ops<'a> {
                 let &(tid, end) = self.graph_calls.get(&(pid, start))?;
                 Some(Call { start, end, pid, tid })
             }
+        }
+    }
+
+    fn launched(&self, row: u32) -> Option<Call> {
+        let launches = &self.profile.launches;
+        let (start, cost) = launches.call(row as usize)?;
+        let place = self.profile.places.get(launches.place(row as usize)?.0 as usize)?;
+        Some(Call { start, end: start.saturating_add(cost), pid: place.pid.unwrap_or_default(), tid: place.thread? })
+    }
+
+    /// The launch whose call started an operation as a node of the same graph; that of a kernel is itself.
+    #[must_use]
+    pub fn in_graph(&self, op: &Op) -> Option<u32> {
+        match op.row {
+            Row::Launch(row) => self.profile.launches.graph_node(row as usize).map(|_| row),
+            Row::Mem(row) => self.profile.memops.get(row as usize)?.launch,
+            Row::Graph(_) => None,
         }
     }
 

@@ -125,9 +125,12 @@ fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
         let length = op.end.saturating_sub(op.start);
         total = total.saturating_add(length);
         let (call, nodes) = match op.row {
-            Row::Launch(row) if launches.graph_node(row as usize).is_some() => (launches.call(row as usize).map(|c| c.0), 1),
+            // Its first node may be a copy or a set.
+            Row::Launch(_) | Row::Mem(_) => match ops.in_graph(&op) {
+                Some(row) => (launches.call(row as usize).map(|c| c.0), 1),
+                None => continue,
+            },
             Row::Graph(g) => (profile.graphs.get(g as usize).and_then(|g| g.call).or(Some(op.start)), 0),
-            _ => continue,
         };
         let Some(call) = call else { continue };
         inside[op.unit] = inside[op.unit].saturating_add(length);

@@ -117,7 +117,7 @@ pub struct Unjoined<'a> {
     /// The launches, without places.
     pub launches: &'a Launches,
     /// Correlation id of each.
-    pub correlation: Vec<u32>,
+    pub correlation: &'a [u32],
     /// Place of each; replaced by what `with_thread` says.
     pub place: &'a mut [u32],
     /// Serialized process id of each place.

@@ -1,13 +1,14 @@
 //! Copies, sets, and graphs that were traced as a whole.
 
 use super::calls::{RUNTIME, pid_of};
+use super::kernels::NO_CORRELATION;
 use super::places::Places;
 use super::strings::Strings;
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{self, NULL, gather};
 use crate::import::{ImportError, Job, Parts};
 use crate::model::host_call::NONE;
-use crate::model::{Bytes, CopyKind, GraphLaunch, HostCalls, MemOp, MemOpKind, MemOps, MemoryKind, Nanos};
+use crate::model::{Bytes, CopyKind, GraphLaunch, HostCalls, Launches, MemOp, MemOpKind, MemOps, MemoryKind, Nanos, Place};
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -68,14 +69,54 @@ fn by_correlation(calls: &HostCalls) -> FxHashMap<(u32, u32), u32> {
     out
 }
 
-/// Reads copies and sets, by start, and joins them to their calls.
-pub fn read(db: &Db, job: &Job<'_>, places: &mut Places<'_>, calls: &HostCalls) -> Result<MemOps, ImportError> {
+/// Starts of the calls that launched graphs whose nodes were traced, by process and correlation id.
+#[derive(Default)]
+pub struct GraphCalls(FxHashMap<(u32, u32), i64>);
+
+impl GraphCalls {
+    /// Takes launches in file order.
+    pub fn of(launches: &Launches, correlation: &[u32], places: &[Place]) -> Self {
+        let mut out = FxHashMap::default();
+        let rows = if launches.has_graph_nodes() { launches.len() } else { 0 };
+        for (row, &id) in (0..rows).zip(correlation).filter(|&(row, &id)| id != NO_CORRELATION && launches.graph_node(row).is_some()) {
+            let pid = launches.place(row).and_then(|p| places.get(p.0 as usize)).and_then(|p| p.pid);
+            if let Some((pid, (start, _))) = pid.zip(launches.call(row)) {
+                out.insert((pid, id), start);
+            }
+        }
+        Self(out)
+    }
+
+    /// The first launch of each, once launches are in their order.
+    pub fn rows(self, launches: &Launches, places: &[Place]) -> FxHashMap<(u32, u32), u32> {
+        if self.0.is_empty() {
+            return FxHashMap::default();
+        }
+        let known = launches.by_call(places, |row| launches.graph_node(row).is_some());
+        self.0.into_iter().filter_map(|((pid, id), start)| Some(((pid, id), *known.get(&(pid, start))?))).collect()
+    }
+}
+
+/// Reads copies and sets, by start, and joins them to their calls; `graphs` are launches of graphs by process and correlation id.
+pub fn read(
+    db: &Db,
+    job: &Job<'_>,
+    places: &mut Places<'_>,
+    calls: &HostCalls,
+    graphs: &FxHashMap<(u32, u32), u32>,
+) -> Result<MemOps, ImportError> {
     let mut ops = MemOps::default();
     if !db.has(MEMCPY) && !db.has(MEMSET) {
         return Ok(ops);
     }
     let joined = by_correlation(calls);
-    let call_of = |pid: i64, correlation: i64| joined.get(&(pid_of(pid)?, u32::try_from(correlation).ok()?)).copied();
+    let key = |pid: i64, correlation: i64| Some((pid_of(pid)?, u32::try_from(correlation).ok()?));
+    let call_of = |pid: i64, correlation: i64| joined.get(&key(pid, correlation)?).copied();
+    // A call that launched kernels is not among the others.
+    let launch_of = |pid: i64, correlation: i64| {
+        let key = key(pid, correlation)?;
+        graphs.get(&key).filter(|_| !joined.contains_key(&key)).copied()
+    };
     let node = |node: i64| (node != NULL).then_some(node.cast_unsigned());
     let columns = [
         "start",
@@ -101,6 +142,7 @@ pub fn read(db: &Db, job: &Job<'_>, places: &mut Places<'_>, calls: &HostCalls) 
             bytes: u64::try_from(row[6]).ok().map(Bytes),
             place: places.id([row[2], row[3], row[4], row[5]], None),
             call: call_of(row[2], row[10]),
+            launch: launch_of(row[2], row[10]),
             graph_node: node(row[11]),
         });
     }
@@ -114,6 +156,7 @@ pub fn read(db: &Db, job: &Job<'_>, places: &mut Places<'_>, calls: &HostCalls) 
             bytes: u64::try_from(row[6]).ok().map(Bytes),
             place: places.id([row[2], row[3], row[4], row[5]], None),
             call: call_of(row[2], row[7]),
+            launch: launch_of(row[2], row[7]),
             graph_node: node(row[8]),
         });
     }

@@ -98,13 +98,14 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     }
     let mut places = places::Places::new(&target);
     let mut joined = Joined::NotRead;
+    let mut graphs = memops::GraphCalls::default();
     if let Some(layout) = layout.filter(|_| job.wants.has(Parts::DETAILS)) {
-        joined = details(db, job, &mut strings, &mut profile, &mut places, layout)?;
+        joined = details(db, job, &mut strings, &mut profile, (&mut places, &mut graphs), layout)?;
     } else if job.wants.has(Parts::CALLS) || profile.launches.is_empty() {
         // Without launches the calls tell why there are none.
         let none = calls::Unjoined {
             launches: &Launches::default(),
-            correlation: Vec::new(),
+            correlation: &[],
             place: &mut [],
             place_pid: Vec::new(),
             with_thread: &mut |p, _| p,
@@ -123,7 +124,8 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
         profile.order = order;
     }
     if job.wants.has(Parts::MEMOPS) {
-        let read = memops::read(db, job, &mut places, &profile.calls);
+        let graphs = graphs.rows(&profile.launches, &places.list);
+        let read = memops::read(db, job, &mut places, &profile.calls, &graphs);
         profile.memops = secondary(&mut profile.notes, read)?;
     }
     let graphs = memops::graphs(db, job, &mut strings, &mut places);
@@ -200,7 +202,7 @@ fn details(
     job: &Job<'_>,
     strings: &mut strings::Strings<'_>,
     profile: &mut Profile,
-    places: &mut places::Places<'_>,
+    (places, graphs): (&mut places::Places<'_>, &mut memops::GraphCalls),
     layout: scan::Layout,
 ) -> Result<Joined, ImportError> {
     let pass = kernels::second_pass(db, job, layout)?;
@@ -229,7 +231,7 @@ fn details(
     profile.launches.set_details(pass.config, Vec::new(), pass.node, pass.nodes);
     let unjoined = calls::Unjoined {
         launches: &profile.launches,
-        correlation: pass.correlation,
+        correlation: &pass.correlation,
         place: &mut column,
         place_pid,
         with_thread: &mut with_thread,
@@ -248,6 +250,7 @@ fn details(
         return Ok(Joined::None);
     };
     profile.launches.set_calls(joined.since_call, joined.cost);
+    *graphs = memops::GraphCalls::of(&profile.launches, &pass.correlation, &places.list);
     Ok(Joined::Missing(joined.missing))
 }
 

@@ -1,15 +1,16 @@
 //! Makes a profile of the rows: dispatches in their order with the calls that launched them, copies, calls, ranges.
 
 use super::counters;
-use super::rows::{Dispatch, Rows};
+use super::rows::{Call, Dispatch, Rows};
 use crate::import::{Job, Parts};
 use crate::model::host_call::NONE;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{
-    Bytes, CallName, Clock, CopyKind, Device, HostCalls, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Maker, MemOp, MemOpKind,
-    MemoryEvent, MemoryKind, MemoryLevel, Nanos, Place, PlaceId, Process, Profile, Range, RangeKind, RangeOrigin, Ranges, Rank, Threads,
+    Bytes, CallKind, CallName, Clock, CopyKind, Device, HostCalls, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Maker, MemOp,
+    MemOpKind, MemoryEvent, MemoryKind, MemoryLevel, Nanos, Place, PlaceId, Process, Profile, Range, RangeKind, RangeOrigin, Ranges, Rank,
+    Threads,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Streams beyond which lanes are those of queues: some programs make hundreds.
@@ -105,7 +106,7 @@ pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
         profile.calls = calls(&context, &launching, &mut of_call);
     }
     if wants(Parts::MEMOPS) {
-        copies(&context, &of_call, &mut places, &mut profile);
+        copies(&context, &of_call, &launching, &mut places, &mut profile);
     }
     if wants(Parts::RANGES) {
         profile.ranges = ranges(&context);
@@ -286,8 +287,25 @@ fn copy_kind(name: &str) -> CopyKind {
     }
 }
 
-fn copies(context: &Context<'_>, of_call: &FxHashMap<(u32, u64), u32>, places: &mut Places, profile: &mut Profile) {
+/// The first launch of the calls that launched graphs, by process and correlation id.
+fn graphs(context: &Context<'_>, launching: &[bool], places: &Places, profile: &Profile) -> FxHashMap<(u32, u64), u32> {
+    let rows = context.rows;
+    let graph = |name: u32| rows.texts.get(name as usize).is_some_and(|t| CallKind::of(t) == CallKind::GraphLaunch);
+    let calls = || rows.calls.iter().zip(launching).filter(|(c, launching)| **launching && graph(c.name)).map(|(c, _)| c);
+    let starts: FxHashSet<i64> = calls().map(|c| context.time(c.start)).collect();
+    if starts.is_empty() {
+        return FxHashMap::default();
+    }
+    let launches = &profile.launches;
+    let known = launches.by_call(&places.list, |row| launches.call(row).is_some_and(|c| starts.contains(&c.0)));
+    let launch = |c: &Call| known.get(&(context.pid(c.process), context.time(c.start))).copied();
+    calls().filter_map(|c| Some(((c.process, c.correlation), launch(c)?))).collect()
+}
+
+fn copies(context: &Context<'_>, of_call: &FxHashMap<(u32, u64), u32>, launching: &[bool], places: &mut Places, profile: &mut Profile) {
+    let graph_of = graphs(context, launching, places, profile);
     for copy in &context.rows.copies {
+        let call = of_call.get(&(copy.process, copy.correlation)).copied();
         let name = context.rows.texts.get(copy.name as usize).map_or("", |t| t);
         let [from, to] = [copy.from, copy.to].map(|agent| agent.and_then(|a| context.device(a)));
         let kind = match (copy_kind(name), from, to) {
@@ -308,7 +326,8 @@ fn copies(context: &Context<'_>, of_call: &FxHashMap<(u32, u64), u32>, places: &
                 stream: copy.stream.filter(|_| context.streams),
                 thread: Some(copy.thread),
             })),
-            call: of_call.get(&(copy.process, copy.correlation)).copied(),
+            call,
+            launch: graph_of.get(&(copy.process, copy.correlation)).filter(|_| call.is_none()).copied(),
             graph_node: None,
         });
     }

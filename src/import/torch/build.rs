@@ -257,11 +257,15 @@ impl Whole {
 
     fn memops(&mut self, launching: &FxHashMap<(u32, i64), Launching>, calls: &FxHashMap<(u32, i64), u32>, profile: &mut Profile) {
         let rows = std::mem::take(&mut self.on_gpu);
+        let graphs = profile.launches.by_call(&self.places.list, |row| profile.launches.graph_node(row).is_some());
         for row in rows.iter().filter(|g| g.kind != Kind::Kernel) {
-            let call = row.correlation.and_then(|c| launching.get(&c));
-            let place = PlaceId(self.place(row, call));
+            let started = row.correlation.and_then(|c| launching.get(&c));
+            let place = PlaceId(self.place(row, started));
+            let call = row.correlation.and_then(|c| calls.get(&c)).copied();
+            let graph = started.filter(|s| call.is_none() && s.graph && !s.doubtful);
             profile.memops.push(MemOp {
-                call: row.correlation.and_then(|c| calls.get(&c)).copied(),
+                call,
+                launch: graph.and_then(|s| graphs.get(&(s.thread.0, s.start - self.begin))).copied(),
                 graph_node: row.node,
                 start: Nanos(row.start - self.begin),
                 duration: Nanos(row.duration),

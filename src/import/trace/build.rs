@@ -84,8 +84,9 @@ pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Pro
         profile.calls = host_calls(&processes, &built.launching, &mut of_call);
     }
     let mut threads = Threads::default();
+    let graphs = profile.launches.by_call(places.so_far(), |row| profile.launches.graph_node(row).is_some());
     for (names, rows) in &processes {
-        work(names, rows, &mut places, &of_call, &mut profile);
+        work(names, rows, &mut places, &Started { calls: &of_call, graphs: &graphs }, &mut profile);
         beside(names, rows, &mut threads, &mut profile);
     }
     profile.memops.sort();
@@ -161,9 +162,20 @@ fn process(facts: &Facts) -> Process {
     Process { pid: facts.number("pid").unwrap_or(0), name, rank: facts.rank().rank }
 }
 
+/// Calls that started work.
+struct Started<'a> {
+    /// Those that launched no kernel, by process and correlation id.
+    calls: &'a FxHashMap<(u32, u32), u32>,
+    /// The first launch of those that launched graphs, by process and start.
+    graphs: &'a FxHashMap<(u32, i64), u32>,
+}
+
 /// Memcpys, memsets, and graphs that were recorded as a whole.
-fn work(names: &Names, rows: &Rows, places: &mut Places, of_call: &FxHashMap<(u32, u32), u32>, profile: &mut Profile) {
+fn work(names: &Names, rows: &Rows, places: &mut Places, of: &Started<'_>, profile: &mut Profile) {
+    let with_graphs = !rows.graphs.is_empty() || !of.graphs.is_empty();
+    let started: FxHashMap<u32, i64> = rows.calls.iter().filter(|_| with_graphs).map(|c| (c.correlation, names.time(c.start))).collect();
     for op in &rows.memops {
+        let call = of.calls.get(&(names.pid, op.correlation)).copied();
         profile.memops.push(MemOp {
             start: Nanos(names.time(op.start)),
             duration: Nanos(op.duration.max(0)),
@@ -175,17 +187,17 @@ fn work(names: &Names, rows: &Rows, places: &mut Places, of_call: &FxHashMap<(u3
             },
             bytes: Some(Bytes(op.bytes)),
             place: places.id(names, [op.device, op.context, op.stream, 0]),
-            call: of_call.get(&(names.pid, op.correlation)).copied(),
+            call,
+            launch: started.get(&op.correlation).filter(|_| call.is_none()).and_then(|&start| of.graphs.get(&(names.pid, start))).copied(),
             graph_node: (op.node != 0).then_some(op.node),
         });
     }
-    let started: FxHashMap<u32, i64> = rows.calls.iter().filter(|_| !rows.graphs.is_empty()).map(|c| (c.correlation, c.start)).collect();
     profile.graphs.extend(rows.graphs.iter().map(|g| GraphLaunch {
         start: Nanos(names.time(g.start)),
         duration: Nanos(g.duration.max(0)),
         graph: u64::from(g.id),
         place: places.id(names, [g.device, g.context, g.stream, 0]).0,
-        call: started.get(&g.correlation).map(|&s| names.time(s)),
+        call: started.get(&g.correlation).copied(),
     }));
 }
 

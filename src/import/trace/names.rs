@@ -98,6 +98,11 @@ impl Places {
         PlaceId(id)
     }
 
+    /// Those that were met so far.
+    pub fn so_far(&self) -> &[Place] {
+        &self.list
+    }
+
     pub fn list(self) -> Vec<Place> {
         self.list
     }

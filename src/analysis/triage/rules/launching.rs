@@ -19,7 +19,7 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
     // One slow call says nothing of the others.
     let idle = case.again(Cause::Launch);
     let share = case.share(idle);
-    if case.kernels.count == 0 {
+    if case.kernels.count == 0 && case.kernels.in_graphs.0 == 0 {
         return None;
     }
     let (gaps, longest) = case.spreads.of(Cause::Launch);
