@@ -10,13 +10,16 @@ use crate::model::{CallKind, Kernel, Profile};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Operations beyond which a run is not gone through again: 40 bytes each.
+/// Operations beyond which a run is not gone through again: 56 bytes each.
 const MOST: usize = 3_000_000;
 /// Operations that are passed in all, a few seconds' work.
 const PASSED: usize = 30_000_000;
 /// A call that returned no later than this after an operation's end, ns, was blocked by it: from the end of a kernel to the return of a synchronising
 /// call an H200's host takes 5 to 20 µs under a profiler.
 const RETURNS_NS: i64 = 50_000;
+/// Share of the time that goes by which the rest may take more or less: power, clocks and caches are shared. On an H100 the same matrix products took
+/// 8% longer in a loop that leaves the GPU no pause.
+const VARIES: f64 = 0.1;
 
 /// An operation of a device, ns.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +34,8 @@ struct Step {
     process: u32,
     /// Time in which nothing else ran on the device, ns.
     alone: i64,
+    /// Time in its call, where nothing else was launched by it, ns.
+    cost: i64,
 }
 
 /// A call that blocked its thread, ns.
@@ -121,8 +126,18 @@ impl Run {
             };
             let pid = call.map_or_else(|| ops.units.get(op.unit).and_then(|u| u.pid).unwrap_or_default(), |c| c.pid);
             let began = call.map_or(op.start, |c| c.start.min(op.start));
+            let cost = call.filter(|_| ops.in_graph(&op).is_none()).map_or(0, |c| c.end - c.start);
             let unit = u32::try_from(op.unit).unwrap_or(0);
-            steps.push(Step { start: op.start, end: op.end.max(op.start), call: began, kernel, unit, process: process(pid), alone: 0 });
+            steps.push(Step {
+                start: op.start,
+                end: op.end.max(op.start),
+                call: began,
+                kernel,
+                unit,
+                process: process(pid),
+                alone: 0,
+                cost,
+            });
         }
         alone(&mut steps, ops.units.len());
         // Nobody knows what waited for the host where most calls are missing.
@@ -180,7 +195,7 @@ impl Run {
 
     /// How much earlier the run would end, ns, if a kernel took no time: at least, and at most. At least what goes where nothing else ran meanwhile
     /// and the host is held by nothing but calls that wait; at most the time in which the kernel ran, or may have run in a graph that was recorded as
-    /// a whole.
+    /// a whole, and that of its calls, which go if it is not launched at all.
     #[must_use]
     pub fn bounds(&self, kernel: u32) -> (i64, i64) {
         let predicted = self.saved(kernel, 0.0);
@@ -188,11 +203,12 @@ impl Run {
         let mut ran = 0_i64;
         for step in self.steps.iter().filter(|s| s.kernel == kernel) {
             let until = &mut until[step.unit as usize];
-            ran = ran.saturating_add((step.end - step.start.max(*until)).max(0));
+            ran = ran.saturating_add((step.end - step.start.max(*until)).max(0)).saturating_add(step.cost);
             *until = step.end.max(*until);
         }
         let least = self.shorter(kernel, 0.0, true).min(predicted);
-        (least, ran.saturating_add(self.whole).max(predicted))
+        let most = ran.saturating_add(self.whole).max(predicted);
+        ((least as f64 * (1.0 - VARIES)) as i64, (most as f64 * (1.0 + VARIES)) as i64)
     }
 
     /// How much earlier the run would end, ns, if each launch of a kernel took `factor` of its time.
@@ -299,7 +315,7 @@ mod tests {
         for at in 1..=many {
             let start = device.max(host + 5);
             device = start + 100;
-            steps.push(Step { start, end: device, call: host, kernel: 0, unit: 0, process: 0, alone: 100 });
+            steps.push(Step { start, end: device, call: host, kernel: 0, unit: 0, process: 0, alone: 100, cost: 0 });
             host += every;
             if at % block == 0 {
                 let end = device.max(host) + 10;
@@ -331,7 +347,7 @@ mod tests {
 
     #[test]
     fn time_alone_is_told_from_time_beside_others() {
-        let step = |start, end| Step { start, end, call: start, kernel: 0, unit: 0, process: 0, alone: 0 };
+        let step = |start, end| Step { start, end, call: start, kernel: 0, unit: 0, process: 0, alone: 0, cost: 0 };
         for (spans, want) in [
             (vec![(0, 10), (10, 20)], vec![10, 10]),
             (vec![(0, 10), (5, 20)], vec![5, 10]),
@@ -350,7 +366,7 @@ mod tests {
         for (every, block) in [(10, 50), (300, 50), (90, 50), (10, 1), (120, 7)] {
             let run = run(50, every, block);
             let ((least, most), predicted) = (run.bounds(0), run.saved(0, 0.0));
-            assert!(least <= predicted && predicted <= most && most == 5_000, "{every} {block}: {least} {predicted} {most}");
+            assert!(least <= predicted && predicted <= most && most == 5_500, "{every} {block}: {least} {predicted} {most}");
         }
         // Who waits in a copy may have been held by something else.
         let mut copies = run(50, 10, 1);
@@ -358,7 +374,7 @@ mod tests {
         assert!(copies.bounds(0).0 <= 100 && copies.saved(0, 0.0) == 5_000);
         // A graph that was recorded as a whole may hold the kernel, too.
         copies.whole = 700;
-        assert_eq!(copies.bounds(0).1, 5_700);
+        assert_eq!(copies.bounds(0).1, 6_270);
     }
 
     #[test]
@@ -370,11 +386,11 @@ mod tests {
     #[test]
     fn what_runs_beside_it_stays() {
         let mut both = run(10, 10, 10);
-        let long = Step { start: 6, end: 1_500, call: 1, kernel: 1, unit: 0, process: 0, alone: 0 };
+        let long = Step { start: 6, end: 1_500, call: 1, kernel: 1, unit: 0, process: 0, alone: 0, cost: 0 };
         both.steps.insert(1, long);
         both.blocks.clear();
         assert_eq!(both.saved(0, 0.5), 0);
         alone(&mut both.steps, 1);
-        assert_eq!((both.bounds(0).0, both.bounds(0).1), (0, 1_000));
+        assert_eq!((both.bounds(0).0, both.bounds(0).1), (0, 1_100));
     }
 }

@@ -220,7 +220,7 @@ pub struct Top {
     /// Only launches that start on the GPU in this window.
     #[command(flatten)]
     pub between: Between,
-    /// Output format [default: table on a terminal, else csv].
+    /// Output format [default: table on a terminal, else csv]. JSON has what the run would save without each kernel, too: `warpscope help formats`.
     #[arg(long, value_parser = word::<Format>())]
     pub format: Option<Format>,
 }
