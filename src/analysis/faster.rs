@@ -140,6 +140,13 @@ impl Run {
             });
         }
         alone(&mut steps, ops.units.len());
+        // Some tools do not tell nodes of graphs; they share a call.
+        for at in 1..steps.len() {
+            let (before, this) = (steps[at - 1], steps[at]);
+            if (before.call, before.process) == (this.call, this.process) {
+                (steps[at - 1].cost, steps[at].cost) = (0, 0);
+            }
+        }
         // Nobody knows what waited for the host where most calls are missing.
         if called * 2 < steps.len() {
             return None;

@@ -334,7 +334,10 @@ impl<S: Sink> Walk<'_, S> {
                     put(Arg::Int(self.keys.bytes, i64::try_from(bytes.0).unwrap_or(i64::MAX)));
                 }
                 let call = op.call.filter(|&call| self.call_within(call));
-                event.flow = call.map(|call| Flow::To(copies + u64::from(call)));
+                // A node of a graph has the call of the graph's kernels.
+                let launched = |l: &u32| p.launches.call(*l as usize).is_some_and(|(at, long)| self.within(at, at.saturating_add(long)));
+                let graph = op.launch.filter(|l| launched(l) && self.threaded(*l)).map(|l| Flow::To(flow(self.first_of_call(l))));
+                event.flow = call.map(|call| Flow::To(copies + u64::from(call))).or(graph);
             }
             What::Graph(row) => {
                 event.name = keys.graph;
