@@ -44,7 +44,7 @@ struct Block {
     start: i64,
     end: i64,
     process: u32,
-    /// Whether it is a call that does nothing but wait.
+    /// A call that does nothing but wait.
     waits: bool,
 }
 
@@ -200,7 +200,7 @@ impl Run {
         Some(Worth { share: total as f64 / length, critical: saved(1.0), saves: gain.map(|(least, most)| (saved(least), saved(most))) })
     }
 
-    /// How much earlier the run would end, ns, if a kernel took no time: at least, and at most. At least what goes where nothing else ran meanwhile
+    /// Bounds of what the run would be shorter, ns, if a kernel took no time. At least what goes where nothing else ran meanwhile
     /// and the host is held by nothing but calls that wait; at most the time in which the kernel ran, or may have run in a graph that was recorded as
     /// a whole, and that of its calls, which go if it is not launched at all.
     #[must_use]
@@ -375,7 +375,7 @@ mod tests {
             let ((least, most), predicted) = (run.bounds(0), run.saved(0, 0.0));
             assert!(least <= predicted && predicted <= most && most == 5_500, "{every} {block}: {least} {predicted} {most}");
         }
-        // Who waits in a copy may have been held by something else.
+        // A thread that waits in a copy may have been held by something else.
         let mut copies = run(50, 10, 1);
         copies.blocks.iter_mut().for_each(|b| b.waits = false);
         assert!(copies.bounds(0).0 <= 100 && copies.saved(0, 0.0) == 5_000);
