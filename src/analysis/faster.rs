@@ -200,7 +200,7 @@ impl Run {
         Some(Worth { share: total as f64 / length, critical: saved(1.0), saves: gain.map(|(least, most)| (saved(least), saved(most))) })
     }
 
-    /// Bounds of what the run would be shorter, ns, if a kernel took no time. At least what goes where nothing else ran meanwhile
+    /// Bounds of how much earlier the run would end, ns, if a kernel took no time. At least what goes where nothing else ran meanwhile
     /// and the host is held by nothing but calls that wait; at most the time in which the kernel ran, or may have run in a graph that was recorded as
     /// a whole, and that of its calls, which go if it is not launched at all.
     #[must_use]
