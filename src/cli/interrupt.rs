@@ -14,6 +14,7 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Of these signals those that end the program here. A shell that starts a program in the background of a script has it ignore SIGINT, and `nohup`
 /// SIGHUP: what was ignored when the program started stays ignored.
+#[must_use]
 pub fn heard(signals: &[i32]) -> Vec<i32> {
     let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
     signals.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()

@@ -85,6 +85,7 @@ struct RowJson<'a> {
 
 /// Percent of the run's length.
 #[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "the unit is part of each name in JSON")]
 struct RunJson {
     share_percent: f64,
     saves_percent: f64,

@@ -421,7 +421,7 @@ fn loops_whose_gain_was_measured() {
         assert!(curve.bounds.0 <= measured && measured <= curve.bounds.1, "{fixture}: {:?}", curve.bounds);
         let judged = triage(&profile, &Scope::default(), &Cancel::default()).unwrap();
         assert_eq!(judged.findings[0].id.id(), "host-compute", "{fixture}");
-        assert!((judged.findings[0].share - 0.297).abs() < 0.02, "{fixture}: {}", judged.findings[0].share);
+        assert!((judged.findings[0].stake - 0.297).abs() < 0.02, "{fixture}: {}", judged.findings[0].stake);
     }
 }
 

@@ -334,7 +334,8 @@ fn no_clock_falls_by_more_than_a_factor_of_three() {
         }
         run.judged()
     };
-    let throttled: [(&str, &dyn Fn(u32) -> f64, bool); 5] = [
+    type Course<'a> = &'a dyn Fn(u32) -> f64;
+    let throttled: [(&str, Course<'_>, bool); 5] = [
         ("slower by and by", &|i| 100.0 + f64::from(i) * 0.15, true),
         (
             "half the clock",

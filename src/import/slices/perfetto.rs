@@ -90,7 +90,7 @@ impl Counter {
                 // UNIT_TIME_NS, UNIT_SIZE_BYTES; a name of its own goes before.
                 (3, Value::Number(1)) if out.unit.is_empty() => "ns".clone_into(&mut out.unit),
                 (3, Value::Number(3)) if out.unit.is_empty() => "B".clone_into(&mut out.unit),
-                (6, Value::Bytes(b)) => out.unit = short(&text(b)).to_owned(),
+                (6, Value::Bytes(b)) => short(&text(b)).clone_into(&mut out.unit),
                 (4, Value::Number(n)) => out.multiplier = n.cast_signed(),
                 (5, Value::Number(n)) => out.incremental = n == 1,
                 _ => {}
@@ -237,14 +237,14 @@ impl Reader {
             match (field, value) {
                 (1, Value::Number(n)) => uuid = n,
                 // Names, also those that only say what a name is taken from.
-                (2 | 10 | 13, Value::Bytes(b)) => track.name = short(&text(b)).to_owned(),
+                (2 | 10 | 13, Value::Bytes(b)) => short(&text(b)).clone_into(&mut track.name),
                 (5, Value::Number(n)) => track.parent = Some(n),
                 (3, Value::Bytes(b)) => {
                     let mut of = (0, String::new());
                     for (field, value) in Fields::new(b) {
                         match (field, value) {
                             (1, Value::Number(n)) => of.0 = n as u32,
-                            (6, Value::Bytes(b)) => of.1 = short(&text(b)).to_owned(),
+                            (6, Value::Bytes(b)) => short(&text(b)).clone_into(&mut of.1),
                             _ => {}
                         }
                     }
@@ -256,7 +256,7 @@ impl Reader {
                         match (field, value) {
                             (1, Value::Number(n)) => of.0 = n as u32,
                             (2, Value::Number(n)) => of.1 = n as u32,
-                            (5, Value::Bytes(b)) => of.2 = short(&text(b)).to_owned(),
+                            (5, Value::Bytes(b)) => short(&text(b)).clone_into(&mut of.2),
                             _ => {}
                         }
                     }

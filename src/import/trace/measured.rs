@@ -269,7 +269,9 @@ fn take_out_synchronizing(names: &Names, rows: &mut Rows) {
     for o in rows.overhead.iter().filter(|o| o.kind == WINDOW && !rows.stalls.is_empty()) {
         all.entry(o.thread).or_default().push(*o);
     }
-    all.values_mut().for_each(|list| list.sort_by_key(|o| o.start));
+    for list in all.values_mut() {
+        list.sort_by_key(|o| o.start);
+    }
     let last = |list: &[Overhead], time: i64| {
         let at = list.partition_point(|o| o.start <= time).checked_sub(1)?;
         Some(at).filter(|&at| inside(time, &list[at]))

@@ -324,7 +324,7 @@ mod tests {
         let written: Vec<(&str, String)> = jobs[0].keys.iter().map(|k| (k.name.as_str(), k.value.written())).collect();
         assert_eq!(written, [("a", "4".to_owned()), ("b", "1".to_owned()), ("c", "3".to_owned())]);
         // As many keys as a file can have.
-        let many: String = (0..45_000).map(|n| format!("  k{}: 1\n", n % 40_000)).collect();
+        let many: String = (0..45_000).map(|n| format!("  k{}: 1\n", n % 40_000)).collect::<Vec<_>>().concat();
         assert_eq!(super::jobs("a.yaml", &format!("jobs:\n- pmc: [A]\n{many}")).unwrap()[0].keys.len(), 40_001);
     }
 }
