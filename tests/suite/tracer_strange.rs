@@ -158,6 +158,14 @@ fn a_process_that_does_not_answer_is_said_to_be_stopped() {
     assert_eq!(said("state"), [(child.id(), Ok("closed".to_owned()))]);
     let signal = |name: &str| assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
     signal("-STOP");
+    // A thread that still runs could hear the first word.
+    let stopped = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+    };
+    while !std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().all(|task| stopped(task.unwrap())) {
+        std::thread::yield_now();
+    }
     // Its queue of connections holds a few, and is full then.
     for _ in 0..8 {
         let begun = Instant::now();

@@ -321,15 +321,19 @@ fn a_cursor_step_sends_little_and_idling_nothing() {
     let mut s = Session::start(&["demo"], (120, 40), &[]);
     s.wait("over the run");
     while s.take(Duration::from_millis(300)) > 0 {}
-    let before = s.raw.len();
-    s.keys("j");
-    let mut sent = 0;
-    // What comes at once is the step; the details follow when the cursor has rested.
-    while sent == 0 {
-        s.take(Duration::from_millis(50));
-        sent = s.raw.len() - before;
-    }
-    assert!(sent > 0 && sent < 1024, "a cursor step sent {sent} bytes");
+    // What comes at once is the step; the details follow when the cursor has rested. On a machine with other work both may come together now and then.
+    let steps: Vec<usize> = ["j", "k", "j", "k", "j"]
+        .into_iter()
+        .map(|key| {
+            let before = s.raw.len();
+            s.keys(key);
+            while s.raw.len() == before {
+                s.take(Duration::from_millis(50));
+            }
+            s.raw.len() - before
+        })
+        .collect();
+    assert!(steps.iter().any(|sent| *sent < 1024), "cursor steps sent {steps:?} bytes");
     s.wait("GEMM, judging by its name");
     while s.take(Duration::from_millis(500)) > 0 {}
     let before = s.raw.len();
