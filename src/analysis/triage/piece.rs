@@ -12,7 +12,7 @@ pub struct Piece {
     pub cause: Cause,
     /// When the host was at it, ns: inside of the call behind it.
     pub at: i64,
-    /// Index into [`Host::lanes`] of the thread that it is about.
+    /// Index of the thread that it is about among `Host::lanes`.
     pub lane: Option<usize>,
     /// Index into [`HostCalls::names`](crate::model::HostCalls::names) of the call behind it: that waited for the GPU, that allocated.
     pub name: Option<u32>,
