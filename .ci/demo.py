@@ -4,7 +4,7 @@ import os, pty, select, signal, struct, fcntl, sys, termios, time
 pid, fd = pty.fork()
 if pid == 0:
     os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LANG="C.UTF-8")
-    os.execvp("sh", ["sh", "-c", "exec " + sys.argv[1]])
+    os.execv("/bin/sh", ["sh", "-c", "exec " + sys.argv[1]])
 fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
 seen, end, quit_sent = b"", time.time() + 300, False
 while time.time() < end:

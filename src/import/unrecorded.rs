@@ -245,7 +245,7 @@ impl Process {
         }
     }
 
-    /// Whether the last calls may be of work that had not run when the recording stopped: they fit into a queue, nothing waited for them, and the
+    /// True if the last calls may be of work that had not run when the recording stopped: they fit into a queue, nothing waited for them, and the
     /// first of them need not run longer than such kernels do.
     fn in_flight(&self, end: i64) -> bool {
         let (Some(last_call), Some(last_end)) = (self.last_call, self.last_end) else { return false };
@@ -293,7 +293,7 @@ impl Process {
     }
 }
 
-/// Whether a call was made inside another one that has a record: the runtime's calls the driver's.
+/// True if a call was made inside another one that has a record: the runtime's calls the driver's.
 fn inside_another(profile: &Profile, pid: u32, lost: &Lost) -> bool {
     let launches = &profile.launches;
     let (mut low, mut high) = (0, launches.len());

@@ -137,7 +137,7 @@ fn is_errno(e: &Error, errno: Errno) -> bool {
     e.raw_os_error() == Some(errno as i32)
 }
 
-/// Whether a group has no member but this user, as most distributions make one for each user.
+/// True if a group has no member but this user, as most distributions make one for each user.
 fn own_group(gid: u32) -> bool {
     let Ok(Some(user)) = User::from_uid(getuid()) else { return false };
     let Ok(Some(group)) = Group::from_gid(gid.into()) else { return false };

@@ -73,7 +73,7 @@ pub struct Unrecorded {
     pub lost: u64,
     /// Threads that made them.
     pub threads: Vec<u32>,
-    /// Whether other threads of the process have records.
+    /// True if other threads of the process have records.
     pub other_threads: bool,
     pub stretch: Stretch,
     /// Start of the first and of the last, ns.
@@ -84,7 +84,7 @@ pub struct Unrecorded {
 /// What is missing or damaged in a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Whether the host's calls were read: without them nothing is known of work without a record.
+    /// True if the host's calls were read: without them nothing is known of work without a record.
     pub calls: bool,
     /// By process and work.
     pub unrecorded: Vec<Unrecorded>,
@@ -126,7 +126,7 @@ impl Coverage {
         [Work::Graphs, Work::Kernels].into_iter().filter(|&w| self.lost(w).0 > 0 && self.share(w) >= SAID)
     }
 
-    /// Whether so much has no record that idle time, limits and shares cannot be told.
+    /// True if so much has no record that idle time, limits and shares cannot be told.
     #[must_use]
     pub fn hollow(&self) -> bool {
         self.said().any(|w| self.share(w) >= HOLLOW)

@@ -171,7 +171,7 @@ impl Launches {
         }
     }
 
-    /// Whether it is known how long a launch ran.
+    /// True if it is known how long a launch ran.
     #[must_use]
     pub fn has_duration(&self, row: usize) -> bool {
         self.duration.get(row).is_some()

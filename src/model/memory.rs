@@ -176,7 +176,7 @@ pub struct MemoryEvents {
     pub stack_of: Vec<u32>,
     pub stacks: Stacks,
     pub refused: Vec<Refused>,
-    /// Whether the report has no times: then times are numbers of events, by device.
+    /// True if the report has no times: then times are numbers of events, by device.
     pub untimed: bool,
     /// What the allocator held at the end, where the report is its snapshot.
     pub state: Option<MemoryState>,

@@ -27,9 +27,9 @@ struct UnrecordedJson<'a> {
 /// What is missing and what is damaged.
 #[derive(Serialize)]
 pub struct CoverageJson<'a> {
-    /// Whether the host's calls were read: without them nothing is known of work without a record.
+    /// True if the host's calls were read: without them nothing is known of work without a record.
     calls_read: bool,
-    /// Whether enough was recorded to tell idle time, limits and shares; `null` where the calls were not read.
+    /// True if enough was recorded to tell idle time, limits and shares; `null` where the calls were not read.
     enough: Option<bool>,
     text: Option<String>,
     fix: Option<String>,

@@ -97,7 +97,7 @@ impl<'a> Categories<'a> {
     }
 }
 
-/// Whether a stack shows that gradients are computed: `backward()` itself, or what autograd's engine calls.
+/// True if a stack shows that gradients are computed: `backward()` itself, or what autograd's engine calls.
 fn goes_back(sites: &Sites, stack: u32) -> bool {
     sites.stacks.of(stack).any(|f| {
         let (file, function) = (&*f.file, &*f.function);

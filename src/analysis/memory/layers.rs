@@ -9,12 +9,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Share of the repetitions below which code is run by few of them.
 const FEW: f64 = 1.0 / 3.0;
 
-/// Whether a function is the body of a module: PyTorch calls it so.
+/// True if a function is the body of a module: PyTorch calls it so.
 fn is_forward(frame: &Frame) -> bool {
     frame.function.as_ref() == "forward"
 }
 
-/// Whether a stack is inside of a model or of an optimizer, by what PyTorch calls their methods.
+/// True if a stack is inside of a model or of an optimizer, by what PyTorch calls their methods.
 pub fn inside(sites: &Sites, stack: u32) -> bool {
     sites.stacks.of(stack).any(|f| {
         is_forward(f)
@@ -25,7 +25,7 @@ pub fn inside(sites: &Sites, stack: u32) -> bool {
     })
 }
 
-/// Whether repetitions that begin at these times are parts of one pass: they lie in one range that PyTorch marked as a step, more happens
+/// True if repetitions that begin at these times are parts of one pass: they lie in one range that PyTorch marked as a step, more happens
 /// outside of them than in them, or the last of them goes on into code of the same `forward` that the others do not run.
 pub fn of_one_pass(profile: &Profile, sites: &Sites, ledger: &Ledger, starts: &[i64]) -> bool {
     let (Some(&first), Some(&last)) = (starts.first(), starts.last()) else { return false };
@@ -44,7 +44,7 @@ pub fn of_one_pass(profile: &Profile, sites: &Sites, ledger: &Ledger, starts: &[
     goes_on(sites, ledger, starts)
 }
 
-/// Whether more blocks come and go before the first or behind the last of the repetitions than in them. What comes and stays, such as a model
+/// True if more blocks come and go before the first or behind the last of the repetitions than in them. What comes and stays, such as a model
 /// that is loaded, says nothing.
 fn mostly_outside(ledger: &Ledger, from: usize, to: usize) -> bool {
     let (mut within, mut outside) = (0_usize, 0_usize);
@@ -59,7 +59,7 @@ fn mostly_outside(ledger: &Ledger, from: usize, to: usize) -> bool {
     outside > within
 }
 
-/// Whether the last repetition runs lines of the outermost `forward` that few others do: the end of a model behind its layers.
+/// True if the last repetition runs lines of the outermost `forward` that few others do: the end of a model behind its layers.
 fn goes_on(sites: &Sites, ledger: &Ledger, starts: &[i64]) -> bool {
     let outermost: Vec<Option<&Frame>> =
         (0..u32::try_from(sites.stacks.len()).unwrap_or(0)).map(|stack| sites.stacks.of(stack).rev().find(|f| is_forward(f))).collect();

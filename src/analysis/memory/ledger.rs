@@ -60,7 +60,7 @@ pub struct Ledger {
     pub device: Option<u32>,
     /// Who was asked: a framework's allocator where there is one, else the driver.
     pub level: MemoryLevel,
-    /// Whether the report has times; else they are numbers of events.
+    /// True if the report has times; else they are numbers of events.
     pub timed: bool,
     /// When each event was, ns.
     pub times: Vec<i64>,

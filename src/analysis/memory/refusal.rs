@@ -137,7 +137,7 @@ pub fn room(profile: &Profile, ledger: &Ledger, refused: &Refused) -> Room {
 }
 
 impl Room {
-    /// Whether the device itself had enough for the request.
+    /// True if the device itself had enough for the request.
     #[must_use]
     pub fn on_device(&self) -> bool {
         let need = segment(self.asked);
@@ -150,7 +150,7 @@ impl Room {
         self.private.iter().fold(0, |sum, p| sum.saturating_add(p.free))
     }
 
-    /// Whether free pieces would hold the request in sum, with what the device had free, and none of them does alone.
+    /// True if free pieces would hold the request in sum, with what the device had free, and none of them does alone.
     #[must_use]
     pub fn in_pieces(&self) -> bool {
         let free = if self.on_device() { 0 } else { self.free.unwrap_or(0) };
@@ -177,7 +177,7 @@ fn why(room: &Room, limited: impl FnOnce() -> bool) -> Why {
     if room.asked > without.saturating_add(private).saturating_add(streams) { Why::TooMuch } else { Why::Unknown }
 }
 
-/// Whether the process may not have more, as a setting says, or refusals at different amounts show: none of what was refused would have
+/// True if the process may not have more, as a setting says, or refusals at different amounts show: none of what was refused would have
 /// stayed below the most that was ever held.
 fn limited(profile: &Profile, ledger: &Ledger) -> bool {
     let settings = profile.memory.state.iter().flat_map(|s| &s.settings);

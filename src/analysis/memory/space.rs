@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 pub struct Piece {
     /// Bytes.
     pub size: u64,
-    /// Whether it is all of its segment: such a segment can go back to the driver.
+    /// True if it is all of its segment: such a segment can go back to the driver.
     pub whole: bool,
-    /// Whether blocks in use lie on both sides of it.
+    /// True if blocks in use lie on both sides of it.
     pub between: bool,
     pub stream: u64,
     pub pool: (u64, u64),
-    /// Whether it is of the pool for small blocks.
+    /// True if it is of the pool for small blocks.
     pub small: bool,
 }
 

@@ -111,7 +111,7 @@ pub struct Job {
     pub findings: Vec<Finding>,
     /// What the reports lack, and what is wrong with them.
     pub remarks: Vec<String>,
-    /// Whether what was matched cannot be of one collective: then nothing is known of who waits for whom.
+    /// True if what was matched cannot be of one collective: then nothing is known of who waits for whom.
     pub unsure: bool,
 }
 

@@ -21,7 +21,7 @@ pub struct Wait {
     pub rank: u32,
     /// What a mean rank waited.
     pub ns: i64,
-    /// Whether it lies at the start of the capture: what is waited there may be for that, and only confirms what is seen later.
+    /// True if it lies at the start of the capture: what is waited there may be for that, and only confirms what is seen later.
     pub start: bool,
 }
 

@@ -34,7 +34,7 @@ pub struct Pair<'a> {
     pub other: Side<'a>,
     /// When their clocks were zero, ns of a common one, as far as the machines' clocks agree.
     pub epochs: Option<(i64, i64)>,
-    /// Whether they ran on one machine.
+    /// True if they ran on one machine.
     pub one_clock: bool,
 }
 

@@ -54,7 +54,7 @@ impl<'a> Firsts<'a> {
         })
     }
 
-    /// Whether an operation is the first launch of its kernel in its process, by a call that took much longer than a launch does: its code was
+    /// True if an operation is the first launch of its kernel in its process, by a call that took much longer than a launch does: its code was
     /// loaded, or the context got ready for it.
     #[must_use]
     pub fn slow_launch(&self, op: &Op) -> bool {
@@ -68,7 +68,7 @@ impl<'a> Firsts<'a> {
             && self.slot(row).and_then(|slot| self.first_launches().get(slot)).is_some_and(|&first| first == start)
     }
 
-    /// Whether a piece of idle time lies in the first call of its name, which was slow.
+    /// True if a piece of idle time lies in the first call of its name, which was slow.
     #[must_use]
     pub fn slow_call(&self, piece: &Piece) -> bool {
         let calls = &self.profile.calls;

@@ -116,7 +116,7 @@ const RANK_WAITS: &[&str] = &[
     "ncclCommAbort",
 ];
 
-/// Whether a range is a function that waits for other ranks.
+/// True if a range is a function that waits for other ranks.
 #[must_use]
 pub fn waits_for_ranks(name: &str) -> bool {
     let name = name.trim_start_matches('P');

@@ -106,7 +106,7 @@ pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bo
     Some((Found::Period(period), starts, end))
 }
 
-/// Whether two calls lie in one operator, or one call of a module of PyTorch: what repeats between them are layers of one pass.
+/// True if two calls lie in one operator, or one call of a module of PyTorch: what repeats between them are layers of one pass.
 fn one_pass(profile: &Profile, first: i64, last: i64) -> bool {
     let ranges = &profile.ranges;
     ranges.iter().any(|r| {

@@ -57,7 +57,7 @@ pub struct Where {
     inside: i64,
     /// How many places have some of it.
     count: usize,
-    /// Whether the report has ranges of these threads.
+    /// True if the report has ranges of these threads.
     ranges: bool,
     operators: bool,
 }

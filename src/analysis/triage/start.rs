@@ -87,7 +87,7 @@ pub fn left_out(ops: &Ops<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> 
     Some(LeftOut { what: format!("the start until the {what}"), start: span.0, end: until })
 }
 
-/// Whether enough is left after a time, and what takes most of the run comes again there.
+/// True if enough is left after a time, and what takes most of the run comes again there.
 fn repeats(ops: &Ops<'_>, after: i64) -> bool {
     let launches = &ops.profile().launches;
     let mut sums: FxHashMap<(u32, Option<u32>), (i64, usize)> = FxHashMap::default();

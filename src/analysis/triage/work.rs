@@ -27,7 +27,7 @@ impl Sketch {
         self.0.iter().map(|&n| u32::from(n)).sum()
     }
 
-    /// Whether two steps run the same but for a little.
+    /// True if two steps run the same but for a little.
     #[must_use]
     pub fn like(&self, other: &Self) -> bool {
         let apart: u32 = self.0.iter().zip(&other.0).map(|(&a, &b)| u32::from(a.abs_diff(b))).sum();

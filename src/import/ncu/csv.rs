@@ -73,7 +73,7 @@ struct Reader {
     /// Of the last result where the first cell of each metric is.
     there: HashMap<u32, usize>,
     budget: Budget,
-    /// Whether no more may be kept.
+    /// True if no more may be kept.
     full: bool,
     index: HashMap<String, u32>,
     header: Option<Header>,

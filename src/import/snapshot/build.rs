@@ -126,7 +126,7 @@ const DEVICES: usize = 256;
 struct Devices {
     list: Vec<Device>,
     known: FxHashMap<u32, u32>,
-    /// Whether there are more.
+    /// True if there are more.
     more: bool,
 }
 

@@ -216,7 +216,7 @@ pub struct Args {
     pub rank: Option<u32>,
 }
 
-/// Whether calls of that category are those of another maker's runtime: `xpu_runtime`, `mtia_runtime`, `privateuse1_driver`.
+/// True if calls of that category are those of another maker's runtime: `xpu_runtime`, `mtia_runtime`, `privateuse1_driver`.
 fn other_maker(category: &str) -> bool {
     let of = category.strip_suffix("_runtime").or_else(|| category.strip_suffix("_driver"));
     of.is_some_and(|of| !of.is_empty() && !["cuda", "hip", "rocm"].iter().any(|known| of.eq_ignore_ascii_case(known)))

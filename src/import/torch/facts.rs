@@ -156,7 +156,7 @@ impl Facts {
     }
 }
 
-/// Whether a name is of a GPU or accelerator of neither NVIDIA nor AMD.
+/// True if a name is of a GPU or accelerator of neither NVIDIA nor AMD.
 pub fn others(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["intel", "ascend", "apple", "moore threads", "iluvatar", "cambricon", "hygon", "metax", "gaudi"]

@@ -213,7 +213,7 @@ impl<'a> Sums<'a> {
         pace.step(at % FINE).then_some(hasher)
     }
 
-    /// Whether the checksum of a block is that of its bytes; `None` where the job was asked to stop.
+    /// True if the checksum of a block is that of its bytes; `None` where the job was asked to stop.
     fn whole(&mut self, block: &Block<'_>, at: usize, pace: &Pace) -> Option<bool> {
         let from = at + HEAD;
         let (before, until) = (self.before(from, pace)?, self.before(from + block.data.len(), pace)?);

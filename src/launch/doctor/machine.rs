@@ -59,7 +59,7 @@ pub struct Folder {
     pub free: Option<u64>,
     /// Whether this user may write there.
     pub writable: bool,
-    /// Whether programs and libraries can be loaded from there.
+    /// True if programs and libraries can be loaded from there.
     pub loads: bool,
 }
 
@@ -179,7 +179,7 @@ pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool
     out
 }
 
-/// Whether a file can be written to. Everybody can make one in the temporary directory: a pipe is not waited for.
+/// True if a file can be written to. Everybody can make one in the temporary directory: a pipe is not waited for.
 fn opens(file: &Path) -> bool {
     std::fs::OpenOptions::new().write(true).custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits()).open(file).is_ok()
 }

@@ -18,7 +18,7 @@ const LEAST_BETWEEN: u64 = 16 << 20;
 /// Share of what the allocator ever held that it asked for although as much was free, and that was never needed at once.
 const WASTE: f64 = 0.28;
 
-/// Whether what lies free between blocks in use is in many pieces: one large block is a reserve, and the rests of a few segments are what
+/// True if what lies free between blocks in use is in many pieces: one large block is a reserve, and the rests of a few segments are what
 /// every program has. Of a small program only gaps count that have blocks in use on both sides.
 fn scattered(free: &Free, reserved: u64) -> bool {
     let many = free.pieces >= PIECES && free.largest_piece <= free.split / 2;

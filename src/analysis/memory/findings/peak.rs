@@ -92,12 +92,12 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     ]))
 }
 
-/// Whether it makes much of the peak by itself.
+/// True if it makes much of the peak by itself.
 fn single(case: &Case<'_>, life: &Life) -> bool {
     life.bytes as f64 >= LOWER * case.of.peak.1 as f64
 }
 
-/// Whether it is one block, and next to nothing is allocated or freed between its allocation and its free.
+/// True if it is one block, and next to nothing is allocated or freed between its allocation and its free.
 fn at_once(case: &Case<'_>, there: &[&Life]) -> bool {
     let events = case.of.ledger.times.len();
     let few = ((events as f64 * AT_ONCE) as u32).max(2);

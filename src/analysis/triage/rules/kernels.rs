@@ -140,7 +140,7 @@ fn thirds(like: &Like) -> Option<[f64; THIRDS]> {
     Some([third(0)?, third(1)?, third(2)?])
 }
 
-/// Whether clocks that were sampled fell from the first to the last third of the window; `None` without samples.
+/// True if clocks that were sampled fell from the first to the last third of the window; `None` without samples.
 fn clock_fell(case: &Case<'_>) -> Option<bool> {
     let third = (case.window.1 - case.window.0) / 3;
     let mean = |from: i64, to: i64| {

@@ -33,7 +33,7 @@ pub fn periodic(case: &Case<'_>) -> Option<Finding> {
     found.max_by(|a, b| a.stake.total_cmp(&b.stake))
 }
 
-/// Whether most of the slow steps launch as the others do: then it is not their work that takes longer.
+/// True if most of the slow steps launch as the others do: then it is not their work that takes longer.
 fn same_launches(case: &Case<'_>, slow: &[usize], usual: &[usize]) -> bool {
     let of = |i: usize| case.per_step.get(i).map(|s| s.launches);
     let Some(model) = usual.get(usual.len() / 2).and_then(|&i| of(i)) else { return true };
