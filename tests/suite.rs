@@ -5,6 +5,7 @@
 mod suite {
     mod arrive;
     mod arrows;
+    mod certainty;
     mod cli;
     mod corpus;
     mod coverage;

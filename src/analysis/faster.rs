@@ -1,12 +1,13 @@
 //! How much shorter a run would be if a kernel were faster: the recorded run once more, with that kernel's launches scaled, each operation as soon
 //! after what it waited for as it was in the recording.
 //!
-//! An operation waits for the one that ended last before it on its device, and for its call; a process that is blocked in a call waits for the
+//! An operation waits for the one that ended last before it on its device (one that fills the device, also for the last blocks of another that does),
+//! and for its call; a process that is blocked in a call waits for the
 //! operation that ended last in it. All other distances stay as they were. Time that a kernel saves is lost again where the host is not ready, or
 //! where other work runs beside it. With nothing scaled every time is the recorded one.
 
-use super::triage::ops::{Class, Ops, Row};
-use crate::model::{CallKind, Kernel, Profile};
+use super::triage::ops::{Class, Op, Ops, Row};
+use crate::model::{CallKind, Device, Kernel, Profile};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -17,9 +18,21 @@ const PASSED: usize = 30_000_000;
 /// A call that returned no later than this after an operation's end, ns, was blocked by it: from the end of a kernel to the return of a synchronising
 /// call an H200's host takes 5 to 20 µs under a profiler.
 const RETURNS_NS: i64 = 50_000;
-/// Share of the time that goes by which the rest may take more or less: power, clocks and caches are shared. On an H100 the same matrix products took
-/// 8% longer in a loop that leaves the GPU no pause.
+/// Share of the time that goes by which the rest may take less: caches are shared.
 const VARIES: f64 = 0.1;
+/// Share of the time that goes by which the rest may take longer where power limits the clocks: what is left draws more on average. Clocks follow
+/// power with an exponent of about 0.4; a kernel that draws a third of the limit gives 0.4 · 2/3. On an H100 matrix products took 8% longer in a loop
+/// that leaves the GPU no pause, and gains of 14.3% and 8.4% were measured where kernels of 18.6% and 11.9% were left out.
+const POWER: f64 = 0.3;
+/// What a launch in a queue or graph takes of the device beyond its recorded time, at most, ns: 1 to 2 µs from kernel to kernel on an H200.
+const PAUSE_NS: i64 = 3_000;
+/// What kernels that would each fill the device take from each other while they run side by side: half of the time.
+const SHARED: f64 = 0.5;
+/// What the host does before a launch counts for it as far as that is no longer than so many times the median of all launches.
+const PREPARES: i64 = 2;
+
+/// A kernel that fills the device begins when the blocks of another one end: it waited for that one, though both run for up to this part of its time.
+const TAIL: i64 = 10;
 
 /// An operation of a device, ns.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +47,10 @@ struct Step {
     process: u32,
     /// Time in which nothing else ran on the device, ns.
     alone: i64,
-    /// Time in its call, where nothing else was launched by it, ns.
+    /// True if it has a block for every other SM at least.
+    fills: bool,
+    /// Time that goes with the launch, where it is left out: its call with what the host does to prepare it, the device's own
+    /// part where it was queued, and what it takes from the cache, ns.
     cost: i64,
 }
 
@@ -117,6 +133,7 @@ impl Run {
         };
         let mut steps: Vec<Step> = Vec::with_capacity(count);
         let mut called = 0_usize;
+        let mut calls_of = Vec::new();
         for op in ops.iter() {
             let call = ops.call(&op);
             called += usize::from(call.is_some());
@@ -126,7 +143,9 @@ impl Run {
             };
             let pid = call.map_or_else(|| ops.units.get(op.unit).and_then(|u| u.pid).unwrap_or_default(), |c| c.pid);
             let began = call.map_or(op.start, |c| c.start.min(op.start));
-            let cost = call.filter(|_| ops.in_graph(&op).is_none()).map_or(0, |c| c.end - c.start);
+            if let (Some(call), None) = (call, ops.in_graph(&op)) {
+                calls_of.push((call.pid, call.tid, call.start, call.end, steps.len()));
+            }
             let unit = u32::try_from(op.unit).unwrap_or(0);
             steps.push(Step {
                 start: op.start,
@@ -136,17 +155,12 @@ impl Run {
                 unit,
                 process: process(pid),
                 alone: 0,
-                cost,
+                fills: fills(profile, &op),
+                cost: if kernel == u32::MAX { 0 } else { refill(profile, &op).min(op.end - op.start).max(0) },
             });
         }
         alone(&mut steps, ops.units.len());
-        // Some tools do not tell nodes of graphs; they share a call.
-        for at in 1..steps.len() {
-            let (before, this) = (steps[at - 1], steps[at]);
-            if (before.call, before.process) == (this.call, this.process) {
-                (steps[at - 1].cost, steps[at].cost) = (0, 0);
-            }
-        }
+        costs(&mut steps, ops.units.len(), calls_of);
         // Nobody knows what waited for the host where most calls are missing.
         if called * 2 < steps.len() {
             return None;
@@ -202,7 +216,8 @@ impl Run {
 
     /// Bounds of how much earlier the run would end, ns, if a kernel took no time. At least what goes where nothing else ran meanwhile
     /// and the host is held by nothing but calls that wait; at most the time in which the kernel ran, or may have run in a graph that was recorded as
-    /// a whole, and that of its calls, which go if it is not launched at all.
+    /// a whole, and what goes if it is not launched at all: its calls, the host's time before each, the device's own part of a
+    /// launch.
     #[must_use]
     pub fn bounds(&self, kernel: u32) -> (i64, i64) {
         let predicted = self.saved(kernel, 0.0);
@@ -215,7 +230,34 @@ impl Run {
         }
         let least = self.shorter(kernel, 0.0, true).min(predicted);
         let most = ran.saturating_add(self.whole).max(predicted);
-        ((least as f64 * (1.0 - VARIES)) as i64, (most as f64 * (1.0 + VARIES)) as i64)
+        ((least as f64 * (1.0 - POWER)) as i64, (most as f64 * (1.0 + VARIES)) as i64)
+    }
+
+    /// Of each operation how long it ran beside launches of a kernel, ns, where both would fill the device; empty where none did.
+    fn beside(&self, kernel: u32) -> Vec<i64> {
+        let mine = |step: &Step| step.kernel == kernel && step.fills;
+        if self.steps.iter().all(|s| !mine(s) || s.alone >= s.end - s.start) {
+            return Vec::new();
+        }
+        let mut out = vec![0; self.steps.len()];
+        let mut running: Vec<Vec<usize>> = vec![Vec::new(); self.units];
+        for (at, step) in self.steps.iter().enumerate().filter(|(_, s)| s.fills) {
+            let running = &mut running[step.unit as usize];
+            running.retain(|&r| self.steps[r].end > step.start);
+            for &other in running.iter() {
+                let both = step.end.min(self.steps[other].end) - step.start;
+                match (mine(step), mine(&self.steps[other])) {
+                    (true, false) => out[other] += both,
+                    (false, true) => out[at] += both,
+                    _ => {}
+                }
+            }
+            running.push(at);
+        }
+        for (ns, step) in out.iter_mut().zip(&self.steps) {
+            *ns = (*ns).min(step.end - step.start);
+        }
+        out
     }
 
     /// How much earlier the run would end, ns, if each launch of a kernel took `factor` of its time.
@@ -227,15 +269,17 @@ impl Run {
     /// The same; `least`, where only time counts in which nothing else ran, and only calls that wait hold the host.
     fn shorter(&self, kernel: u32, factor: f64, least: bool) -> i64 {
         // Of each device what runs: recorded end and new end; and what ended last.
-        let mut running: Vec<BinaryHeap<Reverse<(i64, i64)>>> = vec![BinaryHeap::new(); self.units];
+        let mut running: Vec<BinaryHeap<Reverse<(i64, i64, bool)>>> = vec![BinaryHeap::new(); self.units];
         let mut ended: Vec<Option<(i64, i64)>> = vec![None; self.units];
         // Of each process how much earlier it is from when on.
         let mut early: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.processes];
         let mut unit_of: Vec<Vec<usize>> = vec![Vec::new(); self.processes];
         let mut blocks = self.blocks.iter().peekable();
         let (mut last, mut new_last) = (i64::MIN, i64::MIN);
-        let retire = |running: &mut BinaryHeap<Reverse<(i64, i64)>>, ended: &mut Option<(i64, i64)>, until: i64| {
-            while let Some(&Reverse(op)) = running.peek().filter(|op| op.0.0 <= until) {
+        let beside = if least { Vec::new() } else { self.beside(kernel) };
+        // `tail`: how much longer what fills the device may run.
+        let retire = |running: &mut BinaryHeap<Reverse<(i64, i64, bool)>>, ended: &mut Option<(i64, i64)>, until: i64, tail: i64| {
+            while let Some(&Reverse(op)) = running.peek().filter(|op| op.0.0 <= until || op.0.2 && op.0.0 - tail <= until) {
                 running.pop();
                 *ended = Some((op.0, ended.map_or(op.1, |e| op.1.max(e.1))));
             }
@@ -244,12 +288,12 @@ impl Run {
             let after = early.partition_point(|e| e.0 <= at);
             early.get(after.wrapping_sub(1)).map_or(0, |e| e.1)
         };
-        for step in &self.steps {
+        for (at, step) in self.steps.iter().enumerate() {
             while let Some(block) = blocks.next_if(|b| b.end <= step.start) {
                 let process = block.process as usize;
                 let mut by: Option<(i64, i64)> = None;
                 for &unit in &unit_of[process] {
-                    retire(&mut running[unit], &mut ended[unit], block.end);
+                    retire(&mut running[unit], &mut ended[unit], block.end, 0);
                     by = ended[unit].into_iter().chain(by).max_by_key(|e| e.0);
                 }
                 let before = shift(&early[process], block.start);
@@ -271,7 +315,8 @@ impl Run {
             if !unit_of[process].contains(&unit) {
                 unit_of[process].push(unit);
             }
-            retire(&mut running[unit], &mut ended[unit], step.start);
+            let tail = if step.fills { (step.end - step.start) / TAIL } else { 0 };
+            retire(&mut running[unit], &mut ended[unit], step.start, tail);
             let call = step.call - shift(&early[process], step.call);
             let (was, is) = match ended[unit] {
                 Some((end, new)) if end > step.call => (end, new.max(call)),
@@ -281,12 +326,65 @@ impl Run {
             let start = is + (step.start - was);
             let long = step.end - step.start;
             let goes = if least { step.alone } else { long };
-            let long = if step.kernel == kernel { long - (goes as f64 * (1.0 - factor)).round() as i64 } else { long };
-            running[unit].push(Reverse((step.end, start + long)));
+            let goes = if step.kernel == kernel { goes as f64 } else { beside.get(at).map_or(0.0, |b| *b as f64 * SHARED) };
+            let long = long - (goes * (1.0 - factor)).round() as i64;
+            running[unit].push(Reverse((step.end, start + long, step.fills)));
             last = last.max(step.end);
             new_last = new_last.max(start + long);
         }
         (last - new_last).max(0)
+    }
+}
+
+fn device_of<'a>(profile: &'a Profile, op: &Op) -> Option<&'a Device> {
+    let Row::Launch(row) = op.row else { return None };
+    let place = profile.launches.place(row as usize).and_then(|p| profile.places.get(p.0 as usize))?;
+    profile.devices.get(place.device? as usize)
+}
+
+/// True if a launch has blocks for half of its device's SMs or more, as far as both are known: libraries give large products a block less than one
+/// for each.
+fn fills(profile: &Profile, op: &Op) -> bool {
+    let Row::Launch(row) = op.row else { return false };
+    let launches = &profile.launches;
+    let grid = launches.config(row as usize).and_then(|c| profile.configs.get(c.0 as usize)).and_then(|c| c.grid);
+    let sms = device_of(profile, op).and_then(|d| d.sm_count);
+    grid.zip(sms).is_some_and(|(grid, sms)| grid.iter().map(|&n| u64::from(n)).fold(2, u64::saturating_mul) >= u64::from(sms))
+}
+
+/// How long the L2 of a launch's device takes to be filled from memory, ns: as much of it as a kernel can touch in its time is missing to what comes
+/// after it. Leaving out a kernel of 5 µs between products of 32 MiB saved 7 to 11 µs on an H200 and an H100.
+fn refill(profile: &Profile, op: &Op) -> i64 {
+    let device = device_of(profile, op).and_then(|d| d.l2.zip(d.memory_bandwidth));
+    device.map_or(0, |(l2, per_second)| (l2.0 as f64 / per_second.max(1) as f64 * 1e9) as i64)
+}
+
+/// Finds what goes with each launch that is left out. `calls`: process, thread, start, end, and the operation, of all that are not in a graph.
+fn costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u32, i64, i64, usize)>) {
+    let mut ended = vec![i64::MIN; units];
+    for step in steps.iter_mut() {
+        let before = std::mem::replace(&mut ended[step.unit as usize], i64::MIN);
+        // A device that waited for the call did nothing for it before.
+        if before >= step.call {
+            step.cost += PAUSE_NS;
+        }
+        ended[step.unit as usize] = before.max(step.end);
+    }
+    calls.sort_unstable();
+    // Some tools do not tell nodes of graphs; they share a call.
+    let shared = |a: &(u32, u32, i64, i64, usize), b: &(u32, u32, i64, i64, usize)| (a.0, a.1, a.2) == (b.0, b.1, b.2);
+    let before = |w: &[(u32, u32, i64, i64, usize)]| (w[0].0, w[0].1) == (w[1].0, w[1].1) && !shared(&w[0], &w[1]);
+    let mut gaps: Vec<i64> = calls.windows(2).filter(|w| before(w)).map(|w| (w[1].2 - w[0].3).max(0)).collect();
+    let middle = gaps.len() / 2;
+    let usual = if gaps.is_empty() { 0 } else { *gaps.select_nth_unstable(middle).1 };
+    for (at, call) in calls.iter().enumerate() {
+        let next = calls.get(at + 1).is_some_and(|next| shared(call, next));
+        let last = at.checked_sub(1).and_then(|before| calls.get(before));
+        if next || last.is_some_and(|last| shared(last, call)) {
+            continue;
+        }
+        let prepares = last.filter(|last| (last.0, last.1) == (call.0, call.1)).map_or(0, |last| (call.2 - last.3).max(0));
+        steps[call.4].cost += call.3 - call.2 + prepares.min(usual.saturating_mul(PREPARES));
     }
 }
 
@@ -322,7 +420,7 @@ mod tests {
         for at in 1..=many {
             let start = device.max(host + 5);
             device = start + 100;
-            steps.push(Step { start, end: device, call: host, kernel: 0, unit: 0, process: 0, alone: 100, cost: 0 });
+            steps.push(Step { start, end: device, call: host, kernel: 0, unit: 0, process: 0, alone: 100, fills: true, cost: 0 });
             host += every;
             if at % block == 0 {
                 let end = device.max(host) + 10;
@@ -354,7 +452,7 @@ mod tests {
 
     #[test]
     fn time_alone_is_told_from_time_beside_others() {
-        let step = |start, end| Step { start, end, call: start, kernel: 0, unit: 0, process: 0, alone: 0, cost: 0 };
+        let step = |start, end| Step { start, end, call: start, kernel: 0, unit: 0, process: 0, alone: 0, fills: true, cost: 0 };
         for (spans, want) in [
             (vec![(0, 10), (10, 20)], vec![10, 10]),
             (vec![(0, 10), (5, 20)], vec![5, 10]),
@@ -369,6 +467,26 @@ mod tests {
     }
 
     #[test]
+    fn a_launch_costs_its_call_what_prepares_it_and_the_pause_before_it() {
+        let step = |call, start, end| Step { start, end, call, kernel: 0, unit: 0, process: 0, alone: 0, fills: true, cost: 0 };
+        // The third is prepared for long, the fourth and fifth are nodes of one graph, the last one's device waits for the call.
+        let mut steps = vec![
+            step(10, 100, 200),
+            step(20, 201, 300),
+            step(90, 302, 400),
+            step(95, 9_000, 9_100),
+            step(95, 9_101, 9_200),
+            step(9_900, 9_950, 9_990),
+        ];
+        let calls = [(10, 12), (20, 23), (90, 92), (95, 97), (95, 97), (9_900, 9_910)];
+        let calls = calls.iter().enumerate().map(|(at, c)| (1, 1, c.0, c.1, at)).collect();
+        costs(&mut steps, 1, calls);
+        // Before the calls lie 8, 67, 3 and 9,803 ns: 67 in the middle.
+        let queued = PAUSE_NS;
+        assert_eq!(steps.iter().map(|s| s.cost).collect::<Vec<_>>(), [2, 3 + 8 + queued, 2 + 67 + queued, queued, queued, 10 + 134]);
+    }
+
+    #[test]
     fn what_is_predicted_lies_within_its_bounds() {
         for (every, block) in [(10, 50), (300, 50), (90, 50), (10, 1), (120, 7)] {
             let run = run(50, every, block);
@@ -379,7 +497,7 @@ mod tests {
         let mut copies = run(50, 10, 1);
         copies.blocks.iter_mut().for_each(|b| b.waits = false);
         // With no time left for the kernel, the host's own 5 ns from its launch to the wait count.
-        assert_eq!((copies.bounds(0).0, copies.saved(0, 0.0)), (90, 49 * 95 + 100));
+        assert_eq!((copies.bounds(0).0, copies.saved(0, 0.0)), (70, 49 * 95 + 100));
         // A graph that was recorded as a whole may hold the kernel, too.
         copies.whole = 700;
         assert_eq!(copies.bounds(0).1, 6_270);
@@ -394,10 +512,18 @@ mod tests {
     #[test]
     fn what_runs_beside_it_stays() {
         let mut both = run(10, 10, 10);
-        let long = Step { start: 6, end: 1_500, call: 1, kernel: 1, unit: 0, process: 0, alone: 0, cost: 0 };
+        let long = Step { start: 6, end: 1_500, call: 1, kernel: 1, unit: 0, process: 0, alone: 0, fills: true, cost: 0 };
         both.steps.insert(1, long);
         both.blocks.clear();
+        // The other one has few blocks: it is not held up.
+        both.steps[1].fills = false;
         assert_eq!(both.saved(0, 0.5), 0);
+        // With one for each SM it had half of the device for 1,000 ns.
+        both.steps[1].fills = true;
+        assert_eq!((both.saved(0, 0.5), both.saved(0, 0.0)), (0, 0));
+        alone(&mut both.steps, 1);
+        assert_eq!((both.saved(0, 0.5), both.saved(0, 0.0)), (250, 500));
+        both.steps.iter_mut().for_each(|s| s.alone = 0);
         alone(&mut both.steps, 1);
         assert_eq!((both.bounds(0).0, both.bounds(0).1), (0, 1_100));
     }

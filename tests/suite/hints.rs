@@ -18,7 +18,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// Accepted ids and whether the kernel is healthy, by kernel.
-fn labels(name: &str) -> BTreeMap<String, (Vec<String>, bool)> {
+pub fn labels(name: &str) -> BTreeMap<String, (Vec<String>, bool)> {
     let text = std::fs::read_to_string(root().join(format!("fixtures/hints/{name}_labels.toml"))).unwrap();
     let mut out = BTreeMap::new();
     for line in text.lines().filter(|l| !l.starts_with('#') && l.contains("accept")) {

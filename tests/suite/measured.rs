@@ -152,8 +152,10 @@ fn hints_are_confirmed_with_a_launch_of_the_run() {
 fn measuring_is_not_held_against_the_program() {
     let profile = read(&file()).unwrap();
     let found = triage(&profile, &Scope::default(), &Cancel::default()).unwrap();
-    // In two dozen of three hundred steps everything waited for windows.
-    assert_eq!(found.verdict().map(|f| f.id), Some(Verdict::GpuBound));
+    // In two dozen of three hundred steps everything waited for windows. What the program does itself is 16 MiB to pageable memory in each.
+    let first = found.verdict().unwrap();
+    assert!(first.id == Verdict::PageableCopies && (0.10..0.102).contains(&first.stake), "{}", first.headline);
+    assert!(found.findings.iter().skip(1).all(|f| f.stake < 0.05), "{:?}", found.findings.iter().map(|f| f.id).collect::<Vec<_>>());
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-fn plans(ranks: usize) -> Vec<Plan> {
+pub fn plans(ranks: usize) -> Vec<Plan> {
     let mut out = Vec::new();
     let tensors: &[usize] = if ranks >= 64 { &[1, 8] } else { &[1, 4] };
     let wrongs = |seed: u64| {
@@ -58,7 +58,7 @@ fn plans(ranks: usize) -> Vec<Plan> {
 }
 
 /// Whether what was found is what was planted.
-fn right(plan: &Plan, found: &Job) -> bool {
+pub fn right(plan: &Plan, found: &Job) -> bool {
     let straggler = found.stragglers.first().map(|s| (s.rank as usize, s.why));
     // The collectives of these jobs hide behind nothing: that is so in all of them.
     let ids: Vec<Verdict> = found.findings.iter().map(|f| f.id).filter(|id| *id != Verdict::CommExposed).collect();
@@ -154,6 +154,37 @@ fn clocks_of_made_up_jobs_come_together() {
         assert!(last - first <= 2 * stated, "{} of {stated}", last - first);
         assert!(stated < 100_000, "{stated}");
     }
+}
+
+/// Id and word of a finding.
+type First = (String, String);
+
+/// Recorded jobs whose cause is known: the name, whether what is said of it is right, and the first finding.
+pub fn labelled() -> Vec<(String, bool, Option<First>)> {
+    let captures = [("balanced", None), ("slow_rank", Some((1, "compute"))), ("late_host", Some((0, "host")))];
+    let traced = [("busy_host", Some((1, "host"))), ("even", None), ("once", None), ("pipeline", None), ("exchange", None)];
+    let files = captures.map(|(name, want)| (name, [0, 1].map(|r| format!("fixtures/triage/{name}_rank{r}.sqlite.zst")), want));
+    let digests = traced.map(|(name, want)| (name, [0, 1].map(|r| format!("fixtures/ranks/{name}_{r}.wsd")), want));
+    let home = tempfile::tempdir().unwrap();
+    files
+        .into_iter()
+        .chain(digests)
+        .map(|(name, files, want)| {
+            let files = files.map(|f| root().join(f).to_str().unwrap().to_owned());
+            let out = warpscope(home.path(), &["ranks", "--format", "json", &files[0], &files[1]]);
+            let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{name}: {e} {}", text(&out)));
+            let straggler = json["straggler"]["rank"].as_u64().zip(json["straggler"]["cause"].as_str());
+            let word = |key: &str| json["findings"][0][key].as_str().map(str::to_owned);
+            // Of a job without a straggler what limits it is known, too.
+            let ids: &[&str] = match (name, want) {
+                (_, Some(_)) => &["straggler"],
+                ("pipeline", _) => &["pipeline-bubble"],
+                _ => &["gpu-bound", "comm-exposed"],
+            };
+            let first = word("id").zip(word("sure"));
+            (name.to_owned(), straggler == want && first.as_ref().is_none_or(|f| ids.contains(&f.0.as_str())), first)
+        })
+        .collect()
 }
 
 /// Two ranks of which the cause is known, as nsys and as torch.profiler saw them.

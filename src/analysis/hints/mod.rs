@@ -4,6 +4,7 @@ pub mod after;
 pub mod amd;
 pub mod bottleneck;
 pub mod case;
+mod certainty;
 pub mod context;
 pub mod demand;
 pub mod diagnosis;
@@ -69,5 +70,6 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
             }
         }
     }
+    certainty::apply(&case, &mut hints);
     hints
 }

@@ -84,6 +84,8 @@ pub struct Case<'a> {
     pub calls: FxHashMap<CallKind, (u64, i64)>,
     /// Pauses between operations that were queued, each up to 5 µs, ns.
     pub pauses: i64,
+    /// Idle time after copies of pageable memory were waited for, ns.
+    pub after_pageable: i64,
     /// When the devices were busy: shares of [`STRIP`] slices of the window, over all devices.
     pub strip: Vec<f32>,
     /// Of each slice why the devices idled most of its idle time; `None` where they hardly did.
@@ -160,6 +162,8 @@ impl<'a> Case<'a> {
             pieces: vec![Vec::new(); Cause::ALL.len()],
             copy_pieces: FxHashMap::default(),
             pauses: 0,
+            ended: vec![(i64::MIN, false); ops.units.len()],
+            after_pageable: 0,
             spreads: Spreads::default(),
             called: None,
             shapes: !profile.ranges.texts.is_empty(),
@@ -184,6 +188,7 @@ impl<'a> Case<'a> {
             pieces,
             mut copy_pieces,
             pauses,
+            after_pageable,
             spreads,
             gaps,
             called,
@@ -191,7 +196,7 @@ impl<'a> Case<'a> {
             why,
             ..
         } = gather;
-        let single = spreads.single();
+        let single = spreads.single(steps.list.len());
         without_single(&mut copies, &copy_pieces, &single);
         let loaded = gaps.loaded;
         copy_pieces.values_mut().for_each(longest);
@@ -248,6 +253,7 @@ impl<'a> Case<'a> {
             called,
             calls,
             pauses,
+            after_pageable,
             strip,
             why,
         })

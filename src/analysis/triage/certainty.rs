@@ -19,6 +19,7 @@ fn causes(id: V) -> &'static [Cause] {
         V::HostSync => &[Cause::Sync],
         V::Allocation => &[Cause::Alloc],
         V::InputWait => &[Cause::Wait],
+        V::HostCompute => &[Cause::Compute, Cause::Unknown],
         V::GraphRecapture => &[Cause::Graph],
         V::Compilation => &[Cause::Compile],
         _ => &[],

@@ -54,6 +54,9 @@ pub struct Gather<'a, 'g> {
     pub pieces: Vec<Vec<Piece>>,
     pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
     pub pauses: i64,
+    /// Of each device the operation that ended last: when, and whether it was a copy of pageable memory; and the idle time after waiting for such, ns.
+    pub ended: Vec<(i64, bool)>,
+    pub after_pageable: i64,
     pub spreads: Spreads,
     /// First and last start of the calls of operations; only where shapes make use of it.
     pub called: Option<(i64, i64)>,
@@ -82,6 +85,9 @@ impl Hear for Gather<'_, '_> {
                 self.pauses += (piece.end - piece.start).min(PAUSE_NS);
             }
             let ns = piece.end - piece.start;
+            if piece.cause == Cause::Sync && self.ended.get(gap.unit).is_some_and(|e| e.1) {
+                self.after_pageable += ns;
+            }
             if let Some(idle) = self.idle.get_mut(gap.unit) {
                 idle.add(piece.cause, ns);
             }
@@ -134,10 +140,13 @@ impl Hear for Gather<'_, '_> {
         match op.class {
             Class::Copy => {
                 if let Some(mem) = self.case_ops.mem_of(op) {
-                    self.copies.one(CopyClass::of(&mem), &mem);
+                    let class = CopyClass::of(&mem);
+                    self.copies.one(class, &mem);
+                    self.ends(op, class == CopyClass::Pageable);
                 }
             }
             _ => {
+                self.ends(op, false);
                 self.kernels.one(op, self.case_ops, self.window);
                 self.work(op);
             }
@@ -146,6 +155,12 @@ impl Hear for Gather<'_, '_> {
 }
 
 impl Gather<'_, '_> {
+    fn ends(&mut self, op: &Op, pageable: bool) {
+        if let Some(last) = self.ended.get_mut(op.unit).filter(|last| last.0 <= op.end) {
+            *last = (op.end, pageable);
+        }
+    }
+
     /// Notes what a step runs.
     fn work(&mut self, op: &Op) {
         if self.per_step.is_empty() {

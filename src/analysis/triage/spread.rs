@@ -9,9 +9,13 @@ const ONE: f64 = 0.5;
 /// The same for two gaps: three alike ones have two thirds.
 const TWO: f64 = 0.75;
 
-/// Causes that stand for single calls: of these one slow call says nothing about the others. What the host does outside of calls is what it is,
-/// however often it comes.
+/// Causes that stand for single calls: of these one slow call says nothing about the others.
 const CALLS: [Cause; 6] = [Cause::Launch, Cause::CopyCall, Cause::Alloc, Cause::Sync, Cause::Graph, Cause::OtherCall];
+
+/// What the host does between calls, and loading of code: once in a run of one or two steps may be once in each step.
+const HOST: [Cause; 4] = [Cause::Compile, Cause::Wait, Cause::Compute, Cause::Unknown];
+/// Steps among which one gap is no habit of a step. Two of them may come again.
+const STEPS: usize = 8;
 
 /// Idle time with one cause on one device.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,14 +80,16 @@ impl Spreads {
         self.0.iter().filter(|((_, c), _)| *c == cause).fold((0, 0), |(n, longest), (_, s)| (n + s.gaps, longest.max(s.longest())))
     }
 
-    /// Of each cause that stands for calls the single gaps that make most of its idle time over all devices, the longest first.
+    /// Of each cause the single gaps that make most of its idle time over all devices, the longest first. `steps`: how many there are.
     #[must_use]
-    pub fn single(&self) -> Vec<Single> {
+    pub fn single(&self, steps: usize) -> Vec<Single> {
         let mut out = Vec::new();
-        for cause in CALLS {
+        let host = if steps >= STEPS { &HOST[..] } else { &[] };
+        for &cause in CALLS.iter().chain(host) {
             let of_cause = || self.0.iter().filter(|((_, c), _)| *c == cause);
             let whole: i64 = of_cause().map(|(_, s)| s.ns).sum();
-            let mut gaps: Vec<(i64, Piece)> = of_cause().flat_map(|(_, s)| s.few()).collect();
+            let few = |s: &Spread| Some(s.few()).filter(|few| few.len() == 1 || CALLS.contains(&cause)).unwrap_or_default();
+            let mut gaps: Vec<(i64, Piece)> = of_cause().flat_map(|(_, s)| few(s)).collect();
             let ns = gaps.iter().map(|g| g.0).sum::<i64>();
             if ns as f64 > whole as f64 * ONE {
                 gaps.sort_by_key(|g| (std::cmp::Reverse(g.0), g.1.start));
@@ -111,12 +117,12 @@ mod tests {
 
     #[test]
     fn one_or_two_gaps_that_make_most_of_it_are_single() {
-        let single = |gaps: &[i64], cause| {
+        let single = |gaps: &[i64], cause, steps| {
             let mut all = Spreads::default();
             for &ns in gaps {
                 all.gap(0, &[Piece { start: 0, end: ns, cause, at: 0, lane: None, name: None }]);
             }
-            all.single().first().map_or(0, |s| s.gaps.len())
+            all.single(steps).first().map_or(0, |s| s.gaps.len())
         };
         for (gaps, want) in [
             (&[100][..], 1),
@@ -126,8 +132,9 @@ mod tests {
             (&[1000, 5, 5, 5, 5, 5, 5], 1),
             (&[30, 30, 30, 30, 30, 60], 0),
         ] {
-            assert_eq!(single(gaps, Cause::Launch), want, "{gaps:?}");
-            assert_eq!(single(gaps, Cause::Compute), 0, "what the host does is no call");
+            assert_eq!(single(gaps, Cause::Launch, 0), want, "{gaps:?}");
+            assert_eq!(single(gaps, Cause::Compute, 3), 0, "one of three steps: the host may do it in each");
+            assert_eq!(single(gaps, Cause::Compute, 12), usize::from(want == 1), "two may come again");
         }
     }
 
@@ -139,7 +146,7 @@ mod tests {
                 all.gap(unit, &[Piece { start: 0, end: ns, cause: Cause::Alloc, at: 0, lane: None, name: None }]);
             }
         }
-        let found = all.single();
+        let found = all.single(0);
         assert_eq!((found.len(), found[0].ns, found[0].gaps.len()), (1, 7200, 8));
         assert_eq!(all.of(Cause::Alloc), (32, 900));
     }

@@ -21,7 +21,7 @@ verdicts! {
     SlowLink "slow-link" "collectives between some ranks take much longer than the same between others"
     RankImbalance "rank-imbalance" "ranks wait for each other at collectives, and it is not always the same one"
     PipelineBubble "pipeline-bubble" "a rank waits for what others send it"
-    SingleDelay "single-delay" "one or two calls make the GPU wait: a start or a single delay, not a rate"
+    SingleDelay "single-delay" "the GPU waits once or twice: a start or a single delay, not a rate"
     PeriodicStall "periodic-stall" "a few steps take much longer than the others"
     GraphRecapture "graph-recapture" "CUDA graphs are captured or instantiated again and again"
     Compilation "compilation" "code is compiled or loaded while the GPU has nothing to do"

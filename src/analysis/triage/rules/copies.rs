@@ -3,6 +3,7 @@
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::copies::{CopyClass, Sum};
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
+use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
 use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
@@ -44,10 +45,12 @@ pub fn pageable(case: &Case<'_>) -> Option<Finding> {
     if sum.count == 0 {
         return None;
     }
-    let share = case.share(sum.cost());
+    // The host goes on when the copy is done: until it has launched again the GPU has nothing to do.
+    let after = case.after_pageable.min(case.again(Cause::Sync));
+    let share = case.share(sum.cost() + after);
     let headline = format!(
         "copies of pageable memory{} take {} of the window: {} {}, {}{}",
-        if sum.idle > 0 { " and the idle time around them" } else { "" },
+        if sum.idle + after > 0 { " and the idle time around them" } else { "" },
         pct(share),
         Bytes(sum.bytes),
         directions(sum),
@@ -56,7 +59,8 @@ pub fn pageable(case: &Case<'_>) -> Option<Finding> {
     );
     Some(
         evidence(Finding::new(Verdict::PageableCopies, share, headline), case, sum)
-            .bound("the time in which only these copies ran, and the idle time while they were staged; pinned and overlapped they take none of it")
+            .because("idle after they were waited for", (after > 0).then_some(after as f64), "ns")
+            .bound("the time in which only these copies ran, and the idle time while they were staged and after they were waited for; pinned and overlapped they take none of it")
             .at(places::of_copies(case, &[CopyClass::Pageable]))
             .change(&[
                 "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(), cudaMallocHost, cudaHostRegister; pinned copies run at the link's speed and do not hold the host.",

@@ -85,8 +85,8 @@ fn once(times: u64, longest: Option<f64>) -> String {
 
 /// The launching thread waits for a batch, a queue, a file.
 pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
-    let share = case.idle_share(Cause::Wait);
-    let idle = case.idle.get(Cause::Wait);
+    let idle = case.again(Cause::Wait);
+    let share = case.share(idle);
     if idle == 0 {
         return None;
     }
@@ -120,7 +120,7 @@ pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
 
 /// The launching thread computes.
 pub fn compute(case: &Case<'_>) -> Option<Finding> {
-    let (known, unknown) = (case.idle.get(Cause::Compute), case.idle.get(Cause::Unknown));
+    let (known, unknown) = (case.again(Cause::Compute), case.again(Cause::Unknown));
     let idle = known + unknown;
     if idle == 0 {
         return None;

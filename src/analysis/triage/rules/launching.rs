@@ -113,7 +113,8 @@ pub fn recapture(case: &Case<'_>) -> Option<Finding> {
 
 /// Code is compiled or loaded while the GPU has nothing to do.
 pub fn compilation(case: &Case<'_>) -> Option<Finding> {
-    let share = case.idle_share(Cause::Compile);
+    let idle = case.again(Cause::Compile);
+    let share = case.share(idle);
     let (modules, host) = case.calls_of(CallKind::Module);
     let lazy = case.host.loads.iter().filter(|l| l.0 >= case.window.0 && l.0 < case.window.1).count() as u64;
     let first = case.loaded.len() as u64;
@@ -122,7 +123,7 @@ pub fn compilation(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let (gaps, longest) = case.spreads.of(Cause::Compile);
-    let slowest = case.loaded.iter().max_by_key(|l| l.1).filter(|l| l.1 * 2 > case.idle.get(Cause::Compile));
+    let slowest = case.loaded.iter().max_by_key(|l| l.1).filter(|l| l.1 * 2 > idle);
     let headline = match slowest.and_then(|l| case.profile.kernels.get(l.0 as usize)) {
         Some(kernel) => format!(
             "the first launch of {} loads its code: the GPU is idle for {} meanwhile, {} of the window",
@@ -138,7 +139,7 @@ pub fn compilation(case: &Case<'_>) -> Option<Finding> {
     };
     let finding = Finding::new(Verdict::Compilation, share, headline)
     .bound("the idle time before code was loaded; with code that is compiled ahead of time and kept, there is none")
-    .because("idle before code was loaded", case.idle.get(Cause::Compile) as f64, "ns")
+    .because("idle before code was loaded", idle as f64, "ns")
     .because("modules loaded", (modules > 0).then_some(modules as f64), "")
     .because("kernels loaded at their first launch", Some(lazy.max(first)).filter(|&n| n > 0).map(|n| n as f64), "")
     .because("times that the GPU waited", (gaps > 0).then_some(gaps as f64), "")

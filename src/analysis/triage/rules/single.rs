@@ -1,4 +1,4 @@
-//! One or two calls make most of the idle time of their kind: a start, or a single delay, and no rate.
+//! One or two gaps make most of the idle time of their kind: a start, or a single delay, and no rate.
 
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
@@ -23,6 +23,10 @@ fn call(case: &Case<'_>, piece: &Piece) -> String {
             format!("the launch of {}", kernel.map_or("a kernel", |k| k.function()))
         }
         (Cause::Launch, Some(_)) => "the launch of a CUDA graph".to_owned(),
+        (Cause::Compute, _) => "host code".to_owned(),
+        (Cause::Wait, _) => "the host, which waits for something else".to_owned(),
+        (Cause::Unknown, _) => "the host, which is outside the driver".to_owned(),
+        (Cause::Compile, _) => "code to be compiled or loaded".to_owned(),
         (cause, _) => format!("the host {}", cause.word()),
     }
 }
@@ -46,7 +50,7 @@ pub fn delay(case: &Case<'_>) -> Option<Finding> {
             pct(share)
         ),
     )
-    .bound("the idle time in one or two gaps that make most of what calls of their kind cost; they may not come back in a longer run")
+    .bound("the idle time in one or two gaps that make most of what their cause costs; they may not come back in a longer run")
     .because("idle in these gaps", idle as f64, "ns");
     for single in &case.single {
         let (gaps, _) = case.spreads.of(single.cause);
@@ -66,7 +70,7 @@ pub fn delay(case: &Case<'_>) -> Option<Finding> {
             .at(case.single.iter().filter_map(place))
             .change(&[
                 "Leave it out of what you measure: run a few steps before, and record after them.",
-                "If it comes back in a longer run, record what the host does in it: page faults, locks in the driver, memory that grows.",
+                "If it comes back in a longer run, record what the host does in it: page faults, locks in the driver, memory that grows, first uses of other code.",
             ])
             .sure(Sure::Likely),
     )

@@ -54,6 +54,7 @@ static void event(u8 kind, u32 domain, u32 text, u64 id);
 enum { EVENT_GATE_OPEN = 6, EVENT_GATE_CLOSE = 7 };
 
 // `correlation` is that of the call that opens or closes; 0 where no call does. Calls of CUPTI are made without the lock: they may call back.
+static void states_wanted(void);
 static void gate_set(int on, const char* why, u32 correlation) {
   if (!gate.gated || gone) return;
   int attached = __atomic_load_n(&session.attached, __ATOMIC_ACQUIRE);
@@ -78,6 +79,7 @@ static void gate_set(int on, const char* why, u32 correlation) {
   if (!changed) return;
   if (!on && attached && gate.gated != GATED_BY_EACH_RANGE) recording(0);
   if (attached) event(on ? EVENT_GATE_OPEN : EVENT_GATE_CLOSE, 0, name(why), correlation);
+  if (on && attached) states_wanted();
 }
 
 // Whether a record of that id lies in a window. The call that opened one belongs to it, as does the one that closed it.

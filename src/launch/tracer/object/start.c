@@ -158,6 +158,10 @@ static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
   SYSTEM(SYS_FUTEX, word, 128 /* FUTEX_WAIT_PRIVATE */, while_it_is, &time);
 }
 static void futex_wake(volatile u32* word) { SYSTEM(SYS_FUTEX, word, 129 /* FUTEX_WAKE_PRIVATE */, 1000); }
+// The ticker sleeps for up to a second while nothing is recorded: what opens for less than that has its threads looked at, too.
+static void states_wanted(void) {
+  if (!states.at) futex_wake(&asked);
+}
 
 // 1 if the ticker runs, would run if a processor were free, or waits for a disk.
 static int ticker_works(void) {
