@@ -11,7 +11,9 @@ use crate::model::{CallKind, Device, Kernel, Profile};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Operations beyond which a run is not gone through again: 56 bytes each.
+/// Kernels that a GPU runs at the same time at most (CUDA Programming Guide, resident grids per device).
+const CONCURRENT: usize = 128;
+/// Operations beyond which a run is not gone through again: 64 bytes each, and 80 more while it is prepared.
 const MOST: usize = 3_000_000;
 /// Operations that are passed in all, a few seconds' work.
 const PASSED: usize = 30_000_000;
@@ -160,13 +162,18 @@ impl Run {
             });
         }
         alone(&mut steps, ops.units.len());
+        let calls = &profile.calls;
+        let waits = |c: usize| matches!(calls.kind(c), CallKind::Sync | CallKind::Copy | CallKind::Free | CallKind::Alloc);
+        // Whoever waited did not prepare a launch.
+        calls_of.extend((0..calls.len()).filter(|&c| waits(c)).map(|c| {
+            let ((pid, tid), start) = (calls.thread_of(c), super::triage::ops::sane(calls.start[c]));
+            (pid, tid, start, start.saturating_add(calls.duration[c].max(0)), usize::MAX)
+        }));
         costs(&mut steps, ops.units.len(), calls_of);
         // Nobody knows what waited for the host where most calls are missing.
         if called * 2 < steps.len() {
             return None;
         }
-        let calls = &profile.calls;
-        let waits = |c: usize| matches!(calls.kind(c), CallKind::Sync | CallKind::Copy | CallKind::Free | CallKind::Alloc);
         let mut blocks: Vec<Block> = (0..calls.len())
             .filter(|&c| waits(c))
             .map(|c| {
@@ -187,7 +194,7 @@ impl Run {
         }
     }
 
-    /// Whether so many kernels can be asked about without a long wait: each takes three passes.
+    /// True if so many kernels can be asked about without a long wait: each takes three passes.
     #[must_use]
     pub fn affords(&self, kernels: usize) -> bool {
         kernels < PASSED / (3 * self.steps.len().max(1)) + 1
@@ -220,7 +227,11 @@ impl Run {
     /// launch.
     #[must_use]
     pub fn bounds(&self, kernel: u32) -> (i64, i64) {
-        let predicted = self.saved(kernel, 0.0);
+        self.bounds_with(kernel, &self.beside(kernel))
+    }
+
+    fn bounds_with(&self, kernel: u32, beside: &[i64]) -> (i64, i64) {
+        let predicted = self.shorter(kernel, 0.0, beside, false);
         let mut until = vec![i64::MIN; self.units];
         let mut ran = 0_i64;
         for step in self.steps.iter().filter(|s| s.kernel == kernel) {
@@ -228,7 +239,7 @@ impl Run {
             ran = ran.saturating_add((step.end - step.start.max(*until)).max(0)).saturating_add(step.cost);
             *until = step.end.max(*until);
         }
-        let least = self.shorter(kernel, 0.0, true).min(predicted);
+        let least = self.shorter(kernel, 0.0, beside, true).min(predicted);
         let most = ran.saturating_add(self.whole).max(predicted);
         ((least as f64 * (1.0 - POWER)) as i64, (most as f64 * (1.0 + VARIES)) as i64)
     }
@@ -252,6 +263,10 @@ impl Run {
                     _ => {}
                 }
             }
+            // A device runs no more at a time.
+            if running.len() == CONCURRENT {
+                running.remove(0);
+            }
             running.push(at);
         }
         for (ns, step) in out.iter_mut().zip(&self.steps) {
@@ -263,23 +278,31 @@ impl Run {
     /// How much earlier the run would end, ns, if each launch of a kernel took `factor` of its time.
     #[must_use]
     pub fn saved(&self, kernel: u32, factor: f64) -> i64 {
-        self.shorter(kernel, factor, false)
+        self.shorter(kernel, factor, &self.beside(kernel), false)
+    }
+
+    /// The same for each of these shares of its time that goes, and the bounds of what goes with all of it.
+    #[must_use]
+    pub fn curve(&self, kernel: u32, gains: &[f64]) -> (Vec<i64>, (i64, i64)) {
+        let beside = self.beside(kernel);
+        let saved = gains.iter().map(|gain| self.shorter(kernel, 1.0 - gain, &beside, false)).collect();
+        (saved, self.bounds_with(kernel, &beside))
     }
 
     /// The same; `least`, where only time counts in which nothing else ran, and only calls that wait hold the host.
-    fn shorter(&self, kernel: u32, factor: f64, least: bool) -> i64 {
-        // Of each device what runs: recorded end and new end; and what ended last.
-        let mut running: Vec<BinaryHeap<Reverse<(i64, i64, bool)>>> = vec![BinaryHeap::new(); self.units];
+    fn shorter(&self, kernel: u32, factor: f64, beside: &[i64], least: bool) -> i64 {
+        // Of each device what runs: recorded end, new end, and the part of it in which others may begin after it; and what ended last.
+        let mut running: Vec<BinaryHeap<Reverse<(i64, i64, i64)>>> = vec![BinaryHeap::new(); self.units];
         let mut ended: Vec<Option<(i64, i64)>> = vec![None; self.units];
         // Of each process how much earlier it is from when on.
         let mut early: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.processes];
         let mut unit_of: Vec<Vec<usize>> = vec![Vec::new(); self.processes];
         let mut blocks = self.blocks.iter().peekable();
         let (mut last, mut new_last) = (i64::MIN, i64::MIN);
-        let beside = if least { Vec::new() } else { self.beside(kernel) };
-        // `tail`: how much longer what fills the device may run.
-        let retire = |running: &mut BinaryHeap<Reverse<(i64, i64, bool)>>, ended: &mut Option<(i64, i64)>, until: i64, tail: i64| {
-            while let Some(&Reverse(op)) = running.peek().filter(|op| op.0.0 <= until || op.0.2 && op.0.0 - tail <= until) {
+        let beside = if least { &[] } else { beside };
+        // `tail`: how much longer what fills the device may run, of its own time a tenth at most.
+        let retire = |running: &mut BinaryHeap<Reverse<(i64, i64, i64)>>, ended: &mut Option<(i64, i64)>, until: i64, tail: i64| {
+            while let Some(&Reverse(op)) = running.peek().filter(|op| op.0.0 - op.0.2.min(tail) <= until) {
                 running.pop();
                 *ended = Some((op.0, ended.map_or(op.1, |e| op.1.max(e.1))));
             }
@@ -328,7 +351,8 @@ impl Run {
             let goes = if least { step.alone } else { long };
             let goes = if step.kernel == kernel { goes as f64 } else { beside.get(at).map_or(0.0, |b| *b as f64 * SHARED) };
             let long = long - (goes * (1.0 - factor)).round() as i64;
-            running[unit].push(Reverse((step.end, start + long, step.fills)));
+            let tail = if step.fills { (step.end - step.start) / TAIL } else { 0 };
+            running[unit].push(Reverse((step.end, start + long, tail)));
             last = last.max(step.end);
             new_last = new_last.max(start + long);
         }
@@ -359,7 +383,8 @@ fn refill(profile: &Profile, op: &Op) -> i64 {
     device.map_or(0, |(l2, per_second)| (l2.0 as f64 / per_second.max(1) as f64 * 1e9) as i64)
 }
 
-/// Finds what goes with each launch that is left out. `calls`: process, thread, start, end, and the operation, of all that are not in a graph.
+/// Finds what goes with each launch that is left out. `calls`: process, thread, start, end, and the operation, of all that are not in a graph, and of
+/// calls that wait, which have none.
 fn costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u32, i64, i64, usize)>) {
     let mut ended = vec![i64::MIN; units];
     for step in steps.iter_mut() {
@@ -370,11 +395,13 @@ fn costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u32, i64, i64, u
         }
         ended[step.unit as usize] = before.max(step.end);
     }
+    // One call may be there for its operation, and because it waits.
     calls.sort_unstable();
+    calls.dedup_by(|next, first| (first.0, first.1, first.2, first.3) == (next.0, next.1, next.2, next.3) && next.4 == usize::MAX);
     // Some tools do not tell nodes of graphs; they share a call.
     let shared = |a: &(u32, u32, i64, i64, usize), b: &(u32, u32, i64, i64, usize)| (a.0, a.1, a.2) == (b.0, b.1, b.2);
     let before = |w: &[(u32, u32, i64, i64, usize)]| (w[0].0, w[0].1) == (w[1].0, w[1].1) && !shared(&w[0], &w[1]);
-    let mut gaps: Vec<i64> = calls.windows(2).filter(|w| before(w)).map(|w| (w[1].2 - w[0].3).max(0)).collect();
+    let mut gaps: Vec<i64> = calls.windows(2).filter(|w| before(w) && w[1].4 != usize::MAX).map(|w| (w[1].2 - w[0].3).max(0)).collect();
     let middle = gaps.len() / 2;
     let usual = if gaps.is_empty() { 0 } else { *gaps.select_nth_unstable(middle).1 };
     for (at, call) in calls.iter().enumerate() {
@@ -384,7 +411,9 @@ fn costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u32, i64, i64, u
             continue;
         }
         let prepares = last.filter(|last| (last.0, last.1) == (call.0, call.1)).map_or(0, |last| (call.2 - last.3).max(0));
-        steps[call.4].cost += call.3 - call.2 + prepares.min(usual.saturating_mul(PREPARES));
+        if let Some(step) = steps.get_mut(call.4) {
+            step.cost += call.3 - call.2 + prepares.min(usual.saturating_mul(PREPARES));
+        }
     }
 }
 
@@ -519,12 +548,9 @@ mod tests {
         both.steps[1].fills = false;
         assert_eq!(both.saved(0, 0.5), 0);
         // With one for each SM it had half of the device for 1,000 ns.
-        both.steps[1].fills = true;
-        assert_eq!((both.saved(0, 0.5), both.saved(0, 0.0)), (0, 0));
+        both.steps.iter_mut().for_each(|s| (s.alone, s.fills) = (0, true));
         alone(&mut both.steps, 1);
         assert_eq!((both.saved(0, 0.5), both.saved(0, 0.0)), (250, 500));
-        both.steps.iter_mut().for_each(|s| s.alone = 0);
-        alone(&mut both.steps, 1);
         assert_eq!((both.bounds(0).0, both.bounds(0).1), (0, 1_100));
     }
 }

@@ -78,14 +78,15 @@ impl Worths {
         longest.sort_unstable_by(|a, b| b.cmp(a));
         let mut out = HashMap::new();
         for (at, (ns, function)) in longest.into_iter().take(most).enumerate() {
-            // Six passes each, where three are counted.
-            if cancel.is_cancelled() || !run.affords(2 * at) {
+            // Seven passes each, where three are counted.
+            if cancel.is_cancelled() || !run.affords(3 * at) {
                 break;
             }
             let Some(name) = names.get(function as usize).filter(|_| length > 0.0) else { continue };
             let share = |ns: i64| (ns as f64 / length).clamp(0.0, 1.0);
-            let saved = STEPS.map(|gain| share(run.saved(function, 1.0 - gain)));
-            let (least, most) = run.bounds(function);
+            let (gains, (least, most)) = run.curve(function, &STEPS);
+            let mut saved = [0.0; STEPS.len()];
+            saved.iter_mut().zip(gains).for_each(|(saved, ns)| *saved = share(ns));
             out.insert((*name).to_owned(), Curve { share: ns as f64 / length, saved, bounds: (share(least), share(most)) });
         }
         Some(Self(out))

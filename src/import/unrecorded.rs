@@ -209,9 +209,11 @@ impl Process {
         if self.instantiated && !self.captured {
             self.lost[Work::Kernels as usize].clear();
         }
-        let captures = std::mem::take(&mut self.captures);
+        let mut captures = std::mem::take(&mut self.captures);
+        captures.sort_unstable();
         for lost in &mut self.lost {
-            lost.retain(|l| !captures.iter().any(|c| (c.0..=c.1).contains(&l.start)));
+            // A thread captures one stream after the other: that which begins last before the call is the one.
+            lost.retain(|l| captures[..captures.partition_point(|c| c.0 <= l.start)].last().is_none_or(|c| c.1 < l.start));
             lost.sort_unstable_by_key(|l| l.start);
         }
         let nested = |l: &Lost| inside_another(profile, pid, l);

@@ -1,4 +1,4 @@
-//! How sure hints are, by rule: each rule says what its own numbers could not show; what holds for all of them is here.
+//! Lowers the certainty of hints by rules that hold for all of them; each rule says by itself what its numbers could not show.
 
 use super::case::Case;
 use super::diagnosis::Diagnosis as D;

@@ -200,7 +200,7 @@ fn gather(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Vec<Toget
 fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<String>) {
     let Some(reference) = (0..parts.len()).max_by_key(|&i| (parts[i].1.len(), std::cmp::Reverse(i))) else { return };
     let (rank, longest) = parts[reference].clone();
-    let each = longest.windows(2).map(|w| w[1].sequence - w[0].sequence).find(|d| *d > 0).unwrap_or(1);
+    let each = longest.windows(2).map(|w| w[1].sequence.saturating_sub(w[0].sequence)).find(|d| *d > 0).unwrap_or(1);
     let mut lost = Vec::new();
     parts.retain_mut(|(own_rank, own)| {
         if *own_rank == rank {

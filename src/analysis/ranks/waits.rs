@@ -154,7 +154,7 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
         let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
         for &(rank, share) in blame.iter().filter(|_| judged[i]) {
             // Of what all others waited, a mean rank's part: also of those that are not in this group.
-            let part = (waited as f64 * share / others).round() as i64 * matches.each;
+            let part = ((waited as f64 * share / others).round() as i64).saturating_mul(matches.each);
             out.when.push((end, rank, part));
         }
         for a in c.arrivals.iter().filter(|a| a.rank != last.rank) {

@@ -5,6 +5,7 @@ use super::gaps::{Gaps, Piece};
 pub use super::gather::{AfterCall, LONGEST, STRIP, StepTime};
 use super::gather::{Gather, longest};
 use super::host::Host;
+use super::intervals::Intervals;
 use super::kernels::Kernels;
 use super::ops::{Class, Ops, Unit};
 pub use super::outside::Outside;
@@ -136,6 +137,7 @@ impl<'a> Case<'a> {
         // A panic there is one here.
         let host = host.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         steps.without(&measuring(profile));
+        steps.inside(&profile.recorded);
         let chosen = windows.first().zip(windows.last()).map(|(a, b)| (a.0, b.1));
         if let Some(window) = chosen {
             steps.only(window);
@@ -144,7 +146,8 @@ impl<'a> Case<'a> {
             steps.left_out.extend(start::left_out(&ops, &host, (first, last), work));
         }
         // What the user or the program marked may begin before the first operation: until then the devices idle.
-        let window = chosen.or_else(|| steps.window()).unwrap_or((steps.left_out.last().map_or(first, |l| l.end), last));
+        let start = || steps.left_out.last().filter(|_| steps.found.is_none()).map_or(first, |l| l.end);
+        let window = chosen.or_else(|| steps.window()).unwrap_or_else(|| (start(), last));
         if window.0.max(first) >= window.1.min(last) || cancel.is_cancelled() {
             return None;
         }
@@ -175,7 +178,8 @@ impl<'a> Case<'a> {
         };
         let chosen = chosen.is_some();
         let windows = recorded(profile, if windows.is_empty() { vec![window] } else { windows.to_vec() });
-        let busy = sweep(ops.iter(), ops.units.len(), &windows, &mut gather);
+        let bystanders = bystanders(&ops, &windows);
+        let busy = sweep(ops.iter().filter(|op| !bystanders[op.unit]), ops.units.len(), &windows, &mut gather);
         if cancel.is_cancelled() {
             return None;
         }
@@ -210,7 +214,6 @@ impl<'a> Case<'a> {
             .zip(idle)
             .filter_map(|((unit, busy), idle)| Some(DeviceTime { unit: *unit, busy: busy?, idle }))
             .collect();
-        let devices = without_bystanders(devices);
         let mut all = ByCause::default();
         for device in &devices {
             all.add_all(&device.idle);
@@ -280,7 +283,22 @@ impl<'a> Case<'a> {
     /// Idle time with a cause that comes again and again: without single gaps that make most of it, ns.
     #[must_use]
     pub fn again(&self, cause: Cause) -> i64 {
-        self.idle.get(cause) - self.single.iter().filter(|s| s.cause == cause).map(|s| s.ns).sum::<i64>()
+        (self.idle.get(cause) - self.single.iter().filter(|s| s.cause == cause).map(|s| s.ns).sum::<i64>()).max(0)
+    }
+
+    /// Copies that began in the window and held their thread until they were done.
+    #[must_use]
+    pub fn blocking_copies(&self) -> u64 {
+        let calls = &self.profile.calls;
+        let within = |row: &&u32| calls.start.get(**row as usize).is_some_and(|&s| s >= self.window.0 && s < self.window.1);
+        self.host.blocking.iter().filter(within).count() as u64
+    }
+
+    /// The pieces of idle time with a cause that come again and again, longest first.
+    #[must_use]
+    pub fn pieces_again(&self, cause: Cause) -> Vec<Piece> {
+        let single: Vec<&Piece> = self.single.iter().filter(|s| s.cause == cause).flat_map(|s| &s.gaps).map(|g| &g.1).collect();
+        self.pieces.get(&cause).into_iter().flatten().filter(|p| !single.contains(p)).copied().collect()
     }
 
     /// A sum over the devices.
@@ -350,14 +368,31 @@ fn outside((begin, until): (i64, i64), windows: &[(i64, i64)]) -> Vec<f64> {
     out.into_iter().map(|share| if share < 1e-6 { 0.0 } else { share }).collect()
 }
 
-/// Processes that did next to nothing on a device that another one uses are no devices.
-fn without_bystanders(mut devices: Vec<DeviceTime>) -> Vec<DeviceTime> {
-    let most: Vec<(Unit, i64)> = devices.iter().map(|d| (d.unit, d.busy.busy())).collect();
-    devices.retain(|d| {
-        let rival = most.iter().filter(|(u, _)| u.device.is_some() && u.device == d.unit.device && u.pid != d.unit.pid).map(|m| m.1).max();
-        rival.is_none_or(|busy| d.busy.busy().saturating_mul(BYSTANDER) >= busy)
-    });
-    devices
+/// Of each device true where a process did next to nothing on it in these windows, and another one uses it: then it is no device of its own.
+fn bystanders(ops: &Ops<'_>, windows: &[(i64, i64)]) -> Vec<bool> {
+    let shared = |unit: usize| ops.units[unit].device.is_some() && ops.shared(unit);
+    if !(0..ops.units.len()).any(shared) {
+        return vec![false; ops.units.len()];
+    }
+    let mut asked = Intervals::default();
+    for w in windows {
+        asked.push(w.0, w.1);
+    }
+    let mut ran = vec![0_i64; ops.units.len()];
+    let mut until = vec![i64::MIN; ops.units.len()];
+    for op in ops.iter() {
+        let from = op.start.max(until[op.unit]);
+        if from < op.end {
+            ran[op.unit] = ran[op.unit].saturating_add(asked.covered(from, op.end));
+            until[op.unit] = op.end;
+        }
+    }
+    let most = |of: &Unit| ops.units.iter().zip(&ran).filter(|(u, _)| u.device == of.device && u.pid != of.pid).map(|u| *u.1).max();
+    ops.units
+        .iter()
+        .zip(&ran)
+        .map(|(unit, ran)| unit.device.is_some() && most(unit).is_some_and(|rival| ran.saturating_mul(BYSTANDER) < rival))
+        .collect()
 }
 
 fn calls(profile: &Profile, window: (i64, i64)) -> FxHashMap<CallKind, (u64, i64)> {

@@ -1,7 +1,7 @@
-//! How sure findings are, by rule: each rule of its own says what it could not see; what holds for all of them is here.
+//! Lowers the certainty of findings by rules that hold for all of them; each rule says by itself what it could not see.
 
 use super::case::Case;
-use super::finding::{Finding, LEAST, Sure, WORTH};
+use super::finding::{Finding, LEAST, Severity, Sure, WORTH};
 use super::part::Cause;
 use super::steps::Found;
 use super::text::pct;
@@ -28,11 +28,15 @@ fn causes(id: V) -> &'static [Cause] {
 
 /// Lowers what is said with more certainty than the record allows:
 /// * idle time of one or two gaps shows no habit of the program;
-/// * where more idle time has no known cause than the finding explains, another cause may be the larger one;
+/// * where more idle time has no finding than this one explains (its cause is not known, or the next operation was launched already), another
+///   cause may be the larger one;
+/// * kernels are not all that limits a run in which such idle time is worth a finding;
 /// * kernels are the limit of what was judged, not of a run in whose rest the devices idled;
 /// * a small part of a run that nobody marked may not be what it is about.
 pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
-    let dark = case.idle_share(Cause::Unknown) + case.idle_share(Cause::NoCall);
+    let queued = case.share((case.idle.get(Cause::Queued) - case.pauses).max(0));
+    let unknown = case.idle_share(Cause::Unknown) + case.idle_share(Cause::NoCall);
+    let silent = queued + case.idle_share(Cause::OtherCall) + case.idle_share(Cause::Ended);
     let idle_outside = case.outside.map_or(0.0, |o| (1.0 - o.judged) * o.idle);
     let marked = matches!(case.steps.found, Some(Found::Ranges(_)));
     let sliver = !marked && case.outside.is_some_and(|o| o.judged < SLIVER);
@@ -40,8 +44,12 @@ pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
         let of = causes(f.id);
         let gaps: u64 = of.iter().map(|c| case.spreads.of(*c).0).sum();
         let few = !of.is_empty() && gaps <= 2;
-        let hidden = !of.is_empty() && dark > f.stake.max(LEAST);
-        let elsewhere = f.id == V::GpuBound && idle_outside >= WORTH;
+        let hidden = !of.is_empty() && unknown > f.stake.max(LEAST)
+            || !matches!(f.id, V::ShortCapture | V::UnbalancedDevices | V::Serialised) && silent > f.stake.max(LEAST);
+        let elsewhere = f.id == V::GpuBound && idle_outside.max(silent) >= WORTH;
+        if elsewhere && f.severity == Severity::Healthy {
+            f.severity = Severity::Low;
+        }
         if few || hidden || elsewhere || sliver {
             f.sure = f.sure.max(Sure::Likely);
         }

@@ -4,6 +4,7 @@ use super::ops::{Op, Row};
 use super::part::Cause;
 use super::piece::Piece;
 use crate::model::Profile;
+use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 
 /// A launch call that holds its thread this long, ns, while the device has nothing to do, does more than launch: an ordinary one takes 2 to 10 µs,
@@ -12,42 +13,34 @@ pub const SLOW_LAUNCH_NS: i64 = 100_000;
 /// The same for calls that allocate, or ask for something.
 const SLOW_CALL_NS: i64 = 1_000_000;
 
-/// When each kernel was launched for the first time, and each call made, in each process.
+/// When each kernel was launched for the first time in its process, and each call made for the first time at all.
 pub struct Firsts<'a> {
     profile: &'a Profile,
-    pids: Vec<u32>,
-    /// Of each place its index into `pids`.
-    pid_of: Vec<usize>,
     /// By process and kernel the start of the first call; made when it is asked for.
-    launches: OnceCell<Vec<i64>>,
+    launches: OnceCell<FxHashMap<(u32, u32), i64>>,
     calls: OnceCell<Vec<i64>>,
 }
 
 impl<'a> Firsts<'a> {
     #[must_use]
     pub fn of(profile: &'a Profile) -> Self {
-        let mut pids: Vec<u32> = profile.places.iter().map(|p| p.pid.unwrap_or_default()).collect();
-        pids.sort_unstable();
-        pids.dedup();
-        let pid_of = profile.places.iter().map(|p| pids.binary_search(&p.pid.unwrap_or_default()).unwrap_or_default()).collect();
-        Self { profile, pids, pid_of, launches: OnceCell::new(), calls: OnceCell::new() }
+        Self { profile, launches: OnceCell::new(), calls: OnceCell::new() }
     }
 
-    fn slot(&self, row: usize) -> Option<usize> {
+    fn slot(&self, row: usize) -> Option<(u32, u32)> {
         let launches = &self.profile.launches;
-        let pid = *self.pid_of.get(launches.place(row)?.0 as usize)?;
-        Some(pid * self.profile.kernels.len() + launches.kernel(row).0 as usize)
+        let place = self.profile.places.get(launches.place(row)?.0 as usize)?;
+        Some((place.pid.unwrap_or_default(), launches.kernel(row).0))
     }
 
-    fn first_launches(&self) -> &[i64] {
+    fn first_launches(&self) -> &FxHashMap<(u32, u32), i64> {
         self.launches.get_or_init(|| {
             let launches = &self.profile.launches;
-            let mut out = vec![i64::MAX; self.pids.len() * self.profile.kernels.len()];
+            let mut out = FxHashMap::default();
             for row in 0..launches.len() {
-                if let (Some(slot), Some((start, _))) = (self.slot(row), launches.call(row))
-                    && let Some(first) = out.get_mut(slot)
-                {
-                    *first = (*first).min(start);
+                if let (Some(slot), Some((start, _))) = (self.slot(row), launches.call(row)) {
+                    let first = out.entry(slot).or_insert(start);
+                    *first = start.min(*first);
                 }
             }
             out
@@ -65,7 +58,7 @@ impl<'a> Firsts<'a> {
         // Nodes of a graph share a call; it is not theirs.
         cost > 0
             && launches.graph_node(row).is_none()
-            && self.slot(row).and_then(|slot| self.first_launches().get(slot)).is_some_and(|&first| first == start)
+            && self.slot(row).and_then(|slot| self.first_launches().get(&slot)).is_some_and(|&first| first == start)
     }
 
     /// True if a piece of idle time lies in the first call of its name, which was slow.

@@ -175,7 +175,7 @@ pub struct Host<'a> {
     by_thread: FxHashMap<(u32, u32), usize>,
     pub known: Known,
     /// Of each call whether the thread was blocked in it until a copy was done.
-    blocking: FxHashSet<u32>,
+    pub(super) blocking: FxHashSet<u32>,
     /// Of each name what it means for a capture: 1 begins one, 2 ends it.
     capture: Vec<u8>,
     /// When code was loaded behind the scenes.

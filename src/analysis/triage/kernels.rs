@@ -183,12 +183,6 @@ impl Kernels {
         (!self.queued.is_empty()).then(|| self.queued.partition_point(|&q| q <= ns) as f64 / self.queued.len() as f64)
     }
 
-    /// The median time from the end of the call to the start of the kernel, ns.
-    #[must_use]
-    pub fn median_queued(&self) -> Option<i64> {
-        middle(&self.queued)
-    }
-
     /// Share of the SMs that had a block to work on while kernels ran (for `busy` ns over all devices), by the launch configurations alone: kernels that
     /// run at the same time add up, and what is not known counts as full.
     #[must_use]

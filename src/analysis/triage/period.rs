@@ -120,7 +120,7 @@ fn one_pass(profile: &Profile, first: i64, last: i64) -> bool {
 }
 
 /// The least number of places after which nearly all of a sequence repeats; `None` where that is one place, or nothing repeats.
-fn period(sequence: &[u32]) -> Option<usize> {
+pub fn period(sequence: &[u32]) -> Option<usize> {
     if sequence.len() < LEAST * 2 {
         return None;
     }

@@ -7,7 +7,7 @@ use super::gaps::Piece;
 use super::part::Cause;
 use crate::analysis::like::like;
 use crate::model::{RangeOrigin, units};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Places that a finding names.
 const MOST: usize = 5;
@@ -194,7 +194,7 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Where {
     Where { places: out, most, ns, inside, count, ranges: known, operators }
 }
 
-/// Of each name of ranges the time that lies in them, whatever else they enclose, and how deep they are.
+/// Time in ranges of each name, ranges inside of them included, and their depth.
 type Inclusive = FxHashMap<u32, (i64, usize)>;
 
 /// The name of which the ranges hold more than a time, but the least of those that do: of several the innermost.
@@ -235,9 +235,10 @@ fn innermost(case: &Case<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(
             }
         }
         let ns: i64 = out.get(before..).into_iter().flatten().map(|p| p.1).sum();
+        let mut seen: FxHashSet<u32> = FxHashSet::default();
         for (depth, (_, name, _)) in open.iter().enumerate().filter(|_| ns > 0) {
             // A function that calls itself holds its time once.
-            if open[..depth].iter().all(|o| o.1 != *name) {
+            if seen.insert(*name) {
                 let sum = inclusive.entry(*name).or_default();
                 *sum = (sum.0 + ns, sum.1.max(depth));
             }

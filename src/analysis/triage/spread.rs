@@ -1,6 +1,7 @@
-//! How idle time is spread over its gaps: again and again, or in one or two of them.
+//! The spread of idle time over its gaps: again and again, or in one or two of them.
 
 use super::gaps::Piece;
+use super::host::CLOSE_NS;
 use super::part::{ByCause, Cause};
 use rustc_hash::FxHashMap;
 
@@ -91,7 +92,8 @@ impl Spreads {
             let few = |s: &Spread| Some(s.few()).filter(|few| few.len() == 1 || CALLS.contains(&cause)).unwrap_or_default();
             let mut gaps: Vec<(i64, Piece)> = of_cause().flat_map(|(_, s)| few(s)).collect();
             let ns = gaps.iter().map(|g| g.0).sum::<i64>();
-            if ns as f64 > whole as f64 * ONE {
+            // What is no longer than the way from one launch to the next is no delay.
+            if ns as f64 > whole as f64 * ONE && gaps.iter().any(|g| g.0 >= CLOSE_NS) {
                 gaps.sort_by_key(|g| (std::cmp::Reverse(g.0), g.1.start));
                 out.push(Single { cause, ns, gaps });
             }
@@ -120,7 +122,7 @@ mod tests {
         let single = |gaps: &[i64], cause, steps| {
             let mut all = Spreads::default();
             for &ns in gaps {
-                all.gap(0, &[Piece { start: 0, end: ns, cause, at: 0, lane: None, name: None }]);
+                all.gap(0, &[Piece { start: 0, end: ns * 10_000, cause, at: 0, lane: None, name: None }]);
             }
             all.single(steps).first().map_or(0, |s| s.gaps.len())
         };
@@ -142,12 +144,12 @@ mod tests {
     fn one_delay_of_the_host_stops_all_devices() {
         let mut all = Spreads::default();
         for unit in 0..8 {
-            for ns in [900, 10, 10, 10] {
+            for ns in [900_000, 10_000, 10_000, 10_000] {
                 all.gap(unit, &[Piece { start: 0, end: ns, cause: Cause::Alloc, at: 0, lane: None, name: None }]);
             }
         }
         let found = all.single(0);
-        assert_eq!((found.len(), found[0].ns, found[0].gaps.len()), (1, 7200, 8));
-        assert_eq!(all.of(Cause::Alloc), (32, 900));
+        assert_eq!((found.len(), found[0].ns, found[0].gaps.len()), (1, 7_200_000, 8));
+        assert_eq!(all.of(Cause::Alloc), (32, 900_000));
     }
 }

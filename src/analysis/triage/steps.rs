@@ -4,10 +4,11 @@ use super::intervals::Intervals;
 use super::marked::by_ranges;
 pub use super::marked::since;
 use super::ops::{Ops, Row};
-use super::period::by_period;
+use super::period::{by_period, period};
 pub use super::step::{Counts, Found, Step, median};
 use super::step::{EXPLAINS, LEAST, Starts};
 use crate::model::Profile;
+use rustc_hash::FxHashMap;
 
 /// Time that is not judged, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +82,18 @@ impl Steps {
         });
     }
 
+    /// Leaves out steps in which the recording was closed: how long they took is not known.
+    pub fn inside(&mut self, recorded: &[(i64, i64)]) {
+        let inside = |s: &Step| {
+            let at = recorded.partition_point(|r| r.1 < s.end);
+            recorded.get(at).is_some_and(|r| r.0 <= s.start)
+        };
+        // A gate that opens for each step leaves none whole.
+        if recorded.len() > 1 && self.list.iter().filter(|s| inside(s)).count() * 2 >= self.list.len() {
+            self.list.retain(inside);
+        }
+    }
+
     /// From the first step to the end of the last.
     #[must_use]
     pub fn window(&self) -> Option<(i64, i64)> {
@@ -112,25 +125,30 @@ fn warm_up(steps: &[Step]) -> usize {
     steps.iter().take(most).take_while(|s| s.length() as f64 > usual as f64 * WARM_UP).count()
 }
 
-/// Launches of graphs that are all alike, where they make most of the run.
+/// A launch of a graph: start of the call, first start, last end, nodes, and what tells its graph from others.
+type Launched = (i64, i64, i64, usize, u64);
+
+/// Launches of graphs that are all alike, where they make most of the run; of several graphs that come in turn, a round.
 fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     let launches = &profile.launches;
     if !launches.has_graph_nodes() && profile.graphs.is_empty() {
         return None;
     }
-    // By device: start of the call, first start, last end, nodes.
-    let mut of: Vec<Vec<(i64, i64, i64, usize)>> = vec![Vec::new(); ops.units.len()];
+    let mut of: Vec<Vec<Launched>> = vec![Vec::new(); ops.units.len()];
     let (mut inside, mut total) = (vec![0_i64; ops.units.len()], 0_i64);
     for op in ops.iter() {
         let length = op.end.saturating_sub(op.start);
         total = total.saturating_add(length);
-        let (call, nodes) = match op.row {
+        let (call, nodes, graph) = match op.row {
             // Its first node may be a copy or a set.
             Row::Launch(_) | Row::Mem(_) => match ops.in_graph(&op) {
-                Some(row) => (launches.call(row as usize).map(|c| c.0), 1),
+                Some(row) => (launches.call(row as usize).map(|c| c.0), 1, launches.graph_node(row as usize).unwrap_or_default()),
                 None => continue,
             },
-            Row::Graph(g) => (profile.graphs.get(g as usize).and_then(|g| g.call).or(Some(op.start)), 0),
+            Row::Graph(g) => {
+                let graph = profile.graphs.get(g as usize);
+                (graph.and_then(|g| g.call).or(Some(op.start)), 0, graph.map_or(0, |g| g.graph))
+            }
         };
         let Some(call) = call else { continue };
         inside[op.unit] = inside[op.unit].saturating_add(length);
@@ -139,24 +157,73 @@ fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
                 last.2 = last.2.max(op.end);
                 last.3 += 1;
             }
-            _ => of[op.unit].push((call, op.start, op.end, nodes)),
+            _ => of[op.unit].push((call, op.start, op.end, nodes, graph)),
         }
     }
     let unit = (0..of.len()).max_by_key(|&u| inside[u])?;
     let (mut calls, inside) = (std::mem::take(&mut of[unit]), inside.iter().sum::<i64>());
-    let usual = median(calls.iter().map(|c| i64::try_from(c.3).unwrap_or(i64::MAX)).collect())?;
-    let alike = calls.iter().filter(|c| i64::try_from(c.3).is_ok_and(|n| n == usual)).count();
-    if calls.len() < LEAST || alike * 10 < calls.len() * 9 || (inside as f64) < EXPLAINS * total as f64 {
+    if (inside as f64) < EXPLAINS * total as f64 {
         return None;
     }
     calls.sort_unstable_by_key(|c| c.1);
     let end = calls.iter().map(|c| c.2).max()?;
+    if let Some(starts) = rounds(&calls) {
+        return Some((Found::Graphs, starts, end));
+    }
+    let usual = median(calls.iter().map(|c| i64::try_from(c.3).unwrap_or(i64::MAX)).collect())?;
+    let alike = calls.iter().filter(|c| i64::try_from(c.3).is_ok_and(|n| n == usual)).count();
+    if calls.len() < LEAST || alike * 10 < calls.len() * 9 {
+        return None;
+    }
     Some((Found::Graphs, calls.iter().map(|c| c.1).collect(), end))
+}
+
+/// When rounds of several graphs begin, which come one after the other again and again, as the pieces of a model do: each with the graph that the
+/// device waits for longest.
+fn rounds(calls: &[Launched]) -> Option<Vec<i64>> {
+    let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
+    let ids: Vec<u32> = calls
+        .iter()
+        .map(|c| {
+            let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+            *numbers.entry(c.4).or_insert(next)
+        })
+        .collect();
+    let period = period(&ids)?;
+    let rounds = calls.len() / period;
+    // Of each graph how often it comes, and how long the device had nothing of another graph to do before it.
+    let mut before: FxHashMap<u32, (usize, i64)> = FxHashMap::default();
+    let mut until = calls.first()?.1;
+    for (id, call) in ids.iter().zip(calls) {
+        let sum = before.entry(*id).or_default();
+        *sum = (sum.0 + 1, sum.1.saturating_add((call.1 - until).max(0)));
+        until = until.max(call.2);
+    }
+    let once = before.iter().filter(|(_, sum)| sum.0.abs_diff(rounds) <= 1 + rounds / 20);
+    let first = *once.max_by_key(|(id, sum)| (sum.1, std::cmp::Reverse(**id)))?.0;
+    let starts: Vec<i64> = ids.iter().zip(calls).filter(|(id, _)| **id == first).map(|(_, c)| c.1).collect();
+    (starts.len() >= LEAST).then_some(starts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn graphs_that_come_in_turn_are_one_step() {
+        // Four graphs of 10, 5 apart; before the third of them the host takes 100.
+        let mut at = 0;
+        let mut calls: Vec<Launched> = Vec::new();
+        for n in 0..40_u64 {
+            at += if n % 4 == 2 { 100 } else { 5 };
+            calls.push((at - 2, at, at + 10, 3, 70 + n % 4));
+            at += 10;
+        }
+        let want: Vec<i64> = calls.iter().filter(|c| c.4 == 72).map(|c| c.1).collect();
+        assert_eq!(rounds(&calls), Some(want));
+        calls.iter_mut().for_each(|c| c.4 = 70);
+        assert_eq!(rounds(&calls), None, "one graph over and over is a step each time");
+    }
 
     #[test]
     fn slow_steps_at_the_beginning_are_warm_up() {

@@ -52,7 +52,7 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
         let there: Vec<&Life> = own.into_iter().filter(|l| l.held(at) && !l.kept()).collect();
         let held = there.iter().map(|l| ledger.time(l.end) - ledger.time(l.start)).max()?;
         let lower = peak.saturating_sub(without) as f64 >= LOWER * peak as f64;
-        let large = bytes as f64 >= LARGE * (peak * blocks as u64) as f64;
+        let large = bytes as f64 >= LARGE * peak as f64 * blocks as f64;
         let brief = !usual && (large || held as f64 <= BRIEF * period as f64);
         (lower && (brief || at_once(case, &there))).then_some((wanted, bytes, blocks, without, held))
     });

@@ -20,7 +20,7 @@ fn missing(case: &Case<'_>) -> &'static str {
 }
 
 fn longest(case: &Case<'_>, cause: Cause) -> (Option<f64>, usize) {
-    let pieces = case.pieces.get(&cause).map_or(&[][..], |p| p);
+    let pieces = case.pieces_again(cause);
     (pieces.first().map(|p| (p.end - p.start) as f64), pieces.len())
 }
 

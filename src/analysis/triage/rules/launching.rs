@@ -23,6 +23,7 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let (gaps, longest) = case.spreads.of(Cause::Launch);
+    let longest = case.pieces_again(Cause::Launch).first().map_or(longest, |p| p.end - p.start);
     let k = &case.kernels;
     let launched = k.launches.max(1) as f64;
     let rate = launched / case.length() as f64 * 1e9;
@@ -123,7 +124,9 @@ pub fn compilation(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let (gaps, longest) = case.spreads.of(Cause::Compile);
-    let slowest = case.loaded.iter().max_by_key(|l| l.1).filter(|l| l.1 * 2 > idle);
+    // A load that comes once among many steps is a single delay, and has a finding of its own.
+    let single = case.single.iter().any(|s| s.cause == Cause::Compile);
+    let slowest = case.loaded.iter().max_by_key(|l| l.1).filter(|l| !single && l.1 * 2 > idle);
     let headline = match slowest.and_then(|l| case.profile.kernels.get(l.0 as usize)) {
         Some(kernel) => format!(
             "the first launch of {} loads its code: the GPU is idle for {} meanwhile, {} of the window",

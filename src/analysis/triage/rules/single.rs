@@ -3,7 +3,6 @@
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::gaps::Piece;
-use crate::analysis::triage::host::CLOSE_NS;
 use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
@@ -36,18 +35,22 @@ pub fn delay(case: &Case<'_>) -> Option<Finding> {
     let first = case.single.first()?;
     let idle: i64 = case.single.iter().map(|s| s.ns).sum();
     let share = case.share(idle);
-    let (longest, piece) = first.gaps.first().filter(|g| g.0 >= CLOSE_NS)?;
+    let (longest, piece) = first.gaps.first()?;
     let name = call(case, piece);
     let early = (piece.start - case.window.0) as f64 <= START * case.length() as f64;
     let when = if early { "at the start".to_owned() } else { format!("{} into the window", ns((piece.start - case.window.0) as f64)) };
+    // Of each device one or two.
+    let of = if first.gaps.len() > case.devices.len() { ("twice", "up to ") } else { ("once", "") };
     let kind = if early { "a start" } else { "a single delay" };
     let mut finding = Finding::new(
         Verdict::SingleDelay,
         share,
         format!(
-            "the GPU waits {} once, {when}, for {name}: {kind}, not what the run does again and again ({} of the window)",
+            "the GPU waits {} for {name}, {}{}, {when}: {kind}, not what the run does again and again ({} of the window)",
+            of.0,
+            of.1,
             ns(*longest as f64),
-            pct(share)
+            pct(case.share(first.ns))
         ),
     )
     .bound("the idle time in one or two gaps that make most of what their cause costs; they may not come back in a longer run")

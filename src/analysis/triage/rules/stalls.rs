@@ -1,7 +1,7 @@
 //! A few steps take much longer than the others.
 
 use crate::analysis::triage::case::Case;
-use crate::analysis::triage::finding::{Finding, LEAST, Place, PlaceKind};
+use crate::analysis::triage::finding::{Finding, LEAST, Place, PlaceKind, Sure};
 use crate::analysis::triage::part::{ByCause, Cause};
 use crate::analysis::triage::steps::median;
 use crate::analysis::triage::text::{ns, pct};
@@ -14,6 +14,8 @@ const OUTLIER: f64 = 1.5;
 const EXPLAINED: f64 = 0.7;
 /// Outliers are few: at most this share of the steps.
 const FEW: f64 = 0.25;
+/// Share of their extra time that one slow step may have.
+const MOSTLY_ONE: f64 = 0.6;
 /// Steps that are needed to tell outliers.
 const STEPS: usize = 8;
 
@@ -58,6 +60,11 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     if share < LEAST {
         return None;
     }
+    // Nor are several of which one takes most of the time.
+    let longest = slow.iter().map(|&i| steps[i].length() - usual).max().unwrap_or(0);
+    if longest as f64 > extra as f64 * MOSTLY_ONE {
+        return None;
+    }
     // Slow steps at the beginning alone are warm-up.
     if slow.iter().all(|&i| i * 5 < steps.len()) {
         return None;
@@ -75,6 +82,10 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     longest.sort_by_key(|&i| std::cmp::Reverse(steps[i].length()));
     let inside = fill.cause.is_some_and(|c| fill.ns as f64 * devices(case) >= EXPLAINED * case.idle.get(c) as f64);
     let host = fill.cause.is_some();
+    // Gaps that are no rate, and lie in these steps, are the same.
+    let in_slow = |at: i64| case.steps.at(at).is_some_and(|s| slow.contains(&s));
+    let mut single = case.single.iter().flat_map(|s| &s.gaps).peekable();
+    let alone = single.peek().is_some() && single.all(|(_, piece)| in_slow(piece.start));
     let finding = Finding::new(
         Verdict::PeriodicStall,
         share,
@@ -102,7 +113,11 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
         rank: None,
     }))
     // The finding about that cause says nothing more if it is in these steps that it lies.
-    .explains(fill.cause.filter(|_| inside).and_then(verdict_of));
+    .explains(fill.cause.filter(|_| inside).and_then(verdict_of))
+    .explains(alone.then_some(Verdict::SingleDelay));
+    // Two may be an accident, and what fills them may not have been recorded.
+    let unclear = slow.len() < 3 || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
+    let finding = if unclear { finding.sure(Sure::Likely) } else { finding };
     Some(if host {
         finding.change(&[
             "Find what happens only in these steps: checkpoints, evaluation, logging, garbage collection, a new shape, a refill of the input queue.",

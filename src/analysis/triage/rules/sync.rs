@@ -22,8 +22,11 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
     let behind = case.calls_behind(Cause::Sync);
     let copies = case.copies.get(CopyClass::Small).pageable + case.copies.get(CopyClass::Pageable).count;
     let (calls, _) = case.calls_of(CallKind::Sync);
+    let blocking = case.blocking_copies();
     // A copy from pageable memory and the call that waits for it are one wait.
-    let waits = calls.max(copies);
+    let waits = calls.max(copies).max(blocking);
+    let behind_copies: i64 =
+        behind.iter().filter(|(name, _)| CallKind::of(name) == CallKind::Copy).map(|(_, after)| after.ns).sum();
     let values = case
         .profile
         .memops
@@ -71,6 +74,11 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
             "Do not read values back in the loop: no .item(), .cpu(), print or if on a GPU tensor; keep them on the device and read every N steps.",
             "Read back without waiting: copy to pinned memory with non_blocking=True, record an event, look at the value a step later.",
             "Replace what needs the value on the host (nonzero, boolean masks, dynamic shapes) by what stays on the device (torch.where, fixed shapes).",
+        ])
+    } else if behind_copies * 2 > idle {
+        finding.change(&[
+            "Copy without holding the host: cudaMemcpyAsync on a stream (non_blocking=True) from or to pinned memory, and wait only where the data is used.",
+            "Copy less often: gather what a step needs, send it once, and keep results on the device.",
         ])
     } else {
         let first = format!(
