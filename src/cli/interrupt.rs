@@ -5,8 +5,8 @@ use crate::import::{self, Cancel, ImportError, Job, Wants};
 use crate::model::Profile;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Time that a reader gets to clean up.
@@ -31,31 +31,57 @@ pub fn open(file: &Path, nsys: Option<PathBuf>, wants: Wants) -> Result<Profile,
     reading(file, |cancel| import::open(file, &Job { cancel, nsys, ..Job::new(wants, &|_| {}) }))
 }
 
+/// Readers that a signal stops, and the signal that did. One thread for the whole program hears them: one for each file would end the program while
+/// the next is read.
+#[derive(Default)]
+struct Heard {
+    reading: Mutex<Vec<Cancel>>,
+    caught: AtomicI32,
+}
+
+impl Heard {
+    fn reading(&self) -> MutexGuard<'_, Vec<Cancel>> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops what is being read; where nothing is, or that was asked for before, the program.
+    fn stop(&self, signal: i32) {
+        let reading = self.reading();
+        if reading.is_empty() || self.caught.swap(signal, Ordering::SeqCst) != 0 {
+            std::process::exit(128 + signal);
+        }
+        reading.iter().for_each(Cancel::cancel);
+        // A reader that waits for a disk or a network that is gone hears of nothing.
+        std::thread::spawn(move || {
+            std::thread::sleep(PATIENCE);
+            std::process::exit(128 + signal);
+        });
+    }
+}
+
+static HEARD: OnceLock<Arc<Heard>> = OnceLock::new();
+
+/// What hears the signals, from the first call on.
+fn ears() -> Result<Arc<Heard>, Failure> {
+    if let Some(ears) = HEARD.get() {
+        return Ok(Arc::clone(ears));
+    }
+    let mut signals = signal_hook::iterator::Signals::new(heard(&[SIGINT, SIGTERM, SIGHUP]))?;
+    let ears = Arc::clone(HEARD.get_or_init(Arc::default));
+    let stops = Arc::clone(&ears);
+    std::thread::spawn(move || signals.forever().for_each(|signal| stops.stop(signal)));
+    Ok(ears)
+}
+
 /// Reads a file; a signal stops the reader and then the program, with the exit code that shells expect. Before and after, signals end
 /// the program as always.
 pub fn reading<T>(file: &Path, read: impl FnOnce(Cancel) -> Result<T, ImportError>) -> Result<T, Failure> {
+    let ears = ears()?;
     let cancel = Cancel::default();
-    let reading = Arc::new(AtomicBool::new(true));
-    let caught = Arc::new(AtomicI32::new(0));
-    let mut signals = signal_hook::iterator::Signals::new(heard(&[SIGINT, SIGTERM, SIGHUP]))?;
-    let (stop, still, which) = (cancel.clone(), Arc::clone(&reading), Arc::clone(&caught));
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            if still.load(Ordering::SeqCst) && which.swap(signal, Ordering::SeqCst) == 0 {
-                stop.cancel();
-                // A reader that waits for a disk or a network that is gone hears of nothing.
-                std::thread::spawn(move || {
-                    std::thread::sleep(PATIENCE);
-                    std::process::exit(128 + signal);
-                });
-            } else {
-                std::process::exit(128 + signal);
-            }
-        }
-    });
+    ears.reading().push(cancel.clone());
     let outcome = read(cancel);
-    reading.store(false, Ordering::SeqCst);
-    match caught.load(Ordering::SeqCst) {
+    ears.reading().pop();
+    match ears.caught.load(Ordering::SeqCst) {
         0 => Ok(outcome?),
         signal => {
             Err(Failure { text: format!("{}: stopped", file.display()), code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)) })

@@ -5,8 +5,10 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
 use nix::sys::stat::Mode;
 use nix::sys::statvfs::FsFlags;
-use nix::unistd::{Group, UnlinkatFlags, User, getuid, unlinkat};
+use nix::unistd::{Group, UnlinkatFlags, User, getgid, getgroups, getuid, unlinkat};
+use std::collections::hash_map::RandomState;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::hash::BuildHasher;
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -17,6 +19,8 @@ const OTHERS_WRITE: u32 = 0o022;
 /// Everything of others and of the group.
 const OTHERS: u32 = 0o077;
 const STICKY: u32 = 0o1000;
+/// Names that are tried for a file that is being written.
+const ATTEMPTS: usize = 16;
 
 fn denied(why: &str) -> Error {
     Error::new(ErrorKind::PermissionDenied, why)
@@ -75,7 +79,7 @@ impl Folder {
             let owned = meta.uid() == 0 || meta.uid() == getuid().as_raw();
             // In a sticky folder, only the owner of an entry can rename or remove it.
             let kept = meta.mode() & STICKY != 0 && (below.uid() == 0 || below.uid() == getuid().as_raw());
-            let open = meta.mode() & 0o002 != 0 || (meta.mode() & 0o020 != 0 && meta.gid() != 0 && !own_group(meta.gid()));
+            let open = meta.mode() & 0o002 != 0 || (meta.mode() & 0o020 != 0 && !roots_group(meta.gid()) && !own_group(meta.gid()));
             if !owned || (open && !kept) {
                 return Err(denied(&format!("other users can write to {}, and could put something else there", above.display())));
             }
@@ -99,13 +103,23 @@ impl Folder {
         if self.read(name, bytes.len()).is_some_and(|there| there == bytes) {
             return Ok(());
         }
-        let own = format!("{name}.{}", std::process::id());
-        let _ = unlinkat(&self.dir, own.as_str(), UnlinkatFlags::NoRemoveDir);
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let mut file = File::from(openat(&self.dir, own.as_str(), flags, Mode::from_bits_truncate(mode))?);
+        // Other programs, on other machines or in other containers, may have this one's number.
+        let made = (0..ATTEMPTS).find_map(|_| {
+            let own = format!("{name}.{:016x}", RandomState::new().hash_one(std::process::id()));
+            match openat(&self.dir, own.as_str(), flags, Mode::from_bits_truncate(mode)) {
+                Err(Errno::EEXIST) => None,
+                other => Some(other.map(|fd| (own, File::from(fd)))),
+            }
+        });
+        let (own, mut file) = made.unwrap_or(Err(Errno::EEXIST))?;
         // Whatever the umask took away.
-        file.write_all(bytes).and_then(|()| file.set_permissions(Permissions::from_mode(mode)))?;
-        Ok(renameat(&self.dir, own.as_str(), &self.dir, name)?)
+        let written = file.write_all(bytes).and_then(|()| file.set_permissions(Permissions::from_mode(mode)));
+        let kept = written.and_then(|()| Ok(renameat(&self.dir, own.as_str(), &self.dir, name)?));
+        if kept.is_err() {
+            let _ = unlinkat(&self.dir, own.as_str(), UnlinkatFlags::NoRemoveDir);
+        }
+        kept
     }
 
     /// What this user's own file of that name holds, if it is of that size.
@@ -135,6 +149,29 @@ fn open_folder(path: &Path) -> Result<File> {
 
 fn is_errno(e: &Error, errno: Errno) -> bool {
     e.raw_os_error() == Some(errno as i32)
+}
+
+/// True for root's group where only root is in it: in some containers every user is.
+fn roots_group(gid: u32) -> bool {
+    let member = || getgid().as_raw() == 0 || getgroups().map_or(true, |all| all.iter().any(|g| g.as_raw() == 0));
+    gid == 0 && (getuid().is_root() || !member())
+}
+
+/// Fails where somebody but this user, root or one of these could put something else in the place of a file, or of a folder that it lies in: it is to be
+/// loaded into a program. Gives its path without links. Groups may share what they work with.
+pub fn unspoilt(path: &Path, owners: &[u32]) -> Result<PathBuf> {
+    let real = std::fs::canonicalize(path)?;
+    let trusted = |uid: u32| uid == 0 || uid == getuid().as_raw() || owners.contains(&uid);
+    let mut below: Option<Metadata> = None;
+    for part in real.ancestors() {
+        let meta = std::fs::metadata(part)?;
+        let kept = meta.mode() & STICKY != 0 && below.is_some_and(|b| trusted(b.uid()));
+        if !trusted(meta.uid()) || meta.mode() & 0o002 != 0 && !kept {
+            return Err(denied(&format!("other users can write to {}, and could put something else there", part.display())));
+        }
+        below = Some(meta);
+    }
+    Ok(real)
 }
 
 /// True if a group has no member but this user, as most distributions make one for each user.
@@ -246,6 +283,31 @@ mod tests {
         }
         allow(&shared, 0o777);
         assert!(own.nobody_elses().unwrap_err().to_string().contains("shared"));
+    }
+
+    #[test]
+    fn what_others_can_replace_is_not_loaded() {
+        let home = tempfile::tempdir().unwrap();
+        let lib = home.path().join("lib");
+        std::fs::create_dir(&lib).unwrap();
+        let file = lib.join("libx.so");
+        std::fs::write(&file, "").unwrap();
+        allow(&lib, 0o755);
+        assert_eq!(unspoilt(&file, &[]).unwrap(), std::fs::canonicalize(&file).unwrap());
+        for (mode, refused) in [(0o777, true), (0o1777, false), (0o775, false)] {
+            allow(&lib, mode);
+            assert_eq!(unspoilt(&file, &[]).is_err(), refused, "{mode:o}");
+        }
+        allow(&lib, 0o755);
+        allow(&file, 0o666);
+        assert!(unspoilt(&file, &[]).unwrap_err().to_string().contains("libx.so"));
+        allow(&file, 0o644);
+        symlink("/etc/passwd", home.path().join("link")).unwrap();
+        assert_eq!(
+            unspoilt(&home.path().join("link"), &[]).unwrap(),
+            std::fs::canonicalize("/etc/passwd").unwrap(),
+            "what it leads to counts"
+        );
     }
 
     #[test]

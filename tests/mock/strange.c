@@ -95,6 +95,12 @@ static void on_last_alarm(int signal) {
   if (quick) _exit(9);
   exit(9);
 }
+// A range that a recording is to be opened by, in a handler that may interrupt the driver.
+static void on_gate_alarm(int signal) {
+  (void)signal;
+  next(&alarms);
+  push_a("gate"), pop();
+}
 static void alarms_begin(void (*handler)(int), int us) {
   struct sigaction action = { .sa_handler = handler };
   struct itimerval every = { { 0, us }, { 0, us } };
@@ -177,6 +183,6 @@ int main(int c, char** v) {
   if (!strcmp(what, "cancel-anywhere")) return cancel(1);
   if (!strcmp(what, "forks")) return forks();
   quick = strstr(what, "quick") != NULL;
-  alarms_begin(last ? on_last_alarm : on_alarm, 150);
+  alarms_begin(strstr(what, "gate") ? on_gate_alarm : last ? on_last_alarm : on_alarm, 150);
   return handler(strstr(what, "masked") != NULL);
 }

@@ -615,7 +615,7 @@ fn the_object_asks_for_no_version_of_the_c_library() {
     assert!(sections.iter().all(|s| s.sh_type(endian) != object::elf::SHT_GNU_VERNEED), "versions are asked for");
     let names: Vec<_> = sections.iter().filter_map(|s| sections.section_name(endian, s).ok()).collect();
     assert!(names.contains(&&b".dynsym"[..]), "{names:?}");
-    assert!(OBJECT.len() < 120_000, "{} bytes", OBJECT.len());
+    assert!(OBJECT.len() < 124_000, "{} bytes", OBJECT.len());
 }
 
 /// Groups of metrics as `groups.txt` has them, for the stand-in: one with a metric that no chip has, one that needs a second pass.

@@ -82,6 +82,18 @@ fn ranges_of_signal_handlers_are_there_or_counted() {
     }
 }
 
+/// A range that opens the recording may be entered while its thread is in the driver, which would be asked then.
+#[test]
+fn a_handler_may_open_and_close_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    for gate in ["nvtx::gate", "nvtx#3::gate"] {
+        let output = strange_command(folder.path(), &["gate"]).env("WARPSCOPE_TRACE_GATE", gate).output().unwrap();
+        assert_eq!(output.status.code(), Some(5), "{gate}: {:?}", String::from_utf8_lossy(&output.stderr));
+    }
+    let traces = files(folder.path(), "wstrace");
+    assert_eq!((traces.len(), files(folder.path(), "sock").len()), (2, 0), "{traces:?}");
+}
+
 /// If CUPTI was not interrupted, the trace lacks at most what was being written at that moment, and says how much; else it says that the end is
 /// missing. In any case it has an end.
 #[test]

@@ -47,7 +47,7 @@ pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
         let hidden = !of.is_empty() && unknown > f.stake.max(LEAST)
             || !matches!(f.id, V::ShortCapture | V::UnbalancedDevices | V::Serialised) && silent > f.stake.max(LEAST);
         let elsewhere = f.id == V::GpuBound && idle_outside.max(silent) >= WORTH;
-        if elsewhere && f.severity == Severity::Healthy {
+        if silent >= WORTH && f.id == V::GpuBound && f.severity == Severity::Healthy {
             f.severity = Severity::Low;
         }
         if few || hidden || elsewhere || sliver {

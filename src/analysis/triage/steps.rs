@@ -221,7 +221,9 @@ mod tests {
         }
         let want: Vec<i64> = calls.iter().filter(|c| c.4 == 72).map(|c| c.1).collect();
         assert_eq!(rounds(&calls), Some(want));
-        calls.iter_mut().for_each(|c| c.4 = 70);
+        for call in &mut calls {
+            call.4 = 70;
+        }
         assert_eq!(rounds(&calls), None, "one graph over and over is a step each time");
     }
 

@@ -5,7 +5,8 @@ use crate::import::{Job, Wants, exported};
 use crate::launch::open;
 use crate::library::{Library, LibraryError, Report, export, gc, store};
 use std::collections::BTreeSet;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::OpenOptions;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Copies a run's reports into a folder; `clean`: of timelines, only copies without the environment.
@@ -36,7 +37,6 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
             let stem = name.trim_end_matches(".zst").rsplit_once('.').map_or(name.as_str(), |(s, _)| s).to_owned();
             let target = folder.join(format!("{stem}.clean.sqlite"));
             let cleaned = export::clean(&from, &target, &scratch)?;
-            std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o600)).map_err(wrong(&target))?;
             print::error(&format!(
                 "{}: {} environment variables removed, and verified to be gone from every cell and byte by byte (pairs shorter than {} letters are not searched for)",
                 target.display(),
@@ -67,9 +67,8 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
             return Err(Failure::wrong(format!("{} already exists; choose another folder", target.display())));
         }
         let mut from = open::regular(&report.path).map_err(wrong(&report.path))?;
-        let mut to = std::fs::File::create_new(&target).map_err(wrong(&target))?;
+        let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&target).map_err(wrong(&target))?;
         std::io::copy(&mut from, &mut to).map_err(wrong(&report.path))?;
-        std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o600)).map_err(wrong(&target))?;
         if clean {
             print::error(&format!("{}: copied unchanged; {}", target.display(), holds(&name)));
         }

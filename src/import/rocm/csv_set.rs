@@ -5,7 +5,7 @@ use super::columns::is_counter;
 use super::passes;
 use super::rocpd::device;
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, bare};
-use crate::import::{ImportError, Job};
+use crate::import::{Budget, ImportError, Job};
 use crate::launch::open;
 use crate::model::{Device, Maker};
 use csv::ByteRecord;
@@ -202,6 +202,8 @@ impl Reader {
             return Ok(());
         }
         let head = Head::of(&record);
+        // Short rows are the larger ones once they are read.
+        let budget = Budget::plain(path, total, total);
         let mut rows = 0_u64;
         while reader.read_byte_record(&mut record).map_err(damaged)? {
             rows += 1;
@@ -211,6 +213,7 @@ impl Reader {
                 }
                 job.progress("rows", reader.position().byte(), total);
             }
+            budget.keep((size_of::<Dispatch>() + record.as_slice().len()) as u64)?;
             let understood = match table {
                 Table::Agents => self.agent_row(&head, &record),
                 Table::Calls => self.call(&head, &record),

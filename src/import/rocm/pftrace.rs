@@ -142,6 +142,7 @@ struct Reader {
     /// Numbers of names, and by them the numbers of texts and symbols.
     names: FxHashMap<Vec<u8>, u32>,
     named: FxHashMap<u32, u32>,
+    formatted: FxHashMap<u32, Arc<str>>,
     agents: FxHashMap<Vec<u8>, u32>,
     /// GPUs among the agents.
     gpus: u32,
@@ -280,10 +281,13 @@ impl Reader {
         let (start, end) = (slice.number("begin_ns")?, slice.number("end_ns")?);
         let id = slice.number("kernel_id").unwrap_or(0);
         let (number, bytes) = self.number(&slice.name, pace);
-        let symbol = *self.symbols.entry((id, number)).or_insert_with(|| {
-            let text = String::from_utf8_lossy(bytes);
+        // Kernels that share a name share its text.
+        let formatted = self.formatted.entry(number).or_insert_with(|| {
             let _ = pace.step(bytes.len());
-            let formatted: Arc<str> = Arc::from(bare(&text));
+            Arc::from(bare(&String::from_utf8_lossy(bytes)))
+        });
+        let symbol = *self.symbols.entry((id, number)).or_insert_with(|| {
+            let formatted = Arc::clone(formatted);
             let mangled = formatted.starts_with("_Z").then(|| formatted.clone());
             self.rows.symbols.push(Symbol { process: 0, kernel_id: id, formatted, mangled, registers: None });
             next(self.rows.symbols.len()) - 1

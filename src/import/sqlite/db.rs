@@ -52,13 +52,12 @@ pub struct Db {
     path: PathBuf,
     bytes: Bytes,
     size: u64,
-    /// Size of the file as it was named.
-    stored: u64,
     cancel: Cancel,
     tables: Arc<BTreeMap<String, Table>>,
     pool: Mutex<Vec<Connection>>,
     /// The pages of the file, where they can be read without SQLite.
     pages: Option<Arc<Pages>>,
+    memory: Budget,
 }
 
 impl Db {
@@ -68,7 +67,6 @@ impl Db {
             path: input.path.clone(),
             bytes: input.bytes.clone(),
             size: input.size,
-            stored: input.stored(),
             cancel: cancel.clone(),
             tables: Arc::default(),
             pool: Mutex::default(),
@@ -77,6 +75,7 @@ impl Db {
                 Bytes::BuiltIn(bytes) => Pages::in_memory(bytes),
             }
             .map(Arc::new),
+            memory: Budget::plain(&input.path, input.stored(), input.size),
         };
         db.check_whole(&input.head)?;
         let mut connection = db.connect()?;
@@ -110,10 +109,10 @@ impl Db {
         ImportError::damaged(&self.path, table, "it contains more than a file of this size can")
     }
 
-    /// Memory that the rows of a table may take.
+    /// Memory that rows may take, those of all tables together: several may have the same pages.
     #[must_use]
-    pub fn memory(&self) -> Budget {
-        Budget::plain(&self.path, self.stored, self.size)
+    pub fn memory(&self) -> &Budget {
+        &self.memory
     }
 
     /// What a table may give: together its rows and texts cannot be larger than the file.

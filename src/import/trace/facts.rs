@@ -4,6 +4,9 @@ use super::cursor::Cursor;
 use crate::model::clock::LAUNCHERS;
 use crate::model::{Bytes, Capture, Device, Gate, GraphMode, Maker, Rank};
 
+/// Facts of one block; the tracer writes a few dozen, and one for each argument of the program.
+const MOST: usize = 1 << 20;
+
 /// Keys with their values, in the order in which they were written; a later one of the same key counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts(Vec<(String, String)>);
@@ -12,6 +15,9 @@ impl Facts {
     pub fn read(c: &mut Cursor<'_>) -> Option<Self> {
         let mut out = Vec::new();
         while !c.is_empty() {
+            if out.len() == MOST {
+                return None;
+            }
             let mut text = || Some(String::from_utf8_lossy(c.text()?).into_owned());
             out.push((text()?, text()?));
         }
@@ -38,6 +44,11 @@ impl Facts {
     /// Whether only the last seconds were kept.
     pub fn rolling(&self) -> bool {
         self.number::<u64>("kept_ms").is_some_and(|ms| ms > 0)
+    }
+
+    /// Bytes that they take, once more when they are joined.
+    pub fn memory(&self) -> usize {
+        self.0.iter().map(|(key, value)| 2 * (size_of::<(String, String)>() + key.len() + value.len())).sum()
     }
 
     /// All facts of several blocks as one.

@@ -371,7 +371,9 @@ impl Rows {
         fn of<T>(rows: &[T]) -> usize {
             size_of_val(rows)
         }
-        let texts = self.strings.iter().chain(&self.threads).map(|t| t.1.len()).sum::<usize>();
+        let all = self.facts.iter().chain(&self.devices).chain(&self.state).chain(&self.end);
+        let facts = all.map(Facts::memory).sum::<usize>();
+        let texts = facts + self.strings.iter().chain(&self.threads).map(|t| t.1.len()).sum::<usize>();
         let rows = [
             of(&self.strings),
             of(&self.threads),

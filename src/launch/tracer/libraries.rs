@@ -1,7 +1,8 @@
 //! Where libcupti is: in the wheels of the program's own Python, in conda's environment, in CUDA toolkits, in Nsight's folders. A program that has
 //! one loaded keeps it; of the others the tracer takes the first that works with the driver.
 
-use super::super::find;
+use super::super::{find, private};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A libcupti that may be used.
@@ -45,37 +46,49 @@ fn of_prefix(prefix: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// Prefixes of the programs that a command starts: a launcher's, and the Python's behind it. A virtual environment is the folder that its
-/// Python lies in, whatever that is a link to.
-fn prefixes(program: &[String]) -> Vec<PathBuf> {
+/// Prefixes of the programs that a command starts, with their owners: a launcher's, and the Python's behind it. A virtual environment is the folder that
+/// its Python lies in, whatever that is a link to.
+fn prefixes(program: &[String]) -> Vec<(PathBuf, u32)> {
     let mut out = Vec::new();
     for word in program.iter().filter(|w| !w.starts_with('-')) {
-        let path = if word.contains('/') { Some(PathBuf::from(word)).filter(|p| p.is_file()) } else { find::on_path(word) };
-        let Some(path) = path.and_then(|p| std::path::absolute(p).ok()) else { continue };
+        let path = if word.contains('/') { Some(PathBuf::from(word)) } else { find::on_path(word) };
+        // A file that a program is to read is none of it.
+        let program = path.filter(|p| std::fs::metadata(p).is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0));
+        let Some(path) = program.and_then(|p| std::path::absolute(p).ok()) else { continue };
         for whole in [Some(path.clone()), std::fs::canonicalize(&path).ok()].into_iter().flatten() {
-            out.extend(whole.parent().filter(|b| b.ends_with("bin")).and_then(Path::parent).map(Path::to_owned));
+            let prefix = whole.parent().filter(|b| b.ends_with("bin")).and_then(Path::parent);
+            out.extend(prefix.and_then(|p| Some((p.to_owned(), owner(&whole)?))));
         }
     }
     out
 }
 
-/// Every libcupti that is found for a program, in the order in which they are tried. `root` is `/`, but in tests.
+fn owner(path: &Path) -> Option<u32> {
+    std::fs::metadata(path).ok().map(|m| m.uid())
+}
+
+/// Every libcupti that is found for a program, in the order in which they are tried, but those that other users could have put there: whose the program
+/// is, or a folder that a variable names, may own them. `root` is `/`, but in tests.
 #[must_use]
 pub fn libraries(root: &Path, program: &[String], variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<Library> {
-    let mut folders: Vec<(PathBuf, &'static str)> = Vec::new();
-    let mut add = |all: Vec<PathBuf>, of| folders.extend(all.into_iter().map(|f| (f, of)));
-    for prefix in prefixes(program).into_iter().chain(variable("VIRTUAL_ENV")) {
-        add(of_prefix(&prefix), "Python's packages");
+    let mut folders: Vec<(PathBuf, &'static str, Option<u32>)> = Vec::new();
+    let named = |name: &str| variable(name).map(|path| (path.clone(), owner(&path)));
+    let mut add_of = |all: Vec<PathBuf>, of, owner: Option<u32>| folders.extend(all.into_iter().map(|f| (f, of, owner)));
+    let programs = prefixes(program).into_iter().map(|(prefix, owner)| (prefix, Some(owner)));
+    for (prefix, owner) in programs.chain(named("VIRTUAL_ENV")) {
+        add_of(of_prefix(&prefix), "Python's packages", owner);
     }
-    if let Some(conda) = variable("CONDA_PREFIX") {
-        add(vec![conda.join("lib"), conda.join("extras/CUPTI/lib64"), conda.join("targets/x86_64-linux/lib")], "conda");
-        add(of_prefix(&conda), "Python's packages");
+    if let Some((conda, owner)) = named("CONDA_PREFIX") {
+        let own = vec![conda.join("lib"), conda.join("extras/CUPTI/lib64"), conda.join("targets/x86_64-linux/lib")];
+        add_of(own, "conda", owner);
+        add_of(of_prefix(&conda), "Python's packages", owner);
     }
-    let toolkits = [variable("CUDA_HOME"), variable("CUDA_PATH")].into_iter().flatten();
-    for cuda in toolkits.chain(inside(&root.join("usr/local"), "cuda")) {
-        add(vec![cuda.join("extras/CUPTI/lib64"), cuda.join("lib64")], "the CUDA toolkit");
-        add(inside(&cuda.join("targets"), "").into_iter().map(|t| t.join("lib")).collect(), "the CUDA toolkit");
+    let toolkits = [named("CUDA_HOME"), named("CUDA_PATH")].into_iter().flatten();
+    for (cuda, owner) in toolkits.chain(inside(&root.join("usr/local"), "cuda").into_iter().map(|cuda| (cuda, None))) {
+        add_of(vec![cuda.join("extras/CUPTI/lib64"), cuda.join("lib64")], "the CUDA toolkit", owner);
+        add_of(inside(&cuda.join("targets"), "").into_iter().map(|t| t.join("lib")).collect(), "the CUDA toolkit", owner);
     }
+    let mut add = |all: Vec<PathBuf>, of| add_of(all, of, None);
     for system in ["usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib"] {
         add(vec![root.join(system)], "the system's libraries");
     }
@@ -93,14 +106,18 @@ pub fn libraries(root: &Path, program: &[String], variable: impl Fn(&str) -> Opt
     let mut seen = std::collections::HashSet::new();
     folders
         .into_iter()
-        .filter_map(|(folder, of)| Some(Library { path: in_folder(&folder)?, of }))
-        .filter(|l| seen.insert(std::fs::canonicalize(&l.path).unwrap_or_else(|_| l.path.clone())))
+        .filter_map(|(folder, of, owner)| {
+            let path = in_folder(&folder)?;
+            let real = private::unspoilt(&path, owner.as_slice()).ok()?;
+            seen.insert(real).then_some(Library { path, of })
+        })
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn the_programs_own_python_comes_first() {
@@ -109,6 +126,7 @@ mod tests {
             let path = root.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
             path
         };
         let toolkit = file("usr/local/cuda-12.8/extras/CUPTI/lib64/libcupti.so.12");
@@ -119,7 +137,16 @@ mod tests {
         let python = file("venv/bin/python3").display().to_string();
         let program = ["no-such-launcher".to_owned(), "-n".to_owned(), python, "train.py".to_owned()];
         let found: Vec<_> = libraries(root.path(), &program, |_| None).into_iter().map(|l| (l.path, l.of)).collect();
-        assert_eq!(found, [(wheel, "Python's packages"), (toolkit, "the CUDA toolkit"), (nsight, "Nsight Systems")]);
+        let (packages, cuda) = ((wheel.clone(), "Python's packages"), (toolkit, "the CUDA toolkit"));
+        assert_eq!(found, [packages, cuda.clone(), (nsight.clone(), "Nsight Systems")]);
+        // A file beside which others can put something: it is no program, or the library may be theirs.
+        let mode = |path: &Path, mode: u32| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let of = |program: &[String]| libraries(root.path(), program, |_| None).into_iter().map(|l| l.path).collect::<Vec<_>>();
+        mode(&root.path().join("venv/bin/python3"), 0o644);
+        assert_eq!(of(&program), [cuda.0.clone(), nsight.clone()]);
+        mode(&root.path().join("venv/bin/python3"), 0o755);
+        mode(wheel.parent().unwrap(), 0o777);
+        assert_eq!(of(&program), [cuda.0, nsight]);
         assert_eq!(libraries(&root.path().join("nothing"), &[], |_| None), []);
     }
 }

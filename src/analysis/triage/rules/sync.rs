@@ -25,8 +25,7 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
     let blocking = case.blocking_copies();
     // A copy from pageable memory and the call that waits for it are one wait.
     let waits = calls.max(copies).max(blocking);
-    let behind_copies: i64 =
-        behind.iter().filter(|(name, _)| CallKind::of(name) == CallKind::Copy).map(|(_, after)| after.ns).sum();
+    let behind_copies: i64 = behind.iter().filter(|(name, _)| CallKind::of(name) == CallKind::Copy).map(|(_, after)| after.ns).sum();
     let values = case
         .profile
         .memops

@@ -106,8 +106,11 @@ static Event* event_begin(Ring* r) {
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   if (UNLIKELY(ring_full(r))) {
     if (session.attached) ring_empty(r);
-    // Before CUDA is used nobody else looks at it: the oldest goes.
-    else r->tail++;
+    // Before CUDA is used nobody else looks at it: the oldest goes. The ticker may just have begun to empty it.
+    else {
+      u32 tail = r->head - EVENTS;
+      __atomic_compare_exchange_n(&r->tail, &tail, tail + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    }
   }
   if (LIKELY(!ring_full(r))) return &r->events[r->head % EVENTS];
   ADD(lost.unwritten, 1);

@@ -101,7 +101,8 @@ static void put_block_or_last(u16 type, u16 flags, u32 thread, u32 count, const 
   if (out.file.fd >= 0 && !GET(out.closed)) put_locked(type, flags, thread, count, data, length);
   if (last) SET(out.closed, 1);
   out.rows = 0;
-  ADD(progress, 1);
+  // What other threads write does not show that the ticker comes to its end.
+  if (tid() == GET(ticker)) ADD(progress, 1);
   unlock(&out.lock);
 }
 static void put_block(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
@@ -112,7 +113,7 @@ static void put_block(u16 type, u16 flags, u32 thread, u32 count, const void* da
 static int is_there(File* f) {
   if (LIKELY(f->fd >= 0 && is_same(f->fd, f->is))) return 1;
   if (f->fd < 0) return 0;
-  f->fd = high(file_open(f->path, O_WRONLY | O_APPEND | O_CLOEXEC));
+  f->fd = high(file_open(f->path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY));
   if (is_same(f->fd, f->is)) return 1;
   if (f->fd >= 0) file_close(f->fd);
   f->fd = -1;

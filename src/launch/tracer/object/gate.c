@@ -55,6 +55,7 @@ enum { EVENT_GATE_OPEN = 6, EVENT_GATE_CLOSE = 7 };
 
 // `correlation` is that of the call that opens or closes; 0 where no call does. Calls of CUPTI are made without the lock: they may call back.
 static void states_wanted(void);
+static volatile u32 gate_turns;
 static void gate_set(int on, const char* why, u32 correlation) {
   if (!gate.gated || gone) return;
   int attached = __atomic_load_n(&session.attached, __ATOMIC_ACQUIRE);
@@ -77,7 +78,9 @@ static void gate_set(int on, const char* why, u32 correlation) {
   if (changed) gate.is_open = on;
   unlock(&gate.lock);
   if (!changed) return;
-  if (!on && attached && gate.gated != GATED_BY_EACH_RANGE) recording(0);
+  // Another thread may turn it the other way meanwhile: one of them sees to it until it is as the last one left it. No lock is held: CUPTI is called.
+  if (attached && gate.gated != GATED_BY_EACH_RANGE && !ADD(gate_turns, 1))
+    for (u32 turns = 0; !__atomic_compare_exchange_n(&gate_turns, &turns, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);) recording(GET(gate.is_open));
   if (attached) event(on ? EVENT_GATE_OPEN : EVENT_GATE_CLOSE, 0, name(why), correlation);
   if (on && attached) states_wanted();
 }
@@ -147,11 +150,28 @@ static int gate_matches(u32 domain, u32 text) {
   u32 nth = ADD(gate_range.entered, 1) + 1;
   return !gate_range.only || nth == gate_range.only;
 }
+// A signal handler may have interrupted its thread within the driver, which holds locks then: there the ticker turns the gate, and nobody
+// waits for it: it may need what the interrupted call holds. The signal that is being handled is blocked meanwhile, unless its handler was installed otherwise (SA_NODEFER).
+static void gate_by_ticker(void);
+static volatile u32 gate_behind;
+static int may_be_handler(void) {
+  u64 blocked = 0;
+  return SYSTEM(SYS_SIGPROCMASK, 0, NULL, &blocked, sizeof blocked) || blocked;
+}
+static void gate_turn(int on) {
+  if (!may_be_handler()) return gate_set(on, "NVTX range", 0);
+  SET(gate_behind, 1);
+  gate_by_ticker();
+}
+// On the ticker: as the ranges are by now.
+static void gate_follow(void) {
+  if (__atomic_exchange_n(&gate_behind, 0, __ATOMIC_ACQ_REL)) gate_set(GET(gate_range.inside) != 0, "NVTX range", 0);
+}
 static void gate_in(void) {
-  if (!ADD(gate_range.inside, 1)) gate_set(1, "NVTX range", 0);
+  if (!ADD(gate_range.inside, 1)) gate_turn(1);
 }
 static void gate_out(void) {
-  if (ADD(gate_range.inside, (u32)-1) == 1) gate_set(0, "NVTX range", 0);
+  if (ADD(gate_range.inside, (u32)-1) == 1) gate_turn(0);
 }
 static void gate_entered(u32 domain, u32 text) {
   if (gate_nested) gate_nested += domain == gate_domain;

@@ -80,7 +80,7 @@ static NOINLINE int lock_patiently(Lock* l, u64 spins, u64 ms) {
       SYSTEM(SYS_SCHED_YIELD);
       continue;
     }
-    if (is_other_process() || owner == __atomic_load_n(&l->given_up, __ATOMIC_RELAXED) || (had = lock_take_over(l, owner))) break;
+    if (is_other_process() || (had = lock_take_over(l, owner)) || owner == __atomic_load_n(&l->given_up, __ATOMIC_RELAXED)) break;
     if (tries >= spins + ms || (is_bounded() && end_waited >= END_NS)) {
       if (ms == LOCK_MS && !GET(ending)) __atomic_store_n(&l->given_up, owner, __ATOMIC_RELAXED);
       break;

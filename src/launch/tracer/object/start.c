@@ -146,21 +146,27 @@ static void look(void) {
 
 // ---- What others ask of the ticker: it alone flushes and ends, so that no thread of the program waits for locks that it may hold itself.
 
-enum { ASK_LOOK = 1, ASK_FLUSH = 2, ASK_END = 4, ASK_END_BY_EXIT = 8 };
+enum { ASK_LOOK = 1, ASK_FLUSH = 2, ASK_END = 4, ASK_END_BY_EXIT = 8, ASK_GATE = 16 };
 static volatile u32 asked, answered, asked_what;
 static volatile int ticking;
 // A process that ends waits for as long as its trace is being written, since that ends, too; but only so long, altogether, for a ticker that stands
 // still: it may wait for something that a thread of the program holds, CUPTI's locks included, and that thread may be the one that asks.
-enum { EXIT_MS = 100, EXIT_WORK_MS = 5000, SLICE_MS = 10 };
+enum { EXIT_MS = 100, EXIT_WORK_MS = 5000, STARVED_MS = 500, SLICE_MS = 10 };
 
 static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
   struct timespec time = { (long)(ms / 1000), (long)(ms % 1000 * 1000000) };
   SYSTEM(SYS_FUTEX, word, 128 /* FUTEX_WAIT_PRIVATE */, while_it_is, &time);
 }
 static void futex_wake(volatile u32* word) { SYSTEM(SYS_FUTEX, word, 129 /* FUTEX_WAKE_PRIVATE */, 1000); }
+// Each reason to look: while the ticker makes up its mind to sleep, the number changes.
+static volatile u32 poked;
+static void poke(void) {
+  __atomic_add_fetch(&poked, 1, __ATOMIC_ACQ_REL);
+  futex_wake(&poked);
+}
 // The ticker sleeps for up to a second while nothing is recorded: what opens for less than that has its threads looked at, too.
 static void states_wanted(void) {
-  if (!states.at) futex_wake(&asked);
+  if (!GET(states.at)) poke();
 }
 
 // 1 if the ticker runs, would run if a processor were free, or waits for a disk.
@@ -180,8 +186,8 @@ static int ask(u32 what, u64 still_ms, u64 work_ms) {
   if (!GET(ticking) || gone || out.pid != process()) return 0;
   __atomic_fetch_or(&asked_what, what, __ATOMIC_ACQ_REL);
   u32 number = __atomic_add_fetch(&asked, 1, __ATOMIC_ACQ_REL);
-  futex_wake(&asked);
-  u64 still = 0, work = 0, seen_progress = GET(progress), t = clock_now(CLOCK_MONOTONIC);
+  poke();
+  u64 still = 0, work = 0, starved = 0, seen_progress = GET(progress), t = clock_now(CLOCK_MONOTONIC);
   for (u32 seen; (i32)((seen = __atomic_load_n(&answered, __ATOMIC_ACQUIRE)) - number) < 0 && GET(ticking);) {
     if (gone || still >= still_ms * 1000000 || work >= work_ms * 1000000) return 0;
     futex_wait(&answered, seen, SLICE_MS);
@@ -189,11 +195,15 @@ static int ask(u32 what, u64 still_ms, u64 work_ms) {
     u64 before = t, most = 2 * SLICE_MS * 1000000ul;
     t = clock_now(CLOCK_MONOTONIC);
     u64 took = t - before < most ? t - before : most;
-    if (GET(progress) != seen_progress || ticker_works()) seen_progress = GET(progress), work += took;
+    if (GET(progress) != seen_progress) seen_progress = GET(progress), work += took, starved = 0;
+    // It may get no processor; or it turns round and round for a lock of CUPTI's.
+    else if (starved < STARVED_MS * 1000000ul && ticker_works()) work += took, starved += took;
     else still += took;
   }
   return 1;
 }
+
+static void gate_by_ticker(void) { ask(ASK_GATE, 0, 0); }
 
 static void end_without_ticker(const char* why);
 // On the thread that ends the process, perhaps in a signal handler: it does not return to what it has interrupted, and the locks that it held are free.
@@ -225,7 +235,8 @@ static void control_open(void) {
   int s = n > 0 && n < (int)sizeof address.path ? high((int)SYSTEM(SYS_SOCKET, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) : -1;
   // A process that was here before by exec has left its own.
   if (s >= 0) file_remove(address.path);
-  if (s >= 0 && !SYSTEM(SYS_BIND, s, &address, sizeof address) && !SYSTEM(SYS_FCHMODAT, AT_FDCWD, address.path, 0600) && !SYSTEM(SYS_LISTEN, s, 4))
+  // The file of a socket gets the mode that the socket has: by its path it might be another one by then.
+  if (s >= 0 && !SYSTEM(SYS_FCHMOD, s, 0600) && !SYSTEM(SYS_BIND, s, &address, sizeof address) && !SYSTEM(SYS_LISTEN, s, 4))
     control = s, control_is = identity(s);
   else if (s >= 0) file_close(s);
   file_close(at);
@@ -267,7 +278,12 @@ static void* hear(void* unused) {
     if (!(p.revents & POLLIN) || !is_same(control, control_is)) break;
     int c = (int)SYSTEM(SYS_ACCEPT4, control, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (c == -EINTR || c == -EAGAIN) continue;
-    if (c < 0) break;
+    // Without descriptors left, say: they may come back.
+    if (c < 0) {
+      if (c == -EBADF || c == -EINVAL || c == -ENOTSOCK) break;
+      nap();
+      continue;
+    }
     struct pollfd q = { c, POLLIN, 0 };
     char word[700] = "";
     long n = wait_for_input(&q, WORD_MS) == 1 ? file_read(c, word, sizeof word - 1) : 0;
@@ -294,12 +310,13 @@ static void* tick(void* unused) {
   SYSTEM(SYS_PRCTL, 15 /* PR_SET_NAME */, "warpscope");
   u64 began = clock_now(CLOCK_MONOTONIC), next = began + FIRST_MS * 1000000ul;
   while (!GET(session.ended) && !gone) {
-    u32 number = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
+    u32 pokes = __atomic_load_n(&poked, __ATOMIC_ACQUIRE), number = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
     if (number != answered) {
       u32 what = __atomic_exchange_n(&asked_what, 0, __ATOMIC_ACQ_REL);
       if (what & (ASK_END | ASK_END_BY_EXIT)) finish(what & ASK_END ? "exit" : "_exit");
-      else if (what & ASK_FLUSH) flush(1), look();
-      else look();
+      else if (what == ASK_GATE) gate_follow();
+      else if (what & ASK_FLUSH) gate_follow(), flush(1), look();
+      else gate_follow(), look();
       __atomic_store_n(&answered, number, __ATOMIC_RELEASE);
       futex_wake(&answered);
       continue;
@@ -319,7 +336,7 @@ static void* tick(void* unused) {
     measure_look(0);
     if (measure.state != MEASURE_OFF && wait > MEASURE_EVERY_MS) wait = MEASURE_EVERY_MS;
     if ((open_after_ns || open_for_ns) && wait > 20) wait = 20;
-    futex_wait(&asked, number, wait);
+    futex_wait(&poked, pokes, wait);
   }
   SET(ticking, 0);
   futex_wake(&answered);
