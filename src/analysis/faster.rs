@@ -26,11 +26,11 @@ const VARIES: f64 = 0.1;
 /// power with an exponent of about 0.4; a kernel that draws a third of the limit gives 0.4 · 2/3. On an H100 matrix products took 8% longer in a loop
 /// that leaves the GPU no pause, and gains of 14.3% and 8.4% were measured where kernels of 18.6% and 11.9% were left out.
 const POWER: f64 = 0.3;
-/// What a launch in a queue or graph takes of the device beyond its recorded time, at most, ns: 1 to 2 µs from kernel to kernel on an H200.
+/// Time that a launch in a queue or graph takes of the device beyond its recorded time, at most, ns: 1 to 2 µs from kernel to kernel on an H200.
 const PAUSE_NS: i64 = 3_000;
-/// What kernels that would each fill the device take from each other while they run side by side: half of the time.
+/// Share of their time that kernels, each of which would fill the device, take from each other while they run side by side.
 const SHARED: f64 = 0.5;
-/// What the host does before a launch counts for it as far as that is no longer than so many times the median of all launches.
+/// A launch is charged with the host's time before it up to so many times the median of all launches.
 const PREPARES: i64 = 2;
 
 /// A kernel that fills the device begins when the blocks of another one end: it waited for that one, though both run for up to this part of its time.
@@ -244,7 +244,7 @@ impl Run {
         ((least as f64 * (1.0 - POWER)) as i64, (most as f64 * (1.0 + VARIES)) as i64)
     }
 
-    /// Of each operation how long it ran beside launches of a kernel, ns, where both would fill the device; empty where none did.
+    /// Time that each operation ran beside launches of a kernel, ns, where both would fill the device; empty where none did.
     fn beside(&self, kernel: u32) -> Vec<i64> {
         let mine = |step: &Step| step.kernel == kernel && step.fills;
         if self.steps.iter().all(|s| !mine(s) || s.alone >= s.end - s.start) {
@@ -291,7 +291,7 @@ impl Run {
 
     /// The same; `least`, where only time counts in which nothing else ran, and only calls that wait hold the host.
     fn shorter(&self, kernel: u32, factor: f64, beside: &[i64], least: bool) -> i64 {
-        // Of each device what runs: recorded end, new end, and the part of it in which others may begin after it; and what ended last.
+        // By device, running operations: recorded end, new end, and the part in which others may begin after it; and the one that ended last.
         let mut running: Vec<BinaryHeap<Reverse<(i64, i64, i64)>>> = vec![BinaryHeap::new(); self.units];
         let mut ended: Vec<Option<(i64, i64)>> = vec![None; self.units];
         // Of each process how much earlier it is from when on.
@@ -376,7 +376,7 @@ fn fills(profile: &Profile, op: &Op) -> bool {
     grid.zip(sms).is_some_and(|(grid, sms)| grid.iter().map(|&n| u64::from(n)).fold(2, u64::saturating_mul) >= u64::from(sms))
 }
 
-/// How long the L2 of a launch's device takes to be filled from memory, ns: as much of it as a kernel can touch in its time is missing to what comes
+/// Time to fill the L2 of a launch's device from memory, ns: as much of it as a kernel can touch in its time is missing to what comes
 /// after it. Leaving out a kernel of 5 µs between products of 32 MiB saved 7 to 11 µs on an H200 and an H100.
 fn refill(profile: &Profile, op: &Op) -> i64 {
     let device = device_of(profile, op).and_then(|d| d.l2.zip(d.memory_bandwidth));

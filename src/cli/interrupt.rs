@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Time that a reader gets to clean up.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Of these signals those that end the program here. A shell that starts a program in the background of a script has it ignore SIGINT, and `nohup`
+/// The signals of these that end the program here. A shell that starts a program in the background of a script has it ignore SIGINT, and `nohup`
 /// SIGHUP: what was ignored when the program started stays ignored.
 #[must_use]
 pub fn heard(signals: &[i32]) -> Vec<i32> {
@@ -61,7 +61,7 @@ impl Heard {
 
 static HEARD: OnceLock<Arc<Heard>> = OnceLock::new();
 
-/// What hears the signals, from the first call on.
+/// The listener for signals, which is started at the first call.
 fn ears() -> Result<Arc<Heard>, Failure> {
     if let Some(ears) = HEARD.get() {
         return Ok(Arc::clone(ears));

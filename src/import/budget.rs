@@ -4,7 +4,7 @@ use super::error::ImportError;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What every report may take.
+/// Allowance of every report, bytes.
 const BASE: u64 = 64 << 20;
 /// So many times the size of the file as it was named: packed reports unpack to that at most, and are kept in that. Real ones pack 3 to 40 times.
 const STORED_TIMES: u64 = 200;
@@ -22,7 +22,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Of a file of `stored` bytes on disk.
+    /// The budget of a file of `stored` bytes on disk.
     #[must_use]
     pub fn stored(path: &Path, stored: u64) -> Self {
         Self::exactly(path, stored, BASE.saturating_add(stored.saturating_mul(STORED_TIMES)))
@@ -87,7 +87,7 @@ impl Budget {
     }
 }
 
-/// What a JSON text takes at most once it is values, by its brackets and commas: a list, a list's item, an object.
+/// Bytes that a JSON text takes at most once it is values, by its brackets and commas: a list, a list's item, an object.
 #[must_use]
 pub fn json(text: &[u8]) -> u64 {
     const OBJECT: u64 = 160;
@@ -114,7 +114,7 @@ mod tests {
             sentence,
             "x: 1000 bytes that need more than 67 MB of memory; no profiler writes such a report: copy it again from where it was recorded"
         );
-        // What was spent before it was known how much there is stays spent.
+        // Bytes that were spent before the size was known stay spent.
         let budget = Budget::stored(path, 1 << 20);
         assert!(budget.spend(100));
         budget.narrow(1_000);

@@ -174,7 +174,7 @@ impl Input {
         self.stored
     }
 
-    /// What may be kept of it while it is read.
+    /// The budget of memory while it is read.
     #[must_use]
     pub fn budget(&self) -> Budget {
         Budget::plain(&self.path, self.stored, if self.members.is_empty() { self.size } else { self.stored })

@@ -95,13 +95,13 @@ pub fn exported(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
 /// Bytes of a file up to which a table of kernels takes the host's calls along: they tell what has no record, and cost no time that is felt.
 const SMALL: u64 = 128 << 20;
 
-/// What is read where this is wanted.
+/// Parts that are read where this is wanted.
 fn wanted(input: &Input, wants: Wants) -> Wants {
     let of_table = Parts::STARTS | Parts::DETAILS;
     if input.size <= SMALL && of_table.contains(wants.parts) { wants.with(of_table | Parts::CALLS) } else { wants }
 }
 
-/// What the ledger says comes first among what matters as much.
+/// Notes of the ledger come first among those that matter as much.
 fn remark(profile: &mut Profile) {
     let mut notes = profile.coverage.notes(&profile.source.tool, profile.maker());
     // Why there are no kernels at all, other remarks tell better; PyTorch's traces do not say it.

@@ -230,7 +230,7 @@ impl Process {
             self.found[work as usize] += lost.len().saturating_sub(left) as u64;
             lost.truncate(left);
         }
-        // What a snapshot keeps begins a little earlier for calls than for kernels.
+        // In a snapshot, calls begin a little earlier than kernels.
         if profile.source.tool == "trace" && profile.capture.gate.is_some() {
             let calls = [self.first_call, self.last_call].into_iter().flatten().chain(self.lost.iter().flatten().map(|l| l.start));
             let (first, last) = calls.fold((i64::MAX, i64::MIN), |(a, b), t| (a.min(t), b.max(t)));

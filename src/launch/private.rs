@@ -122,7 +122,7 @@ impl Folder {
         kept
     }
 
-    /// What this user's own file of that name holds, if it is of that size.
+    /// The bytes of this user's own file of that name, if it is of that size.
     fn read(&self, name: &str, size: usize) -> Option<Vec<u8>> {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = File::from(openat(&self.dir, name, flags, Mode::empty()).ok()?);

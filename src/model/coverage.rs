@@ -69,7 +69,7 @@ pub struct Unrecorded {
     pub name: Arc<str>,
     /// Calls that should have a record.
     pub calls: u64,
-    /// Of these, calls without one.
+    /// Calls of these without one.
     pub lost: u64,
     /// Threads that made them.
     pub threads: Vec<u32>,
@@ -81,7 +81,7 @@ pub struct Unrecorded {
     pub last: i64,
 }
 
-/// What is missing or damaged in a report.
+/// Something that is missing or damaged in a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// True if the host's calls were read: without them nothing is known of work without a record.
@@ -159,7 +159,7 @@ impl Coverage {
         format!("{what}{}", spread(&of, lost, calls))
     }
 
-    /// What to do to get it, by the tool that recorded the report.
+    /// Advice on how to get it, by the tool that recorded the report.
     #[must_use]
     pub fn remedy(&self, tool: &str, maker: Maker) -> String {
         let graphs = self.said().next() == Some(Work::Graphs);
@@ -190,7 +190,7 @@ impl Coverage {
         .to_owned()
     }
 
-    /// What the reader should know.
+    /// Things that the reader should know.
     #[must_use]
     pub fn notes(&self, tool: &str, maker: Maker) -> Vec<Note> {
         let mut out = Vec::new();

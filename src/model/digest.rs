@@ -12,7 +12,7 @@ pub const MAGIC: &[u8; 4] = b"WSD1";
 const FAR: i64 = 1 << 53;
 /// Bytes of a message that is taken, unpacked: the largest of ours has about two MiB. Columns take up to sixteen times as much memory as bytes.
 const MOST: u64 = 8 << 20;
-/// What is taken of any message, and so many times the size of its file: real ones pack two to five times.
+/// Bytes that any message may unpack to, and so many times the size of its file: real ones pack two to five times.
 const BASE: u64 = 1 << 20;
 const PACKED_TIMES: u64 = 64;
 /// Messages that it holds, and kinds of collectives that are taken.
@@ -334,7 +334,7 @@ impl Digest {
         self.collectives = Some(out);
     }
 
-    /// Of collectives, by kind and number, the number of the step in which they were called.
+    /// The number of the step in which collectives were called, by kind and number.
     #[must_use]
     pub fn steps_of_collectives(&self) -> HashMap<(usize, i64), u32> {
         let named = self.collectives.as_ref().map(|c| &c.step[..]).unwrap_or_default();

@@ -95,7 +95,7 @@ pub struct Shortened {
     pub candidates: Vec<Arc<str>>,
 }
 
-/// What is left of a name that nsys shortened to `PREFIX_NUMBER...`, where it is one. No name of a kernel ends in three points.
+/// The rest of a name that nsys shortened to `PREFIX_NUMBER...`, where it is one. No name of a kernel ends in three points.
 #[must_use]
 pub fn shortened(name: &str) -> Option<&str> {
     let rest = name.strip_suffix("...")?;

@@ -139,7 +139,7 @@ pub struct Metrics {
     /// Name of the process that was profiled, as the report has it. As private.
     pub process: Option<String>,
     pub directory: Option<String>,
-    /// What the reader should know.
+    /// Things that the reader should know.
     pub notes: Vec<Note>,
 }
 

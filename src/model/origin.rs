@@ -53,7 +53,7 @@ impl Profile {
         self.overhead.iter_mut().for_each(|o| to(&mut o.start));
         for (from, until) in &mut self.recorded {
             to(from);
-            // What never ends still does not.
+            // A range that never ends still does not.
             if *until < i64::MAX {
                 to(until);
             }

@@ -141,9 +141,9 @@ pub struct Profile {
     pub measured: Option<Arc<Profile>>,
     /// Kernels whose names are cut.
     pub shortened: Vec<Shortened>,
-    /// What was recorded, what is missing, what is damaged.
+    /// The ledger: recorded, missing, damaged.
     pub coverage: Coverage,
-    /// What the reader should know.
+    /// Things that the reader should know.
     pub notes: Vec<Note>,
     /// False while only the stages for the first table have been read.
     pub complete: bool,

@@ -24,7 +24,7 @@ struct UnrecordedJson<'a> {
     last_ns: i64,
 }
 
-/// What is missing and what is damaged.
+/// Missing and damaged parts.
 #[derive(Serialize)]
 pub struct CoverageJson<'a> {
     /// True if the host's calls were read: without them nothing is known of work without a record.

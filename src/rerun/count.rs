@@ -80,7 +80,7 @@ impl Unit {
     /// Launches whose kernel has this name in this form; all launches without a name.
     #[must_use]
     pub fn named(profile: &Profile, base: NameForm, wanted: Option<&str>) -> Self {
-        // Of a name that was cut, all that begin like it.
+        // A name that was cut stands for all that begin like it.
         let prefix = wanted.and_then(shortened);
         let same = |k: &Kernel, wanted: &str| name(k, base).is_some_and(|n| n == wanted || prefix.is_some_and(|p| n.starts_with(p)));
         Self::Kernels(profile.kernels.iter().map(|k| wanted.is_none_or(|w| same(k, w))).collect())

@@ -10,7 +10,7 @@ use warpscope::analysis::ranks::job;
 use warpscope::analysis::triage::Verdict;
 use warpscope::import::Wants;
 
-/// What was said first of a case whose cause is known.
+/// The first finding about a case whose cause is known.
 struct Said {
     of: &'static str,
     case: String,

@@ -48,7 +48,7 @@ fn judged(profile: &Profile) -> Option<warpscope::analysis::triage::Triage> {
     triage(profile, &Scope::default(), &Cancel::default())
 }
 
-/// What healthy reports say of the ledger: nothing.
+/// Healthy reports say nothing of the ledger.
 #[test]
 fn whole_reports_lack_nothing() {
     for name in ["single", "threads", "procs", "graph_node", "graph_whole", "papi", "zoo", "zoo_2023", "ddp_rank0", "llm"] {

@@ -10,7 +10,7 @@ use warpscope::analysis::triage::{Cause, Part, Scope, triage};
 use warpscope::analysis::worths::Worths;
 use warpscope::model::{Cancel, Profile};
 
-/// What a step does on the GPU.
+/// Work of a step on the GPU.
 #[derive(Clone, Copy, PartialEq)]
 enum Node {
     /// A kernel on a branch, ns.
@@ -22,7 +22,7 @@ enum Node {
     Join,
 }
 
-/// What the host does with steps.
+/// The host's part of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Host {
     /// Works for 400 µs before each step, and reads a value back after it.
@@ -113,7 +113,7 @@ impl Simulation {
 }
 
 impl Loop {
-    /// What is recorded of it, and its length in ns; without its `tanh_kernel`, if that is to take no time.
+    /// Its events, and its length in ns; without its `tanh_kernel`, if that is to take no time.
     fn events(self, without: bool, whole: bool) -> (Vec<Event>, i64) {
         let mut s = Simulation { events: Vec::new(), host: 1_000_000, done: [0; 2], id: 0 };
         let step: Vec<Node> = self
@@ -172,7 +172,7 @@ impl Loop {
         (s.events, length)
     }
 
-    /// How much shorter the loop really is without its `tanh_kernel`.
+    /// The share by which the loop really is shorter without its `tanh_kernel`.
     fn gain(self) -> f64 {
         1.0 - self.events(true, false).1 as f64 / self.events(false, false).1 as f64
     }

@@ -159,7 +159,7 @@ fn first_launches_are_warm_up() {
     assert_eq!(t.findings[0].sure, Sure::Likely);
 }
 
-/// What somebody wrote as a step is one, also once; it begins on the host, and the layers in it are no steps.
+/// A range that somebody wrote as a step is one, also once; it begins on the host, and the layers in it are no steps.
 #[test]
 fn one_step_that_was_written_is_a_step() {
     for (name, found) in [("ProfilerStep#6", true), ("step 3", true), ("iter 17", true), ("epoch 1", false), ("forward", false)] {
@@ -190,7 +190,7 @@ fn one_step_that_was_written_is_a_step() {
     }
 }
 
-/// What repeats inside of one operator or one call of a module is no step; what repeats inside of the program's own functions may be.
+/// Repetitions inside of one operator or one call of a module are no steps; those inside of the program's own functions may be.
 #[test]
 fn layers_of_one_pass_are_no_steps() {
     for (cat, name, steps) in [

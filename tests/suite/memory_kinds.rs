@@ -110,7 +110,7 @@ fn refused(asked: u64, free: u64, segments: &[(usize, Segment)], settings: &str)
     ]))
 }
 
-/// What is free where, and why a request is refused then.
+/// Free memory by place, and why a request is refused then.
 #[test]
 fn out_of_memory_has_kinds() {
     use MemoryVerdict::{Fragmentation, OutOfMemory};

@@ -175,7 +175,7 @@ pub fn labelled() -> Vec<(String, bool, Option<First>)> {
             let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{name}: {e} {}", text(&out)));
             let straggler = json["straggler"]["rank"].as_u64().zip(json["straggler"]["cause"].as_str());
             let word = |key: &str| json["findings"][0][key].as_str().map(str::to_owned);
-            // Of a job without a straggler what limits it is known, too.
+            // The limit of a job without a straggler is known, too.
             let ids: &[&str] = match (name, want) {
                 (_, Some(_)) => &["straggler"],
                 ("pipeline", _) => &["pipeline-bubble"],

@@ -10,11 +10,11 @@ struct Job<'a> {
     ranks: usize,
     steps: usize,
     computes: &'a dyn Fn(usize, usize) -> i64,
-    /// What each rank's clock shows more, µs.
+    /// Offset of each rank's clock, µs.
     ahead: &'a [i64],
     /// Steps that each capture holds: from, to.
     held: &'a [(usize, usize)],
-    /// What the number of a capture's first step is, where it begins anew.
+    /// Number of a capture's first step, where it begins anew.
     anew: Option<usize>,
 }
 
@@ -72,7 +72,7 @@ fn written(folder: &Path, job: &Job<'_>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What `warpscope ranks` says, for scripts and for people.
+/// Output of `warpscope ranks`, for scripts and for people.
 fn ranks(job: &Job<'_>) -> (Value, String) {
     let folder = tempfile::tempdir_in(scratch()).unwrap().keep();
     let files = written(&folder, job);
@@ -99,7 +99,7 @@ fn captures_that_begin_at_different_steps_are_laid_over_each_other() {
     let uneven: &[(usize, usize)] = &[(1, 10), (3, 14), (2, 9), (5, 14)];
     let far: &[i64] = &[0, 7_000_000, -300_000, 1_234];
     type Computes<'a> = &'a dyn Fn(usize, usize) -> i64;
-    /// What it is, the steps that each capture holds, the clocks, and who is slow.
+    /// Name, the steps that each capture holds, the clocks, and the slow rank.
     type Case<'a> = (&'a str, Computes<'a>, &'a [(usize, usize)], &'a [i64], Option<i64>);
     let cases: [Case<'_>; 7] = [
         ("one clock", &slow, held, &[0; 4], Some(2)),

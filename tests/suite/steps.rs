@@ -1,4 +1,4 @@
-//! What a stranger's file costs: steps grow with its size and not with its square, memory is bounded by it, and nothing beside it is waited for.
+//! The cost of a stranger's file: steps grow with its size and not with its square, memory is bounded by it, and nothing beside it is waited for.
 
 use super::hostile::limited;
 use super::support::{run, scratch};
@@ -146,7 +146,7 @@ fn written(name: &str, bytes: &[u8]) -> PathBuf {
 fn steps(path: &Path) -> u64 {
     let cancel = Cancel::default();
     let job = Job { cancel: cancel.clone(), threads: 2, cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) };
-    // What it is not, is said; how much work that took counts here.
+    // Errors are expected; only the steps count here.
     let _ = import::open(path, &job);
     cancel.steps()
 }

@@ -31,8 +31,8 @@ pub fn demo_files() -> Vec<PathBuf> {
     ["llm.sqlite.zst", "llm_decode.ncu-rep.zst", "llm_gemm.ncu-rep.zst", "zoo.ncu-rep.zst"].map(|f| folder.join(f)).to_vec()
 }
 
-/// What is started from here on hears SIGINT, SIGHUP and their like as a program does that a person starts: `nohup cargo test &` hands down that they
-/// are ignored, and an exec resets those that have a handler.
+/// A program that is started from here on hears SIGINT, SIGHUP and their like as one does that a person starts: `nohup cargo test &` hands down that
+/// they are ignored, and an exec resets those that have a handler.
 pub fn usual_signals() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     static ONCE: std::sync::Once = std::sync::Once::new();

@@ -321,7 +321,7 @@ fn a_cursor_step_sends_little_and_idling_nothing() {
     let mut s = Session::start(&["demo"], (120, 40), &[]);
     s.wait("over the run");
     while s.take(Duration::from_millis(300)) > 0 {}
-    // What comes at once is the step; the details follow when the cursor has rested. On a machine with other work both may come together now and then.
+    // The step comes at once; the details follow when the cursor has rested. On a machine with other work both may come together now and then.
     let steps: Vec<usize> = ["j", "k", "j", "k", "j"]
         .into_iter()
         .map(|key| {

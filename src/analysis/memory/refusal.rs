@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 pub enum Why {
     /// Free pieces of the request's own pool and stream would hold it in sum, and none of them alone.
     Fragmented,
-    /// What is free is of private pools.
+    /// The free memory belongs to private pools.
     PrivatePools,
-    /// What is free is of other streams.
+    /// The free memory belongs to other streams.
     OtherStreams,
     /// More than is free anywhere.
     TooMuch,
@@ -51,14 +51,14 @@ pub struct Private {
     pub first: Option<usize>,
 }
 
-/// What there was when a request was refused. In bytes.
+/// Memory at the moment when a request was refused, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     pub asked: u64,
-    /// What the device had free.
+    /// Free memory of the device.
     pub free: Option<u64>,
     pub allocated: u64,
-    /// What the allocator held and had not given out.
+    /// Memory that the allocator held and had not given out.
     pub cached: u64,
     /// Free pieces that could serve the request, but for their size: in sum, how many, and the largest.
     pub own: u64,
@@ -74,7 +74,7 @@ pub struct Room {
 /// Share of a request, and bytes, by which the room on the device must be larger: the driver needs some itself.
 const MARGIN: u64 = 10;
 const MARGIN_BYTES: u64 = 64 << 20;
-/// What the allocator asks the driver for: segments of 2 MiB for small blocks, of 20 MiB for those below 10 MiB, else whole 2 MiB
+/// Sizes that the allocator asks the driver for: segments of 2 MiB for small blocks, of 20 MiB for those below 10 MiB, else whole 2 MiB
 /// (`get_allocation_size` of `c10/cuda/CUDACachingAllocator.cpp`).
 const SMALL: u64 = 1 << 20;
 const UNIT: u64 = 2 << 20;
@@ -87,7 +87,7 @@ pub const NAMED: usize = 3;
 /// Refusals, at different amounts, that show where a limit lies.
 const SHOW_LIMIT: usize = 2;
 
-/// What the driver is asked for.
+/// Bytes that the driver is asked for.
 fn segment(asked: u64) -> u64 {
     match asked {
         0..=SMALL => UNIT,
@@ -101,7 +101,7 @@ fn held(ledger: &Ledger, time: i64) -> u64 {
     ledger.reserved.partition_point(|r| r.0 <= time).checked_sub(1).map_or(0, |i| ledger.reserved[i].1)
 }
 
-/// What there was when a request of the ledger's device was refused.
+/// Memory at the moment when a request of the ledger's device was refused.
 #[must_use]
 pub fn room(profile: &Profile, ledger: &Ledger, refused: &Refused) -> Room {
     let allocated = ledger.at(refused.time).map_or(ledger.before, |at| ledger.bytes[at as usize]);

@@ -19,7 +19,7 @@ pub struct Piece {
     pub small: bool,
 }
 
-/// What a device's allocator has: segments, and the blocks in use with their sizes, by address.
+/// State of a device's allocator: segments, and the blocks in use with their sizes, by address.
 #[derive(Default)]
 struct Space {
     segments: BTreeMap<u64, (u64, Owner)>,

@@ -21,7 +21,7 @@ pub struct Step {
     pub valley: u64,
 }
 
-/// How steps were found.
+/// The way in which steps were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// By ranges of this name.

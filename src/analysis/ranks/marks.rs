@@ -20,7 +20,7 @@ fn number(name: &str) -> Option<u32> {
 }
 
 impl Marks {
-    /// Of the ranges that steps were found by, else those of PyTorch's profiler.
+    /// Step numbers from the ranges that steps were found by, else from those of PyTorch's profiler.
     #[must_use]
     pub fn of(profile: &Profile, found: Option<&Found>) -> Self {
         let ranges = &profile.ranges;

@@ -121,7 +121,7 @@ impl Job {
         self.ranks.iter().find(|m| m.digest == digest as usize)
     }
 
-    /// What is said where nothing is found.
+    /// The sentence for a job in which nothing is found.
     #[must_use]
     pub fn nothing_found(&self) -> String {
         if self.matches.list.is_empty() || self.unsure {

@@ -1,6 +1,6 @@
 //! A rank that is late now and then, again and again: what comes back is no accident.
 
-/// How many times the median wait it must be.
+/// Factor over the median wait from which it counts.
 const STANDS_OUT: i64 = 4;
 /// Part of the longest wait that another must have to be one of the same kind.
 const ALIKE: i64 = 2;
@@ -10,7 +10,7 @@ const MOSTLY: f64 = 0.8;
 const APART: usize = 2;
 /// Share of the collectives in which it must be at most: who is late in more of them is late all the time.
 const NOW_AND_THEN: f64 = 0.25;
-/// How far apart the distances between delays may be: the longest over the shortest.
+/// Largest ratio of the longest to the shortest distance between delays.
 const UNEVEN: f64 = 2.0;
 
 /// A collective that could have been waited in. Times in ns.
@@ -19,7 +19,7 @@ pub struct Wait {
     pub end: i64,
     /// Who came last.
     pub rank: u32,
-    /// What a mean rank waited.
+    /// Waiting time of a mean rank.
     pub ns: i64,
     /// True if it lies at the start of the capture: what is waited there may be for that, and only confirms what is seen later.
     pub start: bool,
@@ -49,7 +49,7 @@ pub fn recurring(waits: &[Wait]) -> Option<Recurring> {
     }
     let mut at: Vec<usize> = Vec::new();
     for &i in found.iter().filter(|&&i| waits[i].rank == rank) {
-        // What follows at once is of the same delay.
+        // A wait that follows at once belongs to the same delay.
         if at.last().is_none_or(|&last| i > last + APART) {
             at.push(i);
         }

@@ -23,7 +23,7 @@ pub fn signed(place: usize) -> i64 {
 /// A rank's collectives of a group in the order of its host.
 pub struct Side<'a> {
     pub list: &'a [Collective],
-    /// What each is, and the number of the step that it was called in, where the report has one.
+    /// Kind of each, and the number of the step that it was called in, where the report has one.
     pub words: Vec<&'static str>,
     pub steps: Vec<Option<u32>>,
 }
@@ -46,7 +46,7 @@ struct Fit {
 }
 
 impl Pair<'_> {
-    /// How many places later the other rank has each of this one's collectives; negative where it began later. `None` where no order fits.
+    /// Places by which the other rank has each of this one's collectives later; negative where it began later. `None` where no order fits.
     #[must_use]
     pub fn shift(&self) -> Option<i64> {
         let (n, most) = (self.mine.list.len(), self.other.list.len());

@@ -58,7 +58,7 @@ fn mean_wait(c: &Together) -> i64 {
 struct InOrder {
     /// By their ends, with those.
     order: Vec<(i64, usize)>,
-    /// Of each whether it counts: not those at the beginning of each group, and not the few that took the longest.
+    /// True for collectives that count: not those at the beginning of each group, and not the few that took the longest.
     judged: Vec<bool>,
     /// Those few.
     longest: Vec<usize>,
@@ -103,7 +103,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
         Wait { end, rank: c.last().map_or(0, |a| a.rank), ns: mean_wait(c), start: !judged[i] }
     };
     let recurring = recurring(&counted.iter().map(wait).collect::<Vec<_>>());
-    // What comes back is no accident.
+    // A delay that comes back is no accident.
     if let Some(of) = &recurring {
         accidents.retain(|i| !of.at.iter().any(|&at| counted[at].1 == *i));
     }

@@ -67,13 +67,13 @@ pub struct Case<'a> {
     pub per_step: Vec<StepTime>,
     /// Idle time by the call behind it: of each cause and name.
     pub after: FxHashMap<(Cause, u32), AfterCall>,
-    /// How the idle time is spread over gaps.
+    /// The idle time's spread over gaps.
     pub spreads: Spreads,
     /// Gaps that make most of the idle time of a kind of call: no rate.
     pub single: Vec<Single>,
     /// First launches in which code was loaded: kernel, idle time, ns.
     pub loaded: Vec<(u32, i64)>,
-    /// What of the run is not judged; `None` where a window was chosen.
+    /// The part of the run that is not judged; `None` where a window was chosen.
     pub outside: Option<Outside>,
     /// The longest pieces of each cause, longest first.
     pub pieces: FxHashMap<Cause, Vec<Piece>>,
@@ -111,7 +111,7 @@ impl<'a> Case<'a> {
         ops.only(device);
         let (mut first, mut last) = (i64::MAX, i64::MIN);
         let mut counts = vec![Counts::default(); ops.units.len()];
-        // Of each device the end of what was seen, and the time in which something ran.
+        // By device the latest end so far, and the time in which something ran.
         let mut ran = vec![(i64::MIN, 0_i64); ops.units.len()];
         let mut work = 0_i64;
         for op in ops.iter() {
@@ -145,7 +145,7 @@ impl<'a> Case<'a> {
         if chosen.is_none() && steps.found.is_none() {
             steps.left_out.extend(start::left_out(&ops, &host, (first, last), work));
         }
-        // What the user or the program marked may begin before the first operation: until then the devices idle.
+        // Marked ranges may begin before the first operation: until then the devices idle.
         let start = || steps.left_out.last().filter(|_| steps.found.is_none()).map_or(first, |l| l.end);
         let window = chosen.or_else(|| steps.window()).unwrap_or_else(|| (start(), last));
         if window.0.max(first) >= window.1.min(last) || cancel.is_cancelled() {
@@ -368,7 +368,7 @@ fn outside((begin, until): (i64, i64), windows: &[(i64, i64)]) -> Vec<f64> {
     out.into_iter().map(|share| if share < 1e-6 { 0.0 } else { share }).collect()
 }
 
-/// Of each device true where a process did next to nothing on it in these windows, and another one uses it: then it is no device of its own.
+/// By device, true where a process did next to nothing on it in these windows and another one uses it: then it is no device of its own.
 fn bystanders(ops: &Ops<'_>, windows: &[(i64, i64)]) -> Vec<bool> {
     let shared = |unit: usize| ops.units[unit].device.is_some() && ops.shared(unit);
     if !(0..ops.units.len()).any(shared) {

@@ -46,7 +46,7 @@ pub const LEAST: f64 = 0.03;
 /// How sure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sure {
-    /// What decides was recorded, it came again and again, and less idle time has no known cause than is explained: at least 98% of such
+    /// The deciding facts were recorded, it came again and again, and less idle time has no known cause than is explained: at least 98% of such
     /// first findings are right.
     Certain,
     /// Another cause could look the same; at least 90% are right.

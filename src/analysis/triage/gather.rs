@@ -1,4 +1,4 @@
-//! What is heard while the operations of a run are gone over, added up: idle time by cause, step and slice, kernels, copies.
+//! Sums over the operations of a run: idle time by cause, step and slice, kernels, copies.
 
 use super::copies::{Copies, CopyClass};
 use super::gaps::{Gaps, Piece};
@@ -19,10 +19,10 @@ pub const LONGEST: usize = 1 << 16;
 /// Slices of the strip that shows busy over time.
 pub const STRIP: usize = 240;
 
-/// What a device's own pause between two queued operations takes at most, ns: 1 to 2 µs on an H200; what is longer waits for something else.
+/// Longest pause of a device between two queued operations, ns: 1 to 2 µs on an H200; a longer one waits for something else.
 const PAUSE_NS: i64 = 5_000;
 
-/// What the devices did in one step, ns over all of them.
+/// Time of the devices in one step, ns over all of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StepTime {
     pub idle: ByCause,
@@ -40,7 +40,7 @@ pub struct AfterCall {
     pub gaps: u64,
 }
 
-/// What a sweep hears, added up.
+/// Sums of a sweep.
 pub struct Gather<'a, 'g> {
     pub case_ops: &'g Ops<'a>,
     pub host: &'g Host<'a>,
@@ -54,7 +54,7 @@ pub struct Gather<'a, 'g> {
     pub pieces: Vec<Vec<Piece>>,
     pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
     pub pauses: i64,
-    /// Of each device the operation that ended last: when, and whether it was a copy of pageable memory; and the idle time after waiting for such, ns.
+    /// By device, the end of the operation that ended last, and true for a copy of pageable memory; and the idle time after such copies, ns.
     pub ended: Vec<(i64, bool)>,
     pub after_pageable: i64,
     pub spreads: Spreads,

@@ -21,7 +21,7 @@ pub struct Like {
     pub ns: i64,
     /// Count and sum in each slice of the window.
     pub slices: [(u64, i64); SLICES],
-    /// What of its time the SMs had no block of it, in parts of all SMs, ns.
+    /// Time in which SMs had no block of it, in parts of all SMs, ns.
     pub empty: i64,
 }
 
@@ -47,7 +47,7 @@ pub struct Kernels {
     pub fixed: i64,
     /// Of kernels in graphs.
     pub in_graphs: (u64, i64),
-    /// Of graphs that were traced as a whole, ns.
+    /// Time of graphs that were traced as a whole, ns.
     whole: i64,
     /// Collectives: count and summed durations.
     pub collectives: (u64, i64),

@@ -111,7 +111,7 @@ fn few_steps(ops: &Ops<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
         return None;
     }
     let (starts, end) = on_devices(ops, list, EXPLAINS)?;
-    // What follows the last operation belongs to the step, too.
+    // Time after the last operation belongs to the step, too.
     let until = list.last().map_or(end, |r| if r.1 == i64::MAX { end } else { end.max(sane(r.1)) });
     Some((Found::Ranges(name), starts, until))
 }

@@ -47,7 +47,7 @@ pub struct Triage {
     pub left_out: Vec<LeftOut>,
     /// Kinds of step, where they run different things.
     pub kinds: Vec<Kind>,
-    /// How much of the run was judged, and what the devices did in the rest; `None` where that is nothing, or the window was chosen.
+    /// Share of the run that was judged, and the idle time of the rest; `None` where there is no rest, or the window was chosen.
     pub outside: Option<Outside>,
     pub devices: Vec<Device>,
     /// The verdict first.

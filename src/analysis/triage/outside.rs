@@ -1,10 +1,10 @@
-//! What of a run is not judged.
+//! The part of a run that is not judged.
 
 use super::recorded::recorded;
 use super::sweep::Busy;
 use crate::model::Profile;
 
-/// What of the run was not judged.
+/// The part of the run that was not judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outside {
     /// Share of the run that was judged.
@@ -13,7 +13,7 @@ pub struct Outside {
     pub idle: f64,
 }
 
-/// How much of what was recorded is judged, and how long the devices idled in the rest.
+/// Share of the recording that is judged, and the share of the rest in which the devices idled.
 #[must_use]
 pub fn outside_of(
     profile: &Profile,

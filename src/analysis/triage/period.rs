@@ -16,13 +16,13 @@ const MOST_CANDIDATES: usize = 16;
 const SLIPS: f64 = 0.005;
 /// Share of operations that must come again one period later.
 const REPEATS: f64 = 0.9;
-/// What repeats faster than this is an inner loop, ns.
+/// A faster repetition is an inner loop, ns.
 const SHORTEST_NS: i64 = 50_000;
 
-/// What an operation is: its sort, and two numbers that tell it from others.
+/// Identity of an operation: its sort, and two numbers that tell it from others.
 type Symbol = (u8, u64, u64);
 
-/// What an operation is, so that its like can be found.
+/// The identity of an operation, by which its like is found.
 fn symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> Symbol {
     match op.row {
         Row::Launch(row) => {
@@ -67,7 +67,7 @@ pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bo
     };
     let sample: Vec<u32> = mine().skip(total.saturating_sub(LOOKED_AT) / 2).take(LOOKED_AT).map(number).collect();
     let period = period(&sample)?;
-    // What comes least often in a period marks its beginning.
+    // The rarest operation of a period marks its beginning.
     let mut often: FxHashMap<u32, usize> = FxHashMap::default();
     for &s in &sample {
         *often.entry(s).or_default() += 1;
@@ -124,8 +124,8 @@ pub fn period(sequence: &[u32]) -> Option<usize> {
     if sequence.len() < LEAST * 2 {
         return None;
     }
-    // What comes once a step votes for the period itself, inner loops for others. Where every kernel is in an inner loop, some pair or longer
-    // run of them comes once a step.
+    // Operations that come once a step vote for the period itself, inner loops for others. Where every kernel is in an inner loop, some pair or
+    // longer run of them comes once a step.
     let mut candidates: Vec<(usize, usize)> = Vec::new();
     for run in RUNS {
         let mut last: FxHashMap<&[u32], usize> = FxHashMap::default();

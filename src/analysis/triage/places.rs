@@ -31,7 +31,7 @@ struct Part {
 struct Query {
     start: i64,
     end: i64,
-    /// What it stands for, where it is a point; else its own length counts.
+    /// The piece that it stands for, where it is a point; else its own length counts.
     piece: Piece,
     point: bool,
 }
@@ -51,11 +51,11 @@ pub struct Where {
     pub places: Vec<Place>,
     /// The one that has more than half of the idle time, if there is one: the innermost, functions that it calls included.
     most: Option<String>,
-    /// What is looked at in all, ns.
+    /// All of the idle time, ns.
     ns: i64,
-    /// What of it lies in a range, ns.
+    /// The part of it that lies in a range, ns.
     inside: i64,
-    /// How many places have some of it.
+    /// Places that have some of it.
     count: usize,
     /// True if the report has ranges of these threads.
     ranges: bool,
@@ -106,7 +106,7 @@ pub fn of_copies(case: &Case<'_>, classes: &[CopyClass]) -> Vec<Place> {
 /// Times of one thread in order, and from which of them on none ends before a given one.
 struct Times {
     queries: Vec<Query>,
-    /// Of each the latest end so far.
+    /// The latest end so far, for each.
     ends: Vec<i64>,
 }
 
@@ -144,7 +144,7 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Where {
     }
     let ranges = &case.profile.ranges;
     let threads: Vec<Option<Times>> = ranges.threads.iter().map(|t| by_thread.remove(t).map(Times::of)).collect();
-    // Of each thread the ranges that touch an idle time.
+    // By thread, the ranges that touch an idle time.
     let mut rows: Vec<Vec<u32>> = vec![Vec::new(); threads.len()];
     for (row, range) in (0..).zip(ranges.iter()) {
         let Some(Some(times)) = threads.get(range.thread as usize) else { continue };

@@ -13,7 +13,7 @@ const TWO: f64 = 0.75;
 /// Causes that stand for single calls: of these one slow call says nothing about the others.
 const CALLS: [Cause; 6] = [Cause::Launch, Cause::CopyCall, Cause::Alloc, Cause::Sync, Cause::Graph, Cause::OtherCall];
 
-/// What the host does between calls, and loading of code: once in a run of one or two steps may be once in each step.
+/// Causes between calls, and loading of code: once in a run of one or two steps may be once in each step.
 const HOST: [Cause; 4] = [Cause::Compile, Cause::Wait, Cause::Compute, Cause::Unknown];
 /// Steps among which one gap is no habit of a step. Two of them may come again.
 const STEPS: usize = 8;
@@ -56,7 +56,7 @@ impl Spread {
     }
 }
 
-/// Of each device and cause how its idle time is spread.
+/// The spread of idle time by device and cause.
 #[derive(Clone, Debug, Default)]
 pub struct Spreads(FxHashMap<(usize, Cause), Spread>);
 
@@ -81,7 +81,7 @@ impl Spreads {
         self.0.iter().filter(|((_, c), _)| *c == cause).fold((0, 0), |(n, longest), (_, s)| (n + s.gaps, longest.max(s.longest())))
     }
 
-    /// Of each cause the single gaps that make most of its idle time over all devices, the longest first. `steps`: how many there are.
+    /// By cause, the single gaps that make most of its idle time over all devices, the longest first. `steps`: how many there are.
     #[must_use]
     pub fn single(&self, steps: usize) -> Vec<Single> {
         let mut out = Vec::new();
@@ -92,7 +92,7 @@ impl Spreads {
             let few = |s: &Spread| Some(s.few()).filter(|few| few.len() == 1 || CALLS.contains(&cause)).unwrap_or_default();
             let mut gaps: Vec<(i64, Piece)> = of_cause().flat_map(|(_, s)| few(s)).collect();
             let ns = gaps.iter().map(|g| g.0).sum::<i64>();
-            // What is no longer than the way from one launch to the next is no delay.
+            // A gap no longer than the way from one launch to the next is no delay.
             if ns as f64 > whole as f64 * ONE && gaps.iter().any(|g| g.0 >= CLOSE_NS) {
                 gaps.sort_by_key(|g| (std::cmp::Reverse(g.0), g.1.start));
                 out.push(Single { cause, ns, gaps });
@@ -109,7 +109,7 @@ pub struct Single {
     pub cause: Cause,
     /// Summed over the devices.
     pub ns: i64,
-    /// How long each is, and its longest piece.
+    /// Length of each, and its longest piece.
     pub gaps: Vec<(i64, Piece)>,
 }
 

@@ -15,7 +15,7 @@ const START: f64 = 0.1;
 const WORTH_IT: f64 = 0.03;
 /// Operations that must be left to be judged.
 const LEFT: usize = 30;
-/// How often what takes the most time must come after the start.
+/// Repetitions after the start that the longest-running operation must have.
 const AGAIN: usize = 5;
 /// Share of an idle time that must be a first use.
 const MOSTLY: f64 = 0.5;
@@ -68,7 +68,7 @@ impl Hear for Listen<'_> {
     }
 }
 
-/// What of a run that has no steps is its start: up to the last of its first uses. `None` where these take next to nothing, or nothing repeats in
+/// The start of a run that has no steps: up to the last of its first uses. `None` where these take next to nothing, or nothing repeats in
 /// the rest. `work` is the summed duration of all operations.
 #[must_use]
 pub fn left_out(ops: &Ops<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> Option<LeftOut> {

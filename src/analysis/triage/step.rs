@@ -1,6 +1,6 @@
 //! A step, and how it was found.
 
-/// How many operations a device has.
+/// Number of a device's operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Kernels, collectives, graphs.
@@ -9,7 +9,7 @@ pub struct Counts {
     pub copies: usize,
 }
 
-/// How steps were found.
+/// The way in which steps were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// Ranges of this name, their numbers left out: `step #`.

@@ -191,7 +191,7 @@ fn rounds(calls: &[Launched]) -> Option<Vec<i64>> {
         .collect();
     let period = period(&ids)?;
     let rounds = calls.len() / period;
-    // Of each graph how often it comes, and how long the device had nothing of another graph to do before it.
+    // By graph, its number of launches, and the time before them in which no other graph ran.
     let mut before: FxHashMap<u32, (usize, i64)> = FxHashMap::default();
     let mut until = calls.first()?.1;
     for (id, call) in ids.iter().zip(calls) {

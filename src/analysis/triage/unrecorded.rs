@@ -9,7 +9,7 @@ use crate::model::{NoteKind, Profile};
 pub fn judge(profile: &Profile, findings: &mut Vec<Finding>) {
     let coverage = &profile.coverage;
     let Some(sentence) = coverage.sentence().filter(|_| coverage.hollow()) else { return };
-    // What the capture's own finding says of losses is the same.
+    // The capture's own finding on losses says the same.
     let lost =
         |f: &Finding| f.id == Verdict::ShortCapture && profile.notes.iter().any(|n| n.kind == NoteKind::Lost && n.text == f.headline);
     findings.retain(|f| !lost(f));

@@ -1,8 +1,8 @@
-//! What steps run: those that run something else are steps of another kind, not slow ones.
+//! Groups steps by the kernels that they run: those that run others are steps of another kind, not slow ones.
 
 use super::steps::{Step, median};
 
-/// How often things come, by what they are: a few counters that hash them.
+/// Counts of launches, hashed into a few buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sketch([u16; BUCKETS]);
 

@@ -128,7 +128,7 @@ fn as_lines(what: &What, args: &Watch, asked: &AtomicUsize) -> Result<(), Failur
                 std::thread::park_timeout(Duration::from_millis(200));
             }
             enough.cancel();
-            // What follows may wait for a disk or a network that is gone.
+            // The rest may wait for a disk or a network that is gone.
             let since = Instant::now();
             while asked.load(Ordering::SeqCst) > 0 && !followed.load(Ordering::SeqCst) {
                 if since.elapsed() > interrupt::PATIENCE {

@@ -70,7 +70,7 @@ struct Cell {
 struct Reader {
     out: Metrics,
     cells: Vec<Vec<Cell>>,
-    /// Of the last result where the first cell of each metric is.
+    /// Place of the first cell of each metric of the last result.
     there: HashMap<u32, usize>,
     budget: Budget,
     /// True if no more may be kept.

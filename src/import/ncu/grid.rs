@@ -55,7 +55,7 @@ mod tests {
         let size = |n: u64| vec![("launch__grid_size", n)];
         let dims = |d: [u64; 3]| vec![("launch__grid_dim_x", d[0]), ("launch__grid_dim_y", d[1]), ("launch__grid_dim_z", d[2])];
         for (version, grid, block, pairs, want) in [
-            // What the metrics say decides, whatever the version.
+            // The metrics decide, whatever the version.
             (None, [156_160, 1, 1], [128, 1, 1], [size(1220), dims([1220, 1, 1])].concat(), [1220, 1, 1]),
             (None, [156_160, 1, 1], [128, 1, 1], size(1220), [1220, 1, 1]),
             (Some("2020.1.2.0"), [64, 96, 4], [16, 8, 2], size(96), [4, 12, 2]),

@@ -48,7 +48,7 @@ mod tests {
             ("three times", vec![(1, 1), (0, 1), (0, 2), (2, 3)], vec![(1, 1), (0, 3)]),
             ("a number without a name", vec![(9, 1), (9, 2)], vec![(9, 1), (9, 2)]),
         ] {
-            // What one result has says nothing of the next.
+            // One result says nothing of the next.
             let mut results = [of(&values), of(&[(0, 7)])];
             last_of_each(&names, &mut results);
             assert_eq!(results, [of(&want), of(&[(0, 7)])], "{what}");

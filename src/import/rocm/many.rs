@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 thread_local! {
-    /// What counts the items on this thread: serde hands nothing down to where they are read.
+    /// The counter of items on this thread: serde hands nothing down to where they are read.
     static PACE: RefCell<Option<Rc<Pace>>> = const { RefCell::new(None) };
 }
 

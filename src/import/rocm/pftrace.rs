@@ -31,11 +31,15 @@ struct Interned<'a> {
 
 impl<'a> Interned<'a> {
     /// Takes what is said of texts; how many there are.
-    fn take(&mut self, data: &'a [u8]) -> u64 {
+    fn take(&mut self, data: &'a [u8], pace: &Pace) -> u64 {
         let mut taken = 0;
         for (field, value) in Fields::new(data) {
             if !matches!(field, 1..=3 | 29) {
                 continue;
+            }
+            // One packet may hold millions.
+            if !pace.step(1) {
+                break;
             }
             let (mut id, mut text) = (None, &b""[..]);
             for (field, value) in Fields::new(value.bytes().unwrap_or_default()) {
@@ -178,6 +182,9 @@ pub fn read(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<(Rows, Lost), 
         budget.keep(reader.packet(packet, &mut sequences, &mut lost, &pace))?;
     }
     lost.torn = packets.torn;
+    if job.cancel.is_cancelled() {
+        return Err(ImportError::Cancelled { path: input.path.clone() });
+    }
     Ok((reader.rows, lost))
 }
 
@@ -203,7 +210,7 @@ impl Reader {
         if flags & 1 == 1 {
             *interned = Interned::default();
         }
-        let texts = data.map_or(0, |data| interned.take(data));
+        let texts = data.map_or(0, |data| interned.take(data, pace));
         if let Some(slice) = event.and_then(|event| Slice::of(event, interned)) {
             let understood = match slice.category {
                 b"kernel_dispatch" => self.kernel(&slice, pace),

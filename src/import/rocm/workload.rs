@@ -115,7 +115,7 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
     let named = |(i, column): (usize, &String)| counter(column, &columns).filter(|_| first.get(column.as_str()) == Some(&i));
     let of: Vec<Option<u32>> =
         header.iter().enumerate().map(|c| named(c).map(|name| texts.number(name.as_bytes(), &mut rows.texts))).collect();
-    // Of each column the sum that it is added to: sums in the order of their first columns.
+    // By column, the sum that it is added to: sums in the order of their first columns.
     let mut names: Vec<u32> = Vec::new();
     let mut place: FxHashMap<u32, usize> = FxHashMap::default();
     let slot = |name: &Option<u32>| {

@@ -44,7 +44,7 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, ImportError
         let batch = match splitter.batch() {
             Ok(Some(batch)) => batch,
             Ok(None) => break,
-            // What broke the first reading breaks this one; what came before is judged.
+            // Damage that broke the first reading breaks this one; the rows before it are judged.
             Err(e) if e.kind() == ErrorKind::InvalidData => break,
             Err(e) => return Err(ImportError::io(&input.path, e)),
         };

@@ -29,7 +29,8 @@ fn packets(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Puts what compressed packets hold in their place. All of it is counted: some kilobytes may stand for gigabytes.
 pub fn unpacked<'a>(bytes: Cow<'a, [u8]>, path: &Path, budget: &Budget, pace: &Pace) -> Result<Packets<'a>, ImportError> {
-    if !packets(&bytes).any(|packet| compressed(packet).is_some()) {
+    // Where the job is to stop, what follows says so.
+    if !packets(&bytes).any(|packet| !pace.step(1) || compressed(packet).is_some()) {
         return Ok(Packets { bytes, torn: false });
     }
     let (mut out, mut torn) = (Vec::new(), false);

@@ -216,7 +216,7 @@ impl Reader {
             *interned = Interned::default();
         }
         if let Some(data) = data {
-            texts += interned.take(data);
+            texts += interned.take(data, pace);
         }
         if let Some(defaults) = defaults {
             let of_events = Fields::new(defaults).find(|(f, _)| *f == 11).and_then(|(_, v)| v.bytes()).unwrap_or_default();
@@ -374,7 +374,7 @@ impl<'a> Interned<'a> {
     }
 
     /// Takes what is said of texts; how many there are.
-    fn take(&mut self, data: &'a [u8]) -> usize {
+    fn take(&mut self, data: &'a [u8], pace: &Pace) -> usize {
         let mut taken = 0;
         for (field, value) in Fields::new(data) {
             let kind = match field {
@@ -384,6 +384,10 @@ impl<'a> Interned<'a> {
                 29 => TEXT,
                 _ => continue,
             };
+            // One packet may hold millions.
+            if !pace.step(1) {
+                break;
+            }
             let (mut id, mut of) = (None, &b""[..]);
             for (field, value) in Fields::new(value.bytes().unwrap_or_default()) {
                 match (field, value) {

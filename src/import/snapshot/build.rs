@@ -112,7 +112,7 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
     Some(profile)
 }
 
-/// Of a list of lists each with its place in it, but for those that came before: a pickle may refer to one list again and again.
+/// The lists of a list with their places in it, but for those that came before: a pickle may refer to one list again and again.
 fn own_lists<'p>(pickle: &'p Pickle, lists: &[Value]) -> Vec<(u32, &'p [Value])> {
     let mut seen: FxHashSet<u32> = FxHashSet::default();
     let mut own = |list: &Value| matches!(list, Value::List(at) if seen.insert(*at));

@@ -149,7 +149,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         };
         let items = self.stack.len() - from;
         self.pace(items)?;
-        // What is taken of it takes less.
+        // A part of it takes less.
         self.keep(LIST + items * VALUE)?;
         let pairs = &self.stack[from..];
         if pairs.len() % 2 == 1 {

@@ -50,7 +50,7 @@ pub struct Pickle {
     pub pairs: Vec<Vec<Value>>,
     /// Indices of texts.
     pub known: FxHashMap<Arc<str>, u32>,
-    /// Of dictionaries with many pairs: a pickle may refer to one again and again.
+    /// Places of the pairs of large dictionaries: a pickle may refer to one again and again.
     indices: RefCell<FxHashMap<u32, Index>>,
     /// Counts what is gone over.
     pub pace: Pace,

@@ -115,7 +115,7 @@ impl Db {
         &self.memory
     }
 
-    /// What a table may give: together its rows and texts cannot be larger than the file.
+    /// Allowance of a table: together its rows and texts cannot be larger than the file.
     #[must_use]
     pub fn allowance(&self) -> Budget {
         Budget::of_rows(&self.path, self.size)

@@ -77,7 +77,7 @@ pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profi
     profile
 }
 
-/// What ran on a GPU began at most this long before the first event of the host, ns: it was launched before the trace began.
+/// Longest time by which work on a GPU began before the first event of the host, ns: it was launched before the trace began.
 const BEFORE_NS: i64 = 60_000_000_000;
 
 /// Start of the first event that is kept; times count from there. Kernels without a time (0, or long before everything else) are no beginning.

@@ -217,7 +217,7 @@ impl<'a> Sums<'a> {
     fn whole(&mut self, block: &Block<'_>, at: usize, pace: &Pace) -> Option<bool> {
         let from = at + HEAD;
         let (before, until) = (self.before(from, pace)?, self.before(from + block.data.len(), pace)?);
-        // What stands before the data is taken out: its checksum, moved as far as the data is long.
+        // The bytes before the data are taken out: their checksum, moved as far as the data is long.
         let mut moved = before;
         moved.combine(&Hasher::new_with_initial_len(0, block.data.len() as u64));
         let data = until.finalize() ^ moved.finalize();

@@ -24,7 +24,7 @@ struct Part {
 /// The processes of some files, and what the files lack.
 pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<(Vec<Section>, Missing), ImportError> {
     let (mut parts, mut missing): (Vec<Part>, _) = (Vec::new(), Missing::default());
-    // What is followed while it grows is no file.
+    // A trace that is followed while it grows is no file.
     let plain = files.iter().map(|bytes| bytes.len() as u64).sum();
     let budget = Budget::plain(&input.path, if input.stored() == 0 { plain } else { input.stored() }, plain);
     for bytes in files {

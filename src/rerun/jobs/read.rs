@@ -180,7 +180,7 @@ fn put(keys: &mut Vec<Key>, at: &mut HashMap<String, usize>, key: Key) {
     }
 }
 
-/// How many values a value is when it is copied: long texts count as several.
+/// Number of values that a value counts as when it is copied: long texts are several.
 fn size(value: &Value) -> usize {
     const TEXT: usize = 64;
     match value {

@@ -355,7 +355,7 @@ pub fn way_back(pattern: &str) -> Option<&str> {
 struct Choice {
     /// Ways of the alternatives before it.
     before: f64,
-    /// Of its pieces but the last, and of the last.
+    /// Lengths of its pieces but the last, and of the last.
     pieces: f64,
     last: f64,
     /// Loops over one letter or over what matches in one way.
@@ -370,7 +370,7 @@ impl Choice {
         self.last = ways;
     }
 
-    /// Of all alternatives so far: `n` letters are shared out among the loops.
+    /// Lengths of all alternatives so far: `n` letters are shared out among the loops.
     fn ways(&self, n: f64) -> f64 {
         self.before + (1..=self.loops).map(f64::from).fold(self.pieces * self.last, |w, i| w * (n + i) / i)
     }
@@ -400,7 +400,7 @@ fn ways(pattern: &str, n: f64) -> f64 {
             '|' => *part = Choice { before: part.ways(n), ..Choice::NEW },
             '(' => {
                 open.push(Choice::NEW);
-                // Of `(?:`, `(?=`, `(?!`: no quantifier.
+                // The question mark of `(?:`, `(?=`, `(?!` is no quantifier.
                 let _ = letters.next_if_eq(&'?');
             }
             ')' if nested => {

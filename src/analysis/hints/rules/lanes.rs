@@ -12,7 +12,7 @@ const WARP: f64 = 32.0;
 /// Words of 4 bytes in a sector of 32 bytes.
 const WORDS: f64 = 8.0;
 
-/// What a launch leaves empty.
+/// The lanes that a launch leaves empty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Empty {
     /// Share of the lanes of all warps, 0 to 1.
@@ -21,7 +21,7 @@ pub struct Empty {
     pub warps: f64,
 }
 
-/// What blocks of so many threads leave empty in warps of so many lanes; `None` where every warp is full.
+/// Share of the lanes that blocks of so many threads leave empty in warps of so many lanes; `None` where every warp is full.
 #[must_use]
 pub fn empty(threads: f64, grid: Option<f64>, warp: f64) -> Option<Empty> {
     let (threads, warp) = (threads.round(), warp.round());
@@ -58,7 +58,7 @@ pub fn partial(case: &Case<'_>) -> Option<Hint> {
     // Where all blocks run at once a warp takes as long with its lanes full: only issue slots get free.
     let once = f.positive("waves_per_sm").is_some_and(|w| w <= 1.0);
     let slots = if once { case.demand.get(Unit::Issue).unwrap_or(0.0) } else { 1.0 };
-    // What memory moves stays, but for sectors that full warps share: of few lanes each fetches one of its own.
+    // Memory traffic stays, but for sectors that full warps share: each of few lanes fetches one of its own.
     let shared = (WARP * (1.0 - empty.lanes) / WORDS).min(1.0);
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max) * shared;
     let work = [Unit::Fma, Unit::Fp64, Unit::Xu].into_iter().fold(Relief::bound(), |relief, unit| relief.left(unit, 1.0 - empty.lanes));

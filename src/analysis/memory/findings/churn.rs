@@ -12,13 +12,22 @@ const AGAIN: f64 = 0.1;
 /// Memory is given back to the driver and asked for again.
 pub fn churn(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
-    // Before a request is refused, the allocator gives back what it can.
-    if super::refused::refused(case).next().is_some() {
-        return None;
-    }
     let asked = &ledger.asked;
-    let first = asked.iter().position(|a| a.bytes < 0)?;
-    let frees = asked.iter().filter(|a| a.bytes < 0).count();
+    // Before a request is refused, the allocator gives back what it can.
+    let mut refusals: Vec<i64> = super::refused::refused(case).map(|r| r.time).collect();
+    refusals.sort_unstable();
+    let mut until = i64::MAX;
+    let mut free = vec![false; asked.len()];
+    for (at, a) in asked.iter().enumerate().rev() {
+        if a.bytes >= 0 {
+            until = a.time;
+        } else {
+            let next = refusals.partition_point(|&r| r < a.time);
+            free[at] = refusals.get(next).is_none_or(|&r| r > until);
+        }
+    }
+    let first = free.iter().position(|f| *f)?;
+    let frees = free.iter().filter(|f| **f).count();
     let again: Vec<u64> = asked[first..].iter().filter_map(|a| u64::try_from(a.bytes).ok()).filter(|&b| b > 0).collect();
     let bytes: u64 = again.iter().sum();
     let most = case.of.reserved_peak.unwrap_or(case.of.peak.1);

@@ -34,7 +34,7 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     // What the driver was asked for although as much was free in what the allocator held.
     let (mut held, mut forced) = (i64::try_from(ledger.reserved.first().map_or(0, |r| r.1)).unwrap_or(i64::MAX), 0_i64);
     let pooled: FxHashSet<u64> = segments(case.profile, ledger.device).filter(|s| s.pool != (0, 0)).map(|s| s.address).collect();
-    // What is free in private pools serves no other request.
+    // Free memory in private pools serves no other request.
     let closed: u64 = case.of.private.iter().map(|p| p.1).sum();
     let closed = i64::try_from(closed).unwrap_or(i64::MAX);
     for asked in &ledger.asked {

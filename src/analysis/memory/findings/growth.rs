@@ -79,7 +79,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     }
     let grown = slope * counted.len() as f64;
     let kept: u64 = ledger.lives.iter().filter(stays).map(|l| l.bytes).fold(0, u64::saturating_add);
-    // What is given back in the end was in use, and does not stay: activations of one layer after the other.
+    // Memory that is given back in the end was in use, and does not stay: activations of one layer after the other.
     if (kept as f64) < KEPT * grown {
         return None;
     }

@@ -29,7 +29,7 @@ type Key = (u32, u64);
 pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let (Some(at), peak) = case.of.peak else { return None };
-    // What is large by itself is told apart from what else its line allocates.
+    // A large allocation is told apart from the others of its line.
     let key = |life: &Life| -> Key {
         let site = case.sites.site(life.stack);
         (site, if site == NONE || single(case, life) { life.bytes } else { 0 })
@@ -43,7 +43,7 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let mut tried: Vec<(Key, (u64, usize))> = there.into_iter().filter(|t| t.1.0 as f64 >= LOWER * peak as f64 && t.1.0 >= LEAST).collect();
     tried.sort_by_key(|t| (std::cmp::Reverse(t.1.0), t.0));
     tried.truncate(TRIED);
-    // What is there most of the time is no peak, unless it is one allocation that is given back at once: the host may wait for the GPU then.
+    // Memory that is held most of the time is no peak, unless it is one allocation that is given back at once: the host may wait for the GPU then.
     let usual = usual(case, USUAL * peak as f64);
     let period = case.of.steps.length().or_else(|| ledger.span().map(|s| s.1 - s.0))?;
     let found = tried.into_iter().find_map(|(wanted, (bytes, blocks))| {

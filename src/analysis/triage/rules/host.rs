@@ -44,7 +44,7 @@ const FILES: &[&str] = &[
 ];
 const THREADS: &[&str] = &["futex", "pthread_", "sem_", "mq_", "msgrcv"];
 
-/// What to do about a wait in a call, or a range.
+/// Advice about a wait in a call, or a range.
 fn advice(name: &str) -> &'static [&'static str] {
     let is = |list: &[&str]| list.iter().any(|w| name.starts_with(w));
     if waits_for_ranks(name) {

@@ -39,7 +39,7 @@ pub fn delay(case: &Case<'_>) -> Option<Finding> {
     let name = call(case, piece);
     let early = (piece.start - case.window.0) as f64 <= START * case.length() as f64;
     let when = if early { "at the start".to_owned() } else { format!("{} into the window", ns((piece.start - case.window.0) as f64)) };
-    // Of each device one or two.
+    // One or two for each device.
     let of = if first.gaps.len() > case.devices.len() { ("twice", "up to ") } else { ("once", "") };
     let kind = if early { "a start" } else { "a single delay" };
     let mut finding = Finding::new(

@@ -29,7 +29,7 @@ struct Extra {
 pub fn periodic(case: &Case<'_>) -> Option<Finding> {
     let sketches: Vec<Sketch> = case.per_step.iter().map(|s| s.kernels).collect();
     let all: Vec<usize> = (0..case.steps.list.len()).collect();
-    // Of too many steps it is not known what they run.
+    // The work of too many steps is not kept.
     let kinds = if sketches.is_empty() { vec![all] } else { kinds(&sketches, &case.steps.list) };
     let found = kinds.iter().filter_map(|kind| stall(case, kind));
     found.max_by(|a, b| a.stake.total_cmp(&b.stake))

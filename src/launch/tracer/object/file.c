@@ -101,7 +101,7 @@ static void put_block_or_last(u16 type, u16 flags, u32 thread, u32 count, const 
   if (out.file.fd >= 0 && !GET(out.closed)) put_locked(type, flags, thread, count, data, length);
   if (last) SET(out.closed, 1);
   out.rows = 0;
-  // What other threads write does not show that the ticker comes to its end.
+  // Blocks of other threads do not show that the ticker comes to its end.
   if (tid() == GET(ticker)) ADD(progress, 1);
   unlock(&out.lock);
 }

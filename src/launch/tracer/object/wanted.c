@@ -117,7 +117,7 @@ static void measure_choose(u64 t) {
     // Nodes of graphs are launched together, cooperative kernels wait for themselves, others were launched by kernels.
     if (c->graph || c->type || !c->name || !seen[id].launches) continue;
     Shape s = { c->name, { c->grid[0], c->grid[1], c->grid[2] }, { c->block[0], c->block[1], c->block[2] }, c->dynamic_shared };
-    // What was not launched since it was looked at last takes no place.
+    // Kernels that were not launched since the last look take no place.
     int grew = seen[id].launches != seen[id].before;
     seen[id].before = seen[id].launches;
     if (!lock_soon(&measure.lock)) return;
