@@ -9,6 +9,8 @@ use super::verdict::Verdict as V;
 
 /// Share of the report below which a loop is a small part of it.
 pub const SLIVER: f64 = 0.25;
+/// How often what takes the most time must come for anything to be known of the program.
+const REPEATS: u64 = 3;
 /// Share of a run below which the verdict says how much of it was judged.
 const MOST: f64 = 0.8;
 
@@ -27,6 +29,7 @@ fn causes(id: V) -> &'static [Cause] {
 }
 
 /// Lowers what is said with more certainty than the record allows:
+/// * what comes less than three times is only possible;
 /// * idle time of one or two gaps shows no habit of the program;
 /// * where more idle time has no finding than this one explains (its cause is not known, or the next operation was launched already), another
 ///   cause may be the larger one;
@@ -40,6 +43,11 @@ pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
     let idle_outside = case.outside.map_or(0.0, |o| (1.0 - o.judged) * o.idle);
     let marked = matches!(case.steps.found, Some(Found::Ranges(_)));
     let sliver = !marked && case.outside.is_some_and(|o| o.judged < SLIVER);
+    // What takes the most time came once or twice: nobody knows what it does again and again.
+    let seldom = case.repeats() < REPEATS;
+    for f in findings.iter_mut().filter(|f| seldom && f.id != V::ShortCapture) {
+        f.sure = Sure::Possible;
+    }
     for f in findings {
         let of = causes(f.id);
         let gaps: u64 = of.iter().map(|c| case.spreads.of(*c).0).sum();

@@ -45,6 +45,11 @@ impl Spread {
         self.top[0].map_or(0, |t| t.0)
     }
 
+    /// The gap that makes nearly all of it, if there is one.
+    fn one(&self) -> Vec<(i64, Piece)> {
+        self.top[0].filter(|one| one.0 as f64 > self.ns as f64 * TWO).into_iter().collect()
+    }
+
     /// The one or two gaps that make most of it, if so few do.
     fn few(&self) -> Vec<(i64, Piece)> {
         let whole = self.ns as f64;
@@ -89,7 +94,7 @@ impl Spreads {
         for &cause in CALLS.iter().chain(host) {
             let of_cause = || self.0.iter().filter(|((_, c), _)| *c == cause);
             let whole: i64 = of_cause().map(|(_, s)| s.ns).sum();
-            let few = |s: &Spread| Some(s.few()).filter(|few| few.len() == 1 || CALLS.contains(&cause)).unwrap_or_default();
+            let few = |s: &Spread| if CALLS.contains(&cause) { s.few() } else { s.one() };
             let mut gaps: Vec<(i64, Piece)> = of_cause().flat_map(|(_, s)| few(s)).collect();
             let ns = gaps.iter().map(|g| g.0).sum::<i64>();
             // A gap no longer than the way from one launch to the next is no delay.
@@ -133,6 +138,7 @@ mod tests {
             (&[400, 390, 5, 5, 5], 2),
             (&[1000, 5, 5, 5, 5, 5, 5], 1),
             (&[30, 30, 30, 30, 30, 60], 0),
+            (&[100, 10, 10], 1),
         ] {
             assert_eq!(single(gaps, Cause::Launch, 0), want, "{gaps:?}");
             assert_eq!(single(gaps, Cause::Compute, 3), 0, "one of three steps: the host may do it in each");

@@ -55,10 +55,7 @@ fn main() -> io::Result<()> {
         stubs.push(stub);
     }
     let mut flags = FLAGS.to_vec();
-    flags.extend([
-        "-Wl,--no-as-needed,-z,now,-z,relro,-z,noexecstack,-z,nodelete,--hash-style=both",
-        "-Wl,--unresolved-symbols=ignore-in-shared-libs",
-    ]);
+    flags.extend(["-Wl,--no-as-needed,-z,now,-z,relro,-z,noexecstack,-z,nodelete,--hash-style=both", "-Wl,--allow-shlib-undefined"]);
     if arch == "aarch64" {
         // Atomics inline: the helpers are libgcc's.
         flags.push("-mno-outline-atomics");

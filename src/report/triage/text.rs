@@ -47,18 +47,19 @@ pub fn measured(e: &Evidence) -> String {
     format!("{}{than}", value(e.value, e.unit))
 }
 
-/// Where it is, in words; times count from the beginning of the window.
+/// The place in words, with its time as `--from` takes it, and counted from the beginning of the window.
 #[must_use]
 pub fn place(p: &Place, begin: i64) -> String {
     let name = match p.kind {
         PlaceKind::Window | PlaceKind::Step | PlaceKind::Call => clean(&p.name).into_owned(),
         kind => format!("{} {}", kind.word(), clean(&p.name)),
     };
+    let at = format!("{:.4} s ({} into the window)", p.start as f64 / 1e9, Nanos(p.start - begin));
     match (p.ns, p.kind) {
         // A sum over the window is at no time.
         (Some(ns), PlaceKind::Kernel | PlaceKind::Call) => format!("{name}: {}", Nanos(ns)),
-        (Some(ns), PlaceKind::Window | PlaceKind::Step) => format!("{name}: {}, {} into the window", Nanos(ns), Nanos(p.start - begin)),
-        (Some(ns), _) => format!("{name}: {} in all, the longest {} into the window", Nanos(ns), Nanos(p.start - begin)),
+        (Some(ns), PlaceKind::Window | PlaceKind::Step) => format!("{name}: {} at {at}", Nanos(ns)),
+        (Some(ns), _) => format!("{name}: {} in all, the longest at {at}", Nanos(ns)),
         (None, _) => name,
     }
 }

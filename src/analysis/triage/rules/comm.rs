@@ -18,10 +18,10 @@ pub fn collectives(case: &Case<'_>) -> Option<Finding> {
     let id = if bound { Verdict::CommBound } else { Verdict::CommExposed };
     let headline = if bound {
         format!(
-            "collectives take {} of the window, computing {}: {} of the window is nothing but communication",
+            "for {} of the window only collectives run: they take {} of it in all, computing {}",
+            pct(share),
             pct(busy),
-            pct(case.share(kernels)),
-            pct(share)
+            pct(case.share(kernels))
         )
     } else {
         format!("collectives run alone for {} of the window: {} of their time is hidden behind computing", pct(share), pct(hidden))

@@ -5,6 +5,7 @@ use crate::analysis::triage::finding::{Finding, Sure};
 use crate::analysis::triage::host::waits_for_ranks;
 use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
+use crate::analysis::triage::steps::Found;
 use crate::analysis::triage::text::{Record, ns, pct, record};
 use crate::analysis::triage::verdict::Verdict;
 
@@ -120,7 +121,10 @@ pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
 
 /// The launching thread computes.
 pub fn compute(case: &Case<'_>) -> Option<Finding> {
-    let (known, unknown) = (case.again(Cause::Compute), case.again(Cause::Unknown));
+    // After the last operation of a step that the program marked, the host went on with something else.
+    let marked = !case.chosen && matches!(case.steps.found, Some(Found::Ranges(_))) && case.devices.len() == 1;
+    let rest = if marked { case.idle.get(Cause::Ended) } else { 0 };
+    let (known, unknown) = (case.again(Cause::Compute), case.again(Cause::Unknown) + rest);
     let idle = known + unknown;
     if idle == 0 {
         return None;
@@ -129,6 +133,8 @@ pub fn compute(case: &Case<'_>) -> Option<Finding> {
     let certain = known >= unknown;
     let cause = if certain { Cause::Compute } else { Cause::Unknown };
     let (long, _) = longest(case, cause);
+    let ended = longest(case, Cause::Ended).0.filter(|_| !certain && rest > 0);
+    let long = long.into_iter().chain(ended).reduce(f64::max);
     let spots = places::located(case, &[Cause::Compute, Cause::Unknown]);
     let at = spots.phrase();
     let headline = if certain {

@@ -32,8 +32,8 @@ pub fn small(case: &Case<'_>) -> Option<Finding> {
         Verdict::SmallKernels,
         share,
         format!(
-            "{} kernels of {} each: starting and ending them takes up to {} of the window{}",
-            units::grouped(i64::try_from(k.short.0).unwrap_or(i64::MAX)),
+            "{} of {} each: starting and ending them takes up to {} of the window{}",
+            units::count(k.short.0, "kernel"),
             ns(k.short.1 as f64 / k.short.0.max(1) as f64),
             pct(share),
             if graphs { ", although they are in a CUDA graph" } else { "" }
