@@ -1,5 +1,5 @@
 // A program of the kind that is traced. The driver's part is played by the program: it loads the object that CUDA_INJECTION64_PATH names and calls
-// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N allocations=N other=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1 every=MS times=N beside=N from=N resets=N
+// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N allocations=N other=N nvtx=1 gate=1 open=MS fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1 every=MS times=N beside=N from=N resets=N
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -88,10 +88,14 @@ int main(int c, char** v) {
     }
     end(start_a("from thread to thread"));
   }
+  // So long the gate is open, and twice as long it is closed before.
+  long open_ms = word(c, v, "open", 0);
+  if (open_ms) cuLaunch(99, 7), usleep((useconds_t)(2000 * open_ms));
   if (word(c, v, "gate", 0)) cuLaunch(100, 7), cuCall(308, 0);
   pthread_t all[16];
   for (uintptr_t t = 0; t < threads; t++) pthread_create(&all[t], NULL, body, (void*)t);
   for (uintptr_t t = 0; t < threads; t++) pthread_join(all[t], NULL);
+  if (open_ms) cuLaunch(98, 7), usleep((useconds_t)(1000 * open_ms));
   if (word(c, v, "gate", 0)) cuCall(309, 0), cuLaunch(200, 7);
   for (int i = word(c, v, "graphs", 0); i > 0; i--) cuGraph(20);
   for (int i = word(c, v, "copies", 0); i > 0; i--) cuCopy((uint64_t)i * 4096), cuCall(17, i == 1 ? 700 : 0);

@@ -55,6 +55,7 @@ enum { EVENT_GATE_OPEN = 6, EVENT_GATE_CLOSE = 7 };
 
 // `correlation` is that of the call that opens or closes; 0 where no call does. Calls of CUPTI are made without the lock: they may call back.
 static void states_wanted(void);
+static void thread_seen(u32 thread);
 static volatile u32 gate_turns;
 static void gate_set(int on, const char* why, u32 correlation) {
   if (!gate.gated || gone) return;
@@ -159,6 +160,7 @@ static int may_be_handler(void) {
   return SYSTEM(SYS_SIGPROCMASK, 0, NULL, &blocked, sizeof blocked) || blocked;
 }
 static void gate_turn(int on) {
+  if (on) thread_seen(tid());
   if (!may_be_handler()) return gate_set(on, "NVTX range", 0);
   SET(gate_behind, 1);
   gate_by_ticker();

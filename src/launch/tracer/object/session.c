@@ -203,8 +203,11 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
     if (call->leaving) measure_left(id, call);
     else measure_entered(id, call);
   }
-  if (gate.gated == GATED_BY_PROFILER && call->leaving && ((int)id == profiler_start || (int)id == profiler_stop))
+  if (gate.gated == GATED_BY_PROFILER && call->leaving && ((int)id == profiler_start || (int)id == profiler_stop)) {
+    // It launches, most likely; of its launches CUPTI tells only later.
+    thread_seen(tid());
     gate_set((int)id == profiler_start, "cudaProfilerStart and cudaProfilerStop", call->correlation);
+  }
   if (gate.gated == GATED_BY_LAUNCH && !call->leaving && id < FUNCTIONS && launching[id]) gate_launched(call->symbol, call->correlation);
   if (!session.by_callbacks && !(id < FUNCTIONS && left_out[id])) return;
   if (!call->leaving) {
