@@ -40,6 +40,7 @@ const WORDS: &[(Family, &[&str])] = &[
             "reduce_scatter",
             "alltoall",
             "all_to_all",
+            "cross_device_reduce",
         ],
     ),
     (Family::Attention, &["flash", "fmha", "attention", "sdpa", "attn", "paged_kv", "mha_"]),

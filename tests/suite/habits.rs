@@ -371,7 +371,8 @@ fn kernels_that_fill_few_sms_are_not_healthy() {
         }
         run.judged()
     };
-    for (blocks, sms, healthy) in [(1, 132, false), (4, 108, false), (40, 132, false), (60, 132, true), (132, 132, true), (5000, 132, true)]
+    for (blocks, sms, healthy) in
+        [(1, 132, false), (4, 108, false), (40, 132, false), (60, 132, false), (70, 132, true), (132, 132, true), (5000, 132, true)]
     {
         let t = run(blocks, sms, 1000.0);
         assert_eq!(first(&t), "gpu-bound", "{blocks}");

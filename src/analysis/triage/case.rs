@@ -286,6 +286,15 @@ impl<'a> Case<'a> {
         (self.idle.get(cause) - self.single.iter().filter(|s| s.cause == cause).map(|s| s.ns).sum::<i64>()).max(0)
     }
 
+    /// Idle time after waits that the host would have taken without them, too, ns. Without a wait the host works while the GPU does: that hides
+    /// no more than the GPU's own time. Waits that belong to copies go with these, and the host's work for them.
+    #[must_use]
+    pub fn late_after_waits(&self) -> i64 {
+        let copies = self.copies.get(CopyClass::Small).pageable + self.copies.get(CopyClass::Pageable).count;
+        let waits = self.calls_of(CallKind::Sync).0.max(copies).max(self.blocking_copies());
+        if copies * 2 > waits { 0 } else { (self.again(Cause::Sync) - self.sum(Busy::busy)).max(0) }
+    }
+
     /// Copies that began in the window and held their thread until they were done.
     #[must_use]
     pub fn blocking_copies(&self) -> u64 {

@@ -4,11 +4,17 @@ use super::case::Case;
 use super::finding::{Finding, LEAST, Severity, Sure, WORTH};
 use super::part::Cause;
 use super::steps::Found;
+use super::sweep::Busy;
 use super::text::pct;
 use super::verdict::Verdict as V;
 
 /// Share of the report below which a loop is a small part of it.
 pub const SLIVER: f64 = 0.25;
+/// Share of the window that kernels fill from which they are healthy: below, many small losses together are worth a finding.
+const NEARLY_ALL: f64 = 0.85;
+/// Share of a cause's idle time in one of several steps from which it may be that step's alone, and part of the mean that a step must have of it.
+const ONE_STEP: f64 = 0.5;
+const SOME: f64 = 0.1;
 /// How often what takes the most time must come for anything to be known of the program.
 const REPEATS: u64 = 3;
 /// Share of a run below which the verdict says how much of it was judged.
@@ -28,11 +34,22 @@ fn causes(id: V) -> &'static [Cause] {
     }
 }
 
+/// True if a cause's idle time is one step's, or in less than half of the steps.
+fn in_few_steps(case: &Case<'_>, cause: Cause) -> bool {
+    let each = || case.per_step.iter().map(|s| s.idle.get(cause));
+    let (steps, all, most) = (case.per_step.len(), each().sum::<i64>(), each().max().unwrap_or(0));
+    let some = each().filter(|ns| *ns as f64 * steps as f64 > SOME * all as f64).count();
+    steps > 1 && all > 0 && (most as f64 > ONE_STEP * all as f64 || some * 2 < steps)
+}
+
 /// Lowers what is said with more certainty than the record allows:
 /// * what comes less than three times is only possible;
 /// * idle time of one or two gaps shows no habit of the program;
 /// * where more idle time has no finding than this one explains (its cause is not known, or the next operation was launched already), another
 ///   cause may be the larger one;
+/// * idle time that one of several steps has most of, or less than half of them have at all, may be no habit;
+/// * what was judged is no more than likely where the devices worked more outside of it;
+/// * kernels that leave a seventh of the window to other things are no healthy run;
 /// * kernels are not all that limits a run in which such idle time is worth a finding;
 /// * kernels are the limit of what was judged, not of a run in whose rest the devices idled;
 /// * a small part of a run that nobody marked may not be what it is about.
@@ -48,17 +65,21 @@ pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
     for f in findings.iter_mut().filter(|f| seldom && f.id != V::ShortCapture) {
         f.sure = Sure::Possible;
     }
+    let inside = case.share(case.sum(Busy::busy));
+    let smaller = case.outside.is_some_and(|o| (1.0 - o.judged) * (1.0 - o.idle) > o.judged * inside);
     for f in findings {
         let of = causes(f.id);
         let gaps: u64 = of.iter().map(|c| case.spreads.of(*c).0).sum();
         let few = !of.is_empty() && gaps <= 2;
         let hidden = !of.is_empty() && unknown > f.stake.max(LEAST)
             || !matches!(f.id, V::ShortCapture | V::UnbalancedDevices | V::Serialised) && silent > f.stake.max(LEAST);
-        let elsewhere = f.id == V::GpuBound && idle_outside.max(silent) >= WORTH;
-        if silent >= WORTH && f.id == V::GpuBound && f.severity == Severity::Healthy {
+        let leaves = f.id == V::GpuBound && f.stake < NEARLY_ALL;
+        let elsewhere = f.id == V::GpuBound && idle_outside.max(silent) >= WORTH || leaves;
+        if (silent >= WORTH || leaves) && f.id == V::GpuBound && f.severity == Severity::Healthy {
             f.severity = Severity::Low;
         }
-        if few || hidden || elsewhere || sliver {
+        let once = of.iter().any(|c| in_few_steps(case, *c));
+        if few || once || hidden || elsewhere || sliver || smaller {
             f.sure = f.sure.max(Sure::Likely);
         }
     }

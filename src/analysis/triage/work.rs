@@ -23,7 +23,9 @@ impl Sketch {
         self.0[bucket % BUCKETS] = self.0[bucket % BUCKETS].saturating_add(1);
     }
 
-    fn total(&self) -> u32 {
+    /// All launches.
+    #[must_use]
+    pub fn total(&self) -> u32 {
         self.0.iter().map(|&n| u32::from(n)).sum()
     }
 

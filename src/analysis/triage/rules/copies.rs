@@ -8,6 +8,10 @@ use crate::analysis::triage::places;
 use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{Bytes, Nanos, units};
+use rustc_hash::FxHashSet;
+
+/// Time for each small copy beyond which the host does more than to copy, ns.
+const COPY_NS: f64 = 50_000.0;
 
 fn rate(bytes_per_second: Option<f64>) -> String {
     bytes_per_second.map_or_else(String::new, |r| format!(" at {:.1} GB/s", r / 1e9))
@@ -70,6 +74,23 @@ pub fn pageable(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
+/// True if most of the copies' time is on streams without kernels.
+fn aside(case: &Case<'_>) -> bool {
+    let profile = case.profile;
+    let launches = &profile.launches;
+    let stream = |place: u32| profile.places.get(place as usize).map(|p| (p.device, p.context, p.stream));
+    let mut with_kernels: FxHashSet<u32> = (0..launches.len()).filter_map(|row| launches.place(row)).map(|p| p.0).collect();
+    let streams: FxHashSet<_> = with_kernels.drain().filter_map(stream).collect();
+    let (mut all, mut apart) = (0_i64, 0_i64);
+    for m in profile.memops.iter().filter(|m| m.start.0 >= case.window.0 && m.start.0 < case.window.1) {
+        all = all.saturating_add(m.duration.0);
+        if stream(m.place.0).is_none_or(|s| !streams.contains(&s)) {
+            apart = apart.saturating_add(m.duration.0);
+        }
+    }
+    apart * 2 > all
+}
+
 /// Large transfers of pinned memory, between devices, or within one.
 pub fn bound(case: &Case<'_>) -> Option<Finding> {
     let classes = [CopyClass::Host, CopyClass::Peer, CopyClass::Device];
@@ -96,6 +117,8 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
     let finding = evidence(Finding::new(Verdict::CopyBound, share, headline), case, sum)
         .bound("the time in which only these copies ran; overlapped with kernels they take none of it, as far as there are kernels to hide them")
         .at(places::of_copies(case, &classes));
+    // On a stream of their own the next kernels may not wait for them, but for a host that is late.
+    let finding = if aside(case) { finding.sure(Sure::Likely) } else { finding };
     Some(if most == CopyClass::Device {
         finding.change(&[
             "Avoid the copy: write results where they are needed, use views, in-place operations and fused kernels.",
@@ -134,5 +157,6 @@ pub fn small(case: &Case<'_>) -> Option<Finding> {
             "Pack what belongs together into one buffer, copy once, and take it apart on the device.",
             "Pass scalars as kernel arguments; create tensors on the device (torch.zeros(…, device=\"cuda\"), torch.arange(…, device=\"cuda\")).",
         ]);
-    Some(if sum.count < 100 { finding.sure(Sure::Likely) } else { finding })
+    // A copy has a fixed cost of some ten microseconds; what takes longer may be something else that the host does between them.
+    Some(if sum.count < 100 || each > COPY_NS { finding.sure(Sure::Likely) } else { finding })
 }

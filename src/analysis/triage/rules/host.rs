@@ -165,6 +165,9 @@ pub fn compute(case: &Case<'_>) -> Option<Finding> {
         ]);
     if !certain {
         finding = finding.sure(Sure::Possible);
+    } else if !case.host.known.os && !case.host.known.states {
+        // A function or operator that is open may wait for something.
+        finding = finding.sure(Sure::Likely);
     }
     let record_what = if case.host.known.operators {
         Record::Python

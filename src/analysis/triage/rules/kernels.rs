@@ -190,7 +190,7 @@ pub fn throttled(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Share of the SMs with work below which kernels that fill the window do not fill the GPU.
-const FEW_SMS: f64 = 0.33;
+const FEW_SMS: f64 = 0.5;
 
 /// `1`, `12.5`.
 fn tenth(value: f64) -> String {

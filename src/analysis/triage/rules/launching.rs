@@ -11,13 +11,17 @@ use crate::model::{CallKind, units};
 /// A kernel that begins so soon after its call has not queued, ns: what is left is the way to the device.
 const AT_ONCE_NS: i64 = 10_000;
 
+/// Idle time for each launch beyond which the host does more than to launch, ns: a launch takes the driver 2 to 10 µs, and PyTorch's operators up to 30.
+const LAUNCH_NS: f64 = 50_000.0;
+
 /// Launches below which one slow call is no rate.
 const FEW: u64 = 50;
 
 /// The GPU is idle while the host launches kernels one by one.
 pub fn bound(case: &Case<'_>) -> Option<Finding> {
     // One slow call says nothing of the others.
-    let idle = case.again(Cause::Launch);
+    let late = case.late_after_waits();
+    let idle = case.again(Cause::Launch) + late;
     let share = case.share(idle);
     if case.kernels.count == 0 && case.kernels.in_graphs.0 == 0 {
         return None;
@@ -65,7 +69,8 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
     // A queue that was full much of the time contradicts it.
     Some(if k.launches < FEW {
         finding.sure(Sure::Possible)
-    } else if at_once.is_some_and(|a| a < 0.3) {
+    } else if at_once.is_some_and(|a| a < 0.3) || each > LAUNCH_NS || late * 2 > idle {
+        // The host may do something else between launches.
         finding.sure(Sure::Likely)
     } else {
         finding
@@ -88,6 +93,8 @@ pub fn recapture(case: &Case<'_>) -> Option<Finding> {
     if instantiated < 2 && named("BeginCapture") < 2 {
         return None;
     }
+    // Graphs that nothing launches yet are made at the start of something.
+    let sure = if launched == 0 { Sure::Possible } else { Sure::Certain };
     Some(
         Finding::new(
             Verdict::GraphRecapture,
@@ -108,7 +115,8 @@ pub fn recapture(case: &Case<'_>) -> Option<Finding> {
         .change(&[
             "Capture once for each shape and replay: keep graphs by shape, pad to a few sizes.",
             "Change an instantiated graph in place (cudaGraphExecUpdate, cudaGraphExecKernelNodeSetParams), and write inputs into the buffers that it was captured with.",
-        ]),
+        ])
+        .sure(sure),
     )
 }
 

@@ -43,6 +43,13 @@ fn same_launches(case: &Case<'_>, slow: &[usize], usual: &[usize]) -> bool {
     like * 2 > slow.len()
 }
 
+/// True if each slow step launches more than any of the others: an update after several steps, a collective now and then.
+fn more_launches(case: &Case<'_>, slow: &[usize], usual: &[usize]) -> bool {
+    let count = |&i: &usize| case.per_step.get(i).map(|s| s.kernels.total());
+    let (least, most) = (slow.iter().filter_map(count).min(), usual.iter().filter_map(count).max());
+    least.zip(most).is_some_and(|(least, most)| least > most)
+}
+
 /// The steps of one kind that take much longer than the others.
 fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     let steps = &case.steps.list;
@@ -71,7 +78,7 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     }
     let fill = filled(case, &slow, &others, usual);
     // Longer kernels of other sizes are more work.
-    if fill.cause.is_none() && !case.per_step.is_empty() && !same_launches(case, &slow, &others) {
+    if fill.cause.is_none() && !case.per_step.is_empty() && (!same_launches(case, &slow, &others) || more_launches(case, &slow, &others)) {
         return None;
     }
     let what = fill.cause.map_or_else(|| "the GPU computing longer".to_owned(), |c| format!("the host {}", c.word()));
@@ -118,6 +125,8 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     // Two may be an accident, and what fills them may not have been recorded.
     let unclear = slow.len() < 3 || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
     let finding = if unclear { finding.sure(Sure::Likely) } else { finding };
+    // Kernels that take longer may have more to do: what they work on is not recorded.
+    let finding = if fill.cause.is_none() { finding.sure(Sure::Possible) } else { finding };
     Some(if host {
         finding.change(&[
             "Find what happens only in these steps: checkpoints, evaluation, logging, garbage collection, a new shape, a refill of the input queue.",

@@ -15,7 +15,7 @@ const VALUE_BYTES: u64 = 64;
 /// The queue runs dry after each wait.
 pub fn sync(case: &Case<'_>) -> Option<Finding> {
     let idle = case.again(Cause::Sync);
-    let share = case.share(idle);
+    let (after, share) = (case.share(idle), case.share(idle - case.late_after_waits()));
     if idle == 0 {
         return None;
     }
@@ -43,10 +43,10 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
             "the program waits for the GPU {} in {}{back}; after each wait the GPU has run out of work: idle for {} of the window",
             units::count(waits, "time"),
             ns(case.length() as f64),
-            pct(share)
+            pct(after)
         ),
     )
-    .bound("the idle time from the end of the wait to the next operation; without the wait the host would have launched it already")
+    .bound("the idle time from the end of the wait to the next operation, as far as the GPU is busy for as long: without the wait the host would have launched it meanwhile")
     .because("idle after synchronizing", idle as f64, "ns")
     .because("waits for the GPU", waits as f64, "")
     .because("idle after each", (waits > 0).then(|| idle as f64 / waits as f64), "ns")
