@@ -733,7 +733,9 @@ fn what_keeps_counters_from_being_measured_is_said() {
         assert!(profile.notes.iter().any(|n| n.text.contains(says)), "{says}: {:?}", profile.notes);
     }
     let (_, profile) = measured("survey 1000\n", &["launches=20"], &[]);
-    assert!(profile.notes.iter().any(|n| n.text.contains("ended before anything could be measured")), "{:?}", profile.notes);
+    // On a busy machine the choice of kernels may have been made by then.
+    let says = ["ended before anything could be measured", "which fits the budget only in a run of over"];
+    assert!(profile.notes.iter().any(|n| says.iter().any(|s| n.text.contains(s))), "{:?}", profile.notes);
     // Sixty passes, of which some are made before the program ends (on a busy machine perhaps none).
     let metrics: String = (0..120).map(|i| format!(" m{i}__inst_executed.sum")).collect();
     let plan = format!("survey 1000\nshare 100\nchip GH100\ngroup cause gpu__time_duration.sum{metrics}\n");

@@ -1,6 +1,7 @@
 //! Lowers the certainty of findings by rules that hold for all of them; each rule says by itself what it could not see.
 
 use super::case::Case;
+use super::copies::CopyClass;
 use super::finding::{Finding, LEAST, Severity, Sure, WORTH};
 use super::part::Cause;
 use super::steps::Found;
@@ -15,6 +16,9 @@ const NEARLY_ALL: f64 = 0.85;
 /// Share of a cause's idle time in one of several steps from which it may be that step's alone, and part of the mean that a step must have of it.
 const ONE_STEP: f64 = 0.5;
 const SOME: f64 = 0.1;
+/// Share of the kernels' time from which a run is under way, and of a cost that must lie before.
+const BEGUN: f64 = 0.1;
+const NEARLY: f64 = 0.9;
 /// How often what takes the most time must come for anything to be known of the program.
 const REPEATS: u64 = 3;
 /// Share of a run below which the verdict says how much of it was judged.
@@ -42,12 +46,27 @@ fn in_few_steps(case: &Case<'_>, cause: Cause) -> bool {
     steps > 1 && all > 0 && (most as f64 > ONE_STEP * all as f64 || some * 2 < steps)
 }
 
+/// True if nearly all of a cost lies before the kernels have begun in earnest: weights that are loaded, graphs that are captured for later.
+fn at_the_start(case: &Case<'_>, id: V) -> bool {
+    let copies = |classes: &[CopyClass]| classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect::<Vec<_>>();
+    let pieces = match id {
+        V::PageableCopies => copies(&[CopyClass::Pageable]),
+        V::SmallCopies => copies(&[CopyClass::Small]),
+        V::CopyBound => copies(&[CopyClass::Host, CopyClass::Peer, CopyClass::Device]),
+        _ => causes(id).iter().flat_map(|c| case.pieces_again(*c)).collect(),
+    };
+    let cost = |until: i64| pieces.iter().map(|p| (p.end.min(until) - p.start).max(0)).sum::<i64>() as f64;
+    let begun = case.kernels.done(BEGUN, case.window);
+    begun > case.window.0 && cost(begun) > NEARLY * cost(i64::MAX)
+}
+
 /// Lowers what is said with more certainty than the record allows:
 /// * what comes less than three times is only possible;
 /// * idle time of one or two gaps shows no habit of the program;
 /// * where more idle time has no finding than this one explains (its cause is not known, or the next operation was launched already), another
 ///   cause may be the larger one;
 /// * idle time that one of several steps has most of, or less than half of them have at all, may be no habit;
+/// * a cost that comes before the kernels begin in earnest may be that of a start;
 /// * what was judged is no more than likely where the devices worked more outside of it;
 /// * kernels that leave a seventh of the window to other things are no healthy run;
 /// * kernels are not all that limits a run in which such idle time is worth a finding;
@@ -79,7 +98,8 @@ pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
             f.severity = Severity::Low;
         }
         let once = of.iter().any(|c| in_few_steps(case, *c));
-        if few || once || hidden || elsewhere || sliver || smaller {
+        let start = at_the_start(case, f.id);
+        if few || once || hidden || elsewhere || sliver || smaller || start {
             f.sure = f.sure.max(Sure::Likely);
         }
     }

@@ -183,6 +183,20 @@ impl Kernels {
         (!self.queued.is_empty()).then(|| self.queued.partition_point(|&q| q <= ns) as f64 / self.queued.len() as f64)
     }
 
+    /// When a share of the kernels' time was done, to a slice of the window, ns.
+    #[must_use]
+    pub fn done(&self, share: f64, (begin, until): (i64, i64)) -> i64 {
+        let slice = |at: usize| self.like.values().map(|l| l.slices[at].1).fold(0, i64::saturating_add);
+        let all: Vec<i64> = (0..SLICES).map(slice).collect();
+        let wanted = all.iter().sum::<i64>() as f64 * share;
+        let mut sum = 0;
+        let at = all.iter().position(|ns| {
+            sum += ns;
+            sum as f64 >= wanted
+        });
+        begin + ((until - begin) as f64 * at.unwrap_or(0) as f64 / SLICES as f64) as i64
+    }
+
     /// Share of the SMs that had a block to work on while kernels ran (for `busy` ns over all devices), by the launch configurations alone: kernels that
     /// run at the same time add up, and what is not known counts as full.
     #[must_use]

@@ -50,7 +50,8 @@ pub fn pageable(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     // The host goes on when the copy is done: until it has launched again the GPU has nothing to do.
-    let after = case.after_pageable.min(case.again(Cause::Sync));
+    // What the host would take in any case is hidden by no more than the GPU's own time.
+    let after = case.after_pageable.min(case.again(Cause::Sync)).min(case.sum(|b| b.kernels));
     let share = case.share(sum.cost() + after);
     let headline = format!(
         "copies of pageable memory{} take {} of the window: {} {}, {}{}",

@@ -12,7 +12,7 @@ use crate::model::{CallKind, units};
 const AT_ONCE_NS: i64 = 10_000;
 
 /// Idle time for each launch beyond which the host does more than to launch, ns: a launch takes the driver 2 to 10 µs, and PyTorch's operators up to 30.
-const LAUNCH_NS: f64 = 50_000.0;
+const LAUNCH_NS: f64 = 30_000.0;
 
 /// Launches below which one slow call is no rate.
 const FEW: u64 = 50;

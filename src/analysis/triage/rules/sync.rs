@@ -2,7 +2,7 @@
 
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::copies::CopyClass;
-use crate::analysis::triage::finding::{Finding, Place, PlaceKind};
+use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
 use crate::analysis::triage::text::{ns, pct};
@@ -11,6 +11,9 @@ use crate::model::{CallKind, CopyKind, MemOpKind, units};
 
 /// Bytes up to which what is copied to the host is a value that the program looks at, not data.
 const VALUE_BYTES: u64 = 64;
+
+/// Idle time after each wait beyond which the host does more than to go on launching, ns.
+const BACK_NS: f64 = 50_000.0;
 
 /// The queue runs dry after each wait.
 pub fn sync(case: &Case<'_>) -> Option<Finding> {
@@ -62,6 +65,9 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
         rank: None,
     }))
     .at(places::of(case, &[Cause::Sync]));
+    // The way back takes some ten microseconds; after longer ones the host does something else, too.
+    let long = waits > 0 && idle as f64 / waits as f64 > BACK_NS;
+    let finding = if long { finding.sure(Sure::Likely) } else { finding };
     Some(if copies * 2 > waits {
         finding.change(&[
             "These waits belong to copies of pageable memory: send data in one copy from pinned memory with non_blocking=True (tensor.pin_memory(), DataLoader(pin_memory=True)).",
