@@ -46,10 +46,10 @@ pub fn delay(case: &Case<'_>) -> Option<Finding> {
         Verdict::SingleDelay,
         share,
         format!(
-            "the GPU waits {} for {name}, {}{}, {when}: {kind}, not what the run does again and again ({} of the window)",
-            of.0,
+            "the GPU waits {}{} {}, {when}, for {name}: {kind}, not what the run does again and again ({} of the window)",
             of.1,
             ns(*longest as f64),
+            of.0,
             pct(case.share(first.ns))
         ),
     )
