@@ -2,8 +2,7 @@
 //! after what it waited for as it was in the recording.
 //!
 //! An operation waits for the one that ended last before it on its device (one that fills the device, also for the last blocks of another that does),
-//! and for its call; a process that is blocked in a call waits for the
-//! operation that ended last in it. All other distances stay as they were. Time that a kernel saves is lost again where the host is not ready, or
+//! and for its call; a process that is blocked in a call waits for the operation that ended last in it. All other distances stay as they were. Time that a kernel saves is lost again where the host is not ready, or
 //! where other work runs beside it. With nothing scaled every time is the recorded one.
 
 use super::triage::ops::{Class, Op, Ops, Row};
@@ -225,12 +224,7 @@ impl Run {
     /// and the host is held by nothing but calls that wait; at most the time in which the kernel ran, or may have run in a graph that was recorded as
     /// a whole, and what goes if it is not launched at all: its calls, the host's time before each, the device's own part of a
     /// launch.
-    #[must_use]
-    pub fn bounds(&self, kernel: u32) -> (i64, i64) {
-        self.bounds_with(kernel, &self.beside(kernel))
-    }
-
-    fn bounds_with(&self, kernel: u32, beside: &[i64]) -> (i64, i64) {
+    fn bounds(&self, kernel: u32, beside: &[i64]) -> (i64, i64) {
         let predicted = self.shorter(kernel, 0.0, beside, false);
         let mut until = vec![i64::MIN; self.units];
         let mut ran = 0_i64;
@@ -286,7 +280,7 @@ impl Run {
     pub fn curve(&self, kernel: u32, gains: &[f64]) -> (Vec<i64>, (i64, i64)) {
         let beside = self.beside(kernel);
         let saved = gains.iter().map(|gain| self.shorter(kernel, 1.0 - gain, &beside, false)).collect();
-        (saved, self.bounds_with(kernel, &beside))
+        (saved, self.bounds(kernel, &beside))
     }
 
     /// The same; `least`, where only time counts in which nothing else ran, and only calls that wait hold the host.
@@ -519,17 +513,17 @@ mod tests {
     fn what_is_predicted_lies_within_its_bounds() {
         for (every, block) in [(10, 50), (300, 50), (90, 50), (10, 1), (120, 7)] {
             let run = run(50, every, block);
-            let ((least, most), predicted) = (run.bounds(0), run.saved(0, 0.0));
+            let ((least, most), predicted) = (run.curve(0, &[]).1, run.saved(0, 0.0));
             assert!(least <= predicted && predicted <= most && most == 5_500, "{every} {block}: {least} {predicted} {most}");
         }
         // A thread that waits in a copy may have been held by something else.
         let mut copies = run(50, 10, 1);
         copies.blocks.iter_mut().for_each(|b| b.waits = false);
         // With no time left for the kernel, the host's own 5 ns from its launch to the wait count.
-        assert_eq!((copies.bounds(0).0, copies.saved(0, 0.0)), (70, 49 * 95 + 100));
+        assert_eq!((copies.curve(0, &[]).1.0, copies.saved(0, 0.0)), (70, 49 * 95 + 100));
         // A graph that was recorded as a whole may hold the kernel, too.
         copies.whole = 700;
-        assert_eq!(copies.bounds(0).1, 6_270);
+        assert_eq!(copies.curve(0, &[]).1.1, 6_270);
     }
 
     #[test]
@@ -551,6 +545,6 @@ mod tests {
         both.steps.iter_mut().for_each(|s| (s.alone, s.fills) = (0, true));
         alone(&mut both.steps, 1);
         assert_eq!((both.saved(0, 0.5), both.saved(0, 0.0)), (250, 500));
-        assert_eq!((both.bounds(0).0, both.bounds(0).1), (0, 1_100));
+        assert_eq!((both.curve(0, &[]).1.0, both.curve(0, &[]).1.1), (0, 1_100));
     }
 }

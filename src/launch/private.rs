@@ -302,12 +302,12 @@ mod tests {
         allow(&file, 0o666);
         assert!(unspoilt(&file, &[]).unwrap_err().to_string().contains("libx.so"));
         allow(&file, 0o644);
-        symlink("/etc/passwd", home.path().join("link")).unwrap();
-        assert_eq!(
-            unspoilt(&home.path().join("link"), &[]).unwrap(),
-            std::fs::canonicalize("/etc/passwd").unwrap(),
-            "what it leads to counts"
-        );
+        let elsewhere = home.path().join("elsewhere");
+        std::fs::write(&elsewhere, "").unwrap();
+        symlink(&elsewhere, lib.join("link")).unwrap();
+        assert_eq!(unspoilt(&lib.join("link"), &[]).unwrap(), std::fs::canonicalize(&elsewhere).unwrap());
+        allow(&elsewhere, 0o666);
+        assert!(unspoilt(&lib.join("link"), &[]).is_err(), "the file behind a link counts");
     }
 
     #[test]

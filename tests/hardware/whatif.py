@@ -9,7 +9,7 @@ Needs an NVIDIA GPU and PyTorch. By hand, from the repository's root:
 import argparse, json, os, statistics, subprocess, sys, tempfile, time
 
 HERE = os.path.abspath(__file__)
-# What is left out: the kernel `tanh` (k), a copy (c), or a wait for the GPU (w). The first finding's bound must hold for copies and waits.
+# Left out in each loop: the kernel `tanh` (k), a copy (c), or a wait for the GPU (w). The first finding's bound must hold for copies and waits.
 LOOPS = {
     "train-queue": "k", "train-token": "k", "decode-eager": "k", "decode-graph": "k", "graph-queue": "k", "server": "k", "launch-bound": "k",
     "streams-short": "k", "streams-long": "k", "copy-beside": "k", "copy-before": "k", "host-ahead": "k", "graph-branches": "k", "two-graphs": "k",
@@ -158,7 +158,7 @@ def main():
             ids = {"c": ("copy-bound", "pageable-copies", "small-copies"), "w": ("host-sync",)}[LOOPS[loop]]
             found = [f for f in findings if f["id"] in ids]
             point = max((f["share_percent"] for f in found), default=0.0); least, most = 0.0, point
-            # What is under three percent is not said.
+            # A finding of less than three percent is not said.
             holds = got <= max(most, 3) + 1
         broken += not holds
         print(f"{loop:18} {base:9.1f} {without:9.1f} {got:8.1f}%  {point:5.1f}%  {least:5.1f} to {most:5.1f}% {'' if holds else 'BROKEN'}", flush=True)

@@ -507,7 +507,7 @@ fn waiting_and_computing_are_told_apart() {
     }
     let lean = traced(&["rate=2000", "seconds=1"], &[("WARPSCOPE_TRACE_OPTIONS", "lean")]);
     assert!(lean.profile().states.is_empty());
-    // What is open for a part of a second only is looked at, too.
+    // A recording that is open for a part of a second is looked at, too.
     let brief = traced(&["launches=10", "gate=1", "open=200"], &[("WARPSCOPE_TRACE_GATE", "profiler")]);
     assert!(!brief.profile().states.is_empty());
 }

@@ -77,7 +77,7 @@ fn labelled_runs_get_their_verdicts() {
             let also = texts("also").iter().all(|a| found.iter().take(3).any(|f| f == a));
             let first = t.findings.first();
             let right = first.is_some_and(|f| texts("accept").iter().any(|a| a == f.id.id()));
-            // Where this form does not hold the cause, nothing is claimed.
+            // Nothing is claimed of a form that does not hold the cause.
             let unknown = texts("unknown").iter().any(|form| ending.contains(form.as_str()));
             let open = first.is_some_and(|f| f.sure == Sure::Possible || f.id == Verdict::ShortCapture);
             if !also || !(right || unknown && open) {

@@ -19,7 +19,7 @@ const SOME: f64 = 0.1;
 /// Share of the kernels' time from which a run is under way, and of a cost that must lie before.
 const BEGUN: f64 = 0.1;
 const NEARLY: f64 = 0.9;
-/// How often what takes the most time must come for anything to be known of the program.
+/// Repetitions that the longest-running operation needs for anything to be known of the program.
 const REPEATS: u64 = 3;
 /// Share of a run below which the verdict says how much of it was judged.
 const MOST: f64 = 0.8;
@@ -79,7 +79,7 @@ pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
     let idle_outside = case.outside.map_or(0.0, |o| (1.0 - o.judged) * o.idle);
     let marked = matches!(case.steps.found, Some(Found::Ranges(_)));
     let sliver = !marked && case.outside.is_some_and(|o| o.judged < SLIVER);
-    // What takes the most time came once or twice: nobody knows what it does again and again.
+    // The longest-running operation came once or twice: nobody knows what the program does again and again.
     let seldom = case.repeats() < REPEATS;
     for f in findings.iter_mut().filter(|f| seldom && f.id != V::ShortCapture) {
         f.sure = Sure::Possible;

@@ -29,7 +29,7 @@ fn packets(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Puts what compressed packets hold in their place. All of it is counted: some kilobytes may stand for gigabytes.
 pub fn unpacked<'a>(bytes: Cow<'a, [u8]>, path: &Path, budget: &Budget, pace: &Pace) -> Result<Packets<'a>, ImportError> {
-    // Where the job is to stop, what follows says so.
+    // A job that is to stop is told so by the loop below.
     if !packets(&bytes).any(|packet| !pace.step(1) || compressed(packet).is_some()) {
         return Ok(Packets { bytes, torn: false });
     }

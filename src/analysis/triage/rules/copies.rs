@@ -50,7 +50,7 @@ pub fn pageable(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     // The host goes on when the copy is done: until it has launched again the GPU has nothing to do.
-    // What the host would take in any case is hidden by no more than the GPU's own time.
+    // No more than the GPU's own time can hide the host's work.
     let after = case.after_pageable.min(case.again(Cause::Sync)).min(case.sum(|b| b.kernels));
     let share = case.share(sum.cost() + after);
     let headline = format!(
@@ -80,8 +80,8 @@ fn aside(case: &Case<'_>) -> bool {
     let profile = case.profile;
     let launches = &profile.launches;
     let stream = |place: u32| profile.places.get(place as usize).map(|p| (p.device, p.context, p.stream));
-    let mut with_kernels: FxHashSet<u32> = (0..launches.len()).filter_map(|row| launches.place(row)).map(|p| p.0).collect();
-    let streams: FxHashSet<_> = with_kernels.drain().filter_map(stream).collect();
+    let with_kernels: FxHashSet<u32> = (0..launches.len()).filter_map(|row| launches.place(row)).map(|p| p.0).collect();
+    let streams: FxHashSet<_> = with_kernels.into_iter().filter_map(stream).collect();
     let (mut all, mut apart) = (0_i64, 0_i64);
     for m in profile.memops.iter().filter(|m| m.start.0 >= case.window.0 && m.start.0 < case.window.1) {
         all = all.saturating_add(m.duration.0);
