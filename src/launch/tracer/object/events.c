@@ -105,7 +105,7 @@ static Event* event_begin(Ring* r) {
   r->busy = 1;
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   if (UNLIKELY(ring_full(r))) {
-    if (session.attached) ring_empty(r);
+    if (session.ready) ring_empty(r);
     // Before CUDA is used nobody else looks at it: the oldest goes. The ticker may just have begun to empty it.
     else {
       u32 tail = r->head - EVENTS;

@@ -21,7 +21,8 @@ static struct {
   int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording;
   // What CUPTI said when it was asked for records of chosen calls.
   u32 chosen_error;
-  volatile int attached, ended;
+  // `ready`: the process uses CUDA, its file can be written, the ticker runs. `attached`: CUPTI is subscribed to.
+  volatile int ready, attached, ended;
   char library[512], reason[256];
 } session;
 
@@ -50,6 +51,7 @@ static u32 correlation_now(void) {
 }
 
 static void recording(int on);
+static int session_attach(void);
 static void event(u8 kind, u32 domain, u32 text, u64 id);
 enum { EVENT_GATE_OPEN = 6, EVENT_GATE_CLOSE = 7 };
 
@@ -59,8 +61,8 @@ static void thread_seen(u32 thread);
 static volatile u32 gate_turns;
 static void gate_set(int on, const char* why, u32 correlation) {
   if (!gate.gated || gone) return;
-  int attached = __atomic_load_n(&session.attached, __ATOMIC_ACQUIRE);
-  if (gate.is_open == on) return;
+  if (gate.is_open == on || (on && GET(session.ready) && !session_attach())) return;
+  int attached = GET(session.attached);
   // While the gate is closed CUPTI records nothing, and costs nothing. What opens again and again stays enabled: enabling takes its time.
   if (on && attached) recording(1);
   if (!correlation && attached) correlation = correlation_now();
@@ -79,10 +81,12 @@ static void gate_set(int on, const char* why, u32 correlation) {
   if (changed) gate.is_open = on;
   unlock(&gate.lock);
   if (!changed) return;
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (on && !attached && GET(session.ready)) attached = session_attach();
   // Another thread may turn it the other way meanwhile: one of them sees to it until it is as the last one left it. No lock is held: CUPTI is called.
   if (attached && gate.gated != GATED_BY_EACH_RANGE && !ADD(gate_turns, 1))
     for (u32 turns = 0; !__atomic_compare_exchange_n(&gate_turns, &turns, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);) recording(GET(gate.is_open));
-  if (attached) event(on ? EVENT_GATE_OPEN : EVENT_GATE_CLOSE, 0, name(why), correlation);
+  if (GET(session.ready)) event(on ? EVENT_GATE_OPEN : EVENT_GATE_CLOSE, 0, name(why), correlation);
   if (on && attached) states_wanted();
 }
 

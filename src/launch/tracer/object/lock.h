@@ -3,6 +3,7 @@
 // A thread that holds a lock takes only locks that stand after it here:
 //
 //   beginning      the first call of CUDA or NVTX in the process: options are read, the first names are given (start.c)
+//   attaching      CUPTI is found and subscribed to, at the start or when a gate opens first (session.c)
 //   measure.lock   what is measured, and the profiler; also while a measured launch is under way, from its call to its return (measure.c)
 //   rows.lock      CUPTI's records become rows (session.c)
 //   emptying       one for each ring: its events become blocks (events.c)
@@ -11,7 +12,7 @@
 //
 // and these, under which no other lock is taken: gate.lock, given.lock, threads.lock, buffers.lock, modules.lock.
 //
-// CUPTI has locks of its own, and calls back while it holds them. Apart from measure.lock none of ours is held while CUPTI is called, but for
+// CUPTI has locks of its own, and calls back while it holds them. Apart from attaching and measure.lock none of ours is held while CUPTI is called, but for
 // functions that only read a record or a name.
 //
 // Threads of the program wait for each other, for CUPTI's worker and for the ticker, but only as long as a block is written or some rows are packed;

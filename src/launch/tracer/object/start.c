@@ -208,7 +208,7 @@ static void gate_by_ticker(void) { ask(ASK_GATE, 0, 0); }
 static void end_without_ticker(const char* why);
 // On the thread that ends the process, perhaps in a signal handler: it does not return to what it has interrupted, and the locks that it held are free.
 static void end_process(u32 what) {
-  if (!session.attached || gone || out.pid != process()) return;
+  if (!session.ready || gone || out.pid != process()) return;
   SET(leaver, tid());
   int done = ask(what, EXIT_MS, EXIT_WORK_MS);
   SET(leaver, 0);
@@ -247,6 +247,11 @@ static const char* obey(const char* word) {
   if (!strcmp(word, "open")) {
     if (!gate.gated) return "not gated\n";
     gate_set(1, "by hand", 0);
+    if (!session.attached) {
+      static char answer[300];
+      snprintf(answer, sizeof answer, "not recorded: %s\n", session.reason);
+      return answer;
+    }
     return "open\n";
   }
   if (!strcmp(word, "close")) {
@@ -346,6 +351,7 @@ static void* tick(void* unused) {
 // ---- The end.
 
 static void put_end(Facts* f, const char* why) {
+  if (session.reason[0] && !session.attached) fact(f, "not_recorded", session.reason);
   fact(f, "end", why);
   put_block_or_last(BLOCK_END, 0, 0, f->count, f->data, f->n, 1);
   if (control >= 0) file_remove(control_path);
@@ -470,7 +476,7 @@ static void child_of_fork(void) {
 // A child of fork that uses CUDA while its parent only marked ranges: a trace of its own. What the parent's threads marked is not its, and the locks
 // that they held are free.
 static void begin_in_child(void) {
-  Lock* const all[] = { &measure.lock, &rows.lock, &names.lock, &out.lock, &gate.lock, &given.lock, &threads.lock, &buffers.lock, &modules.lock };
+  Lock* const all[] = { &attaching, &measure.lock, &rows.lock, &names.lock, &out.lock, &gate.lock, &given.lock, &threads.lock, &buffers.lock, &modules.lock };
   for (u32 i = 0; i < COUNT(all); i++) *all[i] = (Lock){ 0 };
   own_pid = out.pid = process();
   rings = NULL, own_ring = NULL, own_tid = 0;
@@ -496,7 +502,7 @@ static void begin(void) {
       writing = 1;
     }
     begun = 1;
-  } else if (gone && !session.attached && !out.opened) {
+  } else if (gone && !session.ready && !out.opened) {
     begin_in_child();
   }
   unlock(&beginning);
@@ -505,23 +511,23 @@ static void begin(void) {
 EXPORT int InitializeInjection(void) {
   static int once;
   begin();
-  if (!writing || (__atomic_exchange_n(&once, 1, __ATOMIC_ACQ_REL) && session.attached)) return 1;
+  if (!writing || (__atomic_exchange_n(&once, 1, __ATOMIC_ACQ_REL) && session.ready)) return 1;
   if (!rows.kernels.data && !rows_prepare()) return 1;
+  names_begin();
   static Facts f;
-  int taken = find_library();
-  if (taken <= 0) {
+  if (!may_attach_later() && !session_attach()) {
     gate.gated = UNGATED;
     fact(&f, "not_recorded", session.reason);
     put_facts(BLOCK_END, &f);
     return 1;
   }
-  session_open();
-  fact(&f, "cupti", session.library);
-  fact_number(&f, "cupti_version", cupti_version);
-  fact(&f, "calls", session.lean ? "none" : session.all_calls ? "all" : session.by_callbacks ? "chosen, by callbacks" : "chosen");
   fact(&f, "graphs", session.whole_graphs ? "whole" : "nodes");
   if (gate.gated) fact(&f, "gate", getenv("WARPSCOPE_TRACE_GATE") ? getenv("WARPSCOPE_TRACE_GATE") : "for");
   put_facts(BLOCK_FACTS, &f);
+  SET(session.ready, 1);
+  // A range that was entered meanwhile has found nothing ready.
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (gate.gated && GET(gate.is_open)) session_attach();
   control_open();
   __cxa_atexit(at_exit, NULL, NULL);
   // The program's signals are not for these threads; those of the C library (32 to 34) are.

@@ -19,6 +19,7 @@
 #include "stalls.c"
 #include "measure.c"
 #include "sweep.c"
+#include "calls.c"
 #include "session.c"
 #include "states.c"
 #include "start.c"
