@@ -70,7 +70,7 @@ pub struct Trace {
     /// The libcupti to use [default: the program's own; else the first that works with the driver, see `warpscope doctor`].
     #[arg(long, value_name = "FILE")]
     pub cupti: Option<PathBuf>,
-    /// Do not preload the tracer (`LD_PRELOAD`): a process that ends with `_exit` may then lose up to its last second.
+    /// Do not preload the tracer (`LD_PRELOAD`): a process that ends with `_exit` may then lose up to its last tenth of a second.
     #[arg(long)]
     pub no_preload: bool,
     /// The program and its arguments.

@@ -1,5 +1,5 @@
 // A program of the kind that is traced. The driver's part is played by the program: it loads the object that CUDA_INJECTION64_PATH names and calls
-// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N allocations=N other=N nvtx=1 gate=1 open=MS fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1 every=MS times=N beside=N from=N resets=N
+// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N windows=N copies=N allocations=N other=N nvtx=1 gate=1 open=MS fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1 every=MS times=N beside=N from=N resets=N
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -98,6 +98,8 @@ int main(int c, char** v) {
   if (open_ms) cuLaunch(98, 7), usleep((useconds_t)(1000 * open_ms));
   if (word(c, v, "gate", 0)) cuCall(309, 0), cuLaunch(200, 7);
   for (int i = word(c, v, "graphs", 0); i > 0; i--) cuGraph(20);
+  // A graph of 20 nodes, twice while the gate is open, and so many times.
+  for (int i = word(c, v, "windows", 0); i > 0; i--) cuCall(308, 0), cuGraph(20), cuGraph(20), cuCall(309, 0), usleep(5000);
   for (int i = word(c, v, "copies", 0); i > 0; i--) cuCopy((uint64_t)i * 4096), cuCall(17, i == 1 ? 700 : 0);
   for (int i = word(c, v, "other", 0); i > 0; i--) cuCall(99, 0);
   for (int i = word(c, v, "allocations", 0); i > 0; i--) cuAllocation((uint64_t)i << 20);

@@ -29,6 +29,9 @@ pub struct Said {
     /// NVTX events of signal handlers, and rows, that the tracer itself left out.
     interrupted: u64,
     unwritten: u64,
+    never_opened: bool,
+    /// Recorded by a tracer that looked once a second, not ten times.
+    seldom: bool,
     /// The process left before CUPTI had handed everything out.
     unfinished: bool,
     no_driver: bool,
@@ -48,7 +51,10 @@ impl Said {
             let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);
             out.damaged += rows.damaged;
             // A snapshot ends where it was meant to.
-            out.ended &= rows.end.is_some() || facts.get("snapshot").is_some();
+            let shut = rows.state.as_ref().is_some_and(|f| f.get("open") == Some("0"));
+            out.ended &= rows.end.is_some() || facts.get("snapshot").is_some() || shut;
+            out.seldom |= rows.state.as_ref().is_none_or(|f| f.get("attached").is_none());
+            out.never_opened |= facts.get("gate").is_some() && facts.get("cupti").is_none();
             let refused = rows.end.as_ref().and_then(|f| f.get("not_recorded")).map(str::to_owned);
             out.refused = out.refused.take().or(refused);
             out.stopped = out.stopped.or(rows.stopped);
@@ -63,7 +69,7 @@ impl Said {
             let not_sampled = last.and_then(|f| f.get("not_sampled")).map(str::to_owned);
             out.not_sampled = out.not_sampled.take().or(not_sampled);
             out.kept = facts.number("kept_ms").filter(|&ms| ms > 0).max(out.kept);
-            out.no_driver &= facts.get("cupti").is_none();
+            out.no_driver &= facts.get("cupti").is_none() && facts.get("graphs").is_none();
         }
         out
     }
@@ -90,6 +96,8 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
             "its kernels are in the files beside this one (NAME.PID.NUMBER.wstrace): open their folder"
         } else if said.no_driver {
             "it did not use CUDA"
+        } else if said.never_opened {
+            "its gate was never opened"
         } else {
             "it launched no kernel while it was recorded"
         };
@@ -99,8 +107,9 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
         let text = format!("Recording stopped before the program ended: {}. Everything after that is missing.", why_stopped(error));
         note(Severity::Error, NoteKind::Lost, text);
     } else if !said.ended {
-        let text = "The trace has no end: the program is still running, or it was killed and up to its last second is lost.";
-        note(Severity::Info, NoteKind::Lost, text.to_owned());
+        let lost = if said.seldom { "second" } else { "tenth of a second" };
+        let text = format!("The trace has no end: the program is still running, or it was killed and up to its last {lost} is lost.");
+        note(Severity::Info, NoteKind::Lost, text);
     } else if said.unfinished {
         let text = "The process ended while CUPTI was still busy, as after exit() in a signal handler: records that CUPTI had not \
                     handed out yet, usually those of the last second, are missing.";

@@ -2,7 +2,8 @@
 // whatever was launched inside is recorded, whenever its record comes.
 
 enum { WINDOWS = 1 << 20 };
-typedef struct { u64 open, close; } Window;
+// And when it was opened, by the clock of records.
+typedef struct { u64 open, close, opened; } Window;
 
 enum { UNGATED = 0, GATED = 1, GATED_BY_PROFILER = 2, GATED_BY_EACH_RANGE = 3, GATED_BY_LAUNCH = 4 };
 static struct {
@@ -72,7 +73,7 @@ static void gate_set(int on, const char* why, u32 correlation) {
     // Where the id is not known, all from now on is taken: rather too much than too little.
     u64 id = correlation ? __atomic_load_n(&newest_id, __ATOMIC_RELAXED) + (u64)(i64)(i32)(correlation - (u32)newest_id) : newest_id;
     __atomic_store_n(&newest_id, id, __ATOMIC_RELAXED);
-    gate.list[gate.count] = (Window){ id, ~0ul };
+    gate.list[gate.count] = (Window){ id, ~0ul, now() };
     gate.opened_at = clock_now(CLOCK_MONOTONIC);
     __atomic_store_n(&gate.count, gate.count + 1, __ATOMIC_RELEASE);
   } else if (changed && !on && gate.count && gate.count < WINDOWS && correlation) {
@@ -90,9 +91,8 @@ static void gate_set(int on, const char* why, u32 correlation) {
   if (on && attached) states_wanted();
 }
 
-// Whether a record of that id lies in a window. The call that opened one belongs to it, as does the one that closed it.
-static int wanted(u32 correlation) {
-  if (LIKELY(!gate.gated)) return 1;
+// The window that a record of that id lies in. The call that opened one belongs to it, as does the one that closed it.
+static const Window* window_of(u32 correlation) {
   u64 id = long_id(correlation);
   u32 low = 0, above = __atomic_load_n(&gate.count, __ATOMIC_ACQUIRE);
   // The last window that begins at the id or before it.
@@ -101,8 +101,9 @@ static int wanted(u32 correlation) {
     if (gate.list[middle].open <= id) low = middle + 1;
     else above = middle;
   }
-  return low && id <= __atomic_load_n(&gate.list[low - 1].close, __ATOMIC_ACQUIRE);
+  return low && id <= __atomic_load_n(&gate.list[low - 1].close, __ATOMIC_ACQUIRE) ? &gate.list[low - 1] : NULL;
 }
+static int wanted(u32 correlation) { return LIKELY(!gate.gated) || window_of(correlation); }
 
 // A gate that opens with a launch: the first of a kernel, or the one after so many.
 static struct { char exact[512]; u64 after; volatile u64 seen; volatile int done; } gate_launch;

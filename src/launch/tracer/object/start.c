@@ -103,7 +103,7 @@ static void count_facts(Facts* f) {
     { "invalid", counted.invalid }, { "outside", counted.outside }, { "dropped", counted.dropped }, { "refused", counted.refused },
     { "interrupted", lost.interrupted }, { "unwritten", lost.unwritten }, { "inline_configs", counted.inline_configs }, { "buffers", counted.buffers },
     { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes }, { "chosen_error", session.chosen_error },
-    { "open", (u64)(!gate.gated || gate.is_open) }, { "measured", measure.launches }, { "measuring_ns", measure.spent }, { "sampled", stalls.launches },
+    { "open", (u64)(!gate.gated || gate.is_open) }, { "measured", measure.launches }, { "attached", (u64)session.attached }, { "measuring_ns", measure.spent }, { "sampled", stalls.launches },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
 }
@@ -128,6 +128,18 @@ static void flush(u32 forced) {
   // Without force nothing unfinished is given out, and nothing is held while CUPTI calls back.
   cuptiActivityFlushAll(forced);
   session.flushing_ns += clock_now(CLOCK_MONOTONIC) - began;
+}
+
+// Several times a second while something is recorded: a program that is killed loses what came after it.
+static void look_briefly(void) {
+  static u64 told;
+  flush(0);
+  rings_look(0);
+  if (told == out.bytes) return;
+  static Facts f;
+  state_facts(&f);
+  put_facts(BLOCK_STATE, &f);
+  told = out.bytes;
 }
 
 static void look(void) {
@@ -305,7 +317,7 @@ static void* hear(void* unused) {
 
 // ---- The tick.
 
-enum { FIRST_MS = 50, EVERY_MS = 1000 };
+enum { FIRST_MS = 50, EVERY_MS = 1000, BRIEFLY_MS = 100 };
 static u64 open_after_ns, open_for_ns;
 static void finish(const char* why);
 
@@ -313,7 +325,7 @@ static void* tick(void* unused) {
   (void)unused;
   SET(ticker, tid());
   SYSTEM(SYS_PRCTL, 15 /* PR_SET_NAME */, "warpscope");
-  u64 began = clock_now(CLOCK_MONOTONIC), next = began + FIRST_MS * 1000000ul;
+  u64 began = clock_now(CLOCK_MONOTONIC), next = began + FIRST_MS * 1000000ul, briefly = next;
   while (!GET(session.ended) && !gone) {
     u32 pokes = __atomic_load_n(&poked, __ATOMIC_ACQUIRE), number = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
     if (number != answered) {
@@ -331,10 +343,13 @@ static void* tick(void* unused) {
     if (open_for_ns && gate.gated && gate.is_open && t - gate.opened_at >= open_for_ns) gate_set(0, "its time is over", 0);
     if (t >= next) {
       look();
-      t = clock_now(CLOCK_MONOTONIC), next = t + EVERY_MS * 1000000ul;
+      t = clock_now(CLOCK_MONOTONIC), next = t + EVERY_MS * 1000000ul, briefly = t + BRIEFLY_MS * 1000000ul;
     }
+    int records = session.attached && GET(session.recording);
+    if (records && t >= briefly) look_briefly(), t = clock_now(CLOCK_MONOTONIC), briefly = t + BRIEFLY_MS * 1000000ul;
     u64 wait = (next - t) / 1000000 + 1;
-    int watches = session.attached && GET(session.recording) && !session.lean;
+    if (records && wait > BRIEFLY_MS) wait = BRIEFLY_MS;
+    int watches = records && !session.lean;
     if (watches) states_look();
     else states_pause();
     if (watches && wait > STATES_EVERY_MS) wait = STATES_EVERY_MS;

@@ -288,6 +288,10 @@ static const char* measure_ask(const char* kernel) {
     snprintf(answer, sizeof answer, "cannot measure: %s\n", measure.why_not ? measure.why_not : "the trace was started without a plan");
     return answer;
   }
+  if (!session_attach()) {
+    snprintf(answer, sizeof answer, "cannot measure: %s\n", session.reason);
+    return answer;
+  }
   if (!seen && !(seen = pages(sizeof(Seen) * CONFIGS, 0))) return "cannot measure: no memory\n";
   if (!asked_add(kernel, -1, 0)) return "cannot measure: the name is too long, or too many kernels were asked for\n";
   modules.most = MOST_KEPT;
