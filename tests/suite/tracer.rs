@@ -522,6 +522,17 @@ fn only_the_last_seconds_are_kept() {
         let notes: Vec<&str> = whole.notes.iter().map(|n| &*n.text).collect();
         assert!(notes.iter().any(|n| n.contains("Only the end of the run was kept")), "{notes:?}");
         assert!(!notes.iter().any(|n| n.contains("damaged")), "{notes:?}");
+        // Each of its files opens all of them; one whose process's first file is elsewhere says what it lacks, and is not damaged.
+        let parts = truth.files();
+        for file in &parts {
+            assert_eq!(launches(&read(file)), found, "{}", file.display());
+        }
+        let alone = tempfile::tempdir().unwrap();
+        let part = parts.iter().find(|p| p.file_name().unwrap().to_string_lossy().matches('.').count() == 3).unwrap();
+        std::fs::copy(part, alone.path().join(part.file_name().unwrap())).unwrap();
+        let lonely = read(&alone.path().join(part.file_name().unwrap()));
+        let said: Vec<&str> = lonely.notes.iter().map(|n| &*n.text).collect();
+        assert!(said.iter().any(|n| n.contains("which is not beside it")) && !said.iter().any(|n| n.contains("damaged")), "{said:?}");
         // Whoever watches it learns that it has ended, also without a last word.
         let mut watch = Command::new(env!("CARGO_BIN_EXE_warpscope"));
         watch.arg("watch").arg(truth.folder.path().join("report")).args(["--plain", "--seconds", "20"]).stdin(Stdio::null());

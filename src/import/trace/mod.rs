@@ -16,6 +16,7 @@ mod names;
 mod notes;
 mod process;
 mod ranges;
+mod rotation;
 mod rows;
 mod samples;
 mod sections;
@@ -90,7 +91,11 @@ fn contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
     let members = input.members.iter().filter(|m| m.head.starts_with(&blocks::MAGIC));
     match &input.bytes {
         _ if !input.members.is_empty() => members.filter_map(|m| there(file(&m.path))).collect(),
-        Bytes::File(path) => Ok(vec![file(path)?]),
+        Bytes::File(path) => {
+            let named = file(path)?;
+            let others = rotation::others(path, &named);
+            Ok([named].into_iter().chain(others.into_iter().map(Cow::Owned)).collect())
+        }
         Bytes::BuiltIn(bytes) => Ok(vec![Cow::Borrowed(bytes)]),
     }
 }

@@ -11,6 +11,21 @@ pub struct Missing {
     pub damage: Damage,
     /// Blocks that were written and are not there.
     pub blocks: u64,
+    /// A file continues another one, which is not there.
+    pub first: bool,
+}
+
+/// The way in which traces end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    /// In order; or their recording was closed, so that nothing can be lost.
+    #[default]
+    There,
+    /// The process left before CUPTI had handed everything out.
+    Unfinished,
+    /// Somewhere, within a tenth of a second; or a second, by tracers that looked once a second.
+    Missing,
+    MissingASecond,
 }
 
 /// What the tracer said of itself.
@@ -18,8 +33,7 @@ pub struct Missing {
 pub struct Said {
     missing: Missing,
     damaged: u64,
-    /// It was ended in order.
-    ended: bool,
+    end: End,
     refused: Option<String>,
     /// The system's error number with which writing ended.
     stopped: Option<u32>,
@@ -30,10 +44,6 @@ pub struct Said {
     interrupted: u64,
     unwritten: u64,
     never_opened: bool,
-    /// Recorded by a tracer that looked once a second, not ten times.
-    seldom: bool,
-    /// The process left before CUPTI had handed everything out.
-    unfinished: bool,
     no_driver: bool,
     /// Why counters that were asked for were not measured.
     not_measured: Option<String>,
@@ -45,15 +55,21 @@ pub struct Said {
 
 impl Said {
     pub fn of(sections: &[Section], missing: Missing) -> Self {
-        let mut out = Self { missing, ended: !sections.is_empty(), no_driver: true, ..Self::default() };
+        let mut out = Self { missing, end: if sections.is_empty() { End::Missing } else { End::There }, no_driver: true, ..Self::default() };
         for Section { rows, facts } in sections {
             let last = rows.end.as_ref().or(rows.state.as_ref());
             let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);
             out.damaged += rows.damaged;
             // A snapshot ends where it was meant to.
             let shut = rows.state.as_ref().is_some_and(|f| f.get("open") == Some("0"));
-            out.ended &= rows.end.is_some() || facts.get("snapshot").is_some() || shut;
-            out.seldom |= rows.state.as_ref().is_none_or(|f| f.get("attached").is_none());
+            let end = if rows.end.is_some() || facts.get("snapshot").is_some() || shut {
+                if number("unfinished") > 0 { End::Unfinished } else { End::There }
+            } else if rows.state.as_ref().is_some_and(|f| f.get("attached").is_some()) {
+                End::Missing
+            } else {
+                End::MissingASecond
+            };
+            out.end = out.end.max(end);
             out.never_opened |= facts.get("gate").is_some() && facts.get("cupti").is_none();
             let refused = rows.end.as_ref().and_then(|f| f.get("not_recorded")).map(str::to_owned);
             out.refused = out.refused.take().or(refused);
@@ -63,7 +79,6 @@ impl Said {
             out.invalid += number("invalid");
             out.interrupted += number("interrupted");
             out.unwritten += number("unwritten");
-            out.unfinished |= number("unfinished") > 0;
             let not_measured = last.and_then(|f| f.get("not_measured")).map(str::to_owned);
             out.not_measured = out.not_measured.take().or(not_measured);
             let not_sampled = last.and_then(|f| f.get("not_sampled")).map(str::to_owned);
@@ -106,16 +121,20 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
     if let Some(error) = said.stopped {
         let text = format!("Recording stopped before the program ended: {}. Everything after that is missing.", why_stopped(error));
         note(Severity::Error, NoteKind::Lost, text);
-    } else if !said.ended {
-        let lost = if said.seldom { "second" } else { "tenth of a second" };
+    } else if said.end >= End::Missing {
+        let lost = if said.end == End::Missing { "tenth of a second" } else { "second" };
         let text = format!("The trace has no end: the program is still running, or it was killed and up to its last {lost} is lost.");
         note(Severity::Info, NoteKind::Lost, text);
-    } else if said.unfinished {
+    } else if said.end == End::Unfinished {
         let text = "The process ended while CUPTI was still busy, as after exit() in a signal handler: records that CUPTI had not \
                     handed out yet, usually those of the last second, are missing.";
         note(Severity::Warning, NoteKind::Lost, text.to_owned());
     }
-    if said.damaged > 0 || said.missing.blocks > 0 || said.missing.damage.passed > 0 {
+    if said.missing.first {
+        let text = "This is a part of a trace of which only the last seconds were kept. Names and launch configurations are in the file that the \
+                    process began with (NAME.PID.wstrace), which is not beside it: copy it to the same folder. Here, kernels have no names.";
+        note(Severity::Error, NoteKind::Lost, text.to_owned());
+    } else if said.damaged > 0 || said.missing.blocks > 0 || said.missing.damage.passed > 0 {
         let blocks = said.damaged + said.missing.blocks;
         let text =
             format!("Part of the file is damaged: {} could not be read, and their records are missing.", count(blocks as usize, "block"));

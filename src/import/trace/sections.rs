@@ -26,7 +26,7 @@ pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result
     let (mut parts, mut missing): (Vec<Part>, _) = (Vec::new(), Missing::default());
     // A trace that is followed while it grows is no file.
     let plain = files.iter().map(|bytes| bytes.len() as u64).sum();
-    let budget = Budget::plain(&input.path, if input.stored() == 0 { plain } else { input.stored() }, plain);
+    let budget = Budget::plain(&input.path, if input.stored() == 0 || files.len() > 1 { plain } else { input.stored() }, plain);
     for bytes in files {
         let pace = job.cancel.pace();
         let Some((blocks, damage)) = blocks::paced(bytes, &pace) else {
@@ -54,6 +54,7 @@ pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result
                 first.section.rows.append(part.section.rows);
             }
             None => {
+                missing.first |= part.number > 0;
                 first.entry(process).or_insert(whole.len());
                 whole.push(part);
             }

@@ -1,0 +1,55 @@
+//! A trace that keeps the last seconds is written to several files, which are one report: naming any of them opens all.
+
+use super::blocks::{Kind, blocks};
+use super::facts::Facts;
+use super::rows::Rows;
+use super::{SUFFIX, open};
+use crate::import::Wants;
+use std::path::Path;
+
+/// Files that are kept at most besides the one that the process began with; one that is just replaced may still be there.
+const MOST: usize = 8;
+
+/// The facts that a file begins with.
+fn facts_of(bytes: &[u8]) -> Option<Facts> {
+    // A look at the first block needs no more than that.
+    let (found, _) = blocks(&bytes[..bytes.len().min(1 << 16)]);
+    let first = found.first().filter(|b| b.at == 0 && b.kind == Kind::Facts && b.whole())?;
+    let mut rows = Rows::default();
+    rows.take(first, Wants::ALL);
+    Some(Facts::joined(&rows.facts))
+}
+
+/// The other files of the process that wrote this one, as far as they stand beside it.
+pub fn others(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let siblings = || {
+        let facts = facts_of(bytes)?;
+        let name = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?.strip_suffix('.')?;
+        let common = match facts.number::<u64>("continues") {
+            Some(number) => name.strip_suffix(&format!(".{number}"))?,
+            None => Some(name).filter(|_| facts.rolling())?,
+        };
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder).ok()?.flatten() {
+            let Ok(other) = entry.file_name().into_string() else { continue };
+            let Some(between) = other.strip_prefix(common).and_then(|rest| rest.strip_suffix(SUFFIX)) else { continue };
+            // `.` or `.NUMBER.`
+            let number = between.trim_matches('.');
+            if path.file_name() == Some(&entry.file_name()) || !between.starts_with('.') || !number.bytes().all(|b| b.is_ascii_digit()) {
+                continue;
+            }
+            // Another process may have had the same number before.
+            if let Ok(bytes) = open::bytes(&entry.path())
+                && facts_of(&bytes).is_some_and(|f| f.process() == facts.process())
+            {
+                found.push(bytes);
+            }
+            if found.len() == MOST {
+                break;
+            }
+        }
+        Some(found)
+    };
+    siblings().unwrap_or_default()
+}
