@@ -74,8 +74,9 @@ pub struct Run {
 #[derive(Clone, Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
 pub struct Attach {
-    /// The run's number [default: the newest in progress].
-    pub run: Option<i64>,
+    /// A run's number; or, with `--open`, `--close`, `--measure` and `--snapshot`, a program that `warpscope trace` started: PATH of its -o, a file, a
+    /// folder, a process id [default: the newest run in progress].
+    pub what: Option<PathBuf>,
     /// Without the explorer: output to stderr, the reports' names to stdout.
     #[arg(long)]
     pub plain: bool,
@@ -105,7 +106,7 @@ pub struct Attach {
 /// `warpscope watch`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Watch {
-    /// A run's number, traces that `warpscope trace` writes (PATH of its -o, a file, a folder) [default: the newest run in progress].
+    /// A run's number, or a program that `warpscope trace` started: PATH of its -o, a file, a folder, a process id [default: the newest run in progress].
     pub what: Option<PathBuf>,
     /// Without the explorer: a line each second.
     #[arg(long)]

@@ -70,6 +70,11 @@ static void spin(long ns) {
 
 int main(int c, char** v) {
   launches = (uint32_t)word(c, v, "launches", 0), threads = (uint32_t)word(c, v, "threads", 1);
+  // As setproctitle does it.
+  if (word(c, v, "rename", 0)) {
+    char* end = v[c - 1] + strlen(v[c - 1]);
+    memset(v[0], 0, (size_t)(end - v[0])), memcpy(v[0], "A::B", 4);
+  }
   int early = is(c, v, "fork=early") ? fork() : 1, marks = word(c, v, "nvtx", 0);
   if (marks) nvtx();
   void* tool = dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW);

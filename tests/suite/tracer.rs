@@ -452,7 +452,8 @@ fn a_closed_gate_subscribes_when_it_opens() {
         answer
     };
     let file = folder.path().join(format!("report.{}.wstrace", child.id()));
-    let subscribed = || std::fs::read_to_string(folder.path().join("truth")).map_or(0, |t| t.lines().filter(|l| *l == "subscribed").count());
+    let subscribed =
+        || std::fs::read_to_string(folder.path().join("truth")).map_or(0, |t| t.lines().filter(|l| *l == "subscribed").count());
     assert_eq!((say("state").as_str(), say("flush").as_str(), subscribed()), ("closed\n", "flushed\n", 0));
     let mut seen = 0;
     for _ in 0..4 {
@@ -477,6 +478,55 @@ fn a_closed_gate_subscribes_when_it_opens() {
     let run = Run { folder: refused, code: Some(5), truth: String::new() };
     let notes = run.profile().notes;
     assert!(notes.iter().any(|n| n.text.contains("another profiler")), "{:?}", notes.iter().map(|n| &n.text).collect::<Vec<_>>());
+}
+
+/// A program that was not started by `run` is opened, closed and saved by whatever name is at hand.
+#[test]
+fn a_traced_program_has_several_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = built_command(folder.path(), &["launches=50", "wait=1"], &[("WARPSCOPE_TRACE_GATE", "closed")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = [0; 6];
+    child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    let (pid, library) = (child.id().to_string(), folder.path().join("data").display().to_string());
+    let attach = |name: &str, words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpscope"));
+        let done = command.current_dir(&folder).env("XDG_DATA_HOME", &library).args(["attach", name]).args(words).output().unwrap();
+        (done.status.code(), String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
+    };
+    for name in ["report", ".", &format!("report.{pid}.wstrace"), &pid] {
+        assert_eq!(attach(name, &["--open"]), (Some(0), format!("process {pid}: open\n")), "{name}");
+        assert_eq!(attach(name, &["--close"]), (Some(0), format!("process {pid}: closed\n")), "{name}");
+    }
+    let (code, said) = attach("report", &["--snapshot", "-o", "saved.wstrace"]);
+    assert_eq!((code, said.trim()), (Some(0), "saved.wstrace"));
+    assert!(attach("report", &[]).1.contains("`warpscope watch report`"));
+    assert_eq!(attach("report", &["--stop"]).0, Some(2));
+    for (name, why) in [("nothing", "no process of"), ("4000000000", "no run")] {
+        let (code, said) = attach(name, &["--open"]);
+        assert!(code != Some(0) && said.contains(why), "{name}: {said}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// A process that renames itself, or that only its parent can start, is run again by what the user started.
+#[test]
+fn what_is_run_again_is_what_the_user_started() {
+    let argv = |words: &[&str], env: &[(&str, &str)]| traced(words, env).profile().capture.argv;
+    let launched = ("WARPSCOPE_TRACE_COMMAND", "vllm\x1fserve\x1fa model");
+    let program = built().join("program").display().to_string();
+    assert_eq!(argv(&["launches=1"], &[launched]), [program.clone(), "launches=1".to_owned()], "its own words, where they can be run");
+    assert_eq!(argv(&["launches=1", "--multiprocessing-fork"], &[launched]), ["vllm", "serve", "a model"]);
+    // It writes over its words before it uses CUDA; the object is loaded with it, or later.
+    let object = built().join("tracer.so").display().to_string();
+    let early = argv(&["launches=1", "rename=1"], &[launched, ("LD_PRELOAD", &object)]);
+    assert_eq!(early, [program, "launches=1".to_owned(), "rename=1".to_owned()]);
+    assert_eq!(argv(&["launches=1", "rename=1"], &[launched]), ["vllm", "serve", "a model"]);
+    assert!(argv(&["launches=1", "rename=1"], &[]).is_empty(), "rather no command than one that cannot be run");
 }
 
 /// CUPTI gives nodes of graphs a start of long ago in the first replay after a gate opened again: those have no times, all others do.

@@ -4,23 +4,35 @@ use super::super::args::{Args, Attach};
 use super::super::live;
 use super::super::words;
 use super::super::{FAILED, Failure, explore, print};
-use super::list;
 use super::plain::{self, Holder};
+use super::traced::{self, Traced};
 use crate::config::Config;
 use crate::import::trace::Follow;
 use crate::launch::runs::process;
 use crate::launch::tracer;
-use crate::library::{Library, Run};
+use crate::library::Library;
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 
-/// Opens or closes the recording of a run's processes.
-fn gate(run: &Run, word: &str) -> Result<(), Failure> {
-    let Some(output) = live::output(run) else {
-        return Err(Failure::wrong(format!("run {} is not one of the built-in tracer: nothing can be opened, closed or measured", run.id)));
-    };
-    let answers = tracer::tell(&output, word)?;
+/// Where the processes of a program write to.
+fn output(what: &Traced) -> Result<PathBuf, Failure> {
+    match what {
+        Traced::Traces(output) => Ok(output.clone()),
+        Traced::Run(run) => live::output(run).ok_or_else(|| {
+            Failure::wrong(format!("run {} is not one of the built-in tracer: nothing can be opened, closed or measured", run.id))
+        }),
+    }
+}
+
+/// Opens or closes the recording of a program's processes.
+fn gate(what: &Traced, word: &str) -> Result<(), Failure> {
+    let answers = tracer::tell(&output(what)?, word)?;
     if answers.is_empty() {
-        let text = format!("no process of run {} is being traced: it has not used CUDA yet, or has ended", run.id);
+        let of = match what {
+            Traced::Run(run) => format!("run {}", run.id),
+            Traced::Traces(output) => output.display().to_string(),
+        };
+        let text = format!("no process of {of} is being traced: it has not used CUDA yet, or has ended");
         return Err(Failure { text, code: FAILED });
     }
     let (mut said, mut silent) = (Vec::new(), Vec::new());
@@ -34,15 +46,18 @@ fn gate(run: &Run, word: &str) -> Result<(), Failure> {
     if silent.is_empty() { Ok(()) } else { Err(Failure { text: silent.join("\n"), code: FAILED }) }
 }
 
-/// Saves the last seconds of a run.
-fn snapshot(run: &Run, args: &Attach) -> Result<(), Failure> {
+/// Saves the last seconds of a program.
+fn snapshot(what: &Traced, args: &Attach) -> Result<(), Failure> {
     let failed = |text| Failure { text, code: FAILED };
-    let Some(output) = live::output(run).filter(|_| run.state.live()) else {
+    if let Traced::Run(run) = what
+        && (live::output(run).is_none() || !run.state.live())
+    {
         return Err(Failure::wrong(format!(
             "run {} is not one of the built-in tracer that is in progress: `warpscope attach` opens its report",
             run.id
         )));
-    };
+    }
+    let output = output(what)?;
     let path = args.output.clone().unwrap_or_else(|| live::snapshot_path(&output));
     live::save(&mut Follow::new(&output), &output, Some(i64::from(args.last) * 1_000_000_000), &path).map_err(failed)?;
     print::lines(&[path.display().to_string()])
@@ -50,9 +65,11 @@ fn snapshot(run: &Run, args: &Attach) -> Result<(), Failure> {
 
 /// Follows a run; of one that has ended it opens what it left.
 pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure> {
-    let library = Library::open()?;
-    let run = list::the(&library, args.run, args.run.is_none())?;
+    let what = traced::named(args.what.as_deref())?;
     if args.stop {
+        let Traced::Run(run) = &what else {
+            return Err(Failure::wrong("only runs of the library are stopped, by their number; this program is its starter's"));
+        };
         let Some((pid, started)) = run.holder.filter(|_| run.state.live()) else {
             return Err(Failure::wrong(format!("run {} is not in progress: it is {}", run.id, run.state.word())));
         };
@@ -61,7 +78,7 @@ pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure>
         return Ok(());
     }
     if args.open || args.close {
-        return gate(&run, if args.open { "open" } else { "close" });
+        return gate(&what, if args.open { "open" } else { "close" });
     }
     if let Some(kernel) = &args.measure {
         let chosen = words::chosen(kernel).map_err(Failure::wrong)?;
@@ -69,15 +86,19 @@ pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure>
             let text = "launches of a running program are measured as they come: name the kernel without a number, or start the program with `--measure KERNEL#N`";
             return Err(Failure::wrong(text));
         }
-        return gate(&run, &format!("measure {kernel}"));
+        return gate(&what, &format!("measure {kernel}"));
     }
     if args.snapshot {
-        return snapshot(&run, args);
+        return snapshot(&what, args);
     }
+    let Traced::Run(run) = what else {
+        let named = args.what.as_deref().unwrap_or(Path::new("")).display();
+        return Err(Failure::wrong(format!("{named} is not a run of the library: `warpscope watch {named}` shows the program")));
+    };
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if args.plain || !terminal {
-        let ended = plain::follow(library, &run, Holder::Other, &*plain::listen()?)?;
+        let ended = plain::follow(Library::open()?, &run, Holder::Other, &*plain::listen()?)?;
         return if ended.state.live() { Ok(()) } else { plain::tell(&ended) };
     }
-    explore::attach(all, config, run)
+    explore::attach(all, config, *run)
 }

@@ -12,5 +12,6 @@ pub mod share;
 pub mod start;
 pub mod supervisor;
 pub mod temporary;
+pub mod traced;
 pub mod tty;
 pub mod watch;

@@ -56,6 +56,18 @@ impl Facts {
         Self(all.iter().flat_map(|f| f.0.iter().cloned()).collect())
     }
 
+    /// The command that starts the program again: the process's own, or, where that cannot be run, what the user started. Such are children of
+    /// Python's multiprocessing and workers of Ray, which talk to their parent by pipes, and those that have written over their words
+    /// (setproctitle leaves them empty).
+    fn command(&self) -> Vec<String> {
+        const CHILDREN: [&str; 4] = ["from multiprocessing.", "--multiprocessing-fork", "ray/_private/workers/", "ray::"];
+        let words = |key| self.all(key).cloned().collect::<Vec<_>>();
+        let (own, launched) = (words("argument"), words("launched"));
+        let renamed = own.len() > 1 && own.iter().skip(1).all(String::is_empty);
+        let child = own.iter().any(|w| CHILDREN.iter().any(|part| w.contains(part)));
+        if own.is_empty() || renamed || child { launched } else { own }
+    }
+
     /// How the trace was made.
     pub fn capture(&self) -> Capture {
         let rolling = self.rolling().then_some(Gate::Late);
@@ -66,7 +78,7 @@ impl Facts {
             _ => Gate::Late,
         });
         Capture {
-            argv: self.all("argument").cloned().collect(),
+            argv: self.command(),
             directory: self.get("directory").map(str::to_owned),
             graphs: self.get("graphs").map(|g| if g == "whole" { GraphMode::Graph } else { GraphMode::Node }),
             gate: rolling.or(gate),

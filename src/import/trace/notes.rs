@@ -55,7 +55,8 @@ pub struct Said {
 
 impl Said {
     pub fn of(sections: &[Section], missing: Missing) -> Self {
-        let mut out = Self { missing, end: if sections.is_empty() { End::Missing } else { End::There }, no_driver: true, ..Self::default() };
+        let mut out =
+            Self { missing, end: if sections.is_empty() { End::Missing } else { End::There }, no_driver: true, ..Self::default() };
         for Section { rows, facts } in sections {
             let last = rows.end.as_ref().or(rows.state.as_ref());
             let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);

@@ -160,11 +160,19 @@ impl Record {
     }
 }
 
+/// Between the words of the command that the program's processes are told; a longer command is not told: the trace has no room for it.
+const SEPARATOR: &str = "\x1f";
+const LONGEST: usize = 16 << 10;
+
 /// The program with its arguments, to be started with the tracer.
 pub fn command(record: &Record, program: &[OsString], object: &Path, libraries: &[Library]) -> Result<Command, Unable> {
+    let whole = program.join(OsStr::new(SEPARATOR));
+    let told =
+        if whole.len() > LONGEST || program.iter().any(|w| w.to_string_lossy().contains(SEPARATOR)) { OsString::new() } else { whole };
     let mut words = program.iter();
     let mut command = Command::new(words.next().map_or_else(OsString::new, Clone::clone));
     command.args(words).envs(record.variables(object, libraries, |name| std::env::var_os(name))?);
+    command.env("WARPSCOPE_TRACE_COMMAND", told);
     Ok(command)
 }
 

@@ -9,6 +9,16 @@ static const char* host_name(void) {
   return SYSTEM(SYS_UNAME, names_) ? NULL : names_[1];
 }
 
+// The program's words when the object was loaded: programs write over them later (setproctitle), and a child of fork has its parent's.
+static char first_words[4096];
+static long first_length;
+__attribute__((constructor)) static void words_keep(void) {
+  int file = file_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  first_length = file_read(file, first_words, sizeof first_words - 1);
+  file_close(file);
+}
+
 static void facts_of_process(Facts* f) {
   static char text[4096];
   fact_number(f, "format", 1);
@@ -22,10 +32,16 @@ static void facts_of_process(Facts* f) {
   // One that lies outside of the process's root begins with "(unreachable)".
   if (SYSTEM(SYS_GETCWD, text, sizeof text) > 0 && *text == '/') fact(f, "directory", text);
   if (host_name()) fact(f, "host", host_name());
-  int file = file_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  n = file < 0 ? 0 : file_read(file, text, sizeof text - 1);
-  if (file >= 0) file_close(file);
-  for (long at = 0; at < n; at += (long)strlen(text + at) + 1) text[n] = 0, fact(f, "argument", text + at);
+  for (long at = 0; at < first_length; at += (long)strlen(first_words + at) + 1) fact(f, "argument", first_words + at);
+  // What the user started, of which this process may be a child; words are told apart by the unit separator.
+  const char* launched = getenv("WARPSCOPE_TRACE_COMMAND");
+  while (launched && *launched) {
+    u64 length = 0;
+    while (launched[length] && launched[length] != 31) length++;
+    snprintf(text, sizeof text, "%.*s", length < sizeof text ? (int)length : (int)sizeof text - 1, launched);
+    fact(f, "launched", text);
+    launched += length + (launched[length] == 31);
+  }
   static const char* const RANKS[] = {
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK",
     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE", "CUDA_VISIBLE_DEVICES",

@@ -1,0 +1,99 @@
+//! Names of programs that are being traced, as `warpscope watch` and `attach` take them.
+
+use super::super::Failure;
+use super::list;
+use crate::import::trace;
+use crate::library::{Library, Run};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A program that is being traced.
+pub enum Traced {
+    Run(Box<Run>),
+    /// Traces by their path without process id and suffix.
+    Traces(PathBuf),
+}
+
+/// `PREFIX` of `PREFIX.PID.wstrace`, also of `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`.
+#[must_use]
+pub fn prefix(file: &Path) -> Option<PathBuf> {
+    let name = file.file_name()?.to_str()?.strip_suffix(&format!(".{}", trace::SUFFIX))?;
+    let number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    let (mut head, mut tail) = name.rsplit_once('.')?;
+    if let Some((before, pid)) = head.rsplit_once('.').filter(|(_, pid)| number(pid) && number(tail)) {
+        (head, tail) = (before, pid);
+    }
+    number(tail).then(|| file.with_file_name(head))
+}
+
+/// The prefix that a traced process of that number writes to: its environment has it.
+fn of_process(pid: &str) -> Option<PathBuf> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let value = environment.split(|&b| b == 0).find_map(|v| v.strip_prefix(b"WARPSCOPE_TRACE_OUT="))?;
+    Some(PathBuf::from(OsStr::from_bytes(value))).filter(|p| p.is_absolute())
+}
+
+/// What the user named: a run's number, the number of a traced process, a file of traces, a folder with traces of one program, or their path without
+/// process id and suffix. Without a name, the newest run in progress.
+pub fn named(named: Option<&Path>) -> Result<Traced, Failure> {
+    let Some(named) = named else {
+        return Ok(Traced::Run(Box::new(list::the(&Library::open()?, None, true)?)));
+    };
+    if let Some((text, number)) = named.to_str().and_then(|n| Some((n, n.parse().ok()?))).filter(|_| !named.exists()) {
+        let run = Library::open().map_err(Failure::from).and_then(|library| list::the(&library, Some(number), false));
+        return match (run, of_process(text)) {
+            (Ok(run), _) => Ok(Traced::Run(Box::new(run))),
+            (Err(_), Some(output)) => Ok(Traced::Traces(output)),
+            (Err(why), None) => Err(why),
+        };
+    }
+    let path = std::path::absolute(named)?;
+    if path.is_file() {
+        let wrong = || Failure::wrong(format!("{}: not a trace of a program that runs", named.display()));
+        return Ok(Traced::Traces(prefix(&path).ok_or_else(wrong)?));
+    }
+    if path.is_dir() {
+        let mut found: Vec<PathBuf> = std::fs::read_dir(&path)?.flatten().filter_map(|e| prefix(&e.path())).collect();
+        found.sort();
+        found.dedup();
+        // Of several that of a program that still runs: it listens.
+        let listens = |p: &PathBuf| {
+            let stem = p.file_name().map(|n| format!("{}.", n.to_string_lossy())).unwrap_or_default();
+            let sock = |name: &str| name.strip_prefix(&stem).is_some_and(|n| n.strip_suffix(".sock").is_some());
+            std::fs::read_dir(&path).is_ok_and(|d| d.flatten().any(|e| sock(&e.file_name().to_string_lossy())))
+        };
+        if found.len() > 1 && found.iter().filter(|p| listens(p)).count() == 1 {
+            found.retain(listens);
+        }
+        return match <[PathBuf; 1]>::try_from(found) {
+            Ok([one]) => Ok(Traced::Traces(one)),
+            Err(found) if found.is_empty() => Err(Failure::wrong(format!("{}: there are no traces in this folder", named.display()))),
+            Err(found) => Err(Failure::wrong(format!(
+                "{}: there are traces of {} programs in this folder; name one of them, such as {}",
+                named.display(),
+                found.len(),
+                found[0].display()
+            ))),
+        };
+    }
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    if !folder.is_dir() {
+        return Err(Failure::wrong(format!("the folder {} does not exist", folder.display())));
+    }
+    Ok(Traced::Traces(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_of_a_process_lead_to_those_of_its_program() {
+        let of = |name: &str| prefix(Path::new(name)).map(|p| p.display().to_string());
+        assert_eq!(of("/t/run.12.wstrace").as_deref(), Some("/t/run"));
+        assert_eq!(of("/t/run.12-1.wstrace").as_deref(), Some("/t/run"));
+        assert_eq!(of("/t/run.v2.12.3.wstrace").as_deref(), Some("/t/run.v2"));
+        assert_eq!((of("/t/run.wstrace"), of("/t/run.12.nsys-rep")), (None, None));
+    }
+}
