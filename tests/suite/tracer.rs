@@ -461,14 +461,16 @@ fn a_closed_gate_subscribes_when_it_opens() {
         // Until something came.
         while say("flush") != "flushed\n" || read(&file).launches.len() == seen {}
         assert_eq!(say("close"), "closed\n");
-        assert_eq!(say("flush"), "flushed\n");
+        // Once more: only then has nothing come for a while.
+        assert_eq!((say("flush").as_str(), say("flush").as_str()), ("flushed\n", "flushed\n"));
         seen = read(&file).launches.len();
     }
     child.kill().unwrap();
     child.wait().unwrap();
     let profile = read(&file);
     let with_call = (0..profile.launches.len()).filter(|&i| profile.launches.call(i).is_some()).count();
-    assert_eq!(with_call, profile.launches.len());
+    // Of each of the four threads one call may be under way when the gate closes: its end is heard no more.
+    assert!(profile.launches.len() - with_call <= 4 * 4, "{with_call} of {}", profile.launches.len());
     assert!(!profile.notes.iter().any(|n| n.text.contains("has no end")), "what is killed while its gate is closed has lost nothing");
     // Where CUPTI cannot be had, whoever opens is told, and the program goes on.
     let refused = tempfile::tempdir().unwrap();

@@ -6,6 +6,7 @@ use crate::import::trace;
 use crate::library::{Library, Run};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A program that is being traced.
@@ -27,8 +28,12 @@ pub fn prefix(file: &Path) -> Option<PathBuf> {
     number(tail).then(|| file.with_file_name(head))
 }
 
-/// The prefix that a traced process of that number writes to: its environment has it.
+/// The prefix that a traced process of that number and this user writes to: its environment has it.
 fn of_process(pid: &str) -> Option<PathBuf> {
+    let owner = |process: &str| Some(std::fs::metadata(format!("/proc/{process}")).ok()?.uid());
+    if owner(pid)? != owner("self")? {
+        return None;
+    }
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let value = environment.split(|&b| b == 0).find_map(|v| v.strip_prefix(b"WARPSCOPE_TRACE_OUT="))?;
     Some(PathBuf::from(OsStr::from_bytes(value))).filter(|p| p.is_absolute())
@@ -43,8 +48,10 @@ pub fn named(named: Option<&Path>) -> Result<Traced, Failure> {
     if let Some((text, number)) = named.to_str().and_then(|n| Some((n, n.parse().ok()?))).filter(|_| !named.exists()) {
         let run = Library::open().map_err(Failure::from).and_then(|library| list::the(&library, Some(number), false));
         return match (run, of_process(text)) {
-            (Ok(run), _) => Ok(Traced::Run(Box::new(run))),
-            (Err(_), Some(output)) => Ok(Traced::Traces(output)),
+            // A run that has ended may have the number of a process.
+            (Ok(run), None) => Ok(Traced::Run(Box::new(run))),
+            (Ok(run), Some(_)) if run.state.live() => Ok(Traced::Run(Box::new(run))),
+            (_, Some(output)) => Ok(Traced::Traces(output)),
             (Err(why), None) => Err(why),
         };
     }

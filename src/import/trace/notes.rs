@@ -62,7 +62,7 @@ impl Said {
             let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);
             out.damaged += rows.damaged;
             // A snapshot ends where it was meant to.
-            let shut = rows.state.as_ref().is_some_and(|f| f.get("open") == Some("0"));
+            let shut = rows.state.as_ref().is_some_and(|f| f.get("settled") == Some("1"));
             let end = if rows.end.is_some() || facts.get("snapshot").is_some() || shut {
                 if number("unfinished") > 0 { End::Unfinished } else { End::There }
             } else if rows.state.as_ref().is_some_and(|f| f.get("attached").is_some()) {
@@ -113,7 +113,13 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
         } else if said.no_driver {
             "it did not use CUDA"
         } else if said.never_opened {
-            "its gate was never opened"
+            match profile.capture.gate {
+                Some(Gate::ProfilerApi) => {
+                    "cudaProfilerStart was never called, or not by name: in a program that loads PyTorch, calls of CuPy, Numba and other libraries \
+                     that look it up are not heard"
+                }
+                _ => "its recording was never opened",
+            }
         } else {
             "it launched no kernel while it was recorded"
         };

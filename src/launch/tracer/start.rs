@@ -162,13 +162,15 @@ impl Record {
 
 /// Between the words of the command that the program's processes are told; a longer command is not told: the trace has no room for it.
 const SEPARATOR: &str = "\x1f";
-const LONGEST: usize = 16 << 10;
+const LONGEST: usize = 12 << 10;
+const LONGEST_WORD: usize = 4000;
+const PER_WORD: usize = 16;
 
 /// The program with its arguments, to be started with the tracer.
 pub fn command(record: &Record, program: &[OsString], object: &Path, libraries: &[Library]) -> Result<Command, Unable> {
-    let whole = program.join(OsStr::new(SEPARATOR));
-    let told =
-        if whole.len() > LONGEST || program.iter().any(|w| w.to_string_lossy().contains(SEPARATOR)) { OsString::new() } else { whole };
+    let fits = program.iter().map(|w| w.len() + PER_WORD).sum::<usize>() <= LONGEST;
+    let plain = program.iter().all(|w| w.len() < LONGEST_WORD && !w.to_string_lossy().contains(SEPARATOR));
+    let told = if fits && plain { program.join(OsStr::new(SEPARATOR)) } else { OsString::new() };
     let mut words = program.iter();
     let mut command = Command::new(words.next().map_or_else(OsString::new, Clone::clone));
     command.args(words).envs(record.variables(object, libraries, |name| std::env::var_os(name))?);

@@ -1,31 +1,38 @@
 // cudaProfilerStart and cudaProfilerStop where the program calls them by name, as PyTorch does: the object is loaded before the libraries that define
 // them (LD_PRELOAD). Those that are linked statically, or are looked up in a library, pass by; CUPTI hears them all.
 
-static int switch_by_name(const char* symbol, int on) {
-  static const char* const LIBRARIES[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so" };
-  enum { ERROR_NOT_SUPPORTED = 801 };
+// The function that the caller would have called without this object: of its library and what that needs, or of one that is loaded.
+static int (*function_behind(const char* symbol, void* caller, int (*own)(void)))(void) {
+  static const char* const LIBRARIES[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so", "libcuda.so.1" };
+  struct { const char* file; void* base; const char* name; void* address; } where = { NULL, NULL, NULL, NULL };
   int (*next)(void) = NULL;
-  if (!strncmp(symbol, "cuda", 4))
-    for (u32 i = 0; i < COUNT(LIBRARIES) && !next; i++) {
-      void* library = dlopen(LIBRARIES[i], RTLD_NOW | RTLD_NOLOAD);
-      if (library) *(void**)&next = dlsym(library, symbol);
-    }
-  else {
-    void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    if (driver) *(void**)&next = dlsym(driver, symbol);
+  void* library = dladdr(caller, &where) && where.file ? dlopen(where.file, RTLD_NOW | RTLD_NOLOAD) : NULL;
+  if (library) *(void**)&next = dlsym(library, symbol);
+  if (!next || next == own) *(void**)&next = dlsym((void*)-1l, symbol);
+  for (u32 i = 0; i < COUNT(LIBRARIES) && (!next || next == own); i++) {
+    library = dlopen(LIBRARIES[i], RTLD_NOW | RTLD_NOLOAD);
+    if (library) *(void**)&next = dlsym(library, symbol);
   }
-  int listens = writing && !gone && gate.gated == GATED_BY_PROFILER;
-  if (listens) thread_seen(tid());
-  if (listens && on) gate_set(1, "cudaProfilerStart and cudaProfilerStop", 0);
-  int result = next ? next() : ERROR_NOT_SUPPORTED;
-  // Where CUPTI has heard it, the gate is closed already.
-  if (listens && !on) gate_set(0, "cudaProfilerStart and cudaProfilerStop", 0);
+  return next == own ? NULL : next;
+}
+
+static void profiler_gate(int on) {
+  if (!writing || gone || gate.gated != GATED_BY_PROFILER) return;
+  thread_seen(tid());
+  gate_set(on, "cudaProfilerStart and cudaProfilerStop", 0);
+}
+static int switch_by_name(const char* symbol, int on, void* caller, int (*own)(void)) {
+  int (*next)(void) = function_behind(symbol, caller, own);
+  if (on) profiler_gate(1);
+  int result = next ? next() : 0;
+  // The first call of CUDA starts the tracer. Where CUPTI has heard the call, the gate is as it should be already.
+  profiler_gate(on);
   return result;
 }
-EXPORT int cudaProfilerStart(void) { return switch_by_name("cudaProfilerStart", 1); }
-EXPORT int cudaProfilerStop(void) { return switch_by_name("cudaProfilerStop", 0); }
-EXPORT int cuProfilerStart(void) { return switch_by_name("cuProfilerStart", 1); }
-EXPORT int cuProfilerStop(void) { return switch_by_name("cuProfilerStop", 0); }
+EXPORT int cudaProfilerStart(void) { return switch_by_name("cudaProfilerStart", 1, __builtin_return_address(0), cudaProfilerStart); }
+EXPORT int cudaProfilerStop(void) { return switch_by_name("cudaProfilerStop", 0, __builtin_return_address(0), cudaProfilerStop); }
+EXPORT int cuProfilerStart(void) { return switch_by_name("cuProfilerStart", 1, __builtin_return_address(0), cuProfilerStart); }
+EXPORT int cuProfilerStop(void) { return switch_by_name("cuProfilerStop", 0, __builtin_return_address(0), cuProfilerStop); }
 
 // PyTorch's programs call them by name, if this object stands before the library: others may have linked them statically.
 static int profiler_is_heard(void) {

@@ -2,7 +2,7 @@
 // whatever was launched inside is recorded, whenever its record comes.
 
 enum { WINDOWS = 1 << 20 };
-// And when it was opened, by the clock of records.
+// And when it was opened, by the clock of records; 0 where it is not known what was launched before.
 typedef struct { u64 open, close, opened; } Window;
 
 enum { UNGATED = 0, GATED = 1, GATED_BY_PROFILER = 2, GATED_BY_EACH_RANGE = 3, GATED_BY_LAUNCH = 4 };
@@ -64,6 +64,9 @@ static void gate_set(int on, const char* why, u32 correlation) {
   if (!gate.gated || gone) return;
   if (gate.is_open == on || (on && GET(session.ready) && !session_attach())) return;
   int attached = GET(session.attached);
+  // By the clock of records: another thread may launch from now on.
+  u64 opened = 0;
+  if (on && attached) cuptiGetTimestamp(&opened);
   // While the gate is closed CUPTI records nothing, and costs nothing. What opens again and again stays enabled: enabling takes its time.
   if (on && attached) recording(1);
   if (!correlation && attached) correlation = correlation_now();
@@ -73,7 +76,7 @@ static void gate_set(int on, const char* why, u32 correlation) {
     // Where the id is not known, all from now on is taken: rather too much than too little.
     u64 id = correlation ? __atomic_load_n(&newest_id, __ATOMIC_RELAXED) + (u64)(i64)(i32)(correlation - (u32)newest_id) : newest_id;
     __atomic_store_n(&newest_id, id, __ATOMIC_RELAXED);
-    gate.list[gate.count] = (Window){ id, ~0ul, now() };
+    gate.list[gate.count] = (Window){ id, ~0ul, correlation ? opened : 0 };
     gate.opened_at = clock_now(CLOCK_MONOTONIC);
     __atomic_store_n(&gate.count, gate.count + 1, __ATOMIC_RELEASE);
   } else if (changed && !on && gate.count && gate.count < WINDOWS && correlation) {

@@ -16,7 +16,7 @@
 // functions that only read a record or a name.
 //
 // Threads of the program wait for each other, for CUPTI's worker and for the ticker, but only as long as a block is written or some rows are packed;
-// for measure.lock they wait by measure_lock's rules. The ticker, and the thread that hears what is asked from outside, wait for measure.lock only for
+// for measure.lock they wait by measure_lock's rules, and for attaching half a second at most. The ticker, and the thread that hears what is asked from outside, wait for measure.lock only for
 // a stated time, since a measured launch may take long; for all others they wait as threads of the program do. No thread waits for a lock
 //   - that its own thread holds: then this is a signal handler, which has interrupted the holder. It goes on without, and counts what it leaves out;
 //   - in a child of fork, where the holder may not exist;

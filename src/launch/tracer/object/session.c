@@ -340,14 +340,19 @@ static int may_attach_later(void) {
   return gate.gated && gate.gated != GATED_BY_LAUNCH && !gate.is_open && measure_is_idle() && (gate.gated != GATED_BY_PROFILER || profiler_is_heard());
 }
 
+static const u64 ASK_AGAIN_NS = 2000000000;
+// The longest wait for another thread that subscribes: this one may hold what that one waits for, in the driver or in the loader.
+enum { ATTACHING_MS = 500 };
 static Lock attaching;
 static void at_exit(void* unused);
 // Finds CUPTI and subscribes to it; 0 where that cannot be, and session.reason says why. CUPTI is called with the lock held: no callback takes it.
 static int session_attach(void) {
-  if (LIKELY(GET(session.attached))) return 1;
-  if (!lock(&attaching)) return 0;
   static Facts f;
-  session.reason[0] = 0;
+  // Ranges that would open the gate come often: what was refused is asked for again only after a while.
+  static u64 refused_at;
+  u64 t = clock_now(CLOCK_MONOTONIC);
+  if (LIKELY(GET(session.attached))) return 1;
+  if ((GET(refused_at) && t - GET(refused_at) < ASK_AGAIN_NS) || !lock_within(&attaching, ATTACHING_MS)) return 0;
   if (!session.attached && find_library() > 0) {
     session_open();
     // Before those that CUPTI has registered by now.
@@ -357,6 +362,7 @@ static int session_attach(void) {
     fact(&f, "calls", session.lean ? "none" : session.all_calls ? "all" : session.by_callbacks ? "chosen, by callbacks" : "chosen");
     put_facts(BLOCK_FACTS, &f);
   }
+  if (!session.attached) SET(refused_at, t);
   unlock(&attaching);
   return session.attached;
 }

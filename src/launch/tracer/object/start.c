@@ -33,15 +33,6 @@ static void facts_of_process(Facts* f) {
   if (SYSTEM(SYS_GETCWD, text, sizeof text) > 0 && *text == '/') fact(f, "directory", text);
   if (host_name()) fact(f, "host", host_name());
   for (long at = 0; at < first_length; at += (long)strlen(first_words + at) + 1) fact(f, "argument", first_words + at);
-  // What the user started, of which this process may be a child; words are told apart by the unit separator.
-  const char* launched = getenv("WARPSCOPE_TRACE_COMMAND");
-  while (launched && *launched) {
-    u64 length = 0;
-    while (launched[length] && launched[length] != 31) length++;
-    snprintf(text, sizeof text, "%.*s", length < sizeof text ? (int)length : (int)sizeof text - 1, launched);
-    fact(f, "launched", text);
-    launched += length + (launched[length] == 31);
-  }
   static const char* const RANKS[] = {
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK",
     "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE", "CUDA_VISIBLE_DEVICES",
@@ -51,6 +42,15 @@ static void facts_of_process(Facts* f) {
     if (!value || !*value) continue;
     snprintf(text, sizeof text, "environment.%s", RANKS[i]);
     fact(f, text, value);
+  }
+  // What the user started, of which this process may be a child; words are told apart by the unit separator.
+  const char* launched = getenv("WARPSCOPE_TRACE_COMMAND");
+  while (launched && *launched) {
+    u64 length = 0;
+    while (launched[length] && launched[length] != 31) length++;
+    snprintf(text, sizeof text, "%.*s", length < sizeof text ? (int)length : (int)sizeof text - 1, launched);
+    fact(f, "launched", text);
+    launched += length + (launched[length] == 31);
   }
 }
 
@@ -111,6 +111,8 @@ static void devices_look(void) {
 
 // ---- How it stands.
 
+// Nothing is under way to the file: the gate was closed by the look before, too, and nothing has come since.
+static int settled;
 static void count_facts(Facts* f) {
   fact_number(f, "time", now());
   fact_number(f, "monotonic", clock_now(CLOCK_MONOTONIC));
@@ -119,7 +121,7 @@ static void count_facts(Facts* f) {
     { "invalid", counted.invalid }, { "outside", counted.outside }, { "dropped", counted.dropped }, { "refused", counted.refused },
     { "interrupted", lost.interrupted }, { "unwritten", lost.unwritten }, { "inline_configs", counted.inline_configs }, { "buffers", counted.buffers },
     { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes }, { "chosen_error", session.chosen_error },
-    { "open", (u64)(!gate.gated || gate.is_open) }, { "measured", measure.launches }, { "attached", (u64)session.attached }, { "measuring_ns", measure.spent }, { "sampled", stalls.launches },
+    { "open", (u64)(!gate.gated || gate.is_open) }, { "measured", measure.launches }, { "attached", (u64)session.attached }, { "settled", (u64)settled }, { "measuring_ns", measure.spent }, { "sampled", stalls.launches },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
 }
@@ -151,7 +153,9 @@ static void look_briefly(void) {
   static u64 told;
   flush(0);
   rings_look(0);
-  if (told == out.bytes) return;
+  // The file that a process began with holds all its states: where only the last seconds are kept it must not grow fast.
+  if (told == out.bytes || rolling.keep_ns) return;
+  settled = 0;
   static Facts f;
   state_facts(&f);
   put_facts(BLOCK_STATE, &f);
@@ -159,12 +163,17 @@ static void look_briefly(void) {
 }
 
 static void look(void) {
+  static int was_shut;
+  static u64 buffers_before;
+  int shut = gate.gated && !gate.is_open;
   states_flush();
   flush(0);
   rings_look(0);
   devices_look();
   threads_name(0);
   given_write();
+  settled = shut && gate.gated && !gate.is_open && (!session.attached || (was_shut && buffers_before == counted.buffers));
+  was_shut = shut, buffers_before = counted.buffers;
   static Facts f;
   state_facts(&f);
   names_flush();
@@ -277,7 +286,7 @@ static const char* obey(const char* word) {
     gate_set(1, "by hand", 0);
     if (!session.attached) {
       static char answer[300];
-      snprintf(answer, sizeof answer, "not recorded: %s\n", session.reason);
+      snprintf(answer, sizeof answer, "not recorded: %s\n", session.reason[0] ? session.reason : "CUPTI is busy; try again");
       return answer;
     }
     return "open\n";

@@ -289,7 +289,7 @@ static const char* measure_ask(const char* kernel) {
     return answer;
   }
   if (!session_attach()) {
-    snprintf(answer, sizeof answer, "cannot measure: %s\n", session.reason);
+    snprintf(answer, sizeof answer, "cannot measure: %s\n", session.reason[0] ? session.reason : "CUPTI is busy; try again");
     return answer;
   }
   if (!seen && !(seen = pages(sizeof(Seen) * CONFIGS, 0))) return "cannot measure: no memory\n";
