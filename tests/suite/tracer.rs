@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 use warpscope::analysis::triage::{Cause, Scope, triage};
 use warpscope::import::trace::WarpscopeTrace;
 use warpscope::import::{Importer, Job, Wants, input_if, open};
@@ -394,6 +395,22 @@ fn a_gate_lets_through_what_was_launched_inside() {
     assert_eq!(names(&run), 0);
 }
 
+/// The answer of a traced program to a word, once it listens.
+fn told(folder: &Path, pid: u32, word: &str) -> String {
+    let (path, since) = (folder.join(format!("report.{pid}.sock")), Instant::now());
+    let mut socket = loop {
+        match std::os::unix::net::UnixStream::connect(&path) {
+            Ok(socket) => break socket,
+            Err(e) => assert!(since.elapsed() < Duration::from_secs(60), "{}: {e}", path.display()),
+        }
+        std::thread::yield_now();
+    };
+    socket.write_all(word.as_bytes()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 #[test]
 fn a_running_program_is_opened_closed_and_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -409,14 +426,7 @@ fn a_running_program_is_opened_closed_and_read() {
         String::from_utf8(bytes).unwrap()
     };
     assert_eq!(word(6), "ready\n");
-    let say = |what: &str| {
-        // A socket's path is short: the folder of the test may not be.
-        let mut socket = std::os::unix::net::UnixStream::connect(folder.path().join(format!("report.{}.sock", child.id()))).unwrap();
-        socket.write_all(what.as_bytes()).unwrap();
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).unwrap();
-        answer
-    };
+    let say = |what: &str| told(folder.path(), child.id(), what);
     assert_eq!((say("state\n").as_str(), say("open").as_str(), say("nonsense").as_str()), ("closed\n", "open\n", "unknown\n"));
     to.write_all(b"x").unwrap();
     assert_eq!(word(5), "more\n");
@@ -438,19 +448,7 @@ fn a_closed_gate_subscribes_when_it_opens() {
     let folder = tempfile::tempdir().unwrap();
     let env = [("WARPSCOPE_TRACE_GATE", "closed"), ("WARPSCOPE_TRACE_MEASURE", &plan_file(folder.path(), ""))];
     let mut child = built_command(folder.path(), &["rate=20000", "seconds=60", "beside=3"], &env).spawn().unwrap();
-    let path = folder.path().join(format!("report.{}.sock", child.id()));
-    let say = |what: &str| {
-        let mut answer = String::new();
-        let mut socket = loop {
-            match std::os::unix::net::UnixStream::connect(&path) {
-                Ok(socket) => break socket,
-                Err(_) => std::thread::yield_now(),
-            }
-        };
-        socket.write_all(what.as_bytes()).unwrap();
-        socket.read_to_string(&mut answer).unwrap();
-        answer
-    };
+    let say = |what: &str| told(folder.path(), child.id(), what);
     let file = folder.path().join(format!("report.{}.wstrace", child.id()));
     let subscribed =
         || std::fs::read_to_string(folder.path().join("truth")).map_or(0, |t| t.lines().filter(|l| *l == "subscribed").count());
@@ -469,10 +467,10 @@ fn a_closed_gate_subscribes_when_it_opens() {
     child.wait().unwrap();
     let profile = read(&file);
     let with_call = (0..profile.launches.len()).filter(|&i| profile.launches.call(i).is_some()).count();
-    // Of each of the four threads one call may be under way when the gate closes: its end is heard no more.
+    // Four threads may each be in a call when the gate closes: its end is heard no more.
     assert!(profile.launches.len() - with_call <= 4 * 4, "{with_call} of {}", profile.launches.len());
     assert!(!profile.notes.iter().any(|n| n.text.contains("has no end")), "what is killed while its gate is closed has lost nothing");
-    // Where CUPTI cannot be had, whoever opens is told, and the program goes on.
+    // The report says why CUPTI cannot be had, and the program goes on.
     let refused = tempfile::tempdir().unwrap();
     let env = [("WARPSCOPE_TRACE_GATE", "nvtx::step 1"), ("MOCK_SUBSCRIBE", "39")];
     let done = built_command(refused.path(), &["launches=10", "nvtx=1"], &env).output().unwrap();

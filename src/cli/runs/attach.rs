@@ -14,7 +14,7 @@ use crate::library::Library;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// Where the processes of a program write to.
+/// The path that the processes of a program write to, without process id and suffix.
 fn output(what: &Traced) -> Result<PathBuf, Failure> {
     match what {
         Traced::Traces(output) => Ok(output.clone()),

@@ -39,7 +39,7 @@ fn of_process(pid: &str) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(value))).filter(|p| p.is_absolute())
 }
 
-/// What the user named: a run's number, the number of a traced process, a file of traces, a folder with traces of one program, or their path without
+/// The program that the user named: a run's number, the number of a traced process, a file of traces, a folder with traces of one program, or their path without
 /// process id and suffix. Without a name, the newest run in progress.
 pub fn named(named: Option<&Path>) -> Result<Traced, Failure> {
     let Some(named) = named else {
@@ -64,7 +64,7 @@ pub fn named(named: Option<&Path>) -> Result<Traced, Failure> {
         let mut found: Vec<PathBuf> = std::fs::read_dir(&path)?.flatten().filter_map(|e| prefix(&e.path())).collect();
         found.sort();
         found.dedup();
-        // Of several that of a program that still runs: it listens.
+        // A program that still runs listens: of several it is the one.
         let listens = |p: &PathBuf| {
             let stem = p.file_name().map(|n| format!("{}.", n.to_string_lossy())).unwrap_or_default();
             let sock = |name: &str| name.strip_prefix(&stem).is_some_and(|n| n.strip_suffix(".sock").is_some());

@@ -121,7 +121,7 @@ static inline i64 step(u64 value, u64* before) {
 static void measure_saw(u32 id, const Config*, const char* text, u64 start, u64 end);
 static int measure_own(u32 correlation, const char* text);
 
-// What is launched may have begun so long before the clock was read, by CUPTI's conversions.
+// A kernel's start may lie so long before the clock that was read first, since CUPTI converts the GPU's clock.
 static const u64 CLOCKS_NS = 1000000;
 static void pack_kernel(const u8* r) {
   if (UNLIKELY(measure_own(AT32(r, KERNEL_CORRELATION), AT_TEXT(r, KERNEL_NAME)))) {

@@ -171,9 +171,9 @@ static void recording(int on) {
   Result (*set)(u32) = on ? cuptiActivityEnable : cuptiActivityDisable;
   set(KIND_KERNEL);
   if (session.whole_graphs) set(KIND_GRAPH);
-  if (!session.lean) set(KIND_MEMCPY), set(KIND_MEMSET), set(KIND_MEMCPY_PEER), set(KIND_OVERHEAD);
-  if (!session.lean && session.memory && cupti_version >= HAS_MEMORY) set(KIND_MEMORY);
   if (session.lean) return;
+  set(KIND_MEMCPY), set(KIND_MEMSET), set(KIND_MEMCPY_PEER), set(KIND_OVERHEAD);
+  if (session.memory && cupti_version >= HAS_MEMORY) set(KIND_MEMORY);
   u64 patience = MEASURED_MS;
   for (u32 i = 0; i < chosen_count; i++) {
     int watched = (gate.gated == GATED_BY_PROFILER && (chosen[i] == profiler_start || chosen[i] == profiler_stop)) ||
@@ -333,11 +333,9 @@ static void session_open(void) {
 // A subscription costs even while nothing is recorded: the driver then launches CUDA graphs node by node (200 empty nodes: 35 us instead of 2, with CUPTI
 // 13.0 and 13.5 on an H100), which takes 11 to 15 % of a vLLM server's tokens. So a gate that opens without CUPTI's help subscribes when it opens
 // first. It stays subscribed: cuptiFinalize would end the cost, but programs whose GPU was busy failed after it (13.0: "unspecified launch failure").
-
-// Counters were never asked for.
-static int measure_is_idle(void) { return measure.state == MEASURE_OFF && !measure.context; }
 static int may_attach_later(void) {
-  return gate.gated && gate.gated != GATED_BY_LAUNCH && !gate.is_open && measure_is_idle() && (gate.gated != GATED_BY_PROFILER || profiler_is_heard());
+  int measures = measure.state != MEASURE_OFF;
+  return gate.gated && gate.gated != GATED_BY_LAUNCH && !gate.is_open && !measures && (gate.gated != GATED_BY_PROFILER || profiler_is_heard());
 }
 
 static const u64 ASK_AGAIN_NS = 2000000000;

@@ -43,7 +43,7 @@ static void facts_of_process(Facts* f) {
     snprintf(text, sizeof text, "environment.%s", RANKS[i]);
     fact(f, text, value);
   }
-  // What the user started, of which this process may be a child; words are told apart by the unit separator.
+  // The command that the user started, of which this process may be a child; words are told apart by the unit separator.
   const char* launched = getenv("WARPSCOPE_TRACE_COMMAND");
   while (launched && *launched) {
     u64 length = 0;
