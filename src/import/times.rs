@@ -57,17 +57,15 @@ fn middle(launches: &Launches) -> (i64, i64) {
 
 fn untimed(profile: &mut Profile, run: (i64, i64)) {
     let launches = &profile.launches;
+    let without = |row: usize| !launches.has_duration(row) || (launches.start(row), launches.duration(row)) == (0, 0);
     let away = |row: usize| {
         let start = launches.start(row);
-        (start, launches.duration(row)) == (0, 0)
-            || !(run.0..=run.1).contains(&start)
-            || launches.call(row).is_some_and(|(call, _)| start < call.saturating_sub(SKEW_NS))
+        !(run.0..=run.1).contains(&start) || launches.call(row).is_some_and(|(call, _)| start < call.saturating_sub(SKEW_NS))
     };
-    let without = (0..launches.len()).filter(|&row| !launches.has_duration(row));
-    let mut bad: Vec<usize> = (0..launches.len()).filter(|&row| !launches.has_duration(row) || away(row)).collect();
+    let mut bad: Vec<usize> = (0..launches.len()).filter(|&row| without(row) || away(row)).collect();
     if bad.len() as f64 > launches.len() as f64 * MOST_UNTIMED {
         // Where it is most of them, the clocks do not agree.
-        bad = without.collect();
+        bad.retain(|&row| without(row));
     }
     if bad.is_empty() || bad.len() == launches.len() {
         return;

@@ -103,8 +103,12 @@ int main(int c, char** v) {
   if (open_ms) cuLaunch(98, 7), usleep((useconds_t)(1000 * open_ms));
   if (word(c, v, "gate", 0)) cuCall(309, 0), cuLaunch(200, 7);
   for (int i = word(c, v, "graphs", 0); i > 0; i--) cuGraph(20);
-  // A graph of 20 nodes, twice while the gate is open, and so many times.
-  for (int i = word(c, v, "windows", 0); i > 0; i--) cuCall(308, 0), cuGraph(20), cuGraph(20), cuCall(309, 0), usleep(5000);
+  // A graph of 20 nodes, twice while the gate is open and once after CUPTI has stopped, and so many times.
+  for (int i = word(c, v, "windows", 0); i > 0; i--) {
+    cuCall(308, 0), cuGraph(20), cuGraph(20), cuCall(309, 0);
+    while (mock_records()) usleep(1000);
+    cuGraph(20);
+  }
   for (int i = word(c, v, "copies", 0); i > 0; i--) cuCopy((uint64_t)i * 4096), cuCall(17, i == 1 ? 700 : 0);
   for (int i = word(c, v, "other", 0); i > 0; i--) cuCall(99, 0);
   for (int i = word(c, v, "allocations", 0); i > 0; i--) cuAllocation((uint64_t)i << 20);

@@ -2,8 +2,8 @@
 // whatever was launched inside is recorded, whenever its record comes.
 
 enum { WINDOWS = 1 << 20 };
-// And when it was opened, by the clock of records; 0 where it is not known what was launched before.
-typedef struct { u64 open, close, opened; } Window;
+// And by the clock of records when it was opened, and when CUPTI stopped after it; 0 where it is not known, or not yet.
+typedef struct { u64 open, close, opened, closed; } Window;
 
 enum { UNGATED = 0, GATED = 1, GATED_BY_PROFILER = 2, GATED_BY_EACH_RANGE = 3, GATED_BY_LAUNCH = 4 };
 static struct {
@@ -15,11 +15,14 @@ static struct {
   volatile u32 count;
   // On the monotonic clock.
   u64 opened_at;
+  volatile u64 closed_at;
+  // Threads that open it just now.
+  volatile u32 opening;
 } gate;
 
 static struct {
   u64 started, flushing_ns;
-  int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording;
+  int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording, heard;
   // What CUPTI said when it was asked for records of chosen calls.
   u32 chosen_error;
   // `ready`: the process uses CUDA, its file can be written, the ticker runs. `attached`: CUPTI is subscribed to.
@@ -45,30 +48,49 @@ static u32 correlation_now(void) {
   int version;
   if (!subscription || !cuDriverGetVersion || !marker_function) return 0;
   marker = 0;
-  cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, marker_function);
   cuDriverGetVersion(&version);
-  cuptiEnableCallback(0, subscription, DOMAIN_DRIVER, marker_function);
   return marker;
 }
 
 static void recording(int on);
 static int session_attach(void);
+static void flush(u32 forced);
 static void event(u8 kind, u32 domain, u32 text, u64 id);
 enum { EVENT_GATE_OPEN = 6, EVENT_GATE_CLOSE = 7 };
 
-// `correlation` is that of the call that opens or closes; 0 where no call does. Calls of CUPTI are made without the lock: they may call back.
+// CUPTI goes on for a while after a gate has closed: what is under way when it stops has no record (seen with 13.0 on an H100). A gate that opens for
+// each range leaves it on: switching takes its time.
+static const u64 GRACE_NS = 200000000;
+static int recording_due(void) {
+  int stays = !gate.gated || GET(gate.is_open) || GET(gate.opening) || gate.gated == GATED_BY_EACH_RANGE;
+  return stays || clock_now(CLOCK_MONOTONIC) - GET(gate.closed_at) < GRACE_NS;
+}
+enum { SWITCHING_MS = 100 };
+static Lock switching;
+// Has CUPTI record if it should, or no longer. The ticker asks again and again while it records.
+static void recording_follow(void) {
+  if (session.recording == recording_due() || !lock_within(&switching, SWITCHING_MS)) return;
+  // Another thread may open a further window from here on.
+  u32 windows = __atomic_load_n(&gate.count, __ATOMIC_ACQUIRE);
+  int due = recording_due();
+  if (!due && session.recording) {
+    u64 t = 0;
+    flush(0);
+    cuptiGetTimestamp(&t);
+    if (windows) __atomic_store_n(&gate.list[windows - 1].closed, t, __ATOMIC_RELEASE);
+  }
+  recording(due);
+  unlock(&switching);
+}
+
 static void states_wanted(void);
 static void thread_seen(u32 thread);
-static volatile u32 gate_turns;
-static void gate_set(int on, const char* why, u32 correlation) {
-  if (!gate.gated || gone) return;
-  if (gate.is_open == on || (on && GET(session.ready) && !session_attach())) return;
+// `correlation` is that of the call that opens or closes; 0 where no call does. Calls of CUPTI are made without gate.lock: they may call back.
+static void gate_turned(int on, const char* why, u32 correlation) {
   int attached = GET(session.attached);
-  // By the clock of records: another thread may launch from now on.
+  // By the clock of records: others may launch from now on.
   u64 opened = 0;
-  if (on && attached) cuptiGetTimestamp(&opened);
-  // While the gate is closed CUPTI records nothing, and costs nothing. What opens again and again stays enabled: enabling takes its time.
-  if (on && attached) recording(1);
+  if (on && attached) cuptiGetTimestamp(&opened), recording_follow();
   if (!correlation && attached) correlation = correlation_now();
   if (!lock(&gate.lock)) return;
   int changed = gate.is_open != on && !gone;
@@ -76,22 +98,28 @@ static void gate_set(int on, const char* why, u32 correlation) {
     // Where the id is not known, all from now on is taken: rather too much than too little.
     u64 id = correlation ? __atomic_load_n(&newest_id, __ATOMIC_RELAXED) + (u64)(i64)(i32)(correlation - (u32)newest_id) : newest_id;
     __atomic_store_n(&newest_id, id, __ATOMIC_RELAXED);
-    gate.list[gate.count] = (Window){ id, ~0ul, correlation ? opened : 0 };
+    gate.list[gate.count] = (Window){ id, ~0ul, correlation ? opened : 0, 0 };
     gate.opened_at = clock_now(CLOCK_MONOTONIC);
     __atomic_store_n(&gate.count, gate.count + 1, __ATOMIC_RELEASE);
   } else if (changed && !on && gate.count && gate.count < WINDOWS && correlation) {
     __atomic_store_n(&gate.list[gate.count - 1].close, long_id(correlation), __ATOMIC_RELEASE);
   }
-  if (changed) gate.is_open = on;
+  if (changed && !on) SET(gate.closed_at, clock_now(CLOCK_MONOTONIC));
+  if (changed) SET(gate.is_open, on);
   unlock(&gate.lock);
   if (!changed) return;
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (on && !attached && GET(session.ready)) attached = session_attach();
-  // Another thread may turn it the other way meanwhile: one of them sees to it until it is as the last one left it. No lock is held: CUPTI is called.
-  if (attached && gate.gated != GATED_BY_EACH_RANGE && !ADD(gate_turns, 1))
-    for (u32 turns = 0; !__atomic_compare_exchange_n(&gate_turns, &turns, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);) recording(GET(gate.is_open));
+  if (on && attached) recording_follow();
   if (GET(session.ready)) event(on ? EVENT_GATE_OPEN : EVENT_GATE_CLOSE, 0, name(why), correlation);
   if (on && attached) states_wanted();
+}
+static void gate_set(int on, const char* why, u32 correlation) {
+  if (!gate.gated || gone) return;
+  if (gate.is_open == on || (on && GET(session.ready) && !session_attach())) return;
+  if (on) ADD(gate.opening, 1);
+  gate_turned(on, why, correlation);
+  if (on) ADD(gate.opening, (u32)-1);
 }
 
 // The window that a record of that id lies in. The call that opened one belongs to it, as does the one that closed it.

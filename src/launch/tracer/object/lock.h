@@ -4,6 +4,7 @@
 //
 //   beginning      the first call of CUDA or NVTX in the process: options are read, the first names are given (start.c)
 //   attaching      CUPTI is found and subscribed to, at the start or when a gate opens first (session.c)
+//   switching      CUPTI begins to record, or stops (gate.c)
 //   measure.lock   what is measured, and the profiler; also while a measured launch is under way, from its call to its return (measure.c)
 //   rows.lock      CUPTI's records become rows (session.c)
 //   emptying       one for each ring: its events become blocks (events.c)
@@ -12,11 +13,11 @@
 //
 // and these, under which no other lock is taken: gate.lock, given.lock, threads.lock, buffers.lock, modules.lock.
 //
-// CUPTI has locks of its own, and calls back while it holds them. Apart from attaching and measure.lock none of ours is held while CUPTI is called, but for
+// CUPTI has locks of its own, and calls back while it holds them. Apart from attaching, switching and measure.lock none of ours is held while CUPTI is called, but for
 // functions that only read a record or a name.
 //
 // Threads of the program wait for each other, for CUPTI's worker and for the ticker, but only as long as a block is written or some rows are packed;
-// for measure.lock they wait by measure_lock's rules, and for attaching half a second at most. The ticker, and the thread that hears what is asked from outside, wait for measure.lock only for
+// for measure.lock they wait by measure_lock's rules, for attaching half a second at most, and for switching a tenth. The ticker, and the thread that hears what is asked from outside, wait for measure.lock only for
 // a stated time, since a measured launch may take long; for all others they wait as threads of the program do. No thread waits for a lock
 //   - that its own thread holds: then this is a signal handler, which has interrupted the holder. It goes on without, and counts what it leaves out;
 //   - in a child of fork, where the holder may not exist;

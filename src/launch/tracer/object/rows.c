@@ -17,8 +17,8 @@ static struct {
   u32 thread, buffer;
   u8 *bytes, *record;
   u64 valid;
-  // When the window was opened that the record in hand lies in; 0 without a gate.
-  u64 opened;
+  // When the window was opened that the record in hand lies in, 0 without a gate; and when CUPTI stopped after it, ~0 before that.
+  u64 opened, closed;
 } rows;
 
 static struct {
@@ -105,6 +105,18 @@ static u32 config(const Config* c) {
 
 enum { ROW_NODE = 1, ROW_WIDE = 2 };
 
+// A start may lie so long before the clock that was read first, since CUPTI converts the GPU's clock.
+static const u64 CLOCKS_NS = 1000000;
+typedef struct { u64 start, end; } Times;
+// Both are 0 where CUPTI has mixed the times of two replays of a graph, only one of which was recorded (seen with 13.0 on an H100): a node of the first
+// replay since a gate opened again may have the start of the last one before, and a node of the last replay the end of one that came after CUPTI had stopped.
+static Times times(u64 start, u64 end, u64 node) {
+  // CUPTI gives out unfinished records when it is forced to; they never come again.
+  if (UNLIKELY(!start || end < start)) counted.invalid++;
+  int mixed = node && (start + CLOCKS_NS < rows.opened || end > rows.closed);
+  return UNLIKELY(mixed) ? (Times){ 0, 0 } : (Times){ start, end };
+}
+
 // Difference of two ids that count up and wrap.
 static inline i64 id_step(u32 id, u64* before) {
   i64 step = (i32)(id - (u32)*before);
@@ -121,20 +133,14 @@ static inline i64 step(u64 value, u64* before) {
 static void measure_saw(u32 id, const Config*, const char* text, u64 start, u64 end);
 static int measure_own(u32 correlation, const char* text);
 
-// A kernel's start may lie so long before the clock that was read first, since CUPTI converts the GPU's clock.
-static const u64 CLOCKS_NS = 1000000;
 static void pack_kernel(const u8* r) {
   if (UNLIKELY(measure_own(AT32(r, KERNEL_CORRELATION), AT_TEXT(r, KERNEL_NAME)))) {
     counted.other++;
     return;
   }
-  u64 start = AT64(r, KERNEL_START), end = AT64(r, KERNEL_END);
-  // CUPTI gives out unfinished records when it is forced to; they never come again.
-  if (UNLIKELY(!start || end < start)) counted.invalid++;
-  // Nodes of a graph that is replayed for the first time since a gate opened again have the start of the last replay that was recorded (seen with 13.0
-  // on an H100): then their times are not known.
-  if (UNLIKELY(start + CLOCKS_NS < rows.opened)) start = end = 0;
   u32 v = cupti_version;
+  u64 node = v >= HAS_GRAPH_NODE ? AT64(r, KERNEL_GRAPH_NODE) : 0;
+  Times t = times(AT64(r, KERNEL_START), AT64(r, KERNEL_END), node);
   Config c = {
     .name = name_by_pointer(AT_TEXT(r, KERNEL_NAME), rows.buffer),
     .static_shared = AT32(r, KERNEL_STATIC_SHARED),
@@ -151,26 +157,24 @@ static void pack_kernel(const u8* r) {
   memcpy(c.grid, r + KERNEL_GRID, 12);
   memcpy(c.block, r + KERNEL_BLOCK, 12);
   if (v >= HAS_CLUSTER) memcpy(c.cluster, r + KERNEL_CLUSTER, 12);
-  u64 node = v >= HAS_GRAPH_NODE ? AT64(r, KERNEL_GRAPH_NODE) : 0;
   u32 id = config(&c);
   Rows* to = &rows.kernels;
   u8* p = row(to);
   p = put_number(p, (u64)id << 2 | (node ? ROW_NODE : 0) | (id ? 0 : ROW_WIDE));
   if (!id) p = put_config(p, &c);
   p = put_signed(p, id_step(AT32(r, KERNEL_CORRELATION), &to->correlation));
-  p = put_signed(p, step(start, &to->start));
-  p = put_signed(p, (i64)(end - start));
+  p = put_signed(p, step(t.start, &to->start));
+  p = put_signed(p, (i64)(t.end - t.start));
   if (node) p = put_signed(p, step(node, &to->node));
   row_end(to, p);
   counted.kernels++;
-  measure_saw(id, &c, AT_TEXT(r, KERNEL_NAME), start, end);
+  measure_saw(id, &c, AT_TEXT(r, KERNEL_NAME), t.start, t.end);
 }
 
 enum { MEMOP_COPY = 0, MEMOP_PEER = 1, MEMOP_SET = 2 };
 
 static void pack_memop(const u8* r, u32 what) {
-  u64 start = AT64(r, COPY_START), end = AT64(r, COPY_END), node = 0;
-  if (UNLIKELY(!start || end < start)) counted.invalid++;
+  u64 node = 0;
   u32 correlation, graph = 0, v = cupti_version;
   switch (what) {
   case MEMOP_PEER:
@@ -188,6 +192,7 @@ static void pack_memop(const u8* r, u32 what) {
     if (v >= HAS_GRAPH_NODE) node = AT64(r, COPY_GRAPH_NODE);
     if (v >= HAS_GRAPH) graph = AT32(r, COPY_GRAPH);
   }
+  Times t = times(AT64(r, COPY_START), AT64(r, COPY_END), node);
   Rows* to = &rows.memops;
   u8* p = row(to);
   p = put_number(p, what << 1 | (node != 0));
@@ -198,8 +203,8 @@ static void pack_memop(const u8* r, u32 what) {
   }
   p = put_number(p, AT64(r, COPY_BYTES));
   p = put_signed(p, id_step(correlation, &to->correlation));
-  p = put_signed(p, step(start, &to->start));
-  p = put_signed(p, (i64)(end - start));
+  p = put_signed(p, step(t.start, &to->start));
+  p = put_signed(p, (i64)(t.end - t.start));
   p = put_number(p, AT32(r, COPY_DEVICE)), p = put_number(p, AT32(r, COPY_CONTEXT)), p = put_number(p, AT32(r, COPY_STREAM));
   if (what == MEMOP_PEER) p = put_number(p, AT32(r, PEER_FROM_DEVICE)), p = put_number(p, AT32(r, PEER_TO_DEVICE));
   if (node) p = put_signed(p, step(node, &to->node)), p = put_number(p, graph);

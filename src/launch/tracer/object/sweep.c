@@ -17,9 +17,9 @@ static void measure_hear(int on) {
     int keeps = !on && launch_kind[id] >= LAUNCH_CAPTURE && measure.state != MEASURE_OFF;
     if (!launch_kind[id] || launch_heard[id] == on || keeps) continue;
     launch_heard[id] = (u8)on;
-    // Those that are recorded by callbacks stay.
-    int others = (session.recording && session.by_callbacks && !session.lean) || (gate.gated == GATED_BY_LAUNCH && !gate_launch.done && launching[id]);
-    if (on || !others) cuptiEnableCallback((u32)on, subscription, DOMAIN_DRIVER, id);
+    // A thread may be in one: only while CUPTI has records of these calls, too, it takes note of their ends (see `calls_hear`).
+    int ends_seen = session.recording && !session.by_callbacks && !session.lean;
+    if (on || ends_seen) cuptiEnableCallback((u32)on, subscription, DOMAIN_DRIVER, id);
   }
 }
 
