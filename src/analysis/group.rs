@@ -1,13 +1,15 @@
-//! Groups launches in eight ways and ranks the groups.
+//! Groups launches in nine ways and ranks the groups.
 
 use super::group_sums::{Sums, sums};
-use super::{Family, Paths, Stats};
+use super::{Family, Paths, Stats, readable};
 use crate::model::{KernelId, NoteKind, Place, Profile};
 use std::collections::HashMap;
 
 /// What launches are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupBy {
+    /// Function and what it is instantiated for, by its [readable name](super::readable).
+    Kernel,
     /// Function name: overloads, instantiations and namespaces together.
     Name,
     Demangled,
@@ -23,13 +25,14 @@ pub enum GroupBy {
 }
 
 impl GroupBy {
-    pub const ALL: [Self; 8] =
-        [Self::Name, Self::Demangled, Self::Mangled, Self::Config, Self::Stream, Self::Device, Self::Process, Self::Nvtx];
+    pub const ALL: [Self; 9] =
+        [Self::Kernel, Self::Name, Self::Demangled, Self::Mangled, Self::Config, Self::Stream, Self::Device, Self::Process, Self::Nvtx];
 
     /// The word for it, as on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
+            Self::Kernel => "kernel",
             Self::Name => "name",
             Self::Demangled => "demangled",
             Self::Mangled => "mangled",
@@ -45,7 +48,7 @@ impl GroupBy {
     #[must_use]
     pub fn noun(self) -> &'static str {
         match self {
-            Self::Name | Self::Demangled | Self::Mangled => "kernel",
+            Self::Kernel | Self::Name | Self::Demangled | Self::Mangled => "kernel",
             Self::Config => "configuration",
             Self::Nvtx => "NVTX range",
             other => other.word(),
@@ -55,7 +58,7 @@ impl GroupBy {
     /// Whether each group is one kernel (or its overloads).
     #[must_use]
     pub fn is_kernel(self) -> bool {
-        matches!(self, Self::Name | Self::Demangled | Self::Mangled)
+        matches!(self, Self::Kernel | Self::Name | Self::Demangled | Self::Mangled)
     }
 }
 
@@ -205,12 +208,13 @@ impl Grouping {
         let (kernel, config, place) = profile.launches.keys();
         let no_paths: &[u32] = &[];
         let (key, column) = match by {
-            GroupBy::Name | GroupBy::Demangled | GroupBy::Mangled => (Key::Kernel, kernel),
+            GroupBy::Kernel | GroupBy::Name | GroupBy::Demangled | GroupBy::Mangled => (Key::Kernel, kernel),
             GroupBy::Config => (Key::Config, config),
             GroupBy::Stream | GroupBy::Device | GroupBy::Process => (Key::Place, place),
             GroupBy::Nvtx => (Key::Path, paths.map_or(no_paths, |p| &p.of_launch)),
         };
         let groups = match by {
+            GroupBy::Kernel => Groups::by_name(readable::names(&profile.kernels).into_iter(), None),
             GroupBy::Name => Groups::by_name(profile.kernels.iter().map(|k| k.function().to_owned()), None),
             GroupBy::Demangled => Groups::by_name(profile.kernels.iter().map(|k| k.demangled().to_owned()), None),
             GroupBy::Mangled => Groups::by_name(profile.kernels.iter().map(|k| k.mangled().to_owned()), None),
@@ -325,19 +329,24 @@ impl Grouping {
 
     /// Rows from sums, for a report that has no launches. Only names can group them.
     fn fill_from_totals(&mut self, profile: &Profile) {
-        if self.by != GroupBy::Demangled && self.by != GroupBy::Name {
+        if !matches!(self.by, GroupBy::Kernel | GroupBy::Demangled | GroupBy::Name) {
             self.unavailable = Some("the report has per-kernel totals only");
             return;
         }
         self.total_ns = profile.totals.iter().map(|t| t.total.0).fold(0, i64::saturating_add);
         self.launches = profile.totals.iter().map(|t| t.count).fold(0, u64::saturating_add);
+        let readable = if self.by == GroupBy::Kernel { readable::names(&profile.kernels) } else { Vec::new() };
         let mut merged: Vec<(String, KernelId, u32, Stats)> = Vec::new();
         let mut at: HashMap<String, usize> = HashMap::new();
         for t in &profile.totals {
             let Some(kernel) = profile.kernels.get(t.kernel.0 as usize) else {
                 continue;
             };
-            let name = if self.by == GroupBy::Name { kernel.function() } else { kernel.demangled() }.to_owned();
+            let name = match (self.by, readable.get(t.kernel.0 as usize)) {
+                (_, Some(name)) => name.clone(),
+                (GroupBy::Name, None) => kernel.function().to_owned(),
+                _ => kernel.demangled().to_owned(),
+            };
             let stats = Stats {
                 count: t.count,
                 total: t.total.0,

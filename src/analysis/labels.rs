@@ -9,13 +9,13 @@ use unicode_width::UnicodeWidthStr;
 
 /// A demangled name taken apart at its outermost brackets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Parts<'a> {
+pub(super) struct Parts<'a> {
     scope: &'a str,
-    template: Vec<&'a str>,
+    pub(super) template: Vec<&'a str>,
     parameters: &'a str,
 }
 
-fn parts<'a>(demangled: &'a str, function: &str) -> Parts<'a> {
+pub(super) fn parts<'a>(demangled: &'a str, function: &str) -> Parts<'a> {
     // The function name is looked for where it ends a scope or a return type and begins arguments or parameters.
     let (mut nesting, mut read) = (0, 0);
     let at = demangled.match_indices(function).map(|(i, _)| i).find(|&i| {
@@ -64,7 +64,7 @@ fn close(text: &str) -> usize {
 }
 
 /// Splits at commas outside brackets.
-fn split(text: &str) -> Vec<&str> {
+pub(super) fn split(text: &str) -> Vec<&str> {
     let (mut out, mut start, mut depth) = (Vec::new(), 0, 0);
     for (i, c) in text.char_indices() {
         if c == ',' && depth == 0 {
@@ -269,11 +269,18 @@ pub fn apart(a: &str, b: &str, columns: usize) -> (String, String) {
     if x == y { (short_a, short_b) } else { (x, y) }
 }
 
+/// Shortens a label to so many columns: what stands in brackets behind a [readable name](super::readable) goes first, else the middle.
+#[must_use]
+pub fn cut(label: &str, columns: usize) -> String {
+    let said = label.find(" (").filter(|_| label.ends_with(')')).map_or(usize::MAX, |at| width(&label[..at]));
+    if said <= columns { cut_end(label, columns) } else { cut_middle(label, columns) }
+}
+
 /// Fits labels into a column. Labels that were distinct stay so, as far as the column allows: where cutting the middle makes two alike,
 /// the cut moves so that the place where they differ stays visible; where even that fails they are numbered.
 #[must_use]
 pub fn fit(labels: &[String], columns: usize) -> Vec<String> {
-    let mut out: Vec<String> = labels.iter().map(|l| cut_middle(l, columns)).collect();
+    let mut out: Vec<String> = labels.iter().map(|l| cut(l, columns)).collect();
     let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();
     for (i, text) in out.iter().enumerate() {
         by_text.entry(text.clone()).or_default().push(i);

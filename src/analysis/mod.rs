@@ -36,6 +36,7 @@ mod placed;
 pub mod promise;
 pub mod range_tree;
 pub mod ranks;
+pub mod readable;
 pub mod roofline;
 mod roofline_amd;
 pub mod rows;

@@ -1,6 +1,7 @@
 //! Picks kernels by the words that a person typed.
 
 use super::fuzzy::Fuzzy;
+use crate::analysis::readable::readable;
 use crate::model::{Kernel, KernelId};
 use std::collections::BTreeSet;
 
@@ -15,13 +16,19 @@ pub enum Selected {
     Nothing,
 }
 
-/// Kernels by an exact function or demangled name, else by a fuzzy match that only one name satisfies.
+/// Kernels by an exact readable, function, demangled or mangled name, else by a fuzzy match that only one name satisfies.
 #[must_use]
 pub fn kernels(all: &[Kernel], selector: &str) -> Selected {
     let ids = |is: &dyn Fn(&Kernel) -> bool| -> BTreeSet<KernelId> {
         all.iter().zip(0..).filter(|(k, _)| is(k)).map(|(_, i)| KernelId(i)).collect()
     };
-    for exact in [ids(&|k| k.function() == selector), ids(&|k| k.demangled() == selector), ids(&|k| k.mangled() == selector)] {
+    let exact = [
+        ids(&|k| k.function() == selector),
+        ids(&|k| readable(k) == selector),
+        ids(&|k| k.demangled() == selector),
+        ids(&|k| k.mangled() == selector),
+    ];
+    for exact in exact {
         if !exact.is_empty() {
             return Selected::Kernels(exact);
         }

@@ -1,7 +1,8 @@
 //! What faster kernels mean for a run, of the functions that take the most time: the recorded run gone through again with each of them shortened.
 
 use super::faster::{Run, Worth};
-use crate::model::{Cancel, Kernel, Profile};
+use super::readable;
+use crate::model::{Cancel, Profile};
 use std::collections::HashMap;
 
 /// Functions that are looked at: a table shows no more at a time.
@@ -38,7 +39,7 @@ impl Curve {
     }
 }
 
-/// Curves by function name.
+/// Curves by the names of kernels.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Worths(HashMap<String, Curve>);
 
@@ -52,9 +53,10 @@ impl Worths {
     /// Goes through the run again, as often as its length allows. Empty where launches have no times or calls, or are too many.
     #[must_use]
     pub fn of(profile: &Profile, cancel: &Cancel) -> Self {
-        // Instantiations of one template together, as the table has them.
-        let by_name: Vec<&str> = profile.kernels.iter().map(Kernel::function).collect();
-        Self::by(profile, &by_name, MOST, cancel).unwrap_or_default()
+        // As the table has them.
+        let names = readable::names(&profile.kernels);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Self::by(profile, &names, MOST, cancel).unwrap_or_default()
     }
 
     /// The same by another name of the kernels, for so many names; `None` where the model does not know what the run waits for.

@@ -206,7 +206,7 @@ pub struct Top {
     /// Report.
     pub file: PathBuf,
     /// How to group launches.
-    #[arg(long, default_value = "name", value_parser = word::<GroupBy>())]
+    #[arg(long, default_value = "kernel", value_parser = word::<GroupBy>())]
     pub by: GroupBy,
     /// How to rank groups.
     #[arg(long, default_value = "total", value_parser = word::<SortBy>())]
@@ -320,7 +320,7 @@ pub struct Diff {
     /// The report after it.
     pub after: PathBuf,
     /// How to group launches.
-    #[arg(long, default_value = "name", value_parser = word::<GroupBy>())]
+    #[arg(long, default_value = "kernel", value_parser = word::<GroupBy>())]
     pub by: GroupBy,
     /// List at most N groups.
     #[arg(long, value_name = "N")]

@@ -5,7 +5,7 @@ use super::{Failure, interrupt};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::select::{self, Selected};
 use crate::analysis::worths::Worths;
-use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels};
+use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels, readable};
 use crate::import::{Names, Parts, Wants};
 use crate::model::text::clean;
 use crate::model::{Cancel, Kernel, KernelId, Profile};
@@ -26,7 +26,7 @@ pub fn error(text: &str) {
 fn wants(by: GroupBy) -> Wants {
     match by {
         GroupBy::Demangled => Wants { names: Names::Demangled, ..Wants::TABLE },
-        GroupBy::Name | GroupBy::Mangled => Wants::TABLE,
+        GroupBy::Kernel | GroupBy::Name | GroupBy::Mangled => Wants::TABLE,
         GroupBy::Config | GroupBy::Stream | GroupBy::Device | GroupBy::Process => Wants::TABLE.with(Parts::STARTS | Parts::DETAILS),
         GroupBy::Nvtx => Wants::LAUNCHES,
     }
@@ -171,13 +171,14 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
 
 /// Predicts what kernels mean for the run, by the names that rows have.
 fn worths(profile: &Profile, by: GroupBy, rows: usize) -> Option<Worths> {
+    let readable = if by == GroupBy::Kernel { readable::names(&profile.kernels) } else { Vec::new() };
     let name: fn(&Kernel) -> &str = match by {
         GroupBy::Demangled => Kernel::demangled,
         GroupBy::Mangled => Kernel::mangled,
         _ => Kernel::function,
     };
-    let names: Vec<&str> = profile.kernels.iter().map(name).collect();
-    Worths::by(profile, &names, rows, &Cancel::default())
+    let names = profile.kernels.iter().enumerate().map(|(at, k)| readable.get(at).map_or_else(|| name(k), String::as_str));
+    Worths::by(profile, &names.collect::<Vec<_>>(), rows, &Cancel::default())
 }
 
 /// Fails where nobody knows when launches ran.

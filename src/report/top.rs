@@ -131,7 +131,7 @@ pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32], wort
         RowJson {
             name: &row.name,
             demangled: demangled(profile, row),
-            kernels: (row.kernel.is_some() && grouping.by == GroupBy::Name).then_some(row.kernels),
+            kernels: (row.kernel.is_some() && matches!(grouping.by, GroupBy::Kernel | GroupBy::Name)).then_some(row.kernels),
             count: row.stats.count,
             total_ns: row.stats.total,
             share_percent: row.share_percent,
@@ -176,7 +176,7 @@ pub fn table(profile: &Profile, grouping: &Grouping, rows: &[u32]) -> Table {
         column("max_ns", "max", true, 4),
         column("stddev_ns", "stddev", true, 7),
     ];
-    let with_demangled = grouping.by == GroupBy::Name || grouping.by == GroupBy::Mangled;
+    let with_demangled = matches!(grouping.by, GroupBy::Kernel | GroupBy::Name | GroupBy::Mangled);
     if with_demangled {
         columns.push(Column { machine_only: true, ..column("demangled", "demangled", false, 0) });
     }

@@ -6,6 +6,7 @@ use super::text::{fit_parts, left, part, right};
 use super::view::View;
 use super::{Role, Theme, chart};
 use crate::analysis::launch_list::{LaunchList, LaunchSort};
+use crate::analysis::readable::readable;
 use crate::analysis::{Family, GroupBy, Occupancy, labels};
 use crate::app::{ActionId, App, LaunchesScreen, Report};
 use crate::model::text::clean;
@@ -319,7 +320,7 @@ fn cells(one: &One<'_>, columns: &[usize], (kernel, path): (Option<usize>, Optio
     if let Some(width) = kernel {
         let name = one.profile.kernels.get(one.profile.launches.kernel(one.row).0 as usize);
         let style = name.map_or(theme.style(Role::Text), |k| theme.family(Family::guess(k.function(), k.demangled())));
-        let text = labels::cut_middle(&clean(name.map_or("", |k| k.function())), width);
+        let text = labels::cut_middle(&clean(&name.map_or_else(Default::default, readable)), width);
         spans.push(Span::styled(format!(" {}", left(&text, width)), style));
     }
     if let Some(room) = path {

@@ -4,7 +4,8 @@ use super::panel::{BORDERED, lines, panel, take};
 use super::text::{bar, left, right, wrap};
 use super::view::View;
 use super::{Role, Theme};
-use crate::analysis::labels::{cut_end, cut_middle, width};
+use crate::analysis::labels::{self, cut_end, width};
+use crate::analysis::readable::readable;
 use crate::analysis::triage::{Finding, Part, PlaceKind, Severity, Triage, Verdict};
 use crate::app::screens::overview::{self, KERNELS};
 use crate::app::{ActionId, App, Mouse, OverviewScreen, Report};
@@ -143,7 +144,7 @@ fn kernel_details(
 ) -> Vec<Line<'static>> {
     let Some(k) = report.profile.as_ref().and_then(|p| p.kernels.get(kernel as usize)) else { return Vec::new() };
     let text = |t: &str| wrap(&clean(t), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect::<Vec<_>>();
-    let mut out = text(k.function());
+    let mut out = text(&readable(k));
     out.push(Line::default());
     let share = ns as f64 / triage.length().max(1) as f64 / triage.devices.len().max(1) as f64 * 100.0;
     let mean = Nanos::human(ns as f64 / count.max(1) as f64);
@@ -152,7 +153,7 @@ fn kernel_details(
         units::count(count, "launch"),
         units::human_percent(share)
     )));
-    let row = report.groups.grouping.as_ref().and_then(|g| g.rows.iter().position(|r| r.name == k.function()));
+    let row = report.groups.grouping.as_ref().and_then(|g| g.rows.iter().position(|r| r.name == readable(k)));
     if let Some(hint) = row.and_then(|r| report.diagnosed.get(&r)) {
         out.push(Line::default());
         out.extend(text(&format!("{}: {}", hint.id.id(), hint.headline)));
@@ -277,13 +278,13 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let at = selected.saturating_sub(triage.findings.len()).min(shown.saturating_sub(1));
     let top = view.scrolled("overview kernels", at, shown, area.height.into());
     // The first hint of each kernel's longest result, where ncu measured one.
-    let hint = |function: &str| {
-        let row = report.groups.grouping.as_ref()?.rows.iter().position(|r| r.name == function)?;
+    let hint = |name: &str| {
+        let row = report.groups.grouping.as_ref()?.rows.iter().position(|r| r.name == name)?;
         report.diagnosed.get(&row).map(|h| h.id.id())
     };
     let function = |kernel: u32| profile.kernels.get(kernel as usize);
     let listed = || triage.kernels.iter().take(KERNELS).filter_map(|k| Some((k, function(k.0)?)));
-    let hinted = listed().filter_map(|(_, k)| hint(k.function())).map(width).max().map_or(0, |w| w + 2);
+    let hinted = listed().filter_map(|(_, k)| hint(&readable(k))).map(width).max().map_or(0, |w| w + 2);
     // What matters less goes first where a name has no room.
     let room = wide.saturating_sub(3 + 9 + 6);
     let columns = [(9, 9, hinted), (0, 9, hinted), (0, 0, hinted), (0, 0, 0)];
@@ -294,14 +295,14 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
         let number = format!("×{}", units::grouped(i64::try_from(*count).unwrap_or(i64::MAX)));
         let mut spans = vec![
             Span::raw("  "),
-            Span::styled(left(&cut_middle(&clean(k.function()), name), name), theme.style(Role::Text)),
+            Span::styled(left(&labels::cut(&clean(&readable(k)), name), name), theme.style(Role::Text)),
             Span::raw(" "),
         ];
         spans.extend(bar(*ns as f64 / most as f64, 8, theme.style(Role::Part(Part::Kernels)), theme));
         spans.push(Span::styled(right(&percent, 7), theme.style(Role::Title)));
         spans.push(Span::styled(right(&Nanos(*ns).to_string(), times), theme.style(Role::Text)));
         spans.push(Span::styled(right(&number, counts), theme.style(Role::Dim)));
-        let hint = hint(k.function()).map_or_else(String::new, |h| format!("  {h}"));
+        let hint = hint(&readable(k)).map_or_else(String::new, |h| format!("  {h}"));
         spans.push(Span::styled(left(&hint, hints), theme.style(Role::Text)));
         let rect = Rect { y: area.y + y, height: 1, ..area };
         frame.render_widget(Line::from(spans), rect);
@@ -378,7 +379,7 @@ pub fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
         overview::Row::Finding(f) => {
             let action = f.actions.first().map_or("", |a| a.trim_end_matches('.'));
             let place = f.places.iter().find(|p| matches!(p.kind, PlaceKind::Range | PlaceKind::Operator | PlaceKind::Kernel));
-            let to = place.map_or_else(|| "the kernels".to_owned(), |p| cut_middle(&clean(&p.name), 32));
+            let to = place.map_or_else(|| "the kernels".to_owned(), |p| labels::cut(&clean(&p.name), 32));
             format!("{open} goes to {to}, {details} shows the evidence. {action}")
         }
         overview::Row::Kernel(_) => format!("{open} goes to this kernel in the table"),

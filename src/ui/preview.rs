@@ -5,6 +5,7 @@ use super::text::{bar, left, right, wrap};
 use super::{Role, Theme, chart};
 use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::{Diagnosis, Severity};
+use crate::analysis::readable::readable;
 use crate::analysis::{GroupBy, GroupRow, labels};
 use crate::app::{App, Report};
 use crate::model::text::clean;
@@ -37,11 +38,15 @@ fn verdict(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Li
 /// What a faster kernel means for the run.
 fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (Some(profile), Some(grouping)) = (&report.profile, &report.groups.grouping) else { return Vec::new() };
-    let Some(group) = grouping.rows.get(row).filter(|g| grouping.by == GroupBy::Name || g.kernels == 1) else { return Vec::new() };
+    let Some(group) = grouping.rows.get(row).filter(|g| matches!(grouping.by, GroupBy::Kernel | GroupBy::Name) || g.kernels == 1) else {
+        return Vec::new();
+    };
     let Some(kernel) = group.kernel.and_then(|k| profile.kernels.get(k.0 as usize)) else { return Vec::new() };
-    // An instantiation is a part of its function only.
-    let alone = || profile.kernels.iter().filter(|k| k.function() == kernel.function()).count() == 1;
-    let Some(curve) = report.worths.get(kernel.function()).filter(|_| grouping.by == GroupBy::Name || alone()) else { return Vec::new() };
+    // What is known is of all kernels of a readable name, and a row may be a part of them, or more.
+    let name = if grouping.by == GroupBy::Kernel { group.name.as_str().into() } else { readable(kernel) };
+    let alike = || profile.kernels.iter().filter(|k| readable(k) == name).count();
+    let whole = grouping.by == GroupBy::Kernel || alike() == group.kernels as usize;
+    let Some(curve) = report.worths.get(&name).filter(|_| whole) else { return Vec::new() };
     let worth = curve.worth(report.diagnosed.get(&row).and_then(|h| h.gain));
     wrap(&worth.words(), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
 }
@@ -140,8 +145,8 @@ fn several(report: &Report, detail: &Detail, columns: usize, theme: &Theme) -> V
     }
     out.push(heading("kernels", &units::count(detail.kernels.len(), "kernel"), columns, theme));
     out.extend(detail.kernels.iter().take(LISTED).map(|(kernel, ns)| {
-        let text = profile.kernels.get(kernel.0 as usize).map_or("", |k| k.function());
-        line(vec![Span::styled(format!("{} ", left(&labels::cut_middle(&clean(text), name), name)), theme.style(Role::Text))], *ns)
+        let text = profile.kernels.get(kernel.0 as usize).map_or_else(Default::default, readable);
+        line(vec![Span::styled(format!("{} ", left(&labels::cut(&clean(&text), name), name)), theme.style(Role::Text))], *ns)
     }));
     out
 }

@@ -7,6 +7,7 @@ use super::{Role, Theme};
 use crate::analysis::flops::peak_of_all;
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::range_tree::Node;
+use crate::analysis::readable::readable;
 use crate::app::over::RangeSort;
 use crate::app::{ActionId, App, RangesScreen};
 use crate::model::Nanos;
@@ -142,7 +143,7 @@ fn controls(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize) -> 
         && let Some(first) = kernels.first()
         && let Some(k) = app.report().and_then(|r| r.profile.as_ref()).and_then(|p| p.kernels.get(first.0.0 as usize))
     {
-        let text = format!("inside: {}, most of it {}", units::count(kernels.len(), "kernel"), cut_end(&clean(k.function()), 40));
+        let text = format!("inside: {}, most of it {}", units::count(kernels.len(), "kernel"), cut_end(&clean(&readable(k)), 40));
         parts.push(part(4, vec![Span::styled(text, dim)]));
     }
     fit_parts(parts, &Span::raw("   "), columns)

@@ -39,7 +39,7 @@ fn top_as_json_has_the_fields_of_the_contract() {
     assert_eq!(json["source"]["tool"], "nsys");
     assert_eq!(json["source"]["tool_version"], "2025.3.2.0");
     assert_eq!(json["device"][0]["name"], "NVIDIA H200");
-    assert_eq!((json["launches"].as_u64(), json["rows"].as_array().unwrap().len()), (Some(10_278), 18));
+    assert_eq!((json["launches"].as_u64(), json["rows"].as_array().unwrap().len()), (Some(10_278), 21));
     let row = &json["rows"][0];
     assert_eq!(
         (row["name"].as_str(), row["count"].as_u64(), row["total_ns"].as_i64()),

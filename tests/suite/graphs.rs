@@ -416,7 +416,7 @@ fn graphs_that_were_recorded_as_a_whole_idle_for_the_same_reasons() {
 fn loops_whose_gain_was_measured() {
     for (fixture, measured) in [("graph_token", 0.189), ("eager_token", 0.186)] {
         let profile = read(&root().join(format!("fixtures/trace/{fixture}.wstrace.zst"))).unwrap();
-        let curve = *Worths::of(&profile, &Cancel::default()).get("vectorized_elementwise_kernel").unwrap();
+        let curve = *Worths::of(&profile, &Cancel::default()).get("tanh (vectorized_elementwise_kernel)").unwrap();
         assert!((curve.saves(1.0) - measured).abs() < 0.01, "{fixture}: {}", curve.saves(1.0));
         assert!(curve.bounds.0 <= measured && measured <= curve.bounds.1, "{fixture}: {:?}", curve.bounds);
         let judged = triage(&profile, &Scope::default(), &Cancel::default()).unwrap();

@@ -469,7 +469,7 @@ fn an_answer_lands_on_the_report_that_was_asked_about() {
     assert_eq!(explorer.app.session.reports.len(), 2);
     explorer.press("c");
     let by = |e: &Explorer, report: usize| e.app.session.reports[report].groups.by;
-    assert_eq!((by(&explorer, 0), by(&explorer, 1)), (GroupBy::Config, GroupBy::Name));
+    assert_eq!((by(&explorer, 0), by(&explorer, 1)), (GroupBy::Config, GroupBy::Kernel));
     // Nor did the new report come up under the list.
     assert_eq!(explorer.app.session.active, 0);
     // The same of a line: tags of the run that was selected when it was asked.

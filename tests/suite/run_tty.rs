@@ -24,7 +24,7 @@ fn record_look_pick_run_again_and_find_both_in_the_library() {
     s.wait("CatArrayBatchedCopy");
     s.wait("next:");
     s.keys("/192x128\r");
-    s.wait("1 of 18");
+    s.wait("1 of 21");
     s.keys("r");
     s.wait("exact");
     s.keys("R");

@@ -115,7 +115,7 @@ fn a_kernel_leads_to_its_call_its_range_and_back() {
     assert!(e.screen().contains("matches"), "{}", e.screen());
     e.press("enter");
     let text = e.screen();
-    assert!(text.contains("kernel nvjet"), "{text}");
+    assert!(text.contains("kernel gemm 8x64 TNN (nvjet"), "{text}");
     let at = place(&e).0;
     e.press("f");
     assert!(e.screen().contains("launch call launch nvjet") || e.screen().contains("launch call"), "{}", e.screen());

@@ -484,11 +484,11 @@ fn a_finding_leads_to_its_place_and_back() {
     e.press("enter");
     assert!(e.screen().contains("kernels launched inside"), "{}", e.screen());
     e.press("enter");
-    assert!(e.screen().contains("group name"), "{}", e.screen());
+    assert!(e.screen().contains("group kernel"), "{}", e.screen());
     e.press("O K");
-    assert!(e.screen().contains("group name"));
+    assert!(e.screen().contains("group kernel"));
     e.press("V esc");
-    assert!(e.screen().contains("group name"));
+    assert!(e.screen().contains("group kernel"));
 }
 
 #[test]

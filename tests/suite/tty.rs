@@ -188,7 +188,7 @@ fn the_demo_from_what_limits_the_run_to_the_place_and_out() {
     s.wait("rows");
     s.wait("decode#");
     s.keys("K");
-    s.wait("group name");
+    s.wait("group kernel");
     s.keys("O");
     s.wait("Where the time went");
     s.keys("q");
@@ -240,7 +240,7 @@ fn the_demo_from_table_to_launch_and_out() {
     s.keys("Js");
     s.wait("+6%");
     s.keys("\x1b");
-    s.wait("group name");
+    s.wait("group kernel");
     s.keys("/soft");
     s.wait("filter soft");
     s.keys("\x1b");

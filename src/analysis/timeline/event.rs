@@ -1,5 +1,6 @@
 //! Events of a timeline: rows of the profile's tables, each in four bytes.
 
+use crate::analysis::readable::readable;
 use crate::analysis::triage::ops::{collectives, sane};
 use crate::model::text::clean;
 use crate::model::{CallKind, MemOpKind, Profile, RangeOrigin};
@@ -331,7 +332,7 @@ impl<'a> Events<'a> {
         match event {
             Event::Launch(row) | Event::LaunchCall(row) => {
                 let kernel = p.kernels.get(p.launches.kernel(row as usize).0 as usize);
-                let name = kernel.map_or(Cow::Borrowed(""), |k| clean(k.function()));
+                let name = kernel.map_or(Cow::Borrowed(""), |k| Cow::Owned(clean(&readable(k)).into_owned()));
                 if matches!(event, Event::LaunchCall(_)) { Cow::Owned(format!("launch {name}")) } else { name }
             }
             Event::Mem(row) => Cow::Borrowed(match p.memops.get(row as usize).map(|m| m.kind) {

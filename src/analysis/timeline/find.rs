@@ -2,6 +2,7 @@
 
 use super::event::{Event, Events};
 use super::group::{RowKey, Timeline};
+use crate::analysis::readable::readable;
 use crate::model::{Cancel, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
@@ -21,7 +22,7 @@ impl Pattern {
         let words: Vec<String> = text.to_lowercase().split_whitespace().map(str::to_owned).collect();
         let is = |name: &str| contains(&words, name);
         Self {
-            kernels: profile.kernels.iter().map(|k| is(k.function()) || is(k.demangled())).collect(),
+            kernels: profile.kernels.iter().map(|k| is(&readable(k)) || is(k.function()) || is(k.demangled())).collect(),
             calls: profile.calls.names.iter().map(|n| is(&n.name)).collect(),
             ranges: (0..profile.ranges.names.len()).map(|n| is(&profile.ranges.label(u32::try_from(n).unwrap_or(u32::MAX)))).collect(),
             os: profile.os_calls.names.iter().map(|n| is(n)).collect(),

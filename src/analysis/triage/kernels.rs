@@ -2,6 +2,7 @@
 
 use super::ops::{Op, Ops, Row};
 use crate::analysis::Family;
+use crate::analysis::readable;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
@@ -240,7 +241,7 @@ impl Kernels {
         out
     }
 
-    /// Functions with their time and number, longest first: of each the kernel that took the most.
+    /// Kernels by their readable names with their time and number, longest first: of each name the kernel that took the most.
     #[must_use]
     pub fn top(&self, profile: &Profile) -> Vec<(u32, i64, u64)> {
         let mut kernels: FxHashMap<u32, (i64, u64)> = FxHashMap::default();
@@ -251,10 +252,11 @@ impl Kernels {
         }
         let mut kernels: Vec<(u32, i64, u64)> = kernels.into_iter().map(|(k, (ns, n))| (k, ns, n)).collect();
         kernels.sort_by_key(|(kernel, ns, _)| (std::cmp::Reverse(*ns), *kernel));
+        let names = readable::names(&profile.kernels);
         let mut of: FxHashMap<&str, usize> = FxHashMap::default();
         let mut out: Vec<(u32, i64, u64)> = Vec::new();
         for (kernel, ns, count) in kernels {
-            let name = profile.kernels.get(kernel as usize).map_or("", |k| k.function());
+            let name = names.get(kernel as usize).map_or("", String::as_str);
             let at = *of.entry(name).or_insert(out.len());
             match out.get_mut(at) {
                 Some(sum) => {

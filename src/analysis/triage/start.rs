@@ -35,7 +35,7 @@ impl Listen<'_> {
         match gap.next.map(|op| op.row) {
             Some(Row::Launch(row)) if longest.cause == Cause::Compile && longest.name.is_none() => {
                 let kernel = profile.kernels.get(profile.launches.kernel(row as usize).0 as usize);
-                format!("first launch of {}", kernel.map_or("a kernel", |k| k.function()))
+                format!("first launch of {}", kernel.map_or("a kernel".into(), crate::analysis::readable::readable))
             }
             _ => longest
                 .name

@@ -2,6 +2,7 @@
 
 use super::finding::{Confirm, Finding, PlaceKind};
 use super::verdict::Verdict as V;
+use crate::analysis::readable::readable;
 use crate::model::{Nanos, Profile};
 
 /// A share as percent: `61%`, `7.3%`.
@@ -66,7 +67,7 @@ pub fn confirm(profile: &Profile, finding: &Finding) -> Option<Confirm> {
             let kernel = finding.places.iter().find(|p| p.kind == PlaceKind::Kernel)?;
             let file = profile.source.file.display().to_string();
             // What says why is there already.
-            if profile.measured.as_deref().is_some_and(|m| m.kernels.iter().any(|k| k.function() == kernel.name)) {
+            if profile.measured.as_deref().is_some_and(|m| m.kernels.iter().any(|k| readable(k) == kernel.name)) {
                 let argv = ["warpscope", "hints", &file, "--kernel", &kernel.name].map(str::to_owned).into();
                 return Some(Confirm {
                     argv,

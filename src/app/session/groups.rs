@@ -61,7 +61,7 @@ impl Groups {
             plain()
         } else {
             match self.form {
-                NameForm::Function if grouping.by != GroupBy::Name => {
+                NameForm::Function if !matches!(grouping.by, GroupBy::Kernel | GroupBy::Name) => {
                     let rows: Vec<(&str, &str, &str)> = grouping
                         .rows
                         .iter()

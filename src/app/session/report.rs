@@ -195,7 +195,7 @@ impl Report {
             Progress::Snapshot(profile) => {
                 self.take_profile(profile);
                 // The other groupings need what is still being read.
-                let by = if self.groups.by.is_kernel() { self.groups.by } else { GroupBy::Name };
+                let by = if self.groups.by.is_kernel() { self.groups.by } else { GroupBy::Kernel };
                 self.ask(index, Ask::Group(by))
             }
         }

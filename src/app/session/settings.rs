@@ -31,7 +31,7 @@ impl Default for Settings {
             theme: "dark".to_owned(),
             themes: vec!["dark".to_owned()],
             keymap: Keymap::default(),
-            group: GroupBy::Name,
+            group: GroupBy::Kernel,
             sort: SortBy::Total,
             pins: Vec::new(),
             first: First::default(),

@@ -23,7 +23,7 @@ const NAME: usize = 70;
 /// The kernels of a timeline.
 #[must_use]
 pub fn of_launches(profile: &Profile) -> Vec<Block> {
-    let grouping = Grouping::of(profile, GroupBy::Name, None);
+    let grouping = Grouping::of(profile, GroupBy::Kernel, None);
     if grouping.rows.is_empty() {
         return Vec::new();
     }

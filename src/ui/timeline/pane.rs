@@ -2,6 +2,7 @@
 
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::metric::human_number;
+use crate::analysis::readable::readable;
 use crate::analysis::timeline::{Category, Event, GroupKey, Window};
 use crate::analysis::triage::{Part, Triage, Verdict};
 use crate::app::screens::timeline::look::{Found, Look};
@@ -252,7 +253,7 @@ fn limits(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Ve
         let room = columns.saturating_sub(LABEL + width(&figures) + 2);
         out.push(Line::from(vec![
             Span::styled(left(if at == 0 { "kernels" } else { "" }, LABEL), theme.style(Role::Dim)),
-            Span::styled(left(&clean(k.function()), room), theme.style(Role::Text)),
+            Span::styled(left(&clean(&readable(k)), room), theme.style(Role::Text)),
             Span::styled(figures, theme.style(Role::Dim)),
         ]));
     }

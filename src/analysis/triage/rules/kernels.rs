@@ -1,6 +1,7 @@
 //! The kernels themselves.
 
 use crate::analysis::Family;
+use crate::analysis::readable::readable;
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Severity, Sure};
 use crate::analysis::triage::kernels::{EMPTY_NS, Like, SHORT_NS, SLICES};
@@ -13,7 +14,7 @@ use crate::model::units;
 const MOSTLY_SHORT: f64 = 0.3;
 
 fn kernel(case: &Case<'_>, (kernel, ns, _): (u32, i64, u64)) -> Place {
-    let name = case.profile.kernels.get(kernel as usize).map_or_else(String::new, |k| k.function().to_owned());
+    let name = case.profile.kernels.get(kernel as usize).map_or_else(String::new, |k| readable(k).into_owned());
     Place { kind: PlaceKind::Kernel, name, start: case.window.0, end: case.window.1, ns: Some(ns), rank: None }
 }
 
@@ -206,7 +207,7 @@ fn underused(case: &Case<'_>, mut finding: Finding, share: f64, used: f64) -> Fi
         .filter(|n| sms.iter().all(|m| m == *n))
         .map_or_else(|| format!("{} of the SMs", pct(used)), |&n| format!("{} of {n} SMs", tenth(used * f64::from(n))));
     let emptiest = case.kernels.emptiest();
-    let name = |kernel: u32| case.profile.kernels.get(kernel as usize).map_or("", |k| k.function());
+    let name = |kernel: u32| case.profile.kernels.get(kernel as usize).map_or_else(Default::default, readable);
     let first = emptiest
         .first()
         .map_or_else(String::new, |(kernel, _, blocks)| format!("; {} launches {}", name(*kernel), units::count(*blocks, "block")));
@@ -237,7 +238,7 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
     }
     let top = case.kernels.top(case.profile);
     let first = top.first().map_or_else(String::new, |(kernel, ns, _)| {
-        let name = case.profile.kernels.get(*kernel as usize).map_or("", |k| k.function());
+        let name = case.profile.kernels.get(*kernel as usize).map_or_else(Default::default, readable);
         format!("; {} of kernel time is {name}", pct(*ns as f64 / case.kernels.ns.max(1) as f64))
     });
     let mut finding = Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of the window{first}", pct(share)))

@@ -1,5 +1,6 @@
 //! The host launches too slowly, builds graphs, or loads code.
 
+use crate::analysis::readable::readable;
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Sure};
 use crate::analysis::triage::part::Cause;
@@ -138,7 +139,7 @@ pub fn compilation(case: &Case<'_>) -> Option<Finding> {
     let headline = match slowest.and_then(|l| case.profile.kernels.get(l.0 as usize)) {
         Some(kernel) => format!(
             "the first launch of {} loads its code: the GPU is idle for {} meanwhile, {} of the window",
-            kernel.function(),
+            readable(kernel),
             ns(longest as f64),
             pct(share)
         ),

@@ -19,7 +19,7 @@ fn call(case: &Case<'_>, piece: &Piece) -> String {
     match (piece.cause, launched) {
         (Cause::Launch, Some(row)) if case.profile.launches.graph_node(row).is_none() => {
             let kernel = case.profile.kernels.get(case.profile.launches.kernel(row).0 as usize);
-            format!("the launch of {}", kernel.map_or("a kernel", |k| k.function()))
+            format!("the launch of {}", kernel.map_or("a kernel".into(), crate::analysis::readable::readable))
         }
         (Cause::Launch, Some(_)) => "the launch of a CUDA graph".to_owned(),
         (Cause::Compute, _) => "host code".to_owned(),

@@ -75,7 +75,7 @@ impl DiffScreen {
         if self.asked.replace((older, generation)) == Some((older, generation)) {
             return Vec::new();
         }
-        let ask = Ask::Diff { before, by: GroupBy::Name, pair: (self.before, self.after) };
+        let ask = Ask::Diff { before, by: GroupBy::Kernel, pair: (self.before, self.after) };
         vec![Effect::Work(Box::new(Work { report: self.after, generation, profile, paths: None, window: None, ask }))]
     }
 

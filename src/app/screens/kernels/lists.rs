@@ -7,6 +7,7 @@ use crate::app::over::{Choice, Item, Pick};
 #[must_use]
 pub fn groupings(current: GroupBy) -> Pick {
     let rows = [
+        (GroupBy::Kernel, 'k', "function, and the operation that it is instantiated for"),
         (GroupBy::Name, 'n', "function name: overloads and instantiations together"),
         (GroupBy::Demangled, 'd', "full C++ name, as nsys stats does"),
         (GroupBy::Mangled, 'm', "linker symbol"),

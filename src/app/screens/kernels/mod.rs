@@ -62,7 +62,11 @@ impl KernelsScreen {
     /// Selects a group by name; false when it is not listed.
     pub fn select(&mut self, name: &str) -> bool {
         let Some(grouping) = &self.of else { return false };
-        let found = self.shown.iter().position(|&r| grouping.rows[r as usize].name == name);
+        // Where the table has functions and the name is a readable one, or the other way round: `gelu (vectorized_elementwise_kernel)`.
+        let of =
+            |function: &str, name: &str| name.strip_suffix(')').and_then(|n| n.strip_suffix(function)).is_some_and(|n| n.ends_with(" ("));
+        let at = |is: &dyn Fn(&str) -> bool| self.shown.iter().position(|&r| is(&grouping.rows[r as usize].name));
+        let found = at(&|row| row == name).or_else(|| at(&|row| of(name, row) || of(row, name)));
         self.selected = found.unwrap_or(self.selected);
         found.is_some()
     }

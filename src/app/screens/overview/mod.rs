@@ -1,5 +1,6 @@
 //! What limits the run: findings, and the kernels with the most time.
 
+use crate::analysis::readable::readable;
 use crate::analysis::triage::{Finding, PlaceKind, Triage, Verdict};
 use crate::app::actions::{ActionId, Where};
 use crate::app::copies::TO_PASTE;
@@ -7,7 +8,6 @@ use crate::app::msg::Effect;
 use crate::app::over::{CopyWhat, Page};
 use crate::app::screen::{Answer, At, Cx, Go, Screen, Selection, shift};
 use crate::app::session::{Report, Session};
-use crate::model::Kernel;
 use crate::report;
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl OverviewScreen {
         let Some(triage) = known(report) else { return Go::Kernels(None).into() };
         let name_of = |kernel: u32| {
             let profile = report.profile.as_ref()?;
-            profile.kernels.get(kernel as usize).map(|k| k.function().to_owned())
+            profile.kernels.get(kernel as usize).map(|k| readable(k).into_owned())
         };
         match row(triage, self.selected) {
             Some(Row::Kernel(at)) => Go::Kernels(triage.kernels.get(at).and_then(|k| name_of(k.0))).into(),
@@ -112,8 +112,8 @@ impl Screen for OverviewScreen {
             }
             None => return Selection::default(),
         };
-        let name = triage.kernels.get(at).and_then(|k| profile.kernels.get(k.0 as usize)).map(Kernel::function);
-        let found = grouping.rows.iter().position(|r| Some(r.name.as_str()) == name);
+        let name = triage.kernels.get(at).and_then(|k| profile.kernels.get(k.0 as usize)).map(readable);
+        let found = grouping.rows.iter().position(|r| name.as_ref().is_some_and(|n| r.name == *n));
         let result = found.and_then(|r| report.best(r));
         Selection { group: found.map(|r| (Arc::clone(grouping), r)), result, ..Selection::default() }
     }

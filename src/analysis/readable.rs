@@ -1,0 +1,440 @@
+//! Names that say something: behind `vectorized_elementwise_kernel` or `device_kernel` stands what it is instantiated for, and generated names are put in
+//! order. For people only: re-runs select kernels by their exact names.
+//!
+//! By the naming rules of PyTorch (`aten/src/ATen/native/cuda`), CUTLASS (`device_kernel.h`), CUB and Thrust, rocPRIM, Composable Kernel, Inductor
+//! (`torch/_inductor/codegen/triton.py`), NCCL (`generate.py`) and Tensile (`KernelWriterBase`). cuBLAS and cuDNN have none that are public: of their names
+//! only the product, the tile and the layout are taken, in their own letters.
+
+use super::labels::{Parts, parts, split};
+use crate::model::Kernel;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Function templates that run whatever they are instantiated for.
+const WRAPPERS: &[&str] = &[
+    "device_kernel",
+    "Kernel",
+    "Kernel2",
+    "kentry",
+    "vectorized_elementwise_kernel",
+    "vectorized_templated_elementwise_kernel",
+    "elementwise_kernel",
+    "elementwise_kernel_manual_unroll",
+    "elementwise_kernel_with_index",
+    "legacy_elementwise_kernel",
+    "unrolled_elementwise_kernel",
+    "unrolled_elementwise_kernel_for_multi_outputs",
+    "index_elementwise_kernel",
+    "_scatter_gather_elementwise_kernel",
+    "distribution_elementwise_grid_stride_kernel",
+    "distribution_nullary_kernel",
+    "reduce_kernel",
+    "multi_tensor_apply_kernel",
+    "_kernel_agent",
+    "static_kernel",
+    "transform_kernel",
+    "trampoline_kernel",
+];
+
+/// Templates that stand for their arguments.
+const TRANSPARENT: &[&str] = &[
+    "enable_sm80_to_sm89",
+    "enable_sm90",
+    "enable_sm90_or_later",
+    "enable_sm100",
+    "enable_sm100_or_later",
+    "gpu_kernel_impl",
+    "gpu_kernel_impl_nocast",
+    "gpu_kernel_with_index",
+    "gpu_index_kernel",
+    "AUnaryFunctor",
+    "BUnaryFunctor",
+    "BinaryFunctor",
+    "ReduceOp",
+    "func_wrapper_t",
+    "ParallelForAgent",
+    "op_wrapper_t",
+    "__nv_dl_wrapper_t",
+    "__nv_hdl_wrapper_t",
+    "__nv_dl_tag",
+    "__nv_hdl_tag",
+    "BinaryOpScalarFunctor",
+    "BinaryOpScalarFunctor_",
+    "BinaryOpScalarListFunctor",
+    "BinaryOpScalarTensorFunctor",
+    "BinaryOpListAlphaFunctor",
+    "UnaryOpFunctor",
+    "UnaryOpFunctor_",
+    "PointwiseOpScalarFunctor",
+    "PointwiseOpScalarFunctor_",
+    "PointwiseOpScalarListFunctor",
+    "PointwiseOpListFunctor",
+    "TernaryOpListFunctor",
+    "TernaryOpScalarFunctor",
+    "ZeroFunctor_",
+];
+
+/// Arguments that say nothing of the operation: types of elements, containers, offsets, tuning.
+const PLAIN: &[&str] = &[
+    "bool",
+    "char",
+    "short",
+    "int",
+    "long",
+    "float",
+    "double",
+    "half",
+    "unsigned",
+    "signed",
+    "void",
+    "size_t",
+    "BFloat16",
+    "Half",
+    "complex",
+    "bfloat16_t",
+    "half_t",
+    "__half",
+    "__half2",
+    "__nv_bfloat16",
+    "hip_bfloat16",
+    "true",
+    "false",
+    "array",
+    "Array",
+    "tuple",
+    "pair",
+    "C",
+    "OpaqueType",
+    "TensorInfo",
+    "integral_constant",
+    "constant",
+    "identity",
+    "NullType",
+    "LoadWithoutCast",
+    "StoreWithoutCast",
+    "LoadWithCast",
+    "StoreWithCast",
+];
+/// Ends of the names of such arguments.
+const PLAIN_ENDS: &[&str] = &["Metadata", "OffsetCalculator", "_config", "iterator", "Iterator", "_t", "Policy", "policy_hub", "Array"];
+
+/// What PyTorch's functors and the functions around its lambdas have before or behind the operation.
+const BEFORE: &[&str] = &["CUDAFunctorOnSelf_", "CUDAFunctorOnOther_", "CUDAFunctor_"];
+const BEHIND: &[&str] = &[
+    "CUDAKernelImpl",
+    "KernelImpl",
+    "CUDAKernel",
+    "MathFunctor",
+    "Functor",
+    "Kernel",
+    "Impl",
+    "Ops",
+    "_kernel_cuda_impl",
+    "_kernel_cuda",
+    "_kernel_impl",
+    "_cuda_kernel",
+    "_internal_kernel",
+    "_kernel",
+    "_impl",
+    "_cuda",
+    "_functor",
+];
+
+type Rule = fn(&str) -> Option<String>;
+/// Begins of generated names, and what reads the rest.
+const GENERATED: &[(&str, Rule)] = &[
+    ("nvjet_", nvjet),
+    ("triton_", triton),
+    ("cudnn_generated_fort_native_", cudnn),
+    ("ncclDevKernel_", nccl),
+    ("ncclKernel_", nccl),
+    ("Cijk_", tensile),
+    ("kernel_cutlass_", cute),
+];
+
+/// Arguments within arguments that are looked into.
+const DEEPEST: usize = 8;
+
+/// The name to show: `gelu (vectorized_elementwise_kernel)`, `gemm 64x8 TNT (nvjet_sm90_tst …)`; the function name where no rule knows more.
+#[must_use]
+pub fn readable(kernel: &Kernel) -> Cow<'_, str> {
+    let function = kernel.function();
+    known(function, kernel.demangled()).map_or(Cow::Borrowed(function), Cow::Owned)
+}
+
+/// The names of all kernels of a report. Different functions have different names: where two would be called alike, the function stands behind.
+#[must_use]
+pub fn names(kernels: &[Kernel]) -> Vec<String> {
+    let names: Vec<Cow<'_, str>> = kernels.iter().map(readable).collect();
+    let mut of: HashMap<&str, Option<&str>> = HashMap::new();
+    for (kernel, name) in kernels.iter().zip(&names) {
+        let function = kernel.function();
+        of.entry(name.as_ref()).and_modify(|f| *f = f.filter(|f| *f == function)).or_insert(Some(function));
+    }
+    let alone = |name: &str| of.get(name).is_some_and(Option::is_some);
+    let name = |(kernel, name): (&Kernel, &Cow<'_, str>)| {
+        if alone(name) || name == kernel.function() { name.to_string() } else { format!("{name} · {}", kernel.function()) }
+    };
+    kernels.iter().zip(&names).map(name).collect()
+}
+
+fn known(function: &str, demangled: &str) -> Option<String> {
+    if WRAPPERS.contains(&function) {
+        let Parts { template, .. } = parts(demangled, function);
+        return first(&template, 0).map(|what| format!("{what} ({function})"));
+    }
+    let named = GENERATED.iter().find_map(|(prefix, rule)| function.strip_prefix(prefix).and_then(rule));
+    named.or_else(|| function.split_once("_xmma_").and_then(|(arch, rest)| xmma(arch, rest)))
+}
+
+/// The operation among template arguments.
+fn first(arguments: &[&str], depth: usize) -> Option<String> {
+    if depth > DEEPEST {
+        return None;
+    }
+    let found: Vec<Meaning> = arguments.iter().filter_map(|a| meaning(a, depth)).collect();
+    found.iter().find(|m| !m.weak).or(found.first()).map(|m| m.text.clone())
+}
+
+/// What an argument stands for; weak where it is only the shape of an operation.
+struct Meaning {
+    text: String,
+    weak: bool,
+}
+
+fn meaning(argument: &str, depth: usize) -> Option<Meaning> {
+    let argument = argument.trim_start_matches("void ").trim_start_matches(['&', ' ']);
+    let is_value = argument.starts_with(|c: char| c == '(' && !argument.starts_with("(anonymous") || c.is_ascii_digit() || c == '-');
+    if argument.is_empty() || is_value {
+        return None;
+    }
+    // A lambda goes by the function around it.
+    let lambda = argument.contains("lambda");
+    let path = path(argument);
+    if !lambda && (argument.ends_with(['*', '&']) || argument[path.len()..].trim_start().starts_with('(')) {
+        return None;
+    }
+    let path = path.trim_end_matches("::operator").trim_end_matches("::operator ");
+    let segments = segments(path);
+    let (mut name, template) = named(segments.last()?);
+    // Thrust's are all called so.
+    if name == "functor" && segments.len() > 1 {
+        name = named(segments[segments.len() - 2]).0.trim_start_matches('_');
+    }
+    if TRANSPARENT.contains(&name) {
+        let inner = first(&template, depth + 1);
+        return Some(Meaning { weak: inner.is_none(), text: inner.unwrap_or_else(|| operation(name)) });
+    }
+    let plain = name.is_empty()
+        || name.ends_with([')', '>', '}'])
+        || name.len() > 1 && name[1..].starts_with(|c: char| c.is_ascii_digit()) && name.starts_with('T');
+    if plain
+        || PLAIN.contains(&name)
+        || PLAIN_ENDS.iter().any(|end| name.ends_with(end))
+        || segments.iter().any(|s| s.starts_with("policy_hub"))
+    {
+        return None;
+    }
+    let of_torch = segments.first().is_some_and(|s| *s == "at");
+    let text = if of_torch || lambda { operation(name) } else { name.to_owned() };
+    Some(Meaning { text, weak: false })
+}
+
+/// A type or function up to its parameters.
+fn path(text: &str) -> &str {
+    let mut depth = 0_i32;
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        if let Some(skipped) = ["(anonymous namespace)", "<unnamed>", "{anonymous}"].iter().find(|a| rest.starts_with(**a)) {
+            at += skipped.len();
+            continue;
+        }
+        let Some(c) = rest.chars().next() else { break };
+        match c {
+            '(' | '{' | '[' if depth == 0 => return text[..at].trim_end(),
+            '<' | '(' | '[' | '{' => depth += 1,
+            '>' | ')' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+        at += c.len_utf8();
+    }
+    text
+}
+
+/// The parts between `::` outside of brackets.
+fn segments(path: &str) -> Vec<&str> {
+    let (mut out, mut from, mut depth) = (Vec::new(), 0, 0_i32);
+    for (at, c) in path.char_indices() {
+        match c {
+            '<' | '(' | '[' | '{' => depth += 1,
+            '>' | ')' | ']' | '}' => depth -= 1,
+            ':' if depth == 0 && at >= from && path[at..].starts_with("::") => {
+                out.push(&path[from..at]);
+                from = at + 2;
+            }
+            _ => {}
+        }
+    }
+    out.push(path.get(from..).unwrap_or_default());
+    out
+}
+
+/// The identifier of a part, and its template arguments.
+fn named(segment: &str) -> (&str, Vec<&str>) {
+    match segment.split_once('<') {
+        Some((name, inner)) => (name.rsplit(' ').next().unwrap_or(name), split(inner.strip_suffix('>').unwrap_or(inner).trim_end())),
+        None => (segment.trim().rsplit(' ').next().unwrap_or(segment), Vec::new()),
+    }
+}
+
+/// PyTorch's name of an operation, from that of its functor or function: `GeluBackwardCUDAKernelImpl` is `gelu_backward`.
+fn operation(name: &str) -> String {
+    let mut bare = BEFORE.iter().find_map(|b| name.strip_prefix(b)).unwrap_or(name).trim_matches('_');
+    while let Some(shorter) = BEHIND.iter().find_map(|b| bare.strip_suffix(b)).filter(|s| !s.is_empty()) {
+        bare = shorter;
+    }
+    let mut out = String::new();
+    for (at, c) in bare.char_indices() {
+        let begins = c.is_ascii_uppercase() && bare[..at].ends_with(|b: char| b.is_ascii_lowercase() || b.is_ascii_digit());
+        if begins {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+fn is_tile(word: &str) -> bool {
+    word.contains('x') && word.split('x').all(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// cuBLAS: `nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT`.
+fn nvjet(rest: &str) -> Option<String> {
+    let words: Vec<&str> = rest.split('_').collect();
+    let tile = words.iter().position(|w| is_tile(w))?;
+    let layout = *words.last().filter(|w| w.len() == 3 && w.bytes().all(|b| matches!(b, b'N' | b'T')))?;
+    let (told, others): (Vec<&str>, Vec<&str>) = words[tile + 1..words.len() - 1].iter().partition(|w| matches!(**w, "bias" | "splitK"));
+    let told = [&[layout], &told[..]].concat().join(" ");
+    Some(format!("gemm {} {told} (nvjet_{} {})", words[tile], words[..tile].join("_"), others.join(" ")))
+}
+
+/// Inductor: `triton_KIND_fused_OPERATORS_NUMBER`.
+fn triton(rest: &str) -> Option<String> {
+    const KINDS: &[(&str, &str)] = &[
+        ("poi_fused_", "pointwise"),
+        ("red_fused_", "reduction"),
+        ("per_fused_", "persistent reduction"),
+        ("tem_fused_", "template"),
+        ("for_fused_", "foreach"),
+        ("spl_fused_", "split scan"),
+    ];
+    let (of, kind) = KINDS.iter().find_map(|(prefix, kind)| Some((rest.strip_prefix(prefix)?, kind)))?;
+    let (operators, number) = of.rsplit_once('_').unwrap_or(("", of));
+    if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let operators = operators.trim_start_matches('_');
+    Some(if operators.is_empty() { format!("{kind} (triton {number})") } else { format!("{operators} (triton {kind} {number})") })
+}
+
+/// cuDNN: `…_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0`.
+fn cudnn(rest: &str) -> Option<String> {
+    let words: Vec<&str> = rest.split('_').collect();
+    let tile = words.iter().position(|w| is_tile(w))?;
+    let arch = words.iter().position(|w| w.starts_with("sm"))?;
+    let what: Vec<&str> =
+        words[..tile].iter().enumerate().filter(|(i, _)| *i != arch).map(|(_, w)| *w).take_while(|w| *w != "knob").collect();
+    Some(format!("{} {} (cudnn {})", what.join(" "), words[tile], words[arch]))
+}
+
+/// NCCL: collective, reduction, type, algorithm and protocol.
+fn nccl(rest: &str) -> Option<String> {
+    (!rest.is_empty()).then(|| format!("{} (NCCL)", rest.replace('_', " ").replace("int8 t", "int8_t")))
+}
+
+/// Tensile: `Cijk_Ailk_Bljk_BBS_BH_…_MT64x96x128_…`: the order of the indices of A and B, the types, the macro tile.
+fn tensile(rest: &str) -> Option<String> {
+    let mut words = rest.split('_');
+    let transposed = |word: &str| match word {
+        "Ailk" | "Bljk" => Some('N'),
+        "Alik" | "Bjlk" => Some('T'),
+        _ => None,
+    };
+    let (a, b) = (transposed(words.next()?)?, transposed(words.next()?)?);
+    let types = words.next()?;
+    let element = match types.bytes().next()? {
+        b'B' => "bf16",
+        b'D' => "f64",
+        b'H' => "f16",
+        b'S' => "f32",
+        _ => types,
+    };
+    let bias = if rest.contains("_Bias_") { " bias" } else { "" };
+    let tile = rest.split('_').find_map(|w| w.strip_prefix("MT")).filter(|t| is_tile(t))?;
+    Some(format!("gemm {a}{b} {element} {tile}{bias} (Tensile)"))
+}
+
+/// `CuTe` DSL: `kernel_cutlass_kernel_MODULECLASS_object_at__ARGUMENTS`.
+fn cute(rest: &str) -> Option<String> {
+    let (names, _) = rest.split_once("_object_at_")?;
+    let class = names.find(|c: char| c.is_ascii_uppercase())?;
+    Some(format!("{} (kernel_cutlass)", &names[class..]))
+}
+
+/// cuBLAS and cuDNN before nvjet: `sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_…`.
+fn xmma(arch: &str, rest: &str) -> Option<String> {
+    let (what, behind) = rest.split_once("_tilesize")?;
+    let tile = behind.split('_').next().filter(|t| is_tile(t))?;
+    Some(format!("{} {tile} (xmma {arch})", what.replace('_', " ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::kernel::function_of;
+
+    fn of(demangled: &str) -> String {
+        readable(&Kernel { demangled: Some(demangled.into()), ..Kernel::default() }).into_owned()
+    }
+
+    #[test]
+    fn names_say_what_runs() {
+        let names = include_str!("../../fixtures/names/readable.tsv");
+        let mut wrong = Vec::new();
+        for line in names.lines().filter(|l| !l.starts_with('#')) {
+            let (want, demangled) = line.split_once('\t').unwrap();
+            if of(demangled) != want {
+                wrong.push(format!("{} instead of {want}: {demangled}", of(demangled)));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn names_without_a_rule_stay() {
+        for name in [
+            "saxpy(float *)",
+            "void ops::scale<float, (int)4>(T1 *)",
+            "",
+            "nvjet_",
+            "triton_poi_fused_",
+            "Cijk_",
+            "device_kernel",
+            "void device_kernel<",
+            "nvjet_sm90_é_64x8_é",
+            "void Kernel<(anonymous namespace)",
+        ] {
+            assert_eq!(of(name), function_of(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn different_functions_are_never_called_alike() {
+        let tile = |end: &str| Kernel { demangled: Some(format!("Cijk_Ailk_Bljk_BBS_BH_MT64x96x128_{end}").into()), ..Kernel::default() };
+        let found = names(&[tile("SN"), tile("SB"), tile("SN")]);
+        assert_eq!(found[0], "gemm NN bf16 64x96x128 (Tensile) · Cijk_Ailk_Bljk_BBS_BH_MT64x96x128_SN");
+        assert_eq!((found[0] == found[2], found[0] == found[1]), (true, false));
+        assert_eq!(names(&[tile("SN"), tile("SN")]), ["gemm NN bf16 64x96x128 (Tensile)"; 2]);
+    }
+}
