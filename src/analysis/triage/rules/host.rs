@@ -115,8 +115,10 @@ pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
     .at(waits.into_iter().take(3).map(|(_, place)| place))
     .change(advice(place.as_deref().filter(|p| waits_for_ranks(p)).or(call.as_deref()).unwrap_or_default()))
     .at(spots.places);
-    // Being off a processor, or in the loader's range, does not say what it waited for.
-    Some(if case.host.known.os { finding } else { finding.sure(Sure::Likely) })
+    // Being off a processor, or in the loader's range, does not say what it waited for; and in a loop that the program does not mark as steps it may be
+    // for work: the next request of a server.
+    let marked = matches!(case.steps.found, Some(Found::Ranges(_)));
+    Some(if case.host.known.os && marked { finding } else { finding.sure(Sure::Likely) })
 }
 
 /// The launching thread computes.

@@ -3,7 +3,7 @@
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, LEAST, Place, PlaceKind, Sure};
 use crate::analysis::triage::part::{ByCause, Cause};
-use crate::analysis::triage::steps::median;
+use crate::analysis::triage::steps::{Found, median};
 use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
 use crate::analysis::triage::work::{Sketch, kinds};
@@ -126,8 +126,15 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     let unclear = slow.len() < 3 || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
     let finding = if unclear { finding.sure(Sure::Likely) } else { finding };
     // Kernels that take longer may have more to do: what they work on is not recorded.
-    let finding = if fill.cause.is_none() { finding.sure(Sure::Possible) } else { finding };
-    Some(if host {
+    // And a loop that the program does not mark as steps may wait for work: a server has no request, and nothing stalls.
+    let idles = fill.cause == Some(Cause::Wait) && !matches!(case.steps.found, Some(Found::Ranges(_)));
+    let finding = if fill.cause.is_none() || idles { finding.sure(Sure::Possible) } else { finding };
+    Some(if idles {
+        finding.change(&[
+            "Find out what it waits for: a program that serves requests waits for the next one here, and nothing is to be mended.",
+            "Else find what happens only in these steps: checkpoints, evaluation, logging, a refill of the input queue; take it off the launching thread.",
+        ])
+    } else if host {
         finding.change(&[
             "Find what happens only in these steps: checkpoints, evaluation, logging, garbage collection, a new shape, a refill of the input queue.",
             "Take it off the launching thread (asynchronous checkpoints, a background thread), or spread it over the steps.",
