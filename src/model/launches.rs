@@ -262,6 +262,13 @@ impl Launches {
         if node == NO_NODE { None } else { self.graph_nodes.get(node as usize).copied() }
     }
 
+    /// The first launch that executed the same node of a graph as this one.
+    #[must_use]
+    pub fn first_of_node(&self, row: usize) -> Option<usize> {
+        let node = self.graph_node.get(row).filter(|&&n| n != NO_NODE)?;
+        self.graph_node.iter().position(|n| n == node)
+    }
+
     /// Whether any launch executed a node of a CUDA graph.
     #[must_use]
     pub fn has_graph_nodes(&self) -> bool {

@@ -6,6 +6,7 @@ use super::support::{edited, read, root, run, scratch};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
+use warpscope::analysis::timeline::{self, Events};
 use warpscope::analysis::triage::{Cause, Part, Scope, triage};
 use warpscope::analysis::worths::Worths;
 use warpscope::model::{Cancel, Profile};
@@ -502,4 +503,24 @@ fn top_says_what_each_row_saves_where_that_is_known() {
     let blind = edited("graph_node", "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME;");
     let blind: Value = serde_json::from_str(&run(&["top", blind.to_str().unwrap(), "--format", "json"]).1).unwrap();
     assert!(blind["rows"].as_array().unwrap().iter().all(|r| r["run"].is_null()));
+}
+
+/// A launch of a graph is one event, with its kernels counted, and the first of a graph is told from the others.
+#[test]
+fn a_launch_of_a_graph_is_named_as_one() {
+    let profile = read(&root().join("fixtures/trace/graph_token.wstrace.zst")).unwrap();
+    let events = Events::of(&profile);
+    let launches = &profile.launches;
+    let graph = (0..launches.len()).filter(|&r| launches.graph_node(r).is_some());
+    let mut calls: Vec<(Option<(i64, i64)>, u32)> = graph.map(|r| (launches.call(r), u32::try_from(r).unwrap())).collect();
+    let nodes = calls.len();
+    calls.dedup_by_key(|c| c.0);
+    let kernels: Vec<usize> = calls.iter().map(|c| events.graph_kernels(c.1).unwrap()).collect();
+    assert_eq!((kernels.iter().sum::<usize>(), calls.len()), (nodes, 200));
+    assert_eq!(calls.iter().filter(|c| events.is_first_of_graph(c.1)).count(), 1);
+    assert_eq!(events.name(timeline::Event::LaunchCall(calls[7].1)), format!("launch graph of {} kernels", kernels[7]));
+    // From any of its nodes.
+    assert_eq!(events.graph_kernels(calls[7].1 + 1), Some(kernels[7]));
+    let alone = (0..launches.len()).find(|&r| launches.graph_node(r).is_none()).map(|r| u32::try_from(r).unwrap());
+    assert!(alone.is_none_or(|r| events.graph_kernels(r).is_none()));
 }

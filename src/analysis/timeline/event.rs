@@ -3,7 +3,7 @@
 use crate::analysis::readable::readable;
 use crate::analysis::triage::ops::{collectives, sane};
 use crate::model::text::clean;
-use crate::model::{CallKind, MemOpKind, Profile, RangeOrigin};
+use crate::model::{CallKind, MemOpKind, Profile, RangeOrigin, units};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -325,11 +325,44 @@ impl<'a> Events<'a> {
         self.span(a) == self.span(b) && thread(x) == thread(y)
     }
 
+    /// Kernels of the graph that the call of a launch launched; `None` where it launched a kernel alone.
+    #[must_use]
+    pub fn graph_kernels(&self, row: u32) -> Option<usize> {
+        /// Kernels of other calls that may run between two nodes.
+        const BETWEEN: usize = 64;
+        let launches = &self.profile.launches;
+        let (at, call) = (row as usize, launches.call(row as usize)?);
+        launches.graph_node(at)?;
+        let count = |rows: &mut dyn Iterator<Item = usize>| {
+            let (mut found, mut others) = (0, 0);
+            for r in rows {
+                if others > BETWEEN {
+                    break;
+                }
+                let same = launches.graph_node(r).is_some() && launches.call(r) == Some(call);
+                (found, others) = if same { (found + 1, 0) } else { (found, others + 1) };
+            }
+            found
+        };
+        Some(count(&mut (at..launches.len())) + count(&mut (0..at).rev()))
+    }
+
+    /// True if no launch of the same graph was recorded before that of this node.
+    #[must_use]
+    pub fn is_first_of_graph(&self, row: u32) -> bool {
+        let launches = &self.profile.launches;
+        launches.first_of_node(row as usize).is_some_and(|first| launches.call(first) == launches.call(row as usize))
+    }
+
     /// The name that people know it by.
     #[must_use]
     pub fn name(&self, event: Event) -> Cow<'a, str> {
         let p = self.profile;
         match event {
+            Event::LaunchCall(row) if p.launches.graph_node(row as usize).is_some() => {
+                let kernels = self.graph_kernels(row).unwrap_or_default();
+                Cow::Owned(format!("launch graph of {}", units::count(kernels, "kernel")))
+            }
             Event::Launch(row) | Event::LaunchCall(row) => {
                 let kernel = p.kernels.get(p.launches.kernel(row as usize).0 as usize);
                 let name = kernel.map_or(Cow::Borrowed(""), |k| Cow::Owned(clean(&readable(k)).into_owned()));

@@ -106,6 +106,13 @@ fn called(out: &mut Vec<Fact>, of: &Events<'_>, event: Event) {
     );
 }
 
+fn graph_launch(of: &Events<'_>, row: u32) -> Option<String> {
+    let kernels = units::count(of.graph_kernels(row)?, "kernel");
+    // CUDA's and HIP's programming guides: an executable graph that was not uploaded is uploaded by its first launch.
+    let first = "the first launch of it here; a graph that was not uploaded before is uploaded now";
+    Some(if of.is_first_of_graph(row) { format!("{kernels}; {first}") } else { kernels })
+}
+
 /// All that the report says about an event, without its name.
 #[must_use]
 pub fn facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> Vec<Fact> {
@@ -147,6 +154,8 @@ pub fn facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> V
         }
         Event::LaunchCall(_) | Event::Call(_) => {
             push(&mut out, "kind", of.category(event).word().to_owned());
+            let graph = if let Event::LaunchCall(row) = event { graph_launch(of, row) } else { None };
+            push(&mut out, "graph", graph.unwrap_or_default());
             if let Some(thing) = link::started(p, event) {
                 let (from, to) = of.span(thing);
                 let name = clean(&of.name(thing)).into_owned();

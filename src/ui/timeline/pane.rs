@@ -65,8 +65,11 @@ pub fn cursor(app: &App, report: &Report, look: &Look<'_>, screen: &TimelineScre
     match look.found(line, place.cursor, window) {
         Found::Event(_, event) => {
             let category = look.events.category(event);
-            // The kind says that it is a launch call; the name is the kernel's.
-            let named = if let Event::LaunchCall(row) = event { Event::Launch(row) } else { event };
+            // The kind says that it is a launch call; the name is the kernel's, unless it launched a graph.
+            let named = match event {
+                Event::LaunchCall(row) if look.events.graph_kernels(row).is_none() => Event::Launch(row),
+                other => other,
+            };
             let name = clean(&look.events.name(named)).into_owned();
             let role = super::lanes::role(category);
             let mut title =
