@@ -236,7 +236,7 @@ fn gain(h: &Hint) -> String {
 #[must_use]
 pub fn nothing(s: &Subject) -> String {
     match s.collect() {
-        _ if s.amd() => TOO_LITTLE.to_owned(),
+        _ if s.amd() => s.not_counted.clone().unwrap_or_else(|| TOO_LITTLE.to_owned()),
         _ if s.failed => "ncu could not profile this launch".to_owned(),
         Some(c) => format!("not enough was collected to name a cause; collect {}", c.sections.join(", ")),
         None => "nothing stands out by the rules".to_owned(),

@@ -30,6 +30,8 @@ pub struct Subject {
     /// On an AMD GPU: how busy its units are and what waves spend their cycles on, as shares.
     pub units: Vec<(&'static str, f64)>,
     pub waves: Vec<(&'static str, f64)>,
+    /// On an AMD GPU: counters that stand at 0 although they cannot, and what to do about it.
+    pub not_counted: Option<String>,
     /// Whether the roofs are known: without them nobody can say that nothing is near its peak.
     pub roofs: bool,
 }
@@ -121,6 +123,7 @@ impl Subject {
                 hint.confirm = Confirm::default();
             }
         }
+        self.not_counted = amd.not_counted().map(amd::not_counted);
         self.reasoning = amd::sentences(amd);
         (self.units, self.waves) = (amd.ranked(), amd.waves_spend());
         self.roofs = amd.roofs_known();

@@ -111,6 +111,21 @@ fn written(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
 /// Architectures that the formulas are of.
 const ARCHITECTURES: [&str; 3] = ["gfx90a", "gfx942", "gfx950"];
 
+/// The counters, by name, that stand at 0 although they cannot: the block of the GPU that they are of did not count. GPUs do so in a power state in which
+/// their counters are off (ROCm/rocm-systems#5683, #5953), and drivers of chips that do not have a counter (rocprofiler-sdk#47, #57).
+const NOT_COUNTED: &str = "Not Counted";
+/// Counters of the sequencer that a dispatch with waves has, in cycles or waves.
+const OF_WAVES: [&str; 4] = ["SQ_WAVES", "SQ_BUSY_CU_CYCLES", "SQ_BUSY_CYCLES", "SQ_WAVE_CYCLES"];
+
+fn not_counted<'v>(values: &FxHashMap<&'v str, f64>, ran: bool) -> Vec<&'v str> {
+    let zero = |name: &str| values.get(name).is_some_and(|v| *v == 0.0);
+    let sequencer = ran && OF_WAVES.iter().any(|name| zero(name));
+    let is = |name: &&str| zero(name) && (sequencer && name.starts_with("SQ_") || ran && *name == "GRBM_GUI_ACTIVE");
+    let mut out: Vec<&str> = values.keys().copied().filter(is).collect();
+    out.sort_unstable();
+    out
+}
+
 /// What can be derived; what is no number, as of a kernel that used no vector unit, is left out.
 pub fn derived(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
     let one = move |(name, unit, of): &Derived| {
@@ -198,8 +213,12 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
         let found = of.get(&(d.process, d.id)).map_or(&[][..], Vec::as_slice);
         let name_of = |name: u32| rows.texts.get(name as usize).map_or("", |t| &**t);
         let values: FxHashMap<&str, f64> = found.iter().rev().map(|&(n, value)| (name_of(n), value)).collect();
-        let counter = |name: &str| values.get(name).copied();
+        let config = d.config(None);
+        let uncounted = not_counted(&values, config.blocks().is_some_and(|n| n > 0));
+        let counter = |name: &str| values.get(name).copied().filter(|_| !uncounted.contains(&name));
+        let told = (!uncounted.is_empty()).then(|| Value::Text(Arc::from(uncounted.join(", "))));
         let mut values: Vec<(u32, Value)> = Vec::new();
+        values.extend(told.map(|text| (number(NOT_COUNTED, "", &mut out), text)));
         for (name, value) in found {
             let text = name_of(*name);
             let whole = *value >= 0.0 && value.fract() == 0.0 && *value < 9e15;
@@ -230,7 +249,6 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
             values.push((number(name, rate(name), &mut out), Value::Float(*value)));
         }
         let kernel = rows.symbols.get(d.symbol as usize).map(kernel).unwrap_or_default();
-        let config = d.config(None);
         out.results.push(ResultMetrics {
             kernel,
             pid: rows.processes.get(d.process as usize).map(|p| p.pid).filter(|&p| p > 0),
@@ -258,6 +276,19 @@ pub fn kernel(symbol: &Symbol) -> Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zeros_that_cannot_be_are_not_counted() {
+        let of = |values: &[(&'static str, f64)], ran: bool| not_counted(&values.iter().copied().collect(), ran).join(" ");
+        let all = [("SQ_WAVES", 0.0), ("SQ_INSTS_VALU", 0.0), ("GRBM_GUI_ACTIVE", 61_234.0), ("TCC_HIT_sum", 0.0)];
+        assert_eq!(of(&all, true), "SQ_INSTS_VALU SQ_WAVES");
+        assert_eq!(of(&all, false), "", "nothing is known of what ran");
+        // With waves that did nothing counted, their cycles cannot be 0.
+        assert_eq!(of(&[("SQ_WAVES", 16_384.0), ("SQ_WAVE_CYCLES", 0.0), ("SQ_INSTS_MFMA", 0.0)], true), "SQ_INSTS_MFMA SQ_WAVE_CYCLES");
+        // A kernel without matrix instructions.
+        assert_eq!(of(&[("SQ_WAVES", 16_384.0), ("SQ_WAVE_CYCLES", 7.0), ("SQ_INSTS_MFMA", 0.0)], true), "");
+        assert_eq!(of(&[("GRBM_GUI_ACTIVE", 0.0)], true), "GRBM_GUI_ACTIVE");
+    }
 
     /// A fill kernel of 151 launches on an MI300X beside what rocprof-compute 3.3 printed of it: SALU 2.77 %, VALU 1.15 %, 63.18 active threads of 64,
     /// IPC 0.30, L2 hits 50.82 %. The counters are made so that they have these ratios.

@@ -331,14 +331,16 @@ pub fn pane(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, theme: &Th
         }
     }
     if screen.subject.hints.is_empty() {
-        let text = if screen.subject.amd() {
+        let text = if let Some(text) = &screen.subject.not_counted {
+            text
+        } else if screen.subject.amd() {
             TOO_LITTLE
         } else if screen.subject.collect().is_some() {
             "not enough was collected to name a cause"
         } else {
             "nothing stands out"
         };
-        out.push(Line::styled(text, theme.style(Role::Dim)));
+        out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
     frame.render_widget(Text::from(out), area);
 }

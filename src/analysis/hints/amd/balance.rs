@@ -96,7 +96,7 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
 /// `tail-effect`.
 pub fn tail(amd: &Amd<'_>) -> Option<Hint> {
     let rounds = amd.occupancy.as_ref()?.waves.filter(|r| *r > 1.0 && r.floor() <= TAIL_WAVES && r.fract() > 1e-6)?;
-    let idle = amd.share("SIMD_UTILIZATION").filter(|_| amd.cycles_fit()).map(|u| (1.0 - u).max(0.0));
+    let idle = amd.share("SIMD_UTILIZATION").filter(|_| amd.cycles_fit() && !amd.cycles_unknown()).map(|u| (1.0 - u).max(0.0));
     let theory = 1.0 - rounds / rounds.ceil();
     let stake = idle.map_or(theory, |i| i.min(theory)).min(1.0 - amd.peak());
     let whole = rounds.floor();
@@ -126,24 +126,41 @@ pub fn tail(amd: &Amd<'_>) -> Option<Hint> {
 
 /// `workload-imbalance`.
 pub fn imbalance(amd: &Amd<'_>) -> Option<Hint> {
-    let busy = amd.share("SIMD_UTILIZATION").filter(|u| u * 100.0 < BALANCED.value && amd.cycles_fit())?;
+    // While the GPU had no waves at all, no CU has them less than another. Of cycles that may be of what ran before and after nothing is said.
+    let with_waves = amd.with_waves();
+    if with_waves.is_none() && (!amd.cycles_fit() || amd.cycles_unknown()) {
+        return None;
+    }
+    let of_all = amd.share("SIMD_UTILIZATION")?;
+    let busy = (of_all / with_waves.unwrap_or(1.0)).min(1.0);
+    if busy * 100.0 >= BALANCED.value {
+        return None;
+    }
     // With few workgroups that is no wonder.
     if amd.workgroups? < amd.units? * 2.0 {
         return None;
     }
     let theory = amd.occupancy.as_ref().and_then(|o| o.waves).filter(|r| *r > 1.0).map_or(0.0, |r| 1.0 - r / r.ceil());
     let fixed = amd.ns.map_or(0.0, |ns| EMPTY_KERNEL_NS / ns);
-    let stake = (1.0 - busy - theory - fixed).max(0.0).min(1.0 - amd.peak());
+    let stake = ((1.0 - busy) * with_waves.unwrap_or(1.0) - theory - fixed).max(0.0).min(1.0 - amd.peak());
     Some(
         Hint::new(
             Diagnosis::Imbalance,
             stake,
-            format!("the CUs have a wave in only {} of the time, although there are workgroups for all of them", pct(busy)),
+            match with_waves {
+                Some(share) => format!(
+                    "the CUs have a wave in only {} of the time in which the GPU has any ({} of its cycles), although there are workgroups for all of them",
+                    pct(busy),
+                    pct(share)
+                ),
+                None => format!("the CUs have a wave in only {} of the time, although there are workgroups for all of them", pct(busy)),
+            },
         )
         .bound("all CUs busy to the end")
         .sure(Sure::Likely)
         .because([
             amd.evidence("CUs with a wave", "SIMD_UTILIZATION", Some(BALANCED)),
+            with_waves.and_then(|s| Evidence::computed("cycles in which the GPU has waves", s * 100.0, "%", None)),
             amd.workgroups.and_then(|w| Evidence::computed("workgroups", w, "", None)),
         ])
         .change(&[

@@ -91,10 +91,20 @@ impl<'a> Amd<'a> {
         self.counters.is_some()
     }
 
-    /// A counter's value, or what AMD derives from counters.
+    /// A counter's value, or what AMD derives from counters; `None` of one that did not count.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
-        self.counters.as_ref()?.finite(name)
+        let value = self.counters.as_ref()?.finite(name)?;
+        (value != 0.0 || self.not_counted().is_none_or(|names| names.split(", ").all(|n| n != name))).then_some(value)
+    }
+
+    /// Counters that stand at 0 although they cannot: the importer tells.
+    #[must_use]
+    pub fn not_counted(&self) -> Option<&str> {
+        match self.counters.as_ref()?.value("Not Counted")? {
+            Value::Text(names) => Some(names),
+            _ => None,
+        }
     }
 
     /// Cycles of all waves of a thread trace: at instructions, and idle before them.
@@ -113,6 +123,20 @@ impl<'a> Amd<'a> {
     #[must_use]
     pub fn share(&self, name: &str) -> Option<f64> {
         self.get(name).filter(|p| (0.0..=150.0).contains(p)).map(|p| (p / 100.0).min(1.0))
+    }
+
+    /// Whether every share of the GPU's cycles may be too low: they may not fit into the duration, which is unknown.
+    #[must_use]
+    pub fn cycles_unknown(&self) -> bool {
+        self.ns.is_none() && self.get("GRBM_GUI_ACTIVE").is_some()
+    }
+
+    /// Share of the GPU's cycles in which its workgroup dispatcher was busy, which it is while waves are launched or run; `None` where it was not
+    /// collected (`GRBM_SPI_BUSY`: "the shader processor input is busy", metrics of rocprofiler-compute).
+    #[must_use]
+    pub fn with_waves(&self) -> Option<f64> {
+        let share = self.get("GRBM_SPI_BUSY")? / self.get("GRBM_GUI_ACTIVE").filter(|n| *n > 0.0)?;
+        (0.0..=1.5).contains(&share).then_some(share.min(1.0))
     }
 
     /// Whether the GPU's cycles fit into the duration at its highest clock. Where they do not, as of short kernels whose counters also ran before and

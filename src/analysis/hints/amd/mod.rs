@@ -11,7 +11,7 @@ mod units;
 mod waits;
 
 pub use facts::Amd;
-pub use reasoning::sentences;
+pub use reasoning::{not_counted, sentences};
 
 use super::limits::EMPTY_KERNEL_NS;
 use super::{Diagnosis, Hint, Severity, Sure, rank};
@@ -55,7 +55,7 @@ pub fn diagnose(amd: &Amd<'_>) -> Vec<Hint> {
             hint.severity = Severity::of(rest);
         }
     }
-    if !amd.cycles_fit() {
+    if !amd.cycles_fit() || amd.cycles_unknown() {
         // Shares of too many cycles are too low: what seems to wait may not.
         for hint in hints.iter_mut().filter(|h| matches!(h.id, Diagnosis::MemoryLatency | Diagnosis::SmallGrid)) {
             hint.sure = Sure::Possible;
@@ -162,6 +162,33 @@ mod tests {
         let idle = and(&IDLE, &[("SIMD_UTILIZATION", 40.0), ("VALUBusy", 35.0), ("Agent Max_Clock", 2.1e9), ("Agent Num_Xcc", 1.0)]);
         assert_eq!(first(MANY, &and(&idle, &[("GRBM_GUI_ACTIVE", 200_000.0)])), Some(D::Imbalance));
         assert_ne!(first(MANY, &and(&idle, &[("GRBM_GUI_ACTIVE", 240_000.0)])), Some(D::Imbalance));
+    }
+
+    /// A copy of 4,096 equal workgroups on an MI300X: its GPU had waves in 7% of the cycles that were counted, and its CUs in 79% of these.
+    #[test]
+    fn a_gpu_without_waves_is_not_out_of_balance() {
+        let copy = and(&IDLE, &[("SIMD_UTILIZATION", 5.4), ("GRBM_GUI_ACTIVE", 1e6), ("Agent Num_Xcc", 8.0), ("Agent Max_Clock", 2.1e9)]);
+        let is = |pairs: &[(&str, f64)]| hints(MANY, pairs).into_iter().find(|h| h.id == D::Imbalance);
+        assert!(is(&and(&copy, &[("GRBM_SPI_BUSY", 69_000.0)])).is_none());
+        // Not all of the 60% that the GPU has waves in can be saved.
+        let uneven = is(&and(&copy, &[("SIMD_UTILIZATION", 20.0), ("GRBM_SPI_BUSY", 600_000.0)])).unwrap();
+        assert!((uneven.stake - 0.4).abs() < 0.05, "{}", uneven.stake);
+        assert!(uneven.headline.contains("33% of the time in which the GPU has any (60% of its cycles)"), "{}", uneven.headline);
+        // Without a duration it is not known what the cycles are of.
+        assert!(is(&and(&copy, &[("Duration", 0.0)])).is_none());
+        assert!(is(&copy).is_some());
+    }
+
+    #[test]
+    fn counters_that_cannot_be_0_are_not_judged() {
+        let mut m = metrics(MANY, &and(&IDLE, &[("SQ_WAVES", 0.0), ("SQ_LDS_BANK_CONFLICT", 0.0), ("VALUBusy", 0.0)]));
+        let at = u32::try_from(m.names.len()).unwrap();
+        m.names.push(Arc::from("Not Counted"));
+        m.units.push(Arc::from(""));
+        m.results[0].values.push((at, Value::Text("SQ_LDS_BANK_CONFLICT, SQ_WAVES".into())));
+        let amd = Amd::of_result(&m, 0).unwrap();
+        assert_eq!((amd.get("SQ_WAVES"), amd.get("SQ_LDS_BANK_CONFLICT"), amd.get("VALUBusy")), (None, None, Some(0.0)));
+        assert!(sentences(&amd)[0].starts_with("not counted: SQ_LDS_BANK_CONFLICT, SQ_WAVES: 0 although"), "{:?}", sentences(&amd));
     }
 
     /// Large tiles in registers are what matrix cores want.

@@ -8,6 +8,7 @@ use crate::model::Nanos;
 #[must_use]
 pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
     let mut out = Vec::new();
+    out.extend(amd.not_counted().map(not_counted));
     if let Some(ns) = amd.ns {
         let short = if ns < 20_000.0 { ", shorter than 20 µs, so percentages are noisy" } else { "" };
         out.push(format!("duration: {}{short}", Nanos::human(ns)));
@@ -15,7 +16,8 @@ pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
     if let (Some(groups), Some(units)) = (amd.workgroups, amd.units) {
         let rounds = amd.occupancy.as_ref().and_then(|o| o.waves);
         let held = rounds.map_or_else(String::new, |r| format!(", {r:.2} times what the GPU holds at once"));
-        let busy = amd.share("SIMD_UTILIZATION").map_or_else(String::new, |s| format!("; a CU had waves in {} of the time", pct(s)));
+        let of = amd.with_waves().map_or_else(String::new, |s| format!(", and the GPU any in {} of it", pct(s)));
+        let busy = amd.share("SIMD_UTILIZATION").map_or_else(String::new, |s| format!("; a CU had waves in {} of the time{of}", pct(s)));
         out.push(format!("shape: {groups:.0} workgroups for {units:.0} CUs{held}{busy}"));
     }
     out.push(match amd.busiest() {
@@ -37,6 +39,9 @@ pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
         }
         None => throughput_lacks(amd),
     });
+    if amd.cycles_unknown() {
+        out.push("cycles: the report has no duration of this dispatch, so that GRBM_GUI_ACTIVE may count more than the kernel: shares of the time may be too low".to_owned());
+    }
     if !amd.cycles_fit() {
         out.push(
             "cycles: GRBM_GUI_ACTIVE counts more than fit into the duration at the highest clock: shares of the time are too low"
@@ -53,6 +58,14 @@ pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
         out.push(format!("occupancy: {:.0}% at most{by}{achieved}", o.percent));
     }
     out
+}
+
+/// What is said of counters that stand at 0 although they cannot.
+pub fn not_counted(names: &str) -> String {
+    format!(
+        "not counted: {names}: 0 although workgroups ran, and nothing is judged by that. Either the GPU's power state had its counters off \
+         (`amd-smi set -g 0 -l stable_std` before the run), or this chip does not have them (`rocprofv3 --list-avail`)"
+    )
 }
 
 /// What is missing before anything can be said of the units.
