@@ -680,6 +680,62 @@ fn counters_are_results_with_what_amd_derives() {
     assert!(hints.contains("launch-overhead") && hints.contains("HIP graph") && !hints.contains("SMs"), "{hints}");
 }
 
+/// `rocpd convert` writes the dispatches of several databases into one table, told apart by their `Guid`: each process counts for itself.
+#[test]
+fn processes_of_one_table_are_told_apart_by_their_guid() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = "Guid,Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z".to_owned();
+    for (guid, thread, from) in [("00006409-aaaa", 70, 1_000), ("0000640b-bbbb", 80, 900_000)] {
+        for id in 1..=4 {
+            let start = from + id * 100;
+            write!(text, "\n{guid},KERNEL_DISPATCH,Agent 4,1,0,{thread},{id},7,saxpy,{id},{start},{},64,1,1,640,1,1", start + 10).unwrap();
+        }
+    }
+    let path = table(folder.path(), "merged_kernel_trace.csv", &text);
+    let profile = read(&path).unwrap();
+    let pids: Vec<Option<u32>> = (0..8).map(|r| profile.places[profile.launches.place(r).unwrap().0 as usize].pid).collect();
+    assert_eq!((pids, profile.order), ([[Some(70); 4], [Some(80); 4]].concat(), LaunchOrder::Host));
+    assert!(profile.notes.iter().any(|n| n.text.contains("told apart by their Guid")), "{:?}", profile.notes);
+    let printed = |launch: &str| run(&["rerun", &path.display().to_string(), "--launch", launch]).1;
+    assert!(
+        printed("5").contains("--kernel-iteration-range '[2]'") && printed("3").contains("--kernel-iteration-range '[4]'"),
+        "{}",
+        printed("5")
+    );
+}
+
+/// Counters of some launches of a trace, from the same run: they are shown, and stand at these launches.
+#[test]
+fn counters_of_some_launches_of_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = "Kind,Agent_Id,Queue_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z".to_owned();
+    for id in 1..=9 {
+        let start = 1_000 + id * 100_000;
+        write!(trace, "\nKERNEL_DISPATCH,4,1,70,{id},7,saxpy,{id},{start},{},64,1,1,640,1,1", start + 50_000).unwrap();
+    }
+    let mut counters = "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp".to_owned();
+    for id in [6, 8] {
+        let start = 1_000 + id * 100_000;
+        write!(counters, "\n{id},{id},4,1,99,70,640,7,saxpy,64,0,0,8,16,SQ_WAVES,{},{start},{}", id * 10, start + 50_000).unwrap();
+    }
+    let path = table(folder.path(), "out_kernel_trace.csv", &trace);
+    table(folder.path(), "out_counter_collection.csv", &counters);
+    for of in [&path, &folder.path().to_owned()] {
+        let profile = read(of).unwrap();
+        assert_eq!((profile.launches.len(), profile.metrics.is_none()), (9, true));
+        let measured = profile.measured.as_ref().unwrap();
+        let metrics = measured.metrics.as_ref().unwrap();
+        let joined = warpscope::rerun::join::join(&profile, metrics);
+        assert_eq!(joined.pairs.iter().map(|p| (p.result, p.launch)).collect::<Vec<_>>(), [(0, 5), (1, 7)]);
+        assert!(profile.notes.iter().any(|n| n.text.starts_with("Counters of 2 of 9 launches")), "{:?}", profile.notes);
+        let (code, out, _) = run(&["metrics", &of.display().to_string(), "--metric", "SQ_WAVES", "--format", "csv"]);
+        assert_eq!((code, out.lines().count(), out.contains(",60,") && out.contains(",80,")), (0, 3, true), "{out}");
+    }
+    // A table of counters alone is what it was.
+    let alone = read(&folder.path().join("out_counter_collection.csv")).unwrap();
+    assert_eq!((alone.launches.len(), alone.order, alone.measured.is_none()), (2, LaunchOrder::Chosen, true));
+}
+
 /// Counters of a later run belong to the dispatches of the same numbers, where kernel, grid and workgroup agree.
 #[test]
 fn counters_are_joined_with_their_dispatch() {

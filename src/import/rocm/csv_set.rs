@@ -148,10 +148,6 @@ pub fn read(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
             reader.begin(&stem);
             last = Some(stem);
         }
-        if table == Table::Counters && reader.traced {
-            reader.rows.beside.push(path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default());
-            continue;
-        }
         let file = open::regular(path).map_err(|e| ImportError::io(path, e))?;
         let total = file.metadata().map_or(0, |m| m.len());
         reader.table(table, BufReader::with_capacity(1 << 18, file), (path, total), job)?;
@@ -176,6 +172,8 @@ pub(super) struct Reader {
     processes: FxHashMap<u32, u32>,
     /// Index of the process that the files are of.
     own: u32,
+    /// Processes of tables that name them by `Guid`.
+    guids: FxHashMap<Vec<u8>, u32>,
     agents: FxHashMap<String, u32>,
     /// GPUs among the agents that tables list.
     gpus: u32,
@@ -235,6 +233,7 @@ impl Reader {
     /// Files of another process: ids mean something else in them. By default a name is the process id.
     pub(super) fn begin(&mut self, stem: &Path) {
         self.processes.clear();
+        self.guids.clear();
         self.agents.clear();
         self.sizes.clear();
         self.traced = false;
@@ -259,6 +258,26 @@ impl Reader {
             self.rows.processes.push(Process { pid, pass: self.pass, ..Process::default() });
             next
         })
+    }
+
+    /// The process that a row is of: by its id, else by its `Guid`, which `rocpd convert` gives each database; such tables have no process ids, and the
+    /// first thread that launches in it stands for the process.
+    fn process_of(&mut self, head: &Head, row: &ByteRecord) -> u32 {
+        let pid = head.number(row, &["process_id", "pid"]);
+        let Some(guid) = head.text(row, &["guid"]).filter(|g| !g.is_empty() && pid.is_none()) else { return self.process(pid) };
+        if let Some(&known) = self.guids.get(guid) {
+            return known;
+        }
+        let thread = head.number(row, &["thread_id", "tid"]).unwrap_or(0);
+        let process = if self.guids.is_empty() {
+            self.process(Some(thread))
+        } else {
+            self.rows.processes.push(Process { pid: thread, pass: self.pass, ..Process::default() });
+            next(self.rows.processes.len() - 1)
+        };
+        self.guids.insert(guid.to_owned(), process);
+        self.rows.by_guid = self.guids.len() > 1;
+        process
     }
 
     pub(super) fn text(&mut self, bytes: &[u8]) -> u32 {
@@ -315,7 +334,7 @@ impl Reader {
         let marker = head.text(row, &["domain"])?.starts_with(b"MARKER");
         let start = head.number(row, &["start_timestamp"])?;
         let name = self.text(head.text(row, &["function"]).unwrap_or_default());
-        let process = self.process(head.number(row, &["process_id", "pid"]));
+        let process = self.process_of(head, row);
         self.rows.calls.push(Call {
             process,
             thread: head.number(row, &["thread_id"]).unwrap_or(0),
@@ -334,7 +353,7 @@ impl Reader {
 
     fn kernel(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
         let start = head.number(row, &["start_timestamp"])?;
-        let process = self.process(head.number(row, &["process_id", "pid"]));
+        let process = self.process_of(head, row);
         let symbol = self.symbol(process, head.number(row, &["kernel_id"]).unwrap_or(0), head.text(row, &["kernel_name"])?);
         let agent = self.agent(head.text(row, &["agent_id"]).unwrap_or(b"0"), true);
         self.rows.dispatches.push(Dispatch {
@@ -359,15 +378,13 @@ impl Reader {
 
     /// A dispatch that counters were collected of: the same again for each counter, with sizes as products.
     fn counted(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
-        if self.traced {
-            return Some(());
-        }
         let id = head.number(row, &["dispatch_id"])?;
-        let process = self.process(head.number(row, &["process_id", "pid"]));
+        let process = self.process_of(head, row);
         let name = self.text(head.text(row, &["counter_name"])?);
         let value = head.number(row, &["counter_value"])?;
         self.rows.counters.push(Counter { process, dispatch: id, name, value });
-        if self.rows.dispatches.last().is_some_and(|d| d.id == id && d.process == process) {
+        // Of dispatches the trace knows more.
+        if self.traced || self.rows.dispatches.last().is_some_and(|d| d.id == id && d.process == process) {
             return Some(());
         }
         let symbol = self.symbol(process, head.number(row, &["kernel_id"]).unwrap_or(0), head.text(row, &["kernel_name"])?);
@@ -398,7 +415,7 @@ impl Reader {
         let start = head.number(row, &["start_timestamp"])?;
         let name = self.text(head.text(row, &["direction"]).unwrap_or_default());
         let [from, to] = [&["source_agent_id"], &["destination_agent_id"]].map(|n| head.text(row, n).map(|t| self.agent(t, false)));
-        let process = self.process(head.number(row, &["process_id", "pid"]));
+        let process = self.process_of(head, row);
         self.rows.copies.push(Copy {
             process,
             thread: head.number(row, &["thread_id"]).unwrap_or(0),
@@ -427,7 +444,7 @@ impl Reader {
             bytes
         };
         let agent = head.text(row, &["agent_id"]).map(|t| self.agent(t, false));
-        let process = self.process(head.number(row, &["process_id", "pid"]));
+        let process = self.process_of(head, row);
         self.rows.allocations.push(Allocation { process, agent, time, address, bytes });
         Some(())
     }

@@ -29,6 +29,7 @@ use crate::model::units::count;
 use crate::model::{Code, Details, Metrics, Note, NoteKind, Profile, Severity, Source};
 use rows::Rows;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
@@ -386,17 +387,53 @@ fn missing(rows: &Rows) -> u64 {
     of.values().map(|(most, seen)| most - seen.len() as u64).sum()
 }
 
+/// The dispatches of a trace that counters were collected of, with these; `None` where there are none, or where the report has no others.
+fn counted(rows: &Rows) -> Option<Rows> {
+    if rows.chosen || rows.counters.is_empty() {
+        return None;
+    }
+    let of: FxHashSet<(u32, u64)> = rows.counters.iter().map(|c| (c.process, c.dispatch)).collect();
+    let dispatches: Vec<_> = rows.dispatches.iter().filter(|d| of.contains(&(d.process, d.id))).copied().collect();
+    (!dispatches.is_empty()).then(|| Rows {
+        processes: rows.processes.clone(),
+        agents: rows.agents.clone(),
+        symbols: rows.symbols.clone(),
+        dispatches,
+        counters: rows.counters.clone(),
+        texts: rows.texts.clone(),
+        chosen: true,
+        ..Rows::default()
+    })
+}
+
 /// The profile with what a reader should know of it.
 fn finish(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) -> Profile {
     let source =
         Source { tool: if rows.legacy { "rocprof" } else { "rocprofv3" }.to_owned(), version: None, schema, file: input.path.clone() };
     let broken = rows.broken;
     let passes = passes::join(&mut rows);
-    let (missing, beside) = (missing(&rows), rows.beside.clone());
+    let (missing, by_guid) = (missing(&rows), rows.by_guid);
+    let counted = job.wants.has(Parts::DETAILS).then(|| counted(&rows)).flatten();
     let rows_without_times = rows.dispatches.iter().all(|d| d.start == 0);
     let memcpys =
         rows.copies.is_empty() && rows.calls.iter().any(|c| rows.texts.get(c.name as usize).is_some_and(|t| t.starts_with("hipMemcpy")));
-    let mut profile = build::build(rows, job, Profile::new(source));
+    let all = rows.dispatches.len();
+    let mut profile = build::build(rows, job, Profile::new(source.clone()));
+    if let Some(counted) = counted {
+        let found = counted.dispatches.len();
+        let text = format!(
+            "Counters of {} are in this report: {}. Kernels run one at a time while counters are collected.",
+            if found == all { "all launches".to_owned() } else { format!("{found} of {}", count(all, "launch")) },
+            "they are a report of their own, joined to these launches"
+        );
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+        profile.measured = Some(Arc::new(build::build(counted, job, Profile::new(source))));
+    }
+    if by_guid {
+        let text =
+            "The ids of processes are not in this table: processes are told apart by their Guid and go by their first launching thread.";
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+    }
     if broken > 0 {
         let text = format!(
             "{} of this report could not be understood; the rest is shown.",
@@ -423,10 +460,6 @@ fn finish(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) 
     if !profile.launches.is_empty() && rows_without_times {
         let text = "This table has counters and no times: durations are not known.";
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `--timestamp on`, or with rocprofv3"));
-    }
-    for name in beside {
-        let text = format!("Counters of this run are a report of their own: {name}. They were collected while one kernel ran at a time.");
-        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
     }
     if memcpys && job.wants.has(Parts::MEMOPS) && job.wants.has(Parts::CALLS) {
         let text = "Memory copies were not recorded: while they run the GPU counts as idle, in the calls that start them.";

@@ -135,8 +135,8 @@ pub struct Rows {
     pub texts: Vec<Arc<str>>,
     /// Names of threads.
     pub threads: Vec<(u32, u32, Arc<str>)>,
-    /// Tables of counters beside a trace, which are reports of their own.
-    pub beside: Vec<String>,
+    /// Processes are told apart by their databases: their ids are not known.
+    pub by_guid: bool,
     /// Written by rocprof, before rocprofv3.
     pub legacy: bool,
     /// Whether the dispatches are only those that counters were collected of.
@@ -186,7 +186,7 @@ impl Rows {
         }));
         self.texts.extend(other.texts);
         self.threads.extend(other.threads.into_iter().map(|(p, tid, name)| (p.saturating_add(process), tid, name)));
-        self.beside.extend(other.beside);
+        self.by_guid |= other.by_guid;
         self.legacy |= other.legacy;
         self.chosen |= other.chosen;
         self.broken += other.broken;

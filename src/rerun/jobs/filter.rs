@@ -109,6 +109,8 @@ pub struct Filter {
     pub exclude: Option<String>,
     pub spelled: Spelled,
     pub numbers: Numbers,
+    /// Only launches in regions that the program opens.
+    pub regions: bool,
     including: Option<Engines>,
     excluding: Option<Engines>,
 }
@@ -156,7 +158,7 @@ impl Filter {
         let (include, exclude) = (text(job, "kernel_include_regex"), text(job, "kernel_exclude_regex"));
         let including = include.as_deref().map(Engines::new);
         let excluding = exclude.as_deref().map(Engines::new);
-        Some(Self { include, exclude, spelled, numbers, including, excluding })
+        Some(Self { include, exclude, spelled, numbers, regions: has("selected_regions"), including, excluding })
     }
 
     /// Whether a name is taken, up to `ROCm` 7.0 and from 7.1 on; nothing where a pattern cannot be used or takes too long.

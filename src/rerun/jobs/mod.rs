@@ -71,8 +71,8 @@ impl File {
 /// # Errors
 /// A sentence on a file that rocprofv3 would not read.
 pub fn check(name: &str, text: &str) -> Result<File, String> {
-    let jobs = read::jobs(name, text)?;
-    let findings = rules::of_file(name, &jobs);
+    let (jobs, beside) = read::jobs(name, text)?;
+    let findings = rules::of_file(name, &jobs, &beside);
     let several = jobs.len() > 1;
     let one = |(i, job): (usize, &Job)| {
         let filter = Filter::of(job);

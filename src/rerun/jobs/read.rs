@@ -227,21 +227,22 @@ fn lines(text: &str) -> Vec<Job> {
     text.lines().enumerate().filter_map(job).collect()
 }
 
-/// The jobs of a file, by its suffix as rocprofv3 reads it.
+/// The jobs of a file, by its suffix as rocprofv3 reads it, and the keys that stand beside them.
 ///
 /// # Errors
 /// A sentence on what rocprofv3 would not read either.
-pub fn jobs(name: &str, text: &str) -> Result<Vec<Job>, String> {
+pub fn jobs(name: &str, text: &str) -> Result<(Vec<Job>, Vec<Key>), String> {
     let suffix = name.rsplit_once('.').map_or("", |(_, s)| s);
     let root = match suffix {
         "yaml" | "yml" => yaml(text)?,
         "json" => from_json(serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?),
-        "txt" | "text" => return Ok(lines(text)),
+        "txt" | "text" => return Ok((lines(text), Vec::new())),
         _ => return Err("rocprofv3 takes files that end in .yaml, .yml, .json or .txt".to_owned()),
     };
     let Value::Map(keys) = root else { return Err("there is no list `jobs` in it, so rocprofv3 would read nothing".to_owned()) };
     let found: Vec<String> = keys.iter().map(|k| format!("`{}`", k.name)).collect();
-    let Some(Key { value, line, .. }) = keys.into_iter().find(|k| k.name == "jobs") else {
+    let (of_jobs, beside): (Vec<Key>, Vec<Key>) = keys.into_iter().partition(|k| k.name == "jobs");
+    let Some(Key { value, line, .. }) = of_jobs.into_iter().next() else {
         let found = if found.is_empty() { String::new() } else { format!(" (only {})", found.join(", ")) };
         return Err(format!("there is no list `jobs` in it{found}, so rocprofv3 would end with a KeyError"));
     };
@@ -250,7 +251,7 @@ pub fn jobs(name: &str, text: &str) -> Result<Vec<Job>, String> {
         Value::Map(keys) => Ok(Job { line: keys.iter().filter_map(|k| k.line).min().or(line), keys }),
         other => Err(format!("a job is {:?}, not a set of options", other.written())),
     };
-    list.into_iter().map(job).collect()
+    Ok((list.into_iter().map(job).collect::<Result<_, _>>()?, beside))
 }
 
 #[cfg(test)]
@@ -281,15 +282,15 @@ mod tests {
     #[test]
     fn jobs_of_all_forms() {
         let yaml = "base: &b {hip_trace: yes}\njobs:\n  -\n    pmc: [A, B]\n    <<: *b\n  - pmc:\n    - C\n";
-        let jobs = super::jobs("a.yaml", yaml).unwrap();
+        let jobs = super::jobs("a.yaml", yaml).unwrap().0;
         assert_eq!(jobs.iter().map(|j| j.line).collect::<Vec<_>>(), [Some(1), Some(6)]);
         assert_eq!(
             jobs[0].keys.iter().map(|k| (k.name.as_str(), k.value.written())).collect::<Vec<_>>(),
             [("pmc", "[A, B]".to_owned()), ("hip_trace", "true".to_owned())]
         );
-        let json = super::jobs("a.json", r#"{"jobs": [{"pmc": ["A"], "truncate_kernels": true}]}"#).unwrap();
+        let json = super::jobs("a.json", r#"{"jobs": [{"pmc": ["A"], "truncate_kernels": true}]}"#).unwrap().0;
         assert_eq!(json[0].keys.len(), 2);
-        let txt = super::jobs("a.txt", "# pmc: X\npmc: A  B # C\nrange: 1\npmc: D").unwrap();
+        let txt = super::jobs("a.txt", "# pmc: X\npmc: A  B # C\nrange: 1\npmc: D").unwrap().0;
         assert_eq!(txt.iter().map(|j| j.keys[0].value.written()).collect::<Vec<_>>(), ["[A, B]", "[D]"]);
     }
 
@@ -323,10 +324,10 @@ mod tests {
     fn the_last_of_a_key_counts() {
         let yaml = "base: &b {a: 1, c: 3}\njobs:\n  - {a: 2, b: 1, <<: *b, a: 4}\n";
         let jobs = super::jobs("a.yaml", yaml).unwrap();
-        let written: Vec<(&str, String)> = jobs[0].keys.iter().map(|k| (k.name.as_str(), k.value.written())).collect();
+        let written: Vec<(&str, String)> = jobs.0[0].keys.iter().map(|k| (k.name.as_str(), k.value.written())).collect();
         assert_eq!(written, [("a", "4".to_owned()), ("b", "1".to_owned()), ("c", "3".to_owned())]);
         // As many keys as a file can have.
         let many: String = (0..45_000).map(|n| format!("  k{}: 1\n", n % 40_000)).collect::<Vec<_>>().concat();
-        assert_eq!(super::jobs("a.yaml", &format!("jobs:\n- pmc: [A]\n{many}")).unwrap()[0].keys.len(), 40_001);
+        assert_eq!(super::jobs("a.yaml", &format!("jobs:\n- pmc: [A]\n{many}")).unwrap().0[0].keys.len(), 40_001);
     }
 }

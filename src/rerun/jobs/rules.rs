@@ -3,7 +3,7 @@
 use super::Finding;
 use super::filter::{Filter, Numbers, Spelled, given, ranges};
 use super::options::{Kind, option};
-use super::read::{Job, Value};
+use super::read::{Job, Key, Value};
 use super::regex::{Engines, differences, way_back};
 use crate::model::Severity::{Error, Info, Warning};
 
@@ -254,6 +254,15 @@ pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<F
             "`selected_regions` cannot be combined with collection_period or att_consecutive_kernels",
         );
     }
+    if has("selected_regions") {
+        let numbered = has("kernel_iteration_range");
+        let counts = "; launches are counted from the program's start, outside of the regions too (ROCm/rocm-systems#7299 changes that to the region's begin)";
+        let text = format!(
+            "`selected_regions`: only launches between roctxProfilerResume and roctxProfilerPause are collected{}",
+            if numbered { counts } else { "" }
+        );
+        add(if numbered { Warning } else { Info }, "regions", "selected_regions", &text);
+    }
     if collects(job).is_empty() && !has("list_avail") && !has("list_metrics") {
         add(Warning, "collects-nothing", "", "this job collects nothing: no trace, no counters, no thread trace");
     }
@@ -280,8 +289,16 @@ pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<F
 }
 
 /// About the file as a whole.
-pub(super) fn of_file(name: &str, jobs: &[Job]) -> Vec<Finding> {
+pub(super) fn of_file(name: &str, jobs: &[Job], beside: &[Key]) -> Vec<Finding> {
     let mut out = Vec::new();
+    // rocprofv3.py takes `data["jobs"]` and nothing else, in all releases up to 7.2.
+    for key in beside {
+        let text = format!("`{}` stands beside `jobs`: rocprofv3 reads the list `jobs` only, and ignores it without a word", key.name);
+        out.push(match option(&key.name) {
+            Some(_) => Finding::new(Error, "beside-jobs", key.line, text).fix("put it into each job that it is meant for"),
+            None => Finding::new(Info, "beside-jobs", key.line, text),
+        });
+    }
     if jobs.is_empty() {
         out.push(Finding::new(Error, "no-jobs", None, "there is no job in it"));
     }

@@ -56,6 +56,11 @@ pub fn select(profile: &Profile, filter: &Filter) -> Result<Selected, String> {
     if profile.order == LaunchOrder::Chosen {
         return Err("the report has only launches that were chosen: how many came before each is not known".to_owned());
     }
+    if filter.regions {
+        return Err(
+            "which launches lie between roctxProfilerResume and roctxProfilerPause is not in a report: `selected_regions`".to_owned()
+        );
+    }
     if let [Some(old), Some(_)] = filter.errors() {
         return Err(format!("nothing: a pattern is no regular expression ({old})"));
     }

@@ -100,3 +100,32 @@ fn what_is_right_is_left_alone() {
         assert!(file.worst().is_none_or(|w| w == Severity::Info), "{keys}: {:?}", file.jobs[0].findings);
     }
 }
+
+#[test]
+fn keys_beside_the_jobs_are_ignored_and_said() {
+    for (name, text) in [
+        ("a.yaml", "Other: {a: 1}\njobs:\n  - pmc: [SQ_WAVES]\npmc: [SQ_WAVES]\nkernel_trace: true\n"),
+        ("a.json", r#"{"Other": {"a": 1}, "jobs": [{"pmc": ["SQ_WAVES"]}], "pmc": ["SQ_WAVES"], "kernel_trace": true}"#),
+    ] {
+        let file = check(name, text).unwrap();
+        let mut said: Vec<_> = file.findings.iter().map(|f| (f.id, f.severity, f.text.split('`').nth(1).unwrap())).collect();
+        said.sort_unstable_by_key(|f| f.2);
+        let wanted = [("Other", Severity::Info), ("kernel_trace", Severity::Error), ("pmc", Severity::Error)];
+        assert_eq!(said, wanted.map(|(name, severity)| ("beside-jobs", severity, name)), "{name}");
+    }
+    assert!(check("a.yaml", "jobs:\n  - pmc: [SQ_WAVES]\n").unwrap().findings.is_empty());
+}
+
+#[test]
+fn launches_in_regions_cannot_be_told_from_a_report() {
+    let file = one("pmc: [SQ_WAVES]\nkernel_iteration_range: '[2-3]'\nselected_regions: true");
+    let found = file.jobs[0].findings.iter().find(|f| f.id == "regions").unwrap();
+    assert_eq!((found.severity, found.text.contains("counted from the program's start")), (Severity::Warning, true));
+    assert!(
+        select::select(&crate::model::Profile::new(crate::model::Source::default()), file.jobs[0].filter.as_ref().unwrap())
+            .unwrap_err()
+            .contains("roctxProfilerResume")
+    );
+    assert!(!ids(&one("pmc: [SQ_WAVES]\nselected_regions: false"), 0).contains(&"regions"));
+    assert_eq!(one("pmc: [SQ_WAVES]\nselected_regions: true").worst(), Some(Severity::Info));
+}
