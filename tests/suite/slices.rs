@@ -116,6 +116,53 @@ fn words_for_tracks_and_pairs_of_events() {
     assert_eq!((profile.source.tool.as_str(), profile.launches.len()), ("torch", 0));
 }
 
+/// Triton's Proton: kernels in PyTorch's category, on lanes called streams; scopes are ranges.
+#[test]
+fn a_trace_of_proton() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"displayTimeUnit": "us", "traceEvents": [
+        {"ph":"M","pid":0,"tid":0,"name":"process_name","args":{"name":"Trace"}}, {"ph":"M","pid":0,"tid":1,"name":"thread_name","args":{"name":"CPU Thread 0"}},
+        {"ph":"M","pid":0,"tid":1000007,"name":"thread_name","args":{"name":"Graph: Stream 7"}}, {"ph":"M","pid":0,"tid":2000007,"name":"thread_name","args":{"name":"GPU Stream 7"}},
+        {"ph":"M","pid":0,"tid":2000009,"name":"thread_name","args":{"name":"GPU Stream 9"}},
+        {"name":"matmul_scope","cat":"scope","ph":"X","pid":0,"ts":0,"dur":20.0,"tid":1,"args":{"call_stack":["ROOT","matmul_scope"]}},
+        {"name":"graph_scope","cat":"scope","ph":"X","pid":0,"ts":30,"dur":100.0,"tid":1000007},
+        {"name":"matmul_kernel","cat":"kernel","ph":"X","pid":0,"ts":30,"dur":60.5,"tid":2000007,"args":{"call_stack":["ROOT","matmul_scope"]}},
+        {"name":"copy_kernel","cat":"kernel","ph":"X","pid":0,"ts":95,"dur":5,"tid":2000009}]}"#;
+    let profile = read(&written(folder.path(), "proton.chrome_trace", text)).unwrap();
+    let found: Vec<_> = rows(&profile).into_iter().map(|r| (r.0, r.1, r.2, r.7)).collect();
+    assert_eq!(found, [("copy_kernel".to_owned(), 65_000, 5_000, Some(9)), ("matmul_kernel".to_owned(), 0, 60_500, Some(7))]);
+    let ranges: Vec<_> = profile.ranges.iter().map(|r| profile.ranges.label(r.name)).collect();
+    assert_eq!(ranges, ["matmul_scope", "graph_scope"]);
+    // PyTorch says where a kernel ran: its traces are read as such, whatever else they lack.
+    let torch = text.replace(r#""args":{"call_stack":["ROOT","matmul_scope"]}},"#, r#""args":{"device":0,"stream":7}},"#);
+    assert_eq!(read(&written(folder.path(), "torch.json", torch)).unwrap().source.tool, "torch");
+}
+
+/// rocmProfileData: numbers are texts, lanes of a GPU's process are its queues, and an argument says what each operation is.
+#[test]
+fn a_trace_of_rocm_profile_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"[ {}
+        ,{"name":"process_name","ph":"M","pid":"2","args":{"name":"GPU2"}}
+        ,{"name":"thread_name","ph":"M","pid":"4001","tid":"4001","args":{"name":"Hip 4001"}}
+        ,{"pid":"2","tid":"0","name":"CopyHostToDevice","ts":"8306017670485","dur":"154889","ph":"X","args":{"desc":"CopyHostToDevice"}}
+        ,{"pid":"2","tid":"1","name":"FillBuffer","ts":"8306017926047","dur":"3","ph":"X","args":{"desc":"FillBuffer"}}
+        ,{"pid":"2","tid":"1","name":"copy_all(float*)","ts":"8306020592134","dur":"6","ph":"X","args":{"desc":"KernelExecution"}}
+        ,{"pid":"4001","tid":"4001","name":"hipLaunchKernel","ts":"8306020592100","dur":"9","ph":"X","args":{"desc":"stream=0"}}
+        ,{"pid":"4001","tid":"4001","cat":"api_op","name":"api_op","ts":"8306020592101","ph":"s","id":"7"}
+        ,{"pid":"2","tid":"1","cat":"api_op","name":"api_op","ts":"8306020592134","ph":"f","bp":"e","id":"7"}
+        ]"#;
+    let profile = read(&written(folder.path(), "rpd.json", text)).unwrap();
+    assert_eq!(
+        rows(&profile).into_iter().map(|r| (r.0, r.2, r.6, r.7)).collect::<Vec<_>>(),
+        [("copy_all(float*)".to_owned(), 6_000, Some(2), Some(1))]
+    );
+    assert_eq!(profile.launches.call(0).map(|c| c.1), Some(9_000));
+    let copies: Vec<_> = profile.memops.iter().map(|m| (m.duration.0, matches!(m.kind, MemOpKind::Set))).collect();
+    assert_eq!(copies, [(154_889_000, false), (3_000, true)]);
+    assert!(matches!(profile.memops.get(0).unwrap().kind, MemOpKind::Copy { kind: CopyKind::HostToDevice, .. }));
+}
+
 /// What we wrote for Perfetto and Chrome is read again: the same launches.
 #[test]
 fn our_own_exports_come_back() {

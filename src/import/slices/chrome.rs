@@ -109,7 +109,8 @@ impl Reader {
             "X" => {
                 let (start, duration) = (time(start)?, time(duration).unwrap_or(0));
                 let track = self.track(pid, tid);
-                let names = (self.slices.text(&whole_name(name, args)), self.slices.text(&text(category)));
+                let described = || args.and_then(|a| pick(a.get(), ["desc"])).and_then(|[d]| d);
+                let names = (self.slices.text(&whole_name(name, args)), self.slices.text(&text(category.or_else(described))));
                 self.slices.whole(track, names, start, duration, details(args));
             }
             "B" => {

@@ -2,7 +2,7 @@
 //!
 //! Names as they are written by: `TensorFlow` and JAX (`/device:GPU:0`, `Stream #14(Compute)`; other lanes of that process are derived from these),
 //! converters of nsys reports (`Device 0` or `GPU 0`, `Stream 7`; categories `cuda`, `gpu_kernel`), rocprofiler-systems (`GPU Kernel Dispatch [0]`,
-//! `HIP Activity Stream 1`), and `warpscope export`.
+//! `HIP Activity Stream 1`), rocmProfileData (`GPU2`, whose lanes are queues), Triton's Proton (`GPU Stream 7`), and `warpscope export`.
 
 use crate::import::torch::event::Kind;
 
@@ -55,6 +55,10 @@ pub fn device(named: &Named) -> Option<u32> {
 /// The stream that a track is.
 #[must_use]
 pub fn stream(named: &Named) -> Option<Stream> {
+    let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
+    if let (Some(device), Some(queue)) = (named.process.strip_prefix("GPU").and_then(number), number(&named.track)) {
+        return Some(Stream { device, number: Some(queue) });
+    }
     let gpu = says(&named.process, &["gpu", "device", "cuda", "ascend hardware", "xpu"]) || says(&named.track, &["gpu", "hip activity"]);
     let of_stream = says(&named.track, &["stream"]);
     let dispatches = says(&named.track, &["gpu kernel dispatch", "kernel dispatch ["]);
@@ -68,6 +72,15 @@ pub fn stream(named: &Named) -> Option<Stream> {
 #[must_use]
 pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>) -> Option<Kind> {
     let category = category.to_ascii_lowercase();
+    // What rocmProfileData calls operations of a GPU (`args.desc`).
+    let of_rpd = ["kernelexecution", "copyhosttodevice", "copydevicetohost", "copydevicetodevice", "copyhosttohost", "fillbuffer"];
+    if let Some(at) = of_rpd.iter().position(|d| category == *d) {
+        return Some(match at {
+            0 => Kind::Kernel,
+            5 => Kind::Set,
+            _ => Kind::Copy,
+        });
+    }
     let kernel = ["kernel", "gpu_kernel", "cuda_kernel", "kernel_dispatch", "rocm_kernel_dispatch", "hip_kernel"].contains(&&*category);
     let memory = ["gpu_memcpy", "gpu_memset", "memcpy", "memset", "memory_copy", "gpu_mem", "rocm_memory_copy"].contains(&&*category);
     if stream.is_some() || kernel || memory {
@@ -108,6 +121,11 @@ mod tests {
             ("GPU 3 · NVIDIA H200", "stream 21", Some((3, Some(21)))),
             ("app", "GPU Kernel Dispatch [2] Queue 4", Some((2, Some(4)))),
             ("app", "HIP Activity Stream 3", Some((0, Some(3)))),
+            ("GPU2", "5", Some((2, Some(5)))),
+            ("Trace", "GPU Stream 7", Some((0, Some(7)))),
+            ("Trace", "Graph: Stream 7", None),
+            ("GPU2", "worker", None),
+            ("GPU", "5", None),
             ("/device:GPU:0", "XLA Ops", None),
             ("python", "stream_worker", None),
             ("python", "main thread", None),
@@ -126,6 +144,8 @@ mod tests {
         assert_eq!(of("MemcpyH2D", "", &gpu), Some(Kind::Copy));
         assert_eq!(of("[CUDA memset]", "", &gpu), Some(Kind::Set));
         assert_eq!(of("copy_kernel<float>", "gpu_kernel", &host), Some(Kind::Kernel));
+        assert_eq!(of("copy_kernel", "KernelExecution", &named("GPU2", "0")), Some(Kind::Kernel));
+        assert_eq!(of("FillBuffer", "FillBuffer", &named("GPU2", "0")), Some(Kind::Set));
         assert_eq!(of("cuLaunchKernel", "", &host), Some(Kind::Call));
         assert_eq!(of("customer", "", &host), Some(Kind::Range));
         assert_eq!(of("launch call", "api", &host), Some(Kind::Call));

@@ -341,12 +341,12 @@ fn kernel_of(name: &str) -> Kernel {
     Kernel { function: Some(function), spelled: Some(Arc::from(name)), ..Kernel::default() }
 }
 
-/// `Memcpy HtoD (Pinned -> Device)`; of other tools `MemcpyH2D`, `[CUDA memcpy Host-to-Device]`.
+/// `Memcpy HtoD (Pinned -> Device)`; of other tools `MemcpyH2D`, `[CUDA memcpy Host-to-Device]`, `CopyHostToDevice`.
 fn copy_kind(name: &str) -> MemOpKind {
     let words = name.strip_prefix("Memcpy").unwrap_or(name);
     let (direction, ends) = words.split_once('(').unwrap_or((words, ""));
     let letters: String = direction.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-    let letters = letters.trim_start_matches("cuda").trim_start_matches("memcpy");
+    let letters = letters.trim_start_matches("cuda").trim_start_matches("memcpy").trim_start_matches("copy");
     let kind = match letters {
         "htod" | "h2d" | "hosttodevice" => CopyKind::HostToDevice,
         "dtoh" | "d2h" | "devicetohost" => CopyKind::DeviceToHost,

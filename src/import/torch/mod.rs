@@ -69,14 +69,15 @@ impl Importer for TorchTrace {
         let facts = facts::Facts::new(&splitter.facts);
         let mut profile =
             Profile::new(Source { tool: "torch".to_owned(), version: None, schema: facts.schema(), file: input.path.clone() });
+        let placed = parts.iter().any(|p| p.placed);
         let (mended, broken) = parts.iter().fold((0, 0), |(m, b), p| (m + p.mended, b + p.broken));
         damage(&mut profile, splitter.cut, mended, broken);
         let profile = build::build(parts, facts, event::with_calls(job.wants), profile);
-        // Nothing that PyTorch calls a kernel: perhaps another tool's trace, whose tracks tell. What we write ourselves says so.
+        // Nothing that PyTorch calls a kernel, or kernels of no GPU: perhaps another tool's trace, whose tracks tell. What we write ourselves says so.
         let nothing = profile.launches.is_empty() && profile.memops.is_empty();
         let ours = |(key, text): &(String, Vec<u8>)| key == "otherData" && memchr::memmem::find(text, b"warpscope").is_some();
         let of_pytorch = splitter.facts.iter().any(|(key, _)| PYTORCH.contains(&key.as_str()));
-        if (nothing && !of_pytorch) || splitter.facts.iter().any(ours) {
+        if ((nothing || !placed) && !of_pytorch) || splitter.facts.iter().any(ours) {
             return Ok(super::slices::chrome::read(input, job)?.unwrap_or(profile));
         }
         Ok(profile)

@@ -122,6 +122,8 @@ pub struct Part {
     pub other: bool,
     /// What else was asked for.
     pub aside: Aside,
+    /// Some work of a GPU says on which device or stream it ran, as PyTorch's does.
+    pub placed: bool,
     /// Events that were no JSON and could be mended.
     pub mended: u64,
     /// Events that could not be read.
@@ -186,6 +188,7 @@ impl Part {
                 }
                 let name = self.names.name(&event.name);
                 let config = self.configs.id(&config(&args));
+                self.placed |= args.device.is_some() || args.stream.is_some();
                 let ordinal = |v: Option<i64>| v.and_then(|v| u32::try_from(v).ok());
                 self.on_gpu.push(OnGpu {
                     at,

@@ -25,13 +25,18 @@ fn directions(sum: &Sum) -> &'static str {
     }
 }
 
+/// How much was copied, and between what; only the latter where the report has no sizes.
+fn amount(sum: &Sum, between: &str) -> String {
+    if sum.bytes == 0 { between.to_owned() } else { format!("{} {between}", Bytes(sum.bytes)) }
+}
+
 fn evidence(finding: Finding, case: &Case<'_>, sum: &Sum) -> Finding {
     finding
         .because("copies run alone", Some(sum.exposed).filter(|&n| n > 0).map(|n| n as f64), "ns")
         .because("idle while they were issued", Some(sum.idle).filter(|&n| n > 0).map(|n| n as f64), "ns")
         .because("copies", sum.count as f64, "")
         .because("copies in a step", case.per_step(sum.count), "")
-        .because("bytes", sum.bytes as f64, "byte")
+        .because("bytes", Some(sum.bytes as f64).filter(|&n| n > 0.0), "byte")
         .because("bandwidth while they ran", sum.rate(), "byte/s")
         .at(sum.longest.map(|(start, end)| Place {
             kind: PlaceKind::Window,
@@ -54,11 +59,10 @@ pub fn pageable(case: &Case<'_>) -> Option<Finding> {
     let after = case.after_pageable.min(case.again(Cause::Sync)).min(case.sum(|b| b.kernels));
     let share = case.share(sum.cost() + after);
     let headline = format!(
-        "copies of pageable memory{} take {} of the window: {} {}, {}{}",
+        "copies of pageable memory{} take {} of the window: {}, {}{}",
         if sum.idle + after > 0 { " and the idle time around them" } else { "" },
         pct(share),
-        Bytes(sum.bytes),
-        directions(sum),
+        amount(sum, directions(sum)),
         units::count(sum.count, "copy"),
         rate(sum.rate())
     );
@@ -109,9 +113,9 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
         _ => directions(sum),
     };
     let headline = format!(
-        "copies that nothing hides take {} of the window: {} {what}, {}{}",
+        "copies that nothing hides take {} of the window: {}, {}{}",
         pct(share),
-        Bytes(sum.bytes),
+        amount(sum, what),
         units::count(sum.count, "copy"),
         rate(sum.rate())
     );
