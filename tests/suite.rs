@@ -56,6 +56,7 @@ mod suite {
     mod rocm_odd;
     mod rocm_tables;
     mod rocprof;
+    mod rpd;
     mod run_screens;
     mod run_tty;
     mod runs;

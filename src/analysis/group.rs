@@ -1,9 +1,11 @@
 //! Groups launches in nine ways and ranks the groups.
 
 use super::group_sums::{Sums, sums};
-use super::{Family, Paths, Stats, readable};
-use crate::model::{KernelId, NoteKind, Place, Profile};
+use super::readable::readable;
+use super::{Family, Paths, Stats};
+use crate::model::{Kernel, KernelId, NoteKind, Place, Profile};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What launches are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,6 +111,8 @@ pub struct GroupRow {
     pub name: String,
     /// The kernel of the group, or of several the one that took the most time; `None` when groups are not kernels.
     pub kernel: Option<KernelId>,
+    /// The exact name of that kernel.
+    pub exact: Option<Arc<str>>,
     /// Distinct kernels in the group.
     pub kernels: u32,
     pub stats: Stats,
@@ -214,7 +218,7 @@ impl Grouping {
             GroupBy::Nvtx => (Key::Path, paths.map_or(no_paths, |p| &p.of_launch)),
         };
         let groups = match by {
-            GroupBy::Kernel => Groups::by_name(readable::names(&profile.kernels).into_iter(), None),
+            GroupBy::Kernel => Groups::by_name(profile.kernels.iter().map(|k| readable(k).into_owned()), None),
             GroupBy::Name => Groups::by_name(profile.kernels.iter().map(|k| k.function().to_owned()), None),
             GroupBy::Demangled => Groups::by_name(profile.kernels.iter().map(|k| k.demangled().to_owned()), None),
             GroupBy::Mangled => Groups::by_name(profile.kernels.iter().map(|k| k.mangled().to_owned()), None),
@@ -323,8 +327,9 @@ impl Grouping {
             Some(k) => Family::guess(k.function(), k.demangled()),
             None => Family::Other,
         };
+        let exact = kernel.and_then(|k| profile.kernels.get(k.0 as usize)).and_then(|k| k.demangled.clone().or_else(|| k.spelled.clone()));
         let share_percent = if self.total_ns > 0 { stats.total as f64 / self.total_ns as f64 * 100.0 } else { 0.0 };
-        GroupRow { name, kernel, kernels, stats, share_percent, family, name_rank: 0 }
+        GroupRow { name, kernel, exact, kernels, stats, share_percent, family, name_rank: 0 }
     }
 
     /// Rows from sums, for a report that has no launches. Only names can group them.
@@ -335,16 +340,15 @@ impl Grouping {
         }
         self.total_ns = profile.totals.iter().map(|t| t.total.0).fold(0, i64::saturating_add);
         self.launches = profile.totals.iter().map(|t| t.count).fold(0, u64::saturating_add);
-        let readable = if self.by == GroupBy::Kernel { readable::names(&profile.kernels) } else { Vec::new() };
         let mut merged: Vec<(String, KernelId, u32, Stats)> = Vec::new();
         let mut at: HashMap<String, usize> = HashMap::new();
         for t in &profile.totals {
             let Some(kernel) = profile.kernels.get(t.kernel.0 as usize) else {
                 continue;
             };
-            let name = match (self.by, readable.get(t.kernel.0 as usize)) {
-                (_, Some(name)) => name.clone(),
-                (GroupBy::Name, None) => kernel.function().to_owned(),
+            let name = match self.by {
+                GroupBy::Kernel => readable(kernel).into_owned(),
+                GroupBy::Name => kernel.function().to_owned(),
                 _ => kernel.demangled().to_owned(),
             };
             let stats = Stats {
@@ -413,6 +417,14 @@ impl Grouping {
         let n = u32::try_from(profile.launches.len()).unwrap_or(u32::MAX);
         (0..n).filter(|&launch| self.row_of(profile, paths, launch as usize) == Some(row)).collect()
     }
+}
+
+/// True if a row's name, or a name of its kernel in another form, contains a word in lower case.
+#[must_use]
+pub fn is_named(kernels: &[Kernel], row: &GroupRow, word: &str) -> bool {
+    let kernel = row.kernel.and_then(|k| kernels.get(k.0 as usize));
+    let names = kernel.map(|k| [k.function(), k.demangled()]).into_iter().flatten();
+    std::iter::once(row.name.as_str()).chain(names).any(|n| n.to_lowercase().contains(word))
 }
 
 /// Orders rows; equal ones by name.

@@ -8,7 +8,6 @@
 use super::labels::{Parts, parts, split};
 use crate::model::Kernel;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 /// Function templates that run whatever they are instantiated for.
 const WRAPPERS: &[&str] = &[
@@ -118,7 +117,7 @@ const PLAIN: &[&str] = &[
 /// Ends of the names of such arguments.
 const PLAIN_ENDS: &[&str] = &["Metadata", "OffsetCalculator", "_config", "iterator", "Iterator", "_t", "Policy", "policy_hub", "Array"];
 
-/// What PyTorch's functors and the functions around its lambdas have before or behind the operation.
+/// PyTorch's functors, and the functions around its lambdas, have these before or behind the operation.
 const BEFORE: &[&str] = &["CUDAFunctorOnSelf_", "CUDAFunctorOnOther_", "CUDAFunctor_"];
 const BEHIND: &[&str] = &[
     "CUDAKernelImpl",
@@ -152,6 +151,9 @@ const GENERATED: &[(&str, Rule)] = &[
     ("kernel_cutlass_", cute),
 ];
 
+/// Ends the names that leave something out.
+const LOSSY: &str = "\u{0})";
+
 /// Arguments within arguments that are looked into.
 const DEEPEST: usize = 8;
 
@@ -162,29 +164,23 @@ pub fn readable(kernel: &Kernel) -> Cow<'_, str> {
     known(function, kernel.demangled()).map_or(Cow::Borrowed(function), Cow::Owned)
 }
 
-/// The names of all kernels of a report. Different functions have different names: where two would be called alike, the function stands behind.
-#[must_use]
-pub fn names(kernels: &[Kernel]) -> Vec<String> {
-    let names: Vec<Cow<'_, str>> = kernels.iter().map(readable).collect();
-    let mut of: HashMap<&str, Option<&str>> = HashMap::new();
-    for (kernel, name) in kernels.iter().zip(&names) {
-        let function = kernel.function();
-        of.entry(name.as_ref()).and_modify(|f| *f = f.filter(|f| *f == function)).or_insert(Some(function));
-    }
-    let alone = |name: &str| of.get(name).is_some_and(Option::is_some);
-    let name = |(kernel, name): (&Kernel, &Cow<'_, str>)| {
-        if alone(name) || name == kernel.function() { name.to_string() } else { format!("{name} · {}", kernel.function()) }
-    };
-    kernels.iter().zip(&names).map(name).collect()
-}
-
 fn known(function: &str, demangled: &str) -> Option<String> {
     if WRAPPERS.contains(&function) {
         let Parts { template, .. } = parts(demangled, function);
         return first(&template, 0).map(|what| format!("{what} ({function})"));
     }
     let named = GENERATED.iter().find_map(|(prefix, rule)| function.strip_prefix(prefix).and_then(rule));
-    named.or_else(|| function.split_once("_xmma_").and_then(|(arch, rest)| xmma(arch, rest)))
+    let named = named.or_else(|| function.split_once("_xmma_").and_then(|(arch, rest)| xmma(arch, rest)))?;
+    Some(apart(named, function))
+}
+
+/// The name with four digits for all that it leaves out, so that different functions are never called alike, in this report or in another: of generated
+/// names only a part is read. FNV-1a, folded to 16 bits.
+fn apart(name: String, function: &str) -> String {
+    let Some(told) = name.strip_suffix(LOSSY) else { return name };
+    let hash = function.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    let folded = (hash >> 48) ^ (hash >> 32) ^ (hash >> 16) ^ hash;
+    format!("{told} {:04x})", folded & 0xffff)
 }
 
 /// The operation among template arguments.
@@ -196,7 +192,7 @@ fn first(arguments: &[&str], depth: usize) -> Option<String> {
     found.iter().find(|m| !m.weak).or(found.first()).map(|m| m.text.clone())
 }
 
-/// What an argument stands for; weak where it is only the shape of an operation.
+/// The meaning of an argument; weak where it is only the shape of an operation.
 struct Meaning {
     text: String,
     weak: bool,
@@ -345,7 +341,7 @@ fn cudnn(rest: &str) -> Option<String> {
     let arch = words.iter().position(|w| w.starts_with("sm"))?;
     let what: Vec<&str> =
         words[..tile].iter().enumerate().filter(|(i, _)| *i != arch).map(|(_, w)| *w).take_while(|w| *w != "knob").collect();
-    Some(format!("{} {} (cudnn {})", what.join(" "), words[tile], words[arch]))
+    Some(format!("{} {} (cudnn {}{LOSSY}", what.join(" "), words[tile], words[arch]))
 }
 
 /// NCCL: collective, reduction, type, algorithm and protocol.
@@ -372,21 +368,21 @@ fn tensile(rest: &str) -> Option<String> {
     };
     let bias = if rest.contains("_Bias_") { " bias" } else { "" };
     let tile = rest.split('_').find_map(|w| w.strip_prefix("MT")).filter(|t| is_tile(t))?;
-    Some(format!("gemm {a}{b} {element} {tile}{bias} (Tensile)"))
+    Some(format!("gemm {a}{b} {element} {tile}{bias} (Tensile{LOSSY}"))
 }
 
 /// `CuTe` DSL: `kernel_cutlass_kernel_MODULECLASS_object_at__ARGUMENTS`.
 fn cute(rest: &str) -> Option<String> {
     let (names, _) = rest.split_once("_object_at_")?;
     let class = names.find(|c: char| c.is_ascii_uppercase())?;
-    Some(format!("{} (kernel_cutlass)", &names[class..]))
+    Some(format!("{} (kernel_cutlass{LOSSY}", &names[class..]))
 }
 
 /// cuBLAS and cuDNN before nvjet: `sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_…`.
 fn xmma(arch: &str, rest: &str) -> Option<String> {
     let (what, behind) = rest.split_once("_tilesize")?;
     let tile = behind.split('_').next().filter(|t| is_tile(t))?;
-    Some(format!("{} {tile} (xmma {arch})", what.replace('_', " ")))
+    Some(format!("{} {tile} (xmma {arch}{LOSSY}", what.replace('_', " ")))
 }
 
 #[cfg(test)]
@@ -409,6 +405,12 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        // Whatever is called alike is the same function.
+        let mut functions: std::collections::HashMap<String, &str> = std::collections::HashMap::new();
+        for (_, demangled) in names.lines().filter_map(|l| l.split_once('\t')) {
+            let function = function_of(demangled);
+            assert_eq!(*functions.entry(of(demangled)).or_insert(function), function, "{demangled}");
+        }
     }
 
     #[test]
@@ -431,10 +433,8 @@ mod tests {
 
     #[test]
     fn different_functions_are_never_called_alike() {
-        let tile = |end: &str| Kernel { demangled: Some(format!("Cijk_Ailk_Bljk_BBS_BH_MT64x96x128_{end}").into()), ..Kernel::default() };
-        let found = names(&[tile("SN"), tile("SB"), tile("SN")]);
-        assert_eq!(found[0], "gemm NN bf16 64x96x128 (Tensile) · Cijk_Ailk_Bljk_BBS_BH_MT64x96x128_SN");
-        assert_eq!((found[0] == found[2], found[0] == found[1]), (true, false));
-        assert_eq!(names(&[tile("SN"), tile("SN")]), ["gemm NN bf16 64x96x128 (Tensile)"; 2]);
+        let tile = |end: &str| of(&format!("Cijk_Ailk_Bljk_BBS_BH_MT64x96x128_{end}"));
+        assert_eq!(tile("SN"), "gemm NN bf16 64x96x128 (Tensile 13e5)");
+        assert!(tile("SN") != tile("SB") && tile("SN") == tile("SN"));
     }
 }

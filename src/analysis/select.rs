@@ -3,6 +3,7 @@
 use super::fuzzy::Fuzzy;
 use crate::analysis::readable::readable;
 use crate::model::{Kernel, KernelId};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// What a selector picked.
@@ -42,12 +43,13 @@ pub fn kernels(all: &[Kernel], selector: &str) -> Selected {
     let fuzzy = Fuzzy::new(selector);
     let matchers: [&dyn Fn(&str) -> bool; 2] = [&literal, &|name| fuzzy.matches(name)];
     for matches in matchers {
-        for name in [Kernel::function as fn(&Kernel) -> &str, Kernel::demangled] {
-            let names: BTreeSet<&str> = all.iter().map(name).filter(|n| matches(n)).collect();
+        let forms: [fn(&Kernel) -> Cow<'_, str>; 3] = [|k| k.function().into(), readable, |k| k.demangled().into()];
+        for name in forms {
+            let names: BTreeSet<Cow<'_, str>> = all.iter().map(name).filter(|n| matches(n)).collect();
             match names.len() {
                 0 => {}
-                1 => return Selected::Kernels(ids(&|k| names.contains(name(k)))),
-                _ => return Selected::Ambiguous(names.into_iter().map(str::to_owned).collect()),
+                1 => return Selected::Kernels(ids(&|k| names.contains(&name(k)))),
+                _ => return Selected::Ambiguous(names.into_iter().map(Cow::into_owned).collect()),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What faster kernels mean for a run, of the functions that take the most time: the recorded run gone through again with each of them shortened.
 
 use super::faster::{Run, Worth};
-use super::readable;
+use super::readable::readable;
 use crate::model::{Cancel, Profile};
 use std::collections::HashMap;
 
@@ -54,8 +54,8 @@ impl Worths {
     #[must_use]
     pub fn of(profile: &Profile, cancel: &Cancel) -> Self {
         // As the table has them.
-        let names = readable::names(&profile.kernels);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let names: Vec<_> = profile.kernels.iter().map(readable).collect();
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         Self::by(profile, &names, MOST, cancel).unwrap_or_default()
     }
 

@@ -56,7 +56,7 @@ pub struct Args {
 /// How the explorer opens a report.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Opening {
-    /// Initial grouping of the explorer [default: name].
+    /// Initial grouping of the explorer [default: kernel].
     #[arg(long, value_name = "GROUPING", value_parser = word::<GroupBy>())]
     pub group: Option<GroupBy>,
     /// Screen that the report opens with [default: overview of a timeline]; `Y` copies the command that opens a place again.

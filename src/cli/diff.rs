@@ -2,11 +2,14 @@
 
 use super::args::Diff;
 use super::{FAILED, Failure, interrupt, print};
+use crate::analysis::GroupBy;
 use crate::analysis::diff::{self, Row};
+use crate::analysis::readable::readable;
 use crate::analysis::triage::{self, Scope};
 use crate::import::Wants;
 use crate::model::Cancel;
 use crate::report::{self, Format};
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// Prints what changed between two runs, and fails if it got slower than allowed.
@@ -26,8 +29,15 @@ pub fn diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
         print::error(&format!("warning: {caveat}"));
     }
     let needle = args.filter.as_deref().unwrap_or_default().to_lowercase();
+    // By their exact names, too, where rows have readable ones.
+    let kernels = before
+        .kernels
+        .iter()
+        .chain(&after.kernels)
+        .filter(|k| args.by == GroupBy::Kernel && k.demangled().to_lowercase().contains(&needle));
+    let exact: HashSet<String> = kernels.map(|k| readable(k).into_owned()).collect();
     let is_shown = |r: &&Row| {
-        let named = |s: &Option<diff::Side>| s.as_ref().is_some_and(|s| s.name.to_lowercase().contains(&needle));
+        let named = |s: &Option<diff::Side>| s.as_ref().is_some_and(|s| s.name.to_lowercase().contains(&needle) || exact.contains(&s.name));
         named(&r.before) || named(&r.after)
     };
     let rows: Vec<&Row> = found.rows.iter().filter(is_shown).take(args.limit.unwrap_or(usize::MAX)).collect();

@@ -3,9 +3,10 @@
 use super::args::{Launches, Top};
 use super::{Failure, interrupt};
 use crate::analysis::launch_list::LaunchSort;
+use crate::analysis::readable::readable;
 use crate::analysis::select::{self, Selected};
 use crate::analysis::worths::Worths;
-use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels, readable};
+use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels};
 use crate::import::{Names, Parts, Wants};
 use crate::model::text::clean;
 use crate::model::{Cancel, Kernel, KernelId, Profile};
@@ -158,7 +159,7 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
         return Err(Failure::wrong(format!("{}: cannot group by {}: {why}", args.file.display(), args.by.word())));
     }
     let needle = args.filter.as_deref().unwrap_or_default().to_lowercase();
-    let rows: Vec<u32> = (0..).zip(&grouping.rows).filter(|(_, r)| r.name.to_lowercase().contains(&needle)).map(|(i, _)| i).collect();
+    let rows: Vec<u32> = (0..).zip(&grouping.rows).filter(|(_, r)| group::is_named(&profile.kernels, r, &needle)).map(|(i, _)| i).collect();
     let mut rows = group::sorted(&grouping.rows, &rows, args.sort, args.sort == SortBy::Name);
     rows.truncate(args.limit.unwrap_or(usize::MAX));
     warn(&profile);
@@ -171,14 +172,16 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
 
 /// Predicts what kernels mean for the run, by the names that rows have.
 fn worths(profile: &Profile, by: GroupBy, rows: usize) -> Option<Worths> {
-    let readable = if by == GroupBy::Kernel { readable::names(&profile.kernels) } else { Vec::new() };
-    let name: fn(&Kernel) -> &str = match by {
-        GroupBy::Demangled => Kernel::demangled,
-        GroupBy::Mangled => Kernel::mangled,
-        _ => Kernel::function,
+    let name = |k: &'_ Kernel| -> String {
+        match by {
+            GroupBy::Kernel => readable(k).into_owned(),
+            GroupBy::Demangled => k.demangled().to_owned(),
+            GroupBy::Mangled => k.mangled().to_owned(),
+            _ => k.function().to_owned(),
+        }
     };
-    let names = profile.kernels.iter().enumerate().map(|(at, k)| readable.get(at).map_or_else(|| name(k), String::as_str));
-    Worths::by(profile, &names.collect::<Vec<_>>(), rows, &Cancel::default())
+    let names: Vec<String> = profile.kernels.iter().map(name).collect();
+    Worths::by(profile, &names.iter().map(String::as_str).collect::<Vec<_>>(), rows, &Cancel::default())
 }
 
 /// Fails where nobody knows when launches ran.

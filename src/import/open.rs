@@ -21,6 +21,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &digest::WarpscopeDigest,
     &rocm::Rocpd,
     &rocm::RocprofDb,
+    &rocm::Rpd,
     &rocm::RocprofCompute,
     &rocm::RocmThreadTrace,
     &rocm::RocprofWorkload,

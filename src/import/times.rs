@@ -106,7 +106,7 @@ struct Open {
 fn overrun(profile: &mut Profile) {
     let launches = &profile.launches;
     // Tracks of other tools hold slices in each other.
-    if !matches!(profile.source.tool.as_str(), "nsys" | "torch" | "trace" | "rocprofv3") {
+    if !matches!(profile.source.tool.as_str(), "nsys" | "torch" | "trace" | "rocprofv3" | "rpd") {
         return;
     }
     let mut lanes: FxHashMap<Lane, usize> = FxHashMap::default();

@@ -212,7 +212,7 @@ impl Run {
 #[must_use]
 pub fn opens(path: &std::path::Path) -> bool {
     const KINDS: [&str; 11] =
-        [".nsys-rep", ".ncu-rep", ".sqlite", ".qdrep", ".csv", ".json", ".wstrace", ".db", ".pftrace", ".pickle", ".wsd"];
+        [".nsys-rep", ".ncu-rep", ".sqlite", ".qdrep", ".csv", ".json", ".wstrace", ".db", ".pftrace", ".pickle", ".wsd", ".rpd"];
     let name = path.to_string_lossy().to_lowercase();
     let bare = name.trim_end_matches(".zst").trim_end_matches(".gz");
     KINDS.iter().any(|k| bare.ends_with(k))

@@ -153,7 +153,8 @@ fn kernel_details(
         units::count(count, "launch"),
         units::human_percent(share)
     )));
-    let row = report.groups.grouping.as_ref().and_then(|g| g.rows.iter().position(|r| r.name == readable(k)));
+    let name = readable(k);
+    let row = report.groups.grouping.as_ref().and_then(|g| g.rows.iter().position(|r| r.name == name));
     if let Some(hint) = row.and_then(|r| report.diagnosed.get(&r)) {
         out.push(Line::default());
         out.extend(text(&format!("{}: {}", hint.id.id(), hint.headline)));

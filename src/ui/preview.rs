@@ -42,9 +42,9 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
         return Vec::new();
     };
     let Some(kernel) = group.kernel.and_then(|k| profile.kernels.get(k.0 as usize)) else { return Vec::new() };
-    // What is known is of all kernels of a readable name, and a row may be a part of them, or more.
+    // A curve is of all kernels of a readable name, and a row may be a part of them, or more.
     let name = if grouping.by == GroupBy::Kernel { group.name.as_str().into() } else { readable(kernel) };
-    let alike = || profile.kernels.iter().filter(|k| readable(k) == name).count();
+    let alike = || profile.kernels.iter().filter(|k| k.function() == kernel.function() && readable(k) == name).count();
     let whole = grouping.by == GroupBy::Kernel || alike() == group.kernels as usize;
     let Some(curve) = report.worths.get(&name).filter(|_| whole) else { return Vec::new() };
     let worth = curve.worth(report.diagnosed.get(&row).and_then(|h| h.gain));

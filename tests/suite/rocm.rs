@@ -704,6 +704,22 @@ fn processes_of_one_table_are_told_apart_by_their_guid() {
     );
 }
 
+/// Only the calls of such a table say which process they are of; kernels of one database and their calls are of the same.
+#[test]
+fn calls_and_kernels_of_a_guid_are_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = "Guid,Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp\n\
+        g1,HIP,hipLaunchKernel,100,171,1,500,600\ng2,HIP,hipLaunchKernel,200,271,1,700,800";
+    let kernels = "Guid,Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z\n\
+        g1,KERNEL_DISPATCH,Agent 4,1,0,171,1,7,saxpy,1,1000,1010,64,1,1,640,1,1\ng2,KERNEL_DISPATCH,Agent 4,1,0,271,1,7,saxpy,1,2000,2010,64,1,1,640,1,1";
+    let path = table(folder.path(), "m_kernel_trace.csv", kernels);
+    table(folder.path(), "m_hip_api_trace.csv", calls);
+    let profile = read(&path).unwrap();
+    let of = |row: usize| (profile.places[profile.launches.place(row).unwrap().0 as usize].pid, profile.launches.call(row).map(|c| c.1));
+    assert_eq!((of(0), of(1)), ((Some(100), Some(100)), (Some(200), Some(100))));
+    assert!(!profile.notes.iter().any(|n| n.text.contains("Guid")), "{:?}", profile.notes);
+}
+
 /// Counters of some launches of a trace, from the same run: they are shown, and stand at these launches.
 #[test]
 fn counters_of_some_launches_of_a_trace() {
@@ -727,7 +743,7 @@ fn counters_of_some_launches_of_a_trace() {
         let metrics = measured.metrics.as_ref().unwrap();
         let joined = warpscope::rerun::join::join(&profile, metrics);
         assert_eq!(joined.pairs.iter().map(|p| (p.result, p.launch)).collect::<Vec<_>>(), [(0, 5), (1, 7)]);
-        assert!(profile.notes.iter().any(|n| n.text.starts_with("Counters of 2 of 9 launches")), "{:?}", profile.notes);
+        assert!(profile.notes.iter().any(|n| n.text.starts_with("Counters were collected for 2 of 9 launches")), "{:?}", profile.notes);
         let (code, out, _) = run(&["metrics", &of.display().to_string(), "--metric", "SQ_WAVES", "--format", "csv"]);
         assert_eq!((code, out.lines().count(), out.contains(",60,") && out.contains(",80,")), (0, 3, true), "{out}");
     }

@@ -329,9 +329,10 @@ impl<'a> Events<'a> {
     #[must_use]
     pub fn graph_kernels(&self, row: u32) -> Option<usize> {
         /// Kernels of other calls that may run between two nodes.
-        const BETWEEN: usize = 64;
+        const BETWEEN: usize = 4096;
         let launches = &self.profile.launches;
         let (at, call) = (row as usize, launches.call(row as usize)?);
+        let process = |r: usize| self.profile.places.get(launches.place(r)?.0 as usize)?.pid;
         launches.graph_node(at)?;
         let count = |rows: &mut dyn Iterator<Item = usize>| {
             let (mut found, mut others) = (0, 0);
@@ -339,7 +340,7 @@ impl<'a> Events<'a> {
                 if others > BETWEEN {
                     break;
                 }
-                let same = launches.graph_node(r).is_some() && launches.call(r) == Some(call);
+                let same = launches.graph_node(r).is_some() && launches.call(r) == Some(call) && process(r) == process(at);
                 (found, others) = if same { (found + 1, 0) } else { (found, others + 1) };
             }
             found

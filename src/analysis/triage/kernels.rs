@@ -2,7 +2,7 @@
 
 use super::ops::{Op, Ops, Row};
 use crate::analysis::Family;
-use crate::analysis::readable;
+use crate::analysis::readable::readable;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
@@ -252,11 +252,11 @@ impl Kernels {
         }
         let mut kernels: Vec<(u32, i64, u64)> = kernels.into_iter().map(|(k, (ns, n))| (k, ns, n)).collect();
         kernels.sort_by_key(|(kernel, ns, _)| (std::cmp::Reverse(*ns), *kernel));
-        let names = readable::names(&profile.kernels);
+        let names: Vec<_> = profile.kernels.iter().map(readable).collect();
         let mut of: FxHashMap<&str, usize> = FxHashMap::default();
         let mut out: Vec<(u32, i64, u64)> = Vec::new();
         for (kernel, ns, count) in kernels {
-            let name = names.get(kernel as usize).map_or("", String::as_str);
+            let name = names.get(kernel as usize).map_or("", AsRef::as_ref);
             let at = *of.entry(name).or_insert(out.len());
             match out.get_mut(at) {
                 Some(sum) => {

@@ -274,8 +274,12 @@ fn calls(context: &Context<'_>, launching: &[bool], of_call: &mut FxHashMap<(u32
 
 /// `MEMORY_COPY_HOST_TO_DEVICE` and its like; older writers have other words for the same.
 fn copy_kind(name: &str) -> CopyKind {
-    // rocprof: `CopyHostToDevice`.
-    let name = name.strip_prefix("Copy").and_then(|n| n.split_once("To")).map_or_else(|| name.to_owned(), |(a, b)| format!("{a}_TO_{b}"));
+    // rocprof: `CopyHostToDevice`; HIP's own words: `hipMemcpyHostToDevice`.
+    let name = name
+        .strip_prefix("Copy")
+        .or_else(|| name.strip_prefix("hipMemcpy"))
+        .and_then(|n| n.split_once("To"))
+        .map_or_else(|| name.to_owned(), |(a, b)| format!("{a}_TO_{b}"));
     let name = name.to_ascii_uppercase();
     let (from, to) = name.rsplit_once("_TO_").map_or((name.as_str(), ""), |(a, b)| (a, b));
     match (from.ends_with("DEVICE"), from.ends_with("HOST"), to) {
@@ -316,7 +320,7 @@ fn copies(context: &Context<'_>, of_call: &FxHashMap<(u32, u64), u32>, launching
         profile.memops.push(MemOp {
             start: Nanos(context.time(copy.start)),
             duration: Nanos(copy.end.saturating_sub(copy.start).max(0)),
-            kind: MemOpKind::Copy { kind, from: None, to: None },
+            kind: if name == "FillBuffer" { MemOpKind::Set } else { MemOpKind::Copy { kind, from: None, to: None } },
             bytes: copy.bytes.map(Bytes),
             place: PlaceId(places.id(Place {
                 pid: Some(context.pid(copy.process)),
@@ -382,6 +386,8 @@ mod tests {
             ("MEMORY_COPY_DEVICE_TO_DEVICE", CopyKind::DeviceToDevice),
             ("CopyHostToDevice", CopyKind::HostToDevice),
             ("CopyDeviceToHost", CopyKind::DeviceToHost),
+            ("hipMemcpyHostToDevice", CopyKind::HostToDevice),
+            ("hipMemcpyDefault", CopyKind::Other),
             ("hostToHost", CopyKind::Other),
             ("", CopyKind::Other),
         ] {

@@ -174,6 +174,10 @@ pub(super) struct Reader {
     own: u32,
     /// Processes of tables that name them by `Guid`.
     guids: FxHashMap<Vec<u8>, u32>,
+    /// The first thread that launches, for each process without an id.
+    unnamed: FxHashMap<u32, u32>,
+    /// Kernels say which process they are of.
+    named: bool,
     agents: FxHashMap<String, u32>,
     /// GPUs among the agents that tables list.
     gpus: u32,
@@ -234,6 +238,7 @@ impl Reader {
     pub(super) fn begin(&mut self, stem: &Path) {
         self.processes.clear();
         self.guids.clear();
+        self.named = false;
         self.agents.clear();
         self.sizes.clear();
         self.traced = false;
@@ -260,23 +265,33 @@ impl Reader {
         })
     }
 
-    /// The process that a row is of: by its id, else by its `Guid`, which `rocpd convert` gives each database; such tables have no process ids, and the
-    /// first thread that launches in it stands for the process.
+    /// The process that a row is of: by its id, else by its `Guid`, which `rocpd convert` gives each database; its kernel tables have no process ids.
     fn process_of(&mut self, head: &Head, row: &ByteRecord) -> u32 {
         let pid = head.number(row, &["process_id", "pid"]);
-        let Some(guid) = head.text(row, &["guid"]).filter(|g| !g.is_empty() && pid.is_none()) else { return self.process(pid) };
-        if let Some(&known) = self.guids.get(guid) {
-            return known;
-        }
-        let thread = head.number(row, &["thread_id", "tid"]).unwrap_or(0);
-        let process = if self.guids.is_empty() {
-            self.process(Some(thread))
-        } else {
-            self.rows.processes.push(Process { pid: thread, pass: self.pass, ..Process::default() });
-            next(self.rows.processes.len() - 1)
+        let Some(guid) = head.text(row, &["guid"]).filter(|g| !g.is_empty()) else { return self.process(pid) };
+        let process = match self.guids.get(guid) {
+            Some(&known) => known,
+            None => {
+                // The first one is the process that the files are of.
+                let new = if pid.is_some() || self.guids.is_empty() {
+                    self.process(pid)
+                } else {
+                    self.rows.processes.push(Process { pass: self.pass, ..Process::default() });
+                    next(self.rows.processes.len() - 1)
+                };
+                self.guids.insert(guid.to_owned(), new);
+                new
+            }
         };
-        self.guids.insert(guid.to_owned(), process);
-        self.rows.by_guid = self.guids.len() > 1;
+        let thread = head.number(row, &["thread_id", "tid"]).unwrap_or(0);
+        match (self.rows.processes.get_mut(process as usize), pid) {
+            (Some(of), Some(pid)) if of.pid == 0 => {
+                of.pid = pid;
+                self.processes.insert(pid, process);
+            }
+            (Some(of), None) if of.pid == 0 => drop(self.unnamed.entry(process).or_insert(thread)),
+            _ => {}
+        }
         process
     }
 
@@ -354,6 +369,7 @@ impl Reader {
     fn kernel(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
         let start = head.number(row, &["start_timestamp"])?;
         let process = self.process_of(head, row);
+        self.named |= head.number::<u32>(row, &["process_id", "pid"]).is_some() || head.text(row, &["guid"]).is_some();
         let symbol = self.symbol(process, head.number(row, &["kernel_id"]).unwrap_or(0), head.text(row, &["kernel_name"])?);
         let agent = self.agent(head.text(row, &["agent_id"]).unwrap_or(b"0"), true);
         self.rows.dispatches.push(Dispatch {
@@ -379,11 +395,12 @@ impl Reader {
     /// A dispatch that counters were collected of: the same again for each counter, with sizes as products.
     fn counted(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
         let id = head.number(row, &["dispatch_id"])?;
-        let process = self.process_of(head, row);
+        // A trace whose kernels name no process is of one, whatever its files are called.
+        let process = if self.traced && !self.named { self.own } else { self.process_of(head, row) };
         let name = self.text(head.text(row, &["counter_name"])?);
         let value = head.number(row, &["counter_value"])?;
         self.rows.counters.push(Counter { process, dispatch: id, name, value });
-        // Of dispatches the trace knows more.
+        // The trace knows more of its dispatches.
         if self.traced || self.rows.dispatches.last().is_some_and(|d| d.id == id && d.process == process) {
             return Some(());
         }
@@ -449,7 +466,15 @@ impl Reader {
         Some(())
     }
 
-    pub(super) fn finish(self) -> Rows {
+    pub(super) fn finish(mut self) -> Rows {
+        // Several must differ.
+        let several = self.unnamed.len() > 1;
+        for (process, thread) in self.unnamed.into_iter().filter(|_| several) {
+            if let Some(of) = self.rows.processes.get_mut(process as usize).filter(|p| p.pid == 0) {
+                of.pid = thread;
+                self.rows.by_guid = true;
+            }
+        }
         self.rows
     }
 }

@@ -15,6 +15,7 @@ mod pftrace;
 pub(super) mod protobuf;
 mod rocpd;
 mod rows;
+mod rpd;
 mod stats;
 mod tables;
 mod thread_trace;
@@ -118,6 +119,30 @@ impl Importer for RocprofDb {
         let mut rows = legacy::read_db(&db, &input.path, job)?;
         rows.chosen = !rows.counters.is_empty();
         Ok(finish(rows, input, job, None))
+    }
+}
+
+/// rocmProfileData's database.
+pub struct Rpd;
+
+impl Importer for Rpd {
+    fn name(&self) -> &'static str {
+        "rocmProfileData (.rpd)"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &[".rpd"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        rpd::database(&input.head)
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let rows = rpd::read(&Db::open(input, &job.cancel)?, job)?;
+        let mut profile = finish(rows, input, job, None);
+        "rpd".clone_into(&mut profile.source.tool);
+        Ok(profile)
     }
 }
 
@@ -421,11 +446,15 @@ fn finish(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) 
     let mut profile = build::build(rows, job, Profile::new(source.clone()));
     if let Some(counted) = counted {
         let found = counted.dispatches.len();
-        let text = format!(
-            "Counters of {} are in this report: {}. Kernels run one at a time while counters are collected.",
-            if found == all { "all launches".to_owned() } else { format!("{found} of {}", count(all, "launch")) },
-            "they are a report of their own, joined to these launches"
-        );
+        let of = if found == all { "all launches".to_owned() } else { format!("{found} of {}", count(all, "launch")) };
+        let there: FxHashSet<(u32, u64)> = counted.dispatches.iter().map(|d| (d.process, d.id)).collect();
+        let lost: FxHashSet<(u32, u64)> = counted.counters.iter().map(|c| (c.process, c.dispatch)).filter(|c| !there.contains(c)).collect();
+        let rest = if lost.is_empty() {
+            String::new()
+        } else {
+            format!(" Counters of {} that this trace does not have are left out.", count(lost.len(), "dispatch"))
+        };
+        let text = format!("Counters were collected for {of}; they are results of these. Kernels run one at a time meanwhile.{rest}");
         profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
         profile.measured = Some(Arc::new(build::build(counted, job, Profile::new(source))));
     }

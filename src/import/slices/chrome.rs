@@ -2,7 +2,7 @@
 
 use super::sizes::{kernel_details, moved, our_config, three};
 use super::slice::End;
-use super::tracks::Named;
+use super::tracks::{Named, of_rpd};
 use super::{Details, Slices, short};
 use crate::import::input::{Bytes, Input};
 use crate::import::torch::event::{dims, integer, nanoseconds, pick, small, word};
@@ -109,7 +109,7 @@ impl Reader {
             "X" => {
                 let (start, duration) = (time(start)?, time(duration).unwrap_or(0));
                 let track = self.track(pid, tid);
-                let described = || args.and_then(|a| pick(a.get(), ["desc"])).and_then(|[d]| d);
+                let described = || args.and_then(|a| pick(a.get(), ["desc"])).and_then(|[d]| d).filter(|d| of_rpd(&word(d)).is_some());
                 let names = (self.slices.text(&whole_name(name, args)), self.slices.text(&text(category.or_else(described))));
                 self.slices.whole(track, names, start, duration, details(args));
             }

@@ -52,11 +52,27 @@ pub fn device(named: &Named) -> Option<u32> {
     [&named.process, &named.track].into_iter().find_map(|text| words.iter().find_map(|w| number_after(text, w)))
 }
 
+/// GPU and queue of a lane of rocmProfileData: the process is `GPU2`, and the lane has no name but its number.
+fn queue_of_rpd(named: &Named) -> Option<(u32, u32)> {
+    let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
+    Some((named.process.strip_prefix("GPU").and_then(number)?, number(&named.track)?))
+}
+
+/// An operation as rocmProfileData describes it (`args.desc`).
+#[must_use]
+pub fn of_rpd(description: &str) -> Option<Kind> {
+    match description.to_ascii_lowercase().as_str() {
+        "kernelexecution" | "task" => Some(Kind::Kernel),
+        "copyhosttodevice" | "copydevicetohost" | "copydevicetodevice" | "copyhosttohost" => Some(Kind::Copy),
+        "fillbuffer" => Some(Kind::Set),
+        _ => None,
+    }
+}
+
 /// The stream that a track is.
 #[must_use]
 pub fn stream(named: &Named) -> Option<Stream> {
-    let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
-    if let (Some(device), Some(queue)) = (named.process.strip_prefix("GPU").and_then(number), number(&named.track)) {
+    if let Some((device, queue)) = queue_of_rpd(named) {
         return Some(Stream { device, number: Some(queue) });
     }
     let gpu = says(&named.process, &["gpu", "device", "cuda", "ascend hardware", "xpu"]) || says(&named.track, &["gpu", "hip activity"]);
@@ -72,14 +88,12 @@ pub fn stream(named: &Named) -> Option<Stream> {
 #[must_use]
 pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>) -> Option<Kind> {
     let category = category.to_ascii_lowercase();
-    // What rocmProfileData calls operations of a GPU (`args.desc`).
-    let of_rpd = ["kernelexecution", "copyhosttodevice", "copydevicetohost", "copydevicetodevice", "copyhosttohost", "fillbuffer"];
-    if let Some(at) = of_rpd.iter().position(|d| category == *d) {
-        return Some(match at {
-            0 => Kind::Kernel,
-            5 => Kind::Set,
-            _ => Kind::Copy,
-        });
+    if let Some(kind) = of_rpd(&category) {
+        return Some(kind);
+    }
+    // Barriers and marks on its queues are no work.
+    if queue_of_rpd(named).is_some() {
+        return None;
     }
     let kernel = ["kernel", "gpu_kernel", "cuda_kernel", "kernel_dispatch", "rocm_kernel_dispatch", "hip_kernel"].contains(&&*category);
     let memory = ["gpu_memcpy", "gpu_memset", "memcpy", "memset", "memory_copy", "gpu_mem", "rocm_memory_copy"].contains(&&*category);
@@ -145,6 +159,7 @@ mod tests {
         assert_eq!(of("[CUDA memset]", "", &gpu), Some(Kind::Set));
         assert_eq!(of("copy_kernel<float>", "gpu_kernel", &host), Some(Kind::Kernel));
         assert_eq!(of("copy_kernel", "KernelExecution", &named("GPU2", "0")), Some(Kind::Kernel));
+        assert_eq!(of("Barrier", "", &named("GPU2", "0")), None);
         assert_eq!(of("FillBuffer", "FillBuffer", &named("GPU2", "0")), Some(Kind::Set));
         assert_eq!(of("cuLaunchKernel", "", &host), Some(Kind::Call));
         assert_eq!(of("customer", "", &host), Some(Kind::Range));

@@ -428,6 +428,6 @@ mod tests {
             of(CopyKind::HostToDevice, Some(MemoryKind::Pinned), Some(MemoryKind::Device))
         );
         assert_eq!(copy_kind("Memcpy DtoH"), of(CopyKind::DeviceToHost, None, None));
-        assert_eq!(copy_kind("CopyDeviceToDevice"), of(CopyKind::Other, None, None));
+        assert_eq!(copy_kind("CopyDeviceToDevice"), of(CopyKind::DeviceToDevice, None, None));
     }
 }

@@ -58,7 +58,7 @@ pub fn select(profile: &Profile, filter: &Filter) -> Result<Selected, String> {
     }
     if filter.regions {
         return Err(
-            "which launches lie between roctxProfilerResume and roctxProfilerPause is not in a report: `selected_regions`".to_owned()
+            "a report does not say which launches lie between roctxProfilerResume and roctxProfilerPause (`selected_regions`)".to_owned()
         );
     }
     if let [Some(old), Some(_)] = filter.errors() {

@@ -125,7 +125,7 @@ impl<'a> Amd<'a> {
         self.get(name).filter(|p| (0.0..=150.0).contains(p)).map(|p| (p / 100.0).min(1.0))
     }
 
-    /// Whether every share of the GPU's cycles may be too low: they may not fit into the duration, which is unknown.
+    /// True if shares of the GPU's cycles may be too low: the duration that they must fit into is unknown.
     #[must_use]
     pub fn cycles_unknown(&self) -> bool {
         self.ns.is_none() && self.get("GRBM_GUI_ACTIVE").is_some()

@@ -16,7 +16,7 @@ pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
     if let (Some(groups), Some(units)) = (amd.workgroups, amd.units) {
         let rounds = amd.occupancy.as_ref().and_then(|o| o.waves);
         let held = rounds.map_or_else(String::new, |r| format!(", {r:.2} times what the GPU holds at once"));
-        let of = amd.with_waves().map_or_else(String::new, |s| format!(", and the GPU any in {} of it", pct(s)));
+        let of = amd.with_waves().map_or_else(String::new, |s| format!("; the GPU had any waves in {} of the time", pct(s)));
         let busy = amd.share("SIMD_UTILIZATION").map_or_else(String::new, |s| format!("; a CU had waves in {} of the time{of}", pct(s)));
         out.push(format!("shape: {groups:.0} workgroups for {units:.0} CUs{held}{busy}"));
     }
@@ -40,7 +40,7 @@ pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
         None => throughput_lacks(amd),
     });
     if amd.cycles_unknown() {
-        out.push("cycles: the report has no duration of this dispatch, so that GRBM_GUI_ACTIVE may count more than the kernel: shares of the time may be too low".to_owned());
+        out.push("cycles: the report has no duration of this dispatch, so GRBM_GUI_ACTIVE may count more than the kernel: shares of the time may be too low".to_owned());
     }
     if !amd.cycles_fit() {
         out.push(
@@ -60,10 +60,11 @@ pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
     out
 }
 
-/// What is said of counters that stand at 0 although they cannot.
+/// A sentence on counters that stand at 0 although they cannot.
+#[must_use]
 pub fn not_counted(names: &str) -> String {
     format!(
-        "not counted: {names}: 0 although workgroups ran, and nothing is judged by that. Either the GPU's power state had its counters off \
+        "not counted: {names}: 0 although workgroups ran, so they are ignored. Either the GPU's power state had its counters off \
          (`amd-smi set -g 0 -l stable_std` before the run), or this chip does not have them (`rocprofv3 --list-avail`)"
     )
 }

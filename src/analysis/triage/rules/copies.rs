@@ -25,7 +25,7 @@ fn directions(sum: &Sum) -> &'static str {
     }
 }
 
-/// How much was copied, and between what; only the latter where the report has no sizes.
+/// The bytes that were copied, and between what; only the latter where the report has no sizes.
 fn amount(sum: &Sum, between: &str) -> String {
     if sum.bytes == 0 { between.to_owned() } else { format!("{} {between}", Bytes(sum.bytes)) }
 }

@@ -131,7 +131,7 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     let finding = if fill.cause.is_none() || idles { finding.sure(Sure::Possible) } else { finding };
     Some(if idles {
         finding.change(&[
-            "Find out what it waits for: a program that serves requests waits for the next one here, and nothing is to be mended.",
+            "Find out what it waits for: a program that serves requests waits for the next one here, and nothing needs fixing.",
             "Else find what happens only in these steps: checkpoints, evaluation, logging, a refill of the input queue; take it off the launching thread.",
         ])
     } else if host {

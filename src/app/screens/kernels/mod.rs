@@ -47,6 +47,12 @@ fn same(a: Option<&Arc<Grouping>>, b: Option<&Arc<Grouping>>) -> bool {
     }
 }
 
+/// The text that a filter is looked for in: the row's name, and the exact name of its kernel.
+fn searched(row: &group::GroupRow) -> String {
+    let exact = row.exact.as_deref().unwrap_or_default();
+    format!("{} {exact}", row.name).to_lowercase()
+}
+
 impl KernelsScreen {
     #[must_use]
     pub fn new(sort: SortBy) -> Self {
@@ -62,7 +68,7 @@ impl KernelsScreen {
     /// Selects a group by name; false when it is not listed.
     pub fn select(&mut self, name: &str) -> bool {
         let Some(grouping) = &self.of else { return false };
-        // Where the table has functions and the name is a readable one, or the other way round: `gelu (vectorized_elementwise_kernel)`.
+        // A readable name leads to its function's row, and the other way round: `gelu (vectorized_elementwise_kernel)`.
         let of =
             |function: &str, name: &str| name.strip_suffix(')').and_then(|n| n.strip_suffix(function)).is_some_and(|n| n.ends_with(" ("));
         let at = |is: &dyn Fn(&str) -> bool| self.shown.iter().position(|&r| is(&grouping.rows[r as usize].name));
@@ -92,7 +98,7 @@ impl KernelsScreen {
             all
         } else {
             let fuzzy = Fuzzy::new(&pattern);
-            let lower = self.lower.get_or_insert_with(|| grouping.rows.iter().map(|r| r.name.to_lowercase()).collect());
+            let lower = self.lower.get_or_insert_with(|| grouping.rows.iter().map(searched).collect());
             let words: Vec<String> = pattern.split_whitespace().map(str::to_lowercase).collect();
             let passes = |&row: &u32| {
                 let label = groups.labels.get(row as usize).map_or("", String::as_str);

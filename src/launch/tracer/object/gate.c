@@ -62,25 +62,32 @@ enum { EVENT_GATE_OPEN = 6, EVENT_GATE_CLOSE = 7 };
 // each range leaves it on: switching takes its time.
 static const u64 GRACE_NS = 200000000;
 static int recording_due(void) {
-  int stays = !gate.gated || GET(gate.is_open) || GET(gate.opening) || gate.gated == GATED_BY_EACH_RANGE;
+  int stays = !gate.gated || GET(gate.is_open) || GET(gate.opening) || (gate.gated == GATED_BY_EACH_RANGE && gate.count);
   return stays || clock_now(CLOCK_MONOTONIC) - GET(gate.closed_at) < GRACE_NS;
 }
 enum { SWITCHING_MS = 100 };
 static Lock switching;
-// Has CUPTI record if it should, or no longer. The ticker asks again and again while it records.
-static void recording_follow(void) {
-  if (session.recording == recording_due() || !lock_within(&switching, SWITCHING_MS)) return;
+static void recording_switch(void) {
   // Another thread may open a further window from here on.
   u32 windows = __atomic_load_n(&gate.count, __ATOMIC_ACQUIRE);
+  u64 stopped = 0;
+  if (!recording_due()) flush(0), cuptiGetTimestamp(&stopped);
+  // That takes its time.
   int due = recording_due();
-  if (!due && session.recording) {
-    u64 t = 0;
-    flush(0);
-    cuptiGetTimestamp(&t);
-    if (windows) __atomic_store_n(&gate.list[windows - 1].closed, t, __ATOMIC_RELEASE);
-  }
+  if (due == session.recording) return;
+  // Those since it stopped last: it went on between them.
+  for (u32 i = windows; !due && i-- && !gate.list[i].closed;) __atomic_store_n(&gate.list[i].closed, stopped, __ATOMIC_RELEASE);
   recording(due);
-  unlock(&switching);
+}
+// Has CUPTI record if it should, or no longer. Whoever comes while another thread switches, and finds it as it wishes, may be overtaken: so that one looks
+// again, and the ticker looks again and again.
+static void recording_follow(void) {
+  for (int looks = 0; looks < 8; looks++) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (GET(session.recording) == recording_due() || !lock_within(&switching, SWITCHING_MS)) return;
+    recording_switch();
+    unlock(&switching);
+  }
 }
 
 static void states_wanted(void);
@@ -117,7 +124,7 @@ static void gate_turned(int on, const char* why, u32 correlation) {
 static void gate_set(int on, const char* why, u32 correlation) {
   if (!gate.gated || gone) return;
   if (gate.is_open == on || (on && GET(session.ready) && !session_attach())) return;
-  if (on) ADD(gate.opening, 1);
+  if (on) __atomic_fetch_add(&gate.opening, 1, __ATOMIC_SEQ_CST);
   gate_turned(on, why, correlation);
   if (on) ADD(gate.opening, (u32)-1);
 }

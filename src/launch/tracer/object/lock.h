@@ -24,6 +24,7 @@
 //   - whose holder has ended, or is ending the process from a signal handler and never returns to what it held: the lock is taken over;
 //   - for longer than LOCK_MS: a handler that jumps out of the tracer never releases its locks;
 //   - at the process's end, on the thread that writes it, for longer than END_NS altogether.
+// A gate that opens with a launch asks for switching while its thread may hold measure.lock, against the order: both waits are bounded.
 // So data under a lock stays usable after every single store: a place is filled before it is counted.
 //
 // While a thread holds a lock it cannot be cancelled, not even asynchronously.

@@ -172,7 +172,7 @@ static void look(void) {
   devices_look();
   threads_name(0);
   given_write();
-  settled = shut && gate.gated && !gate.is_open && (!session.attached || (was_shut && !GET(session.recording) && buffers_before == counted.buffers));
+  settled = shut && gate.gated && !gate.is_open && (!session.attached || (was_shut && (gate.gated == GATED_BY_EACH_RANGE || !GET(session.recording)) && buffers_before == counted.buffers));
   was_shut = shut, buffers_before = counted.buffers;
   static Facts f;
   state_facts(&f);
@@ -370,9 +370,10 @@ static void* tick(void* unused) {
       look();
       t = clock_now(CLOCK_MONOTONIC), next = t + EVERY_MS * 1000000ul, briefly = t + BRIEFLY_MS * 1000000ul;
     }
-    if (session.attached && GET(session.recording)) recording_follow();
+    if (session.attached) recording_follow();
     int records = session.attached && GET(session.recording);
-    if (records && t >= briefly) look_briefly(), t = clock_now(CLOCK_MONOTONIC), briefly = t + BRIEFLY_MS * 1000000ul;
+    int shut_long = gate.gated && !GET(gate.is_open) && t - GET(gate.closed_at) > 2 * GRACE_NS;
+    if (records && !shut_long && t >= briefly) look_briefly(), t = clock_now(CLOCK_MONOTONIC), briefly = t + BRIEFLY_MS * 1000000ul;
     u64 wait = (next - t) / 1000000 + 1;
     if (records && wait > BRIEFLY_MS) wait = BRIEFLY_MS;
     int watches = records && !session.lean && (!gate.gated || GET(gate.is_open));
