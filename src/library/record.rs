@@ -211,7 +211,7 @@ impl Run {
 /// Whether a file that a profiler left is a report, by its name.
 #[must_use]
 pub fn opens(path: &std::path::Path) -> bool {
-    const KINDS: [&str; 11] =
+    const KINDS: [&str; 12] =
         [".nsys-rep", ".ncu-rep", ".sqlite", ".qdrep", ".csv", ".json", ".wstrace", ".db", ".pftrace", ".pickle", ".wsd", ".rpd"];
     let name = path.to_string_lossy().to_lowercase();
     let bare = name.trim_end_matches(".zst").trim_end_matches(".gz");

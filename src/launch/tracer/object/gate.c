@@ -62,7 +62,9 @@ enum { EVENT_GATE_OPEN = 6, EVENT_GATE_CLOSE = 7 };
 // each range leaves it on: switching takes its time.
 static const u64 GRACE_NS = 200000000;
 static int recording_due(void) {
-  int stays = !gate.gated || GET(gate.is_open) || GET(gate.opening) || (gate.gated == GATED_BY_EACH_RANGE && gate.count);
+  // See calls_hear: what was recorded with records of calls goes on, and is dropped.
+  int by_records = GET(session.recording) && !session.by_callbacks;
+  int stays = !gate.gated || by_records || GET(gate.is_open) || GET(gate.opening) || (gate.gated == GATED_BY_EACH_RANGE && gate.count);
   return stays || clock_now(CLOCK_MONOTONIC) - GET(gate.closed_at) < GRACE_NS;
 }
 enum { SWITCHING_MS = 100 };

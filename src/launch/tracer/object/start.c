@@ -172,7 +172,7 @@ static void look(void) {
   devices_look();
   threads_name(0);
   given_write();
-  settled = shut && gate.gated && !gate.is_open && (!session.attached || (was_shut && (gate.gated == GATED_BY_EACH_RANGE || !GET(session.recording)) && buffers_before == counted.buffers));
+  settled = shut && gate.gated && !gate.is_open && (!session.attached || (was_shut && (recording_due() || !GET(session.recording)) && buffers_before == counted.buffers));
   was_shut = shut, buffers_before = counted.buffers;
   static Facts f;
   state_facts(&f);

@@ -18,7 +18,7 @@ static void measure_hear(int on) {
     if (!launch_kind[id] || launch_heard[id] == on || keeps) continue;
     launch_heard[id] = (u8)on;
     // A thread may be in one: only while CUPTI has records of these calls, too, it takes note of their ends (see `calls_hear`).
-    int ends_seen = session.recording && !session.by_callbacks && !session.lean;
+    int ends_seen = session.heard && !session.by_callbacks;
     if (on || ends_seen) cuptiEnableCallback((u32)on, subscription, DOMAIN_DRIVER, id);
   }
 }
