@@ -411,14 +411,16 @@ fn told(folder: &Path, pid: u32, word: &str) -> String {
     answer
 }
 
+/// A program with a closed gate that waits to be told to go on.
+fn waiting(folder: &Path) -> std::process::Child {
+    let mut command = built_command(folder, &["launches=50", "wait=1"], &[("WARPSCOPE_TRACE_GATE", "closed")]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
 #[test]
 fn a_running_program_is_opened_closed_and_read() {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = built_command(folder.path(), &["launches=50", "wait=1"], &[("WARPSCOPE_TRACE_GATE", "closed")])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = waiting(folder.path());
     let (mut to, mut from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let mut word = |n: usize| {
         let mut bytes = vec![0; n];
@@ -486,11 +488,7 @@ fn a_closed_gate_subscribes_when_it_opens() {
 #[test]
 fn a_traced_program_has_several_names() {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = built_command(folder.path(), &["launches=50", "wait=1"], &[("WARPSCOPE_TRACE_GATE", "closed")])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = waiting(folder.path());
     let mut ready = [0; 6];
     child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
     let (pid, library) = (child.id().to_string(), folder.path().join("data").display().to_string());

@@ -99,11 +99,11 @@ fn number(text: Option<&Option<String>>) -> Option<i64> {
     text?.as_ref()?.parse().ok()
 }
 
-fn some(value: i64) -> Option<u32> {
+pub(super) fn some(value: i64) -> Option<u32> {
     u32::try_from(value).ok()
 }
 
-fn next(len: usize) -> u32 {
+pub(super) fn next(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 

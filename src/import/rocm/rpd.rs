@@ -4,6 +4,7 @@
 //! (`sequenceId`), and grids are in work-items. With roctracer (`RoctracerDataSource.cpp`) there are no ids, grids are in blocks but of the calls that
 //! take work-items, and kernels of a HIP graph are called `Task`.
 
+use super::rocpd::{next, some};
 use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol};
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{NULL, gather};
@@ -27,19 +28,13 @@ struct Launch {
     name: i64,
 }
 
-/// Whether a file begins as these databases do.
+/// True if a file begins as these databases do.
 #[must_use]
 pub fn database(head: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
     head.starts_with(super::MAGIC) && (has(b"rocpd_kernelapi") || has(b"rocpd_barrierop")) && !has(b"rocpd_info_")
 }
 
-fn some(value: i64) -> Option<u32> {
-    u32::try_from(value).ok()
-}
-fn next(len: usize) -> u32 {
-    u32::try_from(len).unwrap_or(u32::MAX)
-}
 fn three(values: [i64; 3]) -> [u32; 3] {
     values.map(|v| some(v).unwrap_or(0))
 }
@@ -56,7 +51,7 @@ pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     }
     let text = |rows: &Rows, id: i64| texts.get(&id).and_then(|&at| rows.texts.get(at as usize)).cloned().unwrap_or_default();
     let mut processes: FxHashMap<i64, u32> = FxHashMap::default();
-    // Of each call its process and thread, and whether its grid is in work-items.
+    // Process and thread of each call; true where its grid is in work-items.
     let mut of_api: FxHashMap<i64, (u32, u32, bool)> = FxHashMap::default();
     let mut nvidia = false;
     let columns = ["id", "pid", "tid", "start", "end", "apiName_id", "args_id"];

@@ -293,7 +293,7 @@ pub(super) fn of_file(name: &str, jobs: &[Job], beside: &[Key]) -> Vec<Finding> 
     let mut out = Vec::new();
     // rocprofv3.py takes `data["jobs"]` and nothing else, in all releases up to 7.2.
     for key in beside {
-        let text = format!("`{}` stands beside `jobs`: rocprofv3 reads the list `jobs` only, and ignores it without a word", key.name);
+        let text = format!("`{}` is outside `jobs`: rocprofv3 reads only the list `jobs` and silently ignores it", key.name);
         out.push(match option(&key.name) {
             Some(_) => Finding::new(Error, "beside-jobs", key.line, text).fix("put it into each job that it is meant for"),
             None => Finding::new(Info, "beside-jobs", key.line, text),
