@@ -61,6 +61,7 @@ mod suite {
     mod run_tty;
     mod runs;
     mod screens;
+    mod server;
     mod shell;
     mod slices;
     mod stats;

@@ -3,7 +3,7 @@
 use super::triage_args::Triage;
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::memory;
-use crate::analysis::triage::{self, Scope, Verdict};
+use crate::analysis::triage::{self, Phase, Scope, Verdict};
 use crate::import::{Parts, Wants};
 use crate::model::{Cancel, Profile};
 use crate::report::ranks::Together;
@@ -20,6 +20,19 @@ fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, 
     Err(Failure::wrong(format!("{file}: no range is called {name:?}, or nothing was launched in it{near}; `warpscope ranges` lists them")))
 }
 
+/// The times of a phase.
+fn phase_windows(profile: &Profile, file: &str, phase: Phase, device: Option<u32>) -> Result<Vec<(i64, i64)>, Failure> {
+    let scope = Scope { device, ..Scope::default() };
+    let found = triage::triage(profile, &scope, &Cancel::default());
+    let of_phase = found.iter().flat_map(|t| &t.left_out).filter(|l| l.phase == phase);
+    let windows: Vec<(i64, i64)> = of_phase.map(|l| (l.start, l.end)).collect();
+    if windows.is_empty() {
+        let word = phase.word();
+        return Err(Failure::wrong(format!("{file}: no {word} was found: `warpscope triage` without --phase says what is left out")));
+    }
+    Ok(windows)
+}
+
 /// Says what limits a run.
 pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
     let mut judged = Vec::new();
@@ -33,9 +46,10 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
             )));
         }
         let between = args.between.window().map_err(Failure::wrong)?;
-        let windows = match &args.range {
-            None => between.into_iter().collect(),
-            Some(name) => ranges_called(&profile, &shown.to_string(), name)?,
+        let windows = match (&args.range, args.phase.as_deref().and_then(Phase::of)) {
+            (Some(name), _) => ranges_called(&profile, &shown.to_string(), name)?,
+            (None, Some(phase)) if phase != Phase::Steady => phase_windows(&profile, &shown.to_string(), phase, args.device)?,
+            (None, _) => between.into_iter().collect(),
         };
         let scope = Scope { windows, device: args.device, flops: args.flops };
         let found = triage::triage(&profile, &scope, &Cancel::default());

@@ -3,7 +3,7 @@
 use super::words::word;
 use crate::analysis::memory::MemoryVerdict;
 use crate::analysis::ranks::OF_JOBS;
-use crate::analysis::triage::{VERDICTS, Verdict};
+use crate::analysis::triage::{Phase, VERDICTS, Verdict};
 use crate::report::Format;
 use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
@@ -17,6 +17,9 @@ pub struct Triage {
     /// Judge only what was launched in ranges of this name (numbers may be written as #: `step #`).
     #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "to"])]
     pub range: Option<String>,
+    /// Judge only this phase of the run [default: steady, which leaves out the others].
+    #[arg(long, value_name = "PHASE", value_parser = PossibleValuesParser::new(Phase::ALL.map(|p| p.1)), conflicts_with_all = ["from", "to", "range"])]
+    pub phase: Option<String>,
     /// Judge only this window.
     #[command(flatten)]
     pub between: super::timeline_args::Between,

@@ -3,7 +3,7 @@
 use super::support::{Explorer, demo_files, packed, read_as, root, run, scratch};
 use insta::assert_snapshot;
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use warpscope::analysis::flops::Operators;
 use warpscope::analysis::like::like;
@@ -557,4 +557,53 @@ fn a_run_that_was_mostly_measured_is_judged_with_doubt() {
     }
     let survey = of("zoo_survey.wstrace.zst");
     assert!(!told(&survey) && survey.findings.iter().any(|f| f.sure == Sure::Certain));
+}
+
+/// What runs between two kernels, of which the second has been launched already: a function of the host, another device, or what an event waits for.
+#[test]
+fn an_operation_that_waits_in_its_queue_says_for_what() {
+    let mut reasons = Vec::new();
+    for between in ["cudaLaunchHostFunc", "cudaStreamWaitEvent", "other device", ""] {
+        let mut events = vec![
+            json!({"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 0, "dur": 60000}),
+        ];
+        let mut kernel = |n: u64, device: u32, name: &str, called: u64, start: u64, dur: u64| {
+            let id = n * 10 + u64::from(device) + u64::from(name == "after") * 2;
+            events.push(json!({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": called, "dur": 5,
+                "args": {"correlation": id}}));
+            events.push(json!({"ph": "X", "cat": "kernel", "name": name, "pid": device, "tid": 7, "ts": start, "dur": dur,
+                "args": {"correlation": id, "device": device, "stream": 7, "grid": [64, 1, 1], "block": [128, 1, 1]}}));
+        };
+        for n in 0..30_u64 {
+            let at = n * 2000;
+            kernel(n, 0, "before", at, at + 10, 300);
+            if between == "other device" {
+                kernel(n, 1, "beside", at + 10, at + 20, 975);
+            }
+            kernel(n, 0, "after", at + 40, at + 1000, 200);
+        }
+        if between.starts_with("cuda") {
+            events.extend((0..30_u64).map(|n| {
+                json!({"ph": "X", "cat": "cuda_runtime", "name": between, "pid": 7, "tid": 7, "ts": n * 2000 + 20, "dur": 3,
+                    "args": {"correlation": 5000 + n}})
+            }));
+        }
+        let trace =
+            json!({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "H100"}, {"id": 1, "name": "H100"}], "traceEvents": events});
+        let file = scratch().join(format!("queued-{}.pt.trace.json", between.replace(' ', "-")));
+        std::fs::write(&file, trace.to_string()).unwrap();
+        let profile = read_as(&file, Wants::TRIAGE).unwrap();
+        let found = judge(&profile);
+        let said = found.missing.iter().find(|m| m.contains("already launched")).cloned();
+        reasons.push(said.map_or_else(|| format!("{:?}", found.missing), |s| s.split_once(": ").unwrap().1.to_owned()));
+    }
+    assert_eq!(
+        reasons,
+        [
+            "it waited for a host function that was launched before it (100%)",
+            "it waited for an event that its stream was told to wait for (100%)",
+            "it waited for work of another device, which ended just before (100%)",
+            "it waited for another stream, device or host function, which was not recorded",
+        ]
+    );
 }

@@ -174,6 +174,7 @@ impl<'a> Case<'a> {
             strip: vec![0.0; STRIP],
             why: vec![ByCause::default(); STRIP],
             window,
+            last_graph: None,
             cancel,
         };
         let chosen = chosen.is_some();

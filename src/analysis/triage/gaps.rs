@@ -103,7 +103,7 @@ impl<'a> Gaps<'a> {
         };
         // A call whose end lies before the gap: its work was queued, and waited for something else than the host.
         if call.end.saturating_add(ON_ITS_WAY_NS) < gap.start {
-            out.push(whole(Cause::Queued, Some(lane_id)));
+            out.push(Piece { at: call.start, ..whole(Cause::Queued, Some(lane_id)) });
             return;
         }
         let lane = &self.host.lanes[lane_id];

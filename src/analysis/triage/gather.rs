@@ -20,7 +20,7 @@ pub const LONGEST: usize = 1 << 16;
 pub const STRIP: usize = 240;
 
 /// Longest pause of a device between two queued operations, ns: 1 to 2 µs on an H200; a longer one waits for something else.
-const PAUSE_NS: i64 = 5_000;
+pub const PAUSE_NS: i64 = 5_000;
 
 /// Time of the devices in one step, ns over all of them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +31,10 @@ pub struct StepTime {
     /// Its kernels, and its kernels by how they were launched.
     pub kernels: Sketch,
     pub launches: Sketch,
+    /// Launches of graphs, the kernels in them, and kernels that were launched one by one. A graph that was recorded as a whole counts as one kernel.
+    pub graphs: u32,
+    pub graph_kernels: u32,
+    pub single_kernels: u32,
 }
 
 /// A call that the GPU ran dry after.
@@ -65,6 +69,8 @@ pub struct Gather<'a, 'g> {
     pub strip: Vec<f64>,
     pub why: Vec<ByCause>,
     pub window: (i64, i64),
+    /// Start of the call that launched the graph of the last kernel.
+    pub last_graph: Option<i64>,
     pub cancel: &'g Cancel,
 }
 
@@ -175,9 +181,17 @@ impl Gather<'_, '_> {
             Row::Graph(g) => (u64::MAX, self.case_ops.profile().graphs.get(g as usize).map_or(0, |g| g.graph)),
             Row::Mem(_) => return,
         };
+        let graph = match op.row {
+            Row::Graph(_) => Some(op.start),
+            _ => self.case_ops.in_graph(op).and_then(|_| self.case_ops.call(op)).map(|call| call.start),
+        };
+        let another = graph.is_some() && std::mem::replace(&mut self.last_graph, graph) != graph;
         if let Some(step) = self.steps.at(op.start).and_then(|s| self.per_step.get_mut(s)) {
             step.kernels.add((kernel, 0));
             step.launches.add((kernel, launch));
+            step.graphs += u32::from(another);
+            step.graph_kernels += u32::from(graph.is_some());
+            step.single_kernels += u32::from(graph.is_none());
         }
     }
 

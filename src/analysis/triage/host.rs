@@ -388,6 +388,14 @@ impl<'a> Host<'a> {
         self.by_thread.get(&(pid, tid)).copied()
     }
 
+    /// True if the thread launched a kernel or graph between two times.
+    #[must_use]
+    pub fn launches_between(&self, lane: &Lane, from: i64, until: i64) -> bool {
+        let start = |row: &u32| self.profile.launches.call(*row as usize).map_or(i64::MIN, |c| c.0);
+        let next = lane.launches.partition_point(|row| start(row) <= from);
+        lane.launches.get(next).is_some_and(|row| start(row) < until)
+    }
+
     fn launch_call(&self, lane: &Lane, at: usize) -> Option<Outer> {
         let (start, cost) = self.profile.launches.call(*lane.launches.get(at)? as usize)?;
         Some(Outer { start: sane(start), end: sane(start.saturating_add(cost.max(0))), kind: CallKind::Launch, blocks: false, name: None })

@@ -19,19 +19,23 @@ mod outcome;
 mod outside;
 pub mod part;
 mod period;
+mod phase;
 mod piece;
 mod places;
+mod queued;
 mod rank;
 mod recorded;
 mod rules;
 mod spread;
 mod start;
 mod step;
+mod step_kinds;
 mod steps;
 mod sweep;
 pub mod text;
 mod unrecorded;
 pub mod verdict;
+mod waits;
 mod work;
 
 pub use case::{DeviceTime, Outside};
@@ -40,10 +44,11 @@ pub use host::Known;
 pub use idle::{Idle, idle};
 pub use outcome::{Device, StepStats, Triage};
 pub use part::{Cause, Part};
+pub use phase::Phase;
 pub use recorded::measuring;
+pub use step_kinds::{Kind, Launched};
 pub use steps::{Found, LeftOut, Step};
 pub use verdict::{VERDICTS, Verdict};
-pub use work::Kind;
 
 use crate::analysis::flops::{self, Counted, Operators, Rate};
 use crate::analysis::like::like;
@@ -219,8 +224,7 @@ pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
 
 /// Steps by what they run, where they run different things.
 fn step_kinds(case: &Case<'_>) -> Vec<Kind> {
-    let sketches: Vec<work::Sketch> = case.per_step.iter().map(|s| s.kernels).collect();
-    work::named(&sketches, &case.steps.list)
+    step_kinds::named(&case.per_step, &case.steps.list, case.devices.len())
 }
 
 /// What the devices did of floating-point work in the window.
@@ -268,8 +272,9 @@ fn missing(case: &Case<'_>) -> Vec<String> {
     let queued = case.share(case.idle.get(Cause::Queued) - case.pauses);
     if queued >= finding::LEAST {
         out.push(format!(
-            "idle for {} of the window with the next operation already launched: it waited for another stream, device or host function",
-            text::pct(queued)
+            "idle for {} of the window with the next operation already launched: {}",
+            text::pct(queued),
+            queued::waited_for(case)
         ));
     }
     let ended = case.idle_share(Cause::Ended);

@@ -3,8 +3,8 @@
 use super::case::Outside;
 use super::finding::Finding;
 use super::part::{Cause, Part};
+use super::step_kinds::Kind;
 use super::steps::{Found, LeftOut, Step, median};
-use super::work::Kind;
 use crate::analysis::Family;
 use crate::analysis::flops::Rate;
 

@@ -198,11 +198,16 @@ impl ByCause {
         self.0.iter().sum()
     }
 
+    /// Idle time of a part, ns.
+    #[must_use]
+    pub fn of_part(&self, part: Part) -> i64 {
+        Cause::ALL.iter().filter(|c| c.part() == part).map(|c| self.get(*c)).sum()
+    }
+
     /// The part with the most time, if there is any.
     #[must_use]
     pub fn most(&self) -> Option<Part> {
-        let sum = |part: Part| Cause::ALL.iter().filter(|c| c.part() == part).map(|c| self.get(*c)).sum::<i64>();
-        let (ns, part) = Part::ALL.into_iter().map(|p| (sum(p), p)).max_by_key(|e| e.0)?;
+        let (ns, part) = Part::ALL.into_iter().map(|p| (self.of_part(p), p)).max_by_key(|e| e.0)?;
         (ns > 0).then_some(part)
     }
 

@@ -17,7 +17,7 @@ const SLIPS: f64 = 0.005;
 /// Share of operations that must come again one period later.
 const REPEATS: f64 = 0.9;
 /// A faster repetition is an inner loop, ns.
-const SHORTEST_NS: i64 = 50_000;
+pub const SHORTEST_NS: i64 = 50_000;
 
 /// Identity of an operation: its sort, and two numbers that tell it from others.
 type Symbol = (u8, u64, u64);

@@ -5,7 +5,7 @@ use super::gaps::{Gaps, Piece};
 use super::host::Host;
 use super::ops::{Op, Ops, Row};
 use super::part::Cause;
-use super::steps::LeftOut;
+use super::phase::{LeftOut, Phase};
 use super::sweep::{Gap, Hear, sweep};
 use rustc_hash::FxHashMap;
 
@@ -84,7 +84,7 @@ pub fn left_out(ops: &Ops<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> 
     if (listen.idle as f64) < WORTH_IT * (span.1 - span.0) as f64 || until >= span.1 || !repeats(ops, until) {
         return None;
     }
-    Some(LeftOut { what: format!("the start until the {what}"), start: span.0, end: until })
+    Some(LeftOut { phase: Phase::StartUp, what: format!("the start until the {what}"), start: span.0, end: until })
 }
 
 /// True if enough is left after a time, and what takes most of the run comes again there.

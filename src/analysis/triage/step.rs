@@ -18,6 +18,8 @@ pub enum Found {
     Graphs,
     /// The sequence of operations repeats after so many.
     Period(usize),
+    /// The launching thread waits for a result once a step, in the call of this name.
+    Waits(String),
 }
 
 /// One step on the devices: from its first operation to the first of the next step, or to its own last. A step that a range marks begins with the

@@ -5,20 +5,13 @@ use super::marked::by_ranges;
 pub use super::marked::since;
 use super::ops::{Ops, Row};
 use super::period::{by_period, period};
+pub use super::phase::LeftOut;
+use super::phase::{Phase, before_first_step};
 pub use super::step::{Counts, Found, Step, median};
 use super::step::{EXPLAINS, LEAST, Starts};
+use super::waits::by_waits;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
-
-/// Time that is not judged, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
-    pub what: String,
-    /// ns.
-    pub start: i64,
-    /// ns.
-    pub end: i64,
-}
 
 /// The steps of a run that count, and what was left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,15 +24,15 @@ pub struct Steps {
 
 /// Steps at the beginning that take this many times the median are warm-up.
 const WARM_UP: f64 = 1.5;
+/// Usual steps in one of the steps that may hide others, and the share of the time in such steps.
+const MANY: i64 = 8;
+const HIDDEN: f64 = 0.1;
 
 impl Steps {
     /// Finds the steps of a run whose operations lie in `span`.
     #[must_use]
     pub fn of(profile: &Profile, ops: &Ops<'_>, span: (i64, i64), counts: &[Counts]) -> Self {
-        let found = by_ranges(profile, ops)
-            .or_else(|| by_graphs(profile, ops))
-            .or_else(|| by_period(profile, ops, counts, false))
-            .or_else(|| by_period(profile, ops, counts, true));
+        let found = by_ranges(profile, ops).or_else(|| by_graphs(profile, ops)).or_else(|| by_sequence(profile, ops, counts));
         let Some((found, starts, end)) = found else { return Self::default() };
         let mut steps: Vec<Step> = (0..)
             .zip(&starts)
@@ -47,22 +40,22 @@ impl Steps {
             .collect();
         steps.retain(|s| s.end > s.start);
         let mut left_out = Vec::new();
-        let mut out = |what: String, start: i64, end: i64| {
+        if let Some(first) = steps.first() {
+            left_out.extend(before_first_step(profile, span.0, first.start));
+        }
+        let mut out = |phase: Phase, what: String, start: i64, end: i64| {
             if end > start {
-                left_out.push(LeftOut { what, start, end });
+                left_out.push(LeftOut { phase, what, start, end });
             }
         };
-        if let Some(first) = steps.first() {
-            out("before the first step".to_owned(), span.0, first.start);
-        }
         let warm = warm_up(&steps);
         if warm > 0 {
             let what = if warm == 1 { "the first step: warm-up".to_owned() } else { format!("the first {warm} steps: warm-up") };
-            out(what, steps[0].start, steps[warm - 1].end);
+            out(Phase::WarmUp, what, steps[0].start, steps[warm - 1].end);
             steps.drain(..warm);
         }
         if let Some(last) = steps.last() {
-            out("after the last step".to_owned(), last.end, span.1);
+            out(Phase::Ending, "after the last step".to_owned(), last.end, span.1);
         }
         Self { found: Some(found), list: steps, left_out }
     }
@@ -112,6 +105,24 @@ impl Steps {
     pub fn median(&self) -> Option<i64> {
         median(self.list.iter().map(Step::length).collect())
     }
+}
+
+/// Steps that repeat their kernels, else those between the host's waits. Where a few repetitions are many times as long as the others, as those of a
+/// server that now and then runs other batches, the waits between them tell its steps apart.
+fn by_sequence(profile: &Profile, ops: &Ops<'_>, counts: &[Counts]) -> Option<Starts> {
+    let repeated = by_period(profile, ops, counts, false).or_else(|| by_period(profile, ops, counts, true));
+    match repeated {
+        Some(found) if !hides_steps(&found) => Some(found),
+        found => by_waits(profile, ops).or(found),
+    }
+}
+
+/// True if a good part of the time lies in steps that are as long as many others.
+fn hides_steps((_, starts, end): &Starts) -> bool {
+    let lengths: Vec<i64> = starts.iter().zip(starts.iter().skip(1).chain([end])).map(|(start, end)| end - start).collect();
+    let Some(usual) = median(lengths.clone()) else { return false };
+    let long: i64 = lengths.iter().filter(|l| **l > usual.saturating_mul(MANY)).sum();
+    long as f64 >= HIDDEN * lengths.iter().sum::<i64>() as f64
 }
 
 /// Steps at the beginning that take much longer than the rest: at most a third.

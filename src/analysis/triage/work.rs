@@ -1,6 +1,6 @@
 //! Groups steps by the kernels that they run: those that run others are steps of another kind, not slow ones.
 
-use super::steps::{Step, median};
+use super::step::Step;
 
 /// Counts of launches, hashed into a few buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,34 +67,6 @@ pub fn kinds(sketches: &[Sketch], steps: &[Step]) -> Vec<Vec<usize>> {
     kinds.into_iter().map(|k| k.1).collect()
 }
 
-/// Steps of one kind.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kind {
-    pub count: usize,
-    /// ns.
-    pub median: i64,
-    /// Share of the time of all steps.
-    pub share: f64,
-}
-
-/// Share of the steps' time from which a kind is named.
-const NAMED: f64 = 0.03;
-/// Steps that make a kind.
-const REPEATS: usize = 3;
-
-/// The kinds of step that come again and again and take time, the most first; empty where there is one.
-#[must_use]
-pub fn named(sketches: &[Sketch], steps: &[Step]) -> Vec<Kind> {
-    let all: i64 = steps.iter().map(Step::length).sum();
-    let kind = |list: Vec<usize>| {
-        let lengths: Vec<i64> = list.iter().filter_map(|&i| steps.get(i)).map(Step::length).collect();
-        let share = lengths.iter().sum::<i64>() as f64 / all.max(1) as f64;
-        Some(Kind { count: lengths.len(), median: median(lengths)?, share }).filter(|k| k.count >= REPEATS && k.share >= NAMED)
-    };
-    let found: Vec<Kind> = kinds(sketches, steps).into_iter().filter_map(kind).collect();
-    if found.len() > 1 { found } else { Vec::new() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,22 +92,5 @@ mod tests {
         ] {
             assert_eq!(decode.like(&other), alike, "{other:?}");
         }
-    }
-
-    #[test]
-    fn kinds_are_told_apart_by_what_they_run() {
-        let mut steps = Vec::new();
-        let mut sketches = Vec::new();
-        let mut at = 0;
-        for number in 0..40 {
-            let long = number % 8 == 7;
-            let length = if long { 55 } else { 2 };
-            steps.push(Step { start: at, end: at + length, number });
-            sketches.push(if long { sketch(&[(1, 9, 100), (2, 9, 100)]) } else { sketch(&[(1, 1, 64), (3, 1, 30)]) });
-            at += length;
-        }
-        let found = named(&sketches, &steps);
-        assert_eq!(found.iter().map(|k| (k.count, k.median)).collect::<Vec<_>>(), [(5, 55), (35, 2)]);
-        assert_eq!(named(&sketches[..7], &steps[..7]), [], "one kind needs no name");
     }
 }

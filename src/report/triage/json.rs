@@ -31,10 +31,35 @@ struct KindJson {
     steps: usize,
     median_ns: i64,
     share_percent: f64,
+    /// Medians of a step: launches of graphs, the kernels in them, kernels launched one by one.
+    graph_launches: u32,
+    graph_kernels: u32,
+    single_kernels: u32,
+    gpu_busy_percent: f64,
+    /// The largest part of the idle time, and its share of the steps' time; null without idle time.
+    idle_mostly: Option<&'static str>,
+    idle_mostly_percent: Option<f64>,
+}
+
+impl From<&Kind> for KindJson {
+    fn from(kind: &Kind) -> Self {
+        Self {
+            steps: kind.count,
+            median_ns: kind.median,
+            share_percent: rounded(kind.share * 100.0),
+            graph_launches: kind.launched.graphs,
+            graph_kernels: kind.launched.graph_kernels,
+            single_kernels: kind.launched.single_kernels,
+            gpu_busy_percent: rounded(kind.busy * 100.0),
+            idle_mostly: kind.idle.map(|(part, _)| part.id()),
+            idle_mostly_percent: kind.idle.map(|(_, share)| rounded(share * 100.0)),
+        }
+    }
 }
 
 #[derive(Serialize)]
 struct LeftOutJson<'a> {
+    phase: &'static str,
     what: &'a str,
     start_ns: i64,
     end_ns: i64,
@@ -129,13 +154,14 @@ fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
             steps: (!t.steps.is_empty()).then_some(t.steps.len()),
             steps_by: t.found.as_ref().map(steps_by),
             step_median_ns: t.step_stats().map(|s| s.median),
-            step_kinds: (!t.kinds.is_empty()).then(|| {
-                let kind = |k: &Kind| KindJson { steps: k.count, median_ns: k.median, share_percent: rounded(k.share * 100.0) };
-                t.kinds.iter().map(kind).collect()
-            }),
+            step_kinds: (!t.kinds.is_empty()).then(|| t.kinds.iter().map(KindJson::from).collect()),
             judged_percent: t.outside.map(|o| rounded(o.judged * 100.0)),
             idle_outside_percent: t.outside.map(|o| rounded(o.idle * 100.0)),
-            left_out: t.left_out.iter().map(|l| LeftOutJson { what: &l.what, start_ns: l.start, end_ns: l.end }).collect(),
+            left_out: t
+                .left_out
+                .iter()
+                .map(|l| LeftOutJson { phase: l.phase.word(), what: &l.what, start_ns: l.start, end_ns: l.end })
+                .collect(),
         },
         devices: t.devices.iter().map(|d| device_json(d, t.length())).collect(),
         families: t

@@ -2,7 +2,7 @@
 
 use crate::analysis::flops::{Counted, Rate};
 use crate::analysis::metric::scaled;
-use crate::analysis::triage::{Cause, Device, Evidence, Finding, Found, Kind, Part, Place, PlaceKind, Severity, Triage, Verdict};
+use crate::analysis::triage::{Cause, Device, Evidence, Finding, Found, Kind, Launched, Part, Place, PlaceKind, Severity, Triage, Verdict};
 use crate::model::text::clean;
 use crate::model::units::human_percent;
 use crate::model::{Bytes, Nanos, Profile, units};
@@ -23,6 +23,7 @@ pub fn steps_by(found: &Found) -> String {
         Found::Ranges(name) => format!("ranges \"{name}\""),
         Found::Graphs => "launches of CUDA graphs".to_owned(),
         Found::Period(n) => format!("the sequence of kernels repeats after {n}"),
+        Found::Waits(call) => format!("the launching thread waits once a step, in {}", clean(call)),
     }
 }
 
@@ -104,11 +105,37 @@ pub fn remarks(t: &Triage) -> Vec<String> {
     out
 }
 
-/// The kinds of step, in a sentence.
-fn kinds(t: &Triage) -> Option<String> {
-    let each = |k: &Kind| format!("{} of {} ({} of the steps' time)", k.count, Nanos(k.median), human_percent(k.share * 100.0));
-    let list: Vec<String> = t.kinds.iter().map(each).collect();
-    (!list.is_empty()).then(|| format!("steps of {} kinds by the kernels that they run: {}", list.len(), list.join(", ")))
+/// The kinds of step, a line each.
+fn kinds(t: &Triage) -> Vec<String> {
+    let each = |k: &Kind| {
+        let idle = k
+            .idle
+            .filter(|(_, share)| *share >= SHOWN_IDLE)
+            .map_or_else(String::new, |(part, share)| format!(", {} {}", part.id(), human_percent(share * 100.0)));
+        format!(
+            "{} of {} ({} of the time): {}; GPU busy {}{idle}",
+            units::count(k.count, "step"),
+            Nanos(k.median),
+            human_percent(k.share * 100.0),
+            launched(k.launched),
+            human_percent(k.busy * 100.0)
+        )
+    };
+    t.kinds.iter().map(each).collect()
+}
+
+/// Idle time below which a kind of step is not said to have any, as a share of its time.
+const SHOWN_IDLE: f64 = 0.01;
+
+/// Launches of a step: `a graph of 193 kernels + 12 kernels`.
+fn launched(l: Launched) -> String {
+    let single = units::count(l.single_kernels as usize, "kernel");
+    let graphs = match l.graphs {
+        0 => return single,
+        1 => format!("a graph of {}", units::count(l.graph_kernels as usize, "kernel")),
+        n => format!("{n} graphs of {} in all", units::count(l.graph_kernels as usize, "kernel")),
+    };
+    if l.single_kernels == 0 { graphs } else { format!("{graphs} + {single}") }
 }
 
 /// Floating-point operations per second: `680 TFLOP/s`.

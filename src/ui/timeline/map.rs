@@ -50,6 +50,22 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
             }
         }
     }
+    // Phases that are left out of the verdict, by name where there is room.
+    for left in report.whole_triage().map_or(&[][..], |t| &t.left_out) {
+        let (begin, end) = (whole.column(left.start), whole.column(left.end - 1));
+        let word = left.phase.word();
+        let room = (end + 1).saturating_sub(begin);
+        if room < word.len() + 2 {
+            continue;
+        }
+        let at = begin + (room - word.len()) / 2;
+        for (column, letter) in (at..).zip(word.chars()) {
+            if let Some(cell) = buffer.cell_mut((x(column), y)) {
+                cell.set_char(letter);
+                cell.set_style(theme.style(Role::Dim));
+            }
+        }
+    }
     // What all other screens are narrowed to.
     if let Some(window) = report.window {
         for (ns, symbol) in [(window.0, "["), (window.1 - 1, "]")] {

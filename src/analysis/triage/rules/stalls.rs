@@ -123,7 +123,10 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     .explains(fill.cause.filter(|_| inside).and_then(verdict_of))
     .explains(alone.then_some(Verdict::SingleDelay));
     // Two may be an accident, and what fills them may not have been recorded.
-    let unclear = slow.len() < 3 || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
+    // The waits of a loop may not be all that its steps have in common.
+    let unclear = slow.len() < 3
+        || matches!(case.steps.found, Some(Found::Waits(_)))
+        || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
     let finding = if unclear { finding.sure(Sure::Likely) } else { finding };
     // Kernels that take longer may have more to do: what they work on is not recorded.
     // And a loop that the program does not mark as steps may wait for work: a server has no request, and nothing stalls.

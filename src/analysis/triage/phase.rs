@@ -1,0 +1,106 @@
+//! The phases of a run: its start-up with everything that is compiled and captured, its warm-up, its steps, its end.
+
+use crate::model::{CallKind, Profile, units};
+
+/// A phase of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    StartUp,
+    WarmUp,
+    /// The steps that are judged.
+    Steady,
+    Ending,
+}
+
+impl Phase {
+    /// Every phase with its word on the command line, in order of time.
+    pub const ALL: [(Self, &'static str); 4] =
+        [(Self::StartUp, "start-up"), (Self::WarmUp, "warm-up"), (Self::Steady, "steady"), (Self::Ending, "ending")];
+
+    /// The phase with this word.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|p| p.1 == word).map(|p| p.0)
+    }
+
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+}
+
+/// Time that is not judged, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    pub phase: Phase,
+    pub what: String,
+    /// ns.
+    pub start: i64,
+    /// ns.
+    pub end: i64,
+}
+
+/// Graphs from which their capture is a phase: a program may capture one or two at any time.
+const CAPTURED: usize = 3;
+
+/// The time from `begin` to the first step. Where it captures graphs, as servers do for each batch size, start-up ends with the last of them.
+pub fn before_first_step(profile: &Profile, begin: i64, first_step: i64) -> Vec<LeftOut> {
+    let calls = &profile.calls;
+    let named = |word: &str| calls.names.iter().map(|n| n.kind == CallKind::Graph && n.name.contains(word)).collect::<Vec<_>>();
+    let (begins, ends) = (named("StreamBeginCapture"), named("GraphInstantiate"));
+    let (mut captured, mut until) = (0, begin);
+    if begins.contains(&true) {
+        for (row, &name) in calls.name.iter().enumerate() {
+            let (name, start) = (name as usize, calls.start[row]);
+            let is = |list: &[bool]| list.get(name).copied().unwrap_or_default();
+            if start < begin || start >= first_step || !is(&begins) && !is(&ends) {
+                continue;
+            }
+            captured += usize::from(is(&begins));
+            until = until.max(start.saturating_add(calls.duration[row]).min(first_step));
+        }
+    }
+    let phases = if captured < CAPTURED {
+        vec![(Phase::StartUp, "before the first step".to_owned(), begin, first_step)]
+    } else {
+        vec![
+            (Phase::StartUp, format!("start-up: until {} are captured", units::count(captured, "graph")), begin, until),
+            (Phase::WarmUp, "warm-up: from there to the first step".to_owned(), until, first_step),
+        ]
+    };
+    let some = phases.into_iter().filter(|(_, _, start, end)| end > start);
+    some.map(|(phase, what, start, end)| LeftOut { phase, what, start, end }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{CallName, Nanos, Source};
+
+    #[test]
+    fn start_up_ends_with_the_last_capture() {
+        let mut profile = Profile::new(Source::default());
+        profile.calls.names = ["cuStreamBeginCapture", "cuGraphInstantiateWithFlags", "cuLaunchKernel"]
+            .map(|name| CallName::new(name.into(), 4, Nanos(20)))
+            .to_vec();
+        let mut call = |name: u32, start: i64| {
+            profile.calls.start.push(start);
+            profile.calls.duration.push(5);
+            profile.calls.name.push(name);
+            profile.calls.thread.push(0);
+        };
+        for n in 0..4 {
+            call(0, 100 + n * 20);
+            call(1, 110 + n * 20);
+        }
+        call(2, 190);
+        // A graph that is captured while the program runs.
+        call(0, 900);
+        let found = |first_step: i64| {
+            before_first_step(&profile, 50, first_step).into_iter().map(|l| (l.phase, l.start, l.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(500), [(Phase::StartUp, 50, 175), (Phase::WarmUp, 175, 500)]);
+        assert_eq!(found(130), [(Phase::StartUp, 50, 130)], "two graphs are no phase");
+        assert_eq!(found(50), []);
+    }
+}

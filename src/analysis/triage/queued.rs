@@ -1,0 +1,105 @@
+//! Idle time of a device whose next operation had been launched already: the event, host function or other device that it may have waited for.
+
+use super::case::Case;
+use super::gather::PAUSE_NS;
+use super::part::Cause;
+use super::piece::Piece;
+use super::text::pct;
+use crate::model::CallKind;
+
+/// Latency between the end of one device's work and the start of another's that waits for its event, ns: 5 to 10 µs between two H100 over `NVLink`,
+/// more through the host.
+const HAND_OVER_NS: i64 = 50_000;
+/// Gaps that are looked at, the longest ones.
+const LOOKED_AT: usize = 10_000;
+/// Share of the time from which a reason is named.
+const NAMED: f64 = 0.1;
+
+/// A reason for which an operation waits in its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// A function of the host in the stream (`cudaLaunchHostFunc`).
+    HostFunction,
+    /// Work of another device that ended just before.
+    OtherDevice,
+    /// An event (`cudaStreamWaitEvent`) that nothing on the recorded devices explains: of another process, or recorded late.
+    Event,
+    Unknown,
+}
+
+impl Reason {
+    const ALL: [Self; 4] = [Self::HostFunction, Self::OtherDevice, Self::Event, Self::Unknown];
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::HostFunction => "a host function that was launched before it",
+            Self::OtherDevice => "work of another device, which ended just before",
+            Self::Event => "an event that its stream was told to wait for",
+            Self::Unknown => "something that was not recorded",
+        }
+    }
+}
+
+/// The reasons in words, those of most of the time first: `it waited for a host function that was launched before it (80%)`.
+pub fn waited_for(case: &Case<'_>) -> String {
+    let gaps = || case.pieces.get(&Cause::Queued).into_iter().flatten().filter(|p| p.end - p.start > PAUSE_NS).take(LOOKED_AT);
+    let ends = if case.devices.len() > 1 { ends_of_devices(case) } else { Vec::new() };
+    let calls = calls_in_order(case);
+    let mut sums = [0_i64; Reason::ALL.len()];
+    for gap in gaps() {
+        sums[reason(case, gap, &ends, &calls) as usize] += gap.end - gap.start;
+    }
+    let all = sums.iter().sum::<i64>().max(1) as f64;
+    let mut named: Vec<(i64, Reason)> = sums.into_iter().zip(Reason::ALL).filter(|(ns, _)| *ns as f64 >= NAMED * all).collect();
+    named.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+    match named.as_slice() {
+        [] | [(_, Reason::Unknown)] => "it waited for another stream, device or host function, which was not recorded".to_owned(),
+        some => {
+            let each: Vec<String> = some.iter().map(|(ns, r)| format!("{} ({})", r.words(), pct(*ns as f64 / all))).collect();
+            format!("it waited for {}", each.join(", "))
+        }
+    }
+}
+
+/// Ends of all operations with their devices, in order.
+fn ends_of_devices(case: &Case<'_>) -> Vec<(i64, usize)> {
+    let mut ends: Vec<(i64, usize)> = case.ops.iter().map(|op| (op.end, op.unit)).collect();
+    ends.sort_unstable();
+    ends
+}
+
+/// Calls that put host functions or waits for events into streams, and launches of graphs, which may hold both: thread, start, kind; in order.
+fn calls_in_order(case: &Case<'_>) -> Vec<((u32, u32), i64, Reason)> {
+    let calls = &case.profile.calls;
+    let mut out: Vec<((u32, u32), i64, Reason)> = (0..calls.len())
+        .filter_map(|row| {
+            let name = calls.called(row)?;
+            let reason = match name.kind {
+                CallKind::HostFunction => Reason::HostFunction,
+                CallKind::Event if name.name.contains("StreamWaitEvent") => Reason::Event,
+                _ => return None,
+            };
+            Some((calls.thread_of(row), calls.start[row], reason))
+        })
+        .collect();
+    out.sort_unstable_by_key(|c| (c.0, c.1));
+    out
+}
+
+fn reason(case: &Case<'_>, gap: &Piece, ends: &[(i64, usize)], calls: &[((u32, u32), i64, Reason)]) -> Reason {
+    let Some(lane) = gap.lane.and_then(|l| case.host.lanes.get(l)) else { return Reason::Unknown };
+    // The call before the launch, if it is one of these: an earlier one may be of another stream.
+    let until = calls.partition_point(|c| (c.0, c.1) < ((lane.pid, lane.tid), gap.at));
+    let call = until.checked_sub(1).and_then(|at| calls.get(at)).filter(|c| c.0 == (lane.pid, lane.tid));
+    let call = call.filter(|c| !case.host.launches_between(lane, c.1, gap.at));
+    if let Some((_, _, Reason::HostFunction)) = call {
+        return Reason::HostFunction;
+    }
+    let last = ends.partition_point(|e| e.0 <= gap.end);
+    let recent = ends[..last].iter().rev().take_while(|e| e.0 >= gap.end - HAND_OVER_NS && e.0 > gap.start);
+    let own = case.ops.units.iter().position(|u| u.pid == Some(lane.pid));
+    if recent.filter(|e| Some(e.1) != own).count() > 0 && case.devices.len() > 1 {
+        return Reason::OtherDevice;
+    }
+    call.map_or(Reason::Unknown, |c| c.2)
+}

@@ -1,0 +1,117 @@
+//! The kinds of step of a run: how many, how long, how they are launched, and why the devices idle in them.
+
+use super::gather::StepTime;
+use super::part::{ByCause, Part};
+use super::step::{Step, median};
+use super::work::{Sketch, kinds};
+
+/// Steps of one kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kind {
+    pub count: usize,
+    /// ns.
+    pub median: i64,
+    /// Share of the time of all steps.
+    pub share: f64,
+    /// Launches in a step, medians.
+    pub launched: Launched,
+    /// Share of its time in which the devices were busy, and the largest part of the rest.
+    pub busy: f64,
+    pub idle: Option<(Part, f64)>,
+}
+
+/// Launches of a step: by these, steps of a server that replay a graph (decoding) differ from those that hold other batches (prefill).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Launched {
+    /// Launches of graphs, and the kernels in all of them.
+    pub graphs: u32,
+    pub graph_kernels: u32,
+    /// Kernels that were launched one by one.
+    pub single_kernels: u32,
+}
+
+/// Share of the steps' time from which a kind is named.
+const NAMED: f64 = 0.03;
+/// Steps that make a kind.
+const REPEATS: usize = 3;
+
+/// The kinds of step that come again and again and take time, the most first; empty where there is one.
+#[must_use]
+pub fn named(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<Kind> {
+    let all: i64 = steps.iter().map(Step::length).sum();
+    let sketches: Vec<Sketch> = times.iter().map(|t| t.kernels).collect();
+    let kind = |list: Vec<usize>| {
+        let lengths: Vec<i64> = list.iter().filter_map(|&i| steps.get(i)).map(Step::length).collect();
+        let length = lengths.iter().sum::<i64>();
+        let mut idle = ByCause::default();
+        list.iter().filter_map(|&i| times.get(i)).for_each(|t| idle.add_all(&t.idle));
+        let of_devices = |ns: i64| (ns as f64 / (length.max(1) as f64 * devices.max(1) as f64)).clamp(0.0, 1.0);
+        let middle = |of: fn(&StepTime) -> u32| {
+            let values = list.iter().filter_map(|&i| times.get(i)).map(|t| i64::from(of(t))).collect();
+            median(values).and_then(|n| u32::try_from(n).ok()).unwrap_or_default()
+        };
+        let launched = Launched {
+            graphs: middle(|t| t.graphs),
+            graph_kernels: middle(|t| t.graph_kernels),
+            single_kernels: middle(|t| t.single_kernels),
+        };
+        let share = length as f64 / all.max(1) as f64;
+        let most = idle.most().map(|part| (part, of_devices(idle.of_part(part))));
+        let busy = 1.0 - of_devices(idle.total());
+        Some(Kind { count: lengths.len(), median: median(lengths)?, share, launched, busy, idle: most })
+            .filter(|k| k.count >= REPEATS && k.share >= NAMED)
+    };
+    let found: Vec<Kind> = kinds(&sketches, steps).into_iter().filter_map(kind).collect();
+    if found.len() > 1 { found } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::part::Cause;
+    use super::*;
+
+    fn sketch(launches: &[(u64, u64, u32)]) -> Sketch {
+        let mut out = Sketch::default();
+        for &(what, how, times) in launches {
+            for _ in 0..times {
+                out.add((what, how));
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn kinds_are_told_apart_by_what_they_run() {
+        let mut steps = Vec::new();
+        let mut sketches = Vec::new();
+        let mut at = 0;
+        for number in 0..40 {
+            let long = number % 8 == 7;
+            let length = if long { 55 } else { 2 };
+            steps.push(Step { start: at, end: at + length, number });
+            sketches.push(if long { sketch(&[(1, 9, 100), (2, 9, 100)]) } else { sketch(&[(1, 1, 64), (3, 1, 30)]) });
+            at += length;
+        }
+        let times: Vec<StepTime> = sketches
+            .into_iter()
+            .map(|kernels| {
+                let mut time = StepTime { kernels, ..StepTime::default() };
+                let long = kernels.total() == 200;
+                if long {
+                    time.single_kernels = 200;
+                    time.idle.add(Cause::Compute, 11);
+                } else {
+                    (time.graphs, time.graph_kernels) = (1, 94);
+                }
+                time
+            })
+            .collect();
+        let found = named(&times, &steps, 1);
+        assert_eq!(found.iter().map(|k| (k.count, k.median)).collect::<Vec<_>>(), [(5, 55), (35, 2)]);
+        assert_eq!(found[0].launched, Launched { single_kernels: 200, ..Launched::default() });
+        assert_eq!(found[1].launched, Launched { graphs: 1, graph_kernels: 94, single_kernels: 0 });
+        assert_eq!((found[0].busy, found[0].idle), (0.8, Some((Part::Computing, 0.2))));
+        assert_eq!((found[1].busy, found[1].idle), (1.0, None));
+        assert_eq!(named(&times[..7], &steps[..7], 1), [], "one kind needs no name");
+    }
+}
