@@ -1,4 +1,5 @@
-//! The steps of a run: what it does over and over. From ranges that number them, else from the sequence of its operations.
+//! Steps of a run: its repeated work, found by numbered ranges or graph launches, or else by the sequence
+//! of its operations.
 
 use super::intervals::Intervals;
 use super::marked::by_ranges;
@@ -10,7 +11,7 @@ use super::step::{EXPLAINS, LEAST, Starts};
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
-/// Time that is not judged, and why.
+/// Time that is not judged, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     pub what: String,
@@ -20,20 +21,20 @@ pub struct LeftOut {
     pub end: i64,
 }
 
-/// The steps of a run that count, and what was left out.
+/// Judged steps of a run, and the time left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Steps {
     pub found: Option<Found>,
-    /// By time.
+    /// In order of time.
     pub list: Vec<Step>,
     pub left_out: Vec<LeftOut>,
 }
 
-/// Steps at the beginning that take this many times the median are warm-up.
+/// Steps at the beginning that take more than this multiple of the median are warm-up.
 const WARM_UP: f64 = 1.5;
 
 impl Steps {
-    /// Finds the steps of a run whose operations lie in `span`.
+    /// Finds the steps of a run; `span` is the time of its operations.
     #[must_use]
     pub fn of(profile: &Profile, ops: &Ops<'_>, span: (i64, i64), counts: &[Counts]) -> Self {
         let found = by_ranges(profile, ops)
@@ -67,13 +68,13 @@ impl Steps {
         Self { found: Some(found), list: steps, left_out }
     }
 
-    /// Only the steps in a window that was chosen.
+    /// Keeps only the steps in a window chosen by the user.
     pub fn only(&mut self, window: (i64, i64)) {
         self.list.retain(|s| s.start >= window.0 && s.end <= window.1);
         self.left_out = Vec::new();
     }
 
-    /// Leaves out steps in which the profiler measured counters: they wait for it.
+    /// Removes steps in which the profiler measured counters, because they wait for it.
     pub fn without(&mut self, measuring: &Intervals) {
         let spans = measuring.as_slice();
         self.list.retain(|s| {
@@ -82,13 +83,13 @@ impl Steps {
         });
     }
 
-    /// Leaves out steps in which the recording was closed: how long they took is not known.
+    /// Removes steps in which the recording was closed, because their length is unknown.
     pub fn inside(&mut self, recorded: &[(i64, i64)]) {
         let inside = |s: &Step| {
             let at = recorded.partition_point(|r| r.1 < s.end);
             recorded.get(at).is_some_and(|r| r.0 <= s.start)
         };
-        // A gate that opens for each step leaves none whole.
+        // A capture range that opens for each step leaves none whole.
         if recorded.len() > 1 && self.list.iter().filter(|s| inside(s)).count() * 2 >= self.list.len() {
             self.list.retain(inside);
         }
@@ -100,7 +101,7 @@ impl Steps {
         Some((self.list.first()?.start, self.list.last()?.end))
     }
 
-    /// The step that a time lies in.
+    /// Index of the step at a time.
     #[must_use]
     pub fn at(&self, time: i64) -> Option<usize> {
         let at = self.list.partition_point(|s| s.start <= time).checked_sub(1)?;
@@ -114,21 +115,22 @@ impl Steps {
     }
 }
 
-/// Steps at the beginning that take much longer than the rest: at most a third.
+/// Number of steps at the beginning that take much longer than the rest: at most a third.
 fn warm_up(steps: &[Step]) -> usize {
     if steps.len() < LEAST + 1 {
         return 0;
     }
     let most = steps.len() / 3;
-    // Judged against the second half, which is warm if anything is.
+    // Compares with the second half, which is warm if any part is.
     let Some(usual) = median(steps[steps.len() / 2..].iter().map(Step::length).collect()) else { return 0 };
     steps.iter().take(most).take_while(|s| s.length() as f64 > usual as f64 * WARM_UP).count()
 }
 
-/// A launch of a graph: start of the call, first start, last end, nodes, and what tells its graph from others.
+/// A launch of a graph: start of the call, first start, last end, number of nodes, identity of the graph.
 type Launched = (i64, i64, i64, usize, u64);
 
-/// Launches of graphs that are all alike, where they make most of the run; of several graphs that come in turn, a round.
+/// Steps by graph launches that are all alike and make up most of the run; with several graphs in turn, a
+/// step is a round.
 fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     let launches = &profile.launches;
     if !launches.has_graph_nodes() && profile.graphs.is_empty() {
@@ -140,7 +142,7 @@ fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
         let length = op.end.saturating_sub(op.start);
         total = total.saturating_add(length);
         let (call, nodes, graph) = match op.row {
-            // Its first node may be a copy or a set.
+            // The first node may be a copy or a set.
             Row::Launch(_) | Row::Mem(_) => match ops.in_graph(&op) {
                 Some(row) => (launches.call(row as usize).map(|c| c.0), 1, launches.graph_node(row as usize).unwrap_or_default()),
                 None => continue,
@@ -178,8 +180,8 @@ fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     Some((Found::Graphs, calls.iter().map(|c| c.1).collect(), end))
 }
 
-/// When rounds of several graphs begin, which come one after the other again and again, as the pieces of a model do: each with the graph that the
-/// device waits for longest.
+/// Starts of rounds of several graphs that are launched in turn again and again, as the pieces of a model are. A round
+/// begins with the graph before which the device waits longest.
 fn rounds(calls: &[Launched]) -> Option<Vec<i64>> {
     let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
     let ids: Vec<u32> = calls
@@ -191,7 +193,7 @@ fn rounds(calls: &[Launched]) -> Option<Vec<i64>> {
         .collect();
     let period = period(&ids)?;
     let rounds = calls.len() / period;
-    // By graph, its number of launches, and the time before them in which no other graph ran.
+    // By graph: number of launches, and time before them in which no other graph ran.
     let mut before: FxHashMap<u32, (usize, i64)> = FxHashMap::default();
     let mut until = calls.first()?.1;
     for (id, call) in ids.iter().zip(calls) {
