@@ -1,8 +1,8 @@
 //! warpscope: a terminal explorer for GPU profiles.
 //!
-//! Layers point one way, and each is a crate of its own: `model` knows nothing of the others; `import` makes a profile of a file; `analysis`
-//! computes from a profile; `report` prints and `app` + `ui` show what `analysis` computed; `launch` runs profilers, `library` keeps what was run;
-//! `cli` ties them together.
+//! Dependencies point one way, and each layer is a crate of its own: `model` depends on none of the others; `import`
+//! reads a file into a profile; `analysis` computes from a profile; `report` prints its results, `app` + `ui` show
+//! them; `launch` runs profilers, `library` stores the runs; `cli` ties them together.
 
 pub mod cli;
 

@@ -1,4 +1,4 @@
-//! The program: everything is in the library.
+//! Entry point; everything else is in the library crate.
 
 fn main() -> std::process::ExitCode {
     warpscope::cli::main()

@@ -1,10 +1,11 @@
-//! Metrics by concept (`metrics.toml`): names on each chip, meaning, advice, thresholds with their sources, and which direction is better.
+//! Metrics by concept (`metrics.toml`): names on each chip, meaning, advice, thresholds with their sources, and the
+//! better direction.
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
-/// Which values of a metric are better.
+/// Direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
@@ -12,7 +13,7 @@ pub enum Better {
     Low,
 }
 
-/// What a value is compared with: a number, or an expression over other concepts.
+/// Right-hand side of a threshold: a number, or an expression over other concepts.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Bound {
@@ -26,9 +27,8 @@ pub enum Bound {
 pub struct Threshold {
     /// Comparison: `<`, `>`, `>=`, or one of the special ones that the file explains.
     pub op: String,
-    /// What is compared with.
     pub value: Bound,
-    /// The level that it names.
+    /// Level of a value for which the comparison holds.
     pub level: String,
     #[serde(default)]
     pub text: String,
@@ -39,42 +39,43 @@ pub struct Threshold {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Concept {
     pub id: String,
-    /// What people call it.
+    /// Display name.
     pub title: String,
-    /// What it belongs to.
+    /// Group that the concept is listed under.
     pub group: String,
     /// Base unit in ncu's spelling.
     pub unit: String,
     /// Names in order of preference.
     pub names: Vec<String>,
-    /// Whether all names that are there are added up (`sum`) or the first is taken (`first`).
+    /// `first` takes the first name that is present; `sum` adds up all names if all are present, `any` those that are
+    /// present; `max` takes the greatest.
     pub combine: String,
-    /// Names for single chips instead.
+    /// Names that replace `names` on specific chips.
     #[serde(default)]
     pub alias: BTreeMap<String, Vec<String>>,
-    /// Formula over `vars`, for what no metric says.
+    /// Formula over `vars`, for values that no metric reports.
     #[serde(default)]
     pub expr: Option<String>,
     /// Metrics of the formula.
     #[serde(default)]
     pub vars: BTreeMap<String, String>,
-    /// ncu's section that has it.
+    /// Section of ncu that contains it.
     #[serde(default)]
     pub section: Option<String>,
     #[serde(default)]
     pub label: Option<String>,
     #[serde(default)]
     pub meaning: Option<String>,
-    /// What to do about it.
+    /// Advice.
     #[serde(default)]
     pub hint: Option<String>,
-    /// Where to look next.
+    /// Data to look at next.
     #[serde(default)]
     pub next: Option<String>,
-    /// What to take care of.
+    /// Caveats.
     #[serde(default)]
     pub note: Option<String>,
-    /// Which direction is better, where one is.
+    /// Better direction; `None` if there is none.
     #[serde(default)]
     pub better: Option<Better>,
     #[serde(default, rename = "threshold")]
@@ -94,12 +95,12 @@ pub struct Catalog {
     by_id: HashMap<String, usize>,
 }
 
-/// The catalog that is built in.
+/// Returns the built-in catalog.
 #[must_use]
 pub fn catalog() -> &'static Catalog {
     static CATALOG: OnceLock<Catalog> = OnceLock::new();
     CATALOG.get_or_init(|| {
-        // A test holds that the file is readable.
+        // A test verifies that the file parses.
         let concepts = toml::from_str::<File>(include_str!("metrics.toml")).map(|f| f.metric).unwrap_or_default();
         let mut out = Catalog::default();
         for (at, c) in concepts.iter().enumerate() {
@@ -127,7 +128,7 @@ impl Catalog {
     }
 }
 
-/// Which direction is better for a metric: its concept's, else what its name tells; `None` where neither is.
+/// Returns the better direction of a metric: its concept's, or else a guess from its name. `None` if neither is better.
 #[must_use]
 pub fn better(name: &str) -> Option<Better> {
     if let Some(concept) = catalog().of_metric(name) {

@@ -1,9 +1,9 @@
-//! Whether two samples differ by more than chance.
+//! Significance tests for two samples.
 
-/// Launches on each side from which the test's normal approximation holds: eight is the usual rule.
+/// Minimum number of launches per side for the test's normal approximation: eight is the usual rule.
 const ENOUGH: usize = 8;
-/// Probability that two samples are as different by chance: Mann–Whitney U, two-sided, by its normal approximation with correction for ties.
-/// `None` with fewer than eight values on a side, or when all are equal.
+/// Two-sided p-value of the Mann–Whitney U test, by its normal approximation with correction for ties. `None` with
+/// fewer than eight values on a side, or when all are equal.
 ///
 /// Source: Mann and Whitney 1947; Lehmann, *Nonparametrics*, for the variance with ties.
 #[must_use]
@@ -39,10 +39,10 @@ fn erfc(x: f64) -> f64 {
     (poly * (-x * x).exp()).clamp(0.0, 1.0)
 }
 
-/// Probability that two small samples are as far apart by chance, by the exact permutation test: of all ways to deal n + m values to two sides,
-/// two part them wholly, which is 2 ∕ C(n + m, n). Samples that overlap are chance (1); samples whose values do not vary at all, two at least,
-/// are not (0). Of eight values or more on each side by [`mann_whitney`]. `None` where even samples that do not overlap would prove little
-/// (more than 5%): four and four are needed.
+/// Two-sided p-value of small samples, by the exact permutation test: among all ways to split n + m values into two
+/// sides, two separate them completely, which gives 2 ∕ C(n + m, n). Samples that overlap return 1. Two different
+/// constants, measured at least twice each, return 0. With eight or more values on each side, [`mann_whitney`] is used.
+/// `None` if even separate samples would prove little (p > 5 %): with equal sizes, four on each side are needed.
 #[must_use]
 pub fn separated(first: &[f64], second: &[f64]) -> Option<f64> {
     let ends = |v: &[f64]| v.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
@@ -89,7 +89,7 @@ mod tests {
         assert!(separated(&many, &others).unwrap() < 0.001);
     }
 
-    /// Values from the definition: all pairs counted, the variance with ties, and a library's error function.
+    /// Reference values from the definition: all pairs counted, variance with ties, and a library's error function.
     #[test]
     fn the_test_is_the_textbook_s() {
         let a: Vec<i64> = (1..=10).collect();

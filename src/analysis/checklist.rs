@@ -1,4 +1,4 @@
-//! What an analysis needs, and what of it a session has: ticked from the reports themselves.
+//! Checklist of the data that an analysis needs, ticked off from the session's reports.
 
 use super::hints::{Depth, Facts};
 use super::next::key_of;
@@ -8,12 +8,12 @@ use crate::model::{Metrics, Profile, units};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How far an item is.
+/// State of a checklist item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tick {
     Done,
     Partly,
-    /// Not yet.
+    /// Not done yet.
     Open,
     /// There is nothing to do.
     NotNeeded,
@@ -21,32 +21,31 @@ pub enum Tick {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// What is to be done.
+    /// Title of the item.
     pub what: &'static str,
-    /// How far it is.
     pub tick: Tick,
-    /// What the session has of it.
+    /// Data that the session has for it.
     pub have: String,
-    /// What to do, unless it is done.
+    /// Next step, unless the item is done.
     pub next: String,
 }
 
-/// A report of the session: its profile, and for a timeline the results of others that are of its launches.
+/// A report of the session: its profile and, for a timeline, results of other reports joined to its launches.
 pub struct Part<'a> {
     pub profile: &'a Profile,
-    /// What limits the run, once that is known.
+    /// Bottleneck analysis of the run, once available.
     pub triage: Option<Arc<Triage>>,
-    /// Launch, report and result, where results were joined.
+    /// Launch, report and result of each joined result.
     pub joined: Vec<(u32, Arc<Metrics>, usize)>,
 }
 
-/// Kernels that count as hot: those with the most time.
+/// Number of kernels that count as hot: those with the most time.
 const HOT: usize = 3;
 
 /// A hot kernel's name, its share of the time, and its results.
 type Hot<'a> = (String, f64, Vec<(&'a Metrics, usize)>);
 
-/// The hot kernels of the session: of the first timeline, else of the first report of ncu.
+/// Returns the hot kernels of the first timeline, or else of the first ncu report.
 fn hot<'a>(parts: &'a [Part<'a>]) -> Vec<Hot<'a>> {
     let timeline = parts.iter().find(|p| p.profile.metrics.is_none() && !p.profile.launches.is_empty());
     let Some(part) = timeline.or_else(|| parts.iter().find(|p| p.profile.metrics.is_some())) else { return Vec::new() };
@@ -85,7 +84,7 @@ fn of(done: usize, all: usize) -> Tick {
     }
 }
 
-/// The items, in the order in which one does them.
+/// Returns the items, in the order in which they are usually done.
 #[must_use]
 pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
     let timelines: Vec<&Profile> = parts.iter().map(|p| p.profile).filter(|p| p.metrics.is_none()).collect();
@@ -183,10 +182,10 @@ fn devices(timelines: &[&Profile]) -> Item {
     }
 }
 
-/// What tells results apart that may be before and after a change: name, grid, block.
+/// Key that matches results from before and after a change: name, grid, block.
 type Key<'a> = (&'a str, Option<[u32; 3]>, Option<[u32; 3]>);
 
-/// Kernels that are in more than one report of ncu with the same grid and block.
+/// Counts the kernels that occur in more than one ncu report with the same grid and block.
 fn before_after(reports: &[&Arc<Metrics>]) -> usize {
     let mut seen: BTreeMap<Key<'_>, BTreeSet<usize>> = BTreeMap::new();
     for (at, metrics) in reports.iter().enumerate() {
@@ -197,7 +196,7 @@ fn before_after(reports: &[&Arc<Metrics>]) -> usize {
     seen.values().filter(|s| s.len() > 1).count()
 }
 
-/// How a program marks what it does.
+/// Lists the APIs with which a program can mark ranges.
 #[must_use]
 pub fn marking(amd: bool) -> &'static str {
     if amd {

@@ -1,17 +1,17 @@
-//! What AMD's GPUs can do at most: memory by product, arithmetic and caches by architecture.
+//! Peak rates of AMD GPUs: memory bandwidth by product, arithmetic and caches by architecture.
 
 /// A product's memory.
 pub struct Product {
-    /// Part of what the driver calls it.
+    /// Substring of the device name that the driver reports.
     name: &'static str,
-    /// Published bandwidth of its memory, bytes/s.
+    /// Published memory bandwidth, bytes/s.
     pub memory: f64,
-    /// Part of it that AMD's own benchmark reaches, where somebody ran it.
+    /// Fraction of it that AMD's own benchmark reaches, if measured.
     pub reached: Option<f64>,
 }
 
-/// Product pages of AMD; what was reached: `roofline.csv` of rocprof-compute 3.3 on an MI300X (4,234 of 5,325 GB/s) and 3.5 on an MI350X (4,886 of
-/// 7,782 GB/s).
+/// Sources: AMD's product pages; for `reached`, `roofline.csv` of rocprof-compute 3.3 on an MI300X (4,234 of 5,325
+/// GB/s) and 3.5 on an MI350X (4,886 of 7,782 GB/s).
 const PRODUCTS: [Product; 9] = [
     Product { name: "MI210", memory: 1.6384e12, reached: None },
     Product { name: "MI250", memory: 1.6384e12, reached: None },
@@ -24,30 +24,31 @@ const PRODUCTS: [Product; 9] = [
     Product { name: "7900 XTX", memory: 9.6e11, reached: None },
 ];
 
-/// The product of a name, which may hold a shorter one's.
+/// Returns the product whose name occurs in `name`; the longest match wins.
 #[must_use]
 pub fn product(name: &str) -> Option<&'static Product> {
     PRODUCTS.iter().filter(|p| name.contains(p.name)).max_by_key(|p| p.name.len())
 }
 
-/// Operations and bytes of a clock.
+/// Peak operations and bytes per clock.
 pub struct Chip {
     arch: &'static str,
-    /// Operations of the matrix cores of a CU, by type.
+    /// Matrix-core operations per CU and clock, by data type.
     matrix: &'static [(&'static str, f64)],
-    /// Bytes of the vector L1 cache of a CU.
+    /// Bytes per clock of a CU's vector L1 cache.
     pub l1: f64,
-    /// Bytes of a channel of L2.
+    /// Bytes per clock of an L2 channel.
     pub l2: f64,
-    /// Channels of L2 of a die.
+    /// L2 channels per die.
     pub channels: f64,
 }
 
-/// Floating-point operations of a CU's vector ALUs: 64 lanes with a fused multiply-add each, without packed instructions.
+/// Floating-point operations per clock of a CU's vector ALUs: 64 lanes with one fused multiply-add each, without packed
+/// instructions.
 pub const VECTOR: f64 = 128.0;
 
-/// rocprofiler-compute's `0200_system_speed_of_light.yaml` and `mi_gpu_spec.yaml` (ROCm/rocm-systems @1b1610fc2b); F6F4 by AMD's CDNA 4 white paper
-/// (the file's 16834 is a slip).
+/// Sources: rocprofiler-compute's `0200_system_speed_of_light.yaml` and `mi_gpu_spec.yaml` (ROCm/rocm-systems
+/// @1b1610fc2b); F6F4 from AMD's CDNA 4 white paper (16834 in the file is a typo).
 const CHIPS: [Chip; 3] = [
     Chip {
         arch: "gfx90a",
@@ -72,7 +73,7 @@ const CHIPS: [Chip; 3] = [
     },
 ];
 
-/// The chip of an architecture; an APU's or a feature's suffix (`gfx90a:sramecc+:xnack-`) does not matter.
+/// Returns the chip of an architecture; suffixes of APUs and features (`gfx90a:sramecc+:xnack-`) are ignored.
 #[must_use]
 pub fn chip(arch: &str) -> Option<&'static Chip> {
     let arch = arch.split(':').next().unwrap_or_default();
@@ -80,7 +81,7 @@ pub fn chip(arch: &str) -> Option<&'static Chip> {
 }
 
 impl Chip {
-    /// Operations that the matrix cores of a CU do in a clock of a type; `None` where they have none of it.
+    /// Matrix-core operations per CU and clock for a data type; `None` if the chip does not support it.
     #[must_use]
     pub fn matrix(&self, of: &str) -> Option<f64> {
         self.matrix.iter().find(|m| m.0 == of).map(|m| m.1)

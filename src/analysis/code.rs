@@ -1,4 +1,4 @@
-//! Source lines and instructions of a result, the hottest first: by samples of the warps' program counters, with stall reasons and counters.
+//! Source lines and instructions of a result, hottest first by PC samples, with stall reasons and counters.
 
 use crate::model::code::Code;
 use crate::model::sections::InstanceKey;
@@ -6,14 +6,14 @@ use crate::model::{Details, Metrics};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Counters of one line or instruction; what was not collected is `None`.
+/// Counters of one line or instruction; `None` if not collected.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
-    /// Samples of warps here.
+    /// Warp samples at this location.
     pub samples: f64,
-    /// Executions by warps.
+    /// Executions, counted per warp.
     pub executed: Option<f64>,
-    /// Executions by threads.
+    /// Executions, counted per thread.
     pub threads: Option<f64>,
     /// L2 sectors beyond what coalesced accesses need.
     pub excess_l2: Option<f64>,
@@ -50,7 +50,7 @@ impl Counts {
         self.stalls.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     }
 
-    /// The most frequent reason other than being issued, and its share of the samples here in percent.
+    /// Returns the most frequent stall reason other than being issued, and its share of the samples here in percent.
     #[must_use]
     pub fn top_stall(&self) -> Option<(&Arc<str>, f64)> {
         let (reason, n) = self.stalls.iter().find(|s| !matches!(&*s.0, "selected" | ISSUING))?;
@@ -60,11 +60,11 @@ impl Counts {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
-    /// Address while it was profiled.
+    /// Address at the time of profiling.
     pub address: u64,
-    /// Function that it is in, and its offset there.
+    /// Enclosing function, and the offset in it.
     pub place: Option<(Arc<str>, u64)>,
-    /// Its text, when it was disassembled.
+    /// Disassembled text, if available.
     pub text: Option<Arc<str>>,
     /// File (index into [`Code::files`]) and line.
     pub line: Option<(u32, u32)>,
@@ -91,29 +91,29 @@ pub struct Listing {
     pub lines: Vec<Line>,
     pub instructions: Vec<Instruction>,
     pub samples: f64,
-    /// What they are.
+    /// Unit of the samples.
     pub unit: &'static str,
-    /// What is missing, and why.
+    /// Notes on missing data, with reasons.
     pub remarks: Vec<String>,
 }
 
-/// Where a value goes.
+/// Destination of a metric's value.
 enum Counter<'a> {
     Samples(&'a mut f64),
     Other(&'a mut Option<f64>),
 }
 
-/// What an instruction takes when nothing keeps it waiting, in AMD's thread traces.
+/// Pseudo stall reason of a wave that nothing keeps waiting, in AMD's thread traces.
 const ISSUING: &str = "issuing";
 const STALL: &str = "smsp__pcsamp_warps_issue_stalled_";
 
-/// Whether results have the instructions of an AMD thread trace.
+/// Returns true if the results contain instructions of an AMD thread trace.
 #[must_use]
 pub fn traced(metrics: &Metrics) -> bool {
     metrics.names.iter().any(|n| matches!(&**n, "Hitcount" | "PC_Issued"))
 }
 
-/// Makes the lists: by samples, or by place.
+/// Builds the listing, sorted by samples or, with `in_order`, by location.
 #[must_use]
 pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in_order: bool) -> Listing {
     let mut by_address: BTreeMap<u64, Counts> = BTreeMap::new();
@@ -127,7 +127,7 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
             // Older versions have `group` metrics instead of a count: the reasons add up to it.
             "smsp__pcsamp_sample_count" | "group:smsp__pcsamp_warp_stall_reasons" => |c| Counter::Samples(&mut c.samples),
             "inst_executed" | "Hitcount" => |c| Counter::Other(&mut c.executed),
-            // Of AMD's thread traces: cycles of waves, before it and at it, of which it was stalled.
+            // AMD thread traces: wave cycles before the instruction and at it, and the stalled part of the latter.
             "Latency" | "Stall" | "Idle" | "PC_Issued" | "PC_Stalled" => |c| Counter::Samples(&mut c.samples),
             "thread_inst_executed" => |c| Counter::Other(&mut c.threads),
             "memory_l2_theoretical_sectors_global_excessive" | "derived__memory_l2_theoretical_sectors_global_excessive" => {
@@ -171,7 +171,7 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
             }
         }
     }
-    // Of what was collected a report leaves zeros out.
+    // Reports omit the zeros of collected metrics.
     let fields: [fn(&mut Counts) -> &mut Option<f64>; 4] =
         [|c| &mut c.executed, |c| &mut c.threads, |c| &mut c.excess_l2, |c| &mut c.excess_shared];
     for field in fields {
@@ -188,7 +188,7 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
             // An empty sum is -0.
             counts.samples = counts.stalls.iter().fold(0.0, |sum, s| sum + s.1);
         }
-        // Latency has what it was stalled in it.
+        // `Latency` includes the stalled cycles.
         let stalled = counts.stalls.iter().find(|s| &*s.0 == "stalled").map_or(0.0, |s| s.1);
         if out.unit == "cycles"
             && let Some(latency) = counts.stalls.iter_mut().find(|s| &*s.0 == ISSUING)
@@ -212,7 +212,7 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
             counts,
         });
     }
-    // Each file is taken apart once.
+    // Split each file into lines only once.
     let texts: Vec<Vec<&str>> = code.files.iter().map(|f| f.text.as_deref().map(|t| t.lines().collect()).unwrap_or_default()).collect();
     for ((file, line), (mut counts, instructions)) in by_line {
         counts.sort();
@@ -236,11 +236,12 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
     out
 }
 
-/// Lines of a file around one with instructions that are shown in code order, and lines between two such that are not left out.
+/// In code order: context lines shown around a line with instructions (`CONTEXT`), and the largest gap between two such
+/// lines that is filled (`GAP`).
 const CONTEXT: u32 = 4;
 const GAP: u32 = 40;
 
-/// Adds the lines of the files between those with instructions: code is read in order.
+/// Adds the source lines around and between those with instructions, for reading in code order.
 fn around(lines: &mut Vec<Line>, texts: &[Vec<&str>]) {
     let mut by_file: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for line in lines.iter() {

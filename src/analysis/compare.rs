@@ -7,55 +7,55 @@ use super::metric::{self, Lookup, is_list};
 use crate::model::{Metrics, ResultMetrics, Value};
 use std::sync::Arc;
 
-/// How the second value is, seen from the first.
+/// Change of the second value relative to the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Better,
     Worse,
-    /// Different, and no direction is the better one, or too few launches were measured to tell it from chance.
+    /// Different, but neither direction is better, or too few launches were measured to rule out chance.
     Different,
-    /// As good as the same.
+    /// Within measurement noise.
     Same,
     /// Only one of the two has it.
     Alone,
 }
 
-/// A metric of both.
+/// A metric of both results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub name: Arc<str>,
-    /// What people call it.
+    /// Display name.
     pub label: String,
-    /// The first value with its unit; empty when it is not there.
+    /// First value with its unit; empty if missing.
     pub first: String,
     pub second: String,
     /// Second over first, minus one, in percent; for percentages the difference in points.
     pub delta: Option<f64>,
-    /// Whether `delta` is in points.
+    /// True if `delta` is in percentage points.
     pub points: bool,
-    /// How the second is.
     pub change: Change,
-    /// Probability that like launches differ as much by chance; `None` where too few were measured.
+    /// Probability that repeated launches differ as much by chance; `None` if too few were measured.
     pub p: Option<f64>,
 }
 
-/// Differences below this are noise of the measurement: one percent, or a tenth of a point.
+/// Differences below this are measurement noise: one percent, or a tenth of a point.
 const SAME_PERCENT: f64 = 1.0;
 const SAME_POINTS: f64 = 0.1;
 
-/// Probability from which a difference may be chance: of the 200 metrics of a comparison two pass by accident.
+/// Probability from which a difference may be chance: among 200 metrics of a comparison, two pass by accident.
 const CHANCE: f64 = 0.01;
-/// Like results of a side that are read at most.
+/// Maximum number of repeated results read per side.
 const MOST_LIKE: usize = 64;
-/// Likeness of two names from which one kernel may be the other rewritten.
+/// Name similarity from which a kernel may be a rewrite of the other.
 const ALIKE: f64 = 0.5;
 
-/// What a rebuild does not change: symbols may hold a hash.
+/// Identity of a kernel that survives a rebuild; symbols may contain a hash.
 fn shape(result: &ResultMetrics) -> (&str, Option<[u32; 3]>, Option<[u32; 3]>) {
     (result.kernel.function(), result.grid, result.block)
 }
 
-/// The results of a report that are of the same kernel with the same grid and block, the given one among them: their spread is chance.
+/// Returns the results of a report with the same kernel, grid and block, including the given one: their spread is
+/// chance.
 #[must_use]
 pub fn like(metrics: &Metrics, at: usize) -> Vec<usize> {
     let Some(own) = metrics.results.get(at) else { return Vec::new() };
@@ -66,15 +66,16 @@ pub fn like(metrics: &Metrics, at: usize) -> Vec<usize> {
     out
 }
 
-/// The results of each side: those like it, or only itself where both are of one group of launches, which cannot be tested against itself.
+/// Returns the results to compare on each side: all repetitions, or only the two given ones if both belong to one group
+/// of launches, which cannot be tested against itself.
 #[must_use]
 pub fn samples(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize) -> (Vec<usize>, Vec<usize>) {
     let (like_a, like_b) = (like(a, at_a), like(b, at_b));
     if std::ptr::eq(a, b) && like_a.contains(&at_b) { (vec![at_a], vec![at_b]) } else { (like_a, like_b) }
 }
 
-/// How near another result is to one, the least the nearest: of the same kernel, grid and block before others, of another report before the
-/// own one (before and after a change), then kernels of similar names.
+/// Distance between two results, smallest is nearest: same kernel, then same grid and block, then another report before
+/// the same one (before and after a change); other kernels follow by name similarity.
 #[must_use]
 pub fn distance(own: &ResultMetrics, other: &ResultMetrics, same_report: bool) -> u32 {
     let (a, b) = (own.kernel.function(), other.kernel.function());
@@ -85,7 +86,7 @@ pub fn distance(own: &ResultMetrics, other: &ResultMetrics, same_report: bool) -
     if alike >= ALIKE { 10 + ((1.0 - alike) * 100.0) as u32 } else { 1_000 + u32::from(!same_report) }
 }
 
-/// All metrics of both, those with a known direction first, by the size of the change.
+/// Returns all metrics of both results: those with a known direction first, then by size of the change.
 #[must_use]
 pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) -> Vec<Row> {
     let (Some(first), Some(second)) = (a.results.get(at_a), b.results.get(at_b)) else { return Vec::new() };
@@ -121,7 +122,7 @@ pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) ->
         let rank = match row.change {
             Change::Better | Change::Worse if catalog().of_metric(&row.name).is_some() => 0,
             Change::Better | Change::Worse => 1,
-            // Samples are few, and more of them say that the kernel took longer.
+            // Samples are few, and more of them only mean that the kernel took longer.
             Change::Different if row.name.starts_with("smsp__pcsamp_") => 3,
             Change::Different if catalog().of_metric(&row.name).is_some() => {
                 if direction(&row.name).is_some() {
@@ -134,7 +135,7 @@ pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) ->
             Change::Same => 4,
             Change::Alone => 5,
         };
-        // How long it took is what one looks at first.
+        // Users look at the duration first.
         let rank = if &*row.name == "gpu__time_duration.sum" { 0 } else { rank + 1 };
         out.push((rank, -size, row));
     }
@@ -142,25 +143,26 @@ pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) ->
     out.into_iter().map(|(_, _, row)| row).collect()
 }
 
-/// The results of a sample but for the one that it is the sample of.
+/// Lookups for a sample's results, without the result at `at`.
 fn lookups<'a>(metrics: &'a Metrics, at: usize, sample: &[usize]) -> Vec<Lookup<'a>> {
     sample.iter().filter(|i| **i != at).filter_map(|i| Some(Lookup::new(metrics, metrics.results.get(*i)?))).collect()
 }
 
-/// Two texts, or two numbers of which one can say nothing.
+/// Returns true for equal values and for two NaNs.
 fn same(x: Option<&Value>, y: Option<&Value>) -> bool {
     let nan = |v: Option<&Value>| v.and_then(Value::number).is_some_and(f64::is_nan);
     x == y || nan(x) && nan(y)
 }
 
-/// Which direction is better between two results. How busy a unit is says where the limit is, not how good a kernel is: the kernel that does
-/// the same with less traffic is the better one. Counts of samples grow with the kernel's duration.
+/// Better direction of a metric between two results; `None` for utilization and sample counts. Utilization shows the
+/// limiting unit, not the quality of a kernel: one that does the same with less traffic is better. Sample counts grow
+/// with the duration.
 fn direction(name: &str) -> Option<Better> {
     let busy = name.contains(".pct_of_peak_sustained") && !name.contains("warps_active");
     if busy || name.starts_with("smsp__pcsamp_") { None } else { better(name) }
 }
 
-/// A result and those like it.
+/// A result and its repetitions.
 type Side<'a> = (&'a Lookup<'a>, &'a [Lookup<'a>]);
 
 fn row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<str>, label: String) -> Row {
@@ -193,12 +195,12 @@ fn row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<str>, la
         (Some(_), Some(_)) => {
             let least = if points { SAME_POINTS } else { SAME_PERCENT };
             let grows = match (delta, numbers) {
-                // A twentieth of a cycle between two instructions is nothing, however large its share.
+                // A twentieth of a cycle between two instructions is negligible, however large its share.
                 (_, Some((a, b))) if shown_unit == "cycle" && name.contains("issue_stalled_") && (b - a).abs() < 0.05 => None,
                 (Some(d), _) if d.abs() < least => None,
                 (Some(d), _) => Some(d > 0.0),
                 (None, Some((a, b))) if (b - a).abs() < f64::EPSILON => None,
-                // From nothing to something.
+                // From zero to nonzero.
                 (None, Some((a, b))) => Some(b > a),
                 (None, None) if same(x, y) => None,
                 (None, None) => Some(true),
@@ -226,7 +228,7 @@ mod tests {
     use super::*;
     use crate::model::Kernel;
 
-    /// Results of one kernel with these durations and these registers.
+    /// Results of one kernel with the given durations and registers.
     fn report(durations: &[f64], registers: f64) -> Metrics {
         let names = ["gpu__time_duration.sum", "launch__registers_per_thread", "smsp__inst_executed.sum"].map(Arc::from).to_vec();
         let result = |d: &f64| ResultMetrics {
@@ -256,12 +258,12 @@ mod tests {
         assert_eq!(verdict, Change::Better);
         assert!((p.unwrap() - 2.0 / 252.0).abs() < 1e-12);
         assert_eq!(change(&fast, &slow, name).0, Change::Worse);
-        // One launch of each: nothing says how much they vary.
+        // One launch of each: the variation is unknown.
         assert_eq!(change(&report(&[100.0], 40.0), &report(&[80.0], 32.0), name), (Change::Different, None));
-        // What overlaps may be chance.
+        // Overlapping samples may differ by chance.
         let overlapping = report(&[80.0, 82.0, 79.0, 81.0, 100.5], 32.0);
         assert_eq!(change(&slow, &overlapping, name).0, Change::Different);
-        // A counter that is the same in each of several launches needs no more of them.
+        // A counter that is constant over several launches needs fewer of them.
         let (a, b) = (report(&[100.0, 102.0], 40.0), report(&[80.0, 82.0], 32.0));
         assert_eq!(change(&a, &b, "smsp__inst_executed.sum"), (Change::Better, Some(0.0)));
         assert_eq!(change(&a, &b, name).0, Change::Different);

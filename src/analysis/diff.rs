@@ -1,5 +1,4 @@
-//! What changed between two runs: kernels by name, those that are new or gone, those that were probably renamed; and whether a change of the
-//! durations is more than chance.
+//! Comparison of two runs: common, new, removed and probably renamed kernels, and significance of changes in duration.
 
 use super::fuzzy::similarity;
 use super::promise::{Promise, promises};
@@ -8,21 +7,20 @@ use super::{GroupBy, GroupRow, Grouping, Paths};
 use crate::model::Profile;
 use std::collections::BTreeMap;
 
-/// What happened to a kernel.
+/// Presence of a kernel in two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is in both runs.
+    /// In both runs.
     Both,
     /// Only in the second.
     New,
     /// Only in the first.
     Gone,
-    /// Names differ, and are so alike, as are the numbers of launches, that it is probably the same kernel.
+    /// Names differ, but they and the launch counts are so similar that it is probably the same kernel.
     Renamed,
 }
 
 impl Fate {
-    /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -57,51 +55,51 @@ impl From<&GroupRow> for Side {
 /// A kernel, or another group, in both runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What happened to it.
     pub fate: Fate,
     /// In the first run.
     pub before: Option<Side>,
     /// In the second run.
     pub after: Option<Side>,
-    /// Probability that the durations of single launches differ as much by chance (Mann–Whitney); `None` where there are too few, or none.
+    /// Probability that the durations of single launches differ as much by chance (Mann–Whitney); `None` if there are
+    /// none or too few.
     pub p: Option<f64>,
-    /// Which launches that probability and the change of the median are of.
+    /// Launches that `p` and `each` refer to.
     pub work: Work,
     /// Change of the median duration of these launches in percent.
     pub each: Option<f64>,
-    /// What the first run's hint on the kernel promised.
+    /// Gain that the first run's hint on the kernel predicted.
     pub promise: Option<Promise>,
 }
 
 impl Row {
-    /// Its name in the second run, else in the first.
+    /// Returns the name in the second run, or else in the first.
     #[must_use]
     pub fn name(&self) -> &str {
         self.after.as_ref().or(self.before.as_ref()).map_or("", |s| &s.name)
     }
 
-    /// Change of the summed duration in ns.
+    /// Change of the summed duration, ns.
     #[must_use]
     pub fn delta(&self) -> i64 {
         let total = |s: &Option<Side>| s.as_ref().map_or(0, |s| s.total);
         total(&self.after).saturating_sub(total(&self.before))
     }
 
-    /// The same in percent of the first run; `None` for what was not there.
+    /// Change of the summed duration, in percent of the first run; `None` if the kernel is missing there.
     #[must_use]
     pub fn percent(&self) -> Option<f64> {
         let before = self.before.as_ref().filter(|b| b.total > 0)?;
         Some(self.delta() as f64 / before.total as f64 * 100.0)
     }
 
-    /// Change of the median duration of a launch in percent, of the launches that can be compared.
+    /// Change of the median launch duration in percent, over comparable launches.
     #[must_use]
     pub fn each_percent(&self) -> Option<f64> {
         self.each
     }
 
-    /// Share of a launch's time that was saved: of the sum where there are as many launches as before, else of the median. `None` for what is not in
-    /// both runs.
+    /// Fraction of time saved: of the summed duration if the number and the work of the launches match, else of the
+    /// median. `None` if the kernel is not in both runs.
     #[must_use]
     pub fn saved(&self) -> Option<f64> {
         let (a, b) = (self.before.as_ref()?, self.after.as_ref()?);
@@ -112,27 +110,28 @@ impl Row {
         }
     }
 
-    /// What was promised of it and what was saved, where the kernel changed by enough to matter.
+    /// Returns the predicted gain and the saved fraction, if the kernel changed by enough to matter.
     #[must_use]
     pub fn kept(&self) -> Option<(&Promise, f64)> {
         let (promise, saved) = (self.promise.as_ref()?, self.saved()?);
         (saved.abs() * 100.0 >= MATTERS && self.p.is_none_or(|p| p < CHANCE)).then_some((promise, saved))
     }
 
-    /// Whether the durations of launches changed by more than chance, and by enough to matter.
+    /// Returns true if the launch durations changed by more than chance and by enough to matter.
     #[must_use]
     pub fn significant(&self) -> bool {
         self.p.is_some_and(|p| p < CHANCE) && self.each_percent().is_some_and(|c| c.abs() >= MATTERS)
     }
 }
 
-/// Probability below which a difference is no chance. 1 in 1,000, since a table compares hundreds of kernels at a time.
+/// Probability below which a difference is significant. 1 in 1,000, since a table compares hundreds of kernels at once.
 pub const CHANCE: f64 = 0.001;
-/// Change of the median in percent below which a difference does not matter, however sure it is: clocks alone vary as much.
+/// Change of the median in percent below which a difference does not matter, however significant: clocks alone vary as
+/// much.
 pub const MATTERS: f64 = 1.0;
-/// Likeness of two names, and of their numbers of launches, from which one is taken for the other's new name.
+/// Similarity of names, and of launch counts, from which a kernel counts as renamed.
 const ALIKE: f64 = 0.75;
-/// Names without a partner that are compared with each other at most: their product is worked through.
+/// Maximum number of unmatched kernels per run that are compared: the cost is quadratic.
 const MOST_COMPARED: usize = 300;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -143,7 +142,7 @@ pub struct Diff {
     pub totals: (i64, i64),
     /// Launches before and after.
     pub launches: (u64, u64),
-    /// Why these runs are hardly comparable.
+    /// Reasons why the runs are hardly comparable.
     pub caveats: Vec<String>,
 }
 
@@ -160,7 +159,7 @@ fn row(fate: Fate, before: Option<&GroupRow>, after: Option<&GroupRow>, found: F
     Row { fate, before, after, p: found.p, work: found.work, each: found.each, promise: None }
 }
 
-/// Compares two runs, grouped in the same way.
+/// Compares two runs under the same grouping.
 #[must_use]
 pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     let paths = |p: &Profile| (by == GroupBy::Nvtx).then(|| Paths::of(p));
@@ -169,7 +168,7 @@ pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     let single_a = durations(before, by.is_kernel(), |l| a.row_of(before, paths_a.as_ref(), l));
     let single_b = durations(after, by.is_kernel(), |l| b.row_of(after, paths_b.as_ref(), l));
     let none = Durations::new();
-    // Without launches (tables of sums) the medians are all there is.
+    // Without launches (tables of sums), only medians are available.
     let test = |i: usize, j: usize| match (single_a.get(&i), single_b.get(&j)) {
         (None, None) => {
             let change = |a: f64, b: f64| (a > 0.0).then(|| (b - a) / a * 100.0);
@@ -190,7 +189,7 @@ pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
         }
     }
     let mut new: Vec<usize> = (0..b.rows.len()).filter(|j| !used[*j]).collect();
-    // The most alike pairs first; the largest kernels are compared, should there be very many.
+    // Most similar pairs first; if there are very many kernels, only the largest are compared.
     let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
     if by.is_kernel() {
         for &i in gone.iter().take(MOST_COMPARED) {

@@ -1,46 +1,49 @@
-//! How much shorter a run would be if a kernel were faster: the recorded run once more, with that kernel's launches scaled, each operation as soon
-//! after what it waited for as it was in the recording.
+//! Replay of a recorded run with one kernel's launches scaled, to predict how much shorter the run would be.
 //!
-//! An operation waits for the one that ended last before it on its device (one that fills the device, also for the last blocks of another that does),
-//! and for its call; a process that is blocked in a call waits for the operation that ended last in it. All other distances stay as they were. Time that a kernel saves is lost again where the host is not ready, or
-//! where other work runs beside it. With nothing scaled every time is the recorded one.
+//! An operation waits for its call and for the operation that ended last before it on its device; one that fills the
+//! device also waits for the last blocks of another that does. A process that is blocked in a call waits for the
+//! operation that ended last during it. All other delays keep their recorded length. Time that a kernel saves is lost
+//! again if the host is not ready or other work runs concurrently. Without scaling, all times are the recorded ones.
 
 use super::triage::ops::{Class, Op, Ops, Row};
 use crate::model::{CallKind, Device, Kernel, Profile};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Kernels that a GPU runs at the same time at most (CUDA Programming Guide, resident grids per device).
+/// Maximum number of kernels that a GPU runs concurrently (CUDA Programming Guide, resident grids per device).
 const CONCURRENT: usize = 128;
-/// Operations beyond which a run is not gone through again: 64 bytes each, and 80 more while it is prepared.
+/// Maximum number of operations of a run that can be replayed: 64 bytes each, and 80 more during preparation.
 const MOST: usize = 3_000_000;
-/// Operations that are passed in all, a few seconds' work.
+/// Maximum number of operations over all replays, a few seconds' work.
 const PASSED: usize = 30_000_000;
-/// A call that returned no later than this after an operation's end, ns, was blocked by it: from the end of a kernel to the return of a synchronising
-/// call an H200's host takes 5 to 20 µs under a profiler.
+/// A call that returns within this time after an operation's end was blocked by it, ns. On an H200's host under a
+/// profiler, a synchronising call returns 5 to 20 µs after the end of the kernel.
 const RETURNS_NS: i64 = 50_000;
-/// Share of the time that goes by which the rest may take less: caches are shared.
+/// Fraction of the saved time by which the remaining operations may get faster: caches are shared.
 const VARIES: f64 = 0.1;
-/// Share of the time that goes by which the rest may take longer where power limits the clocks: what is left draws more on average. Clocks follow
-/// power with an exponent of about 0.4; a kernel that draws a third of the limit gives 0.4 · 2/3. On an H100 matrix products took 8% longer in a loop
-/// that leaves the GPU no pause, and gains of 14.3% and 8.4% were measured where kernels of 18.6% and 11.9% were left out.
+/// Fraction of the saved time by which the remaining operations may get slower if power limits the clocks: they draw
+/// more on average. Clocks follow power with an exponent of about 0.4; a kernel that draws a third of the limit gives
+/// 0.4 · 2/3. On an H100, matrix products took 8% longer in a loop without pauses for the GPU, and gains of 14.3% and
+/// 8.4% were measured after removing kernels of 18.6% and 11.9%.
 const POWER: f64 = 0.3;
-/// Time that a launch in a queue or graph takes of the device beyond its recorded time, at most, ns: 1 to 2 µs from kernel to kernel on an H200.
+/// Maximum device time of a queued or graph launch beyond its recorded time, ns: 1 to 2 µs from kernel to kernel on an
+/// H200.
 const PAUSE_NS: i64 = 3_000;
-/// Share of their time that kernels, each of which would fill the device, take from each other while they run side by side.
+/// Fraction of their time that device-filling kernels take from each other while they run concurrently.
 const SHARED: f64 = 0.5;
-/// A launch is charged with the host's time before it up to so many times the median of all launches.
+/// Maximum host time before a launch that is charged to it, as a multiple of the median over all launches.
 const PREPARES: i64 = 2;
 
-/// A kernel that fills the device begins when the blocks of another one end: it waited for that one, though both run for up to this part of its time.
+/// A kernel that fills the device starts as the blocks of another one end: it waited for that one even if they overlap
+/// for up to this part (one tenth) of its time.
 const TAIL: i64 = 10;
 
-/// An operation of a device, ns.
+/// An operation on a device; times in ns.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     start: i64,
     end: i64,
-    /// When its call began; its own start where that is not known.
+    /// Start of its call, or its own start if that is unknown.
     call: i64,
     /// Kernel; `u32::MAX` for copies and graphs.
     kernel: u32,
@@ -48,47 +51,47 @@ struct Step {
     process: u32,
     /// Time in which nothing else ran on the device, ns.
     alone: i64,
-    /// True if it has a block for every other SM at least.
+    /// True if it has blocks for at least half of the SMs.
     fills: bool,
-    /// Time that goes with the launch, where it is left out: its call with what the host does to prepare it, the device's own
-    /// part where it was queued, and what it takes from the cache, ns.
+    /// Time saved with the launch if it is left out, beyond its duration, ns: its call and the host's preparation of
+    /// it, the device's own part if it was queued, and the refill of the cache.
     cost: i64,
 }
 
-/// A call that blocked its thread, ns.
+/// A call that blocked its thread; times in ns.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     start: i64,
     end: i64,
     process: u32,
-    /// A call that does nothing but wait.
+    /// True for a call that only waits.
     waits: bool,
 }
 
-/// A run that can be gone through again.
+/// A run prepared for replay.
 #[derive(Debug, Default)]
 pub struct Run {
     steps: Vec<Step>,
     blocks: Vec<Block>,
     units: usize,
     processes: usize,
-    /// Summed durations of graphs whose kernels are not known, ns.
+    /// Summed durations of graphs with unknown kernels, ns.
     whole: i64,
 }
 
-/// What a kernel's gain means for the run.
+/// Effect of a kernel's gain on the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worth {
-    /// Summed durations of the kernel over the run's length.
+    /// Summed durations of the kernel, as a share of the run's length.
     pub share: f64,
-    /// Share of the run that would go if the kernel took no time: its part of the critical path.
+    /// Share of the run that would be saved if the kernel took no time: its part of the critical path.
     pub critical: f64,
-    /// Shares of the run that its gain saves, at least and at most; `None` without a gain.
+    /// Lower and upper bound of the share of the run that the gain saves; `None` without a gain.
     pub saves: Option<(f64, f64)>,
 }
 
 impl Worth {
-    /// As people read it.
+    /// Formats the effect as a sentence.
     #[must_use]
     pub fn words(&self) -> String {
         let run = format!(
@@ -105,7 +108,7 @@ impl Worth {
     }
 }
 
-/// The kernel of a profile that has the names of another profiler's.
+/// Finds the kernel of a profile that matches one recorded by another profiler, by name.
 #[must_use]
 pub fn kernel_of(profile: &Profile, kernel: &Kernel) -> Option<u32> {
     let same = |k: &Kernel| match (k.demangled.as_deref(), kernel.demangled.as_deref()) {
@@ -116,7 +119,7 @@ pub fn kernel_of(profile: &Profile, kernel: &Kernel) -> Option<u32> {
 }
 
 impl Run {
-    /// `None` where launches have no times or calls, or are too many.
+    /// Prepares a profile for replay. `None` if launches lack times or calls, or there are too many.
     #[must_use]
     pub fn of(profile: &Profile) -> Option<Self> {
         let count = profile.launches.len();
@@ -163,13 +166,13 @@ impl Run {
         alone(&mut steps, ops.units.len());
         let calls = &profile.calls;
         let waits = |c: usize| matches!(calls.kind(c), CallKind::Sync | CallKind::Copy | CallKind::Free | CallKind::Alloc);
-        // Whoever waited did not prepare a launch.
+        // A waiting thread does not prepare a launch.
         calls_of.extend((0..calls.len()).filter(|&c| waits(c)).map(|c| {
             let ((pid, tid), start) = (calls.thread_of(c), super::triage::ops::sane(calls.start[c]));
             (pid, tid, start, start.saturating_add(calls.duration[c].max(0)), usize::MAX)
         }));
         costs(&mut steps, ops.units.len(), calls_of);
-        // Nobody knows what waited for the host where most calls are missing.
+        // With most calls missing, it is unknown which operations waited for the host.
         if called * 2 < steps.len() {
             return None;
         }
@@ -186,14 +189,14 @@ impl Run {
         Some(Self { steps, blocks, units: ops.units.len(), processes: processes.len(), whole })
     }
 
-    /// Takes kernels for one: each is renamed to the number that stands at its own.
+    /// Merges kernels: each is renumbered to the entry of `kernels` at its own number.
     pub fn together(&mut self, kernels: &[u32]) {
         for step in &mut self.steps {
             step.kernel = kernels.get(step.kernel as usize).copied().unwrap_or(u32::MAX);
         }
     }
 
-    /// True if so many kernels can be asked about without a long wait: each takes three passes.
+    /// Returns true if this many kernels can be evaluated without a long wait: each takes three replays.
     #[must_use]
     pub fn affords(&self, kernels: usize) -> bool {
         kernels < PASSED / (3 * self.steps.len().max(1)) + 1
@@ -206,7 +209,8 @@ impl Run {
         (start, self.steps.iter().map(|s| s.end).max().unwrap_or(start))
     }
 
-    /// What a gain of a kernel, at least and at most, shares of its time, means for the run. `None` for a run without length.
+    /// Effect on the run of a kernel's gain, given as lower and upper share of the kernel's time. `None` for a run of
+    /// zero length.
     #[must_use]
     pub fn worth(&self, kernel: u32, gain: Option<(f64, f64)>) -> Option<Worth> {
         let (start, end) = self.span();
@@ -220,10 +224,10 @@ impl Run {
         Some(Worth { share: total as f64 / length, critical: saved(1.0), saves: gain.map(|(least, most)| (saved(least), saved(most))) })
     }
 
-    /// Bounds of how much earlier the run would end, ns, if a kernel took no time. At least what goes where nothing else ran meanwhile
-    /// and the host is held by nothing but calls that wait; at most the time in which the kernel ran, or may have run in a graph that was recorded as
-    /// a whole, and what goes if it is not launched at all: its calls, the host's time before each, the device's own part of a
-    /// launch.
+    /// Lower and upper bound of the time saved, ns, if a kernel took no time. The lower bound counts only time in which
+    /// nothing else ran, and lets only waiting calls hold the host. The upper bound is the time in which the kernel
+    /// ran, or may have run in a graph that was recorded as a whole, plus the savings of not launching it: its calls,
+    /// the host's time before each, and the device's own part of a launch.
     fn bounds(&self, kernel: u32, beside: &[i64]) -> (i64, i64) {
         let predicted = self.shorter(kernel, 0.0, beside, false);
         let mut until = vec![i64::MIN; self.units];
@@ -238,7 +242,8 @@ impl Run {
         ((least as f64 * (1.0 - POWER)) as i64, (most as f64 * (1.0 + VARIES)) as i64)
     }
 
-    /// Time that each operation ran beside launches of a kernel, ns, where both would fill the device; empty where none did.
+    /// Overlap of each operation with launches of a kernel, ns, counted if both fill the device; empty if there is
+    /// none.
     fn beside(&self, kernel: u32) -> Vec<i64> {
         let mine = |step: &Step| step.kernel == kernel && step.fills;
         if self.steps.iter().all(|s| !mine(s) || s.alone >= s.end - s.start) {
@@ -257,7 +262,7 @@ impl Run {
                     _ => {}
                 }
             }
-            // A device runs no more at a time.
+            // A device does not run more at a time.
             if running.len() == CONCURRENT {
                 running.remove(0);
             }
@@ -269,13 +274,14 @@ impl Run {
         out
     }
 
-    /// How much earlier the run would end, ns, if each launch of a kernel took `factor` of its time.
+    /// Time saved, ns, if each launch of a kernel took `factor` of its time.
     #[must_use]
     pub fn saved(&self, kernel: u32, factor: f64) -> i64 {
         self.shorter(kernel, factor, &self.beside(kernel), false)
     }
 
-    /// The same for each of these shares of its time that goes, and the bounds of what goes with all of it.
+    /// Time saved for each of these gains, given as shares of the kernel's time, and bounds of the time saved without
+    /// the kernel.
     #[must_use]
     pub fn curve(&self, kernel: u32, gains: &[f64]) -> (Vec<i64>, (i64, i64)) {
         let beside = self.beside(kernel);
@@ -283,18 +289,20 @@ impl Run {
         (saved, self.bounds(kernel, &beside))
     }
 
-    /// The same; `least`, where only time counts in which nothing else ran, and only calls that wait hold the host.
+    /// Replays the run and returns the time saved, ns. With `least`, only time in which nothing else ran counts, and
+    /// only waiting calls hold the host.
     fn shorter(&self, kernel: u32, factor: f64, beside: &[i64], least: bool) -> i64 {
-        // By device, running operations: recorded end, new end, and the part in which others may begin after it; and the one that ended last.
+        // Running operations by device (recorded end, new end, and the tail in which a successor may already start),
+        // and the operation that ended last.
         let mut running: Vec<BinaryHeap<Reverse<(i64, i64, i64)>>> = vec![BinaryHeap::new(); self.units];
         let mut ended: Vec<Option<(i64, i64)>> = vec![None; self.units];
-        // Of each process how much earlier it is from when on.
+        // Lead of each process over the recording, ns, by the time from which it holds.
         let mut early: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.processes];
         let mut unit_of: Vec<Vec<usize>> = vec![Vec::new(); self.processes];
         let mut blocks = self.blocks.iter().peekable();
         let (mut last, mut new_last) = (i64::MIN, i64::MIN);
         let beside = if least { &[] } else { beside };
-        // `tail`: how much longer what fills the device may run, of its own time a tenth at most.
+        // `tail`: time that a device-filling operation may still run, at most a tenth of its own duration.
         let retire = |running: &mut BinaryHeap<Reverse<(i64, i64, i64)>>, ended: &mut Option<(i64, i64)>, until: i64, tail: i64| {
             while let Some(&Reverse(op)) = running.peek().filter(|op| op.0.0 - op.0.2.min(tail) <= until) {
                 running.pop();
@@ -314,7 +322,7 @@ impl Run {
                     by = ended[unit].into_iter().chain(by).max_by_key(|e| e.0);
                 }
                 let before = shift(&early[process], block.start);
-                // Blocked until an operation was done: then the process goes on as long after it as it did.
+                // Blocked until an operation ended: the process continues after the same delay as in the recording.
                 let until = by.filter(|(end, _)| *end > block.start && block.end - end <= RETURNS_NS);
                 let now = match until {
                     Some((end, new)) => {
@@ -360,8 +368,8 @@ fn device_of<'a>(profile: &'a Profile, op: &Op) -> Option<&'a Device> {
     profile.devices.get(place.device? as usize)
 }
 
-/// True if a launch has blocks for half of its device's SMs or more, as far as both are known: libraries give large products a block less than one
-/// for each.
+/// Returns true if a launch has blocks for at least half of its device's SMs, if both are known. Libraries start large
+/// products with one block less than there are SMs.
 fn fills(profile: &Profile, op: &Op) -> bool {
     let Row::Launch(row) = op.row else { return false };
     let launches = &profile.launches;
@@ -370,29 +378,29 @@ fn fills(profile: &Profile, op: &Op) -> bool {
     grid.zip(sms).is_some_and(|(grid, sms)| grid.iter().map(|&n| u64::from(n)).fold(2, u64::saturating_mul) >= u64::from(sms))
 }
 
-/// Time to fill the L2 of a launch's device from memory, ns: as much of it as a kernel can touch in its time is missing to what comes
-/// after it. Leaving out a kernel of 5 µs between products of 32 MiB saved 7 to 11 µs on an H200 and an H100.
+/// Time to fill the L2 of a launch's device from memory, ns: later operations miss as much of it as the kernel can
+/// touch in its time. Leaving out a kernel of 5 µs between products of 32 MiB saved 7 to 11 µs on an H200 and an H100.
 fn refill(profile: &Profile, op: &Op) -> i64 {
     let device = device_of(profile, op).and_then(|d| d.l2.zip(d.memory_bandwidth));
     device.map_or(0, |(l2, per_second)| (l2.0 as f64 / per_second.max(1) as f64 * 1e9) as i64)
 }
 
-/// Finds what goes with each launch that is left out. `calls`: process, thread, start, end, and the operation, of all that are not in a graph, and of
-/// calls that wait, which have none.
+/// Computes the time saved with each launch that is left out. `calls`: process, thread, start, end and operation of all
+/// calls outside graphs, and of waiting calls, which do not have an operation.
 fn costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u32, i64, i64, usize)>) {
     let mut ended = vec![i64::MIN; units];
     for step in steps.iter_mut() {
         let before = std::mem::replace(&mut ended[step.unit as usize], i64::MIN);
-        // A device that waited for the call did nothing for it before.
+        // An idle device waited for the call: it has no pause before the launch.
         if before >= step.call {
             step.cost += PAUSE_NS;
         }
         ended[step.unit as usize] = before.max(step.end);
     }
-    // One call may be there for its operation, and because it waits.
+    // A call may be listed twice: for its operation, and because it waits.
     calls.sort_unstable();
     calls.dedup_by(|next, first| (first.0, first.1, first.2, first.3) == (next.0, next.1, next.2, next.3) && next.4 == usize::MAX);
-    // Some tools do not tell nodes of graphs; they share a call.
+    // Some tools do not report graph nodes; those share a call.
     let shared = |a: &(u32, u32, i64, i64, usize), b: &(u32, u32, i64, i64, usize)| (a.0, a.1, a.2) == (b.0, b.1, b.2);
     let before = |w: &[(u32, u32, i64, i64, usize)]| (w[0].0, w[0].1) == (w[1].0, w[1].1) && !shared(&w[0], &w[1]);
     let mut gaps: Vec<i64> = calls.windows(2).filter(|w| before(w) && w[1].4 != usize::MAX).map(|w| (w[1].2 - w[0].3).max(0)).collect();
@@ -411,9 +419,9 @@ fn costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u32, i64, i64, u
     }
 }
 
-/// Finds of each operation, in order of start, how long nothing else ran on its device.
+/// Computes for each operation, in order of start, how long nothing else ran on its device.
 fn alone(steps: &mut [Step], units: usize) {
-    // On each device the operation that ends last so far, and when all others had ended.
+    // By device: the operation that ends last so far, and the time at which all others had ended.
     let mut last: Vec<Option<(usize, i64)>> = vec![None; units];
     for at in 0..=steps.len() {
         let next = steps.get(at).map(|s| (s.unit as usize, s.start, s.end));
@@ -437,7 +445,7 @@ fn alone(steps: &mut [Step], units: usize) {
 mod tests {
     use super::*;
 
-    /// Launches of kernel 0 of 100 ns each; the host calls every `every` ns, and waits at the end of each `block` launches.
+    /// Launches of kernel 0 of 100 ns each; the host calls every `every` ns and waits after each `block` launches.
     fn run(many: i64, every: i64, block: i64) -> Run {
         let (mut steps, mut blocks, mut host, mut device) = (Vec::new(), Vec::new(), 0, 0);
         for at in 1..=many {
@@ -492,7 +500,8 @@ mod tests {
     #[test]
     fn a_launch_costs_its_call_what_prepares_it_and_the_pause_before_it() {
         let step = |call, start, end| Step { start, end, call, kernel: 0, unit: 0, process: 0, alone: 0, fills: true, cost: 0 };
-        // The third is prepared for long, the fourth and fifth are nodes of one graph, the last one's device waits for the call.
+        // The third has a long preparation, the fourth and fifth are nodes of one graph, and the device waits for the
+        // last call.
         let mut steps = vec![
             step(10, 100, 200),
             step(20, 201, 300),
@@ -504,7 +513,7 @@ mod tests {
         let calls = [(10, 12), (20, 23), (90, 92), (95, 97), (95, 97), (9_900, 9_910)];
         let calls = calls.iter().enumerate().map(|(at, c)| (1, 1, c.0, c.1, at)).collect();
         costs(&mut steps, 1, calls);
-        // Before the calls lie 8, 67, 3 and 9,803 ns: 67 in the middle.
+        // Gaps before the calls: 8, 67, 3 and 9,803 ns, with 67 as the median.
         let queued = PAUSE_NS;
         assert_eq!(steps.iter().map(|s| s.cost).collect::<Vec<_>>(), [2, 3 + 8 + queued, 2 + 67 + queued, queued, queued, 10 + 134]);
     }
@@ -516,19 +525,19 @@ mod tests {
             let ((least, most), predicted) = (run.curve(0, &[]).1, run.saved(0, 0.0));
             assert!(least <= predicted && predicted <= most && most == 5_500, "{every} {block}: {least} {predicted} {most}");
         }
-        // A thread that waits in a copy may have been held by something else.
+        // A thread that waits in a copy may be held by something else.
         let mut copies = run(50, 10, 1);
         copies.blocks.iter_mut().for_each(|b| b.waits = false);
-        // With no time left for the kernel, the host's own 5 ns from its launch to the wait count.
+        // With the kernel at zero time, the host's own 5 ns from launch to wait count.
         assert_eq!((copies.curve(0, &[]).1.0, copies.saved(0, 0.0)), (70, 49 * 95 + 100));
-        // A graph that was recorded as a whole may hold the kernel, too.
+        // A graph recorded as a whole may contain the kernel, too.
         copies.whole = 700;
         assert_eq!(copies.curve(0, &[]).1.1, 6_270);
     }
 
     #[test]
     fn who_waits_for_the_device_gains_with_it() {
-        // A wait after each launch: the host is late, and would be earlier by what the kernel saves.
+        // A wait after each launch: the host is late, and gets earlier by the time that the kernel saves.
         assert_eq!(run(50, 10, 1).saved(0, 0.5), 50 * 50);
     }
 
@@ -538,10 +547,10 @@ mod tests {
         let long = Step { start: 6, end: 1_500, call: 1, kernel: 1, unit: 0, process: 0, alone: 0, fills: true, cost: 0 };
         both.steps.insert(1, long);
         both.blocks.clear();
-        // The other one has few blocks: it is not held up.
+        // The other kernel has few blocks: it is not slowed down.
         both.steps[1].fills = false;
         assert_eq!(both.saved(0, 0.5), 0);
-        // With one for each SM it had half of the device for 1,000 ns.
+        // With one block per SM, it had half of the device for 1,000 ns.
         both.steps.iter_mut().for_each(|s| (s.alone, s.fills) = (0, true));
         alone(&mut both.steps, 1);
         assert_eq!((both.saved(0, 0.5), both.saved(0, 0.0)), (250, 500));

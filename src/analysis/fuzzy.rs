@@ -1,4 +1,4 @@
-//! Fuzzy matching of names: the one place that knows the matcher.
+//! Fuzzy matching of names, wrapping the matcher crate.
 
 use fuzzy_matcher::FuzzyMatcher;
 use fuzzy_matcher::skim::SkimMatcherV2;
@@ -16,7 +16,7 @@ impl Fuzzy {
         Self { matcher: SkimMatcherV2::default().smart_case(), words: pattern.split_whitespace().map(str::to_owned).collect() }
     }
 
-    /// How well a name matches (higher is better), and the matched characters' positions; `None` when it does not.
+    /// Returns the score (higher is better) and the positions of the matched characters; `None` without a match.
     #[must_use]
     pub fn positions(&self, name: &str) -> Option<(i64, Vec<usize>)> {
         let mut score = 0;
@@ -31,14 +31,15 @@ impl Fuzzy {
         Some((score, at))
     }
 
-    /// Whether a name matches.
+    /// Returns true if all words match.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         self.words.iter().all(|w| self.matcher.fuzzy_indices(name, w).is_some_and(|(_, p)| is_tight(&p)))
     }
 }
 
-/// Letters strewn over more than this many times the word's length are chance: the letters of `softmax` are in most C++ names.
+/// Matches spread over more than this many times the word's length are chance: the letters of `softmax` are in most C++
+/// names.
 const LOOSEST: usize = 4;
 
 fn is_tight(positions: &[usize]) -> bool {
@@ -48,14 +49,15 @@ fn is_tight(positions: &[usize]) -> bool {
     }
 }
 
-/// The candidate nearest to a misspelt word, by edit distance; `None` when nothing is near.
+/// Returns the candidate nearest to a misspelt word, by edit distance; `None` if none is near.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = word.chars().count().div_ceil(2).max(2);
     candidates.into_iter().map(|c| (distance(word, c), c)).filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, c)| c)
 }
 
-/// How alike two names are, 0 to 1: the part of the longer one that need not be changed (Levenshtein). Of very long names the beginning counts.
+/// Similarity of two names, 0 to 1: the part of the longer one that need not be changed (Levenshtein). Only the
+/// beginning of very long names is compared.
 #[must_use]
 pub fn similarity(a: &str, b: &str) -> f64 {
     const MOST: usize = 300;

@@ -1,12 +1,12 @@
-//! The advice of the tool's own rules that promises most, for comparison with ours.
+//! Largest speedups that the profiler's own rules estimate, for comparison with our hints.
 
 use crate::model::Details;
 use crate::model::sections::Scope;
 
-/// Estimates below this many percent are not worth a line.
+/// Minimum estimate that is worth a line, percent.
 const LEAST: f64 = 5.0;
 
-/// Rule, message and estimate in percent, those of the whole kernel before those of a part, the largest first.
+/// Returns rule, message, scope and estimate in percent; estimates for the whole kernel first, then the largest first.
 #[must_use]
 pub fn largest(details: &Details) -> Vec<(usize, usize, Scope, f64)> {
     let mut all: Vec<(usize, usize, Scope, f64)> = Vec::new();

@@ -7,10 +7,10 @@ use crate::model::{Kernel, KernelId, NoteKind, Place, Profile};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What launches are grouped by.
+/// Criterion by which launches are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupBy {
-    /// Function and what it is instantiated for, by its [readable name](super::readable).
+    /// Function with its instantiation, by its [readable name](super::readable).
     Kernel,
     /// Function name: overloads, instantiations and namespaces together.
     Name,
@@ -18,7 +18,7 @@ pub enum GroupBy {
     Mangled,
     /// Grid, block, shared memory and registers.
     Config,
-    /// Stream of a context of a device of a process.
+    /// Stream, within its context, device and process.
     Stream,
     Device,
     Process,
@@ -30,7 +30,7 @@ impl GroupBy {
     pub const ALL: [Self; 9] =
         [Self::Kernel, Self::Name, Self::Demangled, Self::Mangled, Self::Config, Self::Stream, Self::Device, Self::Process, Self::Nvtx];
 
-    /// The word for it, as on the command line.
+    /// Name on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl GroupBy {
         }
     }
 
-    /// What a group is, for the head of its column.
+    /// Noun for a group, used as the column header.
     #[must_use]
     pub fn noun(self) -> &'static str {
         match self {
@@ -57,14 +57,14 @@ impl GroupBy {
         }
     }
 
-    /// Whether each group is one kernel (or its overloads).
+    /// Returns true if each group is one kernel (or its overloads).
     #[must_use]
     pub fn is_kernel(self) -> bool {
         matches!(self, Self::Kernel | Self::Name | Self::Demangled | Self::Mangled)
     }
 }
 
-/// What groups are ranked by.
+/// Criterion by which groups are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SortBy {
     /// Summed duration.
@@ -84,11 +84,10 @@ pub enum SortBy {
 }
 
 impl SortBy {
-    /// All orders.
     pub const ALL: [Self; 9] =
         [Self::Total, Self::Count, Self::Avg, Self::Median, Self::P99, Self::Min, Self::Max, Self::Spread, Self::Name];
 
-    /// The word for it, as on the command line.
+    /// Name on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -107,24 +106,23 @@ impl SortBy {
 
 #[derive(Clone, Debug)]
 pub struct GroupRow {
-    /// What the group is called.
     pub name: String,
-    /// The kernel of the group, or of several the one that took the most time; `None` when groups are not kernels.
+    /// Kernel of the group, the one with the most time if there are several; `None` if groups are not kernels.
     pub kernel: Option<KernelId>,
     /// The exact name of that kernel.
     pub exact: Option<Arc<str>>,
     /// Distinct kernels in the group.
     pub kernels: u32,
     pub stats: Stats,
-    /// Its share of the time of all launches, in percent.
+    /// Share of the time of all launches, percent.
     pub share_percent: f64,
-    /// What its name suggests.
+    /// Family guessed from the name.
     pub family: Family,
-    /// Its place among all groups by name: comparing numbers is faster than comparing names.
+    /// Rank among all groups by name: comparing numbers is faster than comparing names.
     pub name_rank: u32,
 }
 
-/// Which column of the launches decides their group.
+/// Launch column that determines the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Kernel,
@@ -133,26 +131,25 @@ enum Key {
     Path,
 }
 
-/// All launches in groups.
+/// All launches, grouped.
 #[derive(Clone, Debug)]
 pub struct Grouping {
-    /// What they are grouped by.
     pub by: GroupBy,
     /// The groups, longest total first.
     pub rows: Vec<GroupRow>,
     /// Summed duration of all launches in ns.
     pub total_ns: i64,
     pub launches: u64,
-    /// Why there are no groups although there are launches.
+    /// Reason for having launches but no groups.
     pub unavailable: Option<&'static str>,
-    /// Only launches that began in this window are in it, ns: from, to.
+    /// Window of launch starts that the grouping is limited to, ns: from, to.
     pub window: Option<(i64, i64)>,
     key: Key,
     /// Value of the key column → index into `rows`; the last entry is for launches without a value.
     row_of: Vec<u32>,
 }
 
-/// Names of the groups and for each value of the key column its group.
+/// Names of the groups, and the group of each value of the key column.
 struct Groups {
     names: Vec<String>,
     of: Vec<u32>,
@@ -270,7 +267,8 @@ impl Grouping {
         let Sums { stats, kernel_ns, kernel_launches } = match (self.window, launches.short_durations()) {
             (None, Some(short)) => sums(column, n, kernels, |_, v| Some(group(v)), |row| short[row]),
             (None, None) => {
-                // Where only some have no times, nothing is known of how long these ran; where none has, they are counted.
+                // If only some launches lack times, their durations are unknown and they are skipped; if all do, they
+                // are counted.
                 let some = profile.coverage.untimed > 0;
                 let known = |row: usize, v: u32| (!some || launches.has_duration(row)).then(|| group(v));
                 sums(column, n, kernels, known, |row| launches.duration(row))
@@ -332,7 +330,7 @@ impl Grouping {
         GroupRow { name, kernel, exact, kernels, stats, share_percent, family, name_rank: 0 }
     }
 
-    /// Rows from sums, for a report that has no launches. Only names can group them.
+    /// Builds rows from totals, for a report without launches. Only names can group them.
     fn fill_from_totals(&mut self, profile: &Profile) {
         if !matches!(self.by, GroupBy::Kernel | GroupBy::Demangled | GroupBy::Name) {
             self.unavailable = Some("the report has per-kernel totals only");
@@ -363,7 +361,7 @@ impl Grouping {
                 histogram: None,
             };
             match at.get(&name) {
-                // The median and deviation of a union cannot be had from those of its parts.
+                // Median and deviation of a union cannot be derived from those of its parts.
                 Some(&i) => {
                     let (_, kernel, kernels, s) = &mut merged[i];
                     if stats.total > s.total {
@@ -394,7 +392,7 @@ impl Grouping {
         self.rank_names();
     }
 
-    /// Row of the group that a launch belongs to; `None` outside of the window.
+    /// Returns the row of the group that a launch belongs to; `None` outside the window.
     #[must_use]
     pub fn row_of(&self, profile: &Profile, paths: Option<&Paths>, launch: usize) -> Option<usize> {
         if self.window.is_some_and(|(from, to)| launch < profile.launches.len() && !(from..to).contains(&profile.launches.start(launch))) {

@@ -1,13 +1,13 @@
-//! What there is to know of one group of launches: its configurations, streams, devices, processes and ranges.
+//! Details of one group of launches: its configurations, streams, devices, processes and ranges.
 
 use super::{Grouping, Occupancy, Paths};
 use crate::model::{Cancel, KernelId, LaunchId, Profile};
 use std::collections::{BTreeMap, HashMap};
 
-/// A value with how often it occurs among a group's launches.
+/// Values with their number of occurrences among a group's launches.
 pub type Counted<T> = Vec<(T, u64)>;
 
-/// What the detail pane shows of a group.
+/// Contents of the detail pane of a group.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
     /// Configurations, most frequent first: index, launches, occupancy on the device where most of them ran.
@@ -22,30 +22,30 @@ pub struct Detail {
     /// First launch.
     pub first: Option<LaunchId>,
     pub slowest: Option<LaunchId>,
-    /// Kernels with their time, ns, longest first; empty where all are of one.
+    /// Kernels with their time, ns, longest first; empty if there is only one.
     pub kernels: Vec<(KernelId, i64)>,
     /// Launches that came from a CUDA graph.
     pub from_graphs: u64,
-    /// Least and greatest duration in each of [`SLICES`] slices of the run, ns, from the first start of any launch to the last; empty where
-    /// launches have no times.
+    /// Shortest and longest duration in each of [`SLICES`] slices of the run, ns, from the first start of any launch to
+    /// the last; empty if launches have no times.
     pub over_time: Vec<Option<(i64, i64)>>,
 }
 
-/// Slices of the run in which durations are put together.
+/// Number of time slices of the run in [`Detail::over_time`].
 pub const SLICES: usize = 128;
 
-/// Most frequent first.
+/// Sorts by count, most frequent first.
 pub(super) fn counted<T: Ord>(counts: BTreeMap<T, u64>) -> Counted<T> {
     let mut out: Vec<(T, u64)> = counts.into_iter().collect();
     out.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     out
 }
 
-/// Launches between two looks at whether the details are still wanted.
+/// Launches between two checks for cancellation.
 const LOOK: usize = 1 << 16;
 
 impl Detail {
-    /// The details of a row; `None` when they are wanted no more.
+    /// Collects the details of a row; `None` if cancelled.
     #[must_use]
     pub fn of(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize, cancel: &Cancel) -> Option<Self> {
         detail(profile, paths, grouping, row, cancel)
@@ -61,7 +61,7 @@ fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: us
     let mut out = Detail::default();
     let mut slowest = (i64::MIN, None);
     let with_paths = paths.is_some_and(|p| !p.of_launch.is_empty());
-    // Launches are in the order of their calls, so the first and the last are the ends of the run but for what lies about them.
+    // Launches are in call order, so the first and the last start are approximately the ends of the run.
     let ends = launches.len().checked_sub(1).filter(|_| launches.timed()).map(|last| (launches.start(0), launches.start(last)));
     out.over_time = vec![None; if ends.is_some_and(|(a, b)| a < b) { SLICES } else { 0 }];
     let slice = |start: i64| {

@@ -1,31 +1,31 @@
-//! Durations of launches by group, and their statistics, on all processors.
+//! Durations of launches by group and their statistics, computed on all processors.
 
 use super::stats::Stats;
 use std::sync::Mutex;
 
-/// What grouping needs of the launches.
+/// Per-group statistics and per-kernel sums of launches.
 pub struct Sums {
     pub stats: Vec<Option<Stats>>,
-    /// Of each kernel its time in ns, and its launches.
+    /// Time by kernel, ns.
     pub kernel_ns: Vec<i64>,
     pub kernel_launches: Vec<u32>,
 }
 
-/// Launches from which on several threads go over them.
+/// Minimum number of launches that is split over several threads.
 const MANY: usize = 200_000;
 
-/// Launches of one group from which on several threads go over them.
+/// Minimum number of launches of one group that is split over several threads.
 const ALONE: usize = 1 << 20;
 
-/// What a thread counts in its part of the launches.
+/// Counts of one thread over its part of the launches.
 struct Tally {
     groups: Vec<usize>,
     kernel_ns: Vec<i64>,
     kernel_launches: Vec<u32>,
 }
 
-/// Puts the durations of each group together, each thread those of its part of the launches, and makes their statistics. `group` says for a
-/// launch and its value in the column to which group it belongs, if to any.
+/// Collects the durations of each group, with one part of the launches per thread, and computes their statistics.
+/// `group` maps a launch and its value in the column to its group, if any.
 pub fn sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
     column: &[u32],
     groups: usize,
@@ -53,13 +53,13 @@ pub fn sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
     } else {
         std::thread::scope(|scope| {
             let threads: Vec<_> = parts.iter().map(|&p| scope.spawn(move || tally(p))).collect();
-            // A panic there is one here.
+            // Propagates a panic of the thread.
             threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
         })
     };
     let counts: Vec<usize> = (0..groups).map(|g| tallies.iter().map(|t| t.groups[g]).sum()).collect();
     let mut values = vec![T::default(); column.len()];
-    // Of each thread and group the place for its values.
+    // Output slices by thread and group.
     let mut rooms: Vec<Vec<&mut [T]>> = tallies.iter().map(|_| Vec::with_capacity(groups)).collect();
     let mut rest = values.as_mut_slice();
     for g in 0..groups {
@@ -97,7 +97,7 @@ pub fn sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
     }
 }
 
-/// Statistics of each group's values, which lie one group after the other.
+/// Statistics of each group's values, which are stored group after group.
 fn all_stats<T: Copy + Ord + Send + Sync + Into<i64>>(values: &mut [T], counts: &[usize]) -> Vec<Option<Stats>> {
     let mut slices = Vec::with_capacity(counts.len());
     let mut rest = values;
@@ -110,7 +110,7 @@ fn all_stats<T: Copy + Ord + Send + Sync + Into<i64>>(values: &mut [T], counts: 
     // The longest groups first, so that the last thread to finish is not left with the longest.
     slices.sort_by_key(|(_, s)| s.len());
     let mut stats = vec![None; counts.len()];
-    // A group that has most of the launches keeps all threads at work.
+    // A group with most of the launches is processed by all threads.
     while let Some((g, slice)) = slices.pop_if(|(_, s)| threads > 1 && s.len() >= ALONE) {
         stats[g] = Stats::of_many(slice, threads);
     }

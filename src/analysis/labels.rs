@@ -1,13 +1,14 @@
-//! Short names that stay distinct: two rows of a table never look the same.
+//! Short kernel labels that stay distinct within a table.
 //!
-//! A kernel goes by its function name. Where several kernels of the table share it, what tells them apart is added: the template arguments
-//! that differ, then the parameters, then the namespace. What is still too long for its column loses its middle, but not the part that differs.
+//! A kernel is labelled with its function name. If several kernels of the table share it, the label adds the template
+//! arguments that differ, then the parameters, then the namespace. A label that is still too long for its column loses
+//! its middle, but not the part that differs.
 
 use std::collections::{HashMap, HashSet};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// A demangled name taken apart at its outermost brackets.
+/// A demangled name split at its outermost brackets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts<'a> {
     scope: &'a str,
@@ -16,7 +17,7 @@ pub(super) struct Parts<'a> {
 }
 
 pub(super) fn parts<'a>(demangled: &'a str, function: &str) -> Parts<'a> {
-    // The function name is looked for where it ends a scope or a return type and begins arguments or parameters.
+    // Find the function name at nesting depth 0, after a scope or return type and before arguments or parameters.
     let (mut nesting, mut read) = (0, 0);
     let at = demangled.match_indices(function).map(|(i, _)| i).find(|&i| {
         let before = demangled[..i].chars().next_back();
@@ -51,7 +52,7 @@ fn step(depth: i32, c: char) -> i32 {
     }
 }
 
-/// Where the bracket that was opened before `text` closes.
+/// Returns the index of the bracket that closes the one opened before `text`.
 fn close(text: &str) -> usize {
     let mut depth = 0;
     for (i, c) in text.char_indices() {
@@ -77,7 +78,7 @@ pub(super) fn split(text: &str) -> Vec<&str> {
     out
 }
 
-/// Which parts a label shows.
+/// Parts that a label shows.
 #[derive(Clone, Copy)]
 struct Shown {
     template: bool,
@@ -85,12 +86,12 @@ struct Shown {
     scope: bool,
 }
 
-/// In what the kernels of one function name differ.
+/// Parts in which the kernels of one function name differ.
 struct Differences {
     scope: bool,
     parameters: bool,
     template: bool,
-    /// Template arguments that differ, by position; `None` when their number differs: then all are shown.
+    /// Template arguments that differ, by position; `None` if their number differs, in which case all are shown.
     arguments: Option<Vec<bool>>,
 }
 
@@ -108,7 +109,7 @@ impl Differences {
     }
 }
 
-/// Labels for kernels given as (function name, demangled name, name that tells them apart if all else is equal).
+/// Labels for kernels given as (function name, demangled name, name that distinguishes them if all else is equal).
 #[must_use]
 pub fn kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
     let mut by_function: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -180,7 +181,7 @@ fn all_distinct(labels: &[String]) -> bool {
     labels.iter().all(|l| seen.insert(l))
 }
 
-/// Replaces equal labels by the longer names behind them, and numbers those that are equal even then.
+/// Replaces equal labels by their longer names, and numbers those that are still equal.
 fn tell_apart<'a>(labels: &mut [String], name: impl Fn(usize) -> &'a str) {
     for longer in [true, false] {
         let mut count: HashMap<&str, u32> = HashMap::new();
@@ -236,7 +237,7 @@ pub fn cut_end(text: &str, columns: usize) -> String {
     }
 }
 
-/// A text without its middle, with `…` where it was; the beginning keeps the larger part.
+/// Cuts the middle out of a text, marked by `…`; the beginning keeps the larger part.
 #[must_use]
 pub fn cut_middle(text: &str, columns: usize) -> String {
     if width(text) <= columns {
@@ -249,14 +250,14 @@ pub fn cut_middle(text: &str, columns: usize) -> String {
     format!("{}…{}", head(text, columns - 1 - end), tail(text, end))
 }
 
-/// Two names cut to a width so that what differs between them is seen.
+/// Cuts two names to a width, keeping their difference visible.
 #[must_use]
 pub fn apart(a: &str, b: &str, columns: usize) -> (String, String) {
     let (short_a, short_b) = (cut_middle(a, columns), cut_middle(b, columns));
     if a == b || short_a != short_b && width(a).max(width(b)) <= columns {
         return (short_a, short_b);
     }
-    // From a little before the first difference on.
+    // Start slightly before the first difference.
     let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
     let from = same.saturating_sub(columns / 4);
     let shown = |name: &str| {
@@ -269,15 +270,16 @@ pub fn apart(a: &str, b: &str, columns: usize) -> (String, String) {
     if x == y { (short_a, short_b) } else { (x, y) }
 }
 
-/// Shortens a label to so many columns: what stands in brackets behind a [readable name](super::readable) goes first, else the middle.
+/// Shortens a label to a number of columns: the bracketed suffix of a [readable name](super::readable) is cut first,
+/// otherwise the middle.
 #[must_use]
 pub fn cut(label: &str, columns: usize) -> String {
     let said = label.find(" (").filter(|_| label.ends_with(')')).map_or(usize::MAX, |at| width(&label[..at]));
     if said <= columns { cut_end(label, columns) } else { cut_middle(label, columns) }
 }
 
-/// Fits labels into a column. Labels that were distinct stay so, as far as the column allows: where cutting the middle makes two alike,
-/// the cut moves so that the place where they differ stays visible; where even that fails they are numbered.
+/// Fits labels into a column. Distinct labels stay distinct as far as the column allows: if cutting the middle makes
+/// two alike, the cut moves so that their difference stays visible; if even that fails, they are numbered.
 #[must_use]
 pub fn fit(labels: &[String], columns: usize) -> Vec<String> {
     let mut out: Vec<String> = labels.iter().map(|l| cut(l, columns)).collect();
@@ -295,7 +297,7 @@ pub fn fit(labels: &[String], columns: usize) -> Vec<String> {
     out
 }
 
-/// Numbers texts that are still alike, so that each number makes a text that no other row has.
+/// Numbers texts that are still alike, avoiding the texts of other rows.
 fn number_twins(out: &mut [String], labels: &[String], columns: usize) {
     let mut count: HashMap<String, u32> = HashMap::new();
     for text in out.iter() {
@@ -319,7 +321,7 @@ fn number_twins(out: &mut [String], labels: &[String], columns: usize) {
     }
 }
 
-/// Numbers equal labels, whatever their width.
+/// Numbers equal labels, regardless of their width.
 pub fn make_distinct(labels: &mut [String]) {
     let all = labels.to_vec();
     number_twins(labels, &all, usize::MAX);
@@ -329,7 +331,7 @@ fn common_prefix(a: &str, b: &str) -> usize {
     a.graphemes(true).zip(b.graphemes(true)).take_while(|(x, y)| x == y).map(|(x, _)| x.len()).sum()
 }
 
-/// The beginning of a text, and the part from byte `at` on.
+/// Joins the beginning of a text and the part around byte `at`.
 fn around(text: &str, at: usize, columns: usize) -> String {
     if columns < 8 || width(text) <= columns {
         return cut_end(text, columns);

@@ -1,4 +1,4 @@
-//! The launches of one group: which, in which order, how their durations are distributed, and what can be picked among them.
+//! Launches of one group: filter, order, distribution of durations, and values to filter by.
 
 use super::group_detail::{Counted, counted};
 use super::nth::Nth;
@@ -11,10 +11,10 @@ pub const PLOT_COLUMNS: usize = 480;
 /// Bins of the duration histogram; the screen joins neighbours to fit.
 pub const PLOT_BINS: usize = 120;
 
-/// What launches are ordered by.
+/// Sort key of launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LaunchSort {
-    /// Launch order: what a re-run counts.
+    /// Launch order, in which a re-run counts.
     Launch,
     Start,
     Duration,
@@ -24,10 +24,8 @@ pub enum LaunchSort {
 }
 
 impl LaunchSort {
-    /// All orders.
     pub const ALL: [Self; 5] = [Self::Launch, Self::Start, Self::Duration, Self::Grid, Self::Stream];
 
-    /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -39,13 +37,13 @@ impl LaunchSort {
         }
     }
 
-    /// Whether the smallest comes first unless reversed.
+    /// Returns true if the smallest comes first by default.
     #[must_use]
     pub fn ascends(self) -> bool {
         matches!(self, Self::Launch | Self::Start | Self::Stream)
     }
 
-    /// Orders launches; equal ones by launch order.
+    /// Sorts launches; ties are in launch order.
     pub fn order(self, profile: &Profile, rows: &mut [(u32, u32)], ascending: bool) {
         let launches = &profile.launches;
         let key = |row: u32| -> i64 {
@@ -74,36 +72,36 @@ impl LaunchSort {
     }
 }
 
-/// Only launches with these values; `None` in the outer option is no condition.
+/// Filter on the values of launches; `None` in the outer option accepts all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facets {
     pub stream: Option<Option<u32>>,
     /// Device index.
     pub device: Option<Option<u32>>,
     pub pid: Option<Option<u32>>,
-    /// NVTX path; with one path also those below it are left out: it is the innermost range that counts.
+    /// NVTX path of the innermost range: launches in paths below it are excluded.
     pub path: Option<Option<u32>>,
 }
 
 impl Facets {
-    /// Whether a launch passes.
+    /// Returns true if a launch passes the filter.
     #[must_use]
     pub fn pass(&self, place: &Place, path: Option<u32>) -> bool {
         let ok = |want: Option<Option<u32>>, have: Option<u32>| want.is_none_or(|w| w == have);
         ok(self.stream, place.stream) && ok(self.device, place.device) && ok(self.pid, place.pid) && ok(self.path, path)
     }
 
-    /// Whether any condition is set.
+    /// Returns true if any condition is set.
     #[must_use]
     pub fn any(&self) -> bool {
         *self != Self::default()
     }
 }
 
-/// What a list of launches is: which screen asked for it, and with what.
+/// Identity of a launch list: the screen that requested it, and its settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListKey {
-    /// Number of the screen: no two have the same.
+    /// Unique number of the screen.
     pub serial: u64,
     pub facets: Facets,
     /// Order; `None` before the first list.
@@ -112,7 +110,7 @@ pub struct ListKey {
     pub ascending: bool,
 }
 
-/// Where to go in the list.
+/// Target of a jump in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JumpTo {
     /// Longest duration.
@@ -125,14 +123,14 @@ pub enum JumpTo {
     First,
     /// The nth launch of its function in its process, from 0.
     Nth(u32),
-    /// The next one that ncu has profiled.
+    /// The next one with an ncu result.
     Profiled,
 }
 
-/// Launches of a group as the launches screen shows them.
+/// Launches of a group, as shown on the launches screen.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchList {
-    /// (launch, how many launches of the same function in the same process came before).
+    /// (launch, number of earlier launches of the same function in the same process).
     pub rows: Vec<(u32, u32)>,
     /// Statistics of their durations.
     pub stats: Option<Stats>,
@@ -142,23 +140,23 @@ pub struct LaunchList {
     pub over_time: Vec<Option<(i64, i64)>>,
     /// Start of the first and of the last launch.
     pub time: Option<(i64, i64)>,
-    /// Values that can be picked, from all launches of the group.
+    /// Values to filter by, from all launches of the group.
     pub choices: Choices,
     /// The launch with the longest duration.
     pub slowest: Option<u32>,
-    /// The launch with the shortest.
+    /// The launch with the shortest duration.
     pub fastest: Option<u32>,
     /// The launch nearest to the median.
     pub median: Option<u32>,
     /// The first in launch order.
     pub first: Option<u32>,
-    /// The conditions that it was made with.
+    /// Filter that the list was made with.
     pub facets: Facets,
-    /// Whether NVTX paths were known when it was made.
+    /// True if NVTX paths were known when the list was made.
     pub with_paths: bool,
 }
 
-/// Values that launches of a group have, most frequent first.
+/// Values that occur among a group's launches, most frequent first.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
     pub streams: Counted<Option<u32>>,
@@ -168,7 +166,7 @@ pub struct Choices {
     pub paths: Counted<Option<u32>>,
 }
 
-/// Values of a facet that can be picked: the most frequent ones.
+/// Maximum number of values offered per facet: the most frequent ones.
 const MOST_CHOICES: usize = 2_000;
 
 fn most<T>(mut values: Counted<T>) -> Counted<T> {
@@ -176,12 +174,12 @@ fn most<T>(mut values: Counted<T>) -> Counted<T> {
     values
 }
 
-/// Launches between two looks at whether the list is still wanted.
+/// Launches between two checks for cancellation.
 const LOOK: usize = 1 << 16;
 
 impl LaunchList {
-    /// The launches of a group that pass, ordered. `before` is the list that is shown now: when only the order changes, the rest of it is still
-    /// right. `None` when it is wanted no more.
+    /// Lists the launches of a group that pass the filter, sorted. `before` is the list shown now: if only the order
+    /// changes, the rest of it is reused. `None` if cancelled.
     #[must_use]
     pub fn of(
         profile: &Profile,
@@ -203,13 +201,14 @@ impl LaunchList {
         (!cancel.is_cancelled()).then_some(out)
     }
 
-    /// Where a launch is in the list.
+    /// Returns the row of a launch.
     #[must_use]
     pub fn position(&self, launch: u32) -> Option<usize> {
         self.rows.iter().position(|r| r.0 == launch)
     }
 
-    /// Where the launch is that is meant. `profiled` says which have results; it is asked from below `from` on, then from the beginning.
+    /// Returns the row of a jump target. `profiled` tells if a launch has results; that search starts below row `from`
+    /// and wraps around.
     #[must_use]
     pub fn find(&self, to: JumpTo, from: usize, profiled: impl Fn(u32) -> bool) -> Option<usize> {
         let launch = match to {
@@ -281,7 +280,7 @@ fn list(
         with_paths: paths.is_some(),
     };
     let duration = |r: &(u32, u32)| launches.duration(r.0 as usize);
-    // Of equal ones the first.
+    // Ties: the first one.
     out.slowest = rows.iter().rev().max_by_key(|r| duration(r)).map(|r| r.0);
     out.fastest = rows.iter().min_by_key(|r| duration(r)).map(|r| r.0);
     let middle = out.stats.as_ref().and_then(|s| s.median).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Computes from a profile: groups, verdicts, hints, timelines.
+//! Analysis of profiles: groups, verdicts, hints, timelines.
 
 #[path = "mod.rs"]
 pub mod analysis;

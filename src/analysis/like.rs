@@ -1,6 +1,6 @@
-//! Names that differ only in their numbers.
+//! Name patterns, equal for names that differ only in their numbers.
 
-/// A name with every number in it as `#`; numbers and `#` that stand together are one.
+/// Replaces each number in a name by `#`; adjacent digits and `#` become a single `#`.
 #[must_use]
 pub fn like(name: &str) -> String {
     let mut out = String::with_capacity(name.len());

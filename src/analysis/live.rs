@@ -1,5 +1,5 @@
-//! Sums over a program that is being traced: how busy its GPUs are, which kernels take the time, second by second and since the start. The memory
-//! that this takes does not grow with the run.
+//! Running sums over a traced program: utilization of its GPUs and time of its kernels, per second and since the start.
+//! Memory use does not grow with the run.
 
 use crate::analysis::live_results::Results;
 use crate::analysis::triage::Triage;
@@ -8,169 +8,171 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Seconds that are shown.
+/// Number of seconds shown.
 pub const SECONDS: usize = 120;
 const KEPT: i64 = 120;
 /// Seconds that the table of kernels calls "now".
 pub const NOW: usize = 10;
-/// Kernels that are named.
+/// Maximum number of kernels listed.
 const KERNELS: usize = 400;
-/// What runs is told when it has ended and CUPTI's buffers were looked through, once a second: what is younger is not settled, ns.
+/// Age from which data is complete, ns: operations are reported once they have ended and CUPTI's buffers were read,
+/// once a second.
 const SETTLES: i64 = 1_500_000_000;
 
 const SECOND: i64 = 1_000_000_000;
 
 #[derive(Clone, Debug, Default)]
 struct Second {
-    /// Whether a process said in it that it is recorded, or that it is not.
+    /// True if a process reported during this second that it is recorded (`open`), or that it is not (`closed`).
     open: bool,
     closed: bool,
     launches: u64,
-    /// Of each GPU, ns.
+    /// Busy time by GPU, ns.
     busy: Vec<i64>,
-    /// Of each kernel that ran: how often, ns.
+    /// Count and time, ns, by kernel.
     kernels: FxHashMap<u32, (u64, i64)>,
 }
 
-/// Of each second whether what ran in it is known: something did, or a process said that it was recorded. Words come once a second, and not on
-/// the dot.
+/// Returns for each second if its activity is known: something ran, or a process reported that it was recorded. Reports
+/// arrive about once a second, so those of neighbouring seconds count.
 fn known(seconds: &[&Second]) -> Vec<bool> {
     let open = |i: usize| seconds.get(i).is_some_and(|s| s.open);
     let near = |i: usize| open(i) || open(i + 1) || i.checked_sub(1).is_some_and(open);
     seconds.iter().enumerate().map(|(i, s)| s.launches > 0 || (s.open || !s.closed) && near(i)).collect()
 }
 
-/// What a GPU did that is not put in order yet.
+/// Activity of a GPU that is not added up yet, and the progress of adding it up.
 #[derive(Clone, Debug, Default)]
 struct Device {
     waiting: Vec<(i64, i64)>,
-    /// Up to when it is.
+    /// Time up to which activity is added up.
     settled: i64,
-    /// The end of what was added up: it may be later.
+    /// End of the activity that was added up; may be later than `settled`.
     covered: i64,
 }
 
-/// Adds up what is learnt.
+/// Accumulates the data of a trace that is being written.
 #[derive(Debug, Default)]
 pub struct Meter {
     names: Vec<Arc<str>>,
     device_names: Vec<Arc<str>>,
     devices: Vec<Device>,
-    /// The latest last; each follows the one before.
+    /// Consecutive seconds, latest last.
     seconds: VecDeque<Second>,
-    /// Number of the first of them, from 1970 on.
+    /// Number of the first second, counted from 1970.
     first: i64,
-    /// Of each kernel since the start: how often, ns.
+    /// Count and time, ns, of each kernel since the start.
     all: Vec<(u64, i64)>,
     recorders: Vec<Recorder>,
-    /// Of all recorders at the last looks: when, ns since 1970; bytes; their time, ns.
+    /// Totals over all recorders at the last polls: time of the poll, ns since 1970; bytes; tracer time, ns.
     costs: VecDeque<(i64, u64, i64)>,
     behind: u64,
-    /// When the last look was, ns since 1970.
+    /// Time of the last poll, ns since 1970.
     now: i64,
 }
 
-/// A kernel's part.
+/// Count and time of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelNow {
     pub name: Arc<str>,
-    /// In the last seconds: how often, ns.
+    /// Count and time, ns, over the last seconds.
     pub recent: (u64, i64),
-    /// Since the start.
+    /// Count and time, ns, since the start.
     pub all: (u64, i64),
 }
 
-/// A GPU's part.
+/// Utilization of a GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceNow {
     pub name: Arc<str>,
-    /// Shares of seconds, the latest last; `None` while the recording was closed.
+    /// Busy share of each second, latest last; `None` while the recording was closed.
     pub busy: Vec<Option<f64>>,
 }
 
-/// A verdict on the last seconds.
+/// Verdict on the last seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// `None` where nothing ran.
+    /// `None` if nothing ran.
     pub triage: Option<Arc<Triage>>,
-    /// When, ns since 1970.
+    /// Time of the verdict, ns since 1970.
     pub at: i64,
 }
 
-/// How a program stands.
+/// Current state of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Live {
     pub devices: Vec<DeviceNow>,
     /// Launches in each second, the latest last; `None` while the recording was closed.
     pub launches: Vec<Option<u64>>,
-    /// Those with the most time in the last seconds first.
+    /// Kernels, those with the most time in the last seconds first.
     pub kernels: Vec<KernelNow>,
     /// Kernel time of the last seconds, and since the start, ns.
     pub recent_ns: i64,
     pub all_ns: i64,
-    /// Kernels since the start.
+    /// Number of kernel launches since the start.
     pub count: u64,
-    /// Kernels that ran in the last seconds.
+    /// Number of different kernels that ran in the last seconds.
     pub different: usize,
-    /// How many of the last seconds were recorded: fewer at the beginning.
+    /// Number of the last seconds that were recorded: fewer at the beginning.
     pub seconds: usize,
-    /// When the first process began, ns since 1970; and since when what ran is added up.
+    /// Start of the first process, and start of the sums, ns since 1970.
     pub began: i64,
     pub since: i64,
     pub recorders: Vec<Recorder>,
-    /// Of the last seconds: bytes of trace per second, and the tracer's time as a share of one core. `None` after the first look.
+    /// Trace bytes per second, and tracer time as a share of one core, over the last seconds. `None` after the first
+    /// poll.
     pub bytes: Option<f64>,
     pub cost: Option<f64>,
-    /// Bytes of the trace that are still to be read.
+    /// Bytes of the trace that are not read yet.
     pub behind: u64,
-    /// ns since 1970.
+    /// Time of the last poll, ns since 1970.
     pub now: i64,
     pub judged: Option<Judged>,
-    /// What was measured in place since the start.
+    /// Results of the live measurement since the start.
     pub measured: Option<Arc<Results>>,
 }
 
 impl Live {
-    /// How long the program has been running, or ran, ns.
+    /// Time since the start of the program, or its length if it has ended, ns.
     #[must_use]
     pub fn age(&self) -> i64 {
         let last = self.recorders.iter().map(|r| r.time).max().filter(|_| self.ended());
         last.unwrap_or(self.now) - self.began
     }
 
-    /// Whether there were processes, and none is left.
+    /// Returns true if there were processes and all of them have ended.
     #[must_use]
     pub fn ended(&self) -> bool {
         !self.recorders.is_empty() && self.recorders.iter().all(|r| r.ended)
     }
 
-    /// Kernels that were recorded since the start, also those that nobody here has seen.
+    /// Number of kernels recorded since the start, including those that were not read here.
     #[must_use]
     pub fn recorded(&self) -> u64 {
         self.recorders.iter().map(|r| r.kernels).sum::<u64>().max(self.count)
     }
 
-    /// Whether what is shown is behind the program.
+    /// Returns true if the display lags behind the program.
     #[must_use]
     pub fn catching_up(&self) -> bool {
         self.behind > 0
     }
 
-    /// Whether a process is recorded at present; `None` before there is one.
+    /// Returns true if a process is being recorded; `None` if none is running.
     #[must_use]
     pub fn open(&self) -> Option<bool> {
         let there: Vec<&Recorder> = self.recorders.iter().filter(|r| !r.ended).collect();
         (!there.is_empty()).then(|| there.iter().any(|r| r.open))
     }
 
-    /// The share of the last seconds in which a GPU was busy, over those that did anything.
+    /// Busy share of the last seconds, averaged over the GPUs that were used.
     #[must_use]
     pub fn busy(&self) -> Option<f64> {
         let used: Vec<f64> = self.devices.iter().map(|d| self.recent(d)).collect();
         (!used.is_empty() && self.seconds > 0).then(|| used.iter().sum::<f64>() / used.len() as f64)
     }
 
-    /// The same of one GPU.
+    /// Busy share of one GPU over the last seconds.
     #[must_use]
     pub fn recent(&self, device: &DeviceNow) -> f64 {
         device.busy.iter().rev().take(NOW).flatten().fold(0.0, |sum, busy| sum + busy) / self.seconds.max(1) as f64
@@ -184,7 +186,7 @@ impl Live {
 }
 
 impl Meter {
-    /// Takes in what a look found; `now` is when it was, ns since 1970.
+    /// Adds the data of a poll at time `now`, ns since 1970.
     pub fn take(&mut self, fresh: Fresh, now: i64) {
         self.now = now;
         self.names.extend(fresh.kernels);
@@ -208,7 +210,7 @@ impl Meter {
         for ran in &fresh.ran {
             self.ran(ran);
         }
-        // A trace that is caught up with is settled as it is read.
+        // If reading lags behind, the newest data read determines the settled time.
         let newest = fresh.ran.iter().map(|r| r.start).max().unwrap_or(0);
         let until = if self.behind > 0 { newest } else { now } - SETTLES;
         for device in 0..self.devices.len() {
@@ -234,12 +236,12 @@ impl Meter {
         if ran.start >= device.settled {
             device.waiting.push((ran.start, end));
         } else {
-            // It ran for long, or was told late: what it adds to seconds that are done is not more than they have.
+            // A long operation, or one reported late: seconds that are done get at most their full length.
             self.busy(ran.device as usize, ran.start, end, true);
         }
     }
 
-    /// Puts in order what began before then, and adds up when anything ran.
+    /// Sorts the activity that began before `until`, and adds up the time in which anything ran.
     fn settle(&mut self, index: usize, until: i64) {
         let Some(device) = self.devices.get_mut(index).filter(|d| d.settled < until) else { return };
         device.waiting.sort_unstable();
@@ -260,7 +262,7 @@ impl Meter {
         }
     }
 
-    /// Adds time to the seconds that it lies in.
+    /// Adds busy time to the seconds that it covers.
     fn busy(&mut self, device: usize, start: i64, end: i64, late: bool) {
         let mut at = start.max(self.first * SECOND);
         while at < end {
@@ -277,7 +279,7 @@ impl Meter {
         }
     }
 
-    /// The seconds up to this one, of which so many are kept.
+    /// Appends seconds up to `number`, and drops old ones.
     fn forward(&mut self, number: i64) {
         if self.seconds.is_empty() || number - self.first > 2 * KEPT {
             self.seconds = VecDeque::from(vec![Second::default(); SECONDS]);
@@ -296,13 +298,13 @@ impl Meter {
         self.seconds.get_mut(usize::try_from(number - self.first).ok()?)
     }
 
-    /// How the program stands, as of the last second that is settled.
+    /// Returns the state of the program as of the last settled second.
     #[must_use]
     pub fn live(&self) -> Live {
         let done = usize::try_from((self.now - SETTLES) / SECOND - self.first).unwrap_or(0).min(self.seconds.len());
         let seconds: Vec<&Second> = self.seconds.range(done.saturating_sub(SECONDS)..done).collect();
         let began = self.recorders.iter().map(|r| r.started).filter(|&s| s > 0).min().unwrap_or(self.now);
-        // The second in which it began is none of its own.
+        // The second in which the recording began is incomplete, and excluded.
         let from = self.recorders.iter().filter(|r| !r.ended).map(|r| r.since).max().unwrap_or(0).max(began);
         let whole = usize::try_from(self.first + i64::try_from(done).unwrap_or(0) - (from / SECOND + 1)).unwrap_or(0);
         let seconds = &seconds[seconds.len().saturating_sub(whole)..];
@@ -375,7 +377,7 @@ mod tests {
         Ran { start, duration, device: 0, kernel }
     }
 
-    /// What is told when it has ended, a look each second.
+    /// Reports each operation once it has ended, with a poll each second.
     fn metered(all: &[Ran], looks: i64) -> Live {
         let mut meter = Meter::default();
         let recorders = vec![Recorder { started: BEGAN - SECOND, open: true, ..Recorder::default() }];
@@ -396,7 +398,8 @@ mod tests {
     }
 
     proptest! {
-        /// Kernels of up to a second on several streams: each second is as busy as their union, and every launch is counted once.
+        /// Kernels of up to a second on several streams: each second is as busy as their union, and every launch is
+        /// counted once.
         #[test]
         fn seconds_are_as_busy_as_a_bitmap_says(all in prop::collection::vec((0_i64..20_000, 1_i64..1000, 0_u32..2), 0..200)) {
             const MS: i64 = 1_000_000;
@@ -406,7 +409,7 @@ mod tests {
             for &(start, ms, _) in &all {
                 bits[start as usize..(start + ms) as usize].fill(true);
             }
-            // The seconds that are shown end where the last is settled.
+            // The seconds shown end with the last settled one.
             let end = 26 - 2;
             let shown = &live.devices[0].busy;
             for (i, busy) in shown.iter().rev().enumerate().take(20) {
@@ -421,7 +424,7 @@ mod tests {
 
     #[test]
     fn what_is_told_late_counts_and_no_second_is_fuller_than_full() {
-        // It ran for five seconds beside another: both are told at the end.
+        // Ran for five seconds beside another: both are reported at the end.
         let live = metered(&[ran(BEGAN, 5 * SECOND, 0), ran(BEGAN + SECOND, 4 * SECOND, 1)], 9);
         let busy: Vec<f64> = live.devices[0].busy.iter().map(|b| b.unwrap()).collect();
         assert!(busy.iter().all(|b| *b <= 1.0), "{busy:?}");
@@ -442,7 +445,7 @@ mod tests {
         }
         let live = meter.live();
         let unknown = live.devices[0].busy.iter().filter(|b| b.is_none()).count();
-        // In the first of them something ran before it was closed.
+        // In the first of them, something ran before the recording was closed.
         assert!((3..=4).contains(&unknown), "{:?}", live.devices[0].busy);
         assert!(live.busy().unwrap() > 0.2, "{:?}", live.busy());
     }

@@ -1,28 +1,28 @@
-//! What was measured in place of the kernels of a program that still runs.
+//! Kernels of a running program that were measured live.
 
 use super::hints::{Facts, FirstHint, first};
 use crate::model::metrics::MEASURED_LAUNCHES;
 use crate::model::{Metrics, Profile, Value};
 use std::sync::Arc;
 
-/// A kernel that was measured.
+/// A measured kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredNow {
-    /// Its function.
+    /// Function name.
     pub name: Arc<str>,
-    /// Index of the result that stands for it: of several launch configurations the one that runs longest.
+    /// Index of the representative result: the launch configuration that runs longest.
     pub result: usize,
-    /// Launch configurations that were measured.
+    /// Number of measured launch configurations.
     pub configurations: usize,
-    /// Launches whose counters are in that result: of kernels that are measured again and again the last ones.
+    /// Number of launches whose counters are in that result; for kernels that are measured repeatedly, the last ones.
     pub launches: usize,
-    /// Percent of the peak.
+    /// Throughput, percent of the peak.
     pub compute: Option<f64>,
     pub memory: Option<f64>,
     pub first: Option<FirstHint>,
 }
 
-/// All of them.
+/// All measured kernels.
 #[derive(Clone, Debug)]
 pub struct Results {
     pub metrics: Arc<Metrics>,
@@ -36,7 +36,7 @@ impl PartialEq for Results {
 }
 
 impl Results {
-    /// Of a report of what was measured; `None` without results.
+    /// Collects the measured kernels of a report; `None` without results.
     #[must_use]
     pub fn of(profile: &Profile) -> Option<Self> {
         let metrics = profile.metrics.clone().filter(|m| !m.results.is_empty())?;
@@ -76,7 +76,7 @@ impl Results {
         Some(Self { metrics, kernels })
     }
 
-    /// What was measured of a function.
+    /// Returns the measurement of a function.
     #[must_use]
     pub fn of_kernel(&self, name: &str) -> Option<&MeasuredNow> {
         self.kernels.iter().find(|k| *k.name == *name)

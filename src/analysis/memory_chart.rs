@@ -1,28 +1,28 @@
-//! The memory system of one result: what flows between SM, L1, shared memory, L2 and device memory, and the tables behind it.
+//! Memory system of one result: traffic between SM, L1, shared memory, L2 and device memory, and the tables behind it.
 //!
-//! Sectors have 32 bytes on every chip since Volta. `pct_of_peak_sustained_elapsed` is taken where the report has it; what was not
-//! collected is absent.
+//! A sector has 32 bytes on every chip since Volta. `pct_of_peak_sustained_elapsed` is used if the report has it;
+//! values that were not collected are absent.
 
 use super::metric::Lookup;
 use crate::model::Value;
 use crate::model::sections::MemoryTable;
 use std::sync::Arc;
 
-/// Bytes of a sector.
+/// Bytes per sector.
 const SECTOR: f64 = 32.0;
 
-/// A way between two units.
+/// A connection between two units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edge {
-    /// What flows: `reads`, `writes`.
+    /// Kind of traffic: `reads`, `writes`.
     pub word: &'static str,
-    /// Bytes in all.
+    /// Total bytes.
     pub bytes: Option<f64>,
     /// Bytes per second.
     pub rate: Option<f64>,
-    /// Percent of its peak.
+    /// Percent of the peak rate.
     pub percent: Option<f64>,
-    /// The metric behind it.
+    /// Metric that it was read from.
     pub metric: String,
 }
 
@@ -46,24 +46,24 @@ pub struct Flow {
     pub l2_hit: Option<f64>,
     /// Throughput of L1, L2 and device memory in percent.
     pub busy: [Option<f64>; 3],
-    /// Whether L1's throughput is over the cycles in which it was active; all others are over those that passed.
+    /// True if L1's throughput refers to active cycles; all others refer to elapsed cycles.
     pub l1_while_active: bool,
 }
 
-/// One kind of requests from the SM.
+/// A kind of request from the SM.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
-    /// `global loads`.
+    /// Label, such as `global loads`.
     pub word: &'static str,
     pub instructions: Option<f64>,
     /// Sectors per request: 4 for coalesced 32-bit accesses of a full warp.
     pub sectors: Option<f64>,
-    /// Hit rate in L1.
+    /// L1 hit rate, percent.
     pub hit: Option<f64>,
 }
 
 impl Flow {
-    /// From a result; `None` when it has nothing of it.
+    /// Reads the traffic of a result; `None` if it has none.
     #[must_use]
     pub fn of(lookup: &Lookup<'_>) -> Option<Self> {
         let get = |name: &str| lookup.finite(name);
@@ -150,7 +150,7 @@ impl Flow {
         (!out.l2.is_empty() || !out.dram.is_empty() || !out.kinds.is_empty()).then_some(out)
     }
 
-    /// The busiest way, in percent of its peak: what to look at first.
+    /// Returns the busiest connection and its percent of peak: the first one to look at.
     #[must_use]
     pub fn busiest(&self) -> Option<(&Edge, f64)> {
         let all = self.l1_data.iter().chain(&self.shared).chain(&self.l2).chain(&self.dram);
@@ -158,14 +158,14 @@ impl Flow {
     }
 }
 
-/// A table: column titles, and rows of a word with what is in each column: names of which the first that is there is meant (`a|b`), or a
-/// ratio of two (`a/b`; with `%` before it in percent).
+/// A table: column titles, and rows of a label and one expression per column. An expression lists alternative metrics,
+/// the first present one counts (`a|b`), or a ratio of two (`a/b`; with a leading `%`, in percent).
 pub struct Table {
     pub columns: Vec<&'static str>,
     pub rows: Vec<(&'static str, Vec<String>)>,
 }
 
-/// Metrics that one of these tables is made of.
+/// Returns the metrics of a table.
 #[must_use]
 pub fn table(which: MemoryTable) -> Table {
     match which {
@@ -256,7 +256,8 @@ pub fn table(which: MemoryTable) -> Table {
     }
 }
 
-/// What is in a column, of which metric, and its unit; `None` when it was not collected, or when a ratio has nothing under its line.
+/// Evaluates a column's expression: metric, value and unit. `None` if it was not collected, or if a ratio's denominator
+/// is zero.
 #[must_use]
 pub fn present<'a>(lookup: &Lookup<'a>, column: &str) -> Option<(Arc<str>, Value, &'a str)> {
     column.split('|').find_map(|one| {

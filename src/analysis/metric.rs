@@ -1,10 +1,10 @@
-//! One metric for people: its value in a unit that fits, a name where a layout gives none, and how it is computed, from the words in its
-//! name.
+//! Presentation of a metric: its value in a suitable unit, a name if a layout has none, and an explanation of its
+//! computation, from the words in its name.
 
 use crate::model::{Metrics, ResultMetrics, Value, units};
 use std::collections::HashMap;
 
-/// The metrics of one result by name.
+/// Metrics of one result, by name.
 pub struct Lookup<'a> {
     pub metrics: &'a Metrics,
     pub result: &'a ResultMetrics,
@@ -18,25 +18,25 @@ impl<'a> Lookup<'a> {
         Self { metrics, result, by_name: named.collect() }
     }
 
-    /// A value; `None` when it was not collected.
+    /// Returns a value; `None` if it was not collected.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&'a Value> {
         self.by_name.get(name).and_then(|&i| self.result.values.get(i)).map(|(_, v)| v)
     }
 
-    /// A value as a number; NaN is one.
+    /// Returns a value as a number, possibly NaN.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<f64> {
         self.value(name).and_then(Value::number)
     }
 
-    /// A value as a number that one can reckon with.
+    /// Returns a value as a finite number.
     #[must_use]
     pub fn finite(&self, name: &str) -> Option<f64> {
         self.number(name).filter(|n| n.is_finite())
     }
 
-    /// The first of several that is there.
+    /// Returns the first finite value among several metrics.
     #[must_use]
     pub fn first(&self, names: &[&str]) -> Option<f64> {
         names.iter().find_map(|n| self.finite(n))
@@ -53,13 +53,13 @@ impl<'a> Lookup<'a> {
     pub fn id(&self, name: &str) -> Option<u32> {
         match self.by_name.get(name) {
             Some(&i) => self.result.values.get(i).map(|v| v.0),
-            // Some have only instances.
+            // Some metrics have only instances.
             None => self.metrics.names.iter().position(|n| &**n == name).and_then(|n| u32::try_from(n).ok()),
         }
     }
 }
 
-/// Whether a name stands for a list of other metrics.
+/// Returns true if a name stands for a list of other metrics.
 #[must_use]
 pub fn is_list(name: &str) -> bool {
     ["breakdown:", "group:", "regex:"].iter().any(|p| name.starts_with(p))
@@ -68,7 +68,7 @@ pub fn is_list(name: &str) -> bool {
 /// A number and its unit.
 pub type Shown = (String, String);
 
-/// Three digits and a decimal prefix, K = 1000, as ncu scales.
+/// Formats with three digits and a decimal prefix, K = 1000, as ncu does.
 #[must_use]
 pub fn scaled(value: f64, unit: &str) -> Shown {
     const PREFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")];
@@ -86,7 +86,7 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// A number without a unit of its own: whole ones grouped, others with two decimals, tiny ones with three digits.
+/// Formats a number without a prefix: whole ones grouped, others with two decimals, tiny ones with three digits.
 fn plain(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string();
@@ -103,7 +103,7 @@ fn plain(value: f64) -> String {
     }
 }
 
-/// A value in a unit that fits.
+/// Formats a value in a suitable unit.
 #[must_use]
 pub fn human(value: &Value, unit: &str) -> Shown {
     match value {
@@ -113,7 +113,8 @@ pub fn human(value: &Value, unit: &str) -> Shown {
     }
 }
 
-/// The unit that people read: reports give stall reasons the unit of what was counted to reckon them, and samples that of what was sampled.
+/// Unit to display: reports give stall reasons the unit of the counter they are derived from, and samples the unit of
+/// the sampled object.
 #[must_use]
 pub fn unit_of<'a>(name: &str, unit: &'a str) -> &'a str {
     if name.starts_with("smsp__pcsamp_") && matches!(unit, "inst" | "warp" | "") {
@@ -125,7 +126,7 @@ pub fn unit_of<'a>(name: &str, unit: &'a str) -> &'a str {
     }
 }
 
-/// A number in a unit that fits: `byte/second` as `GB/s`, `nsecond` as `µs`, cycles per second as `GHz`.
+/// Formats a number in a suitable unit: `byte/second` as `GB/s`, `nsecond` as `µs`, cycles per second as `GHz`.
 #[must_use]
 pub fn human_number(value: f64, unit: &str) -> Shown {
     if !value.is_finite() {
@@ -154,21 +155,21 @@ pub fn human_number(value: f64, unit: &str) -> Shown {
     }
 }
 
-/// A count in three digits: `14.7 M sector`.
+/// Formats a count with three digits: `14.7 M sector`.
 #[must_use]
 pub fn rounded(value: f64, unit: &str) -> String {
     let (number, unit) = scaled(value, &format!(" {unit}"));
     if value >= 1e3 { format!("{number} {}", unit.trim_end()) } else { format!("{number}{unit}") }.trim_end().to_owned()
 }
 
-/// A count with its prefix: `760 M`.
+/// Formats a count with its prefix: `760 M`.
 #[must_use]
 pub fn count(value: f64) -> String {
     let (number, prefix) = human_number(value, "");
     format!("{number} {prefix}").trim_end().to_owned()
 }
 
-/// Units of the chip in a name, and what they are.
+/// Hardware units in metric names: prefix, short name, description.
 const UNITS: [(&str, &str, &str); 30] = [
     ("sm", "SM", "the streaming multiprocessors"),
     ("smsp", "SMSP", "the four sub-partitions of each SM, each with its own scheduler"),
@@ -213,7 +214,8 @@ fn split(name: &str) -> (&str, &str, &str) {
     (unit, what, form)
 }
 
-/// A name for people where a layout gives none: `SM: pipe tensor cycles active`.
+/// Returns a display name: the title of its concept, or one made from the name, such as `SM: pipe tensor cycles
+/// active`.
 #[must_use]
 pub fn title(name: &str) -> String {
     if let Some(concept) = super::catalog::catalog().of_metric(name) {
@@ -223,7 +225,7 @@ pub fn title(name: &str) -> String {
     short(unit, what)
 }
 
-/// A name for people in a list of its like: unit and words, without how it is expressed.
+/// Returns a display name within a list of similar metrics: unit and words, without the form of the value.
 #[must_use]
 pub fn member(name: &str) -> String {
     let (unit, what, _) = split(name);
@@ -236,7 +238,7 @@ fn short(unit: &str, what: &str) -> String {
     if unit.is_empty() { words } else { format!("{unit}: {words}") }
 }
 
-/// How a metric is computed, from the words in its name; one sentence each.
+/// Explains how a metric is computed, from the words in its name; one sentence each.
 #[must_use]
 pub fn computed(name: &str) -> Vec<String> {
     let (unit, _, form) = split(name);

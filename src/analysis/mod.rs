@@ -1,4 +1,5 @@
-//! Pure functions of a [`Profile`](crate::model::Profile): rows, sums, guesses and the sentence that says what to look at next.
+//! Pure functions of a [`Profile`](crate::model::Profile): rows, sums, guesses, and a sentence that names the next
+//! step.
 
 pub mod catalog;
 pub mod chance;

@@ -1,4 +1,4 @@
-//! One sentence that says what to look at now, from the data.
+//! Next-step sentence, derived from the data.
 
 use super::hints::{self, Facts, Subject, diagnose};
 use super::labels::cut_middle;
@@ -6,24 +6,26 @@ use super::triage::measuring;
 use super::{Grouping, Overview};
 use crate::model::{KernelId, Nanos, NoteKind, Profile, Severity, units};
 
-/// Idle share from which on the host, not a kernel, is the first thing to look at (the "idle-bound" threshold of common triage practice).
+/// Idle share from which the host, not a kernel, is the first thing to look at (the "idle-bound" threshold of common
+/// triage practice).
 const IDLE_PERCENT: f64 = 30.0;
 /// Share of the span from which copies that take longer than kernels are the first thing to look at ("transfer-heavy").
 const COPY_PERCENT: f64 = 15.0;
 /// Mean duration below which launching costs as much as running: a launch takes the host 3–8 µs.
 const SHORT_NS: f64 = 5_000.0;
 
-/// Around the name of an action whose key a sentence shows as it is bound. No name in a report has these private characters.
+/// Delimiters of an action's name in a sentence, which is shown as the bound key. Names in reports do not contain these
+/// private-use characters.
 pub const KEY_BEGIN: char = '\u{e0f0}';
 pub const KEY_END: char = '\u{e0f1}';
 
-/// The key of an action in a sentence.
+/// Placeholder for the key of an action, for use in a sentence.
 #[must_use]
 pub fn key_of(action: &str) -> String {
     format!("{KEY_BEGIN}{action}{KEY_END}")
 }
 
-/// The sentence. `kernels` must be grouped by a kernel name.
+/// Builds the sentence. `kernels` must be grouped by a kernel name.
 #[must_use]
 pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> String {
     if let Some(note) = profile.notes.iter().find(|n| n.kind == NoteKind::Empty) {
@@ -63,7 +65,7 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
             format!("{:.0}% of the time measured by ncu is {name}: {what}, {roofline} its roofline", top.share_percent)
         };
     }
-    // While counters are measured, everything waits for that.
+    // All other work waits while counters are measured.
     let measuring = overview.span.map_or(0.0, |(from, to)| measuring(profile).covered(from, to) as f64 / (to - from).max(1) as f64 * 100.0);
     let idle = overview.idle_percent.map(|i| i - measuring);
     if let Some(idle) = idle.filter(|&i| i >= IDLE_PERCENT)
@@ -106,7 +108,7 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
     }
     let count = units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX));
     let what = format!("{:.0}% of kernel time is {name} ({count} × {})", top.share_percent, Nanos::human(top.stats.avg));
-    // What the launch alone tells, before anything was measured.
+    // Hints from the launch alone, before anything was measured.
     let launch = longest_result(profile, top.kernel).and_then(|row| Subject::of_launch(profile, u32::try_from(row).ok()?));
     let told = launch.and_then(|s| s.hints.into_iter().find(|h| h.severity >= hints::Severity::Medium));
     let rerun = key_of("rerun");
@@ -116,7 +118,7 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
     }
 }
 
-/// The longest launch, or result, of a kernel.
+/// Returns the longest launch, or result, of a kernel.
 fn longest_result(profile: &Profile, kernel: Option<KernelId>) -> Option<usize> {
     let kernel = kernel?;
     let rows = (0..profile.launches.len()).filter(|&r| profile.launches.kernel(r) == kernel);

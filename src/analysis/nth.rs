@@ -1,5 +1,5 @@
-//! *nth*: how many launches of the same function came before in the same process. The only place where it is counted: all launches of the
-//! profile count, listed or not, so that it does not depend on what is shown.
+//! *nth*: the number of earlier launches of the same function in the same process. It is counted only here, over all
+//! launches of the profile, listed or not, so that it does not depend on the display.
 
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
@@ -8,14 +8,14 @@ use std::collections::HashMap;
 /// Counts launches one after the other, in launch order.
 pub struct Nth<'a> {
     profile: &'a Profile,
-    /// A number for each kernel that kernels of the same function name share.
+    /// Function number of each kernel, shared by kernels of the same function name.
     functions: Vec<u32>,
     /// By process and function.
     counts: FxHashMap<(Option<u32>, u32), u32>,
 }
 
 impl<'a> Nth<'a> {
-    /// Before the first launch.
+    /// Starts before the first launch.
     #[must_use]
     pub fn new(profile: &'a Profile) -> Self {
         let mut ids: HashMap<&str, u32> = HashMap::new();
@@ -27,7 +27,7 @@ impl<'a> Nth<'a> {
         Self { profile, functions, counts: FxHashMap::default() }
     }
 
-    /// The *nth* of the next launch. Call it for every launch, from 0 on.
+    /// Returns the *nth* of the next launch. Call it for every launch, from 0 on.
     pub fn next(&mut self, launch: usize) -> u32 {
         let launches = &self.profile.launches;
         let pid = launches.place(launch).and_then(|p| self.profile.places.get(p.0 as usize)).and_then(|p| p.pid);

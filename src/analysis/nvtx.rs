@@ -1,7 +1,7 @@
-//! Which NVTX ranges enclose a launch: the ranges that are open on the launching thread when the launch API is called.
+//! NVTX ranges that enclose a launch: those open on the launching thread when the launch API is called.
 //!
-//! Push/pop ranges nest, so a launch has a path from the outermost to the innermost. A launch outside all of them belongs to the latest
-//! start/end range that is open in its process.
+//! Push/pop ranges nest, so a launch has a path from the outermost to the innermost. A launch outside all of them
+//! belongs to the latest start/end range that is open in its process.
 
 use crate::model::{Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
@@ -9,16 +9,17 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
-/// Names of a path that are shown at most.
+/// Maximum number of names of a path that are shown.
 pub const DEEPEST: usize = 32;
 
-/// Stands for a launch outside every range.
+/// Path of a launch outside every range.
 pub const NO_PATH: u32 = u32::MAX;
 
 /// The paths of all launches.
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
-    /// Each path: its parent path (or [`NO_PATH`]) and the index of its last name in [`Ranges::names`](crate::model::Ranges::names).
+    /// Each path: its parent path (or [`NO_PATH`]) and the index of its last name in
+    /// [`Ranges::names`](crate::model::Ranges::names).
     pub nodes: Vec<(u32, u32)>,
     /// Path of each launch; empty when the report has no ranges.
     pub of_launch: Arc<Vec<u32>>,
@@ -87,7 +88,8 @@ impl Paths {
         out
     }
 
-    /// A path on one line. Of a path deeper than [`DEEPEST`] the outermost and the innermost names are shown, and how many are between.
+    /// Formats a path on one line. For a path deeper than [`DEEPEST`], the outermost and the innermost names are shown,
+    /// with the number of names between them.
     #[must_use]
     pub fn label(&self, profile: &Profile, path: u32) -> String {
         let mut chain = Vec::new();
@@ -137,7 +139,7 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
     let ranges = &profile.ranges;
     let mut by_thread: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
     for (i, range) in ranges.iter().enumerate() {
-        // A function of Python is a stack, not what the program marked.
+        // A Python function belongs to a stack; the program did not mark it as a range.
         if range.kind != RangeKind::StartEnd
             && range.origin != RangeOrigin::Python
             && !range.origin.hardware()
@@ -163,7 +165,7 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
         for &row in launches {
             let call = call_of(profile, row);
             while let Some(range) = next.next_if(|r| r.start <= call) {
-                // Ranges that ended before this one began are gone; one that ends inside it was not popped in order and goes too.
+                // Drop ranges that ended before this one began.
                 while stack.last().is_some_and(|o| o.end <= range.start) {
                     stack.pop();
                 }
@@ -209,7 +211,8 @@ fn sweep_processes(profile: &Profile, launches: &FxHashMap<u32, Vec<u32>>, inter
             continue;
         };
         list.sort_unstable();
-        // Open ranges by start, and their ends in order: a launch drops those that have ended and takes the one that started last.
+        // Open ranges by start, and their ends in order: a launch drops ended ranges and takes the one that started
+        // last.
         let mut open: BTreeMap<usize, u32> = BTreeMap::new();
         let mut ends: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
         let mut next = list.into_iter().enumerate().peekable();
@@ -231,7 +234,7 @@ fn sweep_processes(profile: &Profile, launches: &FxHashMap<u32, Vec<u32>>, inter
     }
 }
 
-/// The range that ended earliest, if that was before `call`.
+/// Pops the range that ended earliest, if that was before `call`.
 fn pop_ended(ends: &mut BinaryHeap<Reverse<(i64, usize)>>, call: i64) -> Option<Reverse<(i64, usize)>> {
     if ends.peek().is_some_and(|r| r.0.0 < call) { ends.pop() } else { None }
 }

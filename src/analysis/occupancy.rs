@@ -1,26 +1,27 @@
-//! Theoretical occupancy of a launch and what limits it.
+//! Theoretical occupancy of a launch, and its limiters.
 //!
-//! Source: NVIDIA's occupancy rules as in the CUDA toolkit's `cuda_occupancy.h` (`cudaOccMaxActiveBlocksPerMultiprocessor`): registers are
-//! allocated per warp in units of 256 within each of an SM's sub-partitions; shared memory per block in units of 128 bytes from compute
-//! capability 8.0 on (256 before), plus 1 KiB that the system reserves per block from 8.0 on. Device limits come from the report.
-//! Clusters are not modelled: they can only lower the result.
+//! Source: NVIDIA's occupancy rules as in the CUDA toolkit's `cuda_occupancy.h`
+//! (`cudaOccMaxActiveBlocksPerMultiprocessor`): registers are allocated per warp in units of 256 within each of an SM's
+//! sub-partitions; shared memory is allocated per block in units of 128 bytes from compute capability 8.0 on (256
+//! before), plus 1 KiB that the system reserves per block from 8.0 on. Device limits come from the report. Clusters are
+//! not modelled: they can only lower the result.
 
 use super::occupancy_amd;
 use crate::model::{Device, LaunchConfig, Maker};
 
-/// What keeps more blocks from being resident on an SM.
+/// Resource that limits the number of resident blocks per SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limiter {
-    /// The SM's number of warps.
+    /// Maximum number of warps per SM.
     Warps,
     Registers,
     SharedMemory,
-    /// The SM's number of blocks.
+    /// Maximum number of blocks per SM.
     Blocks,
 }
 
 impl Limiter {
-    /// The words for it, as the GPU's maker has them.
+    /// Name of the resource in the GPU vendor's terms.
     #[must_use]
     pub fn word(self, maker: Maker) -> &'static str {
         match self {
@@ -42,7 +43,7 @@ pub struct Occupancy {
     pub blocks_per_sm: u32,
     /// Warps that are then resident.
     pub warps_per_sm: u32,
-    /// Resident warps over the most that an SM can hold, in percent.
+    /// Resident warps over the SM's maximum, in percent.
     pub percent: f64,
     /// Every resource that allows no more than `blocks_per_sm`.
     pub limiters: Vec<Limiter>,
@@ -50,12 +51,13 @@ pub struct Occupancy {
     pub limits: Limits,
     /// Grid size over the blocks that all SMs hold at once.
     pub waves: Option<f64>,
-    /// Whose GPU it is.
+    /// Vendor of the GPU.
     pub maker: Maker,
 }
 
 const REGISTER_UNIT: u64 = 256;
-/// No GPU gives a thread more registers (the limit has been 255 since compute capability 3.5); more is damage.
+/// Maximum plausible number of registers per thread: the limit has been 255 since compute capability 3.5, and larger
+/// values are corrupt.
 const MOST_REGISTERS: u32 = 1024;
 
 fn sub_partitions((major, minor): (u32, u32)) -> u64 {
@@ -63,7 +65,8 @@ fn sub_partitions((major, minor): (u32, u32)) -> u64 {
 }
 
 impl Occupancy {
-    /// Occupancy, or `None` when the report lacks the configuration or the device's limits, or when the block cannot run at all.
+    /// Computes the occupancy; `None` if the report lacks the configuration or the device's limits, or if the block
+    /// cannot run at all.
     #[must_use]
     pub fn of(config: &LaunchConfig, device: &Device) -> Option<Self> {
         let (warps_per_block, max_warps, limits) = match device.maker {
@@ -92,7 +95,7 @@ impl Occupancy {
         })
     }
 
-    /// Warps of a block, warps of an SM, and how many blocks each resource allows.
+    /// Warps per block, maximum warps per SM, and blocks per SM that each resource allows.
     fn limits(config: &LaunchConfig, device: &Device) -> Option<(u32, u32, Limits)> {
         let warp = device.warp_size.unwrap_or(32);
         let threads = u32::try_from(config.threads()?).ok().filter(|&t| t > 0)?;
@@ -106,14 +109,14 @@ impl Occupancy {
         Some((warps_per_block, max_warps, limits))
     }
 
-    /// The limiters in words: `registers`, `warps, blocks`; nothing to say at full occupancy.
+    /// Lists the limiters: `registers`, `warps, blocks`; `None` at full occupancy.
     #[must_use]
     pub fn limited_by(&self) -> Option<String> {
         (self.percent < 99.95).then(|| self.limiters.iter().map(|l| l.word(self.maker)).collect::<Vec<_>>().join(", "))
     }
 }
 
-/// The outer `None`: not known. The inner: no limit.
+/// Outer `None`: unknown. Inner `None`: unlimited.
 #[allow(clippy::option_option, reason = "two kinds of absence: unknown, and unlimited")]
 fn by_registers(config: &LaunchConfig, device: &Device, cc: (u32, u32), warps_per_block: u32) -> Option<Option<u32>> {
     let registers = config.registers.filter(|&r| r <= MOST_REGISTERS)?;
@@ -139,7 +142,7 @@ fn by_shared(config: &LaunchConfig, device: &Device, cc: (u32, u32)) -> Option<O
     if per_block == 0 {
         return Some(None);
     }
-    // The carve-out that the driver chose for this launch, else the most that the SM has.
+    // Carve-out that the driver chose for this launch, or else the SM's maximum.
     let per_sm = config.shared_carveout.or(device.shared_per_sm)?.0;
     Some(Some(u32::try_from(per_sm / per_block).unwrap_or(u32::MAX)))
 }

@@ -1,9 +1,10 @@
-//! How many workgroups a compute unit of an AMD CDNA GPU holds.
+//! Theoretical occupancy of AMD CDNA GPUs: workgroups per compute unit.
 //!
-//! Source: LLVM's AMDGPU occupancy rules, and rocprofiler-compute's machine descriptions (ROCm/rocm-systems @1b1610fc2b): a SIMD has 512 vector
-//! registers for a wave, shared by architectural and accumulation registers and given out in steps of 8, and holds 8 waves; a compute unit has four
-//! SIMDs, 16 workgroups of more than one wave, and LDS in steps of 512 bytes (CDNA4: 160 KiB in steps of 1,280). Scalar registers are left out: they
-//! can only lower the result, and LLVM and older documents differ about them. RDNA is not modelled.
+//! Source: LLVM's AMDGPU occupancy rules, and rocprofiler-compute's machine descriptions (ROCm/rocm-systems
+//! @1b1610fc2b): a SIMD has 512 vector registers for a wave, shared by architectural and accumulation registers and
+//! allocated in steps of 8, and holds 8 waves; a compute unit has four SIMDs, 16 workgroups of more than one wave, and
+//! LDS in steps of 512 bytes (CDNA4: 160 KiB in steps of 1,280). Scalar registers are ignored: they can only lower the
+//! result, and LLVM and older documents disagree about them. RDNA is not modelled.
 
 use crate::model::{Device, LaunchConfig};
 
@@ -17,7 +18,7 @@ const SIMDS: u32 = 4;
 const WAVES_PER_SIMD: u32 = 8;
 const REGISTERS: u32 = 512;
 const REGISTER_STEP: u32 = 8;
-/// Workgroups of a compute unit, where they need barriers.
+/// Maximum number of workgroups of a compute unit, if they need barriers.
 const WORKGROUPS: u32 = 16;
 
 fn chip(arch: &str) -> Option<Chip> {
@@ -28,16 +29,16 @@ fn chip(arch: &str) -> Option<Chip> {
     }
 }
 
-/// What a compute unit holds of a workgroup.
+/// Occupancy of a compute unit by workgroups.
 pub(super) struct Held {
-    /// Waves of a workgroup, and of a compute unit.
+    /// Waves of a workgroup, and maximum waves of a compute unit.
     pub waves: u32,
     pub most: u32,
-    /// Workgroups that each resource allows: waves, registers, LDS, workgroups. `None` for what limits nothing.
+    /// Workgroups that each resource allows: waves, registers, LDS, workgroups. `None` if it is not a limit.
     pub by: [Option<u32>; 4],
 }
 
-/// `None` where that is not known.
+/// Computes the occupancy; `None` if its inputs are unknown.
 pub(super) fn held(config: &LaunchConfig, device: &Device) -> Option<Held> {
     let chip = chip(device.arch.as_deref()?)?;
     let threads = u32::try_from(config.threads()?).ok().filter(|&t| t > 0)?;
@@ -47,7 +48,7 @@ pub(super) fn held(config: &LaunchConfig, device: &Device) -> Option<Held> {
     let lds = config.shared()?.0.checked_next_multiple_of(chip.lds_step)?;
     let most = SIMDS * WAVES_PER_SIMD;
     let by_lds = (lds > 0).then(|| u32::try_from(chip.lds / lds).unwrap_or(u32::MAX));
-    // Registers that allow all waves limit nothing by themselves.
+    // Registers that allow all waves are not a limit by themselves.
     let by_registers = (per_simd < WAVES_PER_SIMD).then_some(per_simd * SIMDS / waves);
     let by_groups = if waves > 1 { WORKGROUPS } else { most };
     Some(Held { waves, most, by: [Some(most / waves), by_registers, by_lds, Some(by_groups)] })
@@ -73,7 +74,8 @@ mod tests {
         Occupancy::of(&config, &mi300x()).unwrap()
     }
 
-    /// Steps of LLVM's table for 512 registers: 64 → 8 waves, 72 → 7, 80 → 6, 96 → 5, 128 → 4, 168 → 3, 256 → 2, 512 → 1.
+    /// Steps of LLVM's table for 512 registers (registers → waves): 64 → 8, 72 → 7, 80 → 6, 96 → 5, 128 → 4, 168 → 3,
+    /// 256 → 2, 512 → 1.
     #[test]
     fn registers_give_the_waves_of_llvm_s_table() {
         for (registers, waves) in [

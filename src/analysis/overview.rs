@@ -1,9 +1,10 @@
-//! The figures of the header: how busy the GPUs were and where the time went at large.
+//! Figures of the header: utilization of the GPUs, and the distribution of time.
 
 use crate::model::{MemOpKind, Profile};
 use std::collections::BTreeMap;
 
-/// Gaps shorter than this are the GPU's own pause between dependent launches; longer ones are the host's doing.
+/// Minimum length of a gap, ns: shorter ones are the GPU's own pause between dependent launches, longer ones are caused
+/// by the host.
 pub const GAP_NS: i64 = 10_000;
 
 /// Figures over a whole report. Times in ns.
@@ -11,25 +12,25 @@ pub const GAP_NS: i64 = 10_000;
 pub struct Overview {
     /// First start and last end of anything on a GPU.
     pub span: Option<(i64, i64)>,
-    /// Share of the span in which a kernel ran, in percent: per device the union of kernel intervals, averaged over the devices in use.
+    /// Share of the span in which a kernel ran, in percent: the union of kernel intervals of each device, averaged over
+    /// the devices in use.
     pub busy_percent: Option<f64>,
-    /// Share of the span in which a copy or set ran, in the same way.
+    /// Share of the span in which a copy or set ran, averaged likewise.
     pub copy_percent: Option<f64>,
-    /// Share of the span in which nothing ran on a GPU, in the same way.
+    /// Share of the span in which nothing ran on a GPU, averaged likewise.
     pub idle_percent: Option<f64>,
-    /// Times longer than [`GAP_NS`] between two operations of a device in which nothing ran on it.
+    /// Gaps longer than [`GAP_NS`] between two operations of a device.
     pub gaps: u64,
     /// Their summed length.
     pub gap_ns: i64,
     /// Devices that ran something.
     pub devices_used: usize,
-    /// Bytes copied.
     pub copied_bytes: u64,
     /// Copies that had pageable host memory at one end.
     pub pageable_copies: u64,
 }
 
-/// Covers a time line from left to right.
+/// Covered time of a timeline, accumulated from left to right.
 #[derive(Default)]
 struct Cover {
     until: Option<i64>,
@@ -65,11 +66,12 @@ impl Overview {
         Self::within(profile, None)
     }
 
-    /// The same for what ran in a window, ns: what reaches out of it is cut.
+    /// Walks the device activity in a window, ns: operations are clipped to it.
     #[must_use]
     pub fn within(profile: &Profile, window: Option<(i64, i64)>) -> Self {
         let launches = &profile.launches;
-        // Without times there is no span, and nothing to be busy in; between kernels that were measured one by one the profiler was at work.
+        // Results lack times, or were measured one by one with the profiler at work in between: their span says
+        // nothing.
         if !launches.is_empty() && profile.metrics.is_some() {
             return Self::default();
         }
@@ -80,7 +82,7 @@ impl Overview {
             rows.sort_unstable_by_key(|&r| launches.start(r as usize));
         }
         let row = |i: usize| rows.get(i).map_or(i, |&r| r as usize);
-        // Whole graphs count as kernels: that is what runs in them.
+        // Whole graphs count as kernels, since kernels run in them.
         let mut others: Vec<(i64, i64, u32, bool)> =
             profile.memops.iter().map(|m| (m.start.0, m.start.0.saturating_add(m.duration.0), m.place.0, false)).collect();
         others.extend(profile.graphs.iter().map(|g| (g.start.0, g.start.0.saturating_add(g.duration.0), g.place, true)));

@@ -1,5 +1,5 @@
-//! The rows of the metrics screen: the sections of a result in the tool's own order and words, with its rules, or ours where the report
-//! has no layouts; all metrics when one is searched for.
+//! Rows of the metrics screen: the sections of a result in the tool's own order and words, with its rules; our sections
+//! if the report has no layouts; all metrics during a search.
 
 pub use super::rows::{Cell, Chart, Row, Wish};
 
@@ -11,7 +11,7 @@ use crate::model::{Details, Metrics, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Hints that are shown before all sections.
+/// Maximum number of hints shown above the sections.
 const MOST_HINTS: usize = 3;
 
 struct Page<'a> {
@@ -46,7 +46,8 @@ pub fn rows(metrics: &Metrics, result: usize, details: &Details, wish: &Wish) ->
     page.rows
 }
 
-/// Sections by their order; what extends another comes right after it. One level: a section that extends itself or an extension stands alone.
+/// Orders sections, each followed by its extensions. One level only: a section that extends itself or an extension is
+/// placed on its own.
 fn in_order(sections: &[Section]) -> Vec<&Section> {
     let roots: HashSet<&str> = sections.iter().filter(|s| s.extends.is_none()).map(|s| &*s.id).collect();
     let parent = |s: &'_ Section| s.extends.clone().filter(|id| roots.contains(&**id));
@@ -70,7 +71,7 @@ fn in_order(sections: &[Section]) -> Vec<&Section> {
 }
 
 impl Page<'_> {
-    /// A metric as it is shown; `None` when it was not collected.
+    /// Formats a metric; `None` if it was not collected.
     fn cell(&mut self, name: &Arc<str>, label: &str) -> Option<Cell> {
         let value = self.lookup.value(name)?;
         self.shown.insert(name.clone());
@@ -86,7 +87,7 @@ impl Page<'_> {
             let row = match self.cell(&entry.metric, &entry.label) {
                 Some(cell) => Row::Metric(cell),
                 None => {
-                    // Named by the section, but not in the report: said, not left out.
+                    // Named by the section but missing in the report: shown without a value.
                     let label = if entry.label.is_empty() { metric::title(&entry.metric) } else { entry.label.to_string() };
                     Row::Metric(Cell { name: entry.metric.clone(), label, ..Cell::default() })
                 }
@@ -105,7 +106,7 @@ impl Page<'_> {
         for item in &section.items {
             self.item(section, item);
         }
-        // A section of which nothing was collected is not worth a title.
+        // A section without collected values is not worth a title.
         let has = |r: &Row| !matches!(r, Row::Section { .. } | Row::Label(_)) && !matches!(r, Row::Metric(c) if c.number.is_empty());
         if !self.rows[start..].iter().any(has) {
             self.rows.truncate(start);
@@ -119,7 +120,7 @@ impl Page<'_> {
         }
     }
 
-    /// Rules whose section is not in the report.
+    /// Adds the rules whose section is not in the report.
     fn stray_rules(&mut self) {
         let known: HashSet<&str> = self.details.sections.iter().map(|s| &*s.id).collect();
         let stray: Vec<usize> =
@@ -130,7 +131,7 @@ impl Page<'_> {
         }
     }
 
-    /// A section of this program, not of the report.
+    /// Adds a section of this program, not of the report.
     fn title(&mut self, id: &str, name: &str, about: &str) {
         self.rows.push(Row::Section { id: Arc::from(id), name: Arc::from(name), about: Arc::from(about), verdict: None });
     }
@@ -191,12 +192,12 @@ impl Page<'_> {
                     self.rows.append(&mut rows);
                 }
             }
-            // They have screens of their own.
+            // These have screens of their own.
             Item::Roofline { .. } | Item::Lines { .. } => {}
         }
     }
 
-    /// Values over the time of the kernel; what is zero all the time is only counted.
+    /// Adds values over the time of the kernel; series that are always zero are only counted.
     fn timeline(&mut self, rows: &[(Arc<str>, Vec<Entry>)]) {
         let mut silent = 0;
         for (label, entry) in rows.iter().flat_map(|(l, entries)| entries.iter().map(move |e| (l, e))) {
@@ -252,7 +253,7 @@ impl Page<'_> {
         self.rows.append(&mut rows);
     }
 
-    /// A table or chart: the members of a breakdown are folded away, instances and long lists are ranked.
+    /// Adds a table or chart: the members of a breakdown are folded away, instances and long lists are ranked.
     fn list(&mut self, section: &Section, label: &Arc<str>, entries: &[Entry], ranked: bool) {
         let mut members: Vec<(Arc<str>, String)> = Vec::new();
         let mut folded = false;
@@ -310,7 +311,7 @@ impl Page<'_> {
         } else {
             self.rows.push(Row::Label(title));
         }
-        // The warp that is issued is not stalled.
+        // A warp that is issued (`selected`) is not stalled.
         let top = cells.iter().find(|c| !c.0.name.contains("stalled_selected")).map(|c| (c.0.name.clone(), c.1)).filter(|_| ranked);
         self.top_stall(top);
         let percent = cells.iter().all(|c| c.0.percent.is_some());
@@ -324,7 +325,7 @@ impl Page<'_> {
         }
     }
 
-    /// Cause and remedy of the most frequent stall, above the bars.
+    /// Adds cause and remedy of the most frequent stall, above the bars.
     fn top_stall(&mut self, top: Option<(Arc<str>, f64)>) {
         let Some((name, cycles)) = top.filter(|t| t.0.contains("issue_stalled_")) else { return };
         let Some(concept) = catalog::catalog().of_metric(&name) else { return };
@@ -358,7 +359,7 @@ impl Page<'_> {
         self.shown.clear();
     }
 
-    /// The first hints, so that one need not look for them.
+    /// Adds the first hints, so that users need not search for them.
     fn first_hints(&mut self) {
         if self.wish.hints > 0 {
             self.title("hints", "Hints", "The first of the hints that this program derives from the metrics of this result. The screen of hints has all of them, each with its figures and what to change.");
@@ -366,7 +367,7 @@ impl Page<'_> {
         }
     }
 
-    /// Of a details page, which names what it shows by `Section: Label`, that page's own sections.
+    /// Adds the sections of a details page, which names its values `Section: Label`.
     fn by_label(&mut self) {
         let mut sections: Vec<(&str, Vec<usize>)> = Vec::new();
         let labels = |at: usize| self.lookup.metrics.names.get(at)?.split_once(": ");
@@ -389,7 +390,7 @@ impl Page<'_> {
         }
     }
 
-    /// Where the report has no layouts: metrics whose concept is known, by the section that has them.
+    /// For a report without layouts: adds metrics with a known concept, by the section that contains them.
     fn by_concept(&mut self) {
         let mut sections: Vec<&str> = Vec::new();
         let concepts = &catalog::catalog().concepts;
@@ -418,7 +419,7 @@ impl Page<'_> {
         }
     }
 
-    /// What no section shows, so that nothing in the report is out of reach.
+    /// Adds metrics outside all sections, so that everything in the report is reachable.
     fn rest(&mut self) {
         let names: Vec<Arc<str>> =
             self.lookup.result.values.iter().filter_map(|(n, _)| self.lookup.metrics.names.get(*n as usize)).cloned().collect();

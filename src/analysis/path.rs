@@ -1,18 +1,18 @@
-//! The way from a hot kernel to a change that helped, and how far one is on it.
+//! Workflow from a hot kernel to a change that helped, and the progress on it.
 
 use super::hints::{Depth, Subject};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What it is called.
+    /// Label of the step.
     pub word: &'static str,
-    /// Whether it is done.
     pub done: bool,
-    /// Whether it is the next one.
+    /// True for the next step to do.
     pub now: bool,
 }
 
-/// The steps for a kernel: what was collected says how far it is; `compared` and `others` say whether another result stands beside it, or could.
+/// Steps for a kernel. Progress follows from the collected data; `compared` and `others` tell if another result is
+/// shown beside it, or could be.
 #[must_use]
 pub fn steps(subject: &Subject, compared: bool, others: bool) -> [Step; 6] {
     let measured = subject.depth >= Depth::Basic && subject.roofs;

@@ -1,8 +1,9 @@
-//! Where a result lies on a roofline: its work and its traffic.
+//! Roofline placement of a result: its work and its traffic.
 
 use crate::model::Maker;
 
-/// Rates that a chip can have, per second: beyond them a figure is damaged. Two figures within it give a ratio that can be written.
+/// Plausible rates of a chip, per second: values outside are corrupt. Any two values within have a ratio that can be
+/// printed.
 pub(super) const REAL: std::ops::Range<f64> = 1e-3..1e24;
 
 /// A level of the memory system.
@@ -18,7 +19,6 @@ pub enum Level {
 impl Level {
     pub const ALL: [Self; 3] = [Self::Dram, Self::L2, Self::L1];
 
-    /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl Level {
     }
 }
 
-/// What the work is done in: each has a roof of its own.
+/// Unit and type of the work: each has a roof of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precision {
     /// FP64 on the CUDA cores.
@@ -45,7 +45,6 @@ pub enum Precision {
 impl Precision {
     pub const ALL: [Self; 4] = [Self::Double, Self::Single, Self::Half, Self::Tensor];
 
-    /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -57,7 +56,7 @@ impl Precision {
     }
 }
 
-/// What is known of an amount of work.
+/// Certainty of an amount of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     Counted,
@@ -66,7 +65,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// A name of work, marked where it is an upper bound.
+    /// Returns the name of the work, marked if it is an upper bound.
     #[must_use]
     pub fn marked(self, name: &str) -> String {
         if self == Self::AtMost { format!("{name} (≤)") } else { name.to_owned() }
@@ -76,16 +75,16 @@ impl Amount {
 /// Work of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    /// `FP32`, `BF16 tensor`.
+    /// Name, such as `FP32` or `BF16 tensor`.
     pub name: String,
     pub precision: Precision,
-    /// Operations per second; `None` when they were not counted.
+    /// Operations per second; `None` if they were not counted.
     pub achieved: Option<f64>,
-    /// Where the instructions of its pipe were counted, and not its operations, it is an upper bound.
+    /// An upper bound if only the instructions of its pipe were counted, rather than its operations.
     pub amount: Amount,
-    /// The most that the chip can do at the clock it had.
+    /// Peak of the chip at the measured clock, operations per second.
     pub peak: Option<f64>,
-    /// How both were reckoned.
+    /// Formulas of `achieved` and `peak`.
     pub formula: String,
 }
 
@@ -93,38 +92,38 @@ pub struct Work {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Traffic {
     pub level: Level,
-    /// How both were reckoned.
+    /// Formulas of `achieved` and `peak`.
     pub formula: &'static str,
-    /// Bytes per second; `None` when they were not counted.
+    /// Bytes per second; `None` if they were not counted.
     pub achieved: Option<f64>,
-    /// The most at the clock it had.
+    /// Peak at the measured clock, bytes per second.
     pub peak: Option<f64>,
 }
 
 /// Work and traffic of one result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Placed {
-    /// Kinds of work that the report knows.
+    /// Kinds of work in the report.
     pub work: Vec<Work>,
-    /// Levels that the report knows.
+    /// Levels in the report.
     pub traffic: Vec<Traffic>,
     /// The SM clock during the kernel, Hz.
     pub clock: Option<f64>,
-    /// What to collect for what is missing.
+    /// Instructions for collecting missing data.
     pub missing: Vec<String>,
-    /// What to know about these figures.
+    /// Notes on these figures.
     pub remarks: Vec<String>,
     pub maker: Maker,
 }
 
 impl Placed {
-    /// What the GPU's maker calls a level.
+    /// Name of a level in the GPU vendor's terms.
     #[must_use]
     pub fn word(&self, level: Level) -> &'static str {
         if self.maker == Maker::Amd && level == Level::Dram { "HBM" } else { level.word() }
     }
 
-    /// What the GPU's maker calls the units of a kind of work.
+    /// Name of the units for a kind of work in the GPU vendor's terms.
     #[must_use]
     pub fn units(&self, precision: Precision) -> &'static str {
         if self.maker == Maker::Amd && precision == Precision::Tensor { "MFMA" } else { precision.word() }

@@ -1,4 +1,4 @@
-//! What a hint promised of a kernel, and what came of it: the first hint on a kernel in one run, and how long the kernel takes in another.
+//! Outcome of a hint: the gain predicted by the first hint on a kernel in one run, and the kernel's time in another.
 
 use super::hints::subject::all;
 use super::hints::{Diagnosis, Gain, Severity};
@@ -13,21 +13,21 @@ pub struct Promise {
     pub gain: Gain,
 }
 
-/// What came of a promise.
+/// Outcome of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As was expected; where only a bound was given, something within it.
+    /// As predicted or, if only a bound was given, within the bound.
     Kept,
-    /// Less than was expected.
+    /// Less than predicted.
     Less,
-    /// More than was expected, within the bound.
+    /// More than predicted, within the bound.
     More,
-    /// More than the hint called possible: it was wrong, or more was changed than it advised.
+    /// More than the bound: the hint was wrong, or more was changed than it advised.
     Beyond,
 }
 
 impl Outcome {
-    /// The word for scripts.
+    /// Identifier for scripts.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
@@ -39,11 +39,11 @@ impl Outcome {
     }
 }
 
-/// How far a gain may lie outside of what was expected and still count as that, a share of the kernel's time: what clocks and replay passes vary.
+/// Tolerance of a predicted gain, as a share of the kernel's time: clocks and replay passes vary by that.
 const SLACK: f64 = 0.02;
 
 impl Promise {
-    /// What came of it, when a share of the kernel's time was saved.
+    /// Returns the outcome if this share of the kernel's time was saved.
     #[must_use]
     pub fn outcome(&self, got: f64) -> Outcome {
         let (least, most) = self.gain.expected.unwrap_or((0.0, self.gain.at_most));
@@ -58,7 +58,7 @@ impl Promise {
         }
     }
 
-    /// `uncoalesced-global promised 40–59%, got 57%`.
+    /// Formats the prediction and its outcome: `uncoalesced-global promised 40–59%, got 57%`.
     #[must_use]
     pub fn words(&self, got: f64) -> String {
         let end = match self.outcome(got) {
@@ -70,8 +70,8 @@ impl Promise {
     }
 }
 
-/// Promises by each of the kernels' names: of several results of a kernel the longest one's. Nothing for kernels that are healthy, or of which too
-/// little was collected.
+/// Predictions by each of the kernels' names, from the longest result of a kernel. Healthy kernels, and kernels with
+/// too little data, have none.
 #[must_use]
 pub fn promises(profile: &Profile) -> HashMap<String, Promise> {
     let profile = profile.measured.as_deref().unwrap_or(profile);
@@ -91,12 +91,13 @@ pub fn promises(profile: &Profile) -> HashMap<String, Promise> {
     out.into_iter().map(|(name, (_, promise))| (name, promise)).collect()
 }
 
-/// A kernel as a run measured it.
+/// A kernel as measured in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
-    /// Its function.
+    /// Function name.
     pub kernel: String,
-    /// How it was measured. Times under ncu with locked clocks, without, and in the run itself are not compared.
+    /// Method of the measurement. Times under ncu with locked clocks, under ncu without, and in the run itself are not
+    /// comparable.
     pub way: &'static str,
     /// Mean time of a launch, ns.
     pub ns: f64,
@@ -105,7 +106,7 @@ pub struct Kept {
     pub promise: Option<Promise>,
 }
 
-/// The kernels whose counters a report has, those that take the most time first.
+/// Kernels with counters in a report, those with the most time first.
 #[must_use]
 pub fn kept(profile: &Profile) -> Vec<Kept> {
     let promises = promises(profile);

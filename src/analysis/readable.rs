@@ -1,15 +1,17 @@
-//! Names that say something: behind `vectorized_elementwise_kernel` or `device_kernel` stands what it is instantiated for, and generated names are put in
-//! order. For people only: re-runs select kernels by their exact names.
+//! Readable kernel names: wrappers such as `vectorized_elementwise_kernel` or `device_kernel` are named by their
+//! template arguments, and generated names are put in order. For display only: re-runs select kernels by their exact
+//! names.
 //!
-//! By the naming rules of PyTorch (`aten/src/ATen/native/cuda`), CUTLASS (`device_kernel.h`), CUB and Thrust, rocPRIM, Composable Kernel, Inductor
-//! (`torch/_inductor/codegen/triton.py`), NCCL (`generate.py`) and Tensile (`KernelWriterBase`). cuBLAS and cuDNN have none that are public: of their names
-//! only the product, the tile and the layout are taken, in their own letters.
+//! Follows the naming rules of PyTorch (`aten/src/ATen/native/cuda`), CUTLASS (`device_kernel.h`), CUB and Thrust,
+//! rocPRIM, Composable Kernel, Inductor (`torch/_inductor/codegen/triton.py`), NCCL (`generate.py`) and Tensile
+//! (`KernelWriterBase`). cuBLAS and cuDNN do not publish theirs: only the product, the tile and the layout are taken
+//! from their names, verbatim.
 
 use super::labels::{Parts, parts, split};
 use crate::model::Kernel;
 use std::borrow::Cow;
 
-/// Function templates that run whatever they are instantiated for.
+/// Function templates that run the operation they are instantiated for.
 const WRAPPERS: &[&str] = &[
     "device_kernel",
     "Kernel",
@@ -35,7 +37,7 @@ const WRAPPERS: &[&str] = &[
     "trampoline_kernel",
 ];
 
-/// Templates that stand for their arguments.
+/// Templates that are named by their arguments.
 const TRANSPARENT: &[&str] = &[
     "enable_sm80_to_sm89",
     "enable_sm90",
@@ -73,7 +75,7 @@ const TRANSPARENT: &[&str] = &[
     "ZeroFunctor_",
 ];
 
-/// Arguments that say nothing of the operation: types of elements, containers, offsets, tuning.
+/// Arguments that do not describe the operation: element types, containers, offsets, tuning.
 const PLAIN: &[&str] = &[
     "bool",
     "char",
@@ -114,10 +116,10 @@ const PLAIN: &[&str] = &[
     "LoadWithCast",
     "StoreWithCast",
 ];
-/// Ends of the names of such arguments.
+/// Suffixes of the names of such arguments.
 const PLAIN_ENDS: &[&str] = &["Metadata", "OffsetCalculator", "_config", "iterator", "Iterator", "_t", "Policy", "policy_hub", "Array"];
 
-/// PyTorch's functors, and the functions around its lambdas, have these before or behind the operation.
+/// Prefixes and suffixes of the operation in the names of PyTorch's functors and of the functions around its lambdas.
 const BEFORE: &[&str] = &["CUDAFunctorOnSelf_", "CUDAFunctorOnOther_", "CUDAFunctor_"];
 const BEHIND: &[&str] = &[
     "CUDAKernelImpl",
@@ -140,7 +142,7 @@ const BEHIND: &[&str] = &[
 ];
 
 type Rule = fn(&str) -> Option<String>;
-/// Begins of generated names, and what reads the rest.
+/// Prefixes of generated names, and the parsers of the rest.
 const GENERATED: &[(&str, Rule)] = &[
     ("nvjet_", nvjet),
     ("triton_", triton),
@@ -151,13 +153,14 @@ const GENERATED: &[(&str, Rule)] = &[
     ("kernel_cutlass_", cute),
 ];
 
-/// Ends the names that leave something out.
+/// End of the names that leave something out.
 const LOSSY: &str = "\u{0})";
 
-/// Arguments within arguments that are looked into.
+/// Maximum nesting of arguments that is searched.
 const DEEPEST: usize = 8;
 
-/// The name to show: `gelu (vectorized_elementwise_kernel)`, `gemm 64x8 TNT (nvjet_sm90_tst …)`; the function name where no rule knows more.
+/// Returns the name to show: `gelu (vectorized_elementwise_kernel)`, `gemm 64x8 TNT (nvjet_sm90_tst …)`, or the
+/// function name if the rules do not apply.
 #[must_use]
 pub fn readable(kernel: &Kernel) -> Cow<'_, str> {
     let function = kernel.function();
@@ -174,8 +177,8 @@ fn known(function: &str, demangled: &str) -> Option<String> {
     Some(apart(named, function))
 }
 
-/// The name with four digits for all that it leaves out, so that different functions are never called alike, in this report or in another: of generated
-/// names only a part is read. FNV-1a, folded to 16 bits.
+/// Adds a four-digit hash to a name that leaves something out, so that different functions get different names, in this
+/// report and in others: only a part of a generated name is parsed. FNV-1a, folded to 16 bits.
 fn apart(name: String, function: &str) -> String {
     let Some(told) = name.strip_suffix(LOSSY) else { return name };
     let hash = function.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
@@ -183,7 +186,7 @@ fn apart(name: String, function: &str) -> String {
     format!("{told} {:04x})", folded & 0xffff)
 }
 
-/// The operation among template arguments.
+/// Finds the operation among template arguments.
 fn first(arguments: &[&str], depth: usize) -> Option<String> {
     if depth > DEEPEST {
         return None;
@@ -192,7 +195,7 @@ fn first(arguments: &[&str], depth: usize) -> Option<String> {
     found.iter().find(|m| !m.weak).or(found.first()).map(|m| m.text.clone())
 }
 
-/// The meaning of an argument; weak where it is only the shape of an operation.
+/// Meaning of an argument; weak if it is only the shape of an operation.
 struct Meaning {
     text: String,
     weak: bool,
@@ -204,7 +207,7 @@ fn meaning(argument: &str, depth: usize) -> Option<Meaning> {
     if argument.is_empty() || is_value {
         return None;
     }
-    // A lambda goes by the function around it.
+    // A lambda is named by the function around it.
     let lambda = argument.contains("lambda");
     let path = path(argument);
     if !lambda && (argument.ends_with(['*', '&']) || argument[path.len()..].trim_start().starts_with('(')) {
@@ -213,7 +216,7 @@ fn meaning(argument: &str, depth: usize) -> Option<Meaning> {
     let path = path.trim_end_matches("::operator").trim_end_matches("::operator ");
     let segments = segments(path);
     let (mut name, template) = named(segments.last()?);
-    // Thrust's are all called so.
+    // Thrust names all of its functors so.
     if name == "functor" && segments.len() > 1 {
         name = named(segments[segments.len() - 2]).0.trim_start_matches('_');
     }
@@ -236,7 +239,7 @@ fn meaning(argument: &str, depth: usize) -> Option<Meaning> {
     Some(Meaning { text, weak: false })
 }
 
-/// A type or function up to its parameters.
+/// Returns a type or function up to its parameters.
 fn path(text: &str) -> &str {
     let mut depth = 0_i32;
     let mut at = 0;
@@ -258,7 +261,7 @@ fn path(text: &str) -> &str {
     text
 }
 
-/// The parts between `::` outside of brackets.
+/// Splits a path at `::` outside of brackets.
 fn segments(path: &str) -> Vec<&str> {
     let (mut out, mut from, mut depth) = (Vec::new(), 0, 0_i32);
     for (at, c) in path.char_indices() {
@@ -276,7 +279,7 @@ fn segments(path: &str) -> Vec<&str> {
     out
 }
 
-/// The identifier of a part, and its template arguments.
+/// Returns the identifier of a path segment, and its template arguments.
 fn named(segment: &str) -> (&str, Vec<&str>) {
     match segment.split_once('<') {
         Some((name, inner)) => (name.rsplit(' ').next().unwrap_or(name), split(inner.strip_suffix('>').unwrap_or(inner).trim_end())),
@@ -284,7 +287,8 @@ fn named(segment: &str) -> (&str, Vec<&str>) {
     }
 }
 
-/// PyTorch's name of an operation, from that of its functor or function: `GeluBackwardCUDAKernelImpl` is `gelu_backward`.
+/// PyTorch's name of an operation, from the name of its functor or function: `GeluBackwardCUDAKernelImpl` is
+/// `gelu_backward`.
 fn operation(name: &str) -> String {
     let mut bare = BEFORE.iter().find_map(|b| name.strip_prefix(b)).unwrap_or(name).trim_matches('_');
     while let Some(shorter) = BEHIND.iter().find_map(|b| bare.strip_suffix(b)).filter(|s| !s.is_empty()) {
@@ -349,7 +353,7 @@ fn nccl(rest: &str) -> Option<String> {
     (!rest.is_empty()).then(|| format!("{} (NCCL)", rest.replace('_', " ").replace("int8 t", "int8_t")))
 }
 
-/// Tensile: `Cijk_Ailk_Bljk_BBS_BH_…_MT64x96x128_…`: the order of the indices of A and B, the types, the macro tile.
+/// Tensile: `Cijk_Ailk_Bljk_BBS_BH_…_MT64x96x128_…`: index order of A and B, types, macro tile.
 fn tensile(rest: &str) -> Option<String> {
     let mut words = rest.split('_');
     let transposed = |word: &str| match word {
@@ -405,7 +409,7 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-        // Whatever is called alike is the same function.
+        // Equal readable names belong to the same function.
         let mut functions: std::collections::HashMap<String, &str> = std::collections::HashMap::new();
         for (_, demangled) in names.lines().filter_map(|l| l.split_once('\t')) {
             let function = function_of(demangled);

@@ -1,9 +1,10 @@
-//! The roofline of results: work per second over work per byte, with the ceilings of the clocks that were really used.
+//! Roofline of results: work per second over work per byte, with ceilings at the clocks that were really used.
 //!
-//! Formulas are those of NVIDIA's `SpeedOfLight_*RooflineChart.section` files, with two corrections: FP16 on the CUDA cores counts two
-//! operations per packed instruction lane (files up to 2024.4 count one), and tensor work is taken from `sm__ops_path_tensor_*`, which
-//! counts operations, never from tensor instructions (files up to 2024.x multiply those by 512, which is right for Volta's HMMA.884 only).
-//! The peak of an `ops_path` counter without `_sparsity_off` is the sparse one: twice the dense.
+//! Formulas are those of NVIDIA's `SpeedOfLight_*RooflineChart.section` files, with two corrections: FP16 on the CUDA
+//! cores counts two operations per packed instruction lane (files up to 2024.4 count one), and tensor work is taken
+//! from `sm__ops_path_tensor_*`, which counts operations, never from tensor instructions (files up to 2024.x multiply
+//! those by 512, which is right for Volta's HMMA.884 only). The peak of an `ops_path` counter without `_sparsity_off`
+//! is the sparse one: twice the dense.
 
 use super::metric::Lookup;
 use super::placed::REAL;
@@ -23,44 +24,44 @@ pub struct Point {
     pub amount: Amount,
     /// Level of the traffic.
     pub level: Level,
-    /// Operations per byte; infinite when no byte was moved.
+    /// Operations per byte; infinite if no bytes were moved.
     pub intensity: f64,
     /// Operations per second.
     pub achieved: f64,
-    /// The most at this intensity: the lower of the two roofs.
+    /// Attainable rate at this intensity: the lower of the two roofs.
     pub attainable: f64,
     /// The roof of the work.
     pub peak: f64,
-    /// Whether the memory's roof is the lower one here.
+    /// True if the memory roof is the lower one here.
     pub memory_bound: bool,
-    /// Duration, ns: its size on the plot.
+    /// Duration, ns; determines the size on the plot.
     pub duration: f64,
-    /// Of the result that the screen is about.
+    /// True for points of the selected result.
     pub own: bool,
-    /// The user marked its kernel.
+    /// True if the user marked its kernel.
     pub marked: bool,
 }
 
 impl Point {
-    /// The work's name, marked where it is an upper bound.
+    /// Returns the name of the work, marked if it is an upper bound.
     #[must_use]
     pub fn work(&self) -> String {
         self.amount.marked(&self.work)
     }
 }
 
-/// What the screen draws.
+/// Contents of the roofline plot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plot {
-    /// Work and traffic of the result that the screen is about.
+    /// Work and traffic of the selected result.
     pub placed: Placed,
-    /// Its points first, then those of the others.
+    /// Points of the selected result first, then those of the others.
     pub points: Vec<Point>,
 }
 
-/// Bytes that an L1 writeback cycle returns.
+/// Bytes per L1 writeback cycle.
 const L1_BYTES: f64 = 128.0;
-/// Bytes of a cycle between L2 and the crossbar.
+/// Bytes per cycle between L2 and the crossbar.
 const L2_BYTES: f64 = 32.0;
 
 #[must_use]
@@ -82,7 +83,7 @@ pub fn place(metrics: &Metrics, result: &ResultMetrics) -> Placed {
         let base = found.copied().unwrap_or_default();
         let rate = get(&format!("{base}.sum.per_second")).or_else(|| Some(get(&format!("{base}.sum"))? / seconds?));
         let peak = get(&format!("{base}.sum.peak_sustained")).zip(clock).map(|(p, c)| p * c * bytes);
-        // A damaged or an absurd value is none: nothing is placed by it.
+        // Corrupt or absurd values are dropped.
         let real = |v: Option<f64>| v.filter(|v| REAL.contains(v));
         Traffic { level, formula, achieved: rate.map(|r| r * bytes).filter(|r| *r == 0.0 || REAL.contains(r)), peak: real(peak) }
     };
@@ -124,13 +125,13 @@ pub fn place(metrics: &Metrics, result: &ResultMetrics) -> Placed {
     out
 }
 
-/// Share of the FP16 peak below which FMAs alone, without an add or a product, are taken for constants that are loaded: in the kernels of
-/// the reports at hand that compute nothing in FP16 they are at most 0.04% of it.
+/// Share of the FP16 peak below which FMAs without any add or product are taken for loads of constants: in the
+/// available reports, kernels that compute nothing in FP16 reach at most 0.04% of it.
 const LOADED_CONSTANTS: f64 = 0.002;
 
 fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64>, Option<f64>), out: &mut Placed) {
     let kinds = [
-        // Letter of the instructions, operations of an add, section that has them.
+        // Letter of the instructions, operations per add, section that has them.
         (Precision::Single, 'f', 1.0, "SpeedOfLight_RooflineChart"),
         (Precision::Double, 'd', 1.0, "SpeedOfLight_RooflineChart"),
         (Precision::Half, 'h', 2.0, "SpeedOfLight_HierarchicalHalfRooflineChart"),
@@ -142,7 +143,7 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
             let rate = lookup.finite(&format!("{}.per_cycle_elapsed", executed(op))).zip(smsp).map(|(n, clock)| n * clock);
             rate.or_else(|| Some(lookup.finite(&executed(op))? / seconds?))
         });
-        // Blackwell's datacentre chips have an FFMA on two pairs: four operations each.
+        // Datacentre Blackwell chips have an FFMA on two pairs: four operations each.
         let pairs = lookup.finite("smsp__sass_thread_inst_executed_op_ffma2_pred_on.sum.per_cycle_elapsed").zip(smsp);
         let pairs = pairs.filter(|_| letter == 'f').map_or(0.0, |(n, clock)| 4.0 * n * clock);
         // Without one of the three the sum would be too small.
@@ -153,7 +154,7 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
         let bound = at_most(lookup, precision).zip(seconds).filter(|_| achieved.is_none()).map(|(ops, s)| ops / s);
         let base = format!("sm__sass_thread_inst_executed_op_{letter}fma_pred_on.sum.peak_sustained");
         let peak = lookup.finite(&base).zip(sm).map(|(p, clock)| each * 2.0 * p * clock);
-        // Compilers load constants with one HFMA2 of zeros for each thread; that is no work in FP16.
+        // Compilers load constants with one HFMA2 of zeros per thread, which is not FP16 work.
         let only_fma = matches!(ops, [Some(add), Some(mul), _] if add == 0.0 && mul == 0.0);
         if letter == 'h' && only_fma && achieved.zip(peak).is_some_and(|(a, p)| a > 0.0 && a < p * LOADED_CONSTANTS) {
             out.remarks.push("Its few HFMA2 instructions are not counted as FP16 work: compilers load constants with them.".to_owned());
@@ -181,23 +182,25 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
 
 const AT_MOST: &str = "(≤) is an upper bound: each instruction of the pipe counts as a multiply-add, integer ones on the same pipe, too. A launch that is measured by its number (M) has its operations counted.";
 
-/// The most operations that a kernel can have done in a precision on the CUDA cores, from the instructions of the pipe that does them, which the
-/// hardware counts without a change of the code. Of 69 kernels on an H100, whose operations were counted as well, none did more, and half of them
-/// at least half as much.
+/// Upper bound of a kernel's operations in a precision on the CUDA cores, from the instructions of the pipe that
+/// executes them, which the hardware counts without a change of the code. Among 69 kernels on an H100 whose operations
+/// were counted as well, none exceeded it, and half of them reached at least half of it.
 fn at_most(lookup: &Lookup<'_>, precision: Precision) -> Option<f64> {
     let threads = |pipe: &str| lookup.finite(&format!("smsp__thread_inst_executed_pipe_{pipe}_pred_on.sum"));
-    // FP16 on the FMA pipe, where it has no pipe of its own (Turing, GA100).
+    // FP16 on the FMA pipe, on chips without an FP16 pipe (Turing, GA100).
     let half = threads("fma_type_fp16").unwrap_or(0.0);
     match precision {
         Precision::Single => {
             let all = (threads("fma")? - half).max(0.0);
-            // The half of the pipe that has no integer multiplier gets at least half of what is in FP32: 0.50 to 1.00 of it in those kernels.
+            // The half of the pipe without an integer multiplier gets at least half of the FP32 instructions: 0.50 to
+            // 1.00 of them in those kernels.
             let hopper = lookup.result.compute_capability == Some((9, 0));
             let float = threads("fmalite").filter(|_| hopper && half == 0.0).map_or(all, |lite| all.min(2.0 * lite));
             Some(2.0 * float)
         }
         Precision::Double => threads("fp64").map(|n| 2.0 * n),
-        // On Hopper half of the FP16 multiply-adds are done by the tensor pipe: what the FMA pipe counts bounds nothing, unless it is nothing.
+        // On Hopper, the tensor pipe does half of the FP16 multiply-adds: the FMA pipe's count is not a bound, except
+        // if it is zero.
         Precision::Half => threads("fma_type_fp16").or_else(|| threads("fp16")).filter(|n| *n == 0.0),
         Precision::Tensor => None,
     }
@@ -236,14 +239,15 @@ fn points(metrics: &Metrics, at: usize, result: &ResultMetrics, placed: &Placed,
 }
 
 impl Plot {
-    /// The plot of a result among the others of its report; `marked` are results whose kernels the user marked.
+    /// Builds the plot of a result among the others of its report; `marked` are results whose kernels the user marked.
     #[must_use]
     pub fn of(metrics: &Arc<Metrics>, at: usize, marked: &[usize]) -> Self {
         let Some(result) = metrics.results.get(at) else { return Self::default() };
         let placed = place(metrics, result);
         let mut out = Self { points: points(metrics, at, result, &placed, true, marked.contains(&at)), placed };
         out.points.sort_by(|a, b| b.achieved.total_cmp(&a.achieved).then(a.level.cmp(&b.level)));
-        // Of the others their main work over device memory, the longest first; of another chip they have other roofs.
+        // Other results show their main work over device memory, longest first. Results of another chip have other
+        // roofs.
         let mut others: Vec<Point> = Vec::new();
         let mut rest: Vec<(usize, &ResultMetrics)> =
             metrics.results.iter().enumerate().filter(|(i, o)| *i != at && same_chip(o, result)).collect();
@@ -261,7 +265,7 @@ impl Plot {
             }
             others.extend(all.into_iter().filter(|p| p.level == Level::Dram).max_by(|a, b| a.achieved.total_cmp(&b.achieved)));
         }
-        // Each point's shares are of roofs at its own launch's clock; the lines are at this one's.
+        // Each point's shares refer to roofs at its own launch's clock; the lines are at this result's clock.
         if let Some((own, (low, high))) = out
             .placed
             .clock
@@ -280,8 +284,8 @@ impl Plot {
         out
     }
 
-    /// All roofs that are known, the highest first, and whether work is done under them: work that is less than a hundredth of this result's
-    /// main one does not count.
+    /// All known roofs, the highest first, with a flag for work under them: less than a hundredth of this result's main
+    /// work does not count.
     #[must_use]
     pub fn roofs(&self) -> Vec<Roof<'_>> {
         let main = self.placed.work.iter().filter_map(|w| w.achieved).fold(0.0, f64::max);
@@ -299,22 +303,22 @@ impl Plot {
     }
 }
 
-/// The roof of a kind of work.
+/// Roof of a kind of work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Roof<'a> {
     pub work: &'a Work,
     /// Operations per second.
     pub peak: f64,
-    /// Whether this result, or another point of the plot, does such work.
+    /// True if this result, or another point of the plot, does such work.
     pub used: bool,
-    /// Whether such work was counted at all.
+    /// True if such work was counted at all.
     pub counted: bool,
 }
 
-/// Results of a report that are placed beside the one that is looked at: a key must be answered within 16 ms.
+/// Maximum number of other results on the plot: a key must be answered within 16 ms.
 const MOST_OTHERS: usize = 100;
 
-/// SM clocks that differ by no more than this share are taken for the same: a chart of 100 columns does not show it.
+/// Relative difference up to which SM clocks count as equal: a chart of 100 columns does not show it.
 const CLOCKS_ALIKE: f64 = 0.02;
 
 fn same_chip(a: &ResultMetrics, b: &ResultMetrics) -> bool {
@@ -337,7 +341,8 @@ mod tests {
         Metrics { units: names.iter().map(|_| Arc::from("")).collect(), names, results: vec![one], ..Metrics::default() }
     }
 
-    /// A GEMM of 2048³ in BF16 on an H200: 674.5 TFLOP/s at 1.711 GHz are 72.9% of 4096 × 132 × clock, which is what its tensor pipe says.
+    /// A GEMM of 2048³ in BF16 on an H200: 674.5 TFLOP/s at 1.711 GHz are 72.9% of 4096 × 132 × clock, as its tensor
+    /// pipe reports.
     #[test]
     fn a_gemm_is_placed_where_its_tensor_pipe_says() {
         let (clock, peak) = (1.711e9, 8192.0 * 132.0);
@@ -358,7 +363,8 @@ mod tests {
         assert!((p.intensity - 674.5).abs() < 0.1 && !p.memory_bound, "{p:?}");
     }
 
-    /// The lines of the chart are at one launch's clock: that another ran at another clock is said, that it differs by 1% is not.
+    /// The lines of the chart are at one launch's clock: a launch at another clock gets a remark, a difference of 1%
+    /// does not.
     #[test]
     fn other_clocks_are_said() {
         let names = [
@@ -389,7 +395,7 @@ mod tests {
         assert_eq!(said(584e6), [one]);
     }
 
-    /// Sparse work has a roof of its own, and what is counted twice in a report is not added up.
+    /// Sparse work has a roof of its own, and work that a report counts twice is not added up.
     #[test]
     fn sparse_work_and_work_by_instruction() {
         let metrics = result(&[
@@ -405,7 +411,7 @@ mod tests {
         assert_eq!(work, [("BF16 tensor", 100.0, 500.0), ("BF16 tensor, sparse", 700.0, 1000.0)]);
     }
 
-    /// The CUDA cores: FP16 counts both halves; what is missing is not zero.
+    /// CUDA cores: FP16 counts both halves, and missing values are not zero.
     #[test]
     fn work_of_the_cuda_cores() {
         let t = |op: &str| format!("smsp__sass_thread_inst_executed_op_{op}_pred_on.sum.per_cycle_elapsed");
@@ -415,7 +421,7 @@ mod tests {
         all.push(("smsp__cycles_elapsed.avg.per_second", 10.0));
         let metrics = result(&all);
         let placed = place(&metrics, &metrics.results[0]);
-        // (2 × 1 + 2 × 2 + 4 × 3) × 10; without FFMA there is no FP32 sum.
+        // (2 × 1 + 2 × 2 + 4 × 3) × 10; the FP32 sum is missing without FFMA.
         assert_eq!(placed.work.len(), 1);
         assert_eq!((placed.work[0].name.as_str(), placed.work[0].achieved), ("FP16", Some(180.0)));
         assert!(placed.missing.iter().any(|m| m.starts_with("FP32")));

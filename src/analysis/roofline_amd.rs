@@ -1,5 +1,5 @@
-//! Where a kernel on an AMD GPU lies on a roofline: work and traffic by rocprof-compute's formulas, roofs as AMD's benchmark reached them on that
-//! machine (`roofline.csv`), else as the GPU has them at its highest clock.
+//! Roofline of kernels on AMD GPUs: work and traffic by rocprof-compute's formulas; roofs as AMD's benchmark reached
+//! them on that machine (`roofline.csv`), or else at the GPU's highest clock.
 //!
 //! Source of work and traffic: `0400_roofline.yaml` and `roofline_calc.py` of rocprofiler-compute (ROCm/rocm-systems).
 
@@ -8,7 +8,8 @@ use super::metric::Lookup;
 use super::placed::{Amount, Level, Placed, Precision, REAL, Traffic, Work};
 use crate::model::{Maker, Value};
 
-/// A kind of work: its name here, the derived counter, what `roofline.csv` has of it, the type for the matrix cores, its colour.
+/// A kind of work: display name, derived counter, column of `roofline.csv`, data type for the matrix cores, and
+/// precision.
 struct Kind {
     name: &'static str,
     counter: &'static str,
@@ -25,7 +26,8 @@ const fn matrix(name: &'static str, counter: &'static str, reached: &'static str
     Kind { name, counter, reached, matrix, precision: Precision::Tensor }
 }
 
-/// What AMD's benchmark reaches with vector instructions is left out: it counts packed ones, which the counters do not tell apart.
+/// Benchmark results for vector instructions are left out: they count packed ones, which the counters do not
+/// distinguish.
 const KINDS: [Kind; 9] = [
     vector("FP32 VALU", "VALU FLOPs (F32)", Precision::Single),
     vector("FP64 VALU", "VALU FLOPs (F64)", Precision::Double),
@@ -38,10 +40,10 @@ const KINDS: [Kind; 9] = [
     matrix("F6F4 MFMA", "MFMA FLOPs (F6F4)", "MFMAF6Flops", "F6F4"),
 ];
 
-/// The GPU of a result, as far as it is told.
+/// GPU of a result, as far as it was reported.
 struct Gpu {
     chip: Option<&'static Chip>,
-    /// Compute units × clocks per second, and dies.
+    /// Compute units × clocks per second, and number of dies.
     units: Option<f64>,
     dies: f64,
     clock: Option<f64>,
@@ -66,7 +68,7 @@ fn gpu(lookup: &Lookup<'_>) -> Option<Gpu> {
     })
 }
 
-/// `None` where the result is of no AMD GPU.
+/// Places a result on the roofline; `None` if it is not from an AMD GPU.
 pub(super) fn place(lookup: &Lookup<'_>) -> Option<Placed> {
     let gpu = gpu(lookup)?;
     let get = |name: &str| lookup.finite(name).filter(|v| *v == 0.0 || REAL.contains(v));
@@ -101,7 +103,7 @@ pub(super) fn place(lookup: &Lookup<'_>) -> Option<Placed> {
             formula,
         });
     }
-    // Tables of older releases have the vector ALUs' work of all types in one.
+    // Tables of older releases combine the vector ALUs' work of all types.
     if let Some(achieved) = get("VALU FLOPs").filter(|_| !out.work.iter().any(|w| w.name.ends_with("VALU"))) {
         let peak = roof("", gpu.units.filter(|_| gpu.chip.is_some()).map(|u| u * VECTOR));
         vectors |= achieved > 0.0;
@@ -150,7 +152,7 @@ pub(super) fn place(lookup: &Lookup<'_>) -> Option<Placed> {
     for (level, formula, achieved, peak, missing) in levels {
         match (achieved, peak) {
             (Some(_), Some(_)) => out.traffic.push(Traffic { level, formula, achieved, peak }),
-            // What the GPU can do is not told, and no counter would help.
+            // The peak of this GPU is unknown, and further counters would not help.
             (Some(_), None) => {}
             (None, _) => out.missing.push(missing.to_owned()),
         }
@@ -201,7 +203,8 @@ mod tests {
 
     const MI300X: [(&str, f64); 3] = [("Agent Cu_Count", 304.0), ("Agent Num_Xcc", 8.0), ("Agent Max_Clock", 2.1e9)];
 
-    /// The peaks of AMD's data sheet: 81.7 TFLOP/s of FP32 without packed instructions, 1,307 of F16 with matrix cores, 5.3 TB/s.
+    /// Peaks of AMD's data sheet: 81.7 TFLOP/s of FP32 without packed instructions, 1,307 of F16 with matrix cores, 5.3
+    /// TB/s.
     #[test]
     fn roofs_of_an_mi300x() {
         let values = [("VALU FLOPs (F32)", 1e12), ("MFMA FLOPs (F16)", 1e14), ("L2-Fabric Read BW", 1e12), ("L2-Fabric Write BW", 1e11)];
@@ -214,7 +217,7 @@ mod tests {
         assert!(p.remarks[0].contains("2100 MHz"), "{:?}", p.remarks);
     }
 
-    /// What the benchmark reached on the machine is the roof; one direction of the traffic alone is none.
+    /// Benchmark results of the machine are the roofs; one direction of traffic alone is not used.
     #[test]
     fn measured_roofs_and_half_of_the_traffic() {
         let values = [("MFMA FLOPs (F16)", 1e14), ("L2-Fabric Read BW", 1e12), ("MFMAF16Flops", 917e12), ("HBMBw", 4.2e12)];

@@ -1,15 +1,15 @@
-//! Rows of the metrics screen, and what they are made with.
+//! Rows of the metrics screen, and the settings they are made with.
 
 use super::memory_chart;
 use crate::model::sections::{Piece, Verdict};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A chart that is drawn over several lines.
+/// A chart that spans several lines.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
     Memory(Box<memory_chart::Flow>),
-    /// Values over something else; where this launch stands.
+    /// Values over another quantity, with the position of this launch.
     Curve {
         /// (x, y), by x.
         points: Vec<(f64, f64)>,
@@ -30,9 +30,9 @@ pub enum Row {
     Section {
         id: Arc<str>,
         name: Arc<str>,
-        /// What it is about.
+        /// Description of the section.
         about: Arc<str>,
-        /// What the tool's rules make of it: the gravest verdict.
+        /// Gravest verdict of the tool's rules on the section.
         verdict: Option<Verdict>,
     },
     /// A list within a section that can be opened and closed.
@@ -41,13 +41,12 @@ pub enum Row {
         label: String,
         /// Number of rows in it.
         count: usize,
-        /// Whether it is open.
         open: bool,
     },
     /// A title within a section.
     Label(String),
     Metric(Cell),
-    /// A metric as a bar among its like.
+    /// A metric as a bar among similar ones.
     Bar {
         /// The metric; empty for an instance of one.
         cell: Cell,
@@ -56,31 +55,31 @@ pub enum Row {
     },
     /// A row of a table with several metrics.
     Cells {
-        /// Title of the row; empty for the heads.
+        /// Title of the row; empty for the header.
         label: String,
-        /// Shown values, or heads.
+        /// Formatted values, or column headers.
         cells: Vec<String>,
-        /// The metrics behind them.
+        /// Metrics of the cells.
         metrics: Vec<Arc<str>>,
-        /// Whether these are the heads.
+        /// True for the header row.
         head: bool,
     },
-    /// What a rule says: index of the rule and of its message.
+    /// Message of a rule: index of the rule and of its message.
     Rule(usize, usize),
-    /// A hint in one line, which leads to the hints.
+    /// A hint in one line, linked to the hints screen.
     Hint(usize),
-    /// A remark of ours.
+    /// A note by this program.
     Note(String),
     Chart(Chart),
 }
 
-/// A metric with its value, as it is shown.
+/// A metric with its formatted value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     pub name: Arc<str>,
-    /// What people call it.
+    /// Display name.
     pub label: String,
-    /// The value; empty when it was not collected.
+    /// Formatted value; empty if it was not collected.
     pub number: String,
     pub unit: String,
     /// The value in percent, for a bar.
@@ -88,13 +87,13 @@ pub struct Cell {
 }
 
 impl Row {
-    /// Whether the selection stops here.
+    /// Returns true if the row can be selected.
     #[must_use]
     pub fn selectable(&self) -> bool {
         !matches!(self, Self::Label(_) | Self::Note(_) | Self::Cells { head: true, .. } | Self::Chart(_))
     }
 
-    /// The metric that the row is about.
+    /// Returns the metric of the row.
     #[must_use]
     pub fn metric(&self) -> Option<&Arc<str>> {
         match self {
@@ -105,20 +104,20 @@ impl Row {
     }
 }
 
-/// What the page is made with.
+/// Settings of the page.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
-    /// Typed text: only metrics whose name or label match it.
+    /// Search text: only metrics with a matching name or label are shown.
     pub filter: String,
-    /// Metrics that are shown first.
+    /// Metrics shown first.
     pub pins: Vec<Arc<str>>,
-    /// Folds that are open.
+    /// Keys of the open folds.
     pub open: BTreeSet<String>,
-    /// Number of hints, of which the first stand at the top.
+    /// Number of hints, the first of which are shown at the top.
     pub hints: usize,
 }
 
-/// A rule's text without its links.
+/// Returns the text of a rule without its links.
 #[must_use]
 pub fn plain(text: &[Piece]) -> String {
     text.iter()

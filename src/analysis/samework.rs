@@ -1,30 +1,31 @@
-//! Launches of a kernel in two runs that do the same work, as far as their grids and blocks tell.
+//! Comparison of a kernel's launches in two runs that do the same work, as far as their grids and blocks tell.
 
 use super::chance::mann_whitney;
 use crate::model::{ConfigId, LaunchConfig, Profile};
 use std::collections::{BTreeMap, HashMap};
 
-/// Grid, block and dynamic shared memory of launches; `None` where the report has none.
+/// Grid, block and dynamic shared memory of launches; `None` if the report lacks them.
 type Shape = Option<([u32; 3], [u32; 3], u64)>;
 /// Durations of launches, in ns.
 pub type Durations = BTreeMap<Shape, Vec<i64>>;
 
-/// What is compared of two runs.
+/// Launches that are compared between two runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Work {
-    /// All launches: the same grids and blocks, in the same proportions, or nothing is known of them.
+    /// All launches: both runs have the same grids and blocks in the same proportions, or these are unknown.
     #[default]
     Same,
-    /// The launches whose grid and block both runs have; their share of all launches of both runs.
+    /// Launches whose grid and block occur in both runs, with their share of all launches of both runs.
     Part(f64),
-    /// As many launches, each run of one grid and block, which differ: the same work if the launch was changed, else another.
+    /// Equal numbers of launches, with a single grid and block in each run, which differ: the same work if the launch
+    /// configuration was changed, otherwise different work.
     Reshaped,
-    /// Nothing: no grid and block is in both runs.
+    /// None: the runs do not have any grid and block in common.
     Other,
 }
 
 impl Work {
-    /// The words for it, where it is worth some.
+    /// Describes the comparison; `None` if all launches are compared.
     #[must_use]
     pub fn words(self) -> Option<String> {
         match self {
@@ -36,17 +37,19 @@ impl Work {
     }
 }
 
-/// What was found.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Found {
     pub work: Work,
-    /// Probability that durations differ as much by chance (Mann–Whitney); of several configurations the least, times their number (Bonferroni).
+    /// Probability that durations differ as much by chance (Mann–Whitney); with several configurations, the least one
+    /// times their number (Bonferroni).
     pub p: Option<f64>,
-    /// Change of the median duration in percent; of several configurations the mean, by their time before.
+    /// Change of the median duration in percent; with several configurations, the mean, weighted by their time before.
     pub each: Option<f64>,
 }
 
-/// Durations of single launches, by a group's number and by grid and block. Where groups are no kernels, grids and blocks say nothing.
+/// Durations of single launches, by group number and by grid and block. If groups are not kernels, grids and blocks are
+/// ignored.
 pub fn durations(profile: &Profile, kernels: bool, mut row_of: impl FnMut(usize) -> Option<usize>) -> HashMap<usize, Durations> {
     let shape = |c: &LaunchConfig| Some((c.grid?, c.block?, c.dynamic_shared.map_or(0, |b| b.0)));
     let shapes: Vec<Shape> = profile.configs.iter().map(shape).collect();
@@ -77,7 +80,7 @@ fn change(a: &[i64], b: &[i64]) -> Option<f64> {
     Some((b - a) / a * 100.0)
 }
 
-/// Compares what can be compared.
+/// Compares the launches that do the same work.
 #[must_use]
 pub fn compare(a: &Durations, b: &Durations) -> Found {
     let (all_a, all_b) = (count(a), count(b));
@@ -119,9 +122,9 @@ mod tests {
 
     #[test]
     fn other_work_is_not_slower() {
-        // Four times the blocks, half as often: nothing is known of either.
+        // Four times the blocks, and another number of launches: not comparable.
         assert_eq!(compare(&runs(&[(1, 1_000, 100)]), &runs(&[(4, 1_200, 150)])), Found { work: Work::Other, ..Found::default() });
-        // The same number of launches with other blocks: a kernel that was changed.
+        // The same number of launches with other blocks: the kernel was changed.
         let found = compare(&runs(&[(64, 2_000, 100)]), &runs(&[(32, 1_000, 100)]));
         assert!(found.work == Work::Reshaped && found.p.unwrap() < 1e-9 && (-51.0..-49.0).contains(&found.each.unwrap()), "{found:?}");
     }
@@ -132,7 +135,7 @@ mod tests {
         let (a, b) = (runs(&[(1, 1_000, 100), (8, 8_000, 100)]), runs(&[(1, 1_000, 100), (8, 8_000, 300)]));
         let found = compare(&a, &b);
         assert!(found.work == Work::Part(1.0) && found.p.unwrap() > 0.01 && found.each.unwrap().abs() < 0.2, "{found:?}");
-        // One of three is slower, and one is gone.
+        // One of three configurations is slower, and one is gone.
         let (a, b) = (runs(&[(1, 1_000, 50), (2, 2_000, 50), (3, 9_000, 50)]), runs(&[(1, 1_000, 50), (2, 2_600, 50)]));
         let found = compare(&a, &b);
         assert!(found.work == Work::Part(0.8) && found.p.unwrap() < 1e-9 && (19.0..21.0).contains(&found.each.unwrap()), "{found:?}");

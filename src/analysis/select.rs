@@ -1,4 +1,4 @@
-//! Picks kernels by the words that a person typed.
+//! Selection of kernels by words that the user typed.
 
 use super::fuzzy::Fuzzy;
 use crate::analysis::readable::readable;
@@ -6,18 +6,19 @@ use crate::model::{Kernel, KernelId};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// What a selector picked.
+/// Result of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selected {
     /// These kernels: one, or those that share a function name.
     Kernels(BTreeSet<KernelId>),
-    /// More than one name matches; these.
+    /// More than one name matches: these.
     Ambiguous(Vec<String>),
     /// Nothing matches.
     Nothing,
 }
 
-/// Kernels by an exact readable, function, demangled or mangled name, else by a fuzzy match that only one name satisfies.
+/// Selects kernels by an exact readable, function, demangled or mangled name, or else by a fuzzy match that only one
+/// name satisfies.
 #[must_use]
 pub fn kernels(all: &[Kernel], selector: &str) -> Selected {
     let ids = |is: &dyn Fn(&Kernel) -> bool| -> BTreeSet<KernelId> {
@@ -34,7 +35,7 @@ pub fn kernels(all: &[Kernel], selector: &str) -> Selected {
             return Selected::Kernels(exact);
         }
     }
-    // The words as they stand, then the same letters with gaps.
+    // First the literal words, then the same letters with gaps.
     let words: Vec<String> = selector.split_whitespace().map(str::to_lowercase).collect();
     let literal = |name: &str| {
         let name = name.to_lowercase();

@@ -1,6 +1,6 @@
-//! Statistics of a set of durations, defined as `nsys stats` defines them where it has them.
+//! Statistics of durations, with the definitions of `nsys stats` if it has them.
 
-/// Bars of the little histogram in a table.
+/// Bars of the small histogram in a table.
 pub const BINS: usize = 12;
 
 /// Statistics of durations in ns.
@@ -22,7 +22,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Statistics of values, which are reordered. `None` without values.
+    /// Computes the statistics of values, which are reordered. `None` without values.
     #[must_use]
     pub fn of<T: Copy + Ord + Into<i64>>(values: &mut [T]) -> Option<Self> {
         let n = values.len();
@@ -67,7 +67,7 @@ impl Stats {
         }
     }
 
-    /// The same of very many values by several threads, without reordering them.
+    /// Computes the statistics of very many values on several threads, without reordering them.
     #[must_use]
     pub fn of_many<T: Copy + Ord + Send + Sync + Into<i64>>(values: &[T], threads: usize) -> Option<Self> {
         let n = values.len();
@@ -99,7 +99,7 @@ impl Stats {
         let counts: Vec<usize> = (0..SLOTS).map(|at| seconds.iter().map(|s| s.1[at]).sum()).collect();
         let ranks = [(n / 2).saturating_sub(1), n / 2, (n * 99).div_ceil(100).max(1) - 1];
         let slots = [place(&counts, ranks[0])?, place(&counts, ranks[1])?, place(&counts, ranks[2])?];
-        // From the slot's first value to the next slot's, ever closer, until only one value is left.
+        // Narrow each range, at first that of the slot, until only one value is left.
         let mut near = slots.map(|(at, before)| Near { from: first(at), to: first(at + 1), before });
         while near.iter().any(|r| r.to - r.from > 1) {
             let counts = each(values, part, |part| {
@@ -127,26 +127,26 @@ impl Stats {
         Some(Self::put_together((n, total, squares), (min, max), (f64::midpoint(lower as f64, upper as f64), value(2)?), histogram))
     }
 
-    /// Standard deviation over mean, in percent: how much the durations spread.
+    /// Standard deviation over mean, in percent.
     #[must_use]
     pub fn spread_percent(&self) -> Option<f64> {
         (self.avg > 0.0).then_some(self.stddev? / self.avg * 100.0)
     }
 }
 
-/// Values are put into slots: 2¹⁰ of equal width between a power of two and the next.
+/// Values are counted in slots: 2¹⁰ of equal width between a power of two and the next.
 const SLOT_BITS: u32 = 10;
 const SLOTS: usize = 65 << SLOT_BITS;
 
-/// The slot of a value; slots rise with values.
+/// Returns the slot of a value; slots increase with values.
 fn slot(value: u64) -> usize {
     let bits = 64 - value.leading_zeros();
     let shift = bits.saturating_sub(SLOT_BITS + 1);
-    // Below 2¹¹ each value has its own.
+    // Below 2¹¹, each value has a slot of its own.
     ((u64::from(shift) << SLOT_BITS) + (value >> shift)) as usize
 }
 
-/// The first value of a slot.
+/// Returns the first value of a slot.
 fn first(slot: usize) -> u64 {
     let (high, low) = (slot >> SLOT_BITS, slot & ((1 << SLOT_BITS) - 1));
     match high {
@@ -155,10 +155,10 @@ fn first(slot: usize) -> u64 {
     }
 }
 
-/// Parts that a range is cut into to look closer.
+/// Number of parts that a range is split into when it is narrowed.
 const CLOSER: usize = 1 << 12;
 
-/// Where the value of a rank lies: in a range of values, with so many values before it.
+/// Range of values that contains the value of a rank, and the number of values before the range.
 #[derive(Clone, Copy)]
 struct Near {
     from: u64,
@@ -172,7 +172,7 @@ impl Near {
     }
 }
 
-/// Which of these counts a rank falls into, and how many come before it.
+/// Returns the index of the count that contains a rank, and the sum of the counts before it.
 fn place(counts: &[usize], rank: usize) -> Option<(usize, usize)> {
     let mut before = 0;
     counts.iter().enumerate().find_map(|(at, &count)| {
@@ -182,17 +182,18 @@ fn place(counts: &[usize], rank: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// Does something with each part of the values, every part on a thread of its own.
+/// Applies `work` to each part of the values, with one thread per part.
 fn each<T: Sync, R: Send>(values: &[T], part: usize, work: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
     let work = &work;
     std::thread::scope(|scope| {
         let threads: Vec<_> = values.chunks(part).map(|part| scope.spawn(move || work(part))).collect();
-        // A panic there is one here.
+        // Propagates a panic of the thread.
         threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })
 }
 
-/// Bins of equal ratio: durations of one kernel range over decades, and linear bins would put nearly all into the first.
+/// Counts in bins of equal ratio: durations of one kernel range over decades, and linear bins would put nearly all into
+/// the first.
 fn histogram<T: Copy + Into<i64>>(values: &[T], min: i64, max: i64) -> [u32; BINS] {
     let mut bins = [0_u32; BINS];
     if min == max {
@@ -201,7 +202,7 @@ fn histogram<T: Copy + Into<i64>>(values: &[T], min: i64, max: i64) -> [u32; BIN
     }
     let edges = edges(min, max);
     for &v in values {
-        // Edges rise; comparing with all of them needs no branches.
+        // Edges are ascending; comparing with all of them avoids branches.
         let v: i64 = v.into();
         let bin: usize = edges.iter().map(|&e| usize::from(v >= e)).sum();
         bins[bin.min(BINS - 1)] += 1;
@@ -259,7 +260,7 @@ mod tests {
         };
         for (n, range) in [(1, 5), (2, 5), (1_000, 3), (1_001, 1_000_000), (5_000, 1 << 31), (4_000, 1)] {
             let mut values: Vec<u32> = (0..n).map(|_| u32::try_from(random() % range).unwrap()).collect();
-            // One that lies far out.
+            // An outlier.
             values.extend((n > 1_500).then_some(4_000_000_000));
             let many = Stats::of_many(&values, 3).unwrap();
             let few = Stats::of(&mut values).unwrap();

@@ -1,17 +1,18 @@
-//! Tensor work by type of operands, from `sm__ops_path_tensor_*` counters: they count operations, whatever the instruction.
+//! Tensor work by type of operands, from `sm__ops_path_tensor_*` counters, which count operations regardless of the
+//! instruction.
 
 use super::metric::Lookup;
 use super::placed::{Amount, Placed, Precision, Work};
 
-/// Dense FP16 or BF16 operations that the tensor cores of an SM do in a clock, by compute capability, from NVIDIA's architecture white papers:
-/// V100 and T4 1024, A100 2048, Ada 1024, H100 4096, B200 8192.
+/// Dense FP16 or BF16 operations of an SM's tensor cores per clock, by compute capability, from NVIDIA's architecture
+/// white papers: V100 and T4 1024, A100 2048, Ada 1024, H100 4096, B200 8192.
 pub const PER_SM: &[((u32, u32), f64)] =
     &[((7, 0), 1024.0), ((7, 5), 1024.0), ((8, 0), 2048.0), ((8, 9), 1024.0), ((9, 0), 4096.0), ((10, 0), 8192.0)];
 
 /// Name of tensor work whose counters were not collected. Its peak is still known.
 pub const NOMINAL: &str = "FP16 tensor";
 
-/// Types of tensor operands in metric names, and the words for them.
+/// Types of tensor operands in metric names, and their labels.
 const TYPES: [(&str, &str); 12] = [
     ("src_bf16", "BF16"),
     ("src_fp16_bf16_tf32", "FP16/BF16"),
@@ -27,11 +28,11 @@ const TYPES: [(&str, &str); 12] = [
     ("src_int1", "INT1"),
 ];
 
-/// A tensor counter taken apart.
+/// Parsed name of a tensor counter.
 struct Counter<'a> {
     base: &'a str,
     op: Option<&'a str>,
-    /// `FP16 tensor`, with the type that is added up in where a chip has several.
+    /// Label such as `FP16 tensor`, with the accumulator type if a chip has several.
     kind: String,
     sparsity: Option<bool>,
 }
@@ -55,12 +56,12 @@ fn counter(base: &str) -> Option<Counter<'_>> {
     let plain = rest.trim_end_matches("_sparsity_on").trim_end_matches("_sparsity_off");
     let (src, dst) = plain.split_once("_dst_").unwrap_or((plain, ""));
     let word = TYPES.iter().find(|(t, _)| *t == src).map(|(_, word)| *word)?;
-    // Chips that halve the rate with FP32 sums have a counter for each.
+    // Chips with half the rate for FP32 accumulation have a counter for each type.
     let sums = if dst == "fp16" { ", FP16 sums" } else { "" };
     Some(Counter { base, op, kind: format!("{word} tensor{sums}"), sparsity })
 }
 
-/// Adds the tensor work of a result, and what of it is missing.
+/// Adds the tensor work of a result, and notes on missing metrics.
 pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, out: &mut Placed) {
     let mut bases: Vec<&str> = Vec::new();
     for (n, _) in &lookup.result.values {
@@ -97,12 +98,13 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
             let peaks = [false, true].into_iter().flat_map(|op| of(op, sparsity)).filter_map(|c| peak(c.base));
             peaks.fold(None, |m: Option<f64>, p| Some(m.map_or(p, |m| m.max(p))))
         };
-        // Counters by sparsity say more than totals, totals of all instructions more than those of one.
+        // Counters by sparsity are preferred to totals, and totals of all instructions to those of one.
         let dense = sum(false, Some(false)).or_else(|| sum(true, Some(false)));
         let sparse = sum(false, Some(true)).or_else(|| sum(true, Some(true)));
         let total = sum(false, None).or_else(|| sum(true, None));
         let plain = kind.split(" tensor").next().unwrap_or(kind);
-        // FP64 and INT1 have no sparse form: their counter's peak is the dense one. On chips before Ampere nothing has.
+        // FP64 and INT1 do not have a sparse form, and neither does any type before Ampere: their counter's peak is the
+        // dense one.
         let halves = lookup.result.compute_capability.is_none_or(|(major, _)| major >= 8) && !matches!(plain, "FP64" | "INT1");
         let dense_peak = most(Some(false)).or_else(|| most(None).map(|p| if halves { p / 2.0 } else { p }));
         let formula = "sm__ops_path_tensor per cycle × SM clock; peak: the dense one (sparsity off) × SM clock".to_owned();
@@ -143,7 +145,7 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
         out.missing.push("tensor work: --section SpeedOfLight_HierarchicalTensorRooflineChart, of ncu 2025 or later".to_owned());
     }
     if !out.work.iter().any(|w| w.precision == Precision::Tensor && w.peak.is_some()) {
-        // What the tensor cores could do is of interest where they do nothing, too.
+        // The peak of the tensor cores is of interest even if they are idle.
         let sms = lookup.first(&["device__attribute_multiprocessor_count", "launch__sm_count"]);
         let capability = lookup.result.compute_capability.and_then(|(a, b)| Some((u32::try_from(a).ok()?, u32::try_from(b).ok()?)));
         let per_sm = PER_SM.iter().find(|p| Some(p.0) == capability).map(|p| p.1);

@@ -1,28 +1,29 @@
-//! What faster kernels mean for a run, of the functions that take the most time: the recorded run gone through again with each of them shortened.
+//! Predicted effect of faster kernels on a run, for the functions with the most time: the recorded run is replayed with
+//! each of them shortened.
 
 use super::faster::{Run, Worth};
 use super::readable::readable;
 use crate::model::{Cancel, Profile};
 use std::collections::HashMap;
 
-/// Functions that are looked at: a table shows no more at a time.
+/// Maximum number of functions evaluated: a table does not show more at a time.
 const MOST: usize = 30;
-/// Shares of a function's time that go: between them is interpolated.
+/// Shares of a function's time that are saved; values in between are interpolated.
 const STEPS: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
 
-/// Of one function.
+/// Savings from speeding up one function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Curve {
-    /// Summed durations over the run's length.
+    /// Summed durations, as a share of the run's length.
     pub share: f64,
-    /// Shares of the run that go with a quarter, a half, three quarters and all of the function's time.
+    /// Shares of the run saved with a quarter, a half, three quarters and all of the function's time.
     saved: [f64; 4],
-    /// Shares of the run that go with all of its time, at least and at most.
+    /// Lower and upper bound of the share of the run saved with all of the function's time.
     pub bounds: (f64, f64),
 }
 
 impl Curve {
-    /// Share of the run that goes with a share of the function's time, by linear interpolation.
+    /// Share of the run saved with a share of the function's time, by linear interpolation.
     #[must_use]
     pub fn saves(&self, gain: f64) -> f64 {
         let at = gain.clamp(0.0, 1.0) * STEPS.len() as f64;
@@ -31,7 +32,7 @@ impl Curve {
         before + (self.saved[step] - before) * (at - step as f64)
     }
 
-    /// What a gain means, at least and at most.
+    /// Effect of a gain, given as lower and upper bound.
     #[must_use]
     pub fn worth(&self, gain: Option<(f64, f64)>) -> Worth {
         let saves = gain.map(|(least, most)| (self.saves(least), self.saves(most)));
@@ -39,27 +40,27 @@ impl Curve {
     }
 }
 
-/// Curves by the names of kernels.
+/// Curves by kernel name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Worths(HashMap<String, Curve>);
 
 impl Worths {
-    /// Whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Goes through the run again, as often as its length allows. Empty where launches have no times or calls, or are too many.
+    /// Replays the run, as often as its length allows. Empty if launches lack times or calls, or there are too many.
     #[must_use]
     pub fn of(profile: &Profile, cancel: &Cancel) -> Self {
-        // As the table has them.
+        // Names as shown in the table.
         let names: Vec<_> = profile.kernels.iter().map(readable).collect();
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
         Self::by(profile, &names, MOST, cancel).unwrap_or_default()
     }
 
-    /// The same by another name of the kernels, for so many names; `None` where the model does not know what the run waits for.
+    /// Replays the run under other names of the kernels, for up to `most` of them; `None` if it is unknown what the run
+    /// waits for.
     #[must_use]
     pub fn by(profile: &Profile, names: &[&str], most: usize, cancel: &Cancel) -> Option<Self> {
         if profile.coverage.hollow() || profile.recorded.len() > 1 {
@@ -80,7 +81,7 @@ impl Worths {
         longest.sort_unstable_by(|a, b| b.cmp(a));
         let mut out = HashMap::new();
         for (at, (ns, function)) in longest.into_iter().take(most).enumerate() {
-            // Seven passes each, where three are counted.
+            // Each takes seven passes, while three are counted.
             if cancel.is_cancelled() || !run.affords(3 * at) {
                 break;
             }
@@ -94,7 +95,7 @@ impl Worths {
         Some(Self(out))
     }
 
-    /// Of a function, where it was looked at.
+    /// Returns the curve of a function, if it was evaluated.
     #[must_use]
     pub fn get(&self, function: &str) -> Option<&Curve> {
         self.0.get(function)

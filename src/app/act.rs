@@ -1,4 +1,4 @@
-//! What an action does: what is the screen's own the screen does, the rest is the same everywhere.
+//! Dispatch of actions: the top screen handles its own, all others have a common implementation.
 
 use super::actions::table::Action;
 use super::actions::{ACTIONS, ActionId, Where};
@@ -16,7 +16,7 @@ use crate::model::Profile;
 use std::cmp::Reverse;
 use tui_input::Input;
 
-/// Does an action on the screen that is on.
+/// Dispatches an action to the top screen.
 pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
     *app.session.used.entry(id).or_default() += 1;
     let Some(asked) = app.top().map(|e| e.id) else { return common(app, 0, id) };
@@ -29,7 +29,8 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
     }
 }
 
-/// What the keys do while they go to the details: they scroll them. Whether that is all; with any other key the table has them again.
+/// While the details pane has focus, movement keys scroll it; any other action returns the focus to the table. Returns
+/// true if the action needs no further handling.
 fn read(app: &mut App, id: ActionId) -> bool {
     let page = app.session.page();
     let Some(at) = app.session.reading else { return false };
@@ -54,7 +55,7 @@ fn read(app: &mut App, id: ActionId) -> bool {
     true
 }
 
-/// Gives the keys to the details, or takes them back.
+/// Moves the focus to the details pane, or back to the table.
 fn focus(app: &mut App, details: bool) -> Vec<Effect> {
     if details && !app.session.details_beside() {
         let key = app.session.key(ActionId::Details);
@@ -66,12 +67,12 @@ fn focus(app: &mut App, details: bool) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Moves the selection of the screen that is on.
+/// Moves the selection of the top screen.
 pub fn scroll(app: &mut App, by: isize) -> Vec<Effect> {
     ask_top(app, |screen, cx| screen.scroll(by, cx))
 }
 
-/// Asks the screen that is on, and carries out what it answers.
+/// Calls a closure with the top screen, and applies its answer.
 pub fn ask_top(app: &mut App, ask: impl FnOnce(&mut dyn Screen, &mut Cx<'_>) -> Answer) -> Vec<Effect> {
     let Some(asked) = app.top().map(|e| e.id) else { return Vec::new() };
     app.ask(asked, ask).map(|answer| carry(app, asked, answer)).unwrap_or_default()
@@ -147,13 +148,13 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         ActionId::Redraw => vec![Effect::Redraw],
         ActionId::Suspend => vec![Effect::Suspend],
         ActionId::Quit => quit(app),
-        // What belongs to other screens.
+        // Actions of other screens.
         _ => Vec::new(),
     }
 }
 
-/// Measures what is selected in place: the next launches in the program that is being traced, if it launches that kernel, else this very launch in a
-/// new run.
+/// Measures the selected kernel with the built-in tracer: its next launches if the program that is being traced
+/// launches it, else this very launch in a new run.
 fn measure(app: &mut App, asked: u64) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     let profile = app.session.reports.get(at).and_then(|r| r.profile.as_deref());
@@ -172,7 +173,7 @@ fn measure(app: &mut App, asked: u64) -> Vec<Effect> {
     }
 }
 
-/// Off the timeline there is no window to choose: all is shown again.
+/// Clears the time filter of the report; without one, explains how to set it on the timeline.
 fn widen(app: &mut App, asked: u64) -> Vec<Effect> {
     if app.session.reports.get(app.report_of(asked)).is_some_and(|r| r.window.is_some()) {
         return go(app, asked, Go::Window(None));
@@ -186,7 +187,7 @@ fn widen(app: &mut App, asked: u64) -> Vec<Effect> {
     )
 }
 
-/// Another form of names, for all screens of the report.
+/// Switches all screens of the report to the next form of kernel names.
 fn names(app: &mut App) -> Vec<Effect> {
     let at = app.session.active;
     let Some(report) = app.session.reports.get_mut(at) else { return Vec::new() };
@@ -201,13 +202,13 @@ fn names(app: &mut App) -> Vec<Effect> {
     effects
 }
 
-/// To the next or previous report, and to the same kernel in it: that is what one wants to compare.
+/// Switches to the next or previous report and selects the same kernel there, for comparison.
 fn switch(app: &mut App, by: isize) -> Vec<Effect> {
     let n = app.session.reports.len();
     if n < 2 {
         return say(app, "only one report is open; name several on the command line", false);
     }
-    // What lies over the reports would hide that another one is up.
+    // Screens that belong to no report would hide the switch.
     app.close_common();
     let at = app.session.active;
     let name = app.kernels(at).and_then(|k| k.selected_name()).map(str::to_owned);
@@ -221,11 +222,11 @@ fn switch(app: &mut App, by: isize) -> Vec<Effect> {
     app.session.reports.get_mut(next).map(|r| r.want_detail(next, row)).unwrap_or_default()
 }
 
-/// Columns of the keys in the list of actions.
+/// Width of the key column in the list of actions.
 const KEYS: usize = 9;
 
-/// All actions that work on this screen: what was done most often first, then what is this screen's own, in the order of its key bar; what moves
-/// the selection has keys that nobody looks up.
+/// All actions available on this screen: most used first, then the screen's own in the order of its key bar. Movement
+/// comes last, because its keys are well known.
 fn palette(app: &App) -> Pick {
     let here = app.here();
     let mut all: Vec<&Action> = ACTIONS.iter().filter(|a| a.on.works(here) && a.id != ActionId::Palette).collect();
@@ -243,7 +244,7 @@ fn palette(app: &App) -> Pick {
     Pick::by_typing("actions", items.collect())
 }
 
-/// Themes, shown as the selection moves.
+/// Themes, previewed as the selection moves.
 fn themes(app: &App) -> Pick {
     let settings = &app.session.settings;
     let current = Choice::Theme(settings.theme.clone());

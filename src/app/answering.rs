@@ -1,4 +1,5 @@
-//! Keys, text and presses for what lies on top. An answer goes to the screen that the question was opened on, whatever is shown meanwhile.
+//! Input handling for overlays. Answers go to the screen that opened the overlay, even if another one is on top by
+//! then.
 
 use super::act::act;
 use super::actions::{ActionId, Where};
@@ -15,7 +16,7 @@ use crate::config::keys::Key;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use tui_input::backend::crossterm::EventHandler;
 
-/// What is said when the screen that something was opened on is closed.
+/// Status if the screen that opened the overlay is closed.
 const GONE: &str = "the screen that this was about is closed; nothing was changed";
 
 pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
@@ -37,7 +38,7 @@ pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
                 (_, Some(ActionId::First)) => isize::MIN / 2,
                 (_, Some(ActionId::Last)) => isize::MAX / 2,
                 (_, Some(ActionId::Copy)) => {
-                    // What the screen below copies, or its names.
+                    // An explanation copies from the screen below; other pages offer the names.
                     let screen = over.screen;
                     let explain = matches!(what, Page::Explain);
                     app.over = None;
@@ -96,7 +97,7 @@ pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
     }
 }
 
-/// Begins the tour, or ends it.
+/// Starts the tour, or ends it.
 pub fn begin_tour(app: &mut App) -> Vec<Effect> {
     if app.session.tour.is_none() && !app.session.report().is_some_and(super::session::Report::timeline) {
         return say(app, "the tour needs a timeline: warpscope demo --tour", false);
@@ -108,7 +109,7 @@ pub fn begin_tour(app: &mut App) -> Vec<Effect> {
     }
 }
 
-/// Keys that open a page close it, too.
+/// Returns true for actions that close a page; the key that opened a page closes it, too.
 fn closes(action: ActionId) -> bool {
     matches!(
         action,
@@ -169,7 +170,7 @@ fn pick(app: &mut App, event: KeyEvent, page: isize) -> Vec<Effect> {
     Vec::new()
 }
 
-/// A theme is shown as soon as it is selected; Esc brings back the one before.
+/// Applies the selected theme at once; Esc restores the previous one.
 fn preview_theme(app: &mut App) {
     if let Some(Over { what: What::Pick(list), .. }) = &app.over
         && let Some(Choice::Theme(name)) = list.item().map(|i| i.choice.clone())
@@ -178,7 +179,7 @@ fn preview_theme(app: &mut App) {
     }
 }
 
-/// Turns the wheel over it.
+/// Scrolls the overlay with the mouse wheel.
 pub fn wheel(app: &mut App, by: isize) {
     match app.over.as_mut().map(|o| &mut o.what) {
         Some(What::Pick(list)) => {
@@ -190,7 +191,7 @@ pub fn wheel(app: &mut App, by: isize) {
     }
 }
 
-/// Presses on an item of the list.
+/// Handles a press on an item of the list.
 pub fn press(app: &mut App, item: usize) -> Vec<Effect> {
     let Some(Over { what: What::Pick(list), .. }) = &mut app.over else { return Vec::new() };
     list.selected = item;
@@ -198,7 +199,7 @@ pub fn press(app: &mut App, item: usize) -> Vec<Effect> {
     chosen.map(|c| choose(app, c)).unwrap_or_default()
 }
 
-/// Puts a text where letters go.
+/// Inserts pasted text into the overlay's input line.
 pub fn paste(app: &mut App, text: &str) {
     match app.over.as_mut().map(|o| &mut o.what) {
         Some(What::Pick(list)) => {
@@ -213,7 +214,7 @@ pub fn paste(app: &mut App, text: &str) {
     }
 }
 
-/// Does what was chosen, on the screen that the list was opened on.
+/// Applies the choice on the screen that opened the list.
 fn choose(app: &mut App, choice: Choice) -> Vec<Effect> {
     let Some(over) = app.over.take() else { return Vec::new() };
     let asked = over.screen;

@@ -1,4 +1,4 @@
-//! To the place that the command line names, and from a place to its command: what is on the screen can be opened again, here or by somebody else.
+//! Deep links: from a place named on the command line to its screen, and from a screen to the command that reopens it
 
 use super::actions::Where;
 use super::msg::Effect;
@@ -11,7 +11,7 @@ use crate::analysis::timeline::Event;
 use crate::model::Profile;
 use crate::rerun::shell;
 
-/// Which view of a result a screen is.
+/// Result view of a screen; `None` if the screen is not about a result.
 fn view(show: Show) -> Option<ResultView> {
     Some(match show {
         Show::Metrics => ResultView::Metrics,
@@ -22,18 +22,18 @@ fn view(show: Show) -> Option<ResultView> {
     })
 }
 
-/// How far one got.
+/// Progress towards the place.
 enum Step {
-    /// Something that is needed is not there yet.
+    /// Required data is not loaded yet.
     Wait,
-    /// On the way: what comes of these leads on.
+    /// An intermediate step: its effects lead further.
     Way(Vec<Effect>),
     There(Vec<Effect>),
-    /// There is no such place.
+    /// The place does not exist; the reason.
     Lost(String),
 }
 
-/// Goes on towards the place that the command line named, as far as what is known allows.
+/// Moves on towards the place named on the command line, as far as the loaded data allows.
 pub fn arrive(app: &mut App) -> Vec<Effect> {
     let Some(address) = app.session.address.clone() else { return Vec::new() };
     match step(app, &address) {
@@ -69,7 +69,7 @@ fn step(app: &mut App, address: &Address) -> Step {
     });
     let timed = report.timeline();
     if let (true, Some(window)) = (timed && show != Show::Timeline, address.window) {
-        // Once: it may be left again.
+        // Only once: the user may leave the window again.
         if let Some(address) = &mut app.session.address {
             address.window = None;
         }
@@ -89,7 +89,7 @@ fn step(app: &mut App, address: &Address) -> Step {
         let Some(known) = report.groups.grouping.clone() else { return Step::Wait };
         let Some(kernels) = app.kernels_mut(AT) else { return Step::Wait };
         if !kernels.select(name) {
-            // The table takes over what is grouped with the next message.
+            // The table takes over a new grouping only with the next message.
             let listed = kernels.selected_name().is_some() || known.rows.is_empty();
             return if listed { Step::Lost(format!("no kernel is called {name}")) } else { Step::Wait };
         }
@@ -109,7 +109,7 @@ fn step(app: &mut App, address: &Address) -> Step {
         Show::Ranges => Step::There(go(app, table, Go::Ranges(address.range.clone()))),
         Show::Timeline => timeline(app, AT, address),
         Show::Launches | Show::Rerun => to_launch(app, AT, address, show == Show::Rerun),
-        // Of a kernel by name: its result is known once results and launches are joined.
+        // A kernel by name: its result is known once results and launches are joined.
         _ => {
             let best = app.selection(table).result;
             match (best, view(show)) {
@@ -121,7 +121,7 @@ fn step(app: &mut App, address: &Address) -> Step {
     }
 }
 
-/// To a result of the report, or of what was measured beside it.
+/// Goes to a result of the report, or of the part of it that holds measurements.
 fn result(app: &mut App, at: usize, number: usize, view: ResultView) -> Step {
     let part = app.session.reports.iter().position(|r| r.part_of == Some(at));
     let from = if app.session.metrics(at).is_some() { Some(at) } else { part };
@@ -139,7 +139,7 @@ fn result(app: &mut App, at: usize, number: usize, view: ResultView) -> Step {
     Step::There(open_result(app, from, (from, number, None), view, view))
 }
 
-/// To the timeline, at a window or a launch.
+/// Goes to the timeline, at a window or a launch.
 fn timeline(app: &mut App, at: usize, address: &Address) -> Step {
     let Some(profile) = app.session.reports.get(at).and_then(|r| r.profile.clone()) else { return Step::Wait };
     let event = address.launch.map(Event::Launch);
@@ -154,7 +154,7 @@ fn timeline(app: &mut App, at: usize, address: &Address) -> Step {
     Step::There(settle(app, id))
 }
 
-/// A window of which an end may be open, within what the report has.
+/// Resolves a window with open ends (`i64::MIN`, `i64::MAX`) against the extent of the report, ns.
 fn within(profile: &Profile, (from, to): (i64, i64)) -> (i64, i64) {
     let launches = &profile.launches;
     let ends = (0..launches.len()).map(|l| launches.end(l)).chain(profile.memops.iter().map(|m| m.start.0.saturating_add(m.duration.0)));
@@ -163,7 +163,7 @@ fn within(profile: &Profile, (from, to): (i64, i64)) -> (i64, i64) {
     (from, if to == i64::MAX { last.max(from.saturating_add(1)) } else { to })
 }
 
-/// To a launch in the list of its group; on to its re-run once the list is there.
+/// Goes to a launch in the list of its group, and to its re-run once the list is loaded.
 fn to_launch(app: &mut App, at: usize, address: &Address, rerun: bool) -> Step {
     let table = app.table(at);
     if app.session.reports[at].profile.as_ref().is_some_and(|p| p.launches.is_empty()) {
@@ -194,11 +194,11 @@ fn to_launch(app: &mut App, at: usize, address: &Address, rerun: bool) -> Step {
         return Step::Wait;
     }
     let effects = launches_at(app, at, launch);
-    // Where it cannot be shown, why was said.
+    // Without a screen, `launches_at` has told the user why.
     if app.find::<LaunchesScreen>(Some(at)).is_none() { Step::There(effects) } else { Step::Way(effects) }
 }
 
-/// The command that opens what is on the screen; `None` where the screen is of no report.
+/// Returns the command that reopens what is on the screen; `None` if the screen belongs to no report.
 #[must_use]
 pub fn command(app: &App) -> Option<String> {
     let session = &app.session;
@@ -211,7 +211,7 @@ pub fn command(app: &App) -> Option<String> {
     let result = app
         .result(session.active)
         .filter(|_| matches!(place, Where::Metrics | Where::Hints | Where::Roofline | Where::Compare | Where::Source));
-    // The report that the place is in comes first.
+    // The report of this place is the first argument.
     let mut first = own;
     address.show = Some(match place {
         Where::Overview => Show::Overview,

@@ -1,4 +1,4 @@
-//! The checklist of the session: what was found in all its reports.
+//! Checklist of the session, over all its reports
 
 use super::msg::Effect;
 use super::open::carry;
@@ -8,7 +8,7 @@ use super::state::App;
 use super::work::{Ask, Part, Work};
 use std::sync::Arc;
 
-/// Asks for the checklist of the session.
+/// Requests the checklist of the session.
 pub fn checklist(app: &mut App, asked: u64) -> Vec<Effect> {
     let session = &app.session;
     let parts: Vec<Part> = session
@@ -19,7 +19,7 @@ pub fn checklist(app: &mut App, asked: u64) -> Vec<Effect> {
             Some(Part { profile: r.profile.clone()?, triage: r.whole_triage().cloned(), joined })
         })
         .collect();
-    // Any report that is read will do: the work is about all of them.
+    // Any loaded report will do: the work covers all of them.
     let about = session.reports.iter().enumerate().find_map(|(i, r)| Some((i, r.generation, r.profile.clone()?)));
     let Some((report, generation, profile)) = about else {
         return carry(app, asked, Answer::over(Page::Checklist(Arc::default())));

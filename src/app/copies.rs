@@ -1,22 +1,22 @@
-//! What can be copied from tables, and the form that it is copied in.
+//! Copy menus, and the forms of copied text
 
 use super::over::{Choice, CopyWhat, Item, Pick};
 use crate::model::NameForm;
 use crate::model::text::clean;
 
-/// As wide as need be, and for a terminal.
+/// Table width for copied text: unlimited, but cleaned as for a terminal.
 pub const TO_PASTE: Option<usize> = Some(usize::MAX);
-/// Rows of a table that are copied at most: a terminal's clipboard is no place for more.
+/// Maximum number of table rows to copy: a terminal's clipboard is not made for more.
 pub const MOST_COPIED: usize = 10_000;
 
-/// A list of things to copy.
+/// Builds a copy menu.
 #[must_use]
 pub fn pick(rows: &[(CopyWhat, char, &str, &str)]) -> Pick {
     let items = rows.iter().map(|&(what, letter, label, hint)| Item::new(label, hint, letter, Choice::Copy(what)));
     Pick::by_letter("copy", items.collect(), None)
 }
 
-/// What can be copied from a table of kernels or launches.
+/// Copy menu for a table of kernels or launches.
 #[must_use]
 pub fn of_table() -> Pick {
     pick(&[
@@ -28,7 +28,7 @@ pub fn of_table() -> Pick {
     ])
 }
 
-/// What can be copied from a list of ranges.
+/// Copy menu for a list of ranges.
 #[must_use]
 pub fn of_ranges() -> Pick {
     pick(&[
@@ -38,7 +38,7 @@ pub fn of_ranges() -> Pick {
     ])
 }
 
-/// What can be copied from a timeline.
+/// Copy menu for a timeline.
 #[must_use]
 pub fn of_timeline() -> Pick {
     pick(&[
@@ -49,14 +49,15 @@ pub fn of_timeline() -> Pick {
     ])
 }
 
-/// The text as it goes to the clipboard: whatever is pasted next obeys it as a terminal would; only rows and lines of a command have line ends.
+/// Removes control characters from text for the clipboard, because a terminal would obey them when it is pasted. Only
+/// rows and multi-line commands keep their line ends.
 #[must_use]
 pub fn safe(what: CopyWhat, text: &str) -> String {
     let one = matches!(what, CopyWhat::Name(_) | CopyWhat::MetricName | CopyWhat::MetricValue);
     if one { clean(text).into_owned() } else { text.split('\n').map(clean).collect::<Vec<_>>().join("\n") }
 }
 
-/// What was copied of so many rows.
+/// Status text for a number of copied rows.
 #[must_use]
 pub fn said(what: CopyWhat, rows: usize) -> String {
     if what == CopyWhat::Row { "row".to_owned() } else { crate::model::units::count(rows, "row") }

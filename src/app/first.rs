@@ -1,4 +1,4 @@
-//! Which screen a report opens with.
+//! Initial screen of a report
 
 use super::msg::Effect;
 use super::open::settle;
@@ -6,10 +6,11 @@ use super::screens::{MemoryScreen, OverviewScreen};
 use super::state::App;
 use crate::config::First;
 
-/// Rows of a terminal from which the overview has room.
+/// Minimum terminal height for the overview.
 const LEAST_ROWS: u16 = 20;
 
-/// Shows the first screen of a report that has just been read, if that is not the table of kernels and the user is not at work there.
+/// Shows the initial screen of a report that has just been read, unless it is the kernel table or the user is already
+/// working there.
 pub fn greet(app: &mut App, report: usize) -> Vec<Effect> {
     let overview = app.session.settings.first == First::Overview && app.session.size.1 >= LEAST_ROWS;
     let Some(r) = app.session.reports.get_mut(report).filter(|r| !r.greeted && r.timeline() && (r.ran() || r.remembers())) else {

@@ -1,4 +1,4 @@
-//! Keys, pasted text and the mouse, for every screen alike.
+//! Keyboard, paste and mouse input, common to all screens
 
 use super::act::{act, ask_top, scroll};
 use super::actions::{ActionId, Where};
@@ -16,15 +16,15 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         return Vec::new();
     }
     app.status = None;
-    // Who presses a key goes elsewhere.
+    // A key press cancels the navigation to the place named on the command line.
     app.session.address = None;
     let key = Key::of(&event);
     if event.code == KeyCode::Char('c') && event.modifiers.contains(KeyModifiers::CONTROL) {
-        // Pressed once more while it is asked, it is meant.
+        // A second Ctrl-C while the question is open quits.
         return if asked_before_quit(app) { quit_now(app) } else { quit(app) };
     }
     let keymap = &app.session.settings.keymap;
-    // Keys that nobody sees the effect of have none, but for leaving.
+    // On a terminal too small to draw on, only quitting works.
     if app.session.size.0 < SMALLEST.0 || app.session.size.1 < SMALLEST.1 {
         let leaves = keymap.action(key, Where::Kernels) == Some(ActionId::Quit);
         return if leaves && !app.running.held() { quit(app) } else { Vec::new() };
@@ -36,28 +36,28 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         return typed(app, event);
     }
     match app.session.settings.keymap.action(key, app.here()) {
-        // Other keys that lead back leave a run alone.
+        // Esc has its own handler, because other keys for `Back` must leave a run alone.
         Some(ActionId::Back) if event.code == KeyCode::Esc && app.session.reading.is_none() => ask_top(app, |screen, cx| screen.escape(cx)),
         Some(id) => act(app, id),
-        // As in vi and less, where no screen has another use for it.
+        // As in vi and less, if the screen does not use it.
         None if event.code == KeyCode::Char('g') && event.modifiers.is_empty() => act(app, ActionId::First),
         None => Vec::new(),
     }
 }
 
-/// Whether it is asked what becomes of the run.
+/// Returns true while the user is asked about the run before quitting.
 fn asked_before_quit(app: &App) -> bool {
     let quits = Choice::Run(RunChoice::StopAndQuit);
     matches!(&app.over, Some(Over { what: What::Pick(list), .. }) if list.items.iter().any(|i| i.choice == quits))
 }
 
-/// Whether typed letters go into the screen's filter.
+/// Returns true if typed letters go into the screen's filter.
 fn takes_text(app: &mut App) -> bool {
     let Some(asked) = app.top().map(|e| e.id) else { return false };
     app.ask(asked, |screen, _| screen.finder().is_some_and(|f| f.typing)).unwrap_or(false)
 }
 
-/// A key while a filter is typed.
+/// Handles a key while a filter is typed.
 fn typed(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     let page = app.session.page();
     ask_top(app, |screen, cx| match screen.finder().map_or(Typed::Nothing, |f| f.key(event)) {
@@ -69,7 +69,7 @@ fn typed(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     })
 }
 
-/// Puts a text where letters go, and acts on it once.
+/// Inserts pasted text into the filter, and applies it once.
 pub fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     if app.over.is_some() {
         answering::paste(app, text);
@@ -86,7 +86,7 @@ pub fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     })
 }
 
-/// Changes the state by what the mouse did.
+/// Updates the state for a mouse event.
 pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
     match (mouse, app.over.is_some()) {
         (Mouse::Item(i), true) if app.over.as_ref().is_some_and(|o| matches!(o.what, What::Pick(_))) => answering::press(app, i),
@@ -97,7 +97,7 @@ pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
             answering::wheel(app, by);
             Vec::new()
         }
-        // A press outside closes what lies on top.
+        // A press outside closes the overlay.
         (_, true) => on_key(app, KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)),
         (Mouse::Action(id), false) => act(app, id),
         (Mouse::Row(i), false) => ask_top(app, |screen, cx| screen.press(i, cx)),

@@ -1,4 +1,4 @@
-//! The state of the explorer, and its changes by keys and answers.
+//! State of the explorer, and its changes by input and results
 
 #[path = "mod.rs"]
 pub mod app;

@@ -1,7 +1,8 @@
 //! The explorer's state and how it changes: `update(&mut App, Msg) -> Vec<Effect>`, without any I/O.
 //!
-//! A message goes to the screen on top, which answers with what is to be done and where it leads; `update` carries that out. Files use only
-//! files below them: update, keys → answering, act, runs → open → state → screens → screen → session, work, over, actions.
+//! A message goes to the top screen, whose answer holds effects and navigation; `update` applies it. Modules use only
+//! those below them: update, keys → answering, act, runs → open → state → screens → screen → session, work, over,
+//! actions.
 
 mod act;
 pub mod actions;

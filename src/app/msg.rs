@@ -1,4 +1,4 @@
-//! What happens to the state, and what it asks for.
+//! Messages to the state, and the effects that it requests
 
 use super::actions::ActionId;
 use super::orders::{News, Start, StepNews};
@@ -18,7 +18,7 @@ pub enum Msg {
     /// A key was pressed.
     Key(KeyEvent),
     Paste(String),
-    /// The mouse did something to something on the screen.
+    /// The mouse did something on the screen.
     Mouse(Mouse),
     /// The terminal's size in columns and rows.
     Resize(u16, u16),
@@ -29,136 +29,137 @@ pub enum Msg {
     /// An analysis is done.
     Done {
         report: usize,
-        /// The state of the report that it is about.
+        /// Generation of the report that the analysis is about.
         generation: u64,
-        /// The window that the report was narrowed to when it was asked for, ns.
+        /// Window to which the report was narrowed when the analysis was requested, ns.
         window: Option<(i64, i64)>,
         done: Done,
     },
-    /// Something failed: what to tell.
+    /// Something failed: message for the user.
     Trouble(String),
-    /// Something was copied or saved: what to tell.
+    /// Something was copied or saved: message for the user.
     Copied(Result<String, String>),
-    /// A result was compared with what was selected.
+    /// A result was read, to be compared with the selected launches.
     Verified {
         report: usize,
         selects: Vec<Selects>,
-        /// What is in the result, or why it could not be read.
+        /// Contents of the result, or why it could not be read.
         found: Result<Vec<Found>, String>,
     },
-    /// What a report holds about a result was read.
+    /// The details of a result were read.
     Details {
-        /// The report whose screen asked.
+        /// Report whose screen asked.
         report: usize,
-        /// The report that the result is in.
+        /// Report that contains the result.
         from: usize,
         result: usize,
-        /// What was read, or why it could not be.
+        /// The details, or why they could not be read.
         outcome: Result<Arc<Details>, String>,
     },
     /// The code of a result was read.
     Code {
-        /// The report whose screen asked.
+        /// Report whose screen asked.
         report: usize,
-        /// The report that the result is in.
+        /// Report that contains the result.
         from: usize,
         result: usize,
-        /// What was read, or why it could not be.
+        /// The code, or why it could not be read.
         outcome: Result<Arc<Code>, String>,
     },
-    /// What may stand in a run's way: sentences, and whether each blocks.
+    /// Obstacles to a run found by preflight: sentences, and whether each is a blocker.
     Preflight(Vec<(String, bool)>),
     /// A run has started, or could not.
     Started(Result<Box<Run>, String>),
-    /// Something is new of the run that is watched.
+    /// Update about the watched run.
     Run(Box<News>),
-    /// How busy a GPU is while the run goes on.
+    /// Utilization of a GPU during the run.
     Gpu(Option<i64>, Option<Busy>),
-    /// How a program stands that is being traced: the run's number, where it has one.
+    /// State of a traced program, with the run's number if it has one.
     Live(Option<i64>, Box<Live>),
-    /// The last seconds of a trace were saved, or could not be: the file, and whether it is new.
+    /// The last seconds of a trace were saved (the file, and whether it is new), or could not be.
     Snapshot(Result<(PathBuf, bool), String>),
-    /// Something is new of the step that is done beside this run.
+    /// Update about the guided step that runs beside this run.
     Step(i64, StepNews),
-    /// The library's runs, and now in milliseconds since 1970.
+    /// Runs of the library, and the current time in milliseconds since 1970.
     Library(Result<(Vec<Run>, i64), String>),
-    /// The last lines that a run of the library printed.
+    /// Last lines printed by a run of the library, and what its hints promised.
     Printed(i64, Vec<String>, Vec<(&'static str, String)>),
-    /// The program was asked to end from outside.
+    /// A signal asked the program to terminate.
     Terminate,
 }
 
-/// What the mouse did.
+/// Mouse event, with the target on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mouse {
-    /// Pressed on a row of the table: its index in the list.
+    /// Press on a row of the table: its index in the list.
     Row(usize),
-    /// Pressed on a column's head: its index on this screen.
+    /// Press on a column header: its index on this screen.
     Head(usize),
-    /// Pressed on an item of the list on top.
+    /// Press on an item of the overlay's list.
     Item(usize),
-    /// Pressed on the name of an action.
+    /// Press on the name of an action.
     Action(ActionId),
-    /// Over a row that is more than a row: the row, and the column in it.
+    /// Hit area of a chart: row and column. Becomes a [`Pointer`] event.
     Spot(usize, usize),
-    /// Did something there.
+    /// Pointer event on a chart.
     Point(Pointer),
-    /// Pressed elsewhere.
+    /// Press elsewhere.
     Elsewhere,
-    /// Turned the wheel, down is positive.
+    /// Wheel turned; down is positive.
     Wheel(isize),
 }
 
-/// What the pointer did in a picture.
+/// Pointer event on a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointer {
-    /// Pressed: the row, the column, and whether to select from there on.
+    /// Press: row, column, and whether to start a selection there.
     Press(usize, usize, bool),
-    /// Moved while pressed: the column, and whether to select up to there.
+    /// Drag: column, and whether to extend the selection to it.
     Drag(usize, bool),
-    /// Turned the wheel at a column; down is positive.
+    /// Wheel turned at a column; down is positive.
     Wheel(usize, isize),
 }
 
-/// What is to be done outside.
+/// Side effects that the event loop executes.
 #[derive(Clone, Debug)]
 pub enum Effect {
     Load(usize),
-    /// Open what is built in.
+    /// Open the built-in report.
     Demo,
     Cancel(usize),
     Work(Box<Work>),
-    /// Analyse when the cursor has come to rest: a newer one takes its place. A held key then sends little, which a slow line needs.
+    /// Debounced analysis: starts once the cursor rests, and a newer request replaces an older one. A held key then
+    /// causes little output, which matters on a slow line.
     Rest(Box<Work>),
-    /// Copy a text; the second says what it is.
+    /// Copy a text; the second string describes it.
     Copy(String, String),
-    /// Save a text as an executable file that is not there yet.
+    /// Save a text as an executable file, which must not exist yet.
     Save(PathBuf, String),
-    /// Save the screen as a file; its name's ending says in which form.
+    /// Save the screen as a file; the extension selects the format.
     SaveView(PathBuf),
-    /// Read a profiler's result, to compare it with what was selected.
+    /// Read a profiler's result, to compare it with the selected launches.
     Verify {
         report: usize,
         path: PathBuf,
         selects: Vec<Selects>,
     },
-    /// Read what a report holds about a result.
+    /// Read the details of a result.
     Details {
-        /// The report whose screen asks.
+        /// Report whose screen asks.
         report: usize,
-        /// The report that the result is in.
+        /// Report that contains the result.
         from: usize,
         result: usize,
     },
     /// Read the code of a result.
     Code {
-        /// The report whose screen asks.
+        /// Report whose screen asks.
         report: usize,
-        /// The report that the result is in.
+        /// Report that contains the result.
         from: usize,
         result: usize,
     },
-    /// The report that was added last is part of that one's file.
+    /// The report added last is part of this report's file.
     Part(usize),
     /// Read reports that were added to the session.
     Open(Vec<PathBuf>),
@@ -168,19 +169,19 @@ pub enum Effect {
     Start(Box<Start>),
     /// Watch a run of the library.
     Follow(i64),
-    /// Watch traces that something else writes: their path without process id and suffix.
+    /// Watch traces that another process writes: their path without process id and suffix.
     FollowTraces(PathBuf),
-    /// Open or close the recording of what is watched.
+    /// Open or close the recording of the watched program.
     Gate(bool),
-    /// Measure counters of the next launches of a kernel of what is watched.
+    /// Measure counters of a kernel's next launches in the watched program.
     Measure(String),
-    /// Save the last seconds of what is watched as a trace, or all of it.
+    /// Save the last seconds of the watched trace, or all of it.
     Snapshot {
         whole: bool,
     },
-    /// Ask the run of this program to stop, or to go a step further.
+    /// Ask the run of this program to stop, or escalate to the next stage of stopping.
     StopRun,
-    /// Let it go on by itself.
+    /// Detach the run from this program.
     DetachRun,
     /// Run a step of a guided run.
     Step {
@@ -188,18 +189,18 @@ pub enum Effect {
         argv: Vec<String>,
         directory: PathBuf,
     },
-    /// End the step that is under way.
+    /// End the current step.
     EndStep,
-    /// So many steps of a run are done.
+    /// Record the number of finished steps of a run.
     Stepped {
         run: i64,
-        /// How many steps are behind it.
+        /// Number of finished steps.
         done: usize,
-        /// Whether the last of them was left out.
+        /// True if the last of them was skipped.
         left_out: bool,
     },
     Library,
-    /// Read the last lines that a run of the library printed.
+    /// Read the last lines printed by a run of the library.
     Printed(i64),
     Forget(i64),
     /// Set a run's tags.

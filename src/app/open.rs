@@ -1,4 +1,4 @@
-//! Carries out what screens answer. Screens are opened only here.
+//! Navigation: applies the answers of screens and opens screens
 
 use super::actions::{ActionId, Where};
 use super::msg::Effect;
@@ -20,14 +20,14 @@ use crate::rerun::join::Pair;
 use crate::rerun::{Choose, Profiler, Within, shell};
 use std::path::PathBuf;
 
-/// Carries out what a screen answered.
+/// Applies the answer of a screen.
 pub fn carry(app: &mut App, asked: u64, answer: Answer) -> Vec<Effect> {
     let Answer { mut effects, say, over, go } = answer;
     if say.is_some() {
         app.status = say;
     }
     if let Some(what) = over {
-        // How far it can be scrolled is known once it was drawn.
+        // The scroll limit is known only after the page was drawn.
         app.session.most_scroll = usize::MAX;
         app.over = Some(Over { screen: asked, report: app.report_of(asked), what });
     }
@@ -42,7 +42,7 @@ pub fn say(app: &mut App, text: impl Into<String>, error: bool) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Tells all screens of a report and those of no report.
+/// Sends news to all screens of a report and those of no report.
 pub fn tell(app: &mut App, report: usize, news: News<'_>) -> Vec<Effect> {
     let audience = app.audience(report);
     tell_these(app, &audience, news)
@@ -63,15 +63,15 @@ fn tell_these(app: &mut App, audience: &[u64], news: News<'_>) -> Vec<Effect> {
     effects
 }
 
-/// What is said of a report that cannot be judged as a run.
+/// Status for a report that cannot be judged as a run.
 const NO_TIMELINE: &str = "this report has no timeline: its launches have no times";
 
-/// Whether the report is a timeline, or may still become one.
+/// Returns true if the report has a timeline, or may still get one.
 fn timed(app: &App, report: usize) -> bool {
     app.session.reports.get(report).is_none_or(|r| r.profile.is_none() || r.timeline())
 }
 
-/// Goes where the screen with that number leads.
+/// Navigates from the screen with that number.
 pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
     let at = app.report_of(asked);
     match go {
@@ -135,7 +135,7 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
             say(app, "running preflight checks …", false);
             effects
         }
-        // Who has gone elsewhere meanwhile is not surprised by a run.
+        // Start the run only if the user is still on this screen.
         Go::RunHere if app.over.is_none() && app.top().is_some_and(|e| e.id == asked) => {
             let answer = app.ask(asked, |screen, cx| screen.act(ActionId::RunHere, cx)).flatten();
             answer.map(|a| carry(app, asked, a)).unwrap_or_default()
@@ -156,7 +156,7 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
     }
 }
 
-/// Opens a screen about a timeline as a whole; where it is on, leaves it, and where it is below, goes back to it.
+/// Opens a screen about the timeline as a whole. If it is on top, closes it; if it is below, goes back to it.
 fn toggle<K: Kind + Into<Open>>(app: &mut App, report: usize, make: impl FnOnce(u64) -> K) -> Vec<Effect> {
     match app.find::<K>(Some(report)) {
         Some(id) if app.top().is_some_and(|e| e.id == id) => {
@@ -174,20 +174,20 @@ fn toggle<K: Kind + Into<Open>>(app: &mut App, report: usize, make: impl FnOnce(
     }
 }
 
-/// To the timeline at the place of what is selected; from there back.
+/// Opens the timeline at the place of the selection; from the timeline, goes back.
 fn timeline(app: &mut App, asked: u64) -> Vec<Effect> {
     let at = app.report_of(asked);
     if app.entry(asked).is_some_and(|e| TimelineScreen::of(&e.open).is_some()) {
-        // It remembers where it was.
+        // The timeline's `back` saves its view.
         return app.ask(asked, |screen, cx| screen.back(cx)).map(|a| carry(app, asked, a)).unwrap_or_default();
     }
     let Some(report) = app.session.reports.get(at) else { return Vec::new() };
-    // The waves of a thread trace have one, too.
+    // The waves of a thread trace have a timeline, too.
     if !report.timeline() && report.profile.as_ref().is_none_or(|p| !p.ranges.hardware()) {
         return say(app, NO_TIMELINE, false);
     }
     let selection = app.selection(asked);
-    // Of a kernel its longest launch where that is known, else the first.
+    // A kernel's longest launch if it is known, else its first.
     let of_group = || {
         let (grouping, row) = selection.group.as_ref()?;
         let kernel = grouping.rows.get(*row)?.kernel?;
@@ -205,7 +205,7 @@ fn timeline(app: &mut App, asked: u64) -> Vec<Effect> {
     settle(app, id)
 }
 
-/// Narrows all screens of a report to a window, or widens them.
+/// Narrows all screens of a report to a window, or widens them again.
 fn narrow(app: &mut App, at: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
     let key = app.session.key(ActionId::Narrow);
     let Some(report) = app.session.reports.get_mut(at) else { return Vec::new() };
@@ -219,7 +219,7 @@ fn narrow(app: &mut App, at: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
     effects
 }
 
-/// To how the report's program uses memory, or away from it.
+/// Toggles the memory screen of a report.
 fn memory(app: &mut App, at: usize) -> Vec<Effect> {
     if app.session.reports.get(at).is_some_and(|r| r.profile.is_some() && !r.reading() && !r.remembers()) {
         return say(app, "nothing is recorded of memory in this report; `warpscope help memory` says how to record it", false);
@@ -230,7 +230,7 @@ fn memory(app: &mut App, at: usize) -> Vec<Effect> {
     toggle::<MemoryScreen>(app, at, MemoryScreen::new)
 }
 
-/// To a launch in the list of those of its group.
+/// Opens the launch list of a launch's group, with the launch selected.
 pub fn launches_at(app: &mut App, at: usize, launch: u32) -> Vec<Effect> {
     let Some(report) = app.session.reports.get(at) else { return Vec::new() };
     let (Some(grouping), Some(profile)) = (report.groups.grouping.clone(), &report.profile) else { return Vec::new() };
@@ -246,7 +246,7 @@ pub fn launches_at(app: &mut App, at: usize, launch: u32) -> Vec<Effect> {
     settle(app, id)
 }
 
-/// A screen has just been opened: it asks for what it needs.
+/// Lets a screen that has just been opened request its data.
 pub fn settle(app: &mut App, id: u64) -> Vec<Effect> {
     let answer = app.ask(id, |screen, cx| screen.opened(cx));
     answer.map(|a| carry(app, id, a)).unwrap_or_default()
@@ -273,7 +273,7 @@ fn leave(app: &mut App, id: u64) -> Vec<Effect> {
             app.running.watched = None;
         }
     }
-    // With no report open the library is home.
+    // Without an open report, the library is the home screen.
     if app.top().is_none() { library(app) } else { Vec::new() }
 }
 
@@ -287,7 +287,8 @@ pub fn show(app: &mut App, report: usize, (from, result, sure): Best, view: Resu
     settle(app, id)
 }
 
-/// To the result of what is selected, or, where there is none, to what the launch tells by itself, or to how to get one.
+/// Opens the result of the selection; without one, the advice derived from the launch alone, or else tells the user how
+/// to get a result.
 fn result(app: &mut App, asked: u64, view: ResultView) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     if let Some(best) = selection.result {
@@ -302,7 +303,7 @@ fn result(app: &mut App, asked: u64, view: ResultView) -> Vec<Effect> {
     no_metrics(app)
 }
 
-/// How to get metrics.
+/// Tells the user how to get metrics.
 pub fn no_metrics(app: &mut App) -> Vec<Effect> {
     let (rerun, measure) = (app.session.key(ActionId::Rerun), app.session.key(ActionId::MeasureNow));
     let amd = app.session.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.amd());
@@ -310,7 +311,7 @@ pub fn no_metrics(app: &mut App) -> Vec<Effect> {
     say(app, format!("no metrics: {rerun} shows the command that profiles it{how}"), false)
 }
 
-/// To the command that profiles the selected launch, or a typical launch of the selected or marked groups, again.
+/// Opens the command that profiles the selected launch again, or a typical launch of each selected or marked group.
 fn rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     let place = app.entry(asked).map(|e| e.open.screen().place());
@@ -346,7 +347,7 @@ fn rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effect> {
         if let Some(range) = selection.inside {
             screen.request.options.within = Within::Range(range, None);
         }
-        // A hint's own sections.
+        // Sections that the hint asks for.
         if let Some(options) = selection.collect {
             screen.request.options = options;
         }
@@ -359,12 +360,12 @@ fn rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effect> {
     settle(app, id)
 }
 
-/// From a result to its launch in the timeline that was opened beside it, and back.
+/// Goes from a result to its launch in a timeline opened beside it, and back.
 pub fn pair(app: &mut App, asked: u64) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     let Some((from, result, _)) = selection.result else { return no_metrics(app) };
     let on_result = selection.collect.is_some();
-    // Here by way of a launch: it is behind this screen.
+    // Opened by way of a launch, which is below this screen.
     if from != at && on_result {
         return match app.session.reports.get(at).and_then(|r| r.launch_of(from, result)) {
             Some(pair) => to_launch(app, at, pair),
@@ -417,7 +418,7 @@ pub fn add(app: &mut App, files: Vec<PathBuf>) -> Vec<Effect> {
     vec![Effect::Open(files)]
 }
 
-/// To what changed between two reports.
+/// Opens the changes between two reports.
 fn changes(app: &mut App, before: usize, after: usize) -> Vec<Effect> {
     app.close_common();
     let id = app.push_common(DiffScreen::new(before, after));
@@ -432,7 +433,7 @@ pub fn watch(app: &mut App) {
     app.push_common(RunScreen);
 }
 
-/// Shows what a run of the library printed; of a live one, as it comes.
+/// Shows the output of a run of the library; follows it if the run is live.
 fn follow(app: &mut App, run: &Run) -> Vec<Effect> {
     let id = run.id;
     let mut watched = Watched::new(shell::line(&run.argv), Some(Box::new(run.clone())), false);
@@ -442,7 +443,7 @@ fn follow(app: &mut App, run: &Run) -> Vec<Effect> {
     vec![Effect::Follow(id)]
 }
 
-/// To what was recorded.
+/// Opens the run library.
 pub fn library(app: &mut App) -> Vec<Effect> {
     app.close_common_but::<LibraryScreen>();
     let id = app.find::<LibraryScreen>(None);
@@ -450,14 +451,14 @@ pub fn library(app: &mut App) -> Vec<Effect> {
     settle(app, id)
 }
 
-/// Ends the program; a run that would end with it is asked about first.
+/// Quits; asks first if a run would end with the program.
 pub fn quit(app: &mut App) -> Vec<Effect> {
     if !app.running.held() {
         return quit_now(app);
     }
     let begun = app.running.watched.as_ref().is_some_and(|s| s.run.is_some());
     let mut items = vec![Item::new("stay", "", 'b', Choice::Run(RunChoice::Nothing))];
-    // What is not there yet cannot be let go of.
+    // A run that has not begun cannot be detached.
     if begun {
         let hint = "the run continues; `warpscope attach` shows it again";
         items.push(Item::new("detach it and quit", hint, 'd', Choice::Run(RunChoice::DetachAndQuit)));

@@ -1,10 +1,10 @@
-//! What the state and whatever runs profilers say to each other.
+//! Messages between the state and the thread that runs profilers
 
 use crate::library::Run;
 use crate::rerun::Selects;
 use std::path::PathBuf;
 
-/// What is to be started.
+/// Run to be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The profiler with its options, the program and its arguments.
@@ -12,37 +12,37 @@ pub struct Start {
     /// The program and its arguments.
     pub program: Vec<String>,
     pub tool: String,
-    /// The recipe's word, or what stands for one.
+    /// Recipe name, or a substitute such as `re-run`.
     pub recipe: Option<String>,
-    /// Working directory; of a re-run the one that was recorded.
+    /// Working directory; for a re-run the recorded one.
     pub directory: Option<PathBuf>,
-    /// Whether the report is to go into the run's own folder.
+    /// True if the report goes into the run's own folder.
     pub own: bool,
-    /// Variables that are set for it.
+    /// Environment variables to set.
     pub env: Vec<(String, String)>,
-    /// The report's name as the command has it, without suffix.
+    /// Name of the report in the command, without suffix.
     pub named: String,
-    /// The report whose launches are profiled again.
+    /// Report whose launches are profiled again.
     pub from: Option<PathBuf>,
-    /// The launches, as `rerun` gives them.
+    /// Selected launches, as `rerun` gives them.
     pub selects: Vec<Selects>,
 }
 
-/// What is new of a run.
+/// Update about a run.
 #[derive(Clone, Debug)]
 pub struct News {
-    /// What it printed; `None` where lines were left out.
+    /// New output; `None` marks omitted lines.
     pub lines: Vec<Option<String>>,
-    /// The line that is not whole yet.
+    /// Incomplete last line.
     pub open: String,
     pub run: Box<Run>,
-    /// Whether nothing more will come.
+    /// True if nothing more will come.
     pub ended: bool,
-    /// Now, milliseconds since 1970.
+    /// Current time, milliseconds since 1970.
     pub now_ms: i64,
 }
 
-/// What a re-run's result belongs to.
+/// Launches that a re-run's result belongs to.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// Index of the report whose launches are profiled again.
@@ -50,7 +50,7 @@ pub struct Origin {
     pub selects: Vec<Selects>,
 }
 
-/// What is new of a step that is being done.
+/// Progress of the current step.
 #[derive(Clone, Debug)]
 pub enum StepNews {
     /// It printed a line.

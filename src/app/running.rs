@@ -1,4 +1,4 @@
-//! Runs of profilers as the session sees them: the one that is watched, what is about to start, what follows, and whose result is awaited.
+//! Profiler runs as the session sees them: watched, starting, queued, and awaited ones
 
 use super::msg::Effect;
 use super::orders::{News, Origin, Start};
@@ -12,25 +12,25 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Lines that are kept for scrolling back; the log in the run's folder has more.
+/// Maximum number of output lines kept for scrolling; the log in the run's folder has more.
 pub const MOST_LINES: usize = 5_000;
 
-/// A program that is traced, as it is shown.
+/// View of a traced program.
 #[derive(Clone, Debug, Default)]
 pub struct Traced {
     pub live: Option<Box<Live>>,
-    /// The selected kernel: it stays selected wherever its time puts it. `None` is the one with the most time.
+    /// Selected kernel, which stays selected as the order changes. `None` selects the one with the most time.
     pub kernel: Option<Arc<str>>,
-    /// The roofline of its result among the others.
+    /// Roofline with the selected kernel's result.
     pub plot: Option<Arc<Plot>>,
-    /// Whether the picture stands still.
+    /// True while the view is frozen.
     pub paused: bool,
-    /// Whether its output is shown instead.
+    /// True if its output is shown instead.
     pub printing: bool,
 }
 
 impl Traced {
-    /// Which kernel is selected.
+    /// Index of the selected kernel.
     #[must_use]
     pub fn at(&self) -> usize {
         let Some((live, name)) = self.live.as_ref().zip(self.kernel.as_ref()) else { return 0 };
@@ -43,13 +43,13 @@ impl Traced {
         self.live.as_ref()?.kernels.get(self.at())
     }
 
-    /// What was measured of it.
+    /// Measured result of the selected kernel.
     #[must_use]
     pub fn result(&self) -> Option<&MeasuredNow> {
         self.live.as_ref()?.measured.as_ref()?.of_kernel(&self.selected()?.name)
     }
 
-    /// Selects one further down or up.
+    /// Moves the selection down or up.
     fn go(&mut self, by: isize) {
         let last = self.live.as_ref().map_or(0, |l| l.kernels.len().saturating_sub(1));
         let at = self.at().saturating_add_signed(by).min(last);
@@ -64,7 +64,7 @@ impl Traced {
     }
 }
 
-/// A run with what it printed.
+/// A run with its output.
 #[derive(Clone, Debug)]
 pub struct Watched {
     /// The run, once it has begun.
@@ -72,41 +72,40 @@ pub struct Watched {
     /// The command, on one line.
     pub command: String,
     pub lines: VecDeque<Option<String>>,
-    /// Lines that were dropped from the beginning.
+    /// Number of lines dropped from the beginning.
     pub dropped: u64,
-    /// The line that is not whole yet.
+    /// Incomplete last line.
     pub open: String,
-    /// How far it is.
     pub progress: Option<Progress>,
-    /// Lines below the last one that is shown; 0 follows the output.
+    /// Lines below the last visible one; 0 follows the output.
     pub back: usize,
-    /// Whether this program holds it.
+    /// True if the run ends with this program.
     pub mine: bool,
-    /// Whether nothing more will come.
+    /// True if nothing more will come.
     pub ended: bool,
-    /// What its result belongs to.
+    /// Launches that its result belongs to.
     pub origin: Option<Origin>,
-    /// Whether its reports are opened when it ends.
+    /// True if its reports are opened when it ends.
     pub opens: bool,
-    /// Now, milliseconds since 1970.
+    /// Current time, milliseconds since 1970.
     pub now_ms: i64,
-    /// Steps that are done, as far as this program knows.
+    /// Number of finished steps, as far as this program knows.
     pub step: usize,
-    /// When the step that is under way began.
+    /// Start of the current step.
     pub doing: Option<i64>,
-    /// How busy each GPU was, the latest last.
+    /// Utilization samples of each GPU, the latest last.
     pub gpus: BTreeMap<u32, VecDeque<Busy>>,
-    /// The program, where it is traced by this program.
+    /// The program, if this program traces it.
     pub traced: Traced,
-    /// Nobody here started it: the path of its traces without process id and suffix.
+    /// Path, without process id and suffix, of traces that were not started here.
     pub outside: Option<PathBuf>,
 }
 
-/// Samples of a GPU that are kept: ten minutes, one a second.
+/// Maximum number of samples per GPU: ten minutes at one a second.
 const MOST_SAMPLES: usize = 600;
 
 impl Watched {
-    /// Of a run that is about to start, or is there already.
+    /// A run that is about to start, or exists already.
     #[must_use]
     pub fn new(command: String, run: Option<Box<Run>>, mine: bool) -> Self {
         Self {
@@ -130,27 +129,27 @@ impl Watched {
         }
     }
 
-    /// Of traces that something else writes.
+    /// Traces that another process writes.
     #[must_use]
     pub fn outside(output: PathBuf) -> Self {
         let command = format!("traces {}.*", output.display());
         Self { outside: Some(output), ..Self::new(command, None, false) }
     }
 
-    /// What is shown of the program itself.
+    /// View of the program itself, unless its output is shown.
     #[must_use]
     pub fn live_view(&self) -> Option<&Live> {
         self.traced.live.as_deref().filter(|_| !self.traced.printing && (!self.ended || self.outside.is_some()))
     }
 
-    /// Selects another kernel of the program.
+    /// Moves the selection among the program's kernels.
     pub fn go(&mut self, by: isize) {
         self.traced.go(by);
     }
 
-    /// Takes in how the program stands.
+    /// Takes over the state of the traced program.
     fn stands(&mut self, live: Box<Live>) {
-        // What is not a run ends with its processes.
+        // Traces without a run end with their processes.
         if self.outside.is_some() && live.ended() {
             self.ended = true;
         }
@@ -161,19 +160,19 @@ impl Watched {
         }
     }
 
-    /// Whether it is under way.
+    /// Returns true while the run is in progress.
     #[must_use]
     pub fn live(&self) -> bool {
         !self.ended
     }
 
-    /// How far a stop has gone.
+    /// Stage that a stop has reached.
     #[must_use]
     pub fn stage(&self) -> Stage {
         self.run.as_ref().and_then(|r| Stage::parse(&r.stage)).unwrap_or(Stage::Running)
     }
 
-    /// Adds a line to the output.
+    /// Appends a line to the output.
     pub fn print(&mut self, line: Option<String>) {
         self.lines.push_back(line);
         if self.back > 0 {
@@ -186,7 +185,7 @@ impl Watched {
         self.back = self.back.min(self.lines.len());
     }
 
-    /// Keeps how busy a GPU is.
+    /// Keeps a utilization sample of a GPU.
     pub fn sample(&mut self, busy: Busy) {
         let samples = self.gpus.entry(busy.index).or_default();
         samples.push_back(busy);
@@ -199,7 +198,7 @@ impl Watched {
         for line in &news.lines {
             if let Some(found) = line.as_deref().and_then(progress::parse) {
                 self.progress = Some(found);
-                // A bar that is drawn again and again is one line.
+                // A progress bar that is redrawn counts as one line.
                 let again = |l: &Option<String>| {
                     l.as_deref().is_some_and(|l| l.starts_with('[')) && line.as_deref().is_some_and(|l| l.starts_with('['))
                 };
@@ -217,7 +216,7 @@ impl Watched {
         self.now_ms = news.now_ms;
     }
 
-    /// The steps of the run, and which is next.
+    /// Steps of the run, and the index of the next.
     #[must_use]
     pub fn steps(&self) -> (&[Step], usize) {
         self.run.as_ref().map_or((&[], 0), |r| (&r.steps, self.step.max(r.step)))
@@ -231,7 +230,7 @@ impl Watched {
 }
 
 impl Watched {
-    /// What is said when a stop goes one step further.
+    /// Status text for the next stage of a stop.
     #[must_use]
     pub fn stop_said(&self, key: &str) -> String {
         match self.stage() {
@@ -242,7 +241,7 @@ impl Watched {
         }
     }
 
-    /// The next step is behind the run.
+    /// Marks the next step as finished or skipped.
     pub fn advance(&mut self, left_out: bool) -> Vec<Effect> {
         let (steps, next) = self.steps();
         self.step = (next + 1).min(steps.len());
@@ -254,39 +253,39 @@ impl Watched {
     }
 }
 
-/// What is still to be run.
+/// Runs that are still to be started.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
     waiting: VecDeque<(Start, Option<Origin>)>,
-    /// How many there were in all.
+    /// Total number of runs, including started ones.
     total: usize,
-    /// The run of it that is under way.
+    /// Current run of the queue.
     current: Option<i64>,
-    /// That some were not begun, until it is said.
+    /// Pending message that some runs were not started.
     given_up: Option<String>,
 }
 
 impl Queue {
-    /// Of these, the first of which is about to start.
+    /// Queue of these runs, the first of which is about to start.
     #[must_use]
     pub fn after_first(all: usize, rest: Vec<(Start, Option<Origin>)>) -> Self {
         Self { waiting: rest.into(), total: all, ..Self::default() }
     }
 
-    /// This run of it has begun.
+    /// Records that this run of the queue has begun.
     pub fn began(&mut self, run: i64) {
         self.current = Some(run);
     }
 
-    /// Which of how many runs now, when there are several.
+    /// Position and total of the current run, if there are several.
     #[must_use]
     pub fn at(&self) -> Option<(usize, usize)> {
         (self.total > 1).then(|| (self.total - self.waiting.len(), self.total))
     }
 
-    /// The run of it that ends now: which of how many it was, and what is next if it ended well.
+    /// Records the end of a run; returns its position and the total if it was the queue's current run.
     pub fn ended(&mut self, run: i64) -> Option<(usize, usize)> {
-        // Other runs may end as well, and what was asked about and declined was never begun.
+        // Other runs may end as well, and a declined run never began.
         let at = self.at().filter(|_| self.current == Some(run))?;
         self.current = None;
         Some(at)
@@ -296,17 +295,17 @@ impl Queue {
         self.waiting.pop_front()
     }
 
-    /// Gives up the rest: how many that are.
+    /// Drops the remaining runs; returns their number.
     pub fn give_up(&mut self) -> usize {
         std::mem::take(self).waiting.len()
     }
 
-    /// Remembers what is to be said of that.
+    /// Keeps a message about that.
     pub fn remember(&mut self, text: String) {
         self.given_up = Some(text);
     }
 
-    /// What is to be said when the last result is here: its own message must not hide it.
+    /// Takes the pending message. It is shown with the last result, whose own message must not hide it.
     pub fn given_up(&mut self) -> Option<String> {
         self.given_up.take()
     }
@@ -316,49 +315,49 @@ impl Queue {
 pub struct Running {
     /// The run that is watched.
     pub watched: Option<Watched>,
-    /// What is about to be started, with what its result belongs to.
+    /// Run that is about to start, with the launches that its result belongs to.
     pub starting: Option<(Start, Option<Origin>)>,
-    /// What the checks found, until nothing lies on top.
+    /// Preflight findings, kept while an overlay is open.
     pub checked: Option<Vec<(String, bool)>>,
-    /// What the checks would rather not start; the user is asked.
+    /// Run that preflight objected to; the user is asked.
     pub doubted: Option<(Start, Option<Origin>)>,
-    /// What is run after the run that is watched.
+    /// Runs that follow the watched one.
     pub queue: Queue,
-    /// A re-run's result that is being read: what it belongs to, and its report.
+    /// Re-run whose result is being read: its launches, and the index of the report.
     pub awaited: Option<(Origin, usize)>,
 }
 
 impl Running {
-    /// Whether a run is in progress.
+    /// Returns true if a run is in progress.
     #[must_use]
     pub fn live(&self) -> bool {
         self.watched.as_ref().is_some_and(Watched::live)
     }
 
-    /// Whether a run of this program is in progress that would end with it.
+    /// Returns true if a run is in progress that would end with this program.
     #[must_use]
     pub fn held(&self) -> bool {
         self.watched.as_ref().is_some_and(|r| r.live() && r.mine)
     }
 
-    /// Keeps how busy a GPU is while a run goes on.
+    /// Keeps a utilization sample of a GPU during a run.
     pub fn gpu(&mut self, run: Option<i64>, busy: Option<Busy>) {
         let Some(watched) = self.watched.as_mut().filter(|w| w.live() && w.run.as_ref().map(|r| r.id) == run) else { return };
         match busy {
             Some(busy) => watched.sample(busy),
-            // Old figures would look like what the GPU does now.
+            // Stale samples would look like current ones.
             None => watched.gpus.clear(),
         }
     }
 
-    /// Keeps how a program stands that is traced.
+    /// Keeps the state of a traced program.
     pub fn stands(&mut self, run: Option<i64>, live: Box<Live>) {
         if let Some(watched) = self.watched.as_mut().filter(|w| w.live() && w.run.as_ref().map(|r| r.id) == run) {
             watched.stands(live);
         }
     }
 
-    /// Takes runs that are to follow each other; the first is checked before it starts.
+    /// Queues runs; the first is checked before it starts.
     pub fn record(&mut self, mut all: Vec<(Start, Option<Origin>)>) -> Option<Effect> {
         if all.is_empty() {
             return None;
@@ -371,7 +370,7 @@ impl Running {
         Some(Effect::Preflight(Box::new(start)))
     }
 
-    /// How far a stop of it has gone.
+    /// Stage that stopping the watched run has reached.
     #[must_use]
     pub fn stage(&self) -> Option<Stage> {
         self.watched.as_ref().map(Watched::stage)

@@ -1,4 +1,4 @@
-//! What happens to runs of profilers, and what comes of it: they start, print, end, and leave reports that are opened beside their launches.
+//! Handlers of run events: runs start, print, end, and leave reports that are opened beside their launches
 
 use super::actions::ActionId;
 use super::msg::Effect;
@@ -15,12 +15,12 @@ use crate::model::text::clean;
 use crate::rerun::{Found, Verdict, shell, verify};
 use std::path::PathBuf;
 
-/// What may prevent the run is known, with whether it does: starts, or asks.
+/// Handles the findings of preflight, each with whether it blocks: starts the run, or asks.
 pub fn preflight(app: &mut App, found: &[(String, bool)]) -> Vec<Effect> {
     if app.running.starting.is_none() {
         return Vec::new();
     }
-    // Whoever is typing, or is asked something else, is not interrupted: the next letter would answer this.
+    // Do not interrupt typing or another question: the next letter would answer this one.
     if app.over.is_some() {
         app.running.checked = Some(found.to_vec());
         return Vec::new();
@@ -56,7 +56,7 @@ fn start(app: &mut App) -> Vec<Effect> {
     vec![Effect::Start(Box::new(start))]
 }
 
-/// It has started, or could not.
+/// Handles the start of a run, or its failure.
 pub fn started(app: &mut App, outcome: Result<Box<Run>, String>) -> Vec<Effect> {
     match outcome {
         Ok(run) => {
@@ -83,7 +83,7 @@ fn unwatch(app: &mut App) {
     }
 }
 
-/// Takes what is new; at the end opens what it left.
+/// Handles an update about the run; opens its reports at the end.
 pub fn news(app: &mut App, news: &News) -> Vec<Effect> {
     let Some(watched) = app.running.watched.as_mut().filter(|s| s.run.as_ref().is_some_and(|r| r.id == news.run.id)) else {
         return Vec::new();
@@ -120,7 +120,7 @@ pub fn news(app: &mut App, news: &News) -> Vec<Effect> {
     match origin {
         // The launch's report stays on the screen until the result is joined.
         Some(origin) => app.running.awaited = Some((origin, first)),
-        // Nor does a report come up under a list or a line that is about another.
+        // Do not switch reports under an overlay that is about another one.
         None if app.over.is_none() => app.session.active = first,
         None => {}
     }
@@ -129,7 +129,7 @@ pub fn news(app: &mut App, news: &News) -> Vec<Effect> {
     effects
 }
 
-/// The last seconds of a trace are opened as a report.
+/// Opens the last seconds of a trace as a report.
 pub fn snapshot(app: &mut App, outcome: Result<(PathBuf, bool), String>) -> Vec<Effect> {
     match outcome {
         Ok((path, new)) => {
@@ -150,7 +150,7 @@ pub fn snapshot(app: &mut App, outcome: Result<(PathBuf, bool), String>) -> Vec<
     }
 }
 
-/// A run of the queue has ended: begins the next, or gives up the rest and says so.
+/// Continues with the queue after a run: starts the next, or drops the rest and says so.
 fn go_on(app: &mut App, run: &Run) -> Vec<Effect> {
     let queue = &mut app.running.queue;
     let Some((at, total)) = queue.ended(run.id) else { return Vec::new() };
@@ -170,10 +170,11 @@ fn go_on(app: &mut App, run: &Run) -> Vec<Effect> {
     Vec::new()
 }
 
-/// How the note of a trace begins in which nothing was measured, and that says why.
+/// Beginning of the note that explains why a trace has no measurements.
 const NOTHING_MEASURED: &str = "Nothing was measured";
 
-/// A result that was awaited is read or joined: is it of the launch that was meant? Then to its hints. It waits while something lies on top.
+/// Handles an awaited result that was read or joined: verifies that it is of the selected launch, and opens its hints.
+/// Waits while an overlay is open.
 pub fn arrived(app: &mut App) -> Vec<Effect> {
     if app.over.is_some() {
         return Vec::new();
@@ -186,7 +187,7 @@ pub fn arrived(app: &mut App) -> Vec<Effect> {
     if report.reading() {
         return Vec::new();
     }
-    // What was measured in place is a report of its own beside the timeline that it was measured in.
+    // Measurements of the built-in tracer are a report of their own, beside the timeline they were taken in.
     let new = app.session.reports.iter().position(|r| r.part_of == Some(new)).unwrap_or(new);
     let Some(metrics) = app.session.metrics(new).cloned() else {
         app.running.awaited = None;
@@ -198,7 +199,7 @@ pub fn arrived(app: &mut App) -> Vec<Effect> {
     let timeline = app.session.timeline(origin.report);
     let joined = app.session.reports.get(origin.report).is_some_and(|r| r.joins.iter().any(|(o, _)| *o == new));
     if timeline && !joined {
-        // The join is on its way.
+        // The join is still being computed.
         return Vec::new();
     }
     app.running.awaited = None;
@@ -224,7 +225,7 @@ pub fn arrived(app: &mut App) -> Vec<Effect> {
     effects
 }
 
-/// Does what was chosen about a run; the list was opened on the screen with that number.
+/// Applies a choice about a run; the list was opened on the screen with that number.
 pub fn choose(app: &mut App, asked: u64, choice: RunChoice) -> Vec<Effect> {
     match choice {
         RunChoice::Start => {
@@ -246,7 +247,7 @@ pub fn choose(app: &mut App, asked: u64, choice: RunChoice) -> Vec<Effect> {
         }
         RunChoice::Nothing => Vec::new(),
         RunChoice::StopAndQuit => {
-            // A stop that is under way goes on by itself: to ask again would cut the writing of the report short.
+            // A stop in progress continues by itself: asking again would cut the writing of the report short.
             let running = app.running.stage() == Some(Stage::Running);
             running.then_some(Effect::StopRun).into_iter().chain(quit_now(app)).collect()
         }
@@ -254,7 +255,7 @@ pub fn choose(app: &mut App, asked: u64, choice: RunChoice) -> Vec<Effect> {
     }
 }
 
-/// Takes what is new of the step that is done beside a run.
+/// Handles an update about the step that runs beside a run.
 pub fn step(app: &mut App, run: i64, news: &StepNews) -> Vec<Effect> {
     let Some(watched) = app.running.watched.as_mut().filter(|s| s.run.as_ref().is_some_and(|r| r.id == run)) else { return Vec::new() };
     let role = watched.next_step().map(|s| s.role.clone()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a screen is, what it may touch, and what it answers.
+//! Screens: their trait, their context, and their answers
 
 use super::actions::{ActionId, Where};
 use super::msg::{Effect, Pointer};
@@ -15,19 +15,19 @@ use crate::rerun::{Found, Options, RangeName, Selects};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A line for the user.
+/// Status line for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     pub text: String,
-    /// Whether something went wrong.
+    /// True if something went wrong.
     pub error: bool,
 }
 
-/// What a screen works on.
+/// State that a screen works on.
 pub struct Cx<'a> {
     pub session: &'a mut Session,
     pub running: &'a mut Running,
-    /// Index of the report that the screen belongs to; of a screen of no report the one that is shown.
+    /// Index of the screen's report; for a screen of no report, the active one.
     pub report: usize,
     /// Number of the screen.
     pub screen: u64,
@@ -51,11 +51,11 @@ pub struct At {
     pub start: i64,
     /// ns.
     pub end: i64,
-    /// What is there.
+    /// Event at this place.
     pub event: Option<Event>,
 }
 
-/// What is selected on a screen: what actions of every screen are about.
+/// Selection of a screen, which the common actions apply to.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// A row of a grouping of the screen's report.
@@ -63,15 +63,15 @@ pub struct Selection {
     /// A launch of the screen's report.
     pub launch: Option<u32>,
     pub result: Option<Best>,
-    /// What a re-run from here collects, unless it is the usual.
+    /// Options of a re-run from here, if not the defaults.
     pub collect: Option<Options>,
-    /// The range whose launches are meant.
+    /// Range whose launches are meant.
     pub inside: Option<RangeName>,
-    /// Where it is in time.
+    /// Place in time.
     pub at: Option<At>,
 }
 
-/// Which of the screens about a result.
+/// View of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultView {
     Metrics,
@@ -81,76 +81,76 @@ pub enum ResultView {
     Source,
 }
 
-/// Where a screen leads. Only `update` opens screens.
+/// Navigation request of a screen.
 #[derive(Clone, Debug)]
 pub enum Go {
     Back,
-    /// To the launches of a group of this screen's report.
+    /// Open the launches of a group of this screen's report.
     Launches {
         grouping: Arc<Grouping>,
         row: usize,
     },
-    /// To the result of what is selected.
+    /// Open the result of the selection.
     Result(ResultView),
-    /// To the command that profiles what is selected again; and to run it as soon as it is there.
-    /// In place: with the built-in tracer while the program runs, not with ncu.
+    /// Open the command that profiles the selection again; `run` starts it as soon as it is ready. `in_place` uses the
+    /// built-in tracer while the program runs, instead of ncu.
     Rerun {
         run: bool,
         in_place: bool,
     },
-    /// To what limits the run, or away from it.
+    /// Toggle the overview.
     Overview,
-    /// To the timeline at the place of what is selected, or away from it.
+    /// Toggle the timeline, at the place of the selection.
     Timeline,
-    /// Narrows all screens of the report to a window, ns, or widens them to the whole run.
+    /// Narrow all screens of the report to a window, ns, or widen them to the whole run.
     Window(Option<(i64, i64)>),
-    /// To a launch in the list of launches.
+    /// Go to a launch in the list of launches.
     Launch(u32),
-    /// To the tree of ranges, or away from it; to the range of that name.
+    /// Toggle the tree of ranges, at the range of that name.
     Ranges(Option<String>),
-    /// To the table of kernels; to one of them.
+    /// Go to the table of kernels, and select one of them.
     Kernels(Option<String>),
-    /// To a kernel of a report, by name.
+    /// Go to a kernel of a report, by name.
     Kernel {
         report: usize,
         name: String,
     },
-    /// To a place of a report's timeline.
+    /// Go to a place of a report's timeline.
     TimelineOf {
         report: usize,
         at: At,
     },
-    /// To how the program uses memory, or away from it.
+    /// Toggle the memory screen.
     Memory,
-    /// To the ranks of the session's reports, or away from them.
+    /// Toggle the ranks of the session's reports.
     Ranks,
-    /// To reports, which are opened unless they are open.
+    /// Show reports, opening those that are not open yet.
     Reports(Vec<PathBuf>),
-    /// To what changed between two reports.
+    /// Show the changes between two reports.
     Changes {
         before: usize,
         after: usize,
     },
-    /// The same, of files.
+    /// Like `Changes`, by file.
     ChangesOf {
         before: PathBuf,
         after: PathBuf,
     },
-    /// To these runs, one after the other, of which the first is checked first.
+    /// Start these runs one after another; the first is checked first.
     Record(Vec<(Start, Option<Origin>)>),
-    /// Runs what this re-run screen shows, if it still does.
+    /// Run the command of this re-run screen, if it is still on top.
     RunHere,
-    /// To the run that is watched.
+    /// Show the watched run.
     Watch,
-    /// To what a run of the library printed.
+    /// Show the output of a run of the library.
     Follow(Box<Run>),
     Library,
-    /// To the captures that are built in.
+    /// Open the built-in captures.
     Demo,
     Quit,
 }
 
-/// What comes of what the user did.
+/// Response of a screen to user input or news.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     pub effects: Vec<Effect>,
@@ -160,7 +160,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Nothing comes of it.
+    /// Does nothing.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
@@ -171,19 +171,19 @@ impl Answer {
         Self::default().and_say(text, false)
     }
 
-    /// Says that something went wrong.
+    /// Reports an error to the user.
     #[must_use]
     pub fn wrong(text: impl Into<String>) -> Self {
         Self::default().and_say(text, true)
     }
 
-    /// The same, and says something.
+    /// Adds a message for the user.
     #[must_use]
     pub fn and_say(self, text: impl Into<String>, error: bool) -> Self {
         Self { say: Some(Status { text: text.into(), error }), ..self }
     }
 
-    /// Lays something over the screen.
+    /// Opens an overlay over the screen.
     #[must_use]
     pub fn over(what: impl Into<What>) -> Self {
         Self { over: Some(what.into()), ..Self::default() }
@@ -207,7 +207,7 @@ impl From<Go> for Answer {
     }
 }
 
-/// Something that was read or computed.
+/// Something that was read or computed, broadcast to screens.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
     /// An analysis of the screen's report is done.
@@ -218,27 +218,26 @@ pub enum News<'a> {
     Window,
     /// Names are shown in another form.
     Names,
-    /// Other metrics are pinned.
+    /// The pinned metrics changed.
     Pins,
-    /// What a report holds about a result.
+    /// Details of a result.
     Details { from: usize, result: usize, outcome: &'a Result<Arc<Details>, String> },
     /// The code of a result.
     Code { from: usize, result: usize, outcome: &'a Result<Arc<Code>, String> },
-    /// What is in a profiler's result, to compare with what was selected.
+    /// Contents of a profiler's result, to compare with the selected launches.
     Verified { selects: &'a [Selects], found: &'a Result<Vec<Found>, String> },
-    /// The library's runs, and now in milliseconds since 1970.
+    /// Runs of the library, and the current time in milliseconds since 1970.
     Library(&'a Result<(Vec<Run>, i64), String>),
-    /// The last lines that a run of the library printed.
-    /// And what hints promised, as title and text.
+    /// Last lines printed by a run of the library, and what its hints promised, as title and text.
     Printed(i64, &'a [String], &'a [(&'static str, String)]),
 }
 
-/// A screen: a list or a picture of one thing, and what can be done with it. What is not its own it leaves to whoever asks: `None`.
+/// A screen: a list or a chart of one subject with its actions. `None` leaves an action to the caller.
 pub trait Screen {
-    /// Where actions are looked up while it is on top.
+    /// Scope in which actions are looked up while the screen is on top.
     fn place(&self) -> Where;
 
-    /// Asks for what it needs: it has just been opened.
+    /// Requests data after the screen was opened.
     fn opened(&mut self, _cx: &mut Cx<'_>) -> Answer {
         Answer::none()
     }
@@ -247,56 +246,56 @@ pub trait Screen {
         Selection::default()
     }
 
-    /// Does an action, unless it is none of this screen's own.
+    /// Performs an action; `None` if it is not one of the screen's own.
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer>;
 
-    /// Moves the selection by so many rows.
+    /// Moves the selection by a number of rows.
     fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer;
 
-    /// A press on a row: the first selects it, one on the selected row opens it.
+    /// Handles a press on a row: the first selects it, one on the selected row opens it.
     fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer;
 
-    /// The pointer did something at a place on the screen that is more than a row.
+    /// Handles a pointer event on a chart.
     fn point(&mut self, _pointer: Pointer, _cx: &mut Cx<'_>) -> Answer {
         Answer::none()
     }
 
-    /// A press on a column's head.
+    /// Handles a press on a column header.
     fn head(&mut self, _column: usize, _cx: &mut Cx<'_>) -> Answer {
         Answer::none()
     }
 
-    /// The text that narrows the list, where there is one.
+    /// Filter of the list, if there is one.
     fn finder(&mut self) -> Option<&mut Finder> {
         None
     }
 
-    /// The text is another; `first` selects the first row.
+    /// Handles a change of the filter text; `first` selects the first row.
     fn found(&mut self, _first: bool, _cx: &mut Cx<'_>) -> Answer {
         Answer::none()
     }
 
-    /// An item of a list that this screen opened was chosen.
+    /// Handles the choice of an item from a list that this screen opened.
     fn choose(&mut self, _choice: Choice, _cx: &mut Cx<'_>) -> Answer {
         Answer::none()
     }
 
-    /// A line that this screen asked for was typed.
+    /// Handles text typed into a line that this screen opened.
     fn line(&mut self, _what: LineOf, _text: &str, _cx: &mut Cx<'_>) -> Answer {
         Answer::none()
     }
 
-    /// Takes what was read or computed.
+    /// Handles news.
     fn take(&mut self, _news: News<'_>, _cx: &mut Cx<'_>) -> Answer {
         Answer::none()
     }
 
-    /// The text to copy, and what it is.
+    /// Returns the text to copy, and its description.
     fn copy(&self, _what: CopyWhat, _cx: &Cx<'_>) -> Option<(String, String)> {
         None
     }
 
-    /// The escape key, which on most screens is one step out.
+    /// Handles the escape key, which goes one step back on most screens.
     fn escape(&mut self, cx: &mut Cx<'_>) -> Answer {
         self.back(cx)
     }
@@ -306,7 +305,7 @@ pub trait Screen {
     }
 }
 
-/// Moves a selection among so many rows.
+/// Moves a selection within a number of rows.
 #[must_use]
 pub fn shift(at: usize, by: isize, rows: usize) -> usize {
     at.saturating_add_signed(by).min(rows.saturating_sub(1))

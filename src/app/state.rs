@@ -1,4 +1,4 @@
-//! Everything: the session, a stack of screens for each report, and what lies on top.
+//! State of the explorer: the session, a stack of screens for each report, and overlays
 
 use super::actions::Where;
 use super::msg::Effect;
@@ -9,10 +9,10 @@ use super::screens::{DiffScreen, KernelsScreen, Kind, LaunchesScreen, LibraryScr
 use super::session::{Report, Session, Settings};
 use std::path::PathBuf;
 
-/// Size below which one line asks for a larger terminal.
+/// Terminal size below which a single line asks for a larger one.
 pub const SMALLEST: (u16, u16) = (60, 16);
 
-/// An open screen and its number, which no other screen has or had.
+/// An open screen and its number, which is never reused.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub id: u64,
@@ -23,28 +23,28 @@ pub struct Entry {
 pub struct App {
     pub session: Session,
     pub running: Running,
-    /// Of each report its screens: the table of kernels, and what was opened from there.
+    /// Screens of each report: the table of kernels, and those opened from it.
     stacks: Vec<Vec<Entry>>,
-    /// Screens of no report, over those of the reports.
+    /// Screens of no report, above those of the reports.
     common: Vec<Entry>,
-    /// Screens that were closed: to free the launches that one holds can take longer than a frame.
+    /// Closed screens, not freed yet: to free the launches of one can take longer than a frame.
     closed: Vec<Entry>,
-    /// What lies over the screen.
+    /// Overlay on top of the screens.
     pub over: Option<Over>,
-    /// The last thing to tell.
+    /// Last message for the user.
     pub status: Option<Status>,
-    /// Number of the last screen that was opened.
+    /// Number of the screen opened last.
     last: u64,
-    /// The screen of the ranks, while another is looked at.
+    /// State of the ranks screen while it is closed.
     ranks: Option<RanksScreen>,
 }
 
 impl App {
-    /// A session over reports that are not read yet; the effects read them.
+    /// Creates a session of reports that are not read yet; the effects read them.
     #[must_use]
     pub fn new(files: Vec<PathBuf>, settings: Settings, size: (u16, u16)) -> (Self, Vec<Effect>) {
         let pins = settings.pins.iter().map(|p| p.as_str().into()).collect();
-        // Of digests there is one thing to look at.
+        // Digests have only the ranks screen.
         let digests = !files.is_empty() && files.iter().all(|f| f.extension().is_some_and(|e| e == "wsd"));
         let reports: Vec<Report> = files.into_iter().map(|f| Report::new(f, &settings)).collect();
         let effects = (0..reports.len()).map(Effect::Load).collect();
@@ -68,12 +68,12 @@ impl App {
         (app, effects)
     }
 
-    /// Screens that were closed since this was asked, to be freed where nobody waits.
+    /// Takes the screens closed since the last call, to be freed outside of the event loop.
     pub fn take_closed(&mut self) -> Vec<Entry> {
         std::mem::take(&mut self.closed)
     }
 
-    /// Gives each report that has none its table of kernels.
+    /// Opens the table of kernels for each report that has none.
     pub fn furnish(&mut self) {
         while self.stacks.len() < self.session.reports.len() {
             let kernels = KernelsScreen::new(self.session.settings.sort);
@@ -91,38 +91,38 @@ impl App {
         self.common.iter().chain(self.stacks.iter().flatten())
     }
 
-    /// The screen that is on.
+    /// Top screen.
     #[must_use]
     pub fn top(&self) -> Option<&Entry> {
         self.common.last().or_else(|| self.stacks.get(self.session.active)?.last())
     }
 
-    /// Whether the screen that is on belongs to a report.
+    /// Returns true if the top screen belongs to a report.
     #[must_use]
     pub fn on_report(&self) -> bool {
         self.common.is_empty()
     }
 
-    /// A screen by its number, on whichever stack it is.
+    /// Screen with a number, on any stack.
     #[must_use]
     pub fn entry(&self, id: u64) -> Option<&Entry> {
         self.entries().find(|e| e.id == id)
     }
 
-    /// Index of the report that a screen belongs to; of a screen of no report the one that is shown.
+    /// Index of the report that a screen belongs to; for a screen of no report, the active one.
     #[must_use]
     pub fn report_of(&self, id: u64) -> usize {
         self.stacks.iter().position(|s| s.iter().any(|e| e.id == id)).unwrap_or(self.session.active)
     }
 
-    /// The number of the first screen of a kind: of a report, or of no report.
+    /// Number of the first screen of a type, of a report or of no report.
     #[must_use]
     pub fn find<K: Kind>(&self, report: Option<usize>) -> Option<u64> {
         let stack = report.map_or(Some(&self.common), |r| self.stacks.get(r))?;
         stack.iter().find(|e| K::of(&e.open).is_some()).map(|e| e.id)
     }
 
-    /// The first screen of a kind of a report.
+    /// First screen of a type of a report.
     #[must_use]
     pub fn of<K: Kind>(&self, report: usize) -> Option<&K> {
         self.stacks.get(report)?.iter().find_map(|e| K::of(&e.open))
@@ -162,31 +162,31 @@ impl App {
         self.common.iter().find_map(|e| Kind::of(&e.open))
     }
 
-    /// The report that is shown.
+    /// Report that is shown.
     #[must_use]
     pub fn report(&self) -> Option<&Report> {
         self.session.report()
     }
 
-    /// Where actions are looked up now.
+    /// Scope in which actions are currently looked up.
     #[must_use]
     pub fn here(&self) -> Where {
         self.top().map_or(Where::Everywhere, |e| e.open.screen().place())
     }
 
-    /// What is selected on a screen.
+    /// Selection of a screen.
     #[must_use]
     pub fn selection(&self, id: u64) -> Selection {
         self.entry(id).map(|e| e.open.screen().selection(&self.session, self.report_of(id))).unwrap_or_default()
     }
 
-    /// What is selected on the screen that is on.
+    /// Selection of the top screen.
     #[must_use]
     pub fn selected(&self) -> Selection {
         self.top().map(|e| self.selection(e.id)).unwrap_or_default()
     }
 
-    /// Lets a screen do something; `None` when it is not open any more.
+    /// Calls a closure with a screen; returns `None` if the screen is closed.
     pub fn ask<R>(&mut self, id: u64, ask: impl FnOnce(&mut dyn Screen, &mut Cx<'_>) -> R) -> Option<R> {
         let report = self.report_of(id);
         let entry = self.common.iter_mut().chain(self.stacks.iter_mut().flatten()).find(|e| e.id == id)?;
@@ -206,7 +206,7 @@ impl App {
         self.entries().map(|e| e.id).collect()
     }
 
-    /// Opens a screen on a report's stack; `make` is given its number.
+    /// Opens a screen on a report's stack; `make` receives its number.
     pub fn push<S: Into<Open>>(&mut self, report: usize, make: impl FnOnce(u64) -> S) -> u64 {
         let id = self.number();
         let open = make(id).into();
@@ -223,7 +223,7 @@ impl App {
         id
     }
 
-    /// Closes a screen and what was opened from it. The table of kernels stays.
+    /// Closes a screen and those opened from it, but not the table of kernels.
     pub fn close(&mut self, id: u64) {
         if let Some(at) = self.common.iter().position(|e| e.id == id) {
             self.closed.extend(self.common.drain(at..));
@@ -235,7 +235,7 @@ impl App {
         }
     }
 
-    /// Closes what was opened from a screen.
+    /// Closes the screens opened from a screen.
     pub fn close_above(&mut self, id: u64) {
         for stack in &mut self.stacks {
             if let Some(at) = stack.iter().position(|e| e.id == id) {
@@ -244,36 +244,36 @@ impl App {
         }
     }
 
-    /// The number of a report's table of kernels.
+    /// Number of a report's table of kernels.
     #[must_use]
     pub fn table(&self, report: usize) -> u64 {
         self.stacks.get(report).and_then(|s| s.first()).map_or(0, |e| e.id)
     }
 
-    /// How many screens of a report are open.
+    /// Number of a report's open screens.
     #[must_use]
     pub fn depth(&self, report: usize) -> usize {
         self.stacks.get(report).map_or(0, Vec::len)
     }
 
-    /// Closes all screens of no report but those of a kind.
+    /// Closes all screens of no report except those of a type.
     pub fn close_common_but<K: Kind>(&mut self) {
         self.common.retain(|e| K::of(&e.open).is_some());
     }
 
     /// Closes all screens of no report.
     pub fn close_common(&mut self) {
-        // One comes back to the ranks where one left them.
+        // The ranks screen keeps its state while closed.
         self.ranks = self.common.iter().find_map(|e| RanksScreen::of(&e.open)).cloned().or_else(|| self.ranks.take());
         self.common.clear();
     }
 
-    /// The screen of the ranks as it was left.
+    /// Takes the ranks screen in the state in which it was closed.
     pub fn kept_ranks(&mut self) -> RanksScreen {
         self.ranks.take().unwrap_or_default()
     }
 
-    /// Back to a report's table of kernels.
+    /// Closes all screens of a report except its table of kernels.
     pub fn close_all_of(&mut self, report: usize) {
         if let Some(stack) = self.stacks.get_mut(report) {
             self.closed.extend(stack.drain(1..));

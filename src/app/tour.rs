@@ -1,9 +1,9 @@
-//! A tour through the screens, on whatever timeline is open: each step ends when the user has done what it says.
+//! Guided tour of the screens on any open timeline: each step ends when the user has followed its instruction
 
 use super::actions::{ACTIONS, ActionId, Where};
 use super::state::App;
 
-/// A step: where it is about, and what it says; an action's name in braces stands for its key.
+/// A step: its screen, and its text, in which an action's name in braces stands for the key.
 struct Step {
     at: Where,
     text: &'static str,
@@ -34,7 +34,7 @@ const STEPS: [Step; 5] = [
     },
 ];
 
-/// Begins the tour, or ends it; the keys that lead to its first screen, if any.
+/// Starts the tour, or ends it; returns the action that opens its first screen, if that is not on top.
 #[must_use]
 pub fn toggle(app: &mut App) -> Option<ActionId> {
     if app.session.tour.take().is_some() {
@@ -44,11 +44,11 @@ pub fn toggle(app: &mut App) -> Option<ActionId> {
     (app.here() != STEPS[0].at).then_some(ActionId::Overview)
 }
 
-/// Looks where the user is by now: on a later step's screen that step begins, off the last one's the tour is over.
+/// Follows the user: the screen of a later step begins that step; leaving the last screen ends the tour.
 pub fn follow(app: &mut App) {
     let Some(at) = app.session.tour else { return };
     let here = app.here();
-    // A shorter way, such as ⏎ on a finding, goes on at the step that it leads to.
+    // A shortcut, such as ⏎ on a finding, continues with the step that it leads to.
     if let Some((next, _)) = STEPS.iter().enumerate().skip(at + 1).find(|(_, step)| step.at == here) {
         app.session.tour = Some(next);
     } else if at + 1 == STEPS.len() && here != STEPS[at].at {
@@ -56,7 +56,7 @@ pub fn follow(app: &mut App) {
     }
 }
 
-/// What the tour says now; where the user has gone elsewhere, how to come back.
+/// Current text of the tour; on another screen, the way back.
 #[must_use]
 pub fn sentence(app: &App) -> Option<String> {
     let at = app.session.tour?;

@@ -1,4 +1,4 @@
-//! What each message changes.
+//! Effects of each message on the state
 
 use super::arrive::arrive;
 use super::first::greet;
@@ -13,7 +13,7 @@ use super::tour;
 use super::work::{Ask, Done};
 use std::sync::Arc;
 
-/// Changes the state by one message.
+/// Updates the state with a message.
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     let effects = change(app, msg);
     tour::follow(app);
@@ -70,9 +70,9 @@ fn change(app: &mut App, msg: Msg) -> Vec<Effect> {
     }
 }
 
-/// An analysis is done: first the report takes it, then its screens.
+/// Handles a finished analysis: first in the report, then in its screens.
 fn done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), done: &Done) -> Vec<Effect> {
-    // A page is text for the screen that asked, and knows no row of a profile that has become another.
+    // A page is text for the screen that asked and refers to no rows, so it stays valid if the profile has changed.
     let page = matches!(done, Done::Advice(..) | Done::Checklist(..));
     let taken = app.session.reports.get_mut(report).and_then(|r| r.done(report, state, done));
     let Some(mut effects) = taken.or(page.then(Vec::new)) else { return Vec::new() };
@@ -81,7 +81,7 @@ fn done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), done: &D
         effects.extend(work(app, report));
     }
     match done {
-        // Nobody is surprised by a page on a screen that he has gone to meanwhile.
+        // Show the page only if its screen is still on top.
         Done::Advice(screen, advice) if shown(app, *screen) => effects.extend(match advice {
             Some(text) => carry(app, *screen, Answer::over(Page::Advice(text.clone()))),
             None => no_metrics(app),
@@ -96,12 +96,12 @@ fn done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), done: &D
     effects
 }
 
-/// Whether a screen is the one that is on, with nothing over it.
+/// Returns true if a screen is on top, without an overlay.
 fn shown(app: &App, screen: u64) -> bool {
     app.over.is_none() && app.top().is_some_and(|e| e.id == screen)
 }
 
-/// How much floating-point work the run did, by the results that are of its launches.
+/// Requests the floating-point work of the run, from results that are joined with its launches.
 fn work(app: &mut App, index: usize) -> Vec<Effect> {
     let session = &app.session;
     let Some(report) = session.reports.get(index) else { return Vec::new() };
@@ -111,8 +111,7 @@ fn work(app: &mut App, index: usize) -> Vec<Effect> {
     if joined.is_empty() { Vec::new() } else { report.ask(index, Ask::Work { window, joined }) }
 }
 
-/// A report was read: which launches are the results of, here or in the others?
-/// Counters that are in the same file as a timeline are a report of their own, joined to it.
+/// Adds the counters in the file of a timeline as a report of their own, and joins it to the timeline.
 fn measured(app: &mut App, of: usize) -> Vec<Effect> {
     let Some(profile) = app.session.reports.get(of).and_then(|r| r.profile.as_ref()).and_then(|p| p.measured.clone()) else {
         return Vec::new();
@@ -128,6 +127,7 @@ fn measured(app: &mut App, of: usize) -> Vec<Effect> {
     effects
 }
 
+/// Requests the matches between launches and results, of a report that was read and of all others.
 fn joins(app: &App, new: usize) -> Vec<Effect> {
     let session = &app.session;
     let timeline = |i: usize| session.reports.get(i).filter(|_| session.timeline(i));

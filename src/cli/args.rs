@@ -1,4 +1,4 @@
-//! The command line's grammar.
+//! Definition of the command line.
 
 pub use super::recipes_args::{CheckJobs, Recipes, RecipesCommand, RerunFormat};
 pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand, Watch};
@@ -28,7 +28,7 @@ use std::path::PathBuf;
     args_conflicts_with_subcommands = false
 )]
 pub struct Args {
-    /// What to do; without a command, the reports open in the explorer.
+    /// Command; without one, the reports open in the explorer.
     #[command(subcommand)]
     pub command: Option<Command>,
     #[arg(help = format!("Reports to open: {}; also .gz and .zst of these", crate::import::open::files().join(", ")))]
@@ -42,7 +42,7 @@ pub struct Args {
     /// Draw with ASCII characters only [default: unless the locale is UTF-8].
     #[arg(long, global = true, help_heading = "Everywhere", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub ascii: Option<bool>,
-    /// How the explorer opens.
+    /// Initial state of the explorer.
     #[command(flatten)]
     pub opening: Opening,
     /// Configuration file [default: `$XDG_CONFIG_HOME/warpscope/config.toml`].
@@ -53,7 +53,7 @@ pub struct Args {
     pub nsys: Option<PathBuf>,
 }
 
-/// How the explorer opens a report.
+/// Initial state of the explorer for a report.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Opening {
     /// Initial grouping of the explorer [default: kernel].
@@ -151,19 +151,19 @@ pub enum Command {
         /// The topic, or a command; without one, all topics are listed.
         topic: Option<String>,
     },
-    /// The process that a profiler runs under.
+    /// Supervisor process of a profiler.
     #[command(name = "__supervise", hide = true)]
     Supervise {
         /// The run.
         run: i64,
-        /// Whether nobody holds it.
+        /// The run continues without the process that started it.
         #[arg(long)]
         detached: bool,
-        /// The supervisor itself, and not the process that keeps it.
+        /// Run the supervisor itself, not its keeper process.
         #[arg(long)]
         kept: bool,
     },
-    /// The process that has the terminal while a run does.
+    /// Process that owns the terminal during a run.
     #[command(name = "__foreground", hide = true)]
     Foreground {
         /// The run.
@@ -171,15 +171,15 @@ pub enum Command {
         /// Process id of the explorer.
         explorer: i32,
     },
-    /// The process that gives the terminal back when the explorer cannot.
+    /// Process that restores the terminal if the explorer cannot.
     #[command(name = "__terminal", hide = true)]
     Terminal {
-        /// The terminal's modes as they were.
+        /// Saved modes of the terminal.
         modes: String,
         /// Process group of the explorer.
         group: i32,
     },
-    /// The last step before the profiler.
+    /// Last step before the profiler is executed.
     #[command(name = "__exec", hide = true)]
     Exec {
         /// Process id of the supervisor.
@@ -336,7 +336,7 @@ pub struct Diff {
     pub format: Option<Format>,
 }
 
-/// A percentage, with or without its sign.
+/// Parses a percentage, with or without `%`.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().map_err(|e| e.to_string())?;
     if number.is_finite() { Ok(number) } else { Err("write a percentage, such as 5%".to_owned()) }
@@ -393,7 +393,7 @@ pub struct Rerun {
     /// Only number N of these ranges, from 1.
     #[arg(long, value_name = "N", requires = "within", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Counting")]
     pub instance: Option<u32>,
-    /// What opened the capture, when the report does not say: start, profiler, profiler:N, nvtx:RANGE, late.
+    /// Start of the capture, if it is not in the report: start, profiler, profiler:N, nvtx:RANGE, late.
     #[arg(long, value_name = "WHAT", help_heading = "Counting")]
     pub opened_by: Option<String>,
     /// Rank of the process to profile where several launch the kernel at the same time.

@@ -1,4 +1,4 @@
-//! `warpscope completions` and `warpscope man`: both are made from the grammar that parses the command line.
+//! `warpscope completions` and `warpscope man`, both generated from the definition of the command line.
 
 use super::args::{Args, ManArgs};
 use super::{Failure, print};
@@ -7,7 +7,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use std::path::Path;
 
-/// The grammar without the commands that only the program itself starts.
+/// Returns the command line definition without the internal commands.
 fn grammar() -> Command {
     let full = Args::command();
     let shown: Vec<Command> = full.get_subcommands().filter(|c| !c.is_hide_set()).cloned().collect();
@@ -26,7 +26,7 @@ pub fn completions(shell: Shell) -> Result<(), Failure> {
     print::to_stdout(|out| out.write_all(&script))
 }
 
-/// The man pages: file name and text in roff.
+/// Renders the man pages: file name and text in roff.
 fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
     let page = |name: String, command: Command| -> std::io::Result<(String, Vec<u8>)> {
         let mut text = Vec::new();

@@ -1,8 +1,9 @@
-//! The captures that are built in.
+//! Built-in captures.
 
 use super::Failure;
 
-/// What `warpscope demo` shows: a timeline, what ncu measured of some of its launches, and kernels of known causes with rooflines and code.
+/// Reports of `warpscope demo`: a timeline, ncu results of some of its launches, and kernels of known causes with
+/// rooflines and code.
 pub const DEMO: [(&str, &[u8]); 4] = [
     ("llm.sqlite (demo)", include_bytes!("../../fixtures/demo/llm.sqlite.zst")),
     ("llm_decode.ncu-rep (demo)", include_bytes!("../../fixtures/demo/llm_decode.ncu-rep.zst")),
@@ -10,7 +11,7 @@ pub const DEMO: [(&str, &[u8]); 4] = [
     ("zoo.ncu-rep (demo)", include_bytes!("../../fixtures/demo/zoo.ncu-rep.zst")),
 ];
 
-/// A capture of the demo: unpacked once, for as long as the program runs.
+/// Unpacks a demo capture and leaks it, so that it lives as long as the program.
 pub fn unpacked(packed: &[u8]) -> Result<&'static [u8], Failure> {
     let bytes =
         zstd::stream::decode_all(packed).map_err(|e| Failure { text: format!("the built-in capture: {e}"), code: super::FAILED })?;

@@ -1,4 +1,4 @@
-//! Reads more about a result for the explorer, when somebody looks at it.
+//! Reads details of a result on demand for the explorer.
 
 use crate::import::input::Input;
 use crate::import::rocm::RocmThreadTrace;
@@ -9,7 +9,7 @@ use crate::model::{Code, Details, Metrics};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Opens the report that the metrics are from, and says so when it is another one by now.
+/// Opens the report of the metrics, and fails if the file changed since.
 fn same(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics) -> Result<Input, ImportError> {
     let input = open()?;
     if metrics.size > 0 && input.size != metrics.size {
@@ -25,7 +25,7 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, ImportError>) -> Result<Arc<T>, S
     }
 }
 
-/// Sections, rules and instances of a result.
+/// Reads sections, rules and instances of a result.
 pub fn details(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics, result: usize) -> Result<Arc<Details>, String> {
     let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
     if RocmThreadTrace::made(metrics) {
@@ -35,13 +35,13 @@ pub fn details(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metr
         return Ok(Arc::new(sampled.details.clone()));
     }
     if of.place.is_none() {
-        // From a text there is nothing more to read.
+        // Text reports contain no further details.
         return Ok(Arc::default());
     }
     guarded(|| ncu::details::read(&same(open, metrics)?, of))
 }
 
-/// The code of a launch that was sampled while its program ran.
+/// Reads the code of a launch that was sampled while its program ran.
 pub fn sampled_code(
     input: &Input,
     metrics: &Metrics,
@@ -51,11 +51,11 @@ pub fn sampled_code(
 ) -> Result<Code, ImportError> {
     let modules = WarpscopeTrace::modules(input, &sampled.details.sources)?;
     let code = ncu::source::of_modules(input, metrics, sampled, &modules, tools, cancel);
-    // What a stopped disassembler left is no code.
+    // Output of a cancelled disassembler is incomplete: discard it.
     if cancel.is_cancelled() { Err(ImportError::Cancelled { path: input.path.clone() }) } else { Ok(code) }
 }
 
-/// Binary, sources and instructions of a result.
+/// Reads binary, sources and instructions of a result.
 pub fn code(
     open: impl FnOnce() -> Result<Input, ImportError>,
     metrics: &Metrics,
@@ -82,12 +82,12 @@ pub fn code(
         let input = same(open, metrics)?;
         let details = ncu::details::read(&input, of)?;
         let code = ncu::source::read(&input, metrics, result, &details, tools, cancel);
-        // What a stopped disassembler left is no code.
+        // Output of a cancelled disassembler is incomplete: discard it.
         if cancel.is_cancelled() { Err(ImportError::Cancelled { path: input.path.clone() }) } else { code }
     })
 }
 
-/// A job for opening an input again: nothing is heard, what was unpacked is found in the cache.
+/// Returns a job without progress reports for opening an input again; unpacked files are found in the cache.
 #[must_use]
 pub fn quiet() -> Job<'static> {
     Job::new(crate::import::Wants::ALL, &|_| {})

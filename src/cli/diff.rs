@@ -12,7 +12,7 @@ use crate::report::{self, Format};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// Prints what changed between two runs, and fails if it got slower than allowed.
+/// Prints the changes between two runs, and fails if the run got slower than allowed.
 pub fn diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let wants = Wants::TRIAGE;
     let before = interrupt::open(&args.before, nsys.clone(), wants)?;
@@ -29,7 +29,7 @@ pub fn diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
         print::error(&format!("warning: {caveat}"));
     }
     let needle = args.filter.as_deref().unwrap_or_default().to_lowercase();
-    // By their exact names, too, where rows have readable ones.
+    // Also match exact names if rows show readable ones.
     let kernels = before
         .kernels
         .iter()

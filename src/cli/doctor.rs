@@ -28,7 +28,7 @@ struct DoctorJson<'a> {
     warnings: usize,
 }
 
-/// Says what stands between the user and a profile on this machine. Changes nothing.
+/// Prints obstacles to profiling on this machine. Changes nothing.
 pub fn doctor(args: &Doctor, nsys: Option<&Path>, color: Option<ColorMode>, config: &Config) -> Result<(), Failure> {
     let machine = interrupt::reading(Path::new("doctor"), |cancel| Ok(gather(&Places::usual(), nsys, &|| cancel.is_cancelled())))?;
     let mut checks = examine(&machine);
@@ -52,7 +52,7 @@ pub fn doctor(args: &Doctor, nsys: Option<&Path>, color: Option<ColorMode>, conf
     if blocks > 0 { Err(Failure { text: String::new(), code: FAILED }) } else { Ok(()) }
 }
 
-/// Abilities of the terminal that the explorer uses.
+/// Checks the terminal features that the explorer uses.
 fn terminal(color: Option<ColorMode>, config: &Config) -> Vec<Check> {
     let variable = |name: &str| std::env::var(name).ok();
     let ok = |id, what, state, found: String, means: &str, fix: Option<&str>| Check {

@@ -1,4 +1,5 @@
-//! The explorer: takes the terminal, runs the loop, and does what the state asks for: reads files and analyses on threads of their own.
+//! The explorer: takes over the terminal, runs the event loop, and executes the effects that the state requests.
+//! Files are read and analysed on other threads.
 
 use super::args::{Args, Opening};
 use super::loops::{Wake, listen};
@@ -28,10 +29,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a cancelled reader may take to stop its child before the program ends without it.
+/// Time for a cancelled reader to stop its child before the program ends without it.
 const LAST_WAIT: Duration = Duration::from_secs(6);
 
-/// What one report of the session is read from.
+/// Source of a report.
 #[derive(Clone)]
 enum From {
     File(PathBuf),
@@ -53,7 +54,7 @@ pub fn built_in(args: &Args, opening: &Opening, tour: bool, config: &Config) -> 
     explore(sources, args, opening, config, if tour { Begin::Tour } else { Begin::Reports })
 }
 
-/// What the explorer begins with, besides reports.
+/// Initial state of the explorer, besides reports.
 enum Begin {
     Reports,
     Run(Box<Started>),
@@ -140,7 +141,7 @@ struct Explorer {
     view: View,
     sources: Vec<From>,
     cancels: Vec<Cancel>,
-    /// Of the code that is being read.
+    /// Cancel handles of running code readers, by report.
     code: HashMap<usize, Cancel>,
     readers: Vec<std::thread::JoinHandle<()>>,
     workers: Workers,
@@ -151,7 +152,7 @@ struct Explorer {
     themed: String,
     nsys: Option<PathBuf>,
     recorder: Recorder,
-    /// What to analyse for each report when the cursor has rested until then.
+    /// Debounced analysis for each report.
     resting: Resting,
     message: Message,
 }
@@ -159,26 +160,26 @@ struct Explorer {
 impl Explorer {
     fn run(&mut self, wakes: &Receiver<Wake>, effects: Vec<Effect>) -> Result<(), Failure> {
         let outcome = self.until_the_end(wakes, effects);
-        // Whatever it ended by.
+        // Clean up regardless of the outcome.
         self.finish();
         if let Some(said) = self.recorder.last_word() {
             print::error(&said);
         }
         match outcome? {
-            // As shells report a program that a signal ended; there is nothing to say about it.
+            // Exit code of a program ended by a signal, as in shells; without a message.
             Some(signal) => Err(Failure { text: String::new(), code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)) }),
             None => Ok(()),
         }
     }
 
-    /// A frame. Whoever cannot draw has no terminal any more.
+    /// Draws a frame. A draw error means that the terminal is gone.
     fn draw(&mut self) -> Result<(), Failure> {
         self.screen.draw(&self.app, &mut self.view, &self.theme).map_err(|e| Failure::hung_up(&e))?;
         self.app.session.most_scroll = self.view.most_scroll;
         Ok(())
     }
 
-    /// The loop; gives the signal that ended it.
+    /// Runs the event loop; returns the signal that ended it.
     fn until_the_end(&mut self, wakes: &Receiver<Wake>, effects: Vec<Effect>) -> Result<Option<i32>, Failure> {
         self.draw()?;
         let mut quit = self.perform(effects)?;
@@ -196,7 +197,7 @@ impl Explorer {
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            // Everything that waits is taken in before one frame is drawn.
+            // Process all pending events before drawing one frame.
             let mut dirty = false;
             for wake in std::iter::once(first).chain(wakes.try_iter()) {
                 match wake {
@@ -241,11 +242,11 @@ impl Explorer {
         Ok(ended_by)
     }
 
-    /// Waits for readers that run a child, so that none is left behind.
+    /// Waits for readers that run a child process, so that no child is left behind.
     fn finish(&mut self) {
         self.cancels.iter().chain(self.code.values()).for_each(Cancel::cancel);
         self.readers.extend(self.recorder.end());
-        // The shell's prompt need not wait for that.
+        // Restore the terminal first, so that the shell's prompt appears without delay.
         restore();
         let until = Instant::now() + LAST_WAIT;
         while self.readers.iter().any(|r| !r.is_finished()) && Instant::now() < until {
@@ -262,7 +263,7 @@ impl Explorer {
         let effects = update(&mut self.app, msg);
         let closed = self.app.take_closed();
         if !closed.is_empty() {
-            // Freeing a list of ten million launches took 10 ms (measured): not on the thread that answers keys.
+            // Drop on another thread: freeing a list of ten million launches took 10 ms (measured).
             let _ = std::thread::Builder::new().spawn(move || drop(closed));
         }
         self.perform(effects)
@@ -278,14 +279,14 @@ impl Explorer {
         }
     }
 
-    /// Reads one more report.
+    /// Loads another report.
     fn add(&mut self, source: From) {
         self.sources.push(source);
         self.cancels.push(Cancel::default());
         self.load(self.sources.len() - 1);
     }
 
-    /// Does what the state asks for; true to end.
+    /// Executes the effects that the state requests; returns true to quit.
     fn perform(&mut self, effects: Vec<Effect>) -> Result<bool, Failure> {
         for effect in effects {
             match effect {
@@ -326,7 +327,7 @@ impl Explorer {
                     outcome: details::details(open, metrics, result),
                 }),
                 Effect::Code { report, from, result } => {
-                    // Whoever asks for another result's code in a report waits for this one's disassembler no more.
+                    // A request for another result's code cancels the running disassembler of this report.
                     let cancel = Cancel::default();
                     if let Some(older) = self.code.insert(report, cancel.clone()) {
                         older.cancel();
@@ -350,7 +351,7 @@ impl Explorer {
                 Effect::Redraw => self.screen.reset(self.app.session.size).map_err(|e| Failure::hung_up(&e))?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => return Ok(true),
-                // All else is about runs.
+                // All other effects concern runs.
                 effect => self.recorder.perform(effect),
             }
         }
@@ -366,7 +367,7 @@ impl Explorer {
             let last = Mutex::new(("", 0));
             let tell = |progress: Progress| {
                 if let Progress::Stage { name, done, total } = progress {
-                    // A step of one percent is the least that a bar can show.
+                    // One percent is the smallest step that a bar can show.
                     let now = (name, done.saturating_mul(100).checked_div(total).unwrap_or(0));
                     let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
                     if *last == now {
@@ -374,7 +375,7 @@ impl Explorer {
                     }
                     *last = now;
                 }
-                // Nobody listens any more once the program ends.
+                // The receiver is gone if the program is ending.
                 let _ = send.send(Wake::Message(Msg::Progress(index, progress)));
             };
             let job = Job { cancel, staged: true, nsys, ..Job::new(Wants::EXPLORER, &tell) };
@@ -393,7 +394,7 @@ impl Explorer {
         }));
     }
 
-    /// Reads a profiler's result beside the loop: it may be large.
+    /// Reads a profiler's result on another thread: it may be large.
     fn verify(&self, report: usize, path: PathBuf, selects: Vec<Selects>) {
         let send = self.send.clone();
         std::thread::spawn(move || {
@@ -405,12 +406,12 @@ impl Explorer {
                 Ok(found) => found.map(|m| Found::all(&m)).map_err(|e| e.to_string()),
                 Err(_) => Err("warpscope failed while reading this result; please report it as a bug".to_owned()),
             };
-            // Nobody listens any more once the program ends.
+            // The receiver is gone if the program is ending.
             let _ = send.send(Wake::Message(Msg::Verified { report, selects, found }));
         });
     }
 
-    /// Reads more of a report beside the loop.
+    /// Reads details of a report on another thread.
     fn more(
         &mut self,
         from: usize,
@@ -426,7 +427,7 @@ impl Explorer {
                 From::File(path) => import::open::input(path, &details::quiet()),
                 From::BuiltIn(name, bytes) => Ok(Input::built_in(name, bytes)),
             };
-            // Nobody listens any more once the program ends.
+            // The receiver is gone if the program is ending.
             let _ = send.send(Wake::Message(read(&open, &metrics, &cancel)));
         }));
     }
@@ -450,7 +451,7 @@ impl Explorer {
         self.resume()
     }
 
-    /// After a stop, whoever caused it: the shell has used the terminal in between.
+    /// Continues after a stop, regardless of its cause: the shell has used the terminal in between.
     fn resume(&mut self) -> Result<(), Failure> {
         self.screen.retake().map_err(|e| Failure::hung_up(&e))?;
         let size = crossterm::terminal::size().map_err(|e| Failure::hung_up(&e))?;
@@ -459,7 +460,7 @@ impl Explorer {
         self.draw()
     }
 
-    /// Makes the theme that the state names, and draws everything in it.
+    /// Loads the theme named in the settings.
     fn retheme(&mut self) {
         if self.themed == self.app.session.settings.theme {
             return;
@@ -472,27 +473,27 @@ impl Explorer {
     }
 }
 
-/// Reports that a run left.
+/// Opens the explorer with the reports of a run.
 pub fn reports(args: &Args, config: &Config, files: Vec<PathBuf>) -> Result<(), Failure> {
     explore(files.into_iter().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
 }
 
-/// `warpscope run`: a run that has just started.
+/// `warpscope run`: opens the explorer with a run that has just started.
 pub fn run(args: &Args, config: &Config, started: Started) -> Result<(), Failure> {
     explore(Vec::new(), args, &args.opening, config, Begin::Run(Box::new(started)))
 }
 
-/// `warpscope attach`: a run of the library.
+/// `warpscope attach`: opens the explorer with a run of the library.
 pub fn attach(args: &Args, config: &Config, run: Run) -> Result<(), Failure> {
     explore(Vec::new(), args, &args.opening, config, Begin::Attach(Box::new(run)))
 }
 
-/// `warpscope watch PATH`: traces that something else writes.
+/// `warpscope watch PATH`: opens the explorer with traces written by another process.
 pub fn watch(args: &Args, config: &Config, output: PathBuf) -> Result<(), Failure> {
     explore(Vec::new(), args, &args.opening, config, Begin::Watch(output))
 }
 
-/// `warpscope` without a report: the library.
+/// `warpscope` without a report: opens the library.
 pub fn home(args: &Args, config: &Config) -> Result<(), Failure> {
     explore(Vec::new(), args, &args.opening, config, Begin::Home)
 }

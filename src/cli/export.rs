@@ -1,4 +1,4 @@
-//! `warpscope export`: reports as files of a format that other programs query.
+//! `warpscope export`: writes reports in formats that other programs can query.
 
 use super::triage_args::{Export, ExportFormat};
 use super::{Failure, interrupt, print, save};
@@ -11,7 +11,7 @@ use crate::report::columnar::{Of, TABLES, write};
 use crate::report::trace_event::{self, Chrome, Part, Perfetto, Sink};
 use std::path::{Path, PathBuf};
 
-/// The value of a partition in a path, as Hive writes it: what a file system or a reader takes for something else is escaped.
+/// Escapes the value of a path partition as Hive does: characters special to file systems or readers.
 fn escaped(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
     let mut out = String::new();
@@ -26,13 +26,13 @@ fn escaped(text: &str) -> String {
     if out.chars().all(|c| c == '.') { "report".to_owned() } else { out }
 }
 
-/// What a report is called: its file's name without what says its format.
+/// Returns the name of a report: its file name without extensions.
 fn name(file: &Path) -> String {
     let name = file.file_name().map_or_else(|| "report".to_owned(), |n| n.to_string_lossy().into_owned());
     name.split_once('.').map_or(name.clone(), |(stem, _)| stem.to_owned())
 }
 
-/// What the run of several reports is called: what their names have in common, without the word before a rank's number.
+/// Returns a run name for several reports: the common prefix of their names, without the word before a rank's number.
 fn common(files: &[PathBuf]) -> String {
     let names: Vec<String> = files.iter().map(|f| name(f)).collect();
     let first = names.first().cloned().unwrap_or_default();
@@ -48,7 +48,7 @@ fn common(files: &[PathBuf]) -> String {
     if text.is_empty() { "job".to_owned() } else { text.to_owned() }
 }
 
-/// Writes the tables of reports.
+/// Writes the tables or the trace of reports.
 pub fn export(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
     let trace = args.format != ExportFormat::Parquet;
     if trace {
@@ -68,7 +68,7 @@ pub fn export(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads a report that is a timeline.
+/// Opens a timeline report.
 fn opened(file: &Path, nsys: Option<&Path>, wants: Wants) -> Result<Profile, Failure> {
     let profile = interrupt::open(file, nsys.map(Path::to_owned), wants)?;
     if profile.metrics.is_some() {
@@ -82,7 +82,7 @@ fn opened(file: &Path, nsys: Option<&Path>, wants: Wants) -> Result<Profile, Fai
     Ok(profile)
 }
 
-/// Processes of the reports of a job are this far apart in number, beyond what Linux gives.
+/// Distance between the process ids of a job's reports; larger than any process id on Linux.
 const APART: u32 = 1 << 23;
 
 /// Writes one trace of all reports.
@@ -103,7 +103,7 @@ fn traces(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
         };
         all.push((profile, found, name));
     }
-    // On one clock where all reports know theirs; the earliest time is 0 or later.
+    // Use a common clock if all reports know theirs; shift the earliest time to 0 or later.
     let epochs: Option<Vec<i64>> = all.iter().map(|a| a.0.clock.epoch_ns).collect();
     let epochs = epochs.filter(|_| all.len() > 1);
     if all.len() > 1 && epochs.is_none() {
@@ -146,7 +146,7 @@ fn written(sink: &mut impl Sink, parts: &[Part<'_>], window: (i64, i64)) -> std:
     sink.finish()
 }
 
-/// The earliest time of a report.
+/// Returns the earliest time of a report.
 fn first_time(p: &Profile) -> i64 {
     let launches = (0..p.launches.len()).map(|r| p.launches.start(r).min(p.launches.call(r).map_or(i64::MAX, |c| c.0)));
     let others = p.calls.start.iter().chain(&p.os_calls.start).copied().chain(p.memops.iter().map(|m| m.start.0));
@@ -156,7 +156,7 @@ fn first_time(p: &Profile) -> i64 {
 
 fn one(args: &Export, file: &Path, profile: &Profile) -> Result<(), Failure> {
     let wanted = |table: &str| args.tables.is_empty() || args.tables.iter().any(|t| t == table);
-    // Only these two rest on what is worked out first.
+    // Only these two tables require the analysis.
     let judged = wanted("findings") || wanted("collectives");
     let found = judged.then(|| triage::triage(profile, &Scope::default(), &Cancel::default())).flatten();
     let shown = file.display().to_string();
@@ -170,7 +170,7 @@ fn one(args: &Export, file: &Path, profile: &Profile) -> Result<(), Failure> {
         if made.rows == 0 {
             continue;
         }
-        // A rank that nobody knows is Hive's word for that.
+        // Hive's name for an unknown partition value.
         let rank = rank.as_deref().unwrap_or("__HIVE_DEFAULT_PARTITION__");
         let folder = args.output.join(table).join(format!("run={}", escaped(&run))).join(format!("rank={rank}"));
         let path = folder.join(format!("{}.parquet", escaped(&report)));

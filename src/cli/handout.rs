@@ -1,4 +1,4 @@
-//! `warpscope report`: one file to hand on.
+//! `warpscope report`: a shareable report in one file.
 
 use super::triage_args::ReportArgs;
 use super::{Failure, interrupt, print, save};
@@ -11,7 +11,7 @@ use crate::report::ranks::Together;
 use crate::report::triage::Judged;
 use std::path::Path;
 
-/// Writes it.
+/// Writes the report.
 pub fn report(args: &ReportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let name = args.output.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
     let html = match name.rsplit_once('.').map(|n| n.1) {

@@ -10,10 +10,11 @@ use crate::model::{Kernel, KernelId, Severity};
 use crate::report::{self, Format};
 use std::path::PathBuf;
 
-/// Prints what is wrong, or right, with the kernels of a report.
+/// Prints the hints on the kernels of a report.
 pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open(&args.file, nsys, Wants::LAUNCHES.with(Parts::MEMOPS))?;
-    // Counters say more than the timeline that they were measured in; that one says what the run gains.
+    // Counters are more precise than the timeline they were measured in; the timeline is needed to estimate the run's
+    // gain.
     let measured = profile.measured.clone().filter(|_| args.launch.is_none());
     let run = Run::of(&profile);
     let timeline = run.as_ref().map(|run| (&profile, run));
@@ -40,7 +41,7 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     }
     if let Some(launch) = args.launch {
         places.retain(|p| p.launch() == launch);
-        // Any launch of a timeline can be asked for, not only the median ones.
+        // Any launch of a timeline can be selected, not only the median ones.
         if places.is_empty() && args.kernel.is_none() && profile.metrics.is_none() && (launch as usize) < profile.launches.len() {
             places.push(Place::Launch(launch));
         }
@@ -50,7 +51,7 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
             )));
         }
     }
-    // What is true of every report of ncu changes no hint; the explorer shows it.
+    // Omit notes that apply to every ncu report: they do not affect hints, and the explorer shows them.
     print::notes(&file.to_string(), profile.notes.iter().filter(|n| n.severity > Severity::Info));
     let width = print::terminal_width();
     let subjects = places.into_iter().filter_map(|p| p.subject(profile));

@@ -1,4 +1,5 @@
-//! Signals while a report is read for printing: the reader is stopped, so that its child ends and nothing half-made is left.
+//! Signal handling while a report is read for printing: stops the reader, so that its child process ends and no
+//! partial files are left.
 
 use super::Failure;
 use crate::import::{self, Cancel, ImportError, Job, Wants};
@@ -9,18 +10,18 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Time that a reader gets to clean up.
+/// Time for a reader to clean up.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The signals of these that end the program here. A shell that starts a program in the background of a script has it ignore SIGINT, and `nohup`
-/// SIGHUP: what was ignored when the program started stays ignored.
+/// Filters signals to those that end the program. A shell that starts a background program in a script makes it
+/// ignore SIGINT, and `nohup` SIGHUP: signals that were ignored at start-up stay ignored.
 #[must_use]
 pub fn heard(signals: &[i32]) -> Vec<i32> {
     let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
     signals.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
 }
 
-/// A bit for each ignored signal, the lowest for signal 1, as /proc/PID/status has it.
+/// Parses the mask of ignored signals from `/proc/PID/status`; the lowest bit is signal 1.
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
     mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0)
@@ -31,8 +32,8 @@ pub fn open(file: &Path, nsys: Option<PathBuf>, wants: Wants) -> Result<Profile,
     reading(file, |cancel| import::open(file, &Job { cancel, nsys, ..Job::new(wants, &|_| {}) }))
 }
 
-/// Readers that a signal stops, and the signal that did. One thread for the whole program hears them: one for each file would end the program while
-/// the next is read.
+/// Readers that a signal cancels, and the signal. One thread handles signals for the whole program, because a thread
+/// per file would end the program while the next file is read.
 #[derive(Default)]
 struct Heard {
     reading: Mutex<Vec<Cancel>>,
@@ -44,14 +45,14 @@ impl Heard {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops what is being read; where nothing is, or that was asked for before, the program.
+    /// Cancels the active readers; ends the program if there are none, or on a repeated signal.
     fn stop(&self, signal: i32) {
         let reading = self.reading();
         if reading.is_empty() || self.caught.swap(signal, Ordering::SeqCst) != 0 {
             std::process::exit(128 + signal);
         }
         reading.iter().for_each(Cancel::cancel);
-        // A reader that waits for a disk or a network that is gone hears of nothing.
+        // Force the exit, since a reader blocked on an unreachable disk or network does not react.
         std::thread::spawn(move || {
             std::thread::sleep(PATIENCE);
             std::process::exit(128 + signal);
@@ -61,7 +62,7 @@ impl Heard {
 
 static HEARD: OnceLock<Arc<Heard>> = OnceLock::new();
 
-/// The listener for signals, which is started at the first call.
+/// Returns the signal listener, which is started on first use.
 fn ears() -> Result<Arc<Heard>, Failure> {
     if let Some(ears) = HEARD.get() {
         return Ok(Arc::clone(ears));
@@ -73,8 +74,8 @@ fn ears() -> Result<Arc<Heard>, Failure> {
     Ok(ears)
 }
 
-/// Reads a file; a signal stops the reader and then the program, with the exit code that shells expect. Before and after, signals end
-/// the program as always.
+/// Reads a file. A signal cancels the reader and then ends the program with the exit code that shells expect. Before
+/// and after, signals end the program as usual.
 pub fn reading<T>(file: &Path, read: impl FnOnce(Cancel) -> Result<T, ImportError>) -> Result<T, Failure> {
     let ears = ears()?;
     let cancel = Cancel::default();
@@ -95,7 +96,7 @@ mod tests {
 
     #[test]
     fn signals_that_are_ignored_at_the_start_are_known() {
-        // SIGHUP, SIGINT and SIGTERM, as the kernel prints them.
+        // SIGHUP, SIGINT and SIGTERM, as printed by the kernel.
         assert_eq!(ignored("Name:\tx\nSigIgn:\t0000000000004003\nSigCgt:\t0000000000000000\n"), 0x4003);
         assert_eq!(ignored("Name:\tx\n"), 0);
     }

@@ -9,7 +9,7 @@ use crate::rerun::jobs::{self, File, select::select};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Bytes that an input file may have.
+/// Maximum size of an input file, bytes.
 const MOST: u64 = 1 << 20;
 
 fn read(path: &Path) -> Result<(String, File), Failure> {
@@ -24,7 +24,7 @@ fn read(path: &Path) -> Result<(String, File), Failure> {
     Ok((name, checked))
 }
 
-/// Says what the jobs of input files select, and what breaks in them.
+/// Prints the launches selected by the jobs of input files, and their problems.
 pub fn check(args: &CheckJobs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let read: Vec<(String, File)> = args.files.iter().map(|f| read(f)).collect::<Result<_, _>>()?;
     let profile = args.report.as_ref().map(|r| interrupt::open(r, nsys, Wants::LAUNCHES)).transpose()?;

@@ -1,4 +1,4 @@
-//! Follows a program that is being traced: reads what its traces grow by, adds it up, and judges the last seconds again and again.
+//! Follows a traced program: reads new trace data, aggregates it, and repeatedly analyses the last seconds.
 
 use crate::analysis::live::{Judged, Live, Meter};
 use crate::analysis::live_results::Results;
@@ -12,40 +12,40 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Time between two looks: the tracer writes once a second.
+/// Poll interval: the tracer writes once a second.
 const EVERY: Duration = Duration::from_secs(1);
-/// The same until there is something to see.
+/// Poll interval until the first data arrive.
 const FIRST: Duration = Duration::from_millis(200);
-/// What is judged, ns, and of how many kernels at most.
+/// Analysed window, ns, and its maximum number of kernels.
 const WINDOW: i64 = 10_000_000_000;
 const MOST: u64 = 200_000;
-/// Judging takes one part in so many of the time.
+/// The analysis is idle at least this many times its own duration.
 const RARELY: u32 = 80;
-/// What a snapshot holds, ns.
+/// Length of a snapshot, ns.
 pub const SNAPSHOT: i64 = 30_000_000_000;
 
-/// What the user wants of a program that is watched.
+/// Requests to a watched program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Open or close its recording.
+    /// Open or close the recording.
     Gate(bool),
     /// Measure counters of the next launches of a kernel.
     Measure(String),
-    /// Save its last seconds, or all that there is.
+    /// Save the last seconds, or everything.
     Snapshot { whole: bool },
 }
 
-/// What is told.
+/// Messages about a watched program.
 #[derive(Debug)]
 pub enum Told {
     Live(Box<Live>),
-    /// The gate's processes said something.
+    /// Answer of the traced processes to a request.
     Said(Result<String, String>),
-    /// A file, and whether it was made for this.
+    /// Path of a snapshot; true if the file was created for it.
     Saved(Result<(PathBuf, bool), String>),
 }
 
-/// Where the traces of a run are: their path without process id and suffix.
+/// Returns the path of a run's traces without process id and suffix.
 #[must_use]
 pub fn output(run: &Run) -> Option<PathBuf> {
     let suffix = format!(".{}", crate::import::trace::SUFFIX);
@@ -56,13 +56,13 @@ fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }
 
-/// The first process that gave no answer, and why.
+/// Fails with the first process that did not answer.
 fn silent(answers: &[(u32, tracer::Answer)]) -> Result<(), String> {
     let none = answers.iter().find_map(|(pid, answer)| answer.as_ref().err().map(|why| (pid, why)));
     none.map_or(Ok(()), |(pid, why)| Err(format!("process {pid}: {why}")))
 }
 
-/// Opens or closes the recording; returns what to say.
+/// Opens or closes the recording; returns a message.
 pub fn gate(output: &Path, open: bool) -> Result<String, String> {
     let answers = tracer::tell(output, if open { "open" } else { "close" }).map_err(|e| e.to_string())?;
     silent(&answers)?;
@@ -75,7 +75,7 @@ pub fn gate(output: &Path, open: bool) -> Result<String, String> {
     }
 }
 
-/// Has the next launches of a kernel measured; returns what to say.
+/// Requests counters of the next launches of a kernel; returns a message.
 fn measure(output: &Path, kernel: &str) -> Result<String, String> {
     let answers = tracer::tell(output, &format!("measure {kernel}")).map_err(|e| e.to_string())?;
     silent(&answers)?;
@@ -87,7 +87,7 @@ fn measure(output: &Path, kernel: &str) -> Result<String, String> {
     }
 }
 
-/// A name beside the traces that is not one of theirs, and not taken.
+/// Returns an unused file name next to the traces that is not itself a trace name.
 #[must_use]
 pub fn snapshot_path(output: &Path) -> PathBuf {
     let name = output.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
@@ -95,9 +95,9 @@ pub fn snapshot_path(output: &Path) -> PathBuf {
     (1..u32::MAX).map(path).find(|p| p.symlink_metadata().is_err()).unwrap_or_else(|| path(0))
 }
 
-/// Has everything written that has ended, and saves the last so many ns, or everything.
+/// Flushes completed records, and saves the last `ns` nanoseconds, or everything.
 pub fn save(follow: &mut Follow, output: &Path, ns: Option<i64>, to: &Path) -> Result<(), String> {
-    // A process that does not answer has ended, or is stuck: what it wrote is there.
+    // A process that does not answer has ended or hangs: its written data are still available.
     let _ = tracer::tell(output, "flush");
     let failed = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::AlreadyExists => format!("{} already exists; name another file", to.display()),
@@ -107,7 +107,7 @@ pub fn save(follow: &mut Follow, output: &Path, ns: Option<i64>, to: &Path) -> R
     follow.save(ns, to).map_err(failed)
 }
 
-/// Follows until it is enough, or nobody listens any more.
+/// Follows until cancelled, or until the receiver is gone.
 pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) -> bool, enough: &Cancel) {
     let (mut follow, mut meter) = (Follow::new(output), Meter::default());
     let (mut judged, mut judge_at): (Option<Judged>, _) = (None, Instant::now());
@@ -119,7 +119,7 @@ pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) ->
                 if !tell(Told::Said(gate(output, open))) {
                     return;
                 }
-                // What it changed shows at once.
+                // Show the effect at once.
                 let _ = tracer::tell(output, "flush");
                 next = Instant::now();
             }
@@ -175,20 +175,20 @@ pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) ->
     }
 }
 
-/// What was measured in place so far, with the first hint of each kernel.
+/// Returns the counters measured live so far, with the first hint for each kernel.
 fn results(follow: &Follow) -> Option<Results> {
     let mut job = Job::new(Wants::TABLE, &|_| {});
     job.threads = 1;
     Results::of(&*follow.measured(&job)?)
 }
 
-/// What limited the program in the last seconds.
+/// Analyses the last seconds of the program.
 fn judge(follow: &Follow, at: i64, enough: &Cancel) -> Judged {
     let mut job = Job::new(Wants::TRIAGE, &|_| {});
     job.threads = 1;
     let profile = follow.recent(WINDOW, MOST, &job).ok();
     let triage = profile.and_then(|p| triage(&p, &Scope::default(), enough));
-    // That there is little yet is no verdict.
+    // A short capture is expected here and not a verdict.
     let triage = triage.filter(|t| t.verdict().is_none_or(|f| f.id != Verdict::ShortCapture));
     Judged { triage: triage.map(Arc::new), at }
 }

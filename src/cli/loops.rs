@@ -1,4 +1,4 @@
-//! What wakes the explorer: the terminal, signals, and what was done beside the loop.
+//! Event sources of the explorer: the terminal, signals, and background work.
 
 use super::Failure;
 use super::interrupt::heard;
@@ -10,19 +10,19 @@ use crossbeam_channel::Sender;
 use crossterm::event::Event;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 
-/// What wakes the loop.
+/// Event that wakes the loop.
 pub enum Wake {
-    /// Something of the terminal's.
+    /// A terminal event.
     Terminal(Event),
-    /// Something that was done beside the loop.
+    /// Result of background work.
     Message(Msg),
-    /// A run that this program holds from now on.
+    /// A run that this program now holds.
     Held(Box<Started>),
-    /// A signal that ends the program.
+    /// A terminating signal.
     Signal(i32),
-    /// The shell stops the program.
+    /// SIGTSTP: the shell stops the program.
     Stop,
-    /// The shell lets it go on.
+    /// SIGCONT: the shell resumes the program.
     Continue,
     /// The terminal is gone.
     Gone,

@@ -1,17 +1,17 @@
-//! What this machine has to profile with, as far as a look at its files tells: what the first screen says. `warpscope doctor` tells more.
+//! Profiling capabilities of this machine for the first screen, determined from files only. `warpscope doctor` checks
+//! more.
 
 use crate::app::session::Fact;
 use crate::launch::{find, tracer};
 use std::path::Path;
 
-/// GPUs that the NVIDIA driver has made nodes for.
+/// Counts the GPUs with device nodes of the NVIDIA driver.
 fn nvidia() -> usize {
     let nodes = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let number = |name: &str| name.strip_prefix("nvidia").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     nodes.filter(|e| e.file_name().to_str().is_some_and(number)).count()
 }
 
-/// The facts.
 #[must_use]
 pub fn facts(nsys: Option<&Path>) -> Vec<Fact> {
     let gpus = nvidia();

@@ -22,7 +22,7 @@ fn read(file: &Path, nsys: Option<&Path>) -> Result<(Profile, Usage), Failure> {
     Ok((profile, usage))
 }
 
-/// Says how memory is used, and what is wrong with that.
+/// Prints the memory usage and its problems.
 pub fn memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let (profile, usage) = read(&args.file, nsys)?;
     let before = args.before.as_deref().map(|file| read(file, nsys)).transpose()?;

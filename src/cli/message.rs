@@ -1,19 +1,19 @@
-//! How long a message stays.
+//! Timeout of the status message.
 
 use crate::app::{App, Status};
 use std::time::{Duration, Instant};
 
-/// How long it stays at least.
+/// Minimum display time.
 const LEAST: Duration = Duration::from_secs(3);
-/// Reading time of a letter: 200 words a minute.
+/// Reading time per character: 200 words a minute.
 const LETTER: Duration = Duration::from_millis(50);
 
-/// The message that is shown, and until when.
+/// The displayed message and its expiry time.
 #[derive(Default)]
 pub struct Message(Option<(Status, Instant)>);
 
 impl Message {
-    /// Looks whether another one is shown.
+    /// Restarts the timeout if the message changed.
     pub fn look(&mut self, app: &App) {
         match (&app.status, &self.0) {
             (Some(status), Some((shown, _))) if status == shown => {}
@@ -25,13 +25,13 @@ impl Message {
         }
     }
 
-    /// Until when it stays.
+    /// Returns the expiry time.
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
         self.0.as_ref().map(|m| m.1)
     }
 
-    /// Takes it away if its time is over; whether it did.
+    /// Removes the message if it expired; returns true if it did.
     pub fn over(&mut self, app: &mut App) -> bool {
         let over = self.until().is_some_and(|until| until <= Instant::now());
         if over {

@@ -30,7 +30,7 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
             n => format!("{file}: there is no result {launch}: results are numbered 0 to {}", n - 1),
         }));
     }
-    // Results stand in for kernels: each has its names.
+    // Treat results as kernels: each has its names.
     let names: Vec<Kernel> = metrics.results.iter().map(|r| r.kernel.clone()).collect();
     let kernel = args.kernel.as_deref().map(|s| print::kernels(&names, &args.file, s, "warpscope metrics")).transpose()?;
     let of_kernel = |at: usize| kernel.as_ref().is_none_or(|k| u32::try_from(at).is_ok_and(|at| k.contains(&KernelId(at))));
@@ -53,7 +53,7 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
     })
 }
 
-/// The results of ncu, or of AMD's profilers.
+/// Reads the results of ncu or AMD's profilers.
 fn read(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Result<model::Metrics, ImportError> {
     let job = Job { cancel, ..Job::new(Wants::LAUNCHES, &|_| {}) };
     let all = import::open::input(&args.file, &job);
@@ -78,7 +78,7 @@ fn read(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Result<mode
     ncu::read(&args.file, &Job { wants: Wants::ALL, ..job }, decimal)
 }
 
-/// What lies in the report beside the values: sections, rules, or the code.
+/// Prints sections, rules, or code of the report.
 fn more(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::ResultMetrics)]) -> Result<(), Failure> {
     let file = args.file.display();
     let traced = RocmThreadTrace::made(metrics);
@@ -147,7 +147,7 @@ fn more(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::Res
     })
 }
 
-/// Facts of the session, which are private and are printed only when asked for.
+/// Prints session information, which is private and only printed on request.
 fn session(args: &Metrics) -> Result<(), Failure> {
     let job = Job::new(Wants::ALL, &|_| {});
     let input = import::input_if(&args.file, &job, &ncu::is_report)?;

@@ -1,4 +1,4 @@
-//! The command line: what was asked for, and the commands that print.
+//! The command line: its definition, and the commands.
 
 pub mod args;
 mod completions;
@@ -52,28 +52,26 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The work failed although the call was right.
+/// Exit code of a valid command that failed.
 pub const FAILED: u8 = 1;
-/// The call or the file was wrong.
+/// Exit code for invalid arguments or input files.
 pub const WRONG: u8 = 2;
 
 /// An error for the user: one sentence and an exit code.
 #[derive(Debug)]
 pub struct Failure {
-    /// The sentence.
     pub text: String,
-    /// The exit code.
     pub code: u8,
 }
 
 impl Failure {
-    /// The call was wrong.
+    /// Creates an error about invalid arguments or input.
     #[must_use]
     pub fn wrong(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: WRONG }
     }
 
-    /// A mistyped command looks like a file.
+    /// Creates an error about a missing file; suggests a command, because a mistyped command is parsed as a file.
     #[must_use]
     pub fn no_such_file(file: &Path) -> Self {
         let name = file.to_string_lossy();
@@ -125,7 +123,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     let ascii = |chosen: Option<bool>| chosen.unwrap_or_else(|| !crate::config::utf8_locale(variable));
     print::ascii(ascii(args.ascii));
     match &args.command {
-        // These read no configuration: a mistake in it must not stop a run.
+        // These commands do not read the configuration: a mistake in it must not stop a run.
         Some(Command::Supervise { run, detached, kept: true }) => return runs::supervisor::supervise(*run, *detached),
         Some(Command::Supervise { run, detached, kept: false }) => return runs::supervisor::keep(*run, *detached),
         Some(Command::Exec { supervisor, argv }) => return Err(runs::supervisor::last_step(*supervisor, argv)),
@@ -134,7 +132,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Help { topic }) => return help::help(topic.as_deref()),
         Some(Command::Completions { shell }) => return completions::completions(*shell),
         Some(Command::Man(args)) => return completions::man(args),
-        // It becomes the program.
+        // Replaces this process by the program.
         Some(Command::Trace(args)) => return Err(trace::trace(args)),
         _ => {}
     }

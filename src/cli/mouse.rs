@@ -1,15 +1,15 @@
-//! What the terminal says of the mouse, as the explorer takes it.
+//! Converts terminal mouse events to explorer input.
 
 use crate::app::{Mouse, Pointer};
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
-/// Rows that a turn of the wheel scrolls.
+/// Rows scrolled per wheel step.
 const WHEEL: isize = 3;
 
-/// What the mouse did, where that is over what `hit` says.
+/// Converts a mouse event over the element `hit`.
 #[must_use]
 pub fn pointed(mouse: MouseEvent, hit: Mouse) -> Option<Mouse> {
-    // Many terminals keep the shift key with the mouse for themselves: the right button selects, too.
+    // Many terminals reserve Shift with the mouse: the right button selects, too.
     let shift = mouse.modifiers.contains(KeyModifiers::SHIFT);
     let wheel = |by: isize| match hit {
         Mouse::Spot(_, column) => Mouse::Point(Pointer::Wheel(column, by)),

@@ -1,4 +1,4 @@
-//! The commands that print to stdout.
+//! The commands `top` and `launches`, and output to stdout and stderr.
 
 use super::args::{Launches, Top};
 use super::{Failure, interrupt};
@@ -17,13 +17,12 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Prints one sentence to stderr, safe for a terminal. When nobody can hear it (a full disk, a pipe or terminal that is gone), what the
-/// program does goes on.
+/// Prints one sentence to stderr, safe for a terminal. Write errors (full disk, closed pipe or terminal) are ignored.
 pub fn error(text: &str) {
     let _ = writeln!(std::io::stderr(), "warpscope: {}", clean(text));
 }
 
-/// What a grouping needs to be read.
+/// Returns the parts of a report that a grouping needs.
 fn wants(by: GroupBy) -> Wants {
     match by {
         GroupBy::Demangled => Wants { names: Names::Demangled, ..Wants::TABLE },
@@ -33,13 +32,13 @@ fn wants(by: GroupBy) -> Wants {
     }
 }
 
-/// The format asked for, else a table on a terminal and CSV elsewhere.
+/// Returns the requested format, by default a table on a terminal and CSV elsewhere.
 #[must_use]
 pub fn format_or_default(format: Option<Format>) -> Format {
     format.unwrap_or(if std::io::stdout().is_terminal() { Format::Table } else { Format::Csv })
 }
 
-/// Columns of the terminal, when stdout is one.
+/// Returns the width of the terminal if stdout is one.
 #[must_use]
 pub fn terminal_width() -> Option<usize> {
     std::io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten().map(|(w, _)| usize::from(w)).filter(|&w| w > 0)
@@ -48,18 +47,18 @@ pub fn terminal_width() -> Option<usize> {
 /// The command that lists the kernels of a capture.
 pub const LISTS_KERNELS: &str = "warpscope top";
 
-/// Kernels that an ambiguous selector names.
+/// Maximum number of kernels listed for an ambiguous selector.
 const MOST_NAMED: usize = 8;
 
-/// Whether a terminal is sent ASCII only; files and pipes get the text as it is.
+/// Restricts terminal output to ASCII; files and pipes get the unchanged text.
 static ASCII: AtomicBool = AtomicBool::new(false);
 
-/// From now on a terminal is sent ASCII only, or whatever there is.
+/// Enables or disables ASCII-only output on a terminal.
 pub fn ascii(only: bool) {
     ASCII.store(only, Ordering::Relaxed);
 }
 
-/// Lines on their way to a terminal: whatever they hold, it gets nothing that it would obey.
+/// Line-buffered terminal output without control sequences from the data.
 struct Cleaned<W: Write> {
     to: W,
     line: Vec<u8>,
@@ -98,7 +97,7 @@ impl<W: Write> Write for Cleaned<W> {
     }
 }
 
-/// Writes to stdout through a buffer; a reader that went away is no error.
+/// Writes to stdout through a buffer; a closed pipe is not an error.
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     if std::io::stdout().is_terminal() {
@@ -108,7 +107,7 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> R
         return Ok(report::tolerate_broken_pipe(result)?);
     }
     let result = write(&mut out).and_then(|()| out.flush());
-    // What is left in the buffer cannot be written either.
+    // Do not flush again: the rest of the buffer cannot be written either.
     let (_, _) = out.into_parts();
     Ok(report::tolerate_broken_pipe(result)?)
 }
@@ -117,7 +116,7 @@ pub fn lines(lines: &[String]) -> Result<(), Failure> {
     to_stdout(|out| lines.iter().try_for_each(|l| writeln!(out, "{l}")))
 }
 
-/// Says on stderr what makes the printed figures incomplete: scripts that read CSV see no notes.
+/// Prints notes that make the figures incomplete to stderr, since scripts that read CSV do not see notes.
 pub fn warn(profile: &crate::model::Profile) {
     use crate::model::{NoteKind, Severity};
     let matters = |n: &&crate::model::Note| {
@@ -126,7 +125,7 @@ pub fn warn(profile: &crate::model::Profile) {
     notes(&profile.file_name(), profile.notes.iter().filter(matters));
 }
 
-/// Sentences of notes: each once, and first what weighs most.
+/// Returns the sentences of notes, deduplicated, most severe first.
 fn sentences<'a>(notes: impl Iterator<Item = &'a crate::model::Note>) -> Vec<String> {
     let mut notes: Vec<_> = notes.collect();
     notes.sort_by_key(|n| std::cmp::Reverse(n.severity));
@@ -134,7 +133,7 @@ fn sentences<'a>(notes: impl Iterator<Item = &'a crate::model::Note>) -> Vec<Str
     notes.into_iter().map(crate::model::Note::sentence).filter(|s| said.insert(s.clone())).collect()
 }
 
-/// Says notes on stderr: each once, and first what weighs most.
+/// Prints notes to stderr, deduplicated, most severe first.
 pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>) {
     for sentence in sentences(notes) {
         error(&format!("{file}: {sentence}"));
@@ -145,7 +144,7 @@ pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>
 pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.window().map_err(Failure::wrong)?;
     let parts = if between.is_some() { wants(args.by).with(Parts::STARTS) } else { wants(args.by) };
-    // To predict what a kernel means for the run takes the calls and copies that it waits for, too; of a part of the run nothing is predicted.
+    // The prediction also needs the calls and copies that kernels wait for; it is not made for a part of the run.
     let predicts = format_or_default(args.format) == Format::Json && args.by.is_kernel() && between.is_none();
     let parts = if predicts { Wants { names: parts.names, ..Wants::LAUNCHES }.with(Parts::MEMOPS) } else { parts };
     let profile = interrupt::open(&args.file, nsys, parts)?;
@@ -170,7 +169,7 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     })
 }
 
-/// Predicts what kernels mean for the run, by the names that rows have.
+/// Predicts the effect of faster kernels on the run, by the names used in the rows.
 fn worths(profile: &Profile, by: GroupBy, rows: usize) -> Option<Worths> {
     let name = |k: &'_ Kernel| -> String {
         match by {
@@ -184,12 +183,12 @@ fn worths(profile: &Profile, by: GroupBy, rows: usize) -> Option<Worths> {
     Worths::by(profile, &names.iter().map(String::as_str).collect::<Vec<_>>(), rows, &Cancel::default())
 }
 
-/// Fails where nobody knows when launches ran.
+/// Fails if the launches have no times.
 fn timed(profile: &Profile, file: &Path) -> Result<(), Failure> {
     if profile.launches.timed() { Ok(()) } else { Err(Failure::wrong(format!("{}: its launches have no times", file.display()))) }
 }
 
-/// The kernels that a selector picks, or what to say when it picks none or too many.
+/// Returns the kernels matched by a selector, or an error if none or too many match.
 pub fn kernels(all: &[Kernel], file: &Path, selector: &str, lists: &str) -> Result<BTreeSet<KernelId>, Failure> {
     match select::kernels(all, selector) {
         Selected::Kernels(kernels) => Ok(kernels),

@@ -1,4 +1,4 @@
-//! `warpscope ranks` and `warpscope digest`: the reports of a job's ranks.
+//! `warpscope ranks` and `warpscope digest`: compares the reports of a job's ranks.
 
 use super::triage_args::{DigestArgs, Ranks};
 use super::{FAILED, Failure, interrupt, print};
@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How names of reports that a rank may have end; a digest goes before the report that it was made of.
+/// Extensions of a rank's reports, in order of preference: a digest precedes the report it was made from.
 const REPORTS: [&str; 12] = [
     ".wsd",
     ".wstrace",
@@ -32,19 +32,20 @@ const REPORTS: [&str; 12] = [
     ".db",
     ".pftrace",
 ];
-/// Folders in a folder that are looked into: one for each rank, or for each host and process.
+/// Maximum depth of folders: one per rank, or per host and process.
 const DEEPEST: usize = 3;
-/// Bytes of a digest's file that are read.
+/// Maximum size of a digest file, bytes.
 const MOST: u64 = 64 << 20;
 
-/// What a digest is called, and of which kind it is among those that stand for the same report.
+/// Returns the path of a report without its extension, and the preference of the extension.
 fn ending(path: &Path) -> Option<(String, usize)> {
     let name = path.file_name()?.to_string_lossy();
     let (kind, end) = REPORTS.iter().enumerate().filter(|(_, end)| name.ends_with(**end)).max_by_key(|(_, end)| end.len())?;
     Some((path.with_file_name(name.strip_suffix(end)?).display().to_string(), kind))
 }
 
-/// Reports in a folder and below it. Links are followed, each folder is looked into once: links may lead round in circles.
+/// Collects the reports in a folder and its subfolders. Follows links, and visits each folder once because links may
+/// form cycles.
 fn gather(folder: &Path, left: usize, seen: &mut HashSet<(u64, u64)>, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let meta = std::fs::metadata(folder)?;
     if !seen.insert((meta.dev(), meta.ino())) {
@@ -52,7 +53,7 @@ fn gather(folder: &Path, left: usize, seen: &mut HashSet<(u64, u64)>, into: &mut
     }
     let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)?.flatten().map(|e| e.path()).collect();
     entries.sort();
-    // Traces of one run's processes are one report.
+    // Traces of all processes of a run form one report.
     if entries.iter().any(|e| e.extension().is_some_and(|x| x == "wstrace")) {
         into.push(folder.to_owned());
         return Ok(());
@@ -67,7 +68,7 @@ fn gather(folder: &Path, left: usize, seen: &mut HashSet<(u64, u64)>, into: &mut
     Ok(())
 }
 
-/// The reports that were named, and those in folders that were: of what is there in several forms one.
+/// Returns the named reports and those in named folders, choosing one of several forms of the same report.
 fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut out = Vec::new();
     for path in named {
@@ -107,7 +108,7 @@ fn decode(file: &Path) -> Result<Digest, String> {
     Digest::from_bytes(&bytes).map_err(|e| failed(&e))
 }
 
-/// Digests, decoded side by side; `None` for what is another report.
+/// Decodes digests in parallel; `None` for other reports.
 fn decoded(files: &[PathBuf]) -> Vec<Option<Result<Vec<Digest>, Failure>>> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).clamp(1, 16);
     let piece = files.len().div_ceil(threads).max(1);
@@ -115,13 +116,13 @@ fn decoded(files: &[PathBuf]) -> Vec<Option<Result<Vec<Digest>, Failure>>> {
         let one = |f: &PathBuf| is_digest(f).then(|| decode(f).map(|d| vec![d]));
         let all: Vec<_> =
             files.chunks(piece).map(|part| (part.len(), scope.spawn(move || part.iter().map(one).collect::<Vec<_>>()))).collect();
-        // What a thread could not do is done later.
+        // Results of a panicked thread are read later.
         let parts = all.into_iter().map(|(n, thread)| thread.join().unwrap_or_else(|_| (0..n).map(|_| None).collect()));
         parts.flatten().map(|d| d.map(|d| d.map_err(Failure::wrong))).collect()
     })
 }
 
-/// The digests of a file: what is in it, or what follows from a report.
+/// Reads the digests of a file: a digest itself, or computed from a report.
 fn read(file: &Path, nsys: Option<&Path>) -> Result<Vec<Digest>, Failure> {
     let shown = file.display().to_string();
     if is_digest(file) {
@@ -131,7 +132,7 @@ fn read(file: &Path, nsys: Option<&Path>) -> Result<Vec<Digest>, Failure> {
     of_profile(&profile, &shown)
 }
 
-/// None where nothing ran on a GPU, as in the launcher of a job's ranks.
+/// Returns an empty list if nothing ran on a GPU, as in the launcher of a job's ranks.
 fn of_profile(profile: &Profile, shown: &str) -> Result<Vec<Digest>, Failure> {
     if profile.metrics.is_some() {
         let tool = &profile.source.tool;
@@ -151,7 +152,7 @@ fn nothing_ran(file: &Path) -> Failure {
     Failure::wrong(format!("{}: nothing ran on a GPU", file.display()))
 }
 
-/// Lays the ranks of a job beside each other.
+/// Compares the ranks of a job.
 pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
     let (mut all, mut reports, mut failed, mut idle) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let files = files(&args.files)?;
@@ -163,7 +164,7 @@ pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
                 all.extend(found);
             }
             Err(e) if e.code > 128 => return Err(e),
-            // One damaged report of many must not hide the others.
+            // A damaged report must not hide the others.
             Err(e) => failed.push(e),
         }
     }
@@ -200,7 +201,7 @@ pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
     if !fail.is_empty() {
         return Err(Failure { text: format!("found: {}", fail.join(", ")), code: FAILED });
     }
-    // The others were shown; whoever runs this in a script must see that some were not.
+    // The other reports were printed, but scripts must notice that some failed.
     if failed.is_empty() {
         Ok(())
     } else {
@@ -208,13 +209,13 @@ pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// The rank that the launcher gave this process, and the number of ranks.
+/// Returns the rank that the launcher gave this process, and the number of ranks.
 fn launched() -> (Option<u32>, Option<u32>) {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
     LAUNCHERS.iter().find_map(|(rank, world)| Some((Some(number(rank)?), number(world)))).unwrap_or_default()
 }
 
-/// Where a digest goes: the name that was given, else beside the report. `{rank}` stands for the rank.
+/// Returns the path of a digest: the given name, by default next to the report. `{rank}` is replaced by the rank.
 fn goes_to(args: &DigestArgs, digest: &Digest, at: usize, several: bool) -> Result<PathBuf, Failure> {
     let known = digest.rank.map(|r| r.to_string());
     let asked = args.output.as_ref().is_some_and(|o| o.to_string_lossy().contains("{rank}"));
@@ -251,7 +252,7 @@ pub fn digest(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     }
     if let [one] = &mut all[..] {
         let (rank, world) = launched();
-        // Where the launcher says it, this is the rank's own machine.
+        // If the launcher sets the rank, this process runs on the rank's own machine.
         if rank.is_some() {
             one.host = one.host.take().or_else(place::hostname);
         }
@@ -259,7 +260,7 @@ pub fn digest(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
         one.world = one.world.or(world);
     }
     for (at, one) in all.iter_mut().enumerate() {
-        // Its folder is nobody's business; its name says which report it was made of.
+        // Drop the private folder; the name identifies the original report.
         one.file = Path::new(&one.file).file_name().map_or_else(|| one.file.clone(), |n| n.to_string_lossy().into_owned());
         let path = goes_to(args, one, at, several)?;
         let bytes = one.to_bytes();
@@ -273,7 +274,7 @@ pub fn digest(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The ranks of reports that are judged together; `None` where they have no collectives in common.
+/// Returns the ranks of reports to be analysed together; `None` if they have no collectives in common.
 pub fn of_reports(judged: &[(&Profile, &triage::Triage)]) -> Option<(Vec<Digest>, Vec<usize>, ranks::Job)> {
     let (mut all, mut reports) = (Vec::new(), Vec::new());
     for (number, (profile, found)) in judged.iter().enumerate() {

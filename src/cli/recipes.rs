@@ -9,7 +9,7 @@ use crate::report;
 use crate::rerun::recipes::{Prepared, Recipe, User, Wanted};
 use std::io::IsTerminal;
 
-/// The user's own recipes, checked.
+/// Returns the user's own recipes, checked.
 pub fn users(config: &Config) -> Result<Vec<User>, Failure> {
     let users: Vec<User> = config
         .recipes
@@ -32,7 +32,7 @@ pub fn users(config: &Config) -> Result<Vec<User>, Failure> {
     Ok(users)
 }
 
-/// A recipe by its word, or a sentence with the nearest one.
+/// Finds a recipe by its name; the error suggests the nearest one.
 pub fn find<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failure> {
     crate::rerun::recipes::find(id, users).ok_or_else(|| {
         let near = nearest(id, crate::rerun::recipes::all(users).map(|r| r.id));
@@ -43,7 +43,7 @@ pub fn find<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failure> {
     })
 }
 
-/// What a recipe is prepared for, as the command line says it.
+/// Converts the arguments to the input of a recipe.
 #[must_use]
 pub fn wanted(args: &Recipes) -> Wanted {
     Wanted {
@@ -63,7 +63,7 @@ pub fn wanted(args: &Recipes) -> Wanted {
     }
 }
 
-/// The sentence on a recipe that cannot be prepared.
+/// Returns the error for a recipe that cannot be prepared.
 #[must_use]
 pub fn refused(recipe: &Recipe<'_>, wanted: &Wanted, error: &str) -> Failure {
     let hint = if recipe.needs_range && wanted.range.is_none() { ": --range NAME (or NAME@DOMAIN)" } else { "" };
@@ -98,7 +98,7 @@ fn show(recipe: &Recipe<'_>, prepared: &Prepared, args: &Recipes) -> Result<(), 
     let terminal = std::io::stdout().is_terminal();
     let format = args.format.unwrap_or(if terminal { RerunFormat::Text } else { RerunFormat::Shell });
     if format == RerunFormat::Shell {
-        // What a script would run without a look at it must not hide what there is to know.
+        // Print notes to stderr, because scripts may run the command without showing it.
         for note in &prepared.notes {
             print::error(&format!("note: {note}"));
         }

@@ -62,7 +62,7 @@ pub struct Recipes {
     pub program: Vec<String>,
 }
 
-/// How a command is printed.
+/// Output format of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RerunFormat {
     /// Explained, for people.

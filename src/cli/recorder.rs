@@ -1,4 +1,4 @@
-//! The explorer's hands for runs: starts them, follows them, and keeps the library, beside the loop.
+//! Background work of the explorer for runs: starts and follows them, and updates the library.
 
 use super::Failure;
 use super::live::{self, Ask, Told};
@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-/// Lines of a run that the library shows at most.
+/// Maximum number of log lines shown in the library.
 const PRINTED: usize = 60;
 
 /// Starts and follows runs for the explorer.
@@ -30,18 +30,18 @@ pub struct Recorder {
     nsys: Option<PathBuf>,
     held: Option<Box<Started>>,
     followed: Option<i64>,
-    /// Ends the thread that follows.
+    /// Cancels the thread that follows the run.
     enough: Cancel,
-    /// Ends the step that is under way.
+    /// Cancels the current step.
     step: Cancel,
     stepping: Option<JoinHandle<()>>,
-    /// To the thread that follows the traces.
+    /// Requests to the thread that follows the traces.
     asks: Option<Sender<Ask>>,
     detached: bool,
 }
 
 impl Recorder {
-    /// One that does nothing yet.
+    /// Creates an idle recorder.
     #[must_use]
     pub fn new(send: Sender<Wake>, nsys: Option<PathBuf>) -> Self {
         Self {
@@ -57,13 +57,13 @@ impl Recorder {
         }
     }
 
-    /// Threads that run a program, after they were told to end it.
+    /// Cancels the current step and returns its thread.
     pub fn end(&mut self) -> Option<JoinHandle<()>> {
         self.step.cancel();
         self.stepping.take()
     }
 
-    /// This program holds a run from now on.
+    /// Takes ownership of a run.
     pub fn hold(&mut self, started: Box<Started>) {
         self.detached = false;
         if let Some(before) = self.held.replace(started) {
@@ -71,14 +71,14 @@ impl Recorder {
         }
     }
 
-    /// A run has ended: nothing of it is held any more.
+    /// Releases a run that has ended.
     pub fn ended(&mut self, id: i64) {
         if let Some(held) = self.held.take_if(|h| h.run.id == id) {
             held.done();
         }
     }
 
-    /// What to say when the explorer ends.
+    /// Returns a message for the end of the explorer.
     pub fn last_word(&mut self) -> Option<String> {
         self.enough.cancel();
         let held = self.held.as_mut()?;
@@ -96,12 +96,12 @@ impl Recorder {
     fn beside(&self, work: impl FnOnce() -> Msg + Send + 'static) {
         let send = self.send.clone();
         std::thread::spawn(move || {
-            // Nobody listens any more once the program ends.
+            // The receiver is gone if the program is ending.
             let _ = send.send(Wake::Message(work()));
         });
     }
 
-    /// Changes the library, and reads it again.
+    /// Changes the library and reloads it.
     fn change(&self, change: impl FnOnce(&Library) -> Result<(), Failure> + Send + 'static) {
         self.beside(move || {
             let done = || -> Result<_, Failure> {
@@ -116,7 +116,7 @@ impl Recorder {
         });
     }
 
-    /// Does what the state asks for about runs.
+    /// Executes effects that concern runs.
     pub fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Preflight(start) => {
@@ -166,7 +166,7 @@ impl Recorder {
                 self.step = Cancel::default();
                 let (send, cancel) = (self.send.clone(), self.step.clone());
                 self.stepping = Some(std::thread::spawn(move || {
-                    // Nobody listens any more once the program ends.
+                    // The receiver is gone if the program is ending.
                     let tell = |news| drop(send.send(Wake::Message(Msg::Step(run, news))));
                     let hear = |line: &str| tell(StepNews::Line(line.to_owned()));
                     let done = match starter() {
@@ -191,7 +191,7 @@ impl Recorder {
             }),
             Effect::Printed(id) => self.beside(move || {
                 let lines = || Ok::<_, LibraryError>(follow::last_lines(&Library::open()?.run_folder(id), PRINTED));
-                // A run without a log printed nothing.
+                // A run without a log has no output.
                 let kept = || {
                     let library = Library::open().ok()?;
                     let (promised, came) = promises::of(&library, &library.run(id).ok()?).ok()?;
@@ -212,11 +212,11 @@ impl Recorder {
     }
 
     fn ask(&self, ask: Ask) {
-        // A thread that has ended has nothing to follow.
+        // Sending fails if the thread has ended and follows nothing.
         let _ = self.asks.as_ref().map(|asks| asks.send(ask));
     }
 
-    /// Watches how busy the GPUs are.
+    /// Monitors the utilization of the GPUs.
     fn gpus(&self, id: Option<i64>) {
         let (tell, done) = (self.send.clone(), self.enough.clone());
         std::thread::spawn(move || {
@@ -226,7 +226,7 @@ impl Recorder {
         });
     }
 
-    /// Follows the traces that are written to a path, if there is one.
+    /// Follows the traces that are written to a path, if any.
     fn follow_traces(&mut self, id: Option<i64>, output: impl FnOnce() -> Option<PathBuf> + Send + 'static) {
         let (asks, asked) = crossbeam_channel::unbounded();
         self.asks = Some(asks);
@@ -291,12 +291,12 @@ impl Recorder {
     }
 }
 
-/// This program's own last step before another.
+/// Returns the command of this program's own exec step.
 fn starter() -> std::io::Result<[OsString; 3]> {
     Ok([std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()])
 }
 
-/// Asks a run that nobody here holds to stop.
+/// Asks a run that this process does not hold to stop.
 fn stop(id: i64) -> Result<(), Failure> {
     let run = Library::open()?.run(id)?;
     let Some((pid, started)) = run.holder.filter(|_| run.state.live()) else {
@@ -305,14 +305,14 @@ fn stop(id: i64) -> Result<(), Failure> {
     Ok(process::ask_to_stop(pid, started)?)
 }
 
-/// Starts what the state asks for.
+/// Starts the requested run.
 fn begin(start: &Start, nsys: Option<&Path>) -> Result<Started, Failure> {
     let mut library = Library::open()?;
     let parent = start.from.as_ref().and_then(|from| parent(&library.runs().ok()?, from));
     start::start(&mut library, false, |_, folder| complete(start, folder, nsys).map(|new| NewRun { parent, ..new }))
 }
 
-/// The run that a report is of.
+/// Returns the run of a report.
 fn parent(runs: &[Run], report: &Path) -> Option<i64> {
     let real = |p: &Path| std::fs::canonicalize(p).unwrap_or_else(|_| p.to_owned());
     let wanted = real(report);

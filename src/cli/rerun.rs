@@ -25,7 +25,7 @@ pub fn rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
         options.within = Within::Range(range(&profile, label, None)?, args.instance);
     }
     let target = target(args, &profile, &options)?;
-    // A range that comes as push/pop and as start/end is the kind that the launch lies in.
+    // For a range name used as push/pop and as start/end, choose the kind that encloses the launch.
     if let (Some(label), Target::Launches(launches)) = (&args.within, &target)
         && let Some(first) = launches.first()
     {
@@ -38,7 +38,7 @@ pub fn rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let terminal = std::io::stdout().is_terminal();
     let format = args.format.unwrap_or(if terminal { RerunFormat::Text } else { RerunFormat::Shell });
     if format == RerunFormat::Shell {
-        // What a script would run without a look at it must not hide its doubts.
+        // Print warnings to stderr, because scripts may run the command without showing it.
         for command in &plan.commands {
             for w in &command.warnings {
                 print::error(&format!("{}: {}", w.severity.word(), w.sentence()));
@@ -92,7 +92,7 @@ fn options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
                 "`{name}` is a section of ncu; of AMD's GPUs `--section` names counters of rocprofv3, such as SQ_WAVES"
             )));
         }
-        // ncu profiles nothing with a wrong set, and says so only in a warning.
+        // ncu profiles nothing with an unknown set, and only warns about it.
         if !amd && !known.contains(&name.as_str()) && !name.starts_with("regex:") {
             let near = nearest(&name, known.iter().copied());
             let hint = near.map_or_else(|| format!("ncu has {}", known.join(", ")), |n| format!("did you mean `{n}`?"));
@@ -130,7 +130,7 @@ fn named(collect: &Collect) -> Vec<(&'static str, String, Vec<&'static str>)> {
     }
 }
 
-/// A range by its label, of the kind that encloses a launch where there are both.
+/// Finds a range by its label; if both kinds exist, the one that encloses the launch.
 fn range(profile: &Profile, label: &str, launch: Option<LaunchId>) -> Result<RangeName, Failure> {
     let named = nvtx::named(profile, label);
     let around = launch.map(|l| nvtx::enclosing(profile, l.0 as usize)).unwrap_or_default();
@@ -170,7 +170,7 @@ fn opened_by(profile: &Profile, text: &str) -> Result<OpenedBy, Failure> {
     })
 }
 
-/// What is to be profiled.
+/// Returns the launches or the graph to profile.
 fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, Failure> {
     if let Some(graph) = args.graph {
         return Ok(Target::Graph(graph));
@@ -216,7 +216,7 @@ fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, 
             }
             picked.extend(found);
         }
-        // Without another wish: a typical one.
+        // By default a typical launch.
         if args.median || picked.is_empty() {
             picked.extend(pick::median(profile, &launches));
         }
@@ -227,10 +227,10 @@ fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, 
     Ok(Target::Launches(out))
 }
 
-/// Compares a result with what was selected.
+/// Compares results with the selected launches.
 fn verify(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
     let mut found = Vec::new();
-    // Several results of one run say the same of themselves.
+    // Several results of one run repeat the same notes.
     let mut said = std::collections::BTreeSet::new();
     for result in results {
         let metrics = open::results(result, &Job::new(Wants::ALL, &|_| {}))?;

@@ -1,35 +1,35 @@
-//! Analysis that waits for the cursor to rest: what it passes over is not asked for.
+//! Debounces analysis until the cursor has been still.
 
 use super::loops::Wake;
 use crate::app::work::Work;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How long the cursor rests before details are asked for: longer than a key repeats.
+/// Time without cursor movement before details are requested: longer than the key repeat interval.
 const REST: Duration = Duration::from_millis(160);
 
-/// Work in the order in which it falls due.
+/// Pending work in the order of its due time.
 #[derive(Default)]
 pub struct Resting(Vec<(Instant, Box<Work>)>);
 
 impl Resting {
-    /// Lets work rest, in the place of what rests for the same report.
+    /// Delays work; replaces pending work for the same report.
     pub fn push(&mut self, work: Box<Work>) {
         self.0.retain(|(_, w)| w.report != work.report);
         self.0.push((Instant::now() + REST, work));
     }
 
-    /// Forgets what has been asked again, and newer: it must not take its place.
+    /// Drops pending work that a newer request supersedes.
     pub fn asked(&mut self, newer: &Work) {
         self.0.retain(|(_, w)| w.kind() != newer.kind());
     }
 
-    /// The work that is due now.
+    /// Removes and returns work that is due.
     pub fn due(&mut self, now: Instant) -> Option<Box<Work>> {
         self.0.first().is_some_and(|w| w.0 <= now).then(|| self.0.remove(0).1)
     }
 
-    /// Waits for what comes; for no longer than until something is due, or that time has come, which is a timeout.
+    /// Waits for an event, at most until work is due or `latest`, which count as a timeout.
     pub fn wait(&self, wakes: &Receiver<Wake>, latest: Option<Instant>) -> Result<Wake, RecvTimeoutError> {
         match self.0.first().map(|w| w.0).into_iter().chain(latest).min() {
             Some(until) => wakes.recv_deadline(until),

@@ -1,4 +1,4 @@
-//! The grammar of `run`, `attach` and `runs`.
+//! Arguments of `run`, `attach` and `runs`.
 
 use super::which_args::Which;
 use super::words::word;
@@ -95,7 +95,7 @@ pub struct Attach {
     /// Built-in tracer only: measure counters of the next launches of KERNEL, by its function or mangled name.
     #[arg(long, group = "word", value_name = "KERNEL", value_parser = NonEmptyStringValueParser::new())]
     pub measure: Option<String>,
-    /// How many seconds.
+    /// Length of the snapshot, in seconds.
     #[arg(long, value_name = "SECONDS", requires = "snapshot", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=120))]
     pub last: u32,
     /// Name of the snapshot [default: beside the run's traces].
@@ -122,12 +122,12 @@ pub struct Watch {
 /// `warpscope runs`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Runs {
-    /// What to do [default: list].
+    /// Action [default: list].
     #[command(subcommand)]
     pub command: Option<RunsCommand>,
 }
 
-/// What to do with recorded runs.
+/// Actions on recorded runs.
 #[derive(Clone, Debug, Subcommand)]
 pub enum RunsCommand {
     /// List runs, the newest first.
@@ -206,7 +206,7 @@ pub struct Gc {
     pub yes: bool,
 }
 
-/// A size in bytes, with K, M, G or T (powers of 1024).
+/// Parses a size in bytes, with K, M, G or T (powers of 1024).
 fn size(text: &str) -> Result<u64, String> {
     let text = text.trim().trim_end_matches(['B', 'b', 'i']);
     let (digits, unit) = match text.chars().last() {
@@ -227,7 +227,7 @@ fn size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Lines for people, or JSON.
+/// Parses a format that is either text lines or JSON.
 pub fn only_json(text: &str) -> Result<Format, String> {
     match text {
         "json" => Ok(Format::Json),

@@ -1,4 +1,4 @@
-//! What the explorer writes to files: scripts that the user names, and what no clipboard takes.
+//! Writes files for the explorer: scripts named by the user, and texts that cannot be copied to the clipboard.
 
 use super::{FAILED, Failure};
 use crate::app::App;
@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Saves an executable script; a file that is there stays as it is.
+/// Saves an executable script without overwriting an existing file.
 pub fn script(path: &Path, text: &str) -> Result<String, String> {
     let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(path);
     match file.and_then(|mut f| f.write_all(text.as_bytes())) {
@@ -18,7 +18,7 @@ pub fn script(path: &Path, text: &str) -> Result<String, String> {
     }
 }
 
-/// Saves a screen, as its name's ending says; where the name is taken, under the next that is free.
+/// Saves a screen in the format of its extension; appends a number if the name is taken.
 pub fn view(path: &Path, (app, view, theme): (&App, &mut View, &Theme)) -> Result<String, String> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(form) = Form::of(&name) else {
@@ -37,10 +37,10 @@ pub fn view(path: &Path, (app, view, theme): (&App, &mut View, &Theme)) -> Resul
     Err(format!("{} and the next {MOST_VIEWS} names are taken; choose another", path.display()))
 }
 
-/// Screens of one name that are kept beside each other.
+/// Maximum number of screens with the same name.
 const MOST_VIEWS: u32 = 999;
 
-/// Refuses to write over one of the files that are read, or over a folder.
+/// Refuses to overwrite an input file or a folder.
 pub fn spared(path: &Path, read: &[PathBuf]) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::wrong(format!("{}: this is a folder; name a file", path.display())));
@@ -52,7 +52,8 @@ pub fn spared(path: &Path, read: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a file whole, with its folder: beside its place first. One that is there is replaced only if that was asked for.
+/// Writes a file atomically through a temporary file, and creates its folder. An existing file is replaced only if
+/// `replace` is set.
 pub fn whole(path: &Path, replace: bool, fill: impl FnOnce(&mut BufWriter<std::fs::File>) -> std::io::Result<()>) -> Result<(), Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: FAILED };
     let there = || Failure::wrong(format!("{} already exists; --force replaces it", path.display()));
@@ -64,7 +65,7 @@ pub fn whole(path: &Path, replace: bool, fill: impl FnOnce(&mut BufWriter<std::f
     let file = tempfile::Builder::new().prefix(".warpscope").tempfile_in(folder).map_err(|e| failed(&e.kind()))?;
     let mut out = BufWriter::with_capacity(1 << 20, file.reopen().map_err(|e| failed(&e.kind()))?);
     fill(&mut out).and_then(|()| out.flush()).map_err(|e| failed(&e))?;
-    // As any file that a program makes, not readable by its owner alone: a job's files are collected.
+    // Use the mode of ordinary files, not owner-only: a job's files are collected by others.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     file.as_file().set_permissions(mode).map_err(|e| failed(&e))?;
     if replace {
@@ -76,7 +77,7 @@ pub fn whole(path: &Path, replace: bool, fill: impl FnOnce(&mut BufWriter<std::f
     })
 }
 
-/// Saves a text where the user can find it; gives the path.
+/// Saves a text in a folder and returns the path.
 pub fn copied(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
     crate::launch::private::keep(folder, "copied.txt", text.as_bytes(), 0o600)
 }

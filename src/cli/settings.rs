@@ -1,4 +1,4 @@
-//! What the explorer's settings come from.
+//! Sources of the explorer's settings.
 
 use super::Failure;
 use super::args::{Args, Opening};
@@ -6,12 +6,12 @@ use crate::app::{Address, Settings, Show};
 use crate::config::{self, ColorMode, Config};
 use crate::ui::theme;
 
-/// A variable of the environment.
+/// Returns an environment variable.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|v| v.to_string_lossy().into_owned())
 }
 
-/// Settings from command line, file and environment, in this order.
+/// Merges settings from the command line, the configuration file and the environment, in this order.
 pub fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme::Library, mode: ColorMode) -> Result<Settings, Failure> {
     let by_mode = match mode {
         ColorMode::None => "mono",

@@ -11,7 +11,7 @@ use crate::report::{self, Format};
 use crate::rerun::join::join;
 use std::path::{Path, PathBuf};
 
-/// Columns where nobody says how many there are.
+/// Default number of columns.
 const COLUMNS: usize = 120;
 
 fn read(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timeline), Failure> {
@@ -34,13 +34,13 @@ fn read(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timeline), Failu
     Ok((profile, timeline))
 }
 
-/// Prints a window as text.
+/// Prints a time window as text.
 pub fn timeline(args: &TimelineArgs, ascii: bool, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.window().map_err(Failure::wrong)?;
     let (profile, timeline) = read(&args.file, nsys)?;
     let (from, to) = within(between, &timeline, &args.file)?;
     let columns = args.width.map(usize::from).or_else(|| print::terminal_width().map(|w| w.saturating_sub(LABEL).max(8)));
-    // No column is shorter than a nanosecond.
+    // A column is at least one nanosecond.
     let most = usize::try_from(to.saturating_sub(from).max(1)).unwrap_or(usize::MAX);
     let window = Window::new(from, to, columns.unwrap_or(COLUMNS).min(most));
     if !args.rows.is_empty() && !timeline.groups.iter().flat_map(|g| &g.rows).any(|r| args.rows.contains(&r.key.kind)) {
@@ -56,7 +56,7 @@ pub fn timeline(args: &TimelineArgs, ascii: bool, nsys: Option<PathBuf>) -> Resu
     print::lines(&[crate::ui::ascii::plain(String::from_utf8_lossy(&text).trim_end())])
 }
 
-/// The window that was asked for, as far as there is anything.
+/// Limits the requested window to the recorded time.
 fn within(between: Option<(i64, i64)>, timeline: &Timeline, file: &Path) -> Result<(i64, i64), Failure> {
     let Some((from, to)) = between else { return Ok(timeline.span) };
     let span = timeline.reach;
@@ -64,11 +64,11 @@ fn within(between: Option<(i64, i64)>, timeline: &Timeline, file: &Path) -> Resu
         let ends = [span.0, span.1].map(|t| report::timeline::describe::time(t, 1_000_000));
         return Err(Failure::wrong(format!("{}: nothing is recorded then; it covers {} to {}", file.display(), ends[0], ends[1])));
     }
-    // An end that was not given is the report's.
+    // A missing end is replaced by the report's.
     Ok((if from == i64::MIN { span.0 } else { from }, if to == i64::MAX { span.1 } else { to }))
 }
 
-/// Lists what happens in a window.
+/// Lists the events of a time window.
 pub fn events(args: &EventsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.window().map_err(Failure::wrong)?;
     let (profile, timeline) = read(&args.file, nsys)?;

@@ -1,4 +1,4 @@
-//! The grammar of the commands about a window of time.
+//! Arguments of the commands about a time window.
 
 use super::words::word;
 use crate::analysis::timeline::RowKind;
@@ -18,7 +18,7 @@ pub struct Between {
 }
 
 impl Between {
-    /// The window in ns, open where it was not given; `None` where neither end was.
+    /// Returns the window in ns, with open ends replaced by the extreme values; `None` if neither end was given.
     pub fn window(self) -> Result<Option<(i64, i64)>, String> {
         match (self.from, self.to) {
             (None, None) => Ok(None),
@@ -30,13 +30,13 @@ impl Between {
     }
 }
 
-/// A time in ns.
+/// Parses a time; returns ns.
 pub fn time(text: &str) -> Result<i64, String> {
     const UNITS: [(&str, f64); 5] = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     let text = text.trim();
     let (number, factor) = UNITS.iter().find_map(|(unit, f)| Some((text.strip_suffix(unit)?, *f))).unwrap_or((text, 1e9));
     match number.trim().parse::<f64>() {
-        // Half a year is more than any report has.
+        // Half a year is longer than any report.
         Ok(n) if n.is_finite() && (n * factor).abs() < 1.6e16 => Ok((n * factor).round() as i64),
         _ => Err("write a time such as 1.25s, 340ms, 12us or 500ns".to_owned()),
     }

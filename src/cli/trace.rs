@@ -1,4 +1,4 @@
-//! `warpscope trace`: becomes the program, with the tracer loaded into it.
+//! `warpscope trace`: executes the program with the tracer loaded into it.
 
 use super::args::Trace;
 use super::words::named_range;
@@ -13,7 +13,7 @@ fn range(named: &str, nth: Option<u32>) -> Result<Gate, Failure> {
     Ok(Gate::Nvtx { domain, text, nth })
 }
 
-/// Becomes the program. Returns only when that is not possible.
+/// Replaces this process by the program. Returns only on failure.
 pub fn trace(args: &Trace) -> Failure {
     match start(args) {
         Err(failure) => failure,
@@ -23,7 +23,7 @@ pub fn trace(args: &Trace) -> Failure {
 
 fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     let ms = |s: f64| (s * 1000.0).max(1.0) as u64;
-    // The grammar lets only one of them through.
+    // The argument group admits only one of them.
     let gate = match args {
         Trace { profiler_api: true, .. } => Some(Gate::ProfilerApi),
         Trace { closed: true, .. } => Some(Gate::ByHand),
@@ -52,7 +52,7 @@ fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     };
     let failed = |e: crate::launch::tracer::Unable| Failure { text: e.to_string(), code: FAILED };
     let object = object(&cache::folder()).map_err(failed)?;
-    // Always there: somebody may ask for a kernel while the program runs.
+    // Always required: the user may request a kernel while the program runs.
     let survey = args.survey.map_or(0, super::words::thousandths);
     let measure = Measure {
         survey,

@@ -1,4 +1,4 @@
-//! The grammar of `trace`.
+//! Arguments of `trace`.
 
 use super::which_args::Which;
 use super::words::{chosen, percent, ranks, seconds};

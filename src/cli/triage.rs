@@ -10,7 +10,7 @@ use crate::report::ranks::Together;
 use crate::report::{self, Format};
 use std::path::Path;
 
-/// When the devices worked on ranges of that name.
+/// Returns the times at which the devices worked on ranges of that name.
 fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, i64)>, Failure> {
     let found = triage::range_windows(profile, name);
     if !found.is_empty() {
@@ -20,7 +20,7 @@ fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, 
     Err(Failure::wrong(format!("{file}: no range is called {name:?}, or nothing was launched in it{near}; `warpscope ranges` lists them")))
 }
 
-/// The times of a phase.
+/// Returns the windows of a phase.
 fn phase_windows(profile: &Profile, file: &str, phase: Phase, device: Option<u32>) -> Result<Vec<(i64, i64)>, Failure> {
     let scope = Scope { device, ..Scope::default() };
     let found = triage::triage(profile, &scope, &Cancel::default());
@@ -33,7 +33,7 @@ fn phase_windows(profile: &Profile, file: &str, phase: Phase, device: Option<u32
     Ok(windows)
 }
 
-/// Says what limits a run.
+/// Prints the bottlenecks of a run.
 pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
     let mut judged = Vec::new();
     for file in &args.files {

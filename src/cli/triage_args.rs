@@ -1,4 +1,4 @@
-//! The grammar of the commands that judge a run as a whole.
+//! Arguments of the commands that analyse a run as a whole.
 
 use super::words::word;
 use crate::analysis::memory::MemoryVerdict;
@@ -37,7 +37,7 @@ pub struct Triage {
     pub format: Option<Format>,
 }
 
-/// A number of operations.
+/// Parses a number of operations.
 fn operations(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(n) if n.is_finite() && n > 0.0 => Ok(n),
@@ -59,12 +59,12 @@ pub struct Ranks {
     pub format: Option<Format>,
 }
 
-/// The time whose holders `warpscope memory` lists.
+/// Time for which `warpscope memory` lists the holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryWhen {
     Peak,
     End,
-    /// ns.
+    /// Time, ns.
     At(i64),
 }
 
@@ -115,7 +115,7 @@ pub struct ReportArgs {
     pub force: bool,
 }
 
-/// What `warpscope export` writes.
+/// Formats of `warpscope export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ExportFormat {
     /// A file for each table and report, in folders by run and rank: for `DuckDB`, Spark, pandas.
@@ -132,7 +132,7 @@ pub struct Export {
     /// Timelines: of one run, or of the ranks of a job.
     #[arg(required = true, value_name = "REPORT")]
     pub files: Vec<PathBuf>,
-    /// What to write.
+    /// Output format.
     #[arg(long, default_value = "parquet")]
     pub format: ExportFormat,
     /// The folder to write to (created if missing); for a trace, the file.
@@ -144,7 +144,7 @@ pub struct Export {
     /// Only these tables; several with commas: launches, calls, memcpys, ranges, collectives, findings.
     #[arg(long, value_name = "TABLE", value_delimiter = ',')]
     pub tables: Vec<String>,
-    /// What the run is called in the partitions [default: what the reports' names have in common].
+    /// Name of the run in the partitions [default: the common part of the reports' names].
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
     /// Replace files that exist.

@@ -1,22 +1,23 @@
-//! Which launches `run` and `trace` measure, and what of them.
+//! Launches that `run` and `trace` measure, and the metrics.
 
 use super::words::named_range;
 use crate::launch::tracer::{NvtxRange, Only, questions};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 
-/// Three directions; those that are left out are 1.
+/// Three dimensions; omitted ones are 1.
 pub type Size = [u32; 3];
 
-/// What `--measure`, `--stalls` and `--survey` choose from, and what is measured.
+/// Launches for `--measure`, `--stalls` and `--survey`, and the metrics.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Which {
-    /// Of --measure and --stalls: only launches with this grid, in blocks; others are not counted.
+    /// For --measure and --stalls: only launches with this grid, in blocks; others are not counted.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = size)]
     pub only_grid: Option<Size>,
-    /// Of --measure and --stalls: only launches with this block, in threads; others are not counted.
+    /// For --measure and --stalls: only launches with this block, in threads; others are not counted.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = size)]
     pub only_block: Option<Size>,
-    /// Of --measure and --stalls: only launches inside this NVTX range: NAME, or NAME@DOMAIN; others are not counted.
+    /// For --measure and --stalls: only launches inside this NVTX range: NAME, or NAME@DOMAIN; others are not
+    /// counted.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub only_range: Option<String>,
     /// Only the N-th of these ranges, from 1.
@@ -38,14 +39,14 @@ fn size(text: &str) -> Result<Size, String> {
 }
 
 impl Which {
-    /// The launches that are chosen from.
+    /// Returns the filter for launches.
     pub fn only(&self) -> Result<Only, String> {
         let range = self.only_range.as_deref().map(named_range).transpose()?;
         let range = range.map(|(domain, text)| NvtxRange { domain, text, nth: self.only_nth });
         Ok(Only { grid: self.only_grid, block: self.only_block, range })
     }
 
-    /// The same as words of `warpscope trace`.
+    /// Returns the same as options of `warpscope trace`.
     pub fn words(&self) -> Vec<[String; 2]> {
         let list = |size: Size| size.map(|n| n.to_string()).join(",");
         let all = [

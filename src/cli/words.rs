@@ -1,4 +1,4 @@
-//! The words of the command line for what other layers choose among.
+//! Value parsers of the command line.
 
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
@@ -10,7 +10,7 @@ use crate::report::Format;
 use crate::rerun::{CacheControl, ClockControl, Replay};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-/// A number of seconds.
+/// Parses a number of seconds.
 pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(s) if s > 0.0 && s < 1e9 => Ok(s),
@@ -18,13 +18,13 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A type of another layer whose values are words on the command line.
+/// A type of another layer with named values on the command line.
 pub trait Words: Clone + Send + Sync + 'static {
-    /// All values with their words, in the order in which help lists them.
+    /// Returns all values with their names, in the order of the help text.
     fn all() -> Vec<(Self, &'static str)>;
 }
 
-/// The parser of an option that takes one of these words.
+/// Returns the parser of an option that takes one of these names.
 pub fn word<T: Words>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(T::all().into_iter().map(|w| w.1))
         .try_map(|text| T::all().into_iter().find(|w| w.1 == text).map(|w| w.0).ok_or("unknown value"))
@@ -76,25 +76,25 @@ impl Words for ColorMode {
     }
 }
 
-/// A share of a run's time, above 0 and at most 100.
+/// Parses a percentage of a run's time, above 0 and at most 100.
 pub fn percent(text: &str) -> Result<f64, String> {
     let value = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok().filter(|p| *p > 0.0 && *p <= 100.0);
     value.ok_or_else(|| "a number above 0 and at most 100".to_owned())
 }
 
-/// A percentage above 0 as whole thousandths, at least one.
+/// Converts a percentage above 0 to whole thousandths, at least one.
 pub fn thousandths(percent: f64) -> u32 {
     (percent * 10.0).round().max(1.0) as u32
 }
 
-/// A rank, or a range of them.
+/// Parses a rank or a range of ranks.
 pub fn ranks(text: &str) -> Result<(u32, u32), String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let pair = first.trim().parse().ok().zip(last.trim().parse().ok());
     pair.filter(|(first, last)| first <= last).ok_or_else(|| "ranks such as 0,8,16 or 0-7".to_owned())
 }
 
-/// The domain and the text of a range as it is named on the command line: an `@` of the name itself is written `\@`.
+/// Splits the name of a range into domain and text; an `@` in the name is written `\@`.
 pub fn named_range(named: &str) -> Result<(Option<String>, String), String> {
     let at = named.char_indices().rev().find(|&(i, c)| c == '@' && !named[..i].ends_with('\\')).map(|(i, _)| i);
     let (text, domain) = at.map_or((named, None), |i| (&named[..i], Some(named[i + 1..].to_owned())));
@@ -104,7 +104,7 @@ pub fn named_range(named: &str) -> Result<(Option<String>, String), String> {
     Ok((domain, text.replace("\\@", "@")))
 }
 
-/// A kernel whose launches are measured, `#N` behind it for one of them.
+/// Parses a kernel to measure, with `#N` for a single launch.
 pub fn chosen(text: &str) -> Result<Chosen, String> {
     let (kernel, nth) = match text.rsplit_once('#') {
         Some((kernel, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => {
@@ -122,7 +122,7 @@ pub fn chosen(text: &str) -> Result<Chosen, String> {
     Ok(Chosen { kernel: kernel.to_owned(), nth, stalls: false })
 }
 
-/// The same, as it was written.
+/// Validates a kernel to measure, and returns the text unchanged.
 pub fn measured(text: &str) -> Result<String, String> {
     chosen(text).map(|_| text.to_owned())
 }

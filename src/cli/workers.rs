@@ -1,5 +1,5 @@
-//! Threads that analyse beside the explorer's loop. What the user waits for goes first; a newer question of the same kind about the same report
-//! takes the place of one that waits, and ends one that is being answered.
+//! Threads that run analyses for the explorer's event loop. Work that the user waits for has priority. A newer
+//! request of the same kind for the same report replaces a waiting one, and cancels a running one.
 
 use super::loops::Wake;
 use crate::app::{Msg, Work, work};
@@ -9,17 +9,17 @@ use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Threads at most: reports are read on all processors, and what is analysed at once is in memory at once.
+/// Maximum number of threads: reports are read on all processors, and concurrent analyses share the memory.
 const MOST: usize = 4;
 
-/// What waits and what is being done.
+/// Waiting and running work.
 #[derive(Default)]
 struct Queue {
     waiting: Vec<(u64, Box<Work>)>,
     doing: Vec<(u64, Box<Work>, Cancel)>,
-    /// Numbers the pieces in the order in which they came.
+    /// Sequence number of the last request.
     last: u64,
-    /// Nobody wants anything any more.
+    /// Shutdown was requested.
     over: bool,
 }
 
@@ -34,7 +34,7 @@ impl Queue {
         self.waiting.push((self.last, work));
     }
 
-    /// The most urgent piece, of equal ones the oldest.
+    /// Returns the most urgent work; ties prefer the oldest.
     fn next(&mut self) -> Option<(u64, Box<Work>, Cancel)> {
         let at = (0..self.waiting.len()).min_by_key(|&i| (self.waiting[i].1.urgency(), self.waiting[i].0))?;
         let (number, work) = self.waiting.remove(at);
@@ -44,18 +44,18 @@ impl Queue {
     }
 }
 
-/// The threads. Dropping this ends them.
+/// The thread pool. Dropping it ends the threads.
 pub struct Workers {
     shared: Arc<(Mutex<Queue>, Condvar)>,
 }
 
 fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
-    // A panic of an analysis is caught outside of the lock.
+    // Analyses cannot poison the lock: their panics are caught outside of it.
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Workers {
-    /// Threads that send what comes out: at least two, so that what is wanted now need not wait for what takes long.
+    /// Starts threads that send their results: at least two, so that urgent work need not wait for long work.
     #[must_use]
     pub fn new(send: &Sender<Wake>) -> Self {
         let shared = Arc::<(Mutex<Queue>, Condvar)>::default();
@@ -67,7 +67,7 @@ impl Workers {
         Self { shared }
     }
 
-    /// Takes a piece of analysis.
+    /// Enqueues an analysis.
     pub fn take(&self, work: Box<Work>) {
         lock(&self.shared.0).take(work);
         self.shared.1.notify_one();
@@ -100,11 +100,11 @@ fn serve((queue, woken): &(Mutex<Queue>, Condvar), send: &Sender<Wake>) {
             Ok(None) => None,
             Err(_) => Some(Msg::Trouble("an analysis of this report failed; please report it as a bug".to_owned())),
         };
-        // Freed before anybody waits for the lock.
+        // Free memory before waiting for the lock.
         drop(work);
         held = lock(queue);
         held.doing.retain(|d| d.0 != number);
-        // What a newer question has replaced meanwhile is not told.
+        // Discard results that a newer request has superseded.
         if let Some(msg) = msg.filter(|_| !cancel.is_cancelled())
             && send.send(Wake::Message(msg)).is_err()
         {

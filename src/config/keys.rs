@@ -1,8 +1,8 @@
-//! Keys as people write them: `q`, `ctrl-c`, `shift-tab`, `f1`, `enter`.
+//! Textual form of keys: `q`, `ctrl-c`, `shift-tab`, `f1`, `enter`
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A key with its modifiers. Shift is a modifier of arrows only: of a letter it is a part.
+/// A key with its modifiers. Shift is a modifier of arrows only; for a letter it is part of the character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     code: KeyCode,
@@ -30,7 +30,7 @@ const NAMES: [(&str, KeyCode); 15] = [
 ];
 
 impl Key {
-    /// Reads a key's name.
+    /// Parses a key's name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (mut rest, mut ctrl, mut alt) = (text, false, false);
@@ -57,7 +57,7 @@ impl Key {
         Some(Self { code, ctrl, alt, shift })
     }
 
-    /// The key of an event.
+    /// Returns the key of an event.
     #[must_use]
     pub fn of(event: &KeyEvent) -> Self {
         let shifted_tab = event.code == KeyCode::Tab && event.modifiers.contains(KeyModifiers::SHIFT);
@@ -69,7 +69,7 @@ impl Key {
         }
     }
 
-    /// The key without shift, where that was pressed with an arrow.
+    /// Returns the key without shift, if it is an arrow with shift.
     #[must_use]
     pub fn unshifted(self) -> Option<Self> {
         self.shift.then_some(Self { shift: false, ..self })
@@ -91,7 +91,7 @@ impl Key {
         format!("{}{}{}", word(self.ctrl, "ctrl-"), word(self.alt, "alt-"), word(self.shift, "shift-"))
     }
 
-    /// The key as it is shown: arrows as arrows.
+    /// Label of the key, with symbols for arrows.
     #[must_use]
     pub fn label(&self) -> String {
         let with = |sign: &str| format!("{}{sign}", self.modifiers());

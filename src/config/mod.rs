@@ -1,4 +1,5 @@
-//! The user's configuration file: `$XDG_CONFIG_HOME/warpscope/config.toml`. The command line goes before it, defaults after it.
+//! The user's configuration file: `$XDG_CONFIG_HOME/warpscope/config.toml`. The command line takes precedence over it,
+//! and it takes precedence over the defaults.
 
 pub mod keys;
 pub mod recipes;
@@ -10,7 +11,7 @@ use etcetera::BaseStrategy;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What the file may say. Everything is optional.
+/// Contents of the configuration file. Everything is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// Name of a theme.
@@ -22,22 +23,22 @@ pub struct Config {
     pub color: Option<ColorMode>,
     /// Draw with ASCII characters only.
     pub ascii: Option<bool>,
-    /// The `nsys` that exports reports.
+    /// The `nsys` executable that exports reports.
     pub nsys: Option<PathBuf>,
     /// Screen that a timeline opens with.
     pub first: Option<First>,
-    /// Metrics that are shown first for every result.
+    /// Metrics pinned to the top of every result.
     pub pins: Vec<String>,
     /// Keys by action name.
     pub keys: BTreeMap<String, Vec<String>>,
-    /// The user's own recipes, by name. What they say is checked where they are used.
+    /// The user's own recipes, by name. They are validated on use.
     pub recipes: BTreeMap<String, recipes::Written>,
 }
 
-/// Which screen a timeline opens with.
+/// Initial screen of a timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum First {
-    /// What limits the run.
+    /// Overview of what limits the run.
     Overview,
     /// The table of kernels.
     #[default]
@@ -45,11 +46,11 @@ pub enum First {
 }
 
 impl First {
-    /// All, with the words for them.
+    /// All values with their names.
     pub const ALL: [(&'static str, Self); 2] = [("overview", Self::Overview), ("kernels", Self::Kernels)];
 }
 
-/// How many colours are used.
+/// Colour depth of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ColorMode {
     /// None: bold, reverse and underline only.
@@ -63,17 +64,17 @@ pub enum ColorMode {
 }
 
 impl ColorMode {
-    /// All, with the words for them.
+    /// All values with their names.
     pub const ALL: [(&'static str, Self); 4] =
         [("none", Self::None), ("16", Self::Sixteen), ("256", Self::Indexed), ("truecolor", Self::True)];
 
-    /// By its word.
+    /// Parses the name of a mode.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(w, _)| *w == word).map(|(_, m)| *m)
     }
 
-    /// What the environment says: `NO_COLOR`, `COLORTERM`, `TERM`.
+    /// Detects the mode from `NO_COLOR`, `COLORTERM` and `TERM`.
     #[must_use]
     pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|v| !v.is_empty());
@@ -92,7 +93,7 @@ impl ColorMode {
     }
 }
 
-/// Whether the locale draws more than ASCII.
+/// Returns true if the locale is UTF-8.
 #[must_use]
 pub fn utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = |name: &str| variable(name).filter(|v| !v.is_empty());
@@ -100,19 +101,19 @@ pub fn utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// A configuration, or a theme, larger than this is none.
+/// Maximum size of a configuration or theme file.
 const MOST_BYTES: u64 = 1 << 20;
 
 const KEYS: [&str; 10] = ["theme", "first", "group", "sort", "color", "ascii", "nsys", "pins", "keys", "recipes"];
 
-/// Folder of the configuration.
+/// Configuration folder.
 #[must_use]
 pub fn folder() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().map(|b| b.config_dir().join("warpscope"))
 }
 
 impl Config {
-    /// Reads a file; a missing one is an empty configuration, unless the user named it.
+    /// Reads a file; a missing one means an empty configuration, unless the user named it.
     pub fn load(named: Option<&Path>) -> Result<Self, String> {
         let Some(path) = named.map(Path::to_owned).or_else(|| folder().map(|f| f.join("config.toml"))) else {
             return Ok(Self::default());
@@ -124,7 +125,7 @@ impl Config {
         }
     }
 
-    /// Reads the text of a file. Errors are one sentence.
+    /// Parses the text of a file. Errors are one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string().trim().replace('\n', " "))?;
         let mut config = Self::default();
@@ -182,7 +183,7 @@ fn one_of<T: Copy, const N: usize>(key: &str, word: &str, all: [(&'static str, T
     }
 }
 
-/// A sentence that refuses a word and offers the nearest one that is known.
+/// Error message for an unknown word, with the nearest known one as a suggestion.
 #[must_use]
 pub fn unknown_word<const N: usize>(what: &str, word: &str, known: [&str; N]) -> String {
     match nearest(word, known) {
@@ -191,7 +192,7 @@ pub fn unknown_word<const N: usize>(what: &str, word: &str, known: [&str; N]) ->
     }
 }
 
-/// Name and text of the user's own themes: the TOML files of the folder `themes` beside the configuration.
+/// Names and texts of the user's own themes: the TOML files in the folder `themes` beside the configuration file.
 #[must_use]
 pub fn themes(folder: Option<&Path>) -> Vec<(String, String)> {
     let entries = folder.and_then(|f| std::fs::read_dir(f.join("themes")).ok());

@@ -1,27 +1,27 @@
-//! `[recipes.NAME]`: ways to record a program that the user wrote down. Plain data: their meaning is known where they are used.
+//! `[recipes.NAME]`: the user's own recipes for recording a program, as plain data that is interpreted on use
 
 use super::{string, unknown_word};
 use std::collections::BTreeMap;
 
-/// A recipe as it is written.
+/// A recipe as written in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub tool: String,
     pub about: String,
-    /// When it is the right one.
+    /// Situations in which the recipe is the right one.
     pub when: String,
     pub cost: String,
     /// The command before the program.
     pub argv: Vec<String>,
-    /// Variables, in the order of their names.
+    /// Environment variables, sorted by name.
     pub env: Vec<(String, String)>,
-    /// Reports that it leaves.
+    /// Reports that it writes.
     pub reports: Vec<String>,
 }
 
 const KEYS: [&str; 7] = ["tool", "about", "when", "cost", "argv", "env", "reports"];
 
-/// Reads the table `recipes`. Errors are one sentence with the place.
+/// Parses the table `recipes`. Errors are one sentence with the location.
 pub(super) fn parse(value: toml::Value) -> Result<BTreeMap<String, Written>, String> {
     let toml::Value::Table(recipes) = value else {
         return Err("`recipes` must contain tables: [recipes.NAME]".to_owned());

@@ -1,4 +1,5 @@
-//! Memory that a report may take, by its size: a stranger's file of some kilobytes is to cost no gigabytes, however it is packed or written.
+//! Memory limit for reading a report, derived from its file size: an untrusted file of a few kilobytes must not cost
+//! gigabytes, however it is compressed or written.
 
 use super::error::ImportError;
 use std::path::{Path, PathBuf};
@@ -6,29 +7,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Allowance of every report, bytes.
 const BASE: u64 = 64 << 20;
-/// So many times the size of the file as it was named: packed reports unpack to that at most, and are kept in that. Real ones pack 3 to 40 times.
+/// Limit as a multiple of the file's size on disk, both for unpacked bytes and for memory kept. Real
+/// reports compress 3 to 40 times.
 const STORED_TIMES: u64 = 200;
-/// So many times the size of what it is unpacked. Of real reports a tenth of their size to five times as much is kept.
+/// Limit as a multiple of the unpacked size. Real reports keep between a tenth of it and five times as much.
 const PLAIN_TIMES: u64 = 16;
 
-/// Bytes that may still be kept of a report, shared by the threads that read it.
+/// Bytes that may still be kept of a report, shared by its reader threads.
 #[derive(Debug)]
 pub struct Budget {
     path: PathBuf,
-    /// Size of the file as it was named.
+    /// Size of the file on disk, before unpacking.
     stored: u64,
     most: AtomicU64,
     left: AtomicU64,
 }
 
 impl Budget {
-    /// The budget of a file of `stored` bytes on disk.
+    /// Budget of a file of `stored` bytes on disk.
     #[must_use]
     pub fn stored(path: &Path, stored: u64) -> Self {
         Self::exactly(path, stored, BASE.saturating_add(stored.saturating_mul(STORED_TIMES)))
     }
 
-    /// The same once it is unpacked to `plain` bytes.
+    /// Budget of a file of `stored` bytes that unpacks to `plain` bytes.
     #[must_use]
     pub fn plain(path: &Path, stored: u64, plain: u64) -> Self {
         let out = Self::stored(path, stored);
@@ -40,13 +42,13 @@ impl Budget {
         Self { path: path.to_owned(), stored, most: AtomicU64::new(most), left: AtomicU64::new(most) }
     }
 
-    /// As many bytes as a table's rows can have in a file of that size.
+    /// Budget of a table's rows: they cannot take more bytes than the file has.
     #[must_use]
     pub fn of_rows(path: &Path, size: u64) -> Self {
         Self::exactly(path, size, size)
     }
 
-    /// Says to how many bytes it is unpacked: from then on that limits what is kept, too.
+    /// Lowers the limit once the unpacked size is known. Bytes already spent stay spent.
     pub fn narrow(&self, plain: u64) {
         let most = BASE.saturating_add(plain.saturating_mul(PLAIN_TIMES));
         let spent = self.most().saturating_sub(self.left());
@@ -54,7 +56,7 @@ impl Budget {
         self.left.fetch_min(most.saturating_sub(spent), Ordering::Relaxed);
     }
 
-    /// All that it may take.
+    /// Total budget, bytes.
     #[must_use]
     pub fn most(&self) -> u64 {
         self.most.load(Ordering::Relaxed)
@@ -65,18 +67,18 @@ impl Budget {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Takes bytes out of it; false where they are not there.
+    /// Takes bytes from the budget; returns false if too few are left.
     #[must_use]
     pub fn spend(&self, bytes: u64) -> bool {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
 
-    /// Takes bytes out of it, or says that no report needs as many.
+    /// Takes bytes from the budget, or returns the error of a report that needs too much memory.
     pub fn keep(&self, bytes: u64) -> Result<(), ImportError> {
         if self.spend(bytes) { Ok(()) } else { Err(self.refused()) }
     }
 
-    /// The sentence about a report that needs more.
+    /// Error for a report that exceeds its budget.
     #[must_use]
     pub fn refused(&self) -> ImportError {
         ImportError::refused(
@@ -87,7 +89,7 @@ impl Budget {
     }
 }
 
-/// Bytes that a JSON text takes at most once it is values, by its brackets and commas: a list, a list's item, an object.
+/// Upper bound of the memory of a parsed JSON text, bytes, from its number of objects, lists and items.
 #[must_use]
 pub fn json(text: &[u8]) -> u64 {
     const OBJECT: u64 = 160;

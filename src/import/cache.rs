@@ -1,6 +1,7 @@
-//! Files that were made from a report: unpacked or exported copies, in the user's cache and never beside the report.
+//! Cache of files made from reports (unpacked or exported copies), in the user's cache folder, never beside the
+//! report.
 //!
-//! An entry is keyed by the report's path, size and modification time, and appears under its name only when it is whole.
+//! An entry is keyed by the report's path, size and modification time, and is renamed into place once complete.
 
 use super::error::ImportError;
 use crate::launch::private;
@@ -11,7 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Error, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// `$XDG_CACHE_HOME/warpscope`, or where there is no home, a folder of this user below the temporary directory.
+/// `$XDG_CACHE_HOME/warpscope`, or without a home directory, this user's folder below the temporary directory.
 #[must_use]
 pub fn folder() -> PathBuf {
     match etcetera::choose_base_strategy() {
@@ -33,7 +34,7 @@ fn key(path: &Path, meta: &Metadata, what: &str) -> String {
     format!("{stem}-{:016x}.{what}", hasher.finish())
 }
 
-/// The cached file made from `path` by `make`, made now if it is not there. `make` writes to a path that does not exist yet.
+/// Returns the cached file made from `path` by `make`, which is called on a miss with a path that does not exist yet.
 pub fn entry(
     folder: &Path,
     path: &Path,
@@ -47,7 +48,7 @@ pub fn entry(
         what: format!("the cache folder {} cannot be written ({e})", folder.display()),
         next: "set XDG_CACHE_HOME to a writable folder with enough space".to_owned(),
     };
-    // Before what lies in it is trusted.
+    // Check the folder's owner and mode before its contents are trusted.
     private::make(folder).map_err(unwritable)?;
     if std::fs::metadata(&target).is_ok_and(|m| m.len() > 0) {
         return Ok(target);
@@ -61,16 +62,16 @@ pub fn entry(
     Ok(target)
 }
 
-/// Bytes that entries may take together; then those that were made first go. They can be made again.
+/// Maximum total size of all entries, bytes; beyond it the oldest are removed, since they can be made again.
 const MOST_BYTES: u64 = 16 << 30;
 
-/// Whether a name is one that [`key`] gives.
+/// Returns true for a file name that [`key`] can produce.
 fn is_entry(name: &str) -> bool {
     let stem = name.rsplit_once('.').map_or("", |(s, _)| s);
     stem.rsplit_once('-').is_some_and(|(_, hash)| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Removes entries, the oldest first, until all together are small enough; `newest` stays.
+/// Removes the oldest entries until the total size is at most `most`; `newest` is kept.
 fn make_room(folder: &Path, newest: &Path, most: u64) {
     let mut entries: Vec<(std::time::SystemTime, u64, PathBuf)> = std::fs::read_dir(folder)
         .into_iter()
@@ -85,30 +86,30 @@ fn make_room(folder: &Path, newest: &Path, most: u64) {
         if total <= most {
             break;
         }
-        // Whoever reads it keeps it open; another program may be faster.
+        // Readers keep the file open, and another process may have removed it already.
         if std::fs::remove_file(path).is_ok() {
             total -= bytes;
         }
     }
 }
 
-/// Prefix of folders in which entries are made.
+/// Prefix of the temporary folders in which entries are made.
 const MAKING: &str = ".making-";
-/// A folder of this age belongs to a program that was killed.
+/// Age after which a temporary folder belongs to a killed process.
 const LEFT_BEHIND: std::time::Duration = std::time::Duration::from_hours(24);
 
-/// Removes what a killed program left behind.
+/// Removes temporary folders of killed processes.
 fn remove_leftovers(folder: &Path) {
     let old = |e: &std::fs::DirEntry| e.metadata().and_then(|m| m.modified()).is_ok_and(|t| t.elapsed().is_ok_and(|age| age > LEFT_BEHIND));
     for entry in
         std::fs::read_dir(folder).into_iter().flatten().flatten().filter(|e| e.file_name().to_string_lossy().starts_with(MAKING) && old(e))
     {
-        // Another program may be faster.
+        // Another process may have removed it already.
         let _ = std::fs::remove_dir_all(entry.path());
     }
 }
 
-/// Copies everything to a new file, until cancelled; says how many bytes.
+/// Copies everything to a new file until cancelled; returns the number of bytes.
 pub fn copy(reader: &mut dyn Read, to: &Path, cancel: &Cancel) -> std::io::Result<u64> {
     let mut out = File::create_new(to)?;
     let mut buffer = vec![0; 1 << 18];

@@ -1,14 +1,14 @@
-//! Collectives from what NCCL says in the payloads of its NVTX ranges: which communicator, how many bytes, with whom; and the kernels that did them.
+//! Collectives from the payloads of NCCL's NVTX ranges (communicator, bytes, peer) and the kernels that ran them.
 
 use crate::model::{Collective, NcclCall, Payload, Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// NCCL's domain of NVTX.
+/// NVTX domain of NCCL.
 const DOMAIN: &str = "NCCL";
 
-/// What happened on a thread, in order of time.
+/// An event on a thread, ordered by time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
     Init {
@@ -16,32 +16,32 @@ enum What {
         ranks: u32,
         rank: u32,
     },
-    /// A call, and until when it ran.
+    /// A call, and its end time, ns.
     Call(Call, i64),
     GroupStart,
-    /// The end of a group, and until when that took.
+    /// End of a group call, and its end time, ns.
     GroupEnd(i64),
     Launch(u32),
 }
 
-/// One collective that was asked for.
+/// One requested collective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Call {
-    /// Index of its name among those of the ranges.
+    /// Index into the names of the ranges.
     name: u32,
     communicator: Option<u64>,
     bytes: u64,
     peer: Option<u32>,
 }
 
-/// A communicator of a process, as far as the report saw it made.
+/// A communicator of a process whose initialisation was recorded.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     ranks: u32,
     rank: u32,
 }
 
-/// Adds the collectives that NCCL named to a report that has none.
+/// Adds the collectives that NCCL named, unless the report already has some.
 pub fn join(profile: &mut Profile) {
     let said = profile.ranges.payloads.values().any(|p| matches!(p, Payload::Nccl(_)));
     if !said || !profile.collectives.is_empty() {
@@ -69,7 +69,8 @@ pub fn join(profile: &mut Profile) {
                 && let Some(communicator) = communicator
             {
                 let count = counts.entry((pid, communicator)).or_default();
-                // Who saw the communicator made has seen all that it did, unless the recording was closed in between.
+                // The sequence is complete only if the communicator's initialisation was recorded and
+                // the recording had no pause.
                 collective.sequence = (whole && members.contains_key(&(pid, communicator))).then_some(*count);
                 *count += 1;
             }
@@ -79,7 +80,7 @@ pub fn join(profile: &mut Profile) {
     profile.collectives.sort_by_key(|c| (c.start, c.launch));
 }
 
-/// What NCCL said and the launches of its kernels, of each thread by time.
+/// NCCL calls and launches of NCCL kernels per thread, by time.
 fn threads(profile: &Profile) -> FxHashMap<(u32, u32), Vec<(i64, What)>> {
     let mut out: FxHashMap<(u32, u32), Vec<(i64, What)>> = FxHashMap::default();
     let ranges = &profile.ranges;
@@ -118,16 +119,16 @@ fn threads(profile: &Profile) -> FxHashMap<(u32, u32), Vec<(i64, What)>> {
         }
     }
     for events in out.values_mut() {
-        // What contains a launch that begins with it comes first.
+        // A range that starts together with a launch contains it: sort it first.
         events.sort_by_key(|(at, what)| (*at, matches!(what, What::Launch(_))));
     }
     out
 }
 
-/// The launches of a thread with what they were asked to do, and when they were called.
+/// Launches of a thread with the calls that they run, and the start time of these calls.
 fn launched(events: &[(i64, What)]) -> Vec<(i64, u32, Vec<Call>)> {
     let mut out: Vec<(i64, u32, Vec<Call>)> = Vec::new();
-    // Calls that wait for the end of their group.
+    // Calls waiting for the end of their group.
     let mut grouped: Vec<Call> = Vec::new();
     let mut depth = 0u32;
     let mut at = 0;
@@ -161,9 +162,10 @@ fn launched(events: &[(i64, What)]) -> Vec<(i64, u32, Vec<Call>)> {
     out
 }
 
-/// Which launch of a group does what: of as many launches as communicators each does one's calls, else the first does all.
+/// Assigns the calls of a group to its launches: one communicator per launch if their numbers
+/// agree, else all to the first.
 fn shared_out(calls: Vec<Call>, launches: &[(i64, u32)]) -> Vec<(i64, u32, Vec<Call>)> {
-    // In the order of their first calls.
+    // Ordered by first call.
     let mut communicators: Vec<Vec<Call>> = Vec::new();
     let mut place: FxHashMap<Option<u64>, usize> = FxHashMap::default();
     for call in &calls {
@@ -180,7 +182,7 @@ fn shared_out(calls: Vec<Call>, launches: &[(i64, u32)]) -> Vec<(i64, u32, Vec<C
     }
 }
 
-/// The collectives of a launch with their communicators: one, or a send or receive for each of the others.
+/// Collectives of a launch with their communicators: one, or one send or receive per call.
 fn collectives(profile: &Profile, launch: u32, calls: &[Call], member: impl Fn(u64) -> Option<Member>) -> Vec<(Option<u64>, Collective)> {
     let Some(first) = calls.first() else { return Vec::new() };
     let row = launch as usize;
@@ -203,7 +205,8 @@ fn collectives(profile: &Profile, launch: u32, calls: &[Call], member: impl Fn(u
         let to =
             |receive: bool| -> BTreeSet<u32> { calls.iter().filter(|c| (word(c) == "Recv") == receive).filter_map(|c| c.peer).collect() };
         let (sent, received) = (to(false), to(true));
-        // With all others at once: PyTorch and others make an all-to-all of sends and receives. Both count in the payloads.
+        // Sends and receives with all other ranks form an all-to-all, as PyTorch and others implement it.
+        // Payloads count both directions.
         let all = of.map_or(3, |m| m.ranks.saturating_sub(1).max(2)) as usize;
         if sent == received && sent.len() >= all {
             return vec![(first.communicator, make("all_to_all", Some(total / 2), None))];
@@ -212,7 +215,7 @@ fn collectives(profile: &Profile, launch: u32, calls: &[Call], member: impl Fn(u
     }
     let same = calls.iter().all(|c| c.name == first.name);
     let kind = if same { word(first) } else { "coalesced" };
-    // The message of nccl-tests: what all ranks have together where each gives or gets a part.
+    // Message size as in nccl-tests: the total over all ranks if each rank contributes or receives a part.
     let parts = match kind {
         "AllGather" | "ReduceScatter" | "Gather" | "Scatter" => of.map(|m| u64::from(m.ranks)),
         _ => Some(1),
@@ -241,7 +244,7 @@ mod tests {
             (28, What::GroupEnd(40)),
             (30, What::Launch(1)),
             (32, What::Launch(2)),
-            // Not NCCL's own time: nobody knows what it does.
+            // Not within an NCCL call, so its operation is unknown.
             (50, What::Launch(3)),
             (60, What::Call(call(1, 0), 61)),
         ];

@@ -1,4 +1,4 @@
-//! Bytes that are counted while they are unpacked.
+//! A reader that counts bytes while they are unpacked.
 
 use super::job::Job;
 use std::cell::Cell;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::rc::Rc;
 
-/// A reader that reports how much of a packed file has been read.
+/// A reader that reports how much of a compressed file has been read.
 pub struct Counted<'a> {
     inner: File,
     done: Rc<Cell<u64>>,
@@ -21,7 +21,7 @@ impl<'a> Counted<'a> {
         Self { inner, done: Rc::default(), total, job }
     }
 
-    /// The count, which goes on growing.
+    /// The shared count of bytes read so far.
     #[must_use]
     pub fn done(&self) -> Rc<Cell<u64>> {
         Rc::clone(&self.done)

@@ -1,4 +1,5 @@
-//! Digests of ranks (`warpscope digest`): totals of the kernels, and what the ranks of a job are judged by. Launches are not in them.
+//! Rank digests (`warpscope digest`): kernel totals and the figures that ranks of a job are
+//! compared by, without launches.
 
 use super::input::Bytes;
 use super::{ImportError, Importer, Input, Job};
@@ -9,7 +10,7 @@ use crate::model::{Device, Kernel, KernelId, KernelTotal, Nanos, Note, NoteKind,
 use std::io::Read;
 use std::sync::Arc;
 
-/// Bytes of a digest's file that are read: of a report of any length it is below a MiB.
+/// Maximum bytes read of a digest file; a digest is below 1 MiB for a report of any length.
 const MOST: u64 = 64 << 20;
 
 pub struct WarpscopeDigest;

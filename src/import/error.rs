@@ -1,22 +1,22 @@
-//! Why a file could not be opened: one sentence each, with the file, the place and the next step.
+//! Errors of opening a file: one sentence each, with the file, the place and the next step.
 
 use std::path::{Path, PathBuf};
 
-/// Why a file could not be opened.
+/// Reason that a file could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
     /// The operating system refused.
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    /// The file is not something that can be read, and why is known.
+    /// The file is recognised as one that cannot be read.
     #[error("{}: {what}; {next}", path.display())]
     Refused { path: PathBuf, what: String, next: String },
-    /// Nothing knows these bytes.
+    /// None of the importers knows these bytes.
     #[error("{}: not a profile that warpscope knows (tried {tried}); it starts with {head}", path.display())]
     Unknown {
         path: PathBuf,
-        /// Formats that were tried.
+        /// Names of the formats that were tried.
         tried: String,
         /// First bytes.
         head: String,
@@ -26,32 +26,32 @@ pub enum ImportError {
     Damaged {
         path: PathBuf,
         place: String,
-        /// What the reader said.
+        /// Message of the reader.
         reason: String,
         next: String,
     },
-    /// A tool that is needed to read the file failed.
+    /// An external tool that is needed to read the file failed.
     #[error("{}: {what}; {next}", path.display())]
     Tool { path: PathBuf, what: String, next: String },
-    /// The user stopped it.
+    /// The user cancelled the job.
     #[error("{}: cancelled", path.display())]
     Cancelled { path: PathBuf },
 }
 
 impl ImportError {
-    /// An operating-system error on a file.
+    /// Returns the error for an operating-system error on a file.
     #[must_use]
     pub fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io { path: path.to_owned(), source }
     }
 
-    /// A file that is known not to be readable.
+    /// Returns the error for a file that is known to be unreadable.
     #[must_use]
     pub fn refused(path: &Path, what: impl Into<String>, next: impl Into<String>) -> Self {
         Self::Refused { path: path.to_owned(), what: what.into(), next: next.into() }
     }
 
-    /// Damage found while reading a part of a file.
+    /// Returns the error for damage found in a part of a file.
     #[must_use]
     pub fn damaged(path: &Path, place: &str, reason: impl std::fmt::Display) -> Self {
         Self::Damaged {

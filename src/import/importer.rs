@@ -1,27 +1,28 @@
-//! What an importer is.
+//! The importer trait.
 
 use super::error::ImportError;
 use super::input::Input;
 use super::job::Job;
 use crate::model::Profile;
 
-/// Reads one kind of file.
+/// Reads one file format.
 pub trait Importer: Sync {
-    /// What it reads, for people.
+    /// Name of the format, as shown to users.
     fn name(&self) -> &'static str;
 
-    /// How the names of such files end, or the commands that print them, as `--help` lists them.
+    /// File name suffixes, or the commands that print such files, as `--help` lists them.
     fn files(&self) -> &'static [&'static str];
 
-    /// Whether these bytes, or the files of a folder, are of its kind: by what is in them (tables, producers), not by their container alone.
+    /// Returns true for bytes, or files of a folder, of this format: judged by contents (tables, producers),
+    /// not by the container alone.
     fn knows(&self, input: &Input) -> bool;
 
-    /// Whether what is there of a packed file whose end is missing can be read.
+    /// Returns true if a truncated compressed file can be read up to its end.
     fn salvages(&self) -> bool {
         false
     }
 
-    /// Whether a file that is still being written can be read as far as it is.
+    /// Returns true if a file that is still being written can be read.
     fn grows(&self) -> bool {
         false
     }

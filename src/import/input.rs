@@ -1,4 +1,4 @@
-//! A file before it is known what it is: its first bytes, its size, and the bytes behind `.gz` and `.zst`.
+//! A file whose format is not yet known: first bytes, size, and the unpacked bytes of `.gz` and `.zst`.
 
 use super::budget::Budget;
 use super::cache;
@@ -11,33 +11,33 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Bytes that are looked at to tell what a file is. Some tools write 26 KB of metadata before a trace's events.
+/// Bytes read to detect the format. Some tools write 26 KB of metadata before a trace's events.
 const HEAD: usize = 1 << 16;
 
-/// Where the bytes are.
+/// Location of the bytes.
 #[derive(Clone, Debug)]
 pub enum Bytes {
-    /// In a file: the user's own, or the unpacked copy of it.
+    /// The user's own file, or its unpacked copy.
     File(PathBuf),
     BuiltIn(&'static [u8]),
 }
 
-/// A file that was looked at but not read.
+/// A file that has been inspected but not read.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// The file as the user named it: errors and titles use this.
+    /// Path as the user named it, for errors and titles.
     pub path: PathBuf,
-    /// Where its (unpacked) bytes are.
+    /// Location of the unpacked bytes.
     pub bytes: Bytes,
-    /// The first bytes, unpacked.
+    /// First unpacked bytes.
     pub head: Vec<u8>,
     /// Size of the unpacked bytes.
     pub size: u64,
-    /// Size of the file as the user named it, or of all files of a folder.
+    /// Size of the named file on disk, or of all files of a folder.
     stored: u64,
-    /// Of a folder: the files in it, which may belong together as one report. Its head is empty.
+    /// Files of a folder that may form one report; `head` is empty then.
     pub members: Vec<Member>,
-    /// Size and modification time of `bytes`, to notice a file that changes under the reader.
+    /// Size and modification time of `bytes`, to detect a file that changes while it is read.
     stamp: Option<(u64, Option<SystemTime>)>,
 }
 
@@ -45,29 +45,29 @@ pub struct Input {
 #[derive(Clone, Debug)]
 pub struct Member {
     pub path: PathBuf,
-    /// The first bytes, as they are.
+    /// First bytes, not unpacked.
     pub head: Vec<u8>,
     pub size: u64,
 }
 
-/// What decides whether a file is read at all.
+/// Callbacks that decide whether a file is read at all.
 #[derive(Clone, Copy)]
 pub struct Kinds<'a> {
-    /// Whether somebody reads it.
+    /// Returns true if an importer reads the file.
     pub knows: &'a dyn Fn(&Input) -> bool,
-    /// Whether what is there of a packed file whose end is missing can be read.
+    /// Returns true if a truncated compressed file can be read up to its end.
     pub salvages: &'a dyn Fn(&Input) -> bool,
     pub refusal: &'a dyn Fn(&Input) -> ImportError,
 }
 
-/// Folders below a folder that are looked into: rocprofv3 writes one for each host.
+/// Maximum depth of subfolders searched: rocprofv3 writes one for each host.
 const DEEPEST: usize = 2;
-/// Files of a folder that are looked at.
+/// Maximum number of files of a folder.
 const MOST_MEMBERS: usize = 4_096;
-/// Bytes of each that are looked at.
+/// Bytes read of each member.
 const MEMBER_HEAD: u64 = 4_096;
 
-/// Packings that are undone before a file is looked at.
+/// Compression formats that are unpacked before the format is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Gzip,
@@ -83,7 +83,7 @@ fn packing(head: &[u8]) -> Option<Packing> {
 }
 
 impl Input {
-    /// Looks at a file or folder, and unpacks a packed file into the cache when somebody reads it.
+    /// Inspects a file or folder, and unpacks a compressed file into the cache if an importer reads it.
     pub fn open(path: &Path, job: &Job<'_>, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let io = |e| ImportError::io(path, e);
         let meta = match std::fs::metadata(path) {
@@ -120,7 +120,7 @@ impl Input {
         Ok(Self { path: path.to_owned(), bytes: Bytes::File(unpacked), head, size, stored: meta.len(), members: Vec::new(), stamp: None })
     }
 
-    /// The traces that `warpscope trace -o PREFIX` wrote, one for each process, where no file has the name itself.
+    /// Traces written by `warpscope trace -o PREFIX`, one per process, if no file has the name itself.
     fn traces(prefix: &Path, kinds: Kinds<'_>) -> Option<Self> {
         let start = format!("{}.", prefix.file_name()?.to_str()?);
         let folder = prefix.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -132,7 +132,7 @@ impl Input {
         (!input.members.is_empty() && (kinds.knows)(&input)).then_some(input)
     }
 
-    /// A folder whose files may belong together as one report.
+    /// A folder whose files may form one report.
     fn folder(path: &Path, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let mut members = Vec::new();
         gather(path, DEEPEST, &|_| true, &mut members).map_err(|e| ImportError::io(path, e))?;
@@ -141,7 +141,7 @@ impl Input {
         if (kinds.knows)(&input) {
             return Ok(input);
         }
-        // Each dispatch that was traced has a folder of its own.
+        // Each traced dispatch has its own folder.
         let traced: Vec<String> = input
             .members
             .iter()
@@ -155,7 +155,7 @@ impl Input {
             };
             return Err(ImportError::refused(path, what, format!("name one of them, such as {}", path.join(first).display())));
         }
-        // rocprofv3's decoder leaves it out where it found no code object.
+        // rocprofv3's decoder omits code.json if it finds no code object.
         if input.members.iter().any(|m| m.path.file_name().is_some_and(|n| n == "wstates1.json" || n == "filenames.json")) {
             let what = "the waves of a thread trace without the instructions that they ran: code.json is missing";
             return Err(ImportError::refused(path, what, "copy the whole folder, or take the trace again"));
@@ -168,19 +168,19 @@ impl Input {
         Self { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), head: Vec::new(), size: 0, stored, members, stamp: None }
     }
 
-    /// Size of the file as the user named it.
+    /// Size of the named file on disk.
     #[must_use]
     pub fn stored(&self) -> u64 {
         self.stored
     }
 
-    /// The budget of memory while it is read.
+    /// Memory budget for reading it.
     #[must_use]
     pub fn budget(&self) -> Budget {
         Budget::plain(&self.path, self.stored, if self.members.is_empty() { self.size } else { self.stored })
     }
 
-    /// A file that is part of a report of several, as it is.
+    /// Opens one file of a report of several files, without unpacking.
     pub fn open_part(path: &Path) -> Result<Self, ImportError> {
         let io = |e| ImportError::io(path, e);
         let size = std::fs::metadata(path).map_err(io)?.len();
@@ -188,7 +188,7 @@ impl Input {
         Ok(Self { path: path.to_owned(), bytes: Bytes::File(path.to_owned()), head, size, stored: size, members: Vec::new(), stamp: None })
     }
 
-    /// An input that is part of the program, under the name that is shown for it.
+    /// An input that is built into the program, with its display name.
     #[must_use]
     pub fn built_in(name: &str, bytes: &'static [u8]) -> Self {
         let head = bytes[..bytes.len().min(HEAD)].to_vec();
@@ -196,7 +196,7 @@ impl Input {
         Self { path: PathBuf::from(name), bytes: Bytes::BuiltIn(bytes), head, size, stored: size, members: Vec::new(), stamp: None }
     }
 
-    /// The same report, now read from another file (the export that was made of it).
+    /// The same report, read from a file exported from it.
     pub fn exported(&self, file: &Path) -> Result<Self, ImportError> {
         let meta = std::fs::metadata(file).map_err(|e| ImportError::io(file, e))?;
         let head = read_head(file).map_err(|e| ImportError::io(file, e))?;
@@ -205,7 +205,7 @@ impl Input {
         Ok(Self { path, bytes, head, size, stored: size, members: Vec::new(), stamp: None })
     }
 
-    /// Fails when the file changed while it was read: then it is still being written.
+    /// Returns an error if the file changed while it was read: it is still being written.
     pub fn check_unchanged(&self) -> Result<(), ImportError> {
         let (Some(before), Bytes::File(path)) = (&self.stamp, &self.bytes) else {
             return Ok(());
@@ -222,13 +222,13 @@ impl Input {
     }
 }
 
-/// The regular files in a folder and below it whose names are wanted; what cannot be read is none.
+/// Collects regular files in a folder and below it whose names match; skips unreadable ones.
 fn gather(folder: &Path, deeper: usize, wanted: &dyn Fn(&str) -> bool, out: &mut Vec<Member>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let Ok(entry) = entry else { continue };
         let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
         if kind.is_dir() && deeper > 0 {
-            // A folder that may not be read is left out.
+            // Skip unreadable folders.
             let _ = gather(&path, deeper - 1, wanted, out);
         } else if kind.is_file()
             && out.len() < MOST_MEMBERS
@@ -268,7 +268,7 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: 
             if job.cancel.is_cancelled() {
                 return ImportError::Cancelled { path: path.to_owned() };
             }
-            // A quota, or a limit of the shell's, is no fault of the file either.
+            // A quota or a shell limit is not the file's fault either.
             if matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) {
                 return ImportError::Tool {
                     path: path.to_owned(),
@@ -283,7 +283,7 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: 
                 next: "copy it again, or compress it again".to_owned(),
             }
         };
-        // What is in it decides before the disk is filled with it.
+        // Detect the format first, before the disk is filled.
         let mut head = Vec::with_capacity(HEAD);
         (&mut reader).take(HEAD as u64).read_to_end(&mut head).map_err(damaged)?;
         let probe = Input {
@@ -299,7 +299,7 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: 
             return Err((kinds.refusal)(&probe));
         }
         let most = Budget::stored(path, meta.len()).most();
-        // One byte more than that tells.
+        // One byte more than allowed shows that the limit was exceeded.
         match cache::copy(&mut probe.head.chain(reader).take(most + 1), out, &job.cancel) {
             Ok(bytes) if bytes > most => Err(ImportError::refused(
                 path,

@@ -1,23 +1,23 @@
-//! What a reader is asked for, how it reports progress, and how it is stopped.
+//! Import jobs: requested parts, progress and cancellation.
 
 use crate::model::{Cancel, Profile};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Which kernel names to read.
+/// Kernel name forms to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// All three forms: what tells kernels apart.
+    /// All three forms, which distinguish kernels.
     All,
-    /// Only the demangled form, when that is all a table needs.
+    /// Only the demangled form, if a table needs nothing else.
     Demangled,
 }
 
 bitflags::bitflags! {
-    /// Parts of a report, each read only where it is wanted.
+    /// Parts of a report; only requested ones are read.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Parts: u32 {
-        /// When launches started on the device. Details need it, too, and get it.
+        /// Start times of launches on the device. Implied by `DETAILS`.
         const STARTS = 1;
         /// Launch configurations, streams, devices and graph nodes.
         const DETAILS = 1 << 1;
@@ -28,24 +28,24 @@ bitflags::bitflags! {
         const RANGES = 1 << 4;
         /// Colours, categories and payloads of ranges, shapes of operators. Needs `RANGES`.
         const RANGE_DETAILS = 1 << 5;
-        /// What devices and streams waited for.
+        /// Synchronisation of devices and streams.
         const WAITS = 1 << 6;
-        /// Names of threads, calls of the operating system, scheduling.
+        /// Thread names, OS runtime calls and scheduling.
         const THREADS = 1 << 7;
-        /// Stacks that were sampled.
+        /// Sampled call stacks.
         const SAMPLES = 1 << 8;
-        /// Metrics of a GPU over time.
+        /// GPU metrics over time.
         const COUNTERS = 1 << 9;
         const MEMORY = 1 << 10;
         const COLLECTIVES = 1 << 11;
-        /// What the profiler itself cost.
+        /// Overhead of the profiler itself.
         const OVERHEAD = 1 << 12;
-        /// Functions of Python with their times. Needs `RANGES`.
+        /// Python functions with their times. Needs `RANGES`.
         const PYTHON = 1 << 13;
     }
 }
 
-/// What is wanted of a report. Reading less is faster; what was not read is absent from the profile.
+/// Requested contents of a report. Reading less is faster; unread parts are absent from the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
     pub names: Names,
@@ -55,10 +55,10 @@ pub struct Wants {
 impl Wants {
     /// Everything that an importer can read.
     pub const ALL: Self = Self { names: Names::All, parts: Parts::all() };
-    /// What the explorer shows.
+    /// Everything that the explorer shows.
     pub const EXPLORER: Self =
         Self { names: Names::All, parts: Self::TRIAGE.parts.union(Parts::COUNTERS).union(Parts::MEMORY).union(Parts::COLLECTIVES) };
-    /// What a verdict on a run needs: what threads did outside of CUDA, too.
+    /// Everything that a triage verdict needs, including what threads did outside of CUDA.
     pub const TRIAGE: Self = Self {
         names: Names::All,
         parts: Self::LAUNCHES
@@ -69,80 +69,80 @@ impl Wants {
             .union(Parts::THREADS)
             .union(Parts::OVERHEAD),
     };
-    /// Launches with their order and their ranges: what a re-run rests on.
+    /// Launches with their order and ranges, as a re-run needs them.
     pub const LAUNCHES: Self =
         Self { names: Names::All, parts: Parts::STARTS.union(Parts::DETAILS).union(Parts::CALLS).union(Parts::RANGES) };
-    /// Only what the table of kernels needs.
+    /// Only the contents of the kernel table.
     pub const TABLE: Self = Self { names: Names::All, parts: Parts::empty() };
 
-    /// Whether all of these parts are wanted.
+    /// Returns true if all of these parts are requested.
     #[must_use]
     pub fn has(self, parts: Parts) -> bool {
         self.parts.contains(parts)
     }
 
-    /// But not these parts.
+    /// Returns a copy without these parts.
     #[must_use]
     pub fn without(self, parts: Parts) -> Self {
         Self { parts: self.parts.difference(parts), ..self }
     }
 
-    /// With these parts, too.
+    /// Returns a copy with these parts added.
     #[must_use]
     pub fn with(self, parts: Parts) -> Self {
         Self { parts: self.parts.union(parts), ..self }
     }
 }
 
-/// Rows of the kernel table so far, while the file is still being read.
+/// Rows of the kernel table read so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preview {
     /// Function name, launches, summed duration in ns; longest first.
     pub rows: Vec<(String, u64, i64)>,
 }
 
-/// What a running job says.
+/// Progress of a running job.
 #[derive(Clone, Debug)]
 pub enum Progress {
-    /// A stage with how much of it is done, in units of its own.
+    /// A stage and its progress, in its own units.
     Stage {
-        /// What is being read.
+        /// Name of the part being read.
         name: &'static str,
-        /// How much is done.
+        /// Units done.
         done: u64,
-        /// Out of how much; 0 when that is not known.
+        /// Total units; 0 if unknown.
         total: u64,
     },
-    /// The table so far.
+    /// The kernel table so far.
     Preview(Preview),
-    /// A profile that can be shown while the rest is read.
+    /// A profile that can be shown while the rest is being read.
     Snapshot(Arc<Profile>),
 }
 
-/// What the reader gets beside the file.
+/// Request and environment of a read, beside the file.
 #[derive(Clone)]
 pub struct Job<'a> {
     pub wants: Wants,
     pub cancel: Cancel,
-    /// Hears about progress; called from several threads.
+    /// Progress callback; called from several threads.
     pub hear: &'a (dyn Fn(Progress) + Sync),
-    /// Whether previews and snapshots are of use to the caller.
+    /// True if the caller uses previews and snapshots.
     pub staged: bool,
-    /// Threads that may be used.
+    /// Maximum number of threads.
     pub threads: usize,
-    /// The user's own choice of `nsys`.
+    /// Path of `nsys` chosen by the user.
     pub nsys: Option<PathBuf>,
     /// Folder for files made from reports.
     pub cache: PathBuf,
-    /// Whether pages of plain SQLite tables may be decoded without SQLite.
+    /// True if pages of plain SQLite tables may be decoded without SQLite.
     pub pages: bool,
 }
 
-/// Variable that, set to `library`, leaves all reading of SQLite files to SQLite.
+/// Environment variable that, set to `library`, disables the built-in decoder of SQLite pages.
 pub const SQLITE: &str = "WARPSCOPE_SQLITE";
 
 impl<'a> Job<'a> {
-    /// A job that reads `wants` in one go on all processors.
+    /// Returns a job that reads `wants` in one pass on all processors.
     #[must_use]
     pub fn new(wants: Wants, hear: &'a (dyn Fn(Progress) + Sync)) -> Self {
         let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
@@ -150,7 +150,7 @@ impl<'a> Job<'a> {
         Self { wants, cancel: Cancel::default(), hear, staged: false, threads, nsys: None, cache: super::cache::folder(), pages }
     }
 
-    /// Reports how far a stage is.
+    /// Reports the progress of a stage.
     pub fn progress(&self, name: &'static str, done: u64, total: u64) {
         (self.hear)(Progress::Stage { name, done, total });
     }

@@ -1,13 +1,13 @@
-//! Files that are recognised but not read, so that the answer is a sentence about this file and not a shrug.
+//! Recognised but unsupported formats, each with its own error message.
 
 use super::error::ImportError;
 use super::input::Input;
 
-/// How a kind of file is recognised, what it is, and what to do with it.
+/// A recognised format: detection, description and advice.
 struct Known {
     is: fn(&[u8]) -> bool,
     what: &'static str,
-    /// What to do; empty where all that can be said is what is read.
+    /// Next step; empty if the only advice is the list of supported formats.
     next: &'static str,
 }
 
@@ -89,7 +89,8 @@ static KNOWN: &[Known] = &[
     Known { is: json_like, what: "JSON that is not a profile warpscope knows", next: "" },
 ];
 
-/// The one sentence for a file that no importer reads. `reads` says which files are read, with their suffixes, `tried` by name only.
+/// Returns the error for a file that no importer reads. `reads` lists the supported formats with their
+/// suffixes, `tried` by name only.
 #[must_use]
 pub fn refusal(input: &Input, reads: &str, tried: &str) -> ImportError {
     match KNOWN.iter().find(|k| (k.is)(&input.head)) {
@@ -99,7 +100,7 @@ pub fn refusal(input: &Input, reads: &str, tried: &str) -> ImportError {
     }
 }
 
-/// The first bytes as text when they are text, else in hexadecimal.
+/// The first bytes as text if they are printable, else in hexadecimal.
 fn head_for_people(head: &[u8]) -> String {
     let first = &head[..head.len().min(16)];
     match std::str::from_utf8(first) {

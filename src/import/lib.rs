@@ -1,4 +1,4 @@
-//! Makes a profile of the file of any tool.
+//! Imports profiles from the files of all supported tools.
 
 #[path = "mod.rs"]
 pub mod import;

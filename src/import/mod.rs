@@ -1,4 +1,4 @@
-//! Turns files into a [`Profile`](crate::model::Profile). A file is known by its bytes, never by its name.
+//! Reads files into a [`Profile`](crate::model::Profile). Formats are detected by contents, never by file name.
 
 pub mod budget;
 pub mod cache;

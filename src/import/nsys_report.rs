@@ -1,4 +1,5 @@
-//! Nsight Systems' own reports (`.nsys-rep`, `.qdrep`). Their layout is not public, so the user's `nsys` exports them, once, into the cache.
+//! Nsight Systems reports (`.nsys-rep`, `.qdrep`). The format is not public: the user's `nsys`
+//! exports them once, into the cache.
 
 use super::{ImportError, Importer, Input, Job, cache, input::Bytes, nsys};
 use crate::launch::{self, Tool, Version, find};
@@ -29,11 +30,11 @@ impl Importer for NsysReport {
         let recorded = Version::find(&String::from_utf8_lossy(&input.head));
         let read = nsys::NsysSqlite.read(&input.exported(&export)?, job);
         if let Err(ImportError::Damaged { .. } | ImportError::Refused { .. }) = &read {
-            // An export that is no good must be made again, not found again.
+            // Remove a broken export from the cache, so that it is made again.
             let _ = std::fs::remove_file(&export);
         }
         let mut profile = read?;
-        // The export names the exporter's version; the report itself knows who recorded it.
+        // The export names the exporter's version; the report itself names the recorder's.
         if let Some(recorded) = recorded {
             profile.source.version = Some(recorded.to_string());
         }
@@ -41,7 +42,7 @@ impl Importer for NsysReport {
     }
 }
 
-/// The export of a report, made now unless it is in the cache.
+/// Returns the export of a report, from the cache if it is there.
 pub fn exported(input: &Input, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     let Bytes::File(report) = &input.bytes else {
         return Err(ImportError::refused(&input.path, "a report built into the program", "open a file"));
@@ -50,7 +51,7 @@ pub fn exported(input: &Input, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     cache::entry(&job.cache, report, &meta, "sqlite", |out| export(input, report, out, job))
 }
 
-/// The tool that will export: the first that is as new as the report, else an explanation.
+/// Chooses the tool for the export: the first that is at least as new as the report, or an error that explains.
 fn choose(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool, ImportError> {
     let candidates = find::nsys(job.nsys.as_deref());
     let wanted = recorded.map_or_else(|| "any version from its year on".to_owned(), |v| format!("{v} or newer"));
@@ -119,7 +120,7 @@ fn export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result<(),
         )
         .map_err(|e| ImportError::io(&tool.path, e))
     };
-    // With the payloads of NVTX ranges, in which NCCL names its collectives; older releases do not know the option and say so at once.
+    // Include payloads of NVTX ranges, in which NCCL names its collectives. Older releases reject the option at once.
     let mut ended = run(true)?;
     if !ended.status.success()
         && !ended.cancelled
@@ -136,7 +137,7 @@ fn export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result<(),
     }
     let version = tool.version.as_ref().map_or_else(String::new, |v| format!(" {v}"));
     let (what, next) = explain(&ended.log, &version, ended.status.code());
-    // A damaged file is no failure of the tool.
+    // A damaged file is not a failure of the tool.
     Err(if finds_damage(&ended.log).is_some() {
         ImportError::refused(path, what, next)
     } else {
@@ -144,7 +145,7 @@ fn export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result<(),
     })
 }
 
-/// nsys does not run in the current folder, and takes a file that begins with a dash for an option.
+/// Returns the absolute path: nsys runs in another folder, and would parse a leading dash as an option.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -156,10 +157,10 @@ fn percent(line: &str) -> Option<u64> {
     before[before.len() - digits..].parse().ok().filter(|&p| p <= 100)
 }
 
-/// The line in which nsys says that the report is damaged.
+/// Returns the line in which nsys reports a damaged file.
 fn finds_damage(log: &[String]) -> Option<&String> {
     const WORDS: [&str; 5] = ["magic number mismatch", "truncated", "end of file", "Wire format", "corrupt"];
-    // What lacks a library, or disk, says more than it has found out about the report.
+    // A missing library or a full disk is the cause, whatever nsys says about the report.
     let other = ["cannot open shared object", "error while loading shared libraries", "newer than your current version", "No space left"];
     if log.iter().any(|l| other.iter().any(|w| l.contains(w))) {
         return None;
@@ -167,7 +168,7 @@ fn finds_damage(log: &[String]) -> Option<&String> {
     log.iter().find(|l| WORDS.iter().any(|w| l.contains(w)))
 }
 
-/// What went wrong, from what nsys printed, and what to do.
+/// Error and next step for the output that nsys printed.
 fn explain(log: &[String], version: &str, code: Option<i32>) -> (String, String) {
     let line_with = |words: &[&str]| log.iter().find(|l| words.iter().any(|w| l.contains(w)));
     let missing = Cell::new(None);

@@ -9,7 +9,7 @@ use crate::model::{Metrics, NoteKind, Profile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Every format that can be opened, in the order in which they are asked.
+/// Every supported format, in detection order.
 pub static IMPORTERS: &[&dyn Importer] = &[
     &nsys::NsysSqlite,
     &nsys_report::NsysReport,
@@ -33,7 +33,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &slices::PerfettoTrace,
 ];
 
-/// GPUs of a report: what is worked out for each compares it with the others.
+/// Maximum number of GPUs of a report: per-GPU analyses compare each with all others.
 const MOST_DEVICES: usize = 4_096;
 
 fn refusal(input: &Input) -> ImportError {
@@ -41,30 +41,30 @@ fn refusal(input: &Input) -> ImportError {
     known::refusal(input, &reads(), &tried)
 }
 
-/// What can be opened, in words: `Nsight Systems SQLite export (.sqlite), …`.
+/// Supported formats as text: `Nsight Systems SQLite export (.sqlite), …`.
 #[must_use]
 pub fn reads() -> String {
     IMPORTERS.iter().map(|i| format!("{} ({})", i.name(), i.files().join(", "))).collect::<Vec<_>>().join(", ")
 }
 
-/// How the names of files that can be opened end, or the commands that print them.
+/// File name suffixes of supported formats, or the commands that print them.
 #[must_use]
 pub fn files() -> Vec<&'static str> {
     IMPORTERS.iter().flat_map(|i| i.files()).copied().collect()
 }
 
-/// Looks at a file or folder, and unpacks it when an importer reads it.
+/// Inspects a file or folder, and unpacks it if an importer reads it.
 pub fn input(path: &Path, job: &Job<'_>) -> Result<Input, ImportError> {
     input_if(path, job, &|input| IMPORTERS.iter().any(|i| i.knows(input)))
 }
 
-/// The same for what `knows` knows.
+/// Like [`input`], for the formats that `knows` accepts.
 pub fn input_if(path: &Path, job: &Job<'_>, knows: &dyn Fn(&Input) -> bool) -> Result<Input, ImportError> {
     let salvages = |input: &Input| IMPORTERS.iter().any(|i| i.salvages() && i.knows(input));
     Input::open(path, job, Kinds { knows, salvages: &salvages, refusal: &refusal })
 }
 
-/// What a profiler measured of single kernels: ncu, or rocprofv3.
+/// Reads the metrics that ncu or rocprofv3 measured for single kernels.
 pub fn results(path: &Path, job: &Job<'_>) -> Result<Metrics, ImportError> {
     let amd: [&dyn Importer; 4] = [&rocm::Rocpd, &rocm::RocprofWorkload, &rocm::RocmCsv, &rocm::RocmJson];
     let found = input_if(path, job, &|input| amd.iter().any(|i| i.knows(input)));
@@ -81,7 +81,7 @@ pub fn open(path: &Path, job: &Job<'_>) -> Result<Profile, ImportError> {
     read(&input(path, job)?, job)
 }
 
-/// The SQLite export of a timeline: the file itself, unpacked, or what nsys makes of its report.
+/// Returns the SQLite export of a timeline: the file itself, unpacked, or the one that nsys makes of a report.
 pub fn exported(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     let input = input(path, job)?;
     if nsys_report::NsysReport.knows(&input) {
@@ -93,19 +93,20 @@ pub fn exported(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     }
 }
 
-/// Bytes of a file up to which a table of kernels takes the host's calls along: they tell what has no record, and cost no time that is felt.
+/// File size up to which API calls are read along with the kernel table: they reveal launches without
+/// records, at negligible cost.
 const SMALL: u64 = 128 << 20;
 
-/// Parts that are read where this is wanted.
+/// Extends the requested parts by those that are cheap to read.
 fn wanted(input: &Input, wants: Wants) -> Wants {
     let of_table = Parts::STARTS | Parts::DETAILS;
     if input.size <= SMALL && of_table.contains(wants.parts) { wants.with(of_table | Parts::CALLS) } else { wants }
 }
 
-/// Notes of the ledger come first among those that matter as much.
+/// Adds the notes of the coverage ledger, ahead of others of the same severity.
 fn remark(profile: &mut Profile) {
     let mut notes = profile.coverage.notes(&profile.source.tool, profile.maker());
-    // Why there are no kernels at all, other remarks tell better; PyTorch's traces do not say it.
+    // Other notes explain a report without kernels better; PyTorch's traces have none of those.
     if profile.source.tool != "torch" && profile.launches.is_empty() {
         notes.retain(|n| n.kind != NoteKind::Lost);
     }
@@ -115,7 +116,7 @@ fn remark(profile: &mut Profile) {
     }
 }
 
-/// Reads an input that was opened before, or that is built into the program.
+/// Reads an input that is already open, or built into the program.
 pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     for importer in IMPORTERS {
         if importer.knows(input) {

@@ -1,8 +1,9 @@
-//! The order in which a re-run will count the launches of a timeline.
+//! Host launch order, as a re-run counts launches.
 
 use crate::model::{LaunchOrder, Launches};
 
-/// Puts the launches into host launch order and says what that order rests on: `missing` launches have no call; `None` when no call was read.
+/// Sorts the launches into host launch order and returns the basis of the order. `missing` launches have no call;
+/// `None` if no calls were read.
 #[must_use]
 pub fn order(launches: Launches, missing: Option<u64>) -> (Launches, LaunchOrder) {
     let order = match missing {

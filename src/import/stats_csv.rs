@@ -1,6 +1,6 @@
-//! `nsys stats` CSV: `cuda_gpu_trace` (one row a launch) and `cuda_gpu_kern_sum` (one row a kernel).
+//! `nsys stats` CSV: `cuda_gpu_trace` (a row per launch) and `cuda_gpu_kern_sum` (a row per kernel).
 //!
-//! Columns are found by their header text: order and units moved between versions.
+//! Columns are found by header text, as order and units differ between versions.
 
 use super::input::Bytes as Where;
 use super::{ImportError, Importer, Input, Job};
@@ -15,14 +15,14 @@ use std::sync::Arc;
 
 pub struct NsysStatsCsv;
 
-/// Which of the two reports it is.
+/// Type of the CSV report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Trace,
     Summary,
 }
 
-/// The line that holds the column names, and what it says the file is. Other lines may stand before it (`Processing […]`).
+/// Finds the header line and the report type. Other lines may precede it (`Processing […]`).
 fn header(text: &str) -> Option<(usize, Kind)> {
     text.lines().take(20).enumerate().find_map(|(at, line)| {
         let line = line.trim_start_matches('\u{feff}').trim_end().replace('"', "");
@@ -76,7 +76,7 @@ impl Importer for NsysStatsCsv {
     }
 }
 
-/// A CSV with columns by header text, and its unusable rows counted.
+/// A CSV with columns found by header text, and the number of unusable rows.
 struct Table<'a> {
     csv: csv::Reader<Box<dyn Read>>,
     headers: Vec<String>,
@@ -97,7 +97,7 @@ impl<'a> Table<'a> {
         Ok(Self { csv, headers, input, job, skipped, rows: 0, bad: 0, first_bad: 0 })
     }
 
-    /// Index of the column whose header, without its unit, is `name`; and the unit.
+    /// Index and unit of the column whose header, without its unit, is `name`.
     fn column(&self, name: &str) -> Option<(usize, String)> {
         self.headers.iter().enumerate().find_map(|(i, h)| {
             let (word, unit) = h.split_once(" (").unwrap_or((h, ""));
@@ -109,7 +109,7 @@ impl<'a> Table<'a> {
         self.column(name).ok_or_else(|| ImportError::damaged(&self.input.path, "its header", format!("no column `{name}`")))
     }
 
-    /// The next row, or `None` at the end.
+    /// Reads the next row, or `None` at the end.
     fn next(&mut self) -> Result<Option<csv::ByteRecord>, ImportError> {
         if self.rows.is_multiple_of(4096) {
             if self.job.cancel.is_cancelled() {
@@ -166,7 +166,7 @@ fn integer(record: &csv::ByteRecord, at: usize) -> Option<u32> {
     text(record, at)?.trim().parse().ok()
 }
 
-/// Times beyond this (a century) are no times.
+/// Times beyond a century are invalid, ns.
 const MOST_NS: f64 = 3.2e18;
 
 /// A time in ns. Integers stay exact.
@@ -181,7 +181,7 @@ fn time(record: &csv::ByteRecord, (at, scale): (usize, f64)) -> Option<i64> {
     (value.abs() < MOST_NS).then_some(value.round() as i64)
 }
 
-/// Interns kernels by their one name.
+/// Interns kernels by name; such reports have one form only.
 #[derive(Default)]
 struct Kernels {
     ids: HashMap<String, u32>,
@@ -301,7 +301,7 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
     Ok(())
 }
 
-/// `NVIDIA H200 (0)` is a name and an ordinal.
+/// Parses `NVIDIA H200 (0)` into name and ordinal.
 fn device_of(text: &str, next: u32) -> Device {
     let (name, id) = match text.rsplit_once(" (") {
         Some((name, id)) => (name, id.trim_end_matches(')').parse().unwrap_or(next)),
@@ -333,7 +333,7 @@ fn memop_kind(what: &str) -> MemOpKind {
     MemOpKind::Copy { kind, from: None, to: None }
 }
 
-/// A summary has no launches: its rows become the profile's totals, and what needs launches stays absent.
+/// A summary has no launches: its rows become the profile's totals, and everything that needs launches stays absent.
 fn read_summary(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), ImportError> {
     let scaled = |(at, unit): (usize, String)| {
         unit_ns(&unit).map(|s| (at, s)).ok_or_else(|| ImportError::damaged(&table.input.path, "its header", format!("unit `{unit}`")))

@@ -1,21 +1,24 @@
-//! Times that cannot be, told by the report as a whole: what has none, what lies outside of the run, and kernels that run over later ones of their
-//! own stream. It is decided here, so that all screens agree; what was decided stands in the ledger.
+//! Implausible times, judged over the whole report: launches without a time or outside of the run, and
+//! kernels that overlap later ones of their own stream. Decided once here, so that all screens agree;
+//! the ledger records the result.
 
 use crate::model::memop::MemOps;
 use crate::model::{Launches, Profile};
 use rustc_hash::FxHashMap;
 
-/// The clocks of host and GPU differ by less: a kernel that starts earlier than this before its launch has no valid time, ns.
+/// Maximum clock difference of host and GPU, ns: a kernel that starts earlier than this before
+/// its launch has no valid time.
 const SKEW_NS: i64 = 1_000_000_000;
-/// A time is outside the run if it is this far from all others, and farther than the run is long (to the end: ten times that, as queues are long), ns.
+/// Minimum distance outside the run of an invalid time, ns. The run's own length applies if larger (ten times it at
+/// the end, as queues are long).
 const AWAY_NS: i64 = 60_000_000_000;
-/// Kernels of one stream follow each other; in real traces they overlapped by 13 µs at most.
+/// Maximum overlap of two kernels of one stream, ns; in real traces at most 13 µs.
 const OVERLAP_NS: i64 = 100_000;
-/// Share of the launches above which something is no damage of single records, but means something else.
+/// Shares of the launches above which the cause is systematic, not single damaged records.
 const MOST_UNTIMED: f64 = 0.5;
 const MOST_OVERRUN: f64 = 0.05;
 
-/// Puts right what can be, and counts it in the ledger.
+/// Corrects times that can be corrected, and counts them in the ledger.
 pub fn mend(profile: &mut Profile) {
     if profile.metrics.is_some() || profile.ranges.hardware() {
         return;
@@ -33,7 +36,7 @@ pub fn mend(profile: &mut Profile) {
     overrun(profile);
 }
 
-/// The time in which the program ran, generously: around its calls, or around all but the outermost kernels.
+/// Generous time span of the program: around its calls, or around the middle of its kernels.
 fn run(profile: &Profile) -> (i64, i64) {
     let launches = &profile.launches;
     let called = (0..launches.len()).filter_map(|row| launches.call(row)).map(|c| c.0);
@@ -43,7 +46,7 @@ fn run(profile: &Profile) -> (i64, i64) {
     (first.saturating_sub(length), last.saturating_add(length.saturating_mul(10)))
 }
 
-/// From the 20th to the 80th of a hundred starts.
+/// The 20th and 80th percentile of the starts.
 fn middle(launches: &Launches) -> (i64, i64) {
     let mut starts: Vec<i64> = (0..launches.len()).filter(|&r| launches.has_duration(r)).map(|r| launches.start(r)).collect();
     let n = starts.len();
@@ -64,13 +67,13 @@ fn untimed(profile: &mut Profile, run: (i64, i64)) {
     };
     let mut bad: Vec<usize> = (0..launches.len()).filter(|&row| without(row) || away(row)).collect();
     if bad.len() as f64 > launches.len() as f64 * MOST_UNTIMED {
-        // Where it is most of them, the clocks do not agree.
+        // If it is the majority, the clocks disagree: keep these times.
         bad.retain(|&row| without(row));
     }
     if bad.is_empty() || bad.len() == launches.len() {
         return;
     }
-    // They stand where they were launched, or at the first time that is one: nothing stretches to reach them.
+    // Place them at the end of their call, or at the first valid time, so that the run is not extended.
     let mut sound = bad.iter().copied().peekable();
     let first = (0..launches.len()).filter(|row| sound.next_if_eq(row).is_none()).map(|row| launches.start(row)).min().unwrap_or_default();
     let at = |row: usize| launches.call(row).map_or(first, |(call, cost)| call.saturating_add(cost).max(first));
@@ -93,7 +96,7 @@ fn untimed_copies(profile: &mut Profile, run: (i64, i64)) {
 /// Process, device, context and stream.
 type Lane = (Option<u32>, Option<u32>, Option<u32>, u32);
 
-/// The kernel of a stream that ends last so far, and when the one after it began.
+/// The kernel of a stream with the latest end so far, and the start of its successor.
 #[derive(Clone, Copy)]
 struct Open {
     row: usize,
@@ -101,11 +104,12 @@ struct Open {
     next: Option<i64>,
 }
 
-/// Cuts kernels that still run when a later one of their stream has long ended. Nodes of graphs run in branches, whatever stream they are said to be of,
-/// and a kernel that was launched early (programmatic dependent launch) ends after the one that it waits for.
+/// Truncates kernels that still run after a later one of their stream has ended. Graph nodes run in
+/// branches, whatever stream is recorded, and a kernel launched early (programmatic dependent launch) ends
+/// after the one that it waits for.
 fn overrun(profile: &mut Profile) {
     let launches = &profile.launches;
-    // Tracks of other tools hold slices in each other.
+    // Tracks of other tools nest slices.
     if !matches!(profile.source.tool.as_str(), "nsys" | "torch" | "trace" | "rocprofv3" | "rpd") {
         return;
     }

@@ -1,21 +1,22 @@
-//! Calls that started work of which the report has no record: by process, kind of work, thread and time.
+//! Calls whose work has no record in the report: by process, kind of work, thread and time.
 
 use crate::model::coverage::{Stretch, Unrecorded, Work};
 use crate::model::{CallKind, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Launches that a stream holds at most before a call waits: so many may not have run when a recording stops.
+/// Maximum number of queued launches of a stream before a call blocks: as many may not have
+/// run when the recording stops.
 const QUEUE: usize = 1024;
-/// A queue that was not worked off at the end of the recording waits for one kernel. It takes this many times as long as the longest of the others
-/// at most, and is believed to take at least this long, ns.
+/// A non-empty queue at the end of the recording waits for one kernel. Its duration is at most this multiple of the
+/// longest recorded one, but this many ns are always plausible.
 const LONGER: i64 = 10;
 const LONG_NS: i64 = 10_000_000;
-/// Launches before a call that are looked through for one that it lies in.
+/// Maximum number of preceding launches searched for an enclosing call.
 const BACK: usize = 64;
-/// One part in so many of a snapshot's time is its edge.
+/// The edge of a snapshot is this fraction of its time (1/EDGE).
 const EDGE: i64 = 10;
-/// Threads that are kept.
+/// Maximum number of threads kept.
 const MOST_THREADS: usize = 64;
 
 /// A call without a record.
@@ -23,7 +24,7 @@ const MOST_THREADS: usize = 64;
 struct Lost {
     start: i64,
     tid: u32,
-    /// Index of its name.
+    /// Index into the names of calls.
     name: u32,
 }
 
@@ -31,27 +32,27 @@ struct Lost {
 #[derive(Default)]
 struct Process {
     lost: [Vec<Lost>; Work::ALL.len()],
-    /// Distinct calls with records.
+    /// Number of distinct calls with records.
     found: [u64; Work::ALL.len()],
-    /// Threads of these.
+    /// Threads of calls with records.
     threads: FxHashSet<u32>,
-    /// Start of the first and the last call with a record; end and length of records.
+    /// Start of the first call with a record.
     first_call: Option<i64>,
-    /// Start of the last of each kind of work.
+    /// Start of the last call of each kind of work.
     last: [Option<i64>; Work::ALL.len()],
     last_call: Option<i64>,
     last_end: Option<i64>,
     longest: i64,
-    /// Kernels whose call is not known, by start.
+    /// Starts of kernels whose call is unknown.
     uncalled: Vec<i64>,
-    /// When streams were captured: what is launched then runs later, if at all.
+    /// Spans of stream capture: work launched within runs later, if at all.
     captures: Vec<(i64, i64)>,
     captured: bool,
     instantiated: bool,
     syncs: Vec<i64>,
 }
 
-/// Puts what is known of calls into the ledger. Of copies nothing is known where they were not read.
+/// Adds calls without records to the ledger. `copies` is false if copies were not read, so that theirs are unknown.
 pub fn look(profile: &mut Profile, copies: bool) {
     let calls = &profile.calls;
     let of = |kind: CallKind| calls.names.iter().any(|n| n.kind == kind);
@@ -83,7 +84,7 @@ pub fn look(profile: &mut Profile, copies: bool) {
     profile.coverage.started = started;
 }
 
-/// The last time of anything, ns.
+/// The last time of any event, ns.
 fn end(profile: &Profile) -> i64 {
     let calls = &profile.calls;
     let host = calls.start.iter().zip(&calls.duration).map(|(s, d)| s.saturating_add(*d)).max();
@@ -91,7 +92,7 @@ fn end(profile: &Profile) -> i64 {
     host.max(device).unwrap_or_default()
 }
 
-/// Calls that start work and that nothing was joined to.
+/// Calls that start work and were not joined to any record.
 fn unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
     let calls = &profile.calls;
     let whole: FxHashSet<(u32, i64)> = profile
@@ -110,7 +111,7 @@ fn unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
         match calls.kind(row) {
             CallKind::Launch => process.lost[Work::Kernels as usize].push(lost),
             CallKind::GraphLaunch if whole.contains(&(pid, start)) => process.found[Work::Graphs as usize] += 1,
-            // Its only nodes were copies.
+            // Graphs whose only nodes are copies.
             CallKind::GraphLaunch if moved.contains(&u32::try_from(row).unwrap_or(u32::MAX)) => process.found[Work::Graphs as usize] += 1,
             CallKind::GraphLaunch => process.lost[Work::Graphs as usize].push(lost),
             CallKind::Copy | CallKind::Set if moved.contains(&u32::try_from(row).unwrap_or(u32::MAX)) => {
@@ -137,7 +138,7 @@ fn unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
     out
 }
 
-/// Stretches in which at least one stream was captured. A capture may begin before the report, and end after it.
+/// Time spans in which at least one stream was captured. A capture may begin before the report and end after it.
 fn captures(mut ends: Vec<(i64, bool)>) -> Vec<(i64, i64)> {
     ends.sort_unstable();
     let (mut out, mut depth, mut since) = (Vec::new(), 0_u32, i64::MIN);
@@ -159,7 +160,7 @@ fn captures(mut ends: Vec<(i64, bool)>) -> Vec<(i64, i64)> {
     out
 }
 
-/// Counts calls that have records, and when these were.
+/// Counts calls that have records, and updates their times.
 fn recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
     let launches = &profile.launches;
     let mut last: FxHashMap<u32, i64> = FxHashMap::default();
@@ -183,7 +184,7 @@ fn recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
         let node = launches.graph_node(row).is_some();
         let of = if node { Work::Graphs } else { Work::Kernels } as usize;
         process.last[of] = process.last[of].max(Some(call));
-        // Nodes of one graph launch share its call, and lie one after the other.
+        // Nodes of one graph launch share its call, and are adjacent.
         if !node || last.insert(pid, call) != Some(call) {
             process.found[of] += 1;
         }
@@ -203,16 +204,16 @@ fn recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
 }
 
 impl Process {
-    /// Leaves what has a reason other than a loss out.
+    /// Removes calls with an explanation other than a lost record.
     fn explain(&mut self, profile: &Profile, pid: u32, end: i64) {
-        // Graphs were made of streams that were captured, and the report does not say when.
+        // Graphs were captured from streams at unknown times.
         if self.instantiated && !self.captured {
             self.lost[Work::Kernels as usize].clear();
         }
         let mut captures = std::mem::take(&mut self.captures);
         captures.sort_unstable();
         for lost in &mut self.lost {
-            // A thread captures one stream after the other: that which begins last before the call is the one.
+            // A thread captures one stream at a time: the last capture that begins before the call decides.
             lost.retain(|l| captures[..captures.partition_point(|c| c.0 <= l.start)].last().is_none_or(|c| c.1 < l.start));
             lost.sort_unstable_by_key(|l| l.start);
         }
@@ -221,7 +222,7 @@ impl Process {
         self.lost[Work::Graphs as usize].retain(|l| !nested(l));
         for work in [Work::Graphs, Work::Kernels] {
             let lost = &mut self.lost[work as usize];
-            // Kernels whose calls are not known may be theirs; where these are more than what is left, nothing is known.
+            // Kernels with unknown calls may belong to these; if they outnumber the rest, nothing is certain.
             let uncalled = lost.first().map_or(0, |l| self.uncalled.len() - self.uncalled.partition_point(|&u| u < l.start));
             let left = lost.len().saturating_sub(uncalled);
             if work == Work::Graphs && uncalled > 0 || uncalled > left {
@@ -247,8 +248,8 @@ impl Process {
         }
     }
 
-    /// True if the last calls may be of work that had not run when the recording stopped: they fit into a queue, nothing waited for them, and the
-    /// first of them need not run longer than such kernels do.
+    /// Returns true if the last calls may belong to work that had not run when the recording stopped: they fit into a
+    /// queue, nothing waited for them, and the first would not run longer than is plausible.
     fn in_flight(&self, end: i64) -> bool {
         let (Some(last_call), Some(last_end)) = (self.last_call, self.last_end) else { return false };
         let after = |lost: &[Lost]| lost.len() - lost.partition_point(|l| l.start <= last_call);
@@ -295,7 +296,7 @@ impl Process {
     }
 }
 
-/// True if a call was made inside another one that has a record: the runtime's calls the driver's.
+/// Returns true if a call was made inside another call that has a record, as runtime calls contain driver calls.
 fn inside_another(profile: &Profile, pid: u32, lost: &Lost) -> bool {
     let launches = &profile.launches;
     let (mut low, mut high) = (0, launches.len());

@@ -1,5 +1,5 @@
-//! Runs a child to its end: argv without a shell, a process group of its own, both outputs read so that it cannot block, a bounded log,
-//! and INT, then TERM, then KILL when it is cancelled.
+//! Runs a child to its end: argv without a shell, a process group of its own, both outputs read so that it cannot
+//! block, a bounded log, and INT, TERM and KILL in turn on cancellation.
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -16,34 +16,34 @@ use std::time::{Duration, Instant};
 const LOG_LINES: usize = 200;
 /// A line longer than this is cut.
 const LINE_BYTES: usize = 4096;
-/// How long a child may take to obey each signal.
+/// Signals of a cancellation, and the time a child has to react to each.
 const PATIENCE: [(Signal, Duration); 3] =
     [(Signal::SIGINT, Duration::from_secs(3)), (Signal::SIGTERM, Duration::from_secs(2)), (Signal::SIGKILL, Duration::from_secs(2))];
-/// How often a running child is looked at.
+/// Polling interval of a running child.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How a child ended.
+/// Result of a child that has ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub status: ExitStatus,
-    /// The last lines of both outputs, in the order in which they came.
+    /// Last lines of both outputs, in order of arrival.
     pub log: Vec<String>,
-    /// Whether it was ended because the caller asked for it.
+    /// The caller cancelled it.
     pub cancelled: bool,
 }
 
-/// Words of this program that stand before a tool's own: its last step before another program, to which the number of the process is added that it is
-/// to end with.
+/// Command prefix for tools: this program as an intermediate launcher. The id of the process with whose end the tool
+/// ends is appended.
 static STARTER: OnceLock<Vec<OsString>> = OnceLock::new();
 
-/// Has tools that are asked something end with this program, however that ends. Only the program itself can say how it is started; tests, which
-/// are another, do without.
+/// Makes queried tools end with this program, however it ends. Only the program itself knows how it is started; tests
+/// are another executable and do without.
 pub fn end_tools_with_us(words: Vec<OsString>) {
-    // The first word stands.
+    // The first call wins.
     let _ = STARTER.set(words);
 }
 
-/// The command as a last step of this program's, when there is one.
+/// Prepends the starter to the command, if there is one.
 fn tied(command: &Command) -> Option<Command> {
     let (first, rest) = STARTER.get()?.split_first()?;
     let mut out = Command::new(first);
@@ -57,12 +57,12 @@ fn tied(command: &Command) -> Option<Command> {
     Some(out)
 }
 
-/// Where a profiler or disassembler is asked something: ncu and nsys obey files of the folder that they run in (`config.ncu-cfg`, `config.ini`,
-/// `pyvenv.cfg`), and the user's current folder may hold a stranger's.
+/// Working folder for queries of profilers and disassemblers: ncu and nsys obey files of their current folder
+/// (`config.ncu-cfg`, `config.ini`, `pyvenv.cfg`), and the user's current folder may contain a stranger's.
 const NEUTRAL: &str = "/";
 
-/// As [`run`], for a tool that is only asked something: it runs in a folder where nobody but the administrator can have left a file for it.
-/// Paths in its words must be absolute.
+/// Like [`run`], for a tool that is only queried: it runs in a folder that only the administrator can write to. Paths
+/// in its arguments must be absolute.
 pub fn ask(command: &mut Command, line: impl FnMut(&str), cancelled: impl Fn() -> bool) -> std::io::Result<Ended> {
     match tied(command) {
         Some(mut tied) => run(tied.current_dir(NEUTRAL), line, cancelled),
@@ -70,7 +70,8 @@ pub fn ask(command: &mut Command, line: impl FnMut(&str), cancelled: impl Fn() -
     }
 }
 
-/// Runs a command to its end. `line` hears each line (carriage returns end lines too: progress bars use them); `cancelled` is asked often.
+/// Runs a command to its end. `line` gets each line (carriage returns end lines too: progress bars use them);
+/// `cancelled` is polled.
 pub fn run(command: &mut Command, mut line: impl FnMut(&str), cancelled: impl Fn() -> bool) -> std::io::Result<Ended> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
     let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
@@ -108,12 +109,13 @@ pub fn run(command: &mut Command, mut line: impl FnMut(&str), cancelled: impl Fn
             && stopping.is_none_or(|until| Instant::now() >= until)
             && let Some((signal, patience)) = signals.next()
         {
-            // The group, so that children of the child go too; it may have ended just now, and then there is nothing to do.
+            // Signals the group, so that the child's children end too. It may have ended just now, so errors are
+            // ignored.
             let _ = killpg(group, signal);
             stopping = Some(Instant::now() + patience);
         }
     };
-    // What the child wrote before it ended may still be on its way; a grandchild that keeps the pipe open is not waited for.
+    // The child's last output may still be in the pipes; a grandchild that keeps a pipe open is not waited for.
     let until = Instant::now() + Duration::from_millis(500);
     while let Ok(text) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
         keep(text);

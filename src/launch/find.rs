@@ -1,34 +1,34 @@
-//! Finds the profilers' tools: on PATH, and where NVIDIA's installers put them.
+//! Finds the profilers' tools on PATH and in their vendors' install folders.
 
 use super::Version;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A tool that was found.
+/// An executable and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
     pub path: PathBuf,
-    /// What it says its version is.
+    /// Version printed by the tool.
     pub version: Option<Version>,
 }
 
-/// Folders with one folder for each installed version, and where the executable is in that.
+/// Install folders: the base, the prefix of a versioned folder's name, and the paths of the executable inside it.
 const INSTALLS: [(&str, &str, &[&str]); 6] = [
     ("/opt/nvidia", "nsight-systems", &["bin/nsys", "target-linux-x64/nsys", "target-linux-sbsa-armv8/nsys"]),
     ("/opt/nvidia/nsight-systems", "", &["bin/nsys", "target-linux-x64/nsys", "target-linux-sbsa-armv8/nsys"]),
     ("/opt/nvidia/nsight-systems-cli", "", &["bin/nsys", "target-linux-x64/nsys", "target-linux-sbsa-armv8/nsys"]),
     ("/usr/local", "cuda", &["bin/nsys"]),
-    // Nsight Compute carries an nsys of its own.
+    // Nsight Compute ships an nsys of its own.
     ("/opt/nvidia/nsight-compute", "", &["host/target-linux-x64/nsys", "host/target-linux-sbsa-armv8/nsys"]),
     ("/usr/local", "cuda", &["nsight-compute/host/target-linux-x64/nsys"]),
 ];
 
-/// Every `nsys` on this machine, the user's own choice first. Versions are not read yet.
+/// Returns every `nsys` on this machine, or only the one that the user chose. Versions are not read yet.
 #[must_use]
 pub fn nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
     if let Some(chosen) = chosen {
-        // Tools are not asked in the current folder, so the path must be whole.
+        // Tools do not run in the current folder, so the path must be absolute.
         let named = chosen.to_str().filter(|name| !name.contains('/')).and_then(on_path);
         return vec![named.unwrap_or_else(|| std::path::absolute(chosen).unwrap_or_else(|_| chosen.to_owned()))];
     }
@@ -52,19 +52,19 @@ pub fn nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
     found
 }
 
-/// A program on PATH.
+/// Finds a program on PATH.
 #[must_use]
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).filter(|p| p.is_absolute()).map(|p| p.join(name)).find(|p| p.is_file())
 }
 
-/// The newest `ncu` or `rocprofv3` where the makers' installers put it.
+/// Finds the newest `ncu` or `rocprofv3` in its vendor's install folder.
 #[must_use]
 pub fn installed(name: &str) -> Option<PathBuf> {
     let (base, prefix, inside, otherwise) = match name {
         "ncu" => ("/opt/nvidia/nsight-compute", "", "ncu", "/usr/local/cuda/bin/ncu"),
-        // /opt/rocm is a link to the version in use, where the installer was asked for one.
+        // /opt/rocm is a link to the version in use, if the installer was asked for one.
         "rocprofv3" => ("/opt", "rocm-", "bin/rocprofv3", "/opt/rocm/bin/rocprofv3"),
         _ => return None,
     };
@@ -82,16 +82,16 @@ pub fn installed(name: &str) -> Option<PathBuf> {
     }
 }
 
-/// A profiler that is on PATH, else where its installer put it.
+/// Finds a profiler on PATH, else in its install folder.
 #[must_use]
 pub fn tool(name: &str) -> Option<PathBuf> {
     on_path(name).or_else(|| installed(name))
 }
 
-/// How long a tool may take to say its version: some start from a slow network disk.
+/// Time limit for a tool to print its version: some start from a slow network disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Asks a tool for its version, until it has answered, the caller has had enough or the time is up.
+/// Asks a tool for its version, until it has answered, the caller cancels or the time limit is reached.
 #[must_use]
 pub fn with_version(path: &Path, cancelled: &dyn Fn() -> bool) -> Tool {
     let until = Instant::now() + PATIENCE;

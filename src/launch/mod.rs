@@ -1,4 +1,4 @@
-//! Child processes: finding the profilers' own tools, running them to their end, and keeping order while a profiler runs.
+//! Child processes: finding the profilers' tools, running them to their end, and supervising profiled runs.
 
 pub mod child;
 pub mod doctor;

@@ -1,4 +1,5 @@
-//! Files that the user did not name: what lies in a folder that others can write to, or is named in a report, may be a pipe or a device.
+//! Opens files that the user did not name, such as those in a folder that others can write to, or those named in a
+//! report: they may be pipes or devices.
 
 use nix::fcntl::OFlag;
 use std::fs::{File, OpenOptions};
@@ -6,19 +7,19 @@ use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a regular file for reading. What is anything else is refused without being waited for, by what was opened and not by what the path leads to
-/// before or after.
+/// Opens a regular file for reading. Anything else is refused without blocking. The check applies to the opened file,
+/// not to the path, which may change before or after.
 pub fn regular(path: &Path) -> Result<File> {
     let file = OpenOptions::new().read(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits()).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file")) }
 }
 
-/// All bytes of a regular file.
+/// Reads all bytes of a regular file.
 pub fn bytes(path: &Path) -> Result<Vec<u8>> {
     let mut file = regular(path)?;
     let mut bytes = Vec::new();
     let size = file.metadata()?.len();
-    // A file that claims more than there is memory is an error, and not the end of the program.
+    // A file that claims more bytes than there is memory must yield an error, not abort the program.
     bytes.try_reserve_exact(usize::try_from(size).unwrap_or(usize::MAX))?;
     file.read_to_end(&mut bytes)?;
     Ok(bytes)

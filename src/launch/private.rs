@@ -1,5 +1,5 @@
-//! Folders and files that are this user's own: what reports hold (environments, commands) is nobody else's business, and what lies in a place that
-//! others can write to may be theirs.
+//! Folders and files of this user only: reports contain environments and commands, which others must not read, and
+//! files in a place that others can write to may be theirs.
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
@@ -14,12 +14,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Write permission of others, and of the group.
+/// Write permission of the group and of others.
 const OTHERS_WRITE: u32 = 0o022;
-/// Everything of others and of the group.
+/// All permissions of the group and of others.
 const OTHERS: u32 = 0o077;
 const STICKY: u32 = 0o1000;
-/// Names that are tried for a file that is being written.
+/// Number of names tried for a temporary file.
 const ATTEMPTS: usize = 16;
 
 fn denied(why: &str) -> Error {
@@ -30,13 +30,14 @@ fn mine(meta: &Metadata) -> Result<()> {
     if meta.uid() == getuid().as_raw() { Ok(()) } else { Err(denied("it belongs to another user")) }
 }
 
-/// Whether a folder is this user's.
+/// Returns true if a folder belongs to this user.
 #[must_use]
 pub fn is_mine(folder: &Path) -> bool {
     std::fs::metadata(folder).is_ok_and(|m| mine(&m).is_ok())
 }
 
-/// A folder of this user's own, held open: what is made in it is made relative to what was checked, whatever is put in the path's place meanwhile.
+/// A folder of this user, held open: files are created relative to the checked folder, even if its path is replaced
+/// meanwhile.
 #[derive(Debug)]
 pub struct Folder {
     dir: File,
@@ -44,8 +45,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder, and those above it, that only this user can look into. Fails when it is there and somebody else's, or a link that others
-    /// could have made.
+    /// Creates the folder and its parents with access for this user only. Fails if it exists and belongs to another
+    /// user, or is a link that others could have made.
     pub fn make(path: &Path) -> Result<Self> {
         if let Some(above) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o700).create(above)?;
@@ -63,14 +64,14 @@ impl Folder {
         Ok(Self { dir, path: path.to_owned() })
     }
 
-    /// The folder's path without links.
+    /// Path of the folder with links resolved.
     fn real(&self) -> Result<PathBuf> {
         let own = format!("/proc/self/fd/{}", self.dir.as_raw_fd());
         std::fs::read_link(own).or_else(|_| std::fs::canonicalize(&self.path))
     }
 
-    /// The folder's path without links, where nobody but this user and root can put another folder in the place of any part of it: a program that
-    /// is given this path loads what lies there. Fails with the folder that others can write to.
+    /// Resolved path of the folder, if only this user and root can replace any part of it: programs load the files in
+    /// it. Fails with the folder that others can write to.
     pub fn nobody_elses(&self) -> Result<PathBuf> {
         let real = self.real()?;
         let mut below = self.dir.metadata()?;
@@ -88,7 +89,7 @@ impl Folder {
         Ok(real)
     }
 
-    /// Fails where programs cannot be loaded from.
+    /// Fails if its file system is mounted noexec.
     pub fn loads(&self) -> Result<()> {
         let flags = nix::sys::statvfs::fstatvfs(&self.dir)?.flags();
         if flags.contains(FsFlags::ST_NOEXEC) {
@@ -98,13 +99,13 @@ impl Folder {
         }
     }
 
-    /// A file with these bytes, under its name only when it is whole: other programs may be reading it.
+    /// Writes a file, which gets its name only when it is complete: other programs may be reading it.
     pub fn keep(&self, name: &str, bytes: &[u8], mode: u32) -> Result<()> {
         if self.read(name, bytes.len()).is_some_and(|there| there == bytes) {
             return Ok(());
         }
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        // Other programs, on other machines or in other containers, may have this one's number.
+        // Programs on other machines or in other containers may have the same process id.
         let made = (0..ATTEMPTS).find_map(|_| {
             let own = format!("{name}.{:016x}", RandomState::new().hash_one(std::process::id()));
             match openat(&self.dir, own.as_str(), flags, Mode::from_bits_truncate(mode)) {
@@ -113,7 +114,7 @@ impl Folder {
             }
         });
         let (own, mut file) = made.unwrap_or(Err(Errno::EEXIST))?;
-        // Whatever the umask took away.
+        // Restores the permissions that the umask removed.
         let written = file.write_all(bytes).and_then(|()| file.set_permissions(Permissions::from_mode(mode)));
         let kept = written.and_then(|()| Ok(renameat(&self.dir, own.as_str(), &self.dir, name)?));
         if kept.is_err() {
@@ -122,7 +123,7 @@ impl Folder {
         kept
     }
 
-    /// The bytes of this user's own file of that name, if it is of that size.
+    /// Reads this user's own file of that name, if it has that size.
     fn read(&self, name: &str, size: usize) -> Option<Vec<u8>> {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = File::from(openat(&self.dir, name, flags, Mode::empty()).ok()?);
@@ -134,7 +135,7 @@ impl Folder {
     }
 }
 
-/// Opens a folder. A link in its place is followed only where nobody else could have made it.
+/// Opens a folder. A link in its place is followed only if no other user could have made it.
 fn open_folder(path: &Path) -> Result<File> {
     let open = |flags: OFlag| OpenOptions::new().read(true).custom_flags((flags | OFlag::O_DIRECTORY).bits()).open(path);
     match open(OFlag::O_NOFOLLOW) {
@@ -151,14 +152,14 @@ fn is_errno(e: &Error, errno: Errno) -> bool {
     e.raw_os_error() == Some(errno as i32)
 }
 
-/// True for root's group where only root is in it: in some containers every user is.
+/// Returns true for root's group if root is its only member: in some containers every user is in it.
 fn roots_group(gid: u32) -> bool {
     let member = || getgid().as_raw() == 0 || getgroups().map_or(true, |all| all.iter().any(|g| g.as_raw() == 0));
     gid == 0 && (getuid().is_root() || !member())
 }
 
-/// Fails where somebody but this user, root or one of these could put something else in the place of a file, or of a folder that it lies in: it is to be
-/// loaded into a program. Gives its path without links. Groups may share what they work with.
+/// Resolves the path of a file to be loaded into a program. Fails if anyone but this user, root or `owners` could
+/// replace it or a folder above it. Group write permission is allowed: groups may share their work.
 pub fn unspoilt(path: &Path, owners: &[u32]) -> Result<PathBuf> {
     let real = std::fs::canonicalize(path)?;
     let trusted = |uid: u32| uid == 0 || uid == getuid().as_raw() || owners.contains(&uid);
@@ -174,26 +175,26 @@ pub fn unspoilt(path: &Path, owners: &[u32]) -> Result<PathBuf> {
     Ok(real)
 }
 
-/// True if a group has no member but this user, as most distributions make one for each user.
+/// Returns true if this user is a group's only member: most distributions create such a group for each user.
 fn own_group(gid: u32) -> bool {
     let Ok(Some(user)) = User::from_uid(getuid()) else { return false };
     let Ok(Some(group)) = Group::from_gid(gid.into()) else { return false };
     user.gid.as_raw() == gid && group.name == user.name && group.mem.iter().all(|m| *m == user.name)
 }
 
-/// Makes a folder as [`Folder::make`] does.
+/// Creates a folder like [`Folder::make`].
 pub fn make(folder: &Path) -> Result<()> {
     Folder::make(folder).map(drop)
 }
 
-/// The folder of a user without a home, below the temporary directory.
+/// Folder of a user without a home, below the temporary directory.
 #[must_use]
 pub fn homeless() -> PathBuf {
     std::env::temp_dir().join(format!("warpscope-{}", getuid()))
 }
 
-/// Fails when others could have put something into a folder that is there: it is not this user's (or root's, who can do that anyway), or they may write
-/// to it.
+/// Fails if others could have put files into an existing folder: it belongs to neither this user nor root, or others
+/// may write to it.
 pub fn check(folder: &Path) -> Result<()> {
     let meta = std::fs::metadata(folder)?;
     if meta.uid() != 0 {
@@ -205,21 +206,21 @@ pub fn check(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A file with these bytes in a folder of this user's own ([`Folder::keep`]); gives its path.
+/// Writes a file into a private folder ([`Folder::keep`]) and returns its path.
 pub fn keep(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<PathBuf> {
     Folder::make(folder)?.keep(name, bytes, mode)?;
     Ok(folder.join(name))
 }
 
-/// Opens a lock, made when it is not there. What is in its place and no plain file (a pipe, say, that would be waited for) is refused.
+/// Opens a lock file, creating it if needed. Anything else in its place is refused (a pipe, for example, would block).
 pub fn lock_file(path: &Path) -> Result<File> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
-    // A pipe that nobody reads.
+    // A pipe without a reader.
     let file = file.map_err(|e| if is_errno(&e, Errno::ENXIO) { denied("it is not a regular file") } else { e })?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(denied("it is not a regular file")) }
 }
 
-/// The text of a file that a person writes by hand, at most `most` bytes of it: a setting, a theme. Pipes and devices are refused before they are read.
+/// Reads a small file written by hand (settings, a theme), at most `most` bytes. Pipes and devices are refused unread.
 pub fn small_text(path: &Path, most: u64) -> Result<String> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
     let meta = file.metadata()?;
@@ -227,7 +228,7 @@ pub fn small_text(path: &Path, most: u64) -> Result<String> {
         return Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
     }
     let mut text = String::new();
-    // Files of /proc have no size.
+    // Files in /proc have no size.
     file.take(most + 1).read_to_string(&mut text)?;
     if text.len() as u64 > most {
         return Err(Error::new(ErrorKind::FileTooLarge, format!("it is larger than {most} bytes")));
@@ -276,7 +277,7 @@ mod tests {
         let shared = home.path().join("shared");
         let own = Folder::make(&shared.join("own")).unwrap();
         assert_eq!(own.nobody_elses().unwrap(), std::fs::canonicalize(shared.join("own")).unwrap());
-        // Whoever may write there can put another folder in its place; in a sticky one, only over an entry of their own.
+        // A user who may write there can replace the folder; in a sticky folder, only entries of their own.
         for (mode, refused) in [(0o777, true), (0o1777, false), (0o755, false), (0o1775, false), (0o702, true)] {
             allow(&shared, mode);
             assert_eq!(own.nobody_elses().is_err(), refused, "{mode:o}");
@@ -333,7 +334,7 @@ mod tests {
             assert!(meta.is_file() && meta.mode() & OTHERS_WRITE == 0, "{before}");
         }
         assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "theirs");
-        // The folder that was opened is the one that is written to, whatever has its name now.
+        // Writes go to the folder that was opened, even if its name now belongs to another one.
         std::fs::rename(home.path().join("f"), home.path().join("moved")).unwrap();
         symlink(home.path(), home.path().join("f")).unwrap();
         folder.keep("y", b"1", 0o600).unwrap();

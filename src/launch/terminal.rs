@@ -1,5 +1,5 @@
-//! The terminal beneath the explorer: its bytes, read with patience, and its modes, given back by a process of its own when the explorer ends
-//! without a chance to do so (killed, out of memory, aborted by a library).
+//! The explorer's terminal: reads its bytes with a timeout, and restores its modes through a separate process if the
+//! explorer ends without a chance to do so (killed, out of memory, aborted by a library).
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, killpg};
@@ -13,32 +13,33 @@ use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::time::Duration;
 
-/// The terminal that stdin is, to read bytes from as they come.
+/// Reader of raw bytes from the terminal on stdin.
 #[derive(Debug)]
 pub struct Keys(File);
 
-/// Stops the process group, as the terminal's own key does: a script that waits for this program stops as well, and its shell gets the terminal.
+/// Stops the process group, like the terminal's own key: a script that waits for this program stops as well, and its
+/// shell gets the terminal.
 pub fn stop_group() -> io::Result<()> {
     Ok(killpg(getpgrp(), Signal::SIGSTOP)?)
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Came {
-    /// So many bytes.
+    /// Number of bytes read.
     Bytes(usize),
-    /// Nothing, for as long as was to be waited.
+    /// The wait timed out.
     Nothing,
-    /// The end: the terminal is gone.
+    /// End of input: the terminal is gone.
     End,
 }
 
 impl Keys {
-    /// Of stdin. Not through its buffer: what waits in there, `poll` does not see.
+    /// Opens stdin, bypassing its buffer: `poll` does not see buffered bytes.
     pub fn open() -> io::Result<Self> {
         Ok(Self(File::from(io::stdin().as_fd().try_clone_to_owned()?)))
     }
 
-    /// Waits for bytes, for ever or for a time.
+    /// Waits for bytes, without limit or up to a timeout.
     pub fn read(&mut self, buffer: &mut [u8], wait: Option<Duration>) -> Came {
         let wait = wait.map_or(PollTimeout::NONE, |w| PollTimeout::try_from(w).unwrap_or(PollTimeout::MAX));
         loop {
@@ -58,17 +59,17 @@ impl Keys {
     }
 }
 
-/// Bytes to the guard: the terminal is taken, or given back.
+/// Messages to the guard: the terminal was taken, or given back.
 const TAKEN: u8 = b't';
 const GIVEN: u8 = b'g';
 
-/// The process that gives the terminal back when this one cannot.
+/// Process that restores the terminal if this one cannot.
 #[derive(Debug)]
 pub struct Guard(ChildStdin);
 
 impl Guard {
-    /// Starts it: `words` are this program's own command for [`guard`], which gets the terminal's modes as they are now. Without one (no more
-    /// processes, say) the explorer works as well.
+    /// Starts it: `words` are the arguments with which this program runs [`guard`]; the terminal's current modes are
+    /// appended. The explorer also works without it (at the process limit, for example).
     #[must_use]
     pub fn start(program: &Path, words: &[&str]) -> Option<Self> {
         let modes = written(&termios::tcgetattr(io::stdin()).ok()?);
@@ -77,27 +78,28 @@ impl Guard {
             .args([modes, getpgrp().as_raw().to_string()])
             .stdin(Stdio::piped())
             .stderr(Stdio::null())
-            // The terminal's keys are not for it.
+            // Keeps the terminal's signals away from it.
             .process_group(0)
             .spawn();
         // It is not waited for: it ends with this process.
         child.ok()?.stdin.map(Self)
     }
 
-    /// The terminal is taken from now on.
+    /// Notes that the terminal is taken from now on.
     pub fn taken(&mut self) {
-        // Whoever cannot be told guards nothing any more.
+        // A write error means that the guard has ended.
         let _ = self.0.write_all(&[TAKEN]);
     }
 
-    /// The terminal was given back.
+    /// Notes that the terminal was given back.
     pub fn given(&mut self) {
         let _ = self.0.write_all(&[GIVEN]);
     }
 }
 
-/// Waits until whoever holds the other end of stdin is gone; if it had the terminal then, gives that back: `escape` is written to it, and its
-/// modes are those of `modes`, unless a shell with job control (a foreground group other than `group`) already has it.
+/// Waits until the process at the other end of stdin is gone; if it had the terminal then, restores it: writes
+/// `escape`, and sets `modes` unless a shell with job control (a foreground group other than `group`) already has the
+/// terminal.
 pub fn guard(modes: &str, group: i32, escape: &[u8]) -> io::Result<()> {
     let (mut taken, mut byte) = (false, [0]);
     loop {
@@ -111,7 +113,7 @@ pub fn guard(modes: &str, group: i32, escape: &[u8]) -> io::Result<()> {
     if !taken {
         return Ok(());
     }
-    // A process in the background may not change the modes, unless it does not hear that it may not.
+    // A background process may not change the modes unless it blocks SIGTTOU.
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTTOU);
     signals.thread_block()?;
@@ -125,14 +127,14 @@ pub fn guard(modes: &str, group: i32, escape: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-/// Modes as a word: the four sets of flags and the control characters, in hexadecimal.
+/// Formats modes as one word: the four sets of flags and the control characters, in hexadecimal.
 fn written(modes: &Termios) -> String {
     let flags = [modes.input_flags.bits(), modes.output_flags.bits(), modes.control_flags.bits(), modes.local_flags.bits()];
     let characters = modes.control_chars.iter().map(|c| u32::from(*c));
     flags.into_iter().chain(characters).map(|n| format!("{n:x}")).collect::<Vec<_>>().join(":")
 }
 
-/// The modes that were written, on top of those of now; `None` when the word is no such.
+/// Parses such a word, on top of the current modes; `None` if it is malformed.
 fn read(word: &str, now: Termios) -> Option<Termios> {
     let mut numbers = word.split(':').map(|n| u32::from_str_radix(n, 16).ok());
     let mut next = || numbers.next().flatten();

@@ -1,4 +1,4 @@
-//! Versions of NVIDIA's tools, as they print them and as reports carry them.
+//! Versions of NVIDIA's tools, as printed by them and as stored in reports.
 
 use std::fmt;
 
@@ -7,7 +7,8 @@ use std::fmt;
 pub struct Version(Vec<u32>);
 
 impl Version {
-    /// The first version in a text: a year and at least two more numbers, separated by `.` (or by `@`, as in report headers).
+    /// Finds the first version in a text: a year and at least two more numbers, separated by `.` (or by `@`, as in
+    /// report headers).
     #[must_use]
     pub fn find(text: &str) -> Option<Self> {
         text.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '@')).find_map(|word| {
@@ -16,7 +17,8 @@ impl Version {
         })
     }
 
-    /// Whether a tool of this version reads a report of another: same or newer release. The third number and later are builds of one release.
+    /// Returns true if a tool of this version can read such a report: same or newer release. The third and later
+    /// numbers are builds of one release.
     #[must_use]
     pub fn reads(&self, report: &Self) -> bool {
         self.0[..2] >= report.0[..2]

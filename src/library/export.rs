@@ -1,4 +1,5 @@
-//! What leaves the library: a run's files, and copies of timelines without the environment that nsys records of every process.
+//! Export from the library: a run's files, and copies of timelines without the environment that nsys records of every
+//! process
 
 use super::LibraryError;
 use super::record::Report;
@@ -10,8 +11,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Files that a pattern means: a path with at most one `*`, for any text without `/`. Only what was written since the run began, give or take
-/// the two seconds that file systems are coarse.
+/// Expands a pattern: a path with at most one `*`, which stands for any text without `/`. Only files written since the
+/// run began count, with two seconds of tolerance for coarse file system timestamps.
 fn expand(pattern: &str, since_ms: i64) -> Vec<PathBuf> {
     let since = UNIX_EPOCH + Duration::from_millis(u64::try_from(since_ms - 2000).unwrap_or(0));
     let fresh = |p: &PathBuf| p.metadata().is_ok_and(|m| m.is_file() && m.modified().is_ok_and(|t| t >= since));
@@ -30,7 +31,7 @@ fn expand(pattern: &str, since_ms: i64) -> Vec<PathBuf> {
     out
 }
 
-/// The files that a run left, of those that it was to leave.
+/// Files that a run left, out of those expected.
 #[must_use]
 pub fn found(patterns: &[String], folder: &Path, since_ms: i64) -> Vec<Report> {
     let mut seen = BTreeSet::new();
@@ -38,7 +39,7 @@ pub fn found(patterns: &[String], folder: &Path, since_ms: i64) -> Vec<Report> {
     files.map(|p| report(p, folder)).collect()
 }
 
-/// A file as it is now; its folder tells whether it is the library's.
+/// Describes a file as it is now; the library owns it if it is in the folder.
 #[must_use]
 pub fn report(path: PathBuf, folder: &Path) -> Report {
     let bytes = path.metadata().map_or(0, |m| m.len());
@@ -46,16 +47,16 @@ pub fn report(path: PathBuf, folder: &Path) -> Report {
     Report { path, bytes, owned }
 }
 
-/// What was taken out of a copy.
+/// Variables removed from a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// Variables whose values are gone.
+    /// Number of variables whose values were removed.
     pub variables: usize,
-    /// Variables whose values still occur, as facts of another kind: the working directory, the program's arguments.
+    /// Variables whose values still occur in other data: the working directory, the program's arguments.
     pub elsewhere: Vec<String>,
 }
 
-/// `NAME=value` pairs of a text: each in quotes (`NAME="value"`), or parted by a separator.
+/// `NAME=value` pairs of a text, divided by a separator; values may be in quotes (`NAME="value"`).
 fn pairs(text: &str, separator: char) -> impl Iterator<Item = (String, String)> + '_ {
     text.split(separator).filter_map(|pair| {
         let (name, value) = pair.split_once('=')?;
@@ -64,15 +65,15 @@ fn pairs(text: &str, separator: char) -> impl Iterator<Item = (String, String)> 
     })
 }
 
-/// Values shorter than this occur by chance.
+/// Minimum length of a value to search for: shorter ones occur by chance.
 pub const TELLING: usize = 8;
 
-/// Copies an SQLite export of nsys without the environment of its processes, and makes sure, in every cell and byte by byte, that no variable
-/// with its value is in the copy; pairs below [`TELLING`] letters are not looked for. The copy must not be there yet. What is not clean yet lies
-/// in `scratch`.
+/// Copies an SQLite export of nsys without the environment of its processes, and verifies, in every cell and byte by
+/// byte, that no variable with its value is in the copy; pairs shorter than [`TELLING`] are not searched for. The copy
+/// must not exist yet. Intermediate files are in `scratch`.
 ///
-/// nsys writes the environment to three places: rows of `META_DATA_CAPTURE`, `TARGET_INFO_SYSTEM_ENV`, and texts of `StringIds` in which
-/// NUL parts the variables (or that are a single variable).
+/// nsys writes the environment to three places: rows of `META_DATA_CAPTURE`, `TARGET_INFO_SYSTEM_ENV`, and texts of
+/// `StringIds` in which NUL separates the variables (or that are a single variable).
 pub fn clean(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, LibraryError> {
     let wrong = |source| LibraryError::Database { path: export.display().to_string(), source };
     let file = |path: &Path, source| LibraryError::File { path: path.display().to_string(), source };
@@ -90,12 +91,12 @@ pub fn clean(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, Libr
             return Err(LibraryError::Refused(what));
         }
         let variables = take_out(&db).map_err(wrong)?;
-        // What was deleted still lies in free pages: a fresh file has none.
+        // Deleted data remains in free pages: a fresh file has none.
         db.execute("VACUUM INTO ?1", [second.to_string_lossy()]).map_err(wrong)?;
         variables
     };
     let mut left = look(&second, &variables).map_err(|e| file(&second, e))?;
-    // A long text may lie in pieces in the file.
+    // A long text may be stored in pieces.
     look_into_cells(&open(&second, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(wrong)?, &variables, &mut left).map_err(wrong)?;
     if let Some(name) = left.pairs.first() {
         return Err(LibraryError::Refused(format!(
@@ -108,7 +109,7 @@ pub fn clean(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, Libr
     Ok(Cleaned { variables: variables.iter().map(|v| &v.0).collect::<BTreeSet<_>>().len(), elsewhere })
 }
 
-/// Opens a database that somebody else may have made: nothing in it is run.
+/// Opens a database from an untrusted source: nothing in it is executed.
 fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let db = Connection::open_with_flags(path, flags)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -118,7 +119,7 @@ fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
-/// Takes the environment out of a database; says which variables with which values it was.
+/// Removes the environment from a database; returns the removed variables with their values.
 fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
     let has = |table: &str, column: &str| -> rusqlite::Result<bool> {
         db.query_row("SELECT COUNT(*) FROM pragma_table_info(?1) WHERE name = ?2", [table, column], |r| r.get::<_, i64>(0)).map(|n| n > 0)
@@ -135,7 +136,7 @@ fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
         Ok(())
     };
     if has("META_DATA_CAPTURE", "value")? {
-        // One pair in each row.
+        // One pair per row.
         take("SELECT value FROM META_DATA_CAPTURE WHERE name LIKE '%ENVIRONMENT%'", '\0')?;
         db.execute("DELETE FROM META_DATA_CAPTURE WHERE name LIKE '%ENVIRONMENT%'", [])?;
     }
@@ -146,9 +147,9 @@ fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
     if has("StringIds", "value")? {
         let blocks = "instr(CAST(value AS BLOB), X'00') > 0 AND instr(CAST(value AS BLOB), X'3D') > 0";
         take(&format!("SELECT CAST(value AS BLOB) FROM StringIds WHERE {blocks}"), '\0')?;
-        // The row stays: others point to it.
+        // The row stays, because others refer to it.
         db.execute(&format!("UPDATE StringIds SET value = '' WHERE {blocks}"), [])?;
-        // A process with a single variable has no NUL in its block.
+        // The block of a process with a single variable contains no NUL.
         for (name, value) in &found {
             for text in [format!("{name}={value}"), format!("{name}=\"{value}\"")] {
                 db.execute("UPDATE StringIds SET value = '' WHERE value = ?1", [text])?;
@@ -161,7 +162,8 @@ fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
     Ok(found)
 }
 
-/// Columns that refer to a text by its number (nsys 2022 to 2025). Other numbers (correlationId, deviceId …) only look like one.
+/// Columns that refer to a text by its id (nsys 2022 to 2025). Other numbers (correlationId, deviceId …) only look like
+/// one.
 const REFERENCES: [&str; 12] = [
     "nameId",
     "textId",
@@ -176,11 +178,11 @@ const REFERENCES: [&str; 12] = [
     "name",
     "value",
 ];
-/// Parts of names of variables whose values are secrets, whatever refers to them.
+/// Parts of variable names whose values are secrets, even if a row refers to them.
 const SECRETS: [&str; 8] = ["TOKEN", "SECRET", "PASS", "CREDENTIAL", "KEY", "PRIVATE", "AUTH", "_PAT"];
 
-/// Takes out texts that are one variable with its value and that nothing names itself by: the environment of a process with a single one has no
-/// NUL in it. A range may rightly be called `step=5`.
+/// Removes texts that are a single variable with its value and to which no row refers: the environment of a process
+/// with one variable contains no NUL. A range may legitimately be called `step=5`.
 fn take_out_single(db: &Connection, found: &mut BTreeSet<(String, String)>) -> rusqlite::Result<()> {
     let mut statement = db.prepare("SELECT id, value FROM StringIds WHERE value GLOB '[A-Za-z_]*=?*'")?;
     let rows = statement.query_map([], |r| Ok((r.get::<_, i64>(0)?, r.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default().to_vec())))?;
@@ -225,17 +227,17 @@ fn take_out_single(db: &Connection, found: &mut BTreeSet<(String, String)>) -> r
     Ok(())
 }
 
-/// What of the environment is still there.
+/// Remains of the environment in a copy.
 #[derive(Debug, Default)]
 struct Left {
-    /// Names of variables whose pair is there.
+    /// Names of variables whose `NAME=value` pair remains.
     pairs: BTreeSet<String>,
-    /// Names of variables whose value is there.
+    /// Names of variables whose value remains.
     values: BTreeSet<String>,
 }
 
 impl Left {
-    /// Looks through bytes.
+    /// Searches bytes for the variables.
     fn take(&mut self, bytes: &[u8], variables: &BTreeSet<(String, String)>) {
         let holds = |needle: &str| memchr::memmem::find(bytes, needle.as_bytes()).is_some();
         for (name, value) in variables {
@@ -250,10 +252,10 @@ impl Left {
     }
 }
 
-/// Bytes of a file that are looked through at once.
+/// Number of bytes searched at a time.
 const WINDOW: usize = 8 << 20;
 
-/// Looks through a file's bytes.
+/// Searches the bytes of a file.
 fn look(path: &Path, variables: &BTreeSet<(String, String)>) -> std::io::Result<Left> {
     let longest = variables.iter().map(|(n, v)| n.len() + v.len() + 3).max().unwrap_or(0);
     let mut file = crate::launch::open::regular(path)?;
@@ -264,12 +266,12 @@ fn look(path: &Path, variables: &BTreeSet<(String, String)>) -> std::io::Result<
         if got == 0 {
             return Ok(left);
         }
-        // What lies across two windows is in the next.
+        // A match across two windows is found in the next one.
         window.drain(..window.len().saturating_sub(longest));
     }
 }
 
-/// Looks through every text and every blob.
+/// Searches every text and every blob.
 fn look_into_cells(db: &Connection, variables: &BTreeSet<(String, String)>, left: &mut Left) -> rusqlite::Result<()> {
     let tables: Vec<String> = db
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")?
@@ -337,7 +339,8 @@ mod tests {
         let (from, to) = (folder.path().join("a.sqlite"), folder.path().join("b.sqlite"));
         export(&from);
         let pristine = std::fs::read(&from).unwrap();
-        // Short, and so long that it lies in pieces in the file: at each length another part of the pair is at the border of a page.
+        // Short, and long enough to be stored in pieces: with each length, another part of the pair is at a page
+        // boundary.
         for padding in [1, 4_000, 4_010, 4_020, 4_030, 4_040, 4_050, 4_060, 8_120, 8_130, 8_140] {
             std::fs::write(&from, &pristine).unwrap();
             let sql = "CREATE TABLE NEWS (t TEXT); CREATE TRIGGER tr AFTER DELETE ON META_DATA_CAPTURE BEGIN INSERT INTO NEWS VALUES (old.value); END";

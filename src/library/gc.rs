@@ -1,5 +1,5 @@
-//! Making room: which old runs go, which reports are packed. Only files that warpscope wrote or that a profiler wrote into the run's own
-//! folder at warpscope's word; whatever else lies there stays.
+//! Cleanup: removes old runs and packs reports. It touches only files that warpscope wrote, or that a profiler wrote
+//! into the run's own folder on its behalf; all other files stay.
 
 use super::record::{Report, Run};
 use super::{Library, LibraryError, export};
@@ -9,30 +9,30 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// Folder in a run's own for the profiler's temporary files.
+/// Folder of the profiler's temporary files, within a run's own folder.
 pub const TEMPORARY: &str = "tmp";
 /// A run with this tag is never removed.
 pub const KEEP: &str = "keep";
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish {
-    /// Keep so many of the newest runs.
+    /// Number of newest runs to keep.
     pub runs: Option<usize>,
-    /// Keep the newest runs as long as their reports are no larger together, in bytes.
+    /// Total size up to which reports of the newest runs are kept, in bytes.
     pub bytes: Option<u64>,
-    /// Pack reports of runs that are older than so many days.
+    /// Age in days beyond which reports are packed.
     pub pack_days: Option<u32>,
 }
 
-/// What is to be done.
+/// Planned actions.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub remove: Vec<Run>,
-    /// Reports that are packed, with their run.
+    /// Reports to pack, with their run.
     pub pack: Vec<(i64, Report)>,
 }
 
-/// Decides, from the newest run on. Live runs and those that are tagged `keep` stay and are not counted.
+/// Plans the cleanup, from the newest run on. Live runs and those that are tagged `keep` stay and are not counted.
 #[must_use]
 pub fn plan(runs: &[Run], wish: Wish, now_ms: i64) -> Plan {
     let mut plan = Plan::default();
@@ -63,30 +63,32 @@ fn wrong(path: &Path) -> impl Fn(io::Error) -> LibraryError + '_ {
     |source| LibraryError::File { path: path.display().to_string(), source }
 }
 
-/// Prefix of files into which reports are packed; one that is there belongs to a program that was killed.
+/// Prefix of files into which reports are packed; an existing one is left over from a program that was killed.
 const PACKING: &str = ".warpscope-packing-";
 
-/// Whether a file is inside a run's own folder: neither by `..` nor by a link of a folder on the way does it lead elsewhere.
+/// Returns true if a file is inside a run's own folder, and neither `..` nor a symbolic link of a parent folder leads
+/// elsewhere.
 fn inside(folder: &Path, file: &Path) -> bool {
     let real = |p: &Path| std::fs::canonicalize(p).ok();
     let plain = file.starts_with(folder) && !file.components().any(|c| c == std::path::Component::ParentDir);
     plain && file.parent().and_then(real).zip(real(folder)).is_some_and(|(parent, folder)| parent.starts_with(folder))
 }
 
-/// Whether a report of the library's rows is what it says: one of the library's own lies in the run's folder, and is no link. Where the user sent one
-/// is the user's business.
+/// Returns true if a report of the library is sound: one that the library owns must be a regular file in the run's
+/// folder. Reports that the user placed elsewhere are the user's responsibility.
 #[must_use]
 pub fn is_sound(folder: &Path, report: &Report) -> bool {
     !report.owned || (inside(folder, &report.path) && report.path.symlink_metadata().is_ok_and(|m| m.is_file()))
 }
 
-/// Removes a run: its files, its folder when nothing else is in it, and its row. Returns the bytes that became free and what was left.
+/// Removes a run: its files, its folder if nothing else is in it, and its row. Returns the number of freed bytes, and
+/// the files that stay.
 pub fn remove(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), LibraryError> {
     if run.state.live() {
         return Err(LibraryError::Refused(format!("run {} is still running: stop it first (`warpscope attach {}`)", run.id, run.id)));
     }
     let folder = library.run_folder(run.id);
-    // A link in the folder's place leads to somewhere that is not ours.
+    // A symbolic link in place of the folder leads to files that are not the library's.
     let ours = folder.symlink_metadata().is_ok_and(|m| m.is_dir());
     let mut free = 0;
     let mut left = Vec::new();
@@ -101,7 +103,7 @@ pub fn remove(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), Libra
                 Err(e) => return Err(wrong(file)(e)),
             }
         }
-        // Left behind where nobody was there to clear it away.
+        // Left over if nothing was running to remove it.
         let temporary = folder.join(TEMPORARY);
         if temporary.symlink_metadata().is_ok_and(|m| m.is_dir()) {
             std::fs::remove_dir_all(&temporary).map_err(wrong(&temporary))?;
@@ -112,24 +114,24 @@ pub fn remove(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), Libra
     Ok((free, left))
 }
 
-/// Removes folders that have become empty, from the inside out; says what keeps the others.
+/// Removes empty folders from the inside out; collects the files that keep the others.
 fn remove_empty(folder: &Path, left: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
             remove_empty(&entry.path(), left);
         } else if entry.file_name().to_string_lossy().starts_with(PACKING) {
-            // Of no use to anybody.
+            // Useless remains of an interrupted packing.
             let _ = std::fs::remove_file(entry.path());
         } else {
             left.push(entry.path());
         }
     }
-    // Fails when something is in it, which is what is wanted.
+    // Fails if the folder is not empty, which is intended.
     let _ = std::fs::remove_dir(folder);
 }
 
-/// Packs a report with zstd; the explorer opens it as before. Returns the bytes that became free. The packed file is read back and
-/// compared before the other goes.
+/// Packs a report with zstd; the explorer opens it as before. Returns the number of freed bytes. The packed file is
+/// read back and compared before the original is removed.
 pub fn pack(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryError> {
     let folder = library.run_folder(id);
     if !report.owned || !inside(&folder, &report.path) || !report.path.symlink_metadata().is_ok_and(|m| m.is_file()) {
@@ -157,7 +159,7 @@ pub fn pack(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryE
     let mut reports = library.run(id)?.reports;
     reports.retain(|r| r.path != report.path);
     reports.push(export::report(target, &folder));
-    // The row first: a file too many is better than a row without its file.
+    // Update the row first: a superfluous file is better than a row without its file.
     library.set_reports(id, &reports)?;
     std::fs::remove_file(&report.path).map_err(wrong(&report.path))?;
     Ok(report.bytes.saturating_sub(bytes))

@@ -1,39 +1,40 @@
-//! What was measured of the kernels of a run, and what the first hint on each promised: kept so that later runs of the program can say what came of it.
+//! Measured kernels of a run, with the gain that the first hint on each predicted. Later runs of the program are
+//! compared with them.
 
 use super::store::Library;
 use super::{LibraryError, Run};
 use rusqlite::params;
 
-/// Kernels of a run that are kept at most: those that take the most time.
+/// Maximum number of kernels stored per run: those that take the most time.
 const MOST: usize = 200;
 
-/// One kernel as it was measured in a run.
+/// A kernel as measured in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The kernel's function.
+    /// Function name of the kernel.
     pub kernel: String,
-    /// How it was measured: times of different ways are not compared.
+    /// Method of measurement: times of different methods are not compared.
     pub way: String,
     /// Mean time of a launch, ns.
     pub ns: f64,
-    /// Launches that were measured.
+    /// Number of measured launches.
     pub launches: u64,
     pub hint: Option<Hint>,
 }
 
-/// What the first hint on a kernel promised.
+/// Prediction of the first hint on a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hint {
-    /// The diagnosis, by its id.
+    /// Id of the diagnosis.
     pub id: String,
-    /// Share of the time that the change saves: no more than this, 0 to 1.
+    /// Maximum share of the time that the change saves, 0 to 1.
     pub at_most: f64,
-    /// Between these two, where that was estimated.
+    /// Expected range of that share, if it was estimated.
     pub expected: Option<(f64, f64)>,
 }
 
 impl Library {
-    /// Keeps what was measured in a run, in place of what was kept of it before.
+    /// Stores the measured kernels of a run, in place of those stored before.
     pub fn keep_kernels(&self, run: i64, kernels: &[Measured]) -> Result<(), LibraryError> {
         let keep = || -> rusqlite::Result<()> {
             let change = self.db.unchecked_transaction()?;
@@ -62,7 +63,7 @@ impl Library {
         keep().map_err(|e| self.wrong(e))
     }
 
-    /// What is kept of a run's kernels, by name.
+    /// Kernels stored for a run, sorted by name.
     pub fn kernels(&self, run: i64) -> Result<Vec<Measured>, LibraryError> {
         let read = || -> rusqlite::Result<Vec<Measured>> {
             let mut statement = self.db.prepare_cached("SELECT * FROM kernels WHERE run = ?1 ORDER BY kernel, way")?;
@@ -83,7 +84,8 @@ impl Library {
         read().map_err(|e| self.wrong(e))
     }
 
-    /// Of each of a run's kernels the same one in the last earlier run of the program, with the same arguments and folder, that measured it in the same way and had a hint on it.
+    /// For each of a run's kernels, finds the measurement in the latest earlier run of the program (with the same
+    /// arguments and folder) that used the same method and had a hint.
     pub fn promised_before(&self, run: &Run, kernels: &[Measured]) -> Result<Vec<(i64, Measured)>, LibraryError> {
         let earlier: Vec<i64> = self
             .runs()?

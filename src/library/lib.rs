@@ -1,4 +1,4 @@
-//! Keeps the runs that were recorded.
+//! Library of recorded runs
 
 #[path = "mod.rs"]
 pub mod library;

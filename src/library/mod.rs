@@ -1,5 +1,5 @@
-//! The run library: what was run, where, how it ended and what it left. One SQLite file and a folder for each run, under
-//! `$XDG_DATA_HOME/warpscope`. Several programs may use it at once.
+//! The run library: commands, places, outcomes and reports of runs. It is one SQLite file and a folder for each run,
+//! under `$XDG_DATA_HOME/warpscope`. Several programs may use it at once.
 
 pub mod export;
 pub mod gc;
@@ -12,7 +12,7 @@ pub use kernels::{Hint, Measured};
 pub use record::{NewRun, Report, Run, State, Step};
 pub use store::Library;
 
-/// What to do about a database that is none any more.
+/// Advice for a database that cannot be used.
 fn advice(source: &rusqlite::Error) -> &'static str {
     match source.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
@@ -23,7 +23,7 @@ fn advice(source: &rusqlite::Error) -> &'static str {
     }
 }
 
-/// Why the library could not do something, one sentence.
+/// Error of the library, as one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     #[error("the run library {path}: {source}{}", advice(source))]
@@ -32,7 +32,7 @@ pub enum LibraryError {
     #[error("{path}: {source}")]
     File {
         path: String,
-        /// What the system says.
+        /// Error from the operating system.
         source: std::io::Error,
     },
     /// A newer warpscope wrote it.
@@ -42,10 +42,10 @@ pub enum LibraryError {
     Newer {
         path: String,
         found: i64,
-        /// The newest schema that is known here.
+        /// Newest schema that this version supports.
         known: usize,
     },
-    /// There is no such run.
+    /// The run does not exist.
     #[error("there is no run {0}; `warpscope runs` lists them")]
     NoRun(i64),
     #[error("{0}")]

@@ -1,25 +1,25 @@
-//! What is kept of a run.
+//! Record of a run
 
 use crate::launch::runs::Finding;
 use std::path::PathBuf;
 
-/// How a run is.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Not started yet.
     Starting,
     Running,
-    /// It ended well and left a report.
+    /// Ended successfully and left a report.
     Done,
     Failed,
-    /// The user stopped it.
+    /// Stopped by the user.
     Stopped,
-    /// Its supervisor is gone without a word: killed, or the machine went down.
+    /// The supervisor disappeared: it was killed, or the machine went down.
     Lost,
 }
 
 impl State {
-    /// All, with their words.
+    /// All states with their names.
     pub const ALL: [(Self, &'static str); 6] = [
         (Self::Starting, "starting"),
         (Self::Running, "running"),
@@ -34,29 +34,29 @@ impl State {
         Self::ALL.iter().find(|(s, _)| *s == self).map_or("", |(_, w)| w)
     }
 
-    /// By its word; what a newer program wrote counts as lost.
+    /// Parses a name; an unknown one, of a newer program, counts as lost.
     #[must_use]
     pub fn parse(word: &str) -> Self {
         Self::ALL.iter().find(|(_, w)| *w == word).map_or(Self::Lost, |(s, _)| *s)
     }
 
-    /// Whether it has not ended.
+    /// Returns true if the run has not ended.
     #[must_use]
     pub fn live(self) -> bool {
         matches!(self, Self::Starting | Self::Running)
     }
 }
 
-/// One step of a guided run: what a person does beside it, as a command.
+/// One step of a guided run: an action of the user beside it, as a command.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Step {
-    /// What it is for, in a word: wait, warm-up, open, load, close, stop.
+    /// Purpose in one word: wait, warm-up, open, load, close, stop.
     pub role: String,
     pub what: String,
-    /// The command; empty for `stop`, which is what stops any run.
+    /// The command; empty for `stop`, which stops the run like any other.
     pub argv: Vec<String>,
     pub why: String,
-    /// Whether the user went on without doing it here.
+    /// True if the user skipped it.
     #[serde(default)]
     pub left_out: bool,
 }
@@ -64,30 +64,30 @@ pub struct Step {
 /// A run that is about to start.
 #[derive(Clone, Debug, Default)]
 pub struct NewRun {
-    /// The profiler's word: nsys, ncu, torch, rocprofv3.
+    /// Name of the profiler: nsys, ncu, torch, rocprofv3.
     pub tool: String,
     pub recipe: Option<String>,
     pub argv: Vec<String>,
     /// The program and its arguments.
     pub program: Vec<String>,
-    /// Variables that are set for it.
+    /// Environment variables set for it.
     pub env: Vec<(String, String)>,
     pub directory: PathBuf,
-    /// Files that it will leave: whole paths, with at most one `*`, which stands for any text without `/`. `None` of them in the run's own folder means that the user
-    /// named another place.
+    /// Files that it will leave: full paths with at most one `*`, which stands for any text without `/`. If none of
+    /// them is in the run's own folder, the user named another place.
     pub patterns: Vec<String>,
     /// Files that warpscope wrote into the run's folder for it.
     pub support: Vec<PathBuf>,
-    /// The run that this one is a re-run of.
+    /// Run that this one is a re-run of.
     pub parent: Option<i64>,
-    /// The launches that a re-run is to profile, as JSON.
+    /// Launches that a re-run profiles, as JSON.
     pub selects: Option<String>,
     pub tags: Vec<String>,
-    /// What the user is to know while it runs.
+    /// Notes for the user while it runs.
     pub notes: String,
-    /// What the user is to do while it runs.
+    /// Steps for the user while it runs.
     pub steps: Vec<Step>,
-    /// Whether it outlives the explorer.
+    /// True if it outlives the explorer.
     pub detached: bool,
 }
 
@@ -95,9 +95,9 @@ pub struct NewRun {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub path: PathBuf,
-    /// How large it was when it was last looked at.
+    /// Size at the last check, in bytes.
     pub bytes: u64,
-    /// Whether it lies in the run's own folder, so that warpscope may remove or pack it.
+    /// True if the file is in the run's own folder, so that warpscope may remove or pack it.
     pub owned: bool,
 }
 
@@ -106,14 +106,14 @@ pub struct Run {
     pub id: i64,
     /// Start, milliseconds since 1970.
     pub started_ms: i64,
-    /// End; of a run that is lost without anybody who saw it, none.
+    /// End, milliseconds since 1970; `None` for a lost run whose end was not observed.
     pub ended_ms: Option<i64>,
-    /// Last change of its log or reports, when it is lost without an end.
+    /// Last change of its log or reports, if it was lost without an end.
     pub last_seen_ms: Option<i64>,
     pub state: State,
-    /// How far a stop has gone, as a word of [`crate::launch::runs::Stage`].
+    /// Stage that a stop has reached, by its name in [`crate::launch::runs::Stage`].
     pub stage: String,
-    /// Whether it outlives the explorer.
+    /// True if it outlives the explorer.
     pub detached: bool,
     pub tool: String,
     pub tool_version: Option<String>,
@@ -121,23 +121,23 @@ pub struct Run {
     pub argv: Vec<String>,
     /// The program and its arguments.
     pub program: Vec<String>,
-    /// Variables that were set for it.
+    /// Environment variables set for it.
     pub env: Vec<(String, String)>,
     pub directory: PathBuf,
-    /// Files that it was to leave.
+    /// Patterns of the files that it was to leave.
     pub patterns: Vec<String>,
     /// Files that warpscope wrote into the run's folder for it.
     pub support: Vec<PathBuf>,
     pub host: Option<String>,
-    /// This start of the machine, and the numbering of its processes: where the holder's process id means something.
+    /// Boot and PID namespace of the machine, within which the holder's process id is valid.
     pub machine: Option<String>,
     /// Commit of the working directory.
     pub git_commit: Option<String>,
-    /// Whether there were changes on top of it.
+    /// True if the working directory had changes on top of the commit.
     pub git_dirty: Option<bool>,
-    /// Names of the variables that were there.
+    /// Names of all environment variables.
     pub env_names: Vec<String>,
-    /// Those with values that hold no secrets.
+    /// Environment variables whose values contain no secrets.
     pub env_values: Vec<(String, String)>,
     pub devices: Option<String>,
     pub driver: Option<String>,
@@ -145,50 +145,50 @@ pub struct Run {
     pub clocks_start: Option<String>,
     /// SM clocks at the end, MHz.
     pub clocks_end: Option<String>,
-    /// The process that holds the run (the supervisor), and when it started, in clock ticks.
+    /// Process that holds the run (the supervisor), and its start time in clock ticks.
     pub holder: Option<(i32, u64)>,
     pub profiler: Option<i32>,
     pub exit_code: Option<i32>,
     /// Signal that ended it.
     pub exit_signal: Option<i32>,
-    /// Why it ended as it did.
+    /// Reasons for the outcome.
     pub findings: Vec<Finding>,
-    /// The run that it is a re-run of.
+    /// Run that this one is a re-run of.
     pub parent: Option<i64>,
-    /// The launches that it was to profile, as JSON.
+    /// Launches that it was to profile, as JSON.
     pub selects: Option<String>,
     pub notes: String,
-    /// What the user is to do while it runs.
+    /// Steps for the user while it runs.
     pub steps: Vec<Step>,
-    /// How many of the steps are done.
+    /// Number of finished steps.
     pub step: usize,
     /// Tags, in alphabetical order.
     pub tags: Vec<String>,
     pub reports: Vec<Report>,
-    /// Those of its reports and of the files written for it that no longer existed when the run was read.
+    /// Reports and support files that did not exist any more when the run was read.
     pub gone: Vec<PathBuf>,
 }
 
 impl Run {
-    /// Duration in milliseconds, until now when it still runs, and until its last sign of life when nobody saw its end.
+    /// Duration in milliseconds: until now for a live run, until the last sign of life if the end was not observed.
     #[must_use]
     pub fn millis(&self, now_ms: i64) -> i64 {
         let until = self.ended_ms.unwrap_or(if self.state.live() { now_ms } else { self.last_seen_ms.unwrap_or(self.started_ms) });
         until.saturating_sub(self.started_ms).max(0)
     }
 
-    /// Bytes of its reports.
+    /// Total size of its reports, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.reports.iter().map(|r| r.bytes).sum()
     }
 
-    /// Its reports that the explorer opens: those, and not what else the profiler left.
+    /// Reports that the explorer opens; other files of the profiler are left out.
     pub fn openable(&self) -> impl Iterator<Item = &Report> {
         self.reports.iter().filter(|r| opens(&r.path))
     }
 
-    /// Whether all words occur in what is known of it.
+    /// Returns true if all words occur in the run's data.
     #[must_use]
     pub fn matches(&self, words: &str) -> bool {
         let text = format!(
@@ -208,7 +208,7 @@ impl Run {
     }
 }
 
-/// Whether a file that a profiler left is a report, by its name.
+/// Returns true if the explorer opens a file that a profiler left, by its name.
 #[must_use]
 pub fn opens(path: &std::path::Path) -> bool {
     const KINDS: [&str; 12] =
@@ -218,7 +218,7 @@ pub fn opens(path: &std::path::Path) -> bool {
     KINDS.iter().any(|k| bare.ends_with(k))
 }
 
-/// Variables whose values say what ran and hold no secrets; the end of a name may be `*`.
+/// Environment variables whose values describe the run and contain no secrets; a name may end in `*`.
 pub const PLAIN_VARIABLES: &[&str] = &[
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",
@@ -243,7 +243,7 @@ pub const PLAIN_VARIABLES: &[&str] = &[
     "TMPDIR",
 ];
 
-/// Whether a variable's value may be kept.
+/// Returns true if a variable's value may be stored.
 #[must_use]
 pub fn plain(name: &str) -> bool {
     PLAIN_VARIABLES.iter().any(|p| p.strip_suffix('*').map_or(*p == name, |head| name.starts_with(head)))

@@ -1,8 +1,8 @@
-//! The database's tables, and the steps from each version to the next. A step is never changed once it was released.
+//! Tables of the database, and the migration from each version to the next. A released step never changes.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// Step N leads from schema N to N + 1; `user_version` holds the schema's number.
+/// Step N migrates from schema N to N + 1; `user_version` is the version of the schema.
 static STEPS: &[&str] = &[
     "
 CREATE TABLE runs (
@@ -74,7 +74,7 @@ CREATE TABLE kernels (
 ",
 ];
 
-/// Brings a database to the newest schema. `Err(Ok(n))`: it is of schema n, which a newer program wrote.
+/// Migrates a database to the newest schema. `Err(Ok(n))` means schema n, written by a newer program.
 pub fn migrate(db: &mut Connection) -> Result<(), Result<i64, rusqlite::Error>> {
     let version = |db: &Connection| db.query_row("PRAGMA user_version", [], |r| r.get::<_, i64>(0)).map_err(Err);
     let newest = STEPS.len();
@@ -82,7 +82,7 @@ pub fn migrate(db: &mut Connection) -> Result<(), Result<i64, rusqlite::Error>> 
     if known(version(db)?)? == newest {
         return Ok(());
     }
-    // Another program may be doing the same: whoever comes second finds it done.
+    // Another program may migrate at the same time: the second one finds it done.
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Err)?;
     let at = known(version(&change)?)?;
     for step in &STEPS[at..] {

@@ -1,4 +1,4 @@
-//! Reading and writing the library.
+//! Reads and writes the library.
 
 use super::record::{NewRun, Report, Run, State};
 use super::{LibraryError, schema};
@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long one program waits for another's change.
+/// Time that one program waits for another's change.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ fn ms(time: SystemTime) -> i64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Now, milliseconds since 1970.
+/// Current time, milliseconds since 1970.
 #[must_use]
 pub fn now_ms() -> i64 {
     ms(SystemTime::now())
@@ -44,7 +44,7 @@ fn make_private(folder: &Path) -> Result<(), LibraryError> {
     private::make(folder).map_err(|source| LibraryError::File { path: folder.display().to_string(), source })
 }
 
-/// A database of somebody else's, put in the library's place, runs nothing: its tables must be tables.
+/// Prevents a foreign database in the library's place from running code: its tables must be real tables.
 fn harden(db: &Connection) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
@@ -58,13 +58,13 @@ fn json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// What another program wrote and is not readable counts as nothing.
+/// Parses JSON; text of another program that is not readable becomes the default.
 fn from_json<T: serde::de::DeserializeOwned + Default>(text: &str) -> T {
     serde_json::from_str(text).unwrap_or_default()
 }
 
 impl Library {
-    /// Opens the user's library; makes it when it is not there.
+    /// Opens the user's library, and creates it if it does not exist.
     pub fn open() -> Result<Self, LibraryError> {
         Self::at(&folder()?)
     }
@@ -73,9 +73,9 @@ impl Library {
     pub fn at(folder: &Path) -> Result<Self, LibraryError> {
         let file = folder.join("runs.db");
         if file.is_file() {
-            // Its folder holds commands and logs, and names programs that are run again.
+            // The folder contains commands and logs, and names programs that are run again.
             match private::check(folder) {
-                // It can be looked at.
+                // Open it read-only.
                 Err(_) if !private::is_mine(folder) => return Self::to_look_at(folder, &file),
                 other => other.map_err(|source| LibraryError::File { path: folder.display().to_string(), source })?,
             }
@@ -84,17 +84,18 @@ impl Library {
             make_private(&folder.join("runs"))?;
         }
         let wrong = |source| LibraryError::Database { path: file.display().to_string(), source };
-        // Changing the journal's kind and the schema waits for nobody inside SQLite: programs that start at once take turns here.
+        // SQLite does not wait for others while it changes the journal mode or the schema: programs that start at once
+        // take turns here.
         let lock = folder.join("runs.lock");
         let unlocked = |source| LibraryError::File { path: lock.display().to_string(), source };
         let turn = match private::lock_file(&lock) {
-            // Somebody else's library, or an archived one: it can be looked at.
+            // A library of another user, or an archived one: open it read-only.
             Err(e) if matches!(e.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) && file.is_file() => {
                 return Self::to_look_at(folder, &file);
             }
             other => other.map_err(unlocked)?,
         };
-        // A network disk without locks has SQLite's own, which is slower to agree.
+        // A network disk without file locks relies on those of SQLite, which take longer.
         let until = Instant::now() + PATIENCE;
         while matches!(turn.try_lock(), Err(TryLockError::WouldBlock)) {
             if Instant::now() > until {
@@ -109,7 +110,8 @@ impl Library {
         let mut db = Connection::open(&file).map_err(wrong)?;
         harden(&db).map_err(wrong)?;
         db.busy_timeout(PATIENCE).map_err(wrong)?;
-        // Readers and a writer do not wait for each other. On a disk that several machines see that needs memory which they do not share.
+        // With WAL, readers and a writer do not wait for each other, but WAL needs memory that machines on a shared
+        // disk do not share.
         let journal = if place::shared_disk(folder) { "PRAGMA journal_mode = DELETE" } else { "PRAGMA journal_mode = WAL" };
         db.query_row(journal, [], |_| Ok(())).map_err(wrong)?;
         db.execute_batch("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL").map_err(wrong)?;
@@ -120,10 +122,10 @@ impl Library {
         Ok(Self { db, folder: folder.to_owned() })
     }
 
-    /// A library that cannot be written.
+    /// Opens a library read-only.
     fn to_look_at(folder: &Path, file: &Path) -> Result<Self, LibraryError> {
         let wrong = |source| LibraryError::Database { path: file.display().to_string(), source };
-        // Nobody can write beside it, so there is nothing to agree about; a journal that was left is not read.
+        // The file counts as immutable: no locks are taken, and a leftover journal is not read.
         let name = format!("file:{}?immutable=1", file.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23"));
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(name, flags).map_err(wrong)?;
@@ -143,7 +145,8 @@ impl Library {
         LibraryError::Database { path: self.folder.join("runs.db").display().to_string(), source }
     }
 
-    /// A number above the folders that are there, where a database was begun anew beside the runs of another; else none, and it counts on.
+    /// Id above the existing run folders, if a database was created anew beside the runs of another; otherwise `None`,
+    /// and SQLite continues its own numbering.
     fn above_folders(&self) -> Option<i64> {
         let last: i64 =
             self.db.query_row("SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'runs'", [], |r| r.get(0)).ok()?;
@@ -158,8 +161,8 @@ impl Library {
         self.folder.join("runs").join(id.to_string())
     }
 
-    /// Takes a new run in, held by this process until its supervisor takes it over, and makes its folder. `make` completes it once its
-    /// number and folder are known: reports may go there.
+    /// Adds a new run, held by this process until its supervisor takes over, and creates its folder. `make` completes
+    /// the run once its id and folder are known, because reports may go there.
     pub fn begin(&mut self, make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>) -> Result<Run, LibraryError> {
         let (pid, ticks) = this_process();
         let environment: Vec<(String, String)> =
@@ -183,7 +186,7 @@ impl Library {
         let new = match made {
             Ok(new) => new,
             Err(e) => {
-                // Nothing ran: nothing is kept.
+                // Nothing ran, so nothing is kept.
                 let _ = self.db.execute("DELETE FROM runs WHERE id = ?1", [id]);
                 let _ = if fresh { std::fs::remove_dir_all(&folder) } else { std::fs::remove_dir(&folder) };
                 return Err(e);
@@ -227,39 +230,39 @@ impl Library {
         Ok(())
     }
 
-    /// This process holds the run from now on, and the profiler runs.
+    /// Makes this process the holder of the run.
     pub fn hold(&self, id: i64) -> Result<(), LibraryError> {
         let (pid, ticks) = this_process();
         self.change(id, "holder = ?2, holder_started = ?3", &[&pid, &ticks])
     }
 
-    /// The profiler has started.
+    /// Records that the profiler has started.
     pub fn started(&self, id: i64, profiler: i32) -> Result<(), LibraryError> {
         self.change(id, "profiler = ?2, state = 'running'", &[&profiler])
     }
 
-    /// A stop went further.
+    /// Records the stage that a stop has reached.
     pub fn stage(&self, id: i64, stage: &str) -> Result<(), LibraryError> {
         self.change(id, "stage = ?2", &[&stage])
     }
 
-    /// The run goes on without the explorer.
+    /// Records that the run continues without the explorer.
     pub fn detach(&self, id: i64) -> Result<(), LibraryError> {
         self.change(id, "detached = 1", &[])
     }
 
-    /// What is known of the machine and the code once somebody has looked.
+    /// Records a fact about the machine or the code, once it is determined.
     pub fn describe(&self, id: i64, column: &'static str, value: &str) -> Result<(), LibraryError> {
         debug_assert!(["tool_version", "devices", "driver", "clocks_start", "clocks_end", "git_commit"].contains(&column));
         self.change(id, &format!("{column} = ?2"), &[&value])
     }
 
-    /// Whether the working directory had changes.
+    /// Records whether the working directory had changes.
     pub fn dirty(&self, id: i64, dirty: bool) -> Result<(), LibraryError> {
         self.change(id, "git_dirty = ?2", &[&dirty])
     }
 
-    /// The run has ended.
+    /// Records the end of the run.
     pub fn end(&self, id: i64, state: State, exit: Exit, findings: &[Finding], reports: &[Report]) -> Result<(), LibraryError> {
         let findings: Vec<(&str, &str)> = findings.iter().map(|f| (f.what.as_str(), f.fix.as_str())).collect();
         let change = self.db.unchecked_transaction().map_err(|e| self.wrong(e))?;
@@ -272,7 +275,7 @@ impl Library {
         change.commit().map_err(|e| self.wrong(e))
     }
 
-    /// Replaces what is known of a run's reports.
+    /// Replaces the stored reports of a run.
     pub fn set_reports(&self, id: i64, reports: &[Report]) -> Result<(), LibraryError> {
         let change = self.db.unchecked_transaction().map_err(|e| self.wrong(e))?;
         self.write_reports(id, reports)?;
@@ -294,13 +297,13 @@ impl Library {
         change().map_err(|e| self.wrong(e))
     }
 
-    /// Sets the user's words about a run.
+    /// Sets the user's note on a run.
     pub fn note(&self, id: i64, text: &str) -> Result<(), LibraryError> {
         self.run(id)?;
         self.change(id, "notes = ?2", &[&text])
     }
 
-    /// So many steps of a guided run are behind it; the last of them may have been left out.
+    /// Records the number of finished steps of a guided run; the last of them may have been skipped.
     pub fn stepped(&self, id: i64, done: usize, left_out: bool) -> Result<(), LibraryError> {
         let mut steps = self.run(id)?.steps;
         if let Some(step) = done.checked_sub(1).and_then(|at| steps.get_mut(at)) {
@@ -320,7 +323,7 @@ impl Library {
         Ok(())
     }
 
-    /// Forgets a run; its files are the caller's business.
+    /// Deletes the record of a run; its files are left to the caller.
     pub fn forget(&self, id: i64) -> Result<(), LibraryError> {
         self.db.execute("DELETE FROM runs WHERE id = ?1", [id]).map_err(|e| self.wrong(e))?;
         Ok(())
@@ -346,7 +349,7 @@ impl Library {
         Ok(run)
     }
 
-    /// Tags and reports; and a run that nobody holds any more is lost, whatever was written last.
+    /// Adds tags and reports. A live run without a holder is lost, whatever was written last.
     fn complete(&self, run: &mut Run) -> Result<(), LibraryError> {
         let read = || -> rusqlite::Result<(Vec<String>, Vec<Report>)> {
             let mut tags = self.db.prepare_cached("SELECT tag FROM tags WHERE run = ?1 ORDER BY tag")?;
@@ -361,7 +364,8 @@ impl Library {
             ))
         };
         (run.tags, run.reports) = read().map_err(|e| self.wrong(e))?;
-        // On a home that several machines share, only the run's own machine can tell; one that was started anew since holds nothing any more.
+        // On a home directory shared by several machines, only the run's own machine can tell; after a reboot it holds
+        // no runs.
         let here = match &run.machine {
             Some(machine) => *machine == place::machine() || (run.host == place::hostname() && !machine.starts_with(&place::boot())),
             None => run.host.is_none() || run.host == place::hostname(),
@@ -380,7 +384,7 @@ impl Library {
     }
 }
 
-/// Whether a text is a tag.
+/// Checks that a text is a valid tag.
 fn tag_is_one(tag: &str) -> Result<(), LibraryError> {
     if tag.is_empty() || tag.contains(|c: char| c.is_control() || c.is_whitespace() || c == ',') {
         return Err(LibraryError::Refused(format!("{tag:?} is not a valid tag: write one word without spaces or commas")));

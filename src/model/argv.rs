@@ -1,7 +1,7 @@
-//! A profiler's own command line as its report keeps it: which options it had, and which program it ran.
+//! Command line of a profiler as stored in its report: the options, and the program that it ran.
 //!
-//! Nsight Compute keeps one line: words joined by blanks, nothing quoted. So a word with a blank is two words here, and what comes out is only
-//! trusted where the program is the one that the report names otherwise.
+//! Nsight Compute stores one line: words joined by blanks, without quotes. A word with a blank becomes two words, so
+//! the result is only trusted if the program matches the one that the report names elsewhere.
 
 /// Options without a value.
 const FLAGS: [&str; 19] = [
@@ -112,7 +112,7 @@ const VALUED: [&str; 82] = [
     "--kernel-regex-base",
 ];
 
-/// Options with which ncu leaves launches out.
+/// Options with which ncu leaves out launches.
 const CHOOSING: [&str; 16] = [
     "-k",
     "--kernel-name",
@@ -132,7 +132,7 @@ const CHOOSING: [&str; 16] = [
     "--replay-mode",
 ];
 
-/// Options with their values, and the program with its arguments.
+/// A command line split into options with values, and the program with its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
     /// Options in order, by their full names, with their values.
@@ -141,7 +141,7 @@ pub struct CommandLine {
     pub program: Vec<String>,
 }
 
-/// The option that a word stands for: itself, or the only one that begins so.
+/// Resolves an option: an exact match, or the only one with that prefix.
 fn option(word: &str) -> Option<(&'static str, bool)> {
     let all = || FLAGS.iter().map(|f| (*f, false)).chain(VALUED.iter().map(|v| (*v, true)));
     if let Some(found) = all().find(|(name, _)| *name == word) {
@@ -152,7 +152,7 @@ fn option(word: &str) -> Option<(&'static str, bool)> {
     begins.next().is_none().then_some(found)
 }
 
-/// Takes a command line apart; `None` when an option is not known, or there is no program.
+/// Parses a command line; `None` if an option is unknown, or the program is missing.
 #[must_use]
 pub fn parse(argv: &[String]) -> Option<CommandLine> {
     let mut out = CommandLine::default();
@@ -178,14 +178,14 @@ pub fn parse(argv: &[String]) -> Option<CommandLine> {
 }
 
 impl CommandLine {
-    /// Whether the profiler was told to leave launches out.
+    /// Returns true if the profiler was told to leave out launches.
     #[must_use]
     pub fn chooses(&self) -> bool {
         self.options.iter().any(|(name, _)| CHOOSING.contains(name))
     }
 }
 
-/// Whether a program is the one that a process was of: `python3` and `/usr/bin/python3.12` are.
+/// Tests whether a program is the executable of a process: `python3` matches `/usr/bin/python3.12`.
 #[must_use]
 pub fn same_program(program: &str, process: &str) -> bool {
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
@@ -212,7 +212,7 @@ mod tests {
             ("ncu --launch-c 3 ./app", Some(true), "./app"),
             ("ncu --mps client ./app", Some(false), "./app"),
             ("ncu --no-such-option x ./app", None, ""),
-            // Two options begin so.
+            // Ambiguous: a prefix of two options.
             ("ncu --launch 3 ./app", None, ""),
             ("ncu -f", None, ""),
             ("ncu", None, ""),

@@ -1,4 +1,4 @@
-//! Asks a job to stop, and counts the work that it has done until then.
+//! Cancellation of a job, and a count of the work done until then.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,39 +20,39 @@ impl Cancel {
         self.0.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was asked to stop.
+    /// Returns true if the job was asked to stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.stop.load(Ordering::Relaxed)
     }
 
-    /// Steps that the job has done, in [`Pace`]s that have ended: unlike seconds they are the same on every machine.
+    /// Steps that the job has done, in [`Pace`]s that have ended: unlike seconds, equal on every machine.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.0.steps.load(Ordering::Relaxed)
     }
 
-    /// Counts the steps of one thread.
+    /// Creates a counter for the steps of one thread.
     #[must_use]
     pub fn pace(&self) -> Pace {
         Pace { cancel: self.clone(), since: Cell::new(0) }
     }
 }
 
-/// Steps between two looks at the flag: a step takes less than a microsecond.
+/// Steps between two checks of the flag: a step takes less than a microsecond.
 const LOOK: u64 = 1 << 14;
 
-/// Counts the steps of a loop, and looks every so often whether the job was asked to stop. A step is a byte, a row or a value that is gone over;
-/// whatever a loop goes over inside of it counts, too.
+/// Counts the steps of a loop, and checks from time to time whether the job was asked to stop. A step is one byte, row
+/// or value that is visited; the steps of inner loops count, too.
 #[derive(Debug)]
 pub struct Pace {
     cancel: Cancel,
-    /// Steps since the last look.
+    /// Steps since the last check.
     since: Cell<u64>,
 }
 
 impl Pace {
-    /// Counts steps; false where the job was asked to stop.
+    /// Counts steps; returns false if the job was asked to stop.
     #[inline]
     #[must_use]
     pub fn step(&self, steps: usize) -> bool {

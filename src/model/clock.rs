@@ -1,15 +1,15 @@
-//! Which clock a report's times are on, and which rank of a job it is of.
+//! Clock of a report's times, and its rank in a job.
 
-/// How the session's clock stands to the wall's.
+/// Relation of the session's clock to wall-clock time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
-    /// Nanoseconds since 1970 at the session's 0.
+    /// Nanoseconds since 1970 at time 0 of the session.
     pub epoch_ns: Option<i64>,
-    /// How far off that may be, ns; `None` where nobody knows.
+    /// Error bound of `epoch_ns`, ns; `None` if unknown.
     pub uncertainty_ns: Option<i64>,
 }
 
-/// Which process of a job of several this report is of.
+/// Identity of the report's process within a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rank {
     pub rank: Option<u32>,
@@ -18,6 +18,6 @@ pub struct Rank {
     pub host: Option<String>,
 }
 
-/// Variables by which launchers (torchrun, Slurm, Open MPI, MPICH) tell a process its rank, and how many there are.
+/// Environment variables of launchers (torchrun, Slurm, Open MPI, MPICH) for the rank and the number of ranks.
 pub const LAUNCHERS: [(&str, &str); 4] =
     [("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")];

@@ -1,15 +1,15 @@
-//! A kernel's code: functions with their instructions and the source lines that these came from.
+//! Code of a kernel: functions with their instructions and the corresponding source lines.
 
 use std::sync::Arc;
 
-/// A file of the source.
+/// A source file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Its path where it was compiled.
+    /// Path at compilation.
     pub name: Arc<str>,
-    /// Its text: stored in the report, or read from the disk.
+    /// Contents: stored in the report, or read from disk.
     pub text: Option<Arc<str>>,
-    /// Whether the text is the disk's, which may have changed since.
+    /// The text is from disk, and may have changed since.
     pub from_disk: bool,
 }
 
@@ -17,29 +17,29 @@ pub struct SourceFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
     pub name: Arc<str>,
-    /// Address while it was profiled.
+    /// Address at the time of profiling.
     pub address: u64,
     /// Bytes of its code.
     pub size: u64,
-    /// Offset, file (from 1) and line (from 1) from which on instructions belong to that line; by offset.
+    /// Line table: offset from which on instructions belong to a file (from 1) and line (from 1); by offset.
     pub lines: Vec<(u64, u32, u32)>,
-    /// Offset and text of its instructions, when it was disassembled; by offset.
+    /// Offset and text of its instructions, if disassembled; by offset.
     pub instructions: Vec<(u64, Arc<str>)>,
 }
 
-/// The code of a result.
+/// Code of a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Code {
     /// Files, numbered from 1 as in [`Function::lines`].
     pub files: Vec<SourceFile>,
-    /// Functions by address.
+    /// By address.
     pub functions: Vec<Function>,
-    /// What the reader should know: what is missing and why.
+    /// Remarks on missing parts and their reasons.
     pub remarks: Vec<String>,
 }
 
 impl Code {
-    /// The function at an address, and the offset in it.
+    /// Function at an address, and the offset in it.
     #[must_use]
     pub fn at(&self, address: u64) -> Option<(&Function, u64)> {
         let next = self.functions.partition_point(|f| f.address <= address);
@@ -50,14 +50,14 @@ impl Code {
 }
 
 impl Function {
-    /// File and line of an offset.
+    /// File and line at an offset.
     #[must_use]
     pub fn line(&self, offset: u64) -> Option<(u32, u32)> {
         let next = self.lines.partition_point(|l| l.0 <= offset);
         self.lines.get(next.checked_sub(1)?).map(|l| (l.1, l.2)).filter(|l| l.1 > 0)
     }
 
-    /// Text of an instruction.
+    /// Text of the instruction at an offset.
     #[must_use]
     pub fn text(&self, offset: u64) -> Option<&Arc<str>> {
         self.instructions.binary_search_by_key(&offset, |i| i.0).ok().and_then(|at| self.instructions.get(at)).map(|i| &i.1)

@@ -2,52 +2,55 @@
 
 use std::sync::Arc;
 
-/// One rank's part of a collective, as its framework or NCCL says.
+/// One rank's part of a collective, as reported by its framework or NCCL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collective {
-    /// `all_reduce`, `all_gather`, `send`, as the report has it.
+    /// `all_reduce`, `all_gather`, `send`, in the report's spelling.
     pub kind: Arc<str>,
-    /// Elements that this rank gives.
+    /// Elements that this rank sends.
     pub elements_in: Option<u64>,
-    /// Elements that this rank gets.
+    /// Elements that this rank receives.
     pub elements_out: Option<u64>,
-    /// Type of an element, as the report has it: `BFloat16`.
+    /// Element type in the report's spelling: `BFloat16`.
     pub dtype: Arc<str>,
-    /// Bytes of the message, where the report says them.
+    /// Bytes of the message, if in the report.
     pub bytes: Option<u64>,
-    /// Of a send or a receive the other one's rank in the group.
+    /// The peer's rank in the group, for a send or a receive.
     pub peer: Option<u32>,
-    /// This rank's own number in the group, where the report says it.
+    /// This rank's own number in the group, if in the report.
     pub member: Option<u32>,
     /// Name of the process group or communicator.
     pub group: Arc<str>,
     pub group_size: Option<u32>,
-    /// Its ranks, as the report has them.
+    /// Its ranks, in the report's format.
     pub ranks: Arc<str>,
-    /// Number in its group; collectives of one number on all ranks belong together.
+    /// Sequence number in its group; equal numbers on all ranks belong together.
     pub sequence: Option<u64>,
-    /// ns, on the device where the report says so.
+    /// Start, ns; on the device if the report has that time.
     pub start: i64,
-    /// ns.
+    /// Duration, ns.
     pub duration: i64,
-    /// The launch that did it.
+    /// Launch that executed it.
     pub launch: Option<u32>,
 }
 
-/// What a call of NCCL asks for, as the payload of its NVTX range says. Communicators are told apart by a hash that is the same on all their ranks.
+/// Arguments of an NCCL call, from the payload of its NVTX range. Communicators are identified by a hash that is the
+/// same on all their ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NcclCall {
     /// A rank joins a communicator.
     Init { communicator: u64, ranks: u32, rank: u32 },
-    /// A collective, or what one rank sends another. Bytes are those that this rank gives, or of `ncclRecv` gets.
+    /// A collective or point-to-point transfer. Bytes are those that this rank sends, or receives for `ncclRecv`.
     Message { communicator: Option<u64>, bytes: u64, peer: Option<u32> },
 }
 
 impl NcclCall {
-    /// Reads the payload of a range of NCCL's domain, by the name of the function.
+    /// Parses the payload of a range in NCCL's domain, by the name of the function.
     ///
-    /// The structures of NCCL's `nvtx_payload_schemas.h`: `{u64 communicator, size_t bytes, int operation | root | peer}`, with 4 bytes less where a
-    /// function has none of the last; before NCCL 2.26 the communicator was missing. `ncclCommInitRank`: `{u64 communicator, int ranks, int rank, …}`.
+    /// The structures of NCCL's `nvtx_payload_schemas.h`:
+    /// `{u64 communicator, size_t bytes, int operation | root | peer}`, without the last 4 bytes for functions without
+    /// any of these; before NCCL 2.26 the communicator was missing.
+    /// `ncclCommInitRank`: `{u64 communicator, int ranks, int rank, …}`.
     #[must_use]
     pub fn read(function: &str, payload: &[u8]) -> Option<Self> {
         let long = |at: usize| Some(u64::from_le_bytes(payload.get(at..at + 8)?.try_into().ok()?));
@@ -69,7 +72,7 @@ impl NcclCall {
     }
 }
 
-/// Bytes of an element, by the name that PyTorch gives its type.
+/// Bytes of an element, by PyTorch's name of its type.
 #[must_use]
 pub fn element(dtype: &str) -> Option<u64> {
     let dtype = dtype.rsplit("::").next().unwrap_or(dtype);

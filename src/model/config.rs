@@ -1,4 +1,4 @@
-//! How a kernel was launched: grid, block, shared memory and registers.
+//! Launch configuration: grid, block, shared memory and registers.
 
 use super::Bytes;
 
@@ -19,7 +19,7 @@ pub struct LaunchConfig {
     pub static_shared: Option<Bytes>,
     /// Shared memory that the launch asks for, per block.
     pub dynamic_shared: Option<Bytes>,
-    /// Shared memory that the driver set aside on an SM for this launch (the carve-out).
+    /// Shared memory that the driver reserved on an SM for this launch (the carve-out).
     pub shared_carveout: Option<Bytes>,
     /// Local memory per thread: spills and arrays that did not fit in registers.
     pub local_per_thread: Option<Bytes>,
@@ -61,13 +61,13 @@ impl LaunchConfig {
         self.block.map(product)
     }
 
-    /// One line that tells this configuration from others: grid × block, shared memory, registers.
+    /// Describes the configuration in one line: grid × block, shared memory, registers.
     #[must_use]
     pub fn label(&self) -> String {
         self.label_in("shared", "regs")
     }
 
-    /// The same in the words of the GPU's maker.
+    /// Like [`Self::label`], in the terms of the GPU's vendor.
     #[must_use]
     pub fn label_for(&self, amd: bool) -> String {
         if amd { self.label_in("LDS", "VGPRs") } else { self.label() }

@@ -1,16 +1,16 @@
-//! Values that change with time: metrics of a GPU, memory in use, clocks, power.
+//! Values over time: metrics of a GPU, memory in use, clocks, power.
 
 use std::sync::Arc;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CounterTrack {
-    /// Index into [`Profile::devices`](super::Profile::devices); `None` for the machine's.
+    /// Index into [`Profile::devices`](super::Profile::devices); `None` for values of the whole machine.
     pub device: Option<u32>,
     pub name: Arc<str>,
-    /// As the tool gives it: `%`, `MHz`; empty where it does not say.
+    /// Unit in the tool's spelling: `%`, `MHz`; empty if unknown.
     pub unit: Arc<str>,
-    /// ns, rising.
+    /// Timestamps, ns, ascending.
     pub times: Vec<i64>,
-    /// As many as `times`.
+    /// One per timestamp.
     pub values: Vec<f64>,
 }

@@ -1,11 +1,11 @@
-//! The ledger of what was recorded: work that the host started and the report has no record of, and records that are damaged. It is kept when a
-//! report is read; whatever judges or counts asks it, and says it in its words.
+//! Account of the recording: work that the host started without a record in the report, and damaged records. It is
+//! built when a report is read; every analysis consults it and uses its sentences.
 
 use super::units::{count, grouped};
 use super::{Maker, Nanos, Note, NoteKind, Severity};
 use std::sync::Arc;
 
-/// Work that a call starts on a GPU.
+/// Work on a GPU that a call starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Work {
     Kernels,
@@ -16,7 +16,7 @@ pub enum Work {
 impl Work {
     pub const ALL: [Self; 3] = [Self::Kernels, Self::Graphs, Self::Copies];
 
-    /// The word for scripts.
+    /// Stable name, for scripts.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
@@ -26,7 +26,7 @@ impl Work {
         }
     }
 
-    /// One call of it.
+    /// Noun for one call of it.
     #[must_use]
     pub fn noun(self) -> &'static str {
         match self {
@@ -37,19 +37,19 @@ impl Work {
     }
 }
 
-/// The part of a process' run that calls without records lie in.
+/// Part of a process' run that contains the calls without records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
-    /// None of its calls has a record.
+    /// The whole run: no call has a record.
     All,
-    /// Only the last ones, from a time on.
+    /// Only the end, from some time on.
     End,
-    /// Here and there.
+    /// Several parts.
     Parts,
 }
 
 impl Stretch {
-    /// The word for scripts.
+    /// Stable name, for scripts.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
@@ -60,20 +60,20 @@ impl Stretch {
     }
 }
 
-/// Calls of one process that start one kind of work, some of which have no record on a GPU.
+/// Calls of one process that start one kind of work, some of them without a record on a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unrecorded {
     pub pid: u32,
     pub work: Work,
-    /// The function that most of them called.
+    /// Function called by most of them.
     pub name: Arc<str>,
     /// Calls that should have a record.
     pub calls: u64,
-    /// Calls of these without one.
+    /// Number of these without one.
     pub lost: u64,
-    /// Threads that made them.
+    /// Threads that made the lost calls.
     pub threads: Vec<u32>,
-    /// True if other threads of the process have records.
+    /// Other threads of the process have records.
     pub other_threads: bool,
     pub stretch: Stretch,
     /// Start of the first and of the last, ns.
@@ -81,40 +81,41 @@ pub struct Unrecorded {
     pub last: i64,
 }
 
-/// Something that is missing or damaged in a report.
+/// Missing and damaged records of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// True if the host's calls were read: without them nothing is known of work without a record.
+    /// The host's calls were read: otherwise work without a record cannot be detected.
     pub calls: bool,
-    /// By process and work.
+    /// By process and kind of work.
     pub unrecorded: Vec<Unrecorded>,
-    /// All calls that start a kind of work, as [`Work::ALL`] lists them; counted where some have no record.
+    /// All calls that start a kind of work, indexed as [`Work::ALL`]; counted if some have no record.
     pub started: [u64; Work::ALL.len()],
-    /// Kernels whose times are missing, negative or outside the run: their launches count, their times do not.
+    /// Kernels whose times are missing, negative or outside the run: they count as launches, without their times.
     pub untimed: u64,
-    /// Copies and sets of that kind, which were left out.
+    /// Copies and sets with such times, which are left out.
     pub untimed_copies: u64,
-    /// Kernels that were recorded as running over later ones of their own stream, and were cut there.
+    /// Kernels recorded as overlapping later ones of their own stream, cut at the overlap.
     pub overrun: u64,
-    /// Time that was cut off, ns.
+    /// Total time cut off, ns.
     pub overrun_ns: i64,
 }
 
-/// Share of a kind of work from which its calls without a record are said: fewer are launches that failed, or ran when the recording stopped.
+/// Share of calls without a record that is worth reporting: fewer are launches that failed, or ran when the recording
+/// stopped.
 const SAID: f64 = 0.01;
-/// Share from which what ran cannot be judged by what was recorded.
+/// Share from which the recorded work no longer represents the run.
 const HOLLOW: f64 = 0.05;
-/// Processes that are named.
+/// Maximum number of processes listed by name.
 const MOST_NAMED: usize = 4;
 
 impl Coverage {
-    /// Calls of a kind without a record, and all.
+    /// Number of calls of a kind without a record, and of all.
     #[must_use]
     pub fn lost(&self, work: Work) -> (u64, u64) {
         (self.unrecorded.iter().filter(|u| u.work == work).map(|u| u.lost).sum(), self.started[work as usize])
     }
 
-    /// The share of a kind of work that has no record.
+    /// Share of a kind of work without a record.
     #[must_use]
     pub fn share(&self, work: Work) -> f64 {
         let (lost, calls) = self.lost(work);
@@ -122,17 +123,17 @@ impl Coverage {
     }
 
     fn said(&self) -> impl Iterator<Item = Work> + '_ {
-        // A copy may be the host's own work (from host to host, or of no bytes): only kernels and graphs prove a loss.
+        // A copy may be the host's own work (host to host, or zero bytes): only kernels and graphs prove a loss.
         [Work::Graphs, Work::Kernels].into_iter().filter(|&w| self.lost(w).0 > 0 && self.share(w) >= SAID)
     }
 
-    /// True if so much has no record that idle time, limits and shares cannot be told.
+    /// Returns true if so much has no record that idle time, limits and shares are unknown.
     #[must_use]
     pub fn hollow(&self) -> bool {
         self.said().any(|w| self.share(w) >= HOLLOW)
     }
 
-    /// In one sentence what has no record; `None` where nothing worth a word is known to lack one.
+    /// Describes the work without a record in one sentence; `None` if none is worth reporting.
     #[must_use]
     pub fn sentence(&self) -> Option<String> {
         let parts: Vec<String> = self.said().map(|w| self.part(w)).collect();
@@ -159,7 +160,7 @@ impl Coverage {
         format!("{what}{}", spread(&of, lost, calls))
     }
 
-    /// Advice on how to get it, by the tool that recorded the report.
+    /// Advice on recording it, for the tool that made the report.
     #[must_use]
     pub fn remedy(&self, tool: &str, maker: Maker) -> String {
         let graphs = self.said().next() == Some(Work::Graphs);
@@ -190,7 +191,7 @@ impl Coverage {
         .to_owned()
     }
 
-    /// Things that the reader should know.
+    /// Notes for the reader.
     #[must_use]
     pub fn notes(&self, tool: &str, maker: Maker) -> Vec<Note> {
         let mut out = Vec::new();
@@ -228,7 +229,7 @@ fn copies(n: u64) -> String {
     if n == 1 { "1 copy or set".to_owned() } else { format!("{} copies and sets", grouped(i64::try_from(n).unwrap_or(i64::MAX))) }
 }
 
-/// The processes, thread or time that calls without a record are of.
+/// Describes the processes, thread or time to which calls without a record are limited.
 fn spread(of: &[&Unrecorded], lost: u64, calls: u64) -> String {
     if lost == calls && of.len() < 2 {
         return String::new();

@@ -2,7 +2,7 @@
 
 use super::Bytes;
 
-/// Who made a GPU: whose profiler can measure it.
+/// Vendor of a GPU, which determines the profiler that can measure it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Maker {
     /// The report does not say.
@@ -12,14 +12,14 @@ pub enum Maker {
     Nvidia,
     /// AMD: rocprofv3.
     Amd,
-    /// Somebody else (Intel, Huawei, Apple …): no tool that this program knows.
+    /// Another vendor (Intel, Huawei, Apple …): this program knows no tool for it.
     Other,
 }
 
-/// What a maker calls the parts of its GPUs.
+/// A vendor's terms for the parts of its GPUs.
 #[derive(Debug)]
 pub struct Words {
-    /// What runs blocks.
+    /// Processor that runs blocks.
     pub unit: &'static str,
     pub units: &'static str,
     pub warp: &'static str,
@@ -27,12 +27,12 @@ pub struct Words {
     pub block: &'static str,
     pub blocks: &'static str,
     pub shared: &'static str,
-    /// The API that programs call.
+    /// API that programs call.
     pub api: &'static str,
 }
 
 impl Maker {
-    /// The words of CUDA, or of `ROCm`.
+    /// Terms of CUDA, or of `ROCm`.
     #[must_use]
     pub fn words(self) -> &'static Words {
         match self {
@@ -60,10 +60,10 @@ impl Maker {
     }
 }
 
-/// One GPU as the report describes it. Limits that the report does not give are `None`.
+/// A GPU as described by the report. Limits that the report lacks are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Device {
-    /// Ordinal that the tool gives the GPU on this machine.
+    /// Index of the GPU in the tool's numbering on this machine.
     pub id: u32,
     pub maker: Maker,
     /// Marketing name, e.g. `NVIDIA H200`.
@@ -71,7 +71,7 @@ pub struct Device {
     /// Chip, e.g. `GH100`.
     pub chip: Option<String>,
     pub bus: Option<String>,
-    /// Architecture, where the report names it: `gfx942`.
+    /// Architecture, if named in the report: `gfx942`.
     pub arch: Option<String>,
     /// Compute capability, major and minor.
     pub compute_capability: Option<(u32, u32)>,
@@ -86,30 +86,30 @@ pub struct Device {
     pub l2: Option<Bytes>,
     /// Threads in a warp or wavefront.
     pub warp_size: Option<u32>,
-    /// Resident warps an SM can hold.
+    /// Resident warps per SM.
     pub max_warps_per_sm: Option<u32>,
-    /// Resident blocks an SM can hold.
+    /// Resident blocks per SM.
     pub max_blocks_per_sm: Option<u32>,
-    /// 32-bit registers of an SM.
+    /// 32-bit registers per SM.
     pub registers_per_sm: Option<u32>,
-    /// 32-bit registers a block may use.
+    /// Maximum number of 32-bit registers per block.
     pub registers_per_block: Option<u32>,
-    /// Shared memory of an SM.
+    /// Shared memory per SM.
     pub shared_per_sm: Option<Bytes>,
-    /// Shared memory a block may use after opting in.
+    /// Maximum shared memory per block after opting in.
     pub shared_per_block: Option<Bytes>,
-    /// Threads a block may have.
+    /// Maximum number of threads per block.
     pub max_threads_per_block: Option<u32>,
 }
 
 impl Device {
-    /// Architecture as compilers name it: `sm_90`, `gfx942`.
+    /// Architecture in the compilers' spelling: `sm_90`, `gfx942`.
     #[must_use]
     pub fn architecture(&self) -> Option<String> {
         self.arch.clone().or_else(|| self.compute_capability.map(|(major, minor)| format!("sm_{major}{minor}")))
     }
 
-    /// The name without the vendor: `H200`; else the ordinal.
+    /// Name without the vendor, such as `H200`; else the ordinal.
     #[must_use]
     pub fn short_name(&self) -> String {
         match &self.name {

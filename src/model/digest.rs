@@ -1,28 +1,30 @@
-//! What a rank did, small enough to be sent and to be laid beside hundreds of others: a file `.wsd`.
+//! Digest of a rank, small enough to be sent and compared with hundreds of others: a file `.wsd`.
 //!
-//! The bytes are [`MAGIC`] and, compressed with zstd, the protobuf message [`Digest`]; fields of later versions are skipped. Times are in ns on the
-//! report's own clock. Columns of differences begin at 0.
+//! A file consists of [`MAGIC`] and the zstd-compressed protobuf message [`Digest`]; fields of later versions are
+//! skipped. Times are in ns on the report's own clock. Columns of differences begin at 0.
 
 use prost::Message;
 use std::collections::HashMap;
 
-/// What a file begins with: the last byte is the version.
+/// First bytes of a file; the last byte is the version.
 pub const MAGIC: &[u8; 4] = b"WSD1";
-/// Times beyond this, ns, are no times of a run: 104 days.
+/// Largest plausible time, ns: 104 days.
 const FAR: i64 = 1 << 53;
-/// Bytes of a message that is taken, unpacked: the largest of ours has about two MiB. Columns take up to sixteen times as much memory as bytes.
+/// Maximum size of an unpacked message: the largest of ours has about two MiB. Columns take up to sixteen times as much
+/// memory as bytes.
 const MOST: u64 = 8 << 20;
-/// Bytes that any message may unpack to, and so many times the size of its file: real ones pack two to five times.
+/// Limits on unpacking: BASE bytes for any message, or PACKED_TIMES the size of its file. Real ones shrink two to five
+/// times.
 const BASE: u64 = 1 << 20;
 const PACKED_TIMES: u64 = 64;
-/// Messages that it holds, and kinds of collectives that are taken.
+/// Maximum numbers of fields of a message, and of kinds of collectives.
 const MOST_PARTS: usize = 10_000;
 const MOST_KINDS: usize = 256;
 
 /// One rank of a job, or one GPU of a process that drives several.
 #[derive(Clone, PartialEq, Message)]
 pub struct Digest {
-    /// The report that it was made of.
+    /// File name of the report it was made from.
     #[prost(string, tag = "1")]
     pub file: String,
     #[prost(string, tag = "2")]
@@ -36,33 +38,33 @@ pub struct Digest {
     pub world: Option<u32>,
     #[prost(uint32, optional, tag = "6")]
     pub pid: Option<u32>,
-    /// Number of its GPU.
+    /// Index of its GPU.
     #[prost(uint32, optional, tag = "7")]
     pub device: Option<u32>,
     #[prost(string, optional, tag = "8")]
     pub device_name: Option<String>,
-    /// Nanoseconds since 1970 at the report's 0.
+    /// Nanoseconds since 1970 at time 0 of the report.
     #[prost(sint64, optional, tag = "9")]
     pub epoch: Option<i64>,
-    /// From the first to the last operation.
+    /// Start of the first and end of the last operation.
     #[prost(sint64, tag = "10")]
     pub start: i64,
     #[prost(sint64, tag = "11")]
     pub end: i64,
-    /// The window that was judged, and how much of it.
+    /// The analysed window, and the part of it that was judged.
     #[prost(sint64, tag = "12")]
     pub window_start: i64,
     #[prost(sint64, tag = "13")]
     pub window_end: i64,
     #[prost(sint64, tag = "14")]
     pub judged: i64,
-    /// What the GPU's time in the window consists of: the parts of the triage, in their order.
+    /// Time breakdown of the GPU in the window: the categories of the triage, in their order.
     #[prost(sint64, repeated, tag = "15")]
     pub parts: Vec<i64>,
-    /// Time in which collectives ran, hidden or not, in the window.
+    /// Time of collectives in the window, hidden or not.
     #[prost(sint64, tag = "16")]
     pub collective_time: i64,
-    /// Summed durations of all kernels but collectives, of the whole report.
+    /// Summed durations of all kernels except collectives, in the whole report.
     #[prost(sint64, tag = "17")]
     pub kernel_time: i64,
     #[prost(uint64, tag = "18")]
@@ -77,32 +79,32 @@ pub struct Digest {
     pub collectives: Option<Collectives>,
     #[prost(message, repeated, tag = "23")]
     pub findings: Vec<Finding>,
-    /// What was not recorded, and what that hides.
+    /// Missing records, and their consequences.
     #[prost(string, repeated, tag = "24")]
     pub missing: Vec<String>,
-    /// Work without a record, where it is so much that idle time and shares cannot be told.
+    /// Work without a record, if so much that idle time and shares are unknown.
     #[prost(string, optional, tag = "25")]
     pub unrecorded: Option<String>,
 }
 
-/// Steps, a column each.
+/// Steps in columns.
 #[derive(Clone, PartialEq, Message)]
 pub struct Steps {
-    /// Place among the steps of the run, from 0.
+    /// Index among the steps of the run, from 0.
     #[prost(uint32, repeated, tag = "1")]
     pub number: Vec<u32>,
-    /// Difference to the start of the step before.
+    /// Difference from the start of the previous step.
     #[prost(sint64, repeated, tag = "2")]
     pub start: Vec<i64>,
     #[prost(sint64, repeated, tag = "3")]
     pub length: Vec<i64>,
-    /// Time in which kernels ran, collectives apart.
+    /// Time of kernels, excluding collectives.
     #[prost(sint64, repeated, tag = "4")]
     pub compute: Vec<i64>,
     /// Time in which only collectives ran.
     #[prost(sint64, repeated, tag = "5")]
     pub exposed: Vec<i64>,
-    /// Time in which nothing ran.
+    /// Idle time.
     #[prost(sint64, repeated, tag = "6")]
     pub idle: Vec<i64>,
 }
@@ -120,12 +122,12 @@ pub struct Kernel {
     pub min: i64,
     #[prost(sint64, tag = "5")]
     pub max: i64,
-    /// Buckets that are not empty, rising: eight for each power of two of ns.
+    /// Non-empty buckets, ascending: eight per power of two of ns.
     #[prost(uint32, repeated, tag = "6")]
     pub bucket: Vec<u32>,
     #[prost(uint64, repeated, tag = "7")]
     pub filled: Vec<u64>,
-    /// Guessed from its name: a collective.
+    /// A collective, guessed from its name.
     #[prost(bool, tag = "8")]
     pub collective: bool,
 }
@@ -133,13 +135,13 @@ pub struct Kernel {
 /// Collectives of one kind in one group.
 #[derive(Clone, PartialEq, Message)]
 pub struct Kind {
-    /// `all_reduce`, `send_recv`; what NCCL's kernel says where the framework says nothing.
+    /// `all_reduce`, `send_recv`; taken from NCCL's kernel if the framework gives none.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// Its process group or communicator; of a report that does not say it, its place among the rank's streams with collectives.
+    /// Process group or communicator; if the report has none, the index among the rank's streams with collectives.
     #[prost(string, tag = "2")]
     pub group: String,
-    /// Ranks of the group, as far as the report says.
+    /// Ranks of the group, as far as the report lists them.
     #[prost(uint32, repeated, tag = "3")]
     pub ranks: Vec<u32>,
     #[prost(uint32, optional, tag = "4")]
@@ -147,10 +149,10 @@ pub struct Kind {
     /// NCCL's algorithm and protocol, from the kernel's name: `RING_LL`.
     #[prost(string, tag = "5")]
     pub algorithm: String,
-    /// Whether `sequence` counts the collectives of the group in the whole run, and not only those of this report.
+    /// `sequence` counts the group's collectives in the whole run, not only in this report.
     #[prost(bool, tag = "6")]
     pub numbered: bool,
-    /// Of sends and receives the other one's number in the group.
+    /// The peer's number in the group, for sends and receives.
     #[prost(uint32, optional, tag = "7")]
     pub peer: Option<u32>,
     /// This rank's own number in the group.
@@ -158,32 +160,33 @@ pub struct Kind {
     pub member: Option<u32>,
 }
 
-/// Collectives by start, a column each.
+/// Collectives by start, in columns.
 #[derive(Clone, PartialEq, Message)]
 pub struct Collectives {
     /// Index into [`Digest::kinds`].
     #[prost(uint32, repeated, tag = "1")]
     pub kind: Vec<u32>,
-    /// Number in its group; difference to the one before of the same kind's group.
+    /// Sequence number in its group; difference from the previous one of the same group.
     #[prost(sint64, repeated, tag = "2")]
     pub sequence: Vec<i64>,
-    /// Difference to the start of the one before.
+    /// Difference from the start of the previous one.
     #[prost(sint64, repeated, tag = "3")]
     pub start: Vec<i64>,
     #[prost(sint64, repeated, tag = "4")]
     pub duration: Vec<i64>,
-    /// Bytes that each rank gives or gets, whichever is more; 0 where nobody says.
+    /// Bytes that each rank sends or receives, the larger of the two; 0 if unknown.
     #[prost(uint64, repeated, tag = "5")]
     pub bytes: Vec<u64>,
-    /// Each stands for so many: only those whose number is a multiple of it are kept.
+    /// Sampling interval: only collectives whose number is a multiple of it are kept.
     #[prost(uint32, tag = "6")]
     pub each: u32,
-    /// The number that the program or its framework gave the step in which it was called, and 1; 0 without. Empty where no step has one.
+    /// Number of the enclosing step, as given by the program or its framework, plus 1; 0 for none. Empty if no
+    /// collective has one.
     #[prost(uint32, repeated, tag = "7")]
     pub step: Vec<u32>,
 }
 
-/// A finding of the rank alone.
+/// A finding about this rank alone.
 #[derive(Clone, PartialEq, Message)]
 pub struct Finding {
     #[prost(string, tag = "1")]
@@ -197,7 +200,7 @@ pub struct Finding {
     pub severity: String,
 }
 
-/// One collective of a rank, on its own clock.
+/// A collective of a rank, on its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
     /// Index into [`Digest::kinds`].
@@ -215,7 +218,7 @@ impl Collective {
     }
 }
 
-/// One step of a rank, on its own clock.
+/// A step of a rank, on its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub number: u32,
@@ -227,28 +230,28 @@ pub struct Step {
 }
 
 impl Digest {
-    /// The bytes of a file.
+    /// Encodes the digest as the bytes of a file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         Self::packed(&self.encode_to_vec())
     }
 
-    /// A message as a file has it.
+    /// Packs an encoded message as the bytes of a file.
     #[must_use]
     pub fn packed(message: &[u8]) -> Vec<u8> {
         [&MAGIC[..], &zstd::bulk::compress(message, 6).unwrap_or_default()].concat()
     }
 
-    /// Whether a file begins as one does, also one of a later version.
+    /// Recognizes a file by its first bytes, also one of a later version.
     #[must_use]
     pub fn knows(head: &[u8]) -> bool {
         head.starts_with(&MAGIC[..3]) && head.get(3).is_some_and(u8::is_ascii_digit)
     }
 
-    /// Reads the bytes of a file.
+    /// Decodes the bytes of a file.
     ///
     /// # Errors
-    /// With what is wrong with them, in words.
+    /// Returns a description of the problem.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let Some(rest) = bytes.strip_prefix(MAGIC) else {
             let newer = bytes.starts_with(&MAGIC[..3]);
@@ -267,7 +270,7 @@ impl Digest {
         Self::decode(&unpacked[..]).map(Self::sane).map_err(|e| format!("damaged: {e}"))
     }
 
-    /// The same with times and counts that can be summed up.
+    /// Limits times and counts, so that they can be summed without overflow.
     fn sane(mut self) -> Self {
         let fit = |n: &mut i64| *n = (*n).clamp(-FAR, FAR);
         let all = [&mut self.start, &mut self.end, &mut self.window_start, &mut self.window_end, &mut self.judged];
@@ -292,11 +295,11 @@ impl Digest {
         self
     }
 
-    /// Its collectives by start; what is damaged is left out.
+    /// Collectives by start, without damaged ones.
     pub fn collectives(&self) -> impl Iterator<Item = Collective> + '_ {
         let c = self.collectives.as_ref();
         let (mut start, mut before) = (0i64, vec![0i64; self.kinds.len()]);
-        // Kinds of one group share its numbers.
+        // Kinds of one group share its sequence numbers.
         let group: Vec<usize> =
             self.kinds.iter().map(|k| self.kinds.iter().position(|o| (&o.group, &o.ranks) == (&k.group, &k.ranks)).unwrap_or(0)).collect();
         (0..c.map_or(0, |c| c.kind.len())).filter_map(move |i| {
@@ -310,7 +313,7 @@ impl Digest {
         })
     }
 
-    /// Puts collectives into their columns; they are in order of start.
+    /// Stores collectives, ordered by start, in their columns.
     pub fn set_collectives(&mut self, list: &[Collective], each: u32) {
         let group = |kind: usize| {
             let of = self.kinds.get(kind);
@@ -334,7 +337,7 @@ impl Digest {
         self.collectives = Some(out);
     }
 
-    /// The number of the step in which collectives were called, by kind and number.
+    /// Step numbers of collectives, by kind and sequence number.
     #[must_use]
     pub fn steps_of_collectives(&self) -> HashMap<(usize, i64), u32> {
         let named = self.collectives.as_ref().map(|c| &c.step[..]).unwrap_or_default();
@@ -346,14 +349,14 @@ impl Digest {
         }
     }
 
-    /// Their steps, in the order of [`Self::set_collectives`].
+    /// Sets the steps of the collectives, in the order of [`Self::set_collectives`].
     pub fn set_steps_of_collectives(&mut self, list: &[Option<u32>]) {
         if let Some(of) = self.collectives.as_mut().filter(|c| c.kind.len() == list.len() && list.iter().any(Option::is_some)) {
             of.step = list.iter().map(|s| s.map_or(0, |s| s.saturating_add(1))).collect();
         }
     }
 
-    /// Its steps by start.
+    /// Steps by start.
     #[must_use]
     pub fn steps(&self) -> Vec<Step> {
         let Some(s) = &self.steps else { return Vec::new() };
@@ -390,7 +393,7 @@ impl Digest {
     }
 }
 
-/// How many fields a message has at its first level: each may take far more memory than bytes. `None` where it is damaged.
+/// Counts the top-level fields of a message: each may take far more memory than bytes. `None` if it is damaged.
 fn parts(message: &[u8]) -> Option<usize> {
     let (mut rest, mut n) = (message, 0usize);
     while !rest.is_empty() {
@@ -411,7 +414,7 @@ fn parts(message: &[u8]) -> Option<usize> {
     Some(n)
 }
 
-/// The bucket of a duration: eight for each power of two of ns.
+/// Bucket of a duration: eight per power of two of ns.
 #[must_use]
 pub fn bucket(ns: i64) -> u32 {
     let value = ns.max(1).cast_unsigned();

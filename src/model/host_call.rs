@@ -1,17 +1,18 @@
 //! CUDA or HIP runtime and driver calls on the host.
 //!
-//! A call that launched kernels lives with its launches ([`Launches::call`](super::Launches::call)). Of the others, cheap queries such
-//! as `cuKernelGetName` are only counted: a report may hold one for every launch, and they say nothing one by one.
+//! Calls that launched kernels are stored with their launches ([`Launches::call`](super::Launches::call)). Cheap
+//! queries such as `cuKernelGetName` are only counted: a report may contain one for every launch, and single ones are
+//! of no interest.
 
 use super::Nanos;
 use std::sync::Arc;
 
-/// What a call does, known by what it is: names are those of the CUDA and HIP runtime and driver APIs.
+/// Kind of a call, by its effect; names refer to the CUDA and HIP runtime and driver APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallKind {
     Launch,
     GraphLaunch,
-    /// Blocks the thread until something on a device is done.
+    /// Blocks the thread until work on a device is done.
     Sync,
     Copy,
     Set,
@@ -21,20 +22,21 @@ pub enum CallKind {
     Module,
     /// Records events, or has a stream wait for one.
     Event,
-    /// Makes graphs, captures included.
+    /// Creates or captures graphs.
     Graph,
-    /// Puts a function of the host into a stream.
+    /// Enqueues a host function (`cudaLaunchHostFunc`).
     HostFunction,
-    /// Opens or closes the capture.
+    /// Starts or stops the capture.
     Profiler,
-    /// Only asks something; a report may hold one for every launch.
+    /// Only queries; a report may contain one for every launch.
     Query,
     Other,
 }
 
-/// Beginnings of names without `cuda`, `cu` or `hip`, and what such calls do. The first that fits counts: longer before shorter.
+/// Prefixes of names without `cuda`, `cu` or `hip`, and the kinds of such calls. The first match wins: longer before
+/// shorter.
 const KINDS: &[(&str, CallKind)] = &[
-    // A function of the host is no kernel.
+    // A host function is not a kernel.
     ("LaunchHostFunc", CallKind::HostFunction),
     ("StreamAddCallback", CallKind::HostFunction),
     ("GraphLaunch", CallKind::GraphLaunch),
@@ -102,28 +104,28 @@ const KINDS: &[(&str, CallKind)] = &[
 ];
 
 impl CallKind {
-    /// By a call's name, with or without the version suffix that CUPTI adds.
+    /// Determines the kind from a call's name, with or without the version suffix that CUPTI adds.
     #[must_use]
     pub fn of(name: &str) -> Self {
-        // The runtime's names begin with `cuda`, the driver's with `cu` and a capital.
+        // Names of the runtime begin with `cuda`, those of the driver with `cu` and a capital letter.
         let bare = ["cuda", "hip", "cu"].iter().find_map(|p| name.strip_prefix(p)).unwrap_or(name);
         KINDS.iter().find(|(begins, _)| bare.starts_with(begins)).map_or(Self::Other, |(_, kind)| *kind)
     }
 
-    /// Whether such a call can be what started a kernel, memcpy or memset: others have correlation ids, too.
+    /// Returns true if such a call can have started a kernel, memcpy or memset: others have correlation ids, too.
     #[must_use]
     pub fn may_start_work(self) -> bool {
         !matches!(self, Self::Sync | Self::Event | Self::Module | Self::Profiler)
     }
 
-    /// Whether calls are kept one by one.
+    /// Returns true if calls of this kind are kept one by one.
     #[must_use]
     pub fn matters(self) -> bool {
         self != Self::Query
     }
 }
 
-/// Calls of one name.
+/// Totals of the calls with one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallName {
     /// Without its version suffix (`cudaMalloc`, not `cudaMalloc_v3020`).
@@ -135,20 +137,21 @@ pub struct CallName {
 }
 
 impl CallName {
-    /// A name with what its calls do.
+    /// Creates an entry, with the kind derived from the name.
     #[must_use]
     pub fn new(name: Arc<str>, count: u64, total: Nanos) -> Self {
         Self { kind: CallKind::of(&name), name, count, total }
     }
 }
 
-/// Stands in a column for what the report does not say.
+/// Marks a value that is not in the report.
 pub const NONE: u32 = u32::MAX;
 
-/// Totals per name for all calls, and as columns (28 bytes a call) those that matter on a timeline and launched no kernel, in file order.
+/// Totals per name for all calls; and, in columns (28 bytes a call), the calls of interest on a timeline that launched
+/// no kernel, in file order.
 #[derive(Clone, Debug, Default)]
 pub struct HostCalls {
-    /// Longest first.
+    /// By total time, longest first.
     pub names: Vec<CallName>,
     /// Distinct (process id, thread id) pairs.
     pub threads: Vec<(u32, u32)>,
@@ -160,7 +163,7 @@ pub struct HostCalls {
     pub name: Vec<u32>,
     /// Index into `threads`.
     pub thread: Vec<u32>,
-    /// What a call and the work that it started share, unique in its process; [`NONE`] where the report does not say.
+    /// Correlation id shared by a call and its work, unique in its process; [`NONE`] if the report has none.
     pub correlation: Vec<u32>,
 }
 
@@ -180,7 +183,7 @@ impl HostCalls {
         self.called(call).map_or(CallKind::Other, |n| n.kind)
     }
 
-    /// Its name and what is known of all calls of that name.
+    /// Name of the call, with the totals of that name.
     #[must_use]
     pub fn called(&self, call: usize) -> Option<&CallName> {
         self.names.get(*self.name.get(call)? as usize)
@@ -192,14 +195,14 @@ impl HostCalls {
         self.thread.get(call).and_then(|&t| self.threads.get(t as usize)).copied().unwrap_or_default()
     }
 
-    /// Bytes that the columns take for each call.
+    /// Bytes of the columns per call.
     #[must_use]
     pub fn bytes_per_call() -> usize {
         8 + 8 + 4 + 4 + 4
     }
 }
 
-/// A call's name without the version suffix that CUPTI adds (`_v3020`, `_v2`), as `nsys stats` prints it.
+/// Removes the version suffix that CUPTI adds (`_v3020`, `_v2`) from a call's name, like `nsys stats`.
 #[must_use]
 pub fn plain_name(name: &str) -> &str {
     match name.rfind("_v") {

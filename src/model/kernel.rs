@@ -1,4 +1,4 @@
-//! A kernel and its three names.
+//! A kernel and the forms of its name.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelId(pub u32);
 
-/// The three forms in which a profiler knows a kernel's name; `ncu --kernel-name-base` uses the same words.
+/// Forms of a kernel's name in profilers, with the names of `ncu --kernel-name-base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NameForm {
     /// The last identifier only: no namespaces, template arguments or parameters.
@@ -17,7 +17,7 @@ pub enum NameForm {
 }
 
 impl NameForm {
-    /// The word for it, as in `ncu --kernel-name-base`.
+    /// Name of the form, as in `ncu --kernel-name-base`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl NameForm {
         }
     }
 
-    /// The form after this one, in a circle.
+    /// Next form, cyclically.
     #[must_use]
     pub fn next(self) -> Self {
         match self {
@@ -38,7 +38,7 @@ impl NameForm {
     }
 }
 
-/// One kernel: the names that the report gave it. Any of them may be missing.
+/// A kernel, with the names in the report. Any of them may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kernel {
     /// Last identifier (`nsys` `shortName`, `ncu` base *function*).
@@ -46,15 +46,16 @@ pub struct Kernel {
     /// Full signature (`nsys` `demangledName`, `ncu` base *demangled*, unsimplified).
     pub demangled: Option<Arc<str>>,
     pub mangled: Option<Arc<str>>,
-    /// Full signature in the spelling of another demangler (PyTorch's is c++filt's), which is for people: ncu compares nvcc's.
+    /// Full signature in the spelling of another demangler (PyTorch's is c++filt's), for display only: ncu compares
+    /// nvcc's.
     pub spelled: Option<Arc<str>>,
 }
 
-/// What is shown for a kernel without any name.
+/// Label of a kernel without any name.
 pub const UNNAMED: &str = "(unnamed kernel)";
 
 impl Kernel {
-    /// The function name, or the best that is there instead of it.
+    /// Function name, or the best substitute.
     #[must_use]
     pub fn function(&self) -> &str {
         match (&self.function, self.demangled.as_ref().or(self.spelled.as_ref()), &self.mangled) {
@@ -65,19 +66,19 @@ impl Kernel {
         }
     }
 
-    /// The demangled name, or the best that is there instead of it. This is also what `nsys stats` groups by.
+    /// Demangled name, or the best substitute. `nsys stats` groups by it, too.
     #[must_use]
     pub fn demangled(&self) -> &str {
         self.demangled.as_deref().or(self.spelled.as_deref()).or(self.function.as_deref()).or(self.mangled.as_deref()).unwrap_or(UNNAMED)
     }
 
-    /// The mangled name, or the best that is there instead of it.
+    /// Mangled name, or the best substitute.
     #[must_use]
     pub fn mangled(&self) -> &str {
         self.mangled.as_deref().unwrap_or_else(|| self.demangled())
     }
 
-    /// The name in one form, or the best that is there instead of it.
+    /// Name in one form, or the best substitute.
     #[must_use]
     pub fn name(&self, form: NameForm) -> &str {
         match form {
@@ -88,14 +89,14 @@ impl Kernel {
     }
 }
 
-/// A kernel whose name the tool cut, and whole names in the report that begin like it.
+/// A kernel whose name the tool truncated, and complete names in the report that begin like it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortened {
     pub kernel: KernelId,
     pub candidates: Vec<Arc<str>>,
 }
 
-/// The rest of a name that nsys shortened to `PREFIX_NUMBER...`, where it is one. No name of a kernel ends in three points.
+/// Prefix of a name that nsys shortened to `PREFIX_NUMBER...`, else `None`. Names of kernels never end in three dots.
 #[must_use]
 pub fn shortened(name: &str) -> Option<&str> {
     let rest = name.strip_suffix("...")?;
@@ -104,7 +105,7 @@ pub fn shortened(name: &str) -> Option<&str> {
     (!prefix.is_empty()).then_some(prefix)
 }
 
-/// The last identifier of a demangled C++ name: what nsys calls `shortName`.
+/// Extracts the last identifier of a demangled C++ name, which nsys calls `shortName`.
 ///
 /// Cuts the parameters (the first `(` outside brackets), then trailing template arguments, then everything up to the
 /// last `::` or blank outside brackets. Anonymous namespaces are bracketed words in both spellings

@@ -1,6 +1,6 @@
-//! Kernel launches as columns: a report may hold tens of millions, so each costs at most 40 bytes.
+//! Kernel launches in columns: a report may contain tens of millions, so each takes at most 40 bytes.
 //!
-//! Columns sit behind `Arc`, so that a later stage of reading can add columns without copying the ones already shown.
+//! Columns are behind `Arc`, so that a later stage of reading can add columns without copying the ones already shown.
 
 use super::{ConfigId, KernelId, Place, PlaceId};
 use rustc_hash::FxHashMap;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaunchId(pub u32);
 
-/// Stands in a 32-bit column for a value that does not fit; the value itself is in a side table.
+/// Marks a value of a 32-bit column that does not fit; the value itself is in a side table.
 const WIDE: u32 = u32::MAX;
-/// Stands in the call column for a launch whose API call is not in the report.
+/// Marks a launch whose API call is not in the report.
 const NO_CALL: u32 = u32::MAX - 1;
 
-/// A column of non-negative times. Nearly all fit in 32 bits (4.29 s); the few that do not are kept beside.
+/// A column of non-negative times. Nearly all fit in 32 bits (4.29 s); the others are in a side table.
 #[derive(Clone, Debug, Default)]
 struct ShortTimes {
     short: Arc<Vec<u32>>,
@@ -67,13 +67,13 @@ impl TimesBuilder {
         Self { short: Vec::with_capacity(rows), wide: BTreeMap::new() }
     }
 
-    /// A builder over values that were already squeezed, with the ones that were too wide beside them.
+    /// Creates a builder from values already squeezed, and a side table of the ones that were too wide.
     #[must_use]
     pub fn from_parts(short: Vec<u32>, wide: BTreeMap<u32, i64>) -> Self {
         Self { short, wide }
     }
 
-    /// The 32-bit stand-in for a value, and the value itself when it does not fit.
+    /// Returns the 32-bit form of a value, and the value itself if it does not fit.
     #[must_use]
     pub fn squeeze(value: Option<i64>) -> (u32, Option<i64>) {
         match value {
@@ -98,18 +98,18 @@ impl TimesBuilder {
     }
 }
 
-/// Columns that an importer hands over. All non-empty columns have one entry per launch.
+/// Columns supplied by an importer. All non-empty columns have one entry per launch.
 #[derive(Debug, Default)]
 pub struct LaunchColumns {
-    /// Device start, ns; empty when it was not read.
+    /// Device start, ns; empty if not read.
     pub start: Vec<i64>,
     /// Device duration, ns.
     pub duration: TimesBuilder,
     pub kernel: Vec<u32>,
 }
 
-/// All launches of a profile. 36 bytes a launch when every column is there: start 8, and 4 each for duration, kernel, configuration, place,
-/// time since the call, cost of the call and graph node.
+/// All launches of a profile. 36 bytes a launch with every column: start 8, and 4 each for duration, kernel,
+/// configuration, place, time since the call, cost of the call and graph node.
 #[derive(Clone, Debug, Default)]
 pub struct Launches {
     start: Arc<Vec<i64>>,
@@ -123,11 +123,11 @@ pub struct Launches {
     graph_nodes: Arc<Vec<u64>>,
 }
 
-/// Stands in the graph-node column for a launch outside any graph.
+/// Marks a launch outside any graph.
 pub const NO_NODE: u32 = u32::MAX;
 
 impl Launches {
-    /// Launches with the columns that the first table needs.
+    /// Creates launches with the columns that the first table needs.
     #[must_use]
     pub fn new(columns: LaunchColumns) -> Self {
         Self { start: Arc::new(columns.start), duration: columns.duration.build(), kernel: Arc::new(columns.kernel), ..Self::default() }
@@ -152,7 +152,7 @@ impl Launches {
         self.call_cost = cost.build();
     }
 
-    /// Gives rows another start, and another duration or none; when their calls were made stays as it was.
+    /// Replaces the start, and the duration if given, of rows; the times of their calls stay unchanged.
     pub fn retime(&mut self, rows: &[(u32, i64, Option<i64>)]) {
         let calls: Vec<Option<i64>> = rows.iter().map(|r| self.call(r.0 as usize).map(|c| c.0)).collect();
         let start = Arc::make_mut(&mut self.start);
@@ -164,14 +164,14 @@ impl Launches {
         }
     }
 
-    /// Takes a time from all starts; calls are known by their distance.
+    /// Subtracts `origin` from all starts; calls are stored relative to them.
     pub fn move_origin(&mut self, origin: i64) {
         for start in Arc::make_mut(&mut self.start) {
             *start = start.saturating_sub(origin);
         }
     }
 
-    /// True if it is known how long a launch ran.
+    /// Returns true if the duration of a launch is known.
     #[must_use]
     pub fn has_duration(&self, row: usize) -> bool {
         self.duration.get(row).is_some()
@@ -182,13 +182,12 @@ impl Launches {
         self.kernel.len()
     }
 
-    /// True without launches.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kernel.is_empty()
     }
 
-    /// Whether it is known when launches started.
+    /// Returns true if start times are known.
     #[must_use]
     pub fn timed(&self) -> bool {
         !self.start.is_empty()
@@ -206,7 +205,7 @@ impl Launches {
         self.duration.get(row).unwrap_or_default()
     }
 
-    /// All durations in ns, where none is beyond 32 bits and all are known.
+    /// All durations in ns, if all are known and fit in 32 bits.
     #[must_use]
     pub fn short_durations(&self) -> Option<&[u32]> {
         let short = &self.duration.short;
@@ -224,13 +223,13 @@ impl Launches {
         KernelId(self.kernel.get(row).copied().unwrap_or_default())
     }
 
-    /// Launch configuration, when it has been read.
+    /// Launch configuration, once read.
     #[must_use]
     pub fn config(&self, row: usize) -> Option<ConfigId> {
         self.config.get(row).copied().map(ConfigId)
     }
 
-    /// Where it ran, when that has been read.
+    /// Process, thread, device and stream of the launch, once read.
     #[must_use]
     pub fn place(&self, row: usize) -> Option<PlaceId> {
         self.place.get(row).copied().map(PlaceId)
@@ -243,7 +242,8 @@ impl Launches {
         Some((self.start(row).saturating_sub(since), self.call_cost.get(row).unwrap_or_default()))
     }
 
-    /// Calls of some launches by process and start, with the first launch of each: a call that launched a graph started its copies, too.
+    /// Maps calls of some launches, by process and start, to their first launch: a call that launched a graph also
+    /// started its copies.
     #[must_use]
     pub fn by_call(&self, places: &[Place], wanted: impl Fn(usize) -> bool) -> FxHashMap<(u32, i64), u32> {
         let mut out = FxHashMap::default();
@@ -255,33 +255,33 @@ impl Launches {
         out
     }
 
-    /// Node of a CUDA graph that this launch executed.
+    /// Id of the CUDA graph node that this launch executed.
     #[must_use]
     pub fn graph_node(&self, row: usize) -> Option<u64> {
         let node = *self.graph_node.get(row)?;
         if node == NO_NODE { None } else { self.graph_nodes.get(node as usize).copied() }
     }
 
-    /// The first launch that executed the same node of a graph as this one.
+    /// First launch that executed the same graph node as this one.
     #[must_use]
     pub fn first_of_node(&self, row: usize) -> Option<usize> {
         let node = self.graph_node.get(row).filter(|&&n| n != NO_NODE)?;
         self.graph_node.iter().position(|n| n == node)
     }
 
-    /// Whether any launch executed a node of a CUDA graph.
+    /// Returns true if any launch executed a node of a CUDA graph.
     #[must_use]
     pub fn has_graph_nodes(&self) -> bool {
         !self.graph_nodes.is_empty()
     }
 
-    /// The columns that grouping walks: kernel, configuration and place. The last two are empty until they were read.
+    /// Columns for grouping: kernel, configuration and place. The last two are empty until they are read.
     #[must_use]
     pub fn keys(&self) -> (&[u32], &[u32], &[u32]) {
         (&self.kernel, &self.config, &self.place)
     }
 
-    /// True when launch order differs from the current order, judged by `key`.
+    /// Returns true if the rows are already in launch order, judged by [`Self::order_key`].
     #[must_use]
     pub fn sorted_by_call(&self) -> bool {
         let mut last = (i64::MIN, i64::MIN);
@@ -293,14 +293,14 @@ impl Launches {
         })
     }
 
-    /// Sort key of launch order: (start of the launching call, else device start; device start).
+    /// Sort key of launch order: (start of the launching call, or device start without one; device start).
     #[must_use]
     pub fn order_key(&self, row: usize) -> (i64, i64) {
         let start = self.start(row);
         (self.call(row).map_or(start, |(call, _)| call), start)
     }
 
-    /// The same launches with row `order[i]` at place `i`.
+    /// Returns the same launches with row `order[i]` at index `i`.
     #[must_use]
     pub fn permuted(&self, order: &[u32]) -> Self {
         Self {
@@ -316,7 +316,7 @@ impl Launches {
         }
     }
 
-    /// Bytes that the columns take for each launch.
+    /// Bytes of the columns per launch.
     #[must_use]
     pub fn bytes_per_launch(&self) -> usize {
         let narrow = [

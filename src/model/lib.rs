@@ -1,4 +1,4 @@
-//! The profile: launches, calls, copies, ranges, metrics, and the units they are given in.
+//! The profile model: launches, calls, copies, ranges, metrics, and their units.
 
 #[path = "mod.rs"]
 pub mod model;

@@ -1,88 +1,88 @@
-//! What is learnt of a program while it is being traced.
+//! Data about a program while it is being traced.
 
 use std::sync::Arc;
 
-/// Stands for a memcpy or a memset among the kernels of [`Ran`].
+/// Marks a memcpy or a memset among the kernels of [`Ran`].
 pub const NO_KERNEL: u32 = u32::MAX;
 
-/// Something that ran on a GPU.
+/// An operation that ran on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ran {
     /// ns since 1970.
     pub start: i64,
     /// ns.
     pub duration: i64,
-    /// Number of the GPU.
+    /// Index of the GPU.
     pub device: u32,
-    /// Number of the kernel's name, or [`NO_KERNEL`].
+    /// Index of the kernel's name, or [`NO_KERNEL`].
     pub kernel: u32,
 }
 
 /// A launch whose counters are being measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measuring {
-    /// Its function.
+    /// Name of its function.
     pub kernel: Arc<str>,
-    /// For how long it has been running, ms.
+    /// Time since it was launched, ms.
     pub ms: i64,
-    /// In how many passes it is replayed, where it is.
+    /// Number of passes, if it is being replayed.
     pub passes: Option<u64>,
 }
 
-/// How the recording of a process stands.
+/// State of the recording of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorder {
     pub pid: u32,
     /// Name of the executable.
     pub program: String,
     pub rank: Option<u32>,
-    /// When it said so, ns since 1970; 0 before it said anything.
+    /// Time of its last state, ns since 1970; 0 before the first one.
     pub time: i64,
-    /// When the process began, ns since 1970.
+    /// Start of the process, ns since 1970.
     pub started: i64,
-    /// Whether its gate is open.
+    /// The capture gate is open.
     pub open: bool,
-    /// It has ended.
+    /// The process has ended.
     pub ended: bool,
-    /// Why nothing is recorded of it.
+    /// Reason for which nothing is recorded.
     pub not_recorded: Option<String>,
-    /// Why it is no longer recorded although it may still run: the disk was full, its trace was deleted.
+    /// Reason for which recording ended although the process may still run: the disk was full, its trace was deleted.
     pub stopped: Option<String>,
-    /// Why counters are not measured, or no longer.
+    /// Reason for which counters are not measured, or no longer.
     pub not_measured: Option<String>,
-    /// Launches whose counters were measured or whose stall reasons were sampled, and the time that this added, ns.
+    /// Launches whose counters were measured or whose stall reasons were sampled, and the time added by that, ns.
     pub measured: u64,
     pub measuring_ns: i64,
     /// A measured launch that has not returned for some seconds.
     pub measuring: Option<Measuring>,
-    /// Kernels that were recorded.
+    /// Recorded kernels.
     pub kernels: u64,
-    /// Bytes that were written.
+    /// Bytes written.
     pub bytes: u64,
-    /// Time that packing and flushing took on threads of the tracer and of CUPTI, ns.
+    /// Time spent packing and flushing on threads of the tracer and of CUPTI, ns.
     pub cost: i64,
-    /// Records that are missing: CUPTI dropped them, or had no buffer for them.
+    /// Missing records: dropped by CUPTI, or without a buffer.
     pub lost: u64,
-    /// Since when what ran is known, ns since 1970, where earlier rows were gone when they were first looked for; else 0.
+    /// Start of the available data, ns since 1970, if earlier rows were already removed at the first read; else 0.
     pub since: i64,
-    /// Milliseconds that are kept where only the last seconds are.
+    /// Length of the kept recording in milliseconds, if only the last seconds are kept.
     pub kept_ms: Option<u64>,
 }
 
-/// What one look at a trace that grows found.
+/// Data found by one read of a growing trace.
 #[derive(Clone, Debug, Default)]
 pub struct Fresh {
     pub ran: Vec<Ran>,
-    /// Names of kernels that were met for the first time: their numbers go on from those before.
+    /// Names of new kernels, whose indices continue the earlier ones.
     pub kernels: Vec<Arc<str>>,
-    /// Likewise the GPUs.
+    /// New GPUs, likewise.
     pub devices: Vec<Arc<str>>,
-    /// When processes said how they stand, ns since 1970, and whether they were recorded then.
+    /// Times of the processes' states, ns since 1970, and a flag for those that were being recorded.
     pub states: Vec<(i64, bool)>,
     /// All processes.
     pub recorders: Vec<Recorder>,
-    /// Bytes that are there and were not read yet.
+    /// Available bytes that were not read yet.
     pub behind: u64,
-    /// Grows when more is known of what was measured in place.
+    /// Increases when there are new measurements of counters.
     pub measured: u64,
 }

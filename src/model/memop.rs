@@ -15,7 +15,7 @@ pub enum CopyKind {
     Unified,
     /// To or from a CUDA array.
     Array,
-    /// The tool gave a kind that this program does not know.
+    /// A kind that this program does not know.
     Other,
 }
 
@@ -47,10 +47,10 @@ pub enum MemoryKind {
     Managed,
 }
 
-/// What a memory operation did.
+/// Kind of a memory operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemOpKind {
-    /// A copy, with the kind of memory at either end when it is known.
+    /// A copy, with the kind of memory at each end if known.
     Copy {
         kind: CopyKind,
         from: Option<MemoryKind>,
@@ -59,7 +59,7 @@ pub enum MemOpKind {
     Set,
 }
 
-/// One copy or set on a device, as the columns give it.
+/// One row of the columns: a copy or set on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemOp {
     /// Start on the session's clock.
@@ -71,16 +71,17 @@ pub struct MemOp {
     pub place: PlaceId,
     /// Index into [`HostCalls`](super::HostCalls) of the call that started it.
     pub call: Option<u32>,
-    /// A launch of the call that started it, where that launched kernels, too, and so lives with them: all are nodes of one graph.
+    /// A launch of the same call, if the call launched kernels, too, and so is stored with them: all are nodes of one
+    /// graph.
     pub launch: Option<u32>,
-    /// Node of a CUDA graph that it executed.
+    /// Id of the CUDA graph node that it executed.
     pub graph_node: Option<u64>,
 }
 
-/// Stands for bytes that the report does not say.
+/// Marks an unknown number of bytes.
 const NO_BYTES: u64 = u64::MAX;
 
-/// Copies and sets by start, as columns: 43 bytes each at most.
+/// Copies and sets by start, in columns: 43 bytes each at most.
 #[derive(Clone, Debug, Default)]
 pub struct MemOps {
     start: Vec<i64>,
@@ -89,9 +90,9 @@ pub struct MemOps {
     bytes: Vec<u64>,
     place: Vec<PlaceId>,
     call: Vec<u32>,
-    /// Empty while none shares its call with a launch.
+    /// Empty if none shares its call with a launch.
     launch: Vec<u32>,
-    /// Index into `nodes`; empty while none is a graph's.
+    /// Index into `nodes`; empty if none belongs to a graph.
     node: Vec<u32>,
     nodes: Vec<u64>,
 }
@@ -107,7 +108,7 @@ impl MemOps {
         self.start.is_empty()
     }
 
-    /// Adds one; [`sort`](Self::sort) when all are there.
+    /// Adds an operation; call [`sort`](Self::sort) after the last one.
     pub fn push(&mut self, op: MemOp) {
         if let Some(node) = op.graph_node {
             self.node.resize(self.len(), NONE);
@@ -148,14 +149,14 @@ impl MemOps {
         (0..self.len()).filter_map(|row| self.get(row))
     }
 
-    /// Takes a time from all starts.
+    /// Subtracts `origin` from all starts.
     pub fn move_origin(&mut self, origin: i64) {
         for start in &mut self.start {
             *start = start.saturating_sub(origin);
         }
     }
 
-    /// By start; equal ones stay as they were added.
+    /// Sorts by start; equal ones keep their order.
     pub fn sort(&mut self) {
         if self.start.is_sorted() {
             return;
@@ -169,7 +170,7 @@ impl MemOps {
         *self = out;
     }
 
-    /// Bytes that the columns take for each operation.
+    /// Bytes of the columns per operation.
     #[must_use]
     pub fn bytes_per_op() -> usize {
         8 + 8 + size_of::<MemOpKind>() + 8 + 4 + 4 + 4 + 4

@@ -1,18 +1,18 @@
-//! Allocations and frees over time, and what an allocator held at the end.
+//! Allocations and frees over time, and the state of an allocator at the end.
 
 use super::host_call::NONE;
 use super::memop::MemoryKind;
 use std::sync::Arc;
 
-/// Whose memory an event counts.
+/// Level at which memory is allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryLevel {
-    /// The driver was asked: what a framework reserves, or a program allocates itself.
+    /// Driver: memory that a framework reserves, or that a program allocates itself.
     #[default]
     Driver,
-    /// A framework's allocator gave it out of what it holds, or got it back.
+    /// Suballocation by a framework's allocator.
     Allocator,
-    /// A block that was given back before is free to be used again: its streams have done with it.
+    /// A freed block becomes reusable: its streams have finished with it.
     Reusable,
 }
 
@@ -22,12 +22,12 @@ pub struct MemoryEvent {
     /// ns.
     pub time: i64,
     pub address: u64,
-    /// Bytes that are in use from now on; negative for a free.
+    /// Change of the bytes in use; negative for a free.
     pub bytes: i64,
     /// Index into [`Profile::devices`](super::Profile::devices).
     pub device: Option<u32>,
     pub pid: u32,
-    /// The thread that asked; 0 where the report does not say.
+    /// Requesting thread; 0 if the report has none.
     pub tid: u32,
     pub kind: Option<MemoryKind>,
     pub level: MemoryLevel,
@@ -38,21 +38,21 @@ pub struct MemoryEvent {
 pub struct Frame {
     pub function: Arc<str>,
     pub file: Arc<str>,
-    /// From 1; 0 where it is not known.
+    /// From 1; 0 if unknown.
     pub line: u32,
 }
 
-/// Stacks of those who asked for memory, each innermost first.
+/// Stacks of allocation requests, each innermost first.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     pub frames: Vec<Frame>,
-    /// Where each stack begins in `indices`, and one past the last.
+    /// Start of each stack in `indices`, and the end of the last one.
     starts: Vec<u32>,
     indices: Vec<u32>,
 }
 
 impl Stacks {
-    /// Adds a stack of indices into `frames`; its own index. [`NONE`] where there is no room left.
+    /// Adds a stack of indices into `frames` and returns its index, or [`NONE`] without room.
     pub fn push(&mut self, stack: impl IntoIterator<Item = u32>) -> u32 {
         if self.starts.is_empty() {
             self.starts.push(0);
@@ -81,7 +81,7 @@ impl Stacks {
         self.len() == 0
     }
 
-    /// The functions of a stack, innermost first.
+    /// Frames of a stack, innermost first.
     #[must_use]
     pub fn of(&self, stack: u32) -> impl DoubleEndedIterator<Item = &Frame> + Clone {
         let at = |i: u32| self.starts.get(i as usize).map_or(0, |&s| s as usize);
@@ -90,25 +90,25 @@ impl Stacks {
     }
 }
 
-/// What an allocator does with a block.
+/// State of an allocator's block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockState {
     Allocated,
-    /// Given back, but a stream may still use it.
+    /// Freed, but still in use by a stream.
     Awaiting,
     Free,
 }
 
-/// A part of a segment, as it was at the end.
+/// Part of a segment in its final state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     pub address: u64,
     /// Bytes.
     pub size: u64,
-    /// Bytes that were asked for; at most `size`.
+    /// Requested bytes; at most `size`.
     pub requested: u64,
     pub state: BlockState,
-    /// Index into [`MemoryEvents::stacks`]; [`NONE`] without.
+    /// Index into [`MemoryEvents::stacks`], or [`NONE`].
     pub stack: u32,
 }
 
@@ -121,29 +121,29 @@ pub struct Segment {
     /// Bytes.
     pub size: u64,
     pub stream: u64,
-    /// Whether it is of the pool for small blocks.
+    /// Belongs to the pool for small blocks.
     pub small: bool,
-    /// Whether it can grow (`expandable_segments`).
+    /// Can grow (`expandable_segments`).
     pub expandable: bool,
-    /// The pool it is of; (0, 0) is the default one, others are of CUDA graphs and `MemPool`s.
+    /// Id of its pool; (0, 0) is the default one, others belong to CUDA graphs and `MemPool`s.
     pub pool: (u64, u64),
     /// Range in [`MemoryState::blocks`].
     pub blocks: (usize, usize),
 }
 
-/// What an allocator held when the report was written.
+/// State of an allocator when the report was written.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryState {
     pub segments: Vec<Segment>,
     /// By segment, then by address.
     pub blocks: Vec<Block>,
-    /// Segments that the history names and that went back to the driver before the end: without blocks.
+    /// Segments of the history that were returned to the driver before the end, without blocks.
     pub former: Vec<Segment>,
-    /// Settings of the allocator that are not its defaults.
+    /// Settings of the allocator that differ from its defaults.
     pub settings: Vec<(Arc<str>, Arc<str>)>,
 }
 
-/// A request that could not be met.
+/// A failed allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// ns.
@@ -152,44 +152,44 @@ pub struct Refused {
     pub device: Option<u32>,
     /// Bytes.
     pub asked: u64,
-    /// Bytes that the device had free.
+    /// Free bytes of the device.
     pub free: Option<u64>,
-    /// The stream and the pool that it was for; `None` where the report does not say.
+    /// Stream and pool of the request; `None` if unknown.
     pub stream: Option<u64>,
     pub pool: Option<(u64, u64)>,
-    /// Index into [`MemoryEvents::stacks`]; [`NONE`] without.
+    /// Index into [`MemoryEvents::stacks`], or [`NONE`].
     pub stack: u32,
-    /// Events before it.
+    /// Number of earlier events.
     pub after: usize,
 }
 
-/// All of them by time, and what the allocators say beside them.
+/// Memory events by time, with additional data from the allocators.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryEvents {
     pub events: Vec<MemoryEvent>,
-    /// Bytes that a framework's allocator had given out (`Total Allocated`) and held (`Total Reserved`) after the event of that index, where
-    /// it says so.
+    /// Bytes that a framework's allocator had given out (`Total Allocated`) and held (`Total Reserved`) after the event
+    /// with that index, if reported.
     pub totals: Vec<(u32, u64, u64)>,
-    /// Names of allocators or pools, where the report has them.
+    /// Names of allocators or pools, if in the report.
     pub pools: Vec<Arc<str>>,
-    /// The stack of each event, an index into `stacks` or [`NONE`]; empty where the report has no stacks.
+    /// Stack of each event, an index into `stacks` or [`NONE`]; empty for a report without stacks.
     pub stack_of: Vec<u32>,
     pub stacks: Stacks,
     pub refused: Vec<Refused>,
-    /// True if the report has no times: then times are numbers of events, by device.
+    /// The report has no times: times are then event numbers, by device.
     pub untimed: bool,
-    /// What the allocator held at the end, where the report is its snapshot.
+    /// Final state of the allocator, if the report is a snapshot.
     pub state: Option<MemoryState>,
 }
 
 impl MemoryEvents {
-    /// Whether the report says anything of memory.
+    /// Returns true if the report has no data about memory.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty() && self.state.is_none()
     }
 
-    /// The stack of an event; [`NONE`] without.
+    /// Stack of an event, or [`NONE`].
     #[must_use]
     pub fn stack(&self, event: usize) -> u32 {
         self.stack_of.get(event).copied().unwrap_or(NONE)

@@ -1,20 +1,22 @@
-//! Metrics of profiled launches, as Nsight Compute collects them: many names, the same for most results, each with one value.
+//! Metrics of profiled launches, as collected by Nsight Compute: many names, the same for most results, each with one
+//! value.
 
 use super::sections::Details;
 use super::value::Value;
 use super::{Device, Kernel, LaunchConfig, Nanos, Note, Source};
 use std::sync::Arc;
 
-/// [`Source::tool`] of what the built-in tracer measured while the program ran.
+/// [`Source::tool`] of measurements that the built-in tracer made while the program ran.
 pub const IN_PLACE: &str = "CUPTI range profiler";
 
-/// Metric of such results: which launches of their kernel, grid and block they are of, from 1, as text with blanks between.
+/// Metric of such results: numbers, from 1, of the measured launches of their kernel, grid and block, as text separated
+/// by blanks.
 pub const MEASURED_LAUNCHES: &str = "profiler__measured_launches";
 
-/// Which launches their stall reasons are of, as [`MEASURED_LAUNCHES`] has it.
+/// Launches whose stall reasons were sampled, in the format of [`MEASURED_LAUNCHES`].
 pub const SAMPLED_LAUNCHES: &str = "profiler__sampled_launches";
 
-/// What a result is about.
+/// Subject of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultKind {
     /// One launch of a kernel.
@@ -25,7 +27,7 @@ pub enum ResultKind {
     Graph,
 }
 
-/// Where a message lies in a report, so that more of it can be read when somebody looks at it.
+/// Location of a message in a report, from which more of it can be read on demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// First byte.
@@ -34,10 +36,10 @@ pub struct Extent {
     pub length: u64,
 }
 
-/// A kernel's binary and sources, which are not read before they are looked at.
+/// A kernel's binary and sources, which are read on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceAt {
-    /// What results refer to it by. Several may have the same: one holds the binary, another the files' texts.
+    /// Reference used by results. Several entries may share one: one contains the binary, another the files' texts.
     pub reference: u64,
     pub place: Extent,
 }
@@ -45,16 +47,15 @@ pub struct SourceAt {
 /// One profiled launch, range or graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultMetrics {
-    /// What it is about.
     pub kind: ResultKind,
-    /// Names of the kernel; of a range or graph, that word as the function.
+    /// Names of the kernel; for a range or graph, that word as the function.
     pub kernel: Kernel,
-    /// Blocks in x, y, z; `None` when the launch failed, and for ranges and graphs.
+    /// Blocks in x, y, z; `None` if the launch failed, and for ranges and graphs.
     pub grid: Option<[u32; 3]>,
     /// Threads per block in x, y, z.
     pub block: Option<[u32; 3]>,
     pub pid: Option<u32>,
-    /// Index of the device, as the tool counts them.
+    /// Index of the device in the tool's numbering.
     pub device: Option<u64>,
     /// Compute capability of the device.
     pub compute_capability: Option<(u64, u64)>,
@@ -62,20 +63,20 @@ pub struct ResultMetrics {
     pub stream: Option<u64>,
     /// The tool could not profile it.
     pub failed: bool,
-    /// Whether the tool held the GPU's clocks at their base while it measured.
+    /// The tool held the GPU's clocks at their base while it measured.
     pub clocks_locked: Option<bool>,
-    /// The launch's configuration and device, where a timeline recorded them.
+    /// Configuration and device of the launch, if a timeline recorded them.
     pub launched: Option<Arc<(LaunchConfig, Device)>>,
-    /// Samples of its instructions, where they were taken while the program ran.
+    /// Samples of its instructions, if taken while the program ran.
     pub sampled: Option<Arc<Sampled>>,
-    /// Where it lies in the report; `None` when it was read from text.
+    /// Location in the report; `None` if it was read from text.
     pub place: Option<Extent>,
     /// Index into [`Metrics::names`] and value, in the order of the file; each name once.
     pub values: Vec<(u32, Value)>,
 }
 
 impl ResultMetrics {
-    /// A kernel launch with these values and nothing else known.
+    /// Creates the result of a kernel launch with these values and nothing else known.
     #[must_use]
     pub fn with(values: Vec<(u32, Value)>) -> Self {
         Self {
@@ -98,69 +99,68 @@ impl ResultMetrics {
     }
 }
 
-/// What PC sampling saw of a launch while the program ran.
+/// PC samples of a launch, taken while the program ran.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// Values of instructions; the sources are the modules that they are in.
+    /// Values per instruction; the sources are the modules that contain them.
     pub details: Details,
     /// Its functions, by module and name.
     pub functions: Vec<SampledFunction>,
 }
 
-/// A function that was sampled.
+/// A function with samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledFunction {
-    /// What its module is referred to by.
+    /// Reference to its module.
     pub module: u64,
     /// Its mangled name.
     pub name: Arc<str>,
-    /// The address that the keys of its instructions begin with: CUPTI has offsets only.
+    /// Base address of its instructions' keys: CUPTI has offsets only.
     pub address: u64,
 }
 
 /// All results of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    /// Where they come from.
     pub source: Source,
     pub names: Vec<Arc<str>>,
-    /// Base unit of each, in ncu's spelling (`byte/second`); empty for a plain number.
+    /// Base unit of each metric, in ncu's spelling (`byte/second`); empty for a plain number.
     pub units: Vec<Arc<str>>,
     /// Results, in the order in which they were collected.
     pub results: Vec<ResultMetrics>,
-    /// Size of the report's (unpacked) bytes, to notice another file in its place; 0 for a text.
+    /// Size of the report's (unpacked) bytes, to detect another file in its place; 0 for a text.
     pub size: u64,
-    /// Binaries and sources of their kernels.
+    /// Binaries and sources of the kernels.
     pub sources: Vec<SourceAt>,
-    /// The tool's own command line, when the report holds it. Private: never shown unless asked for.
+    /// The tool's own command line, if in the report. Private: never shown unless asked for.
     pub tool_argv: Vec<String>,
-    /// The program and its arguments, when the report holds them. As private.
+    /// The program and its arguments, if in the report. Private, too.
     pub program: Vec<String>,
-    /// Name of the process that was profiled, as the report has it. As private.
+    /// Name of the profiled process, as in the report. Private, too.
     pub process: Option<String>,
     pub directory: Option<String>,
-    /// Things that the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<Note>,
 }
 
 impl Metrics {
-    /// A metric of a result by its name.
+    /// Value of a metric of a result, by name.
     #[must_use]
     pub fn value<'a>(&self, result: &'a ResultMetrics, name: &str) -> Option<&'a Value> {
         result.values.iter().find(|(n, _)| self.names.get(*n as usize).is_some_and(|t| &**t == name)).map(|(_, v)| v)
     }
 
-    /// A number by its name; NaN is one.
+    /// Value of a metric as a number, which may be NaN.
     #[must_use]
     pub fn number(&self, result: &ResultMetrics, name: &str) -> Option<f64> {
         self.value(result, name)?.number()
     }
 
-    /// How long a result took on the device, under the tool's own conditions (locked clocks, flushed caches, one replay pass); `None` when
-    /// that was not collected. `gpu__time_duration` is in ns.
+    /// Duration of a result on the device, under the tool's own conditions (locked clocks, flushed caches, one replay
+    /// pass); `None` if not collected. `gpu__time_duration` is in ns.
     #[must_use]
     pub fn duration(&self, result: &ResultMetrics) -> Option<Nanos> {
-        // The last two are what a details page prints, of ncu since 2022 and before.
+        // The last two are printed on details pages: by ncu since 2022, and by earlier versions.
         let names = [
             "gpu__time_duration.sum",
             "gpu__time_duration.avg",
@@ -173,7 +173,7 @@ impl Metrics {
         Some(Nanos(ns.round() as i64))
     }
 
-    /// A whole number by its name.
+    /// Value of a metric as an integer.
     #[must_use]
     pub fn integer(&self, result: &ResultMetrics, name: &str) -> Option<u64> {
         match self.value(result, name)? {

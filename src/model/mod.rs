@@ -1,7 +1,7 @@
-//! What a report says about a run, free of any tool, terminal or file format.
+//! Data model of a report, independent of any tool, terminal or file format.
 //!
-//! Importers build a [`Profile`]; everything above reads it. Nothing here does I/O. `Option` means that
-//! the tool did not say: absent is never zero.
+//! Importers build a [`Profile`]; everything above reads it. Nothing here does I/O. `None` means that the tool did not
+//! report a value: absent is never zero.
 
 pub mod argv;
 pub mod cancel;

@@ -1,17 +1,17 @@
-//! What the reader should know about a report before trusting it: the tool's own warnings and our guesses.
+//! Notes on a report that the reader should know before trusting it: warnings of the tool, and guesses of ours.
 
-/// How much a note matters.
+/// Importance of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     Info,
-    /// May change what the numbers mean.
+    /// May change the meaning of the numbers.
     Warning,
     /// Something is missing or failed.
     Error,
 }
 
 impl Severity {
-    /// The word for it.
+    /// Stable name, for scripts.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -22,12 +22,12 @@ impl Severity {
     }
 }
 
-/// What a note is about; stable words that tests and scripts can rely on.
+/// Subject of a note; stable names for tests and scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoteKind {
     /// The profiler's own warning or error.
     Tool,
-    /// Why the report holds no kernels, or fewer than expected.
+    /// Explains why the report contains no kernels, or fewer than expected.
     Empty,
     /// Kernels inside CUDA graphs are not listed one by one.
     Graphs,
@@ -43,7 +43,7 @@ pub enum NoteKind {
 }
 
 impl NoteKind {
-    /// The word for it.
+    /// Stable name, for scripts.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -59,27 +59,25 @@ impl NoteKind {
     }
 }
 
-/// One remark on a report.
+/// A note on a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// How much it matters.
     pub severity: Severity,
-    /// What it is about.
     pub kind: NoteKind,
     /// One or two sentences.
     pub text: String,
-    /// What to do about it: usually one flag.
+    /// Advice: usually one flag.
     pub fix: Option<String>,
 }
 
 impl Note {
-    /// A note without a fix.
+    /// Creates a note without advice.
     #[must_use]
     pub fn new(severity: Severity, kind: NoteKind, text: impl Into<String>) -> Self {
         Self { severity, kind, text: text.into(), fix: None }
     }
 
-    /// The remark and what to do about it, in one sentence.
+    /// Text and advice in one sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         match &self.fix {
@@ -88,7 +86,7 @@ impl Note {
         }
     }
 
-    /// The same note with what to do about it.
+    /// Adds advice to the note.
     #[must_use]
     pub fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());

@@ -1,14 +1,15 @@
-//! Moves the origin of a report's times: tools that write times since 1970 leave little room below 2^63 ns, and none in a floating-point number.
+//! Moves the origin of a report's times: times since 1970 leave little room below 2^63 ns, and lose precision as
+//! floating-point numbers.
 
 use super::Profile;
 
-/// No session that counts from its own beginning is this old, ns: eleven days.
+/// Longest plausible session that counts from its own start, ns: eleven days.
 const OLDEST_NS: i64 = 1_000_000_000_000_000;
-/// Times since 1970 are larger than those since a machine was started: this is 2001.
+/// Smallest plausible time since 1970, ns (in 2001); times since a boot are smaller.
 const EPOCH_NS: i64 = 1_000_000_000_000_000_000;
 
 impl Profile {
-    /// Lets times that are absolute count from the beginning of the session, which the clock keeps.
+    /// Makes absolute times relative to the start of the session, which the clock records.
     pub fn count_from_session(&mut self) {
         let launches = &self.launches;
         let launched = (0..launches.len()).filter(|&r| launches.timed() && launches.has_duration(r)).map(|r| launches.start(r)).min();
@@ -18,7 +19,7 @@ impl Profile {
             self.graphs.iter().map(|g| g.start.0).min(),
             self.ranges.iter().map(|r| r.start).min(),
         ];
-        // Single times that are wrong are the ledger's: the calls are what counts, or else the kernels.
+        // Single wrong times are left to the coverage: the calls decide, or else the kernels.
         let first = launched.into_iter().chain(others.into_iter().flatten()).filter(|&t| t > OLDEST_NS).min();
         let (Some(first), Some(all)) = (first, others[0].or(launched)) else { return };
         if all <= OLDEST_NS {
@@ -32,7 +33,7 @@ impl Profile {
         }
     }
 
-    /// Takes a time from all times.
+    /// Subtracts `origin` from all times.
     fn move_origin(&mut self, origin: i64) {
         let to = |time: &mut i64| *time = time.saturating_sub(origin);
         self.launches.move_origin(origin);
@@ -53,7 +54,7 @@ impl Profile {
         self.overhead.iter_mut().for_each(|o| to(&mut o.start));
         for (from, until) in &mut self.recorded {
             to(from);
-            // A range that never ends still does not.
+            // A range without an end stays open.
             if *until < i64::MAX {
                 to(until);
             }

@@ -1,8 +1,8 @@
-//! What threads did outside of CUDA: calls of the operating system, being scheduled, running Python.
+//! Activity of threads outside of CUDA: system calls, scheduling, Python.
 
 use std::sync::Arc;
 
-/// Calls of the operating system's runtime, by start. 24 bytes each.
+/// Calls of the OS runtime, by start. 24 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct OsCalls {
     pub names: Vec<Arc<str>>,
@@ -16,13 +16,13 @@ pub struct OsCalls {
     pub thread: Vec<u32>,
 }
 
-/// What a thread was doing.
+/// Scheduling state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ThreadState {
     Running,
-    /// Not on a processor.
+    /// Off the CPU.
     Off,
-    /// On one for part of the time: it was looked at too rarely to tell when.
+    /// Running for part of the time: the sampling interval was too long to tell when.
     Partly,
 }
 
@@ -37,7 +37,7 @@ pub struct StateChange {
     pub cpu: Option<u16>,
 }
 
-/// A look at what a thread was running.
+/// A sample of a thread's call stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// ns.
@@ -48,7 +48,7 @@ pub struct Sample {
     pub stack: u32,
 }
 
-/// Looks at threads, by time; stacks and frames are interned.
+/// Stack samples of threads, by time; stacks and frames are interned.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     /// Distinct frames: a function with its file or module.
@@ -58,10 +58,10 @@ pub struct Samples {
     pub samples: Vec<Sample>,
 }
 
-/// [`Overhead::name`] of times in which counters were measured while the program ran: kernels run one by one then.
+/// [`Overhead::name`] of periods in which counters were measured while the program ran: kernels are serialized then.
 pub const MEASURING: &str = "measuring counters";
 
-/// Time that the profiler itself took on a thread.
+/// Time taken by the profiler itself on a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overhead {
     /// ns.

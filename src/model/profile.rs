@@ -1,4 +1,4 @@
-//! A whole report.
+//! Data of a whole report.
 
 use super::digest::Digest;
 use super::{
@@ -7,22 +7,22 @@ use super::{
 };
 use std::sync::Arc;
 
-/// What the order of [`LaunchId`](super::LaunchId)s means.
+/// Meaning of the order of [`LaunchId`](super::LaunchId)s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchOrder {
-    /// By the start of the launching API call, then by device start: what a re-run counts.
+    /// By the start of the launching API call, then by device start: the order in which a re-run counts.
     Host,
     /// As `Host`, but this many launches have no API call and are placed by their device start.
     Partly(u64),
-    /// No API calls in the report: by device start alone.
+    /// By device start alone: the report has no API calls.
     Device,
-    /// As the tool's report has them, which was told to leave launches out: there may be others before, between and after.
+    /// Order of the report, whose tool was told to leave launches out: others may precede, separate and follow them.
     Chosen,
-    /// Not established: only the part of the report that a table needs was read.
+    /// Unknown: only the part of the report that a table needs was read.
     Unread,
 }
 
-/// How CUDA graphs were traced.
+/// Granularity of the tracing of CUDA graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphMode {
     /// One record per graph launch; the kernels inside are not listed.
@@ -36,28 +36,28 @@ pub enum GraphMode {
 pub enum Gate {
     /// `cudaProfilerStart` / `cudaProfilerStop`.
     ProfilerApi,
-    /// An NVTX range: the first that was entered.
+    /// An NVTX range: the first one entered.
     Nvtx,
     /// A delay from the start of the program.
     Delay(Nanos),
-    /// The capture began after the program, and the report does not say by what: a delay, a hot key, `nsys start`.
+    /// The capture began after the program, for a reason that the report does not give: a delay, a hot key, `nsys
+    /// start`.
     Late,
 }
 
-/// How the report was made, as far as it says.
+/// Settings of the capture, as far as the report contains them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capture {
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// Working directory of the program.
     pub directory: Option<String>,
-    /// Granularity of CUDA graphs.
     pub graphs: Option<GraphMode>,
-    /// What opened the capture, if not the start of the program.
+    /// Condition that opened the capture, other than the start of the program.
     pub gate: Option<Gate>,
 }
 
-/// One launch of a CUDA graph that was traced as a whole.
+/// One launch of a CUDA graph traced as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphLaunch {
     /// Start on the device.
@@ -71,7 +71,7 @@ pub struct GraphLaunch {
     pub call: Option<i64>,
 }
 
-/// Sums over all launches of a kernel, from a report that has no single launches.
+/// Sums over all launches of a kernel, from a report without single launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTotal {
     pub kernel: KernelId,
@@ -88,12 +88,10 @@ pub struct KernelTotal {
     pub stddev_ns: Option<f64>,
 }
 
-/// A report, read and immutable.
+/// A report that was read; immutable.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// Where it came from.
     pub source: Source,
-    /// How it was made.
     pub capture: Capture,
     pub devices: Vec<Device>,
     /// Processes that used a GPU.
@@ -106,15 +104,14 @@ pub struct Profile {
     pub places: Vec<Place>,
     /// Kernel launches, in launch order.
     pub launches: Launches,
-    /// Sums per kernel, when the report has no launches but only these.
+    /// Sums per kernel, for a report that has only these.
     pub totals: Vec<KernelTotal>,
-    /// What the order of the launches means.
     pub order: LaunchOrder,
     pub memops: MemOps,
     /// Host calls that launched no kernel.
     pub calls: HostCalls,
     pub waits: Waits,
-    /// Threads that are named, or that did something outside of CUDA.
+    /// Threads with a name, or with activity outside of CUDA.
     pub threads: Vec<Thread>,
     pub os_calls: OsCalls,
     /// By time.
@@ -124,33 +121,33 @@ pub struct Profile {
     pub memory: MemoryEvents,
     /// By start.
     pub collectives: Vec<Collective>,
-    /// Time that the profiler took.
+    /// Time taken by the profiler.
     pub overhead: Vec<Overhead>,
-    /// Times that were recorded, ns, in order, where a gate left others out; empty where all of the run was.
+    /// Recorded periods, ns, in order, if a gate excluded others; empty if the whole run was recorded.
     pub recorded: Vec<(i64, i64)>,
     pub clock: Clock,
     pub rank: Rank,
-    /// Where the file is a digest of a report.
+    /// Present if the file is a digest of a report.
     pub digest: Option<Arc<Digest>>,
     pub ranges: Ranges,
     /// CUDA graphs that were traced as a whole, in the order of the calls that launched them.
     pub graphs: Vec<GraphLaunch>,
-    /// Metrics of results; then launch `i` is result `i`.
+    /// Metrics of results, in which case launch `i` is result `i`.
     pub metrics: Option<Arc<Metrics>>,
-    /// Counters of some of its launches, measured in the same run: a report of their own.
+    /// Counters of some launches, measured in the same run, as a report of their own.
     pub measured: Option<Arc<Profile>>,
-    /// Kernels whose names are cut.
+    /// Kernels whose names are truncated.
     pub shortened: Vec<Shortened>,
-    /// The ledger: recorded, missing, damaged.
+    /// Account of the recorded, missing and damaged work.
     pub coverage: Coverage,
-    /// Things that the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<Note>,
     /// False while only the stages for the first table have been read.
     pub complete: bool,
 }
 
 impl Profile {
-    /// An empty profile of a file.
+    /// Creates an empty profile of a file.
     #[must_use]
     pub fn new(source: Source) -> Self {
         Self {
@@ -190,25 +187,25 @@ impl Profile {
         }
     }
 
-    /// Whether any of its GPUs is one of AMD's.
+    /// Returns true if any of its GPUs is made by AMD.
     #[must_use]
     pub fn amd(&self) -> bool {
         self.devices.iter().any(|d| d.maker == super::Maker::Amd)
     }
 
-    /// The file's name without its folders.
+    /// Name of the file without its folders.
     #[must_use]
     pub fn file_name(&self) -> String {
         self.source.file.file_name().map_or_else(|| self.source.file.display().to_string(), |n| n.to_string_lossy().into_owned())
     }
 
-    /// Who made its GPUs, as far as they are of one maker.
+    /// Vendor of its GPUs: that of the first one.
     #[must_use]
     pub fn maker(&self) -> super::Maker {
         self.devices.first().map_or(super::Maker::Unknown, |d| d.maker)
     }
 
-    /// The device that a place ran on.
+    /// Device of a place.
     #[must_use]
     pub fn device_of(&self, place: &Place) -> Option<&Device> {
         self.devices.get(place.device? as usize)

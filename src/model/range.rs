@@ -1,4 +1,4 @@
-//! Ranges that a program or framework marked, as columns: a report may hold millions.
+//! Ranges marked by a program or a framework, in columns: a report may contain millions.
 
 use super::collective::NcclCall;
 
@@ -6,21 +6,22 @@ pub use super::host_call::NONE;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is shown for a range whose text is not in the report.
+/// Label of a range whose text is not in the report.
 pub const UNNAMED: &str = "(unnamed range)";
 
-/// How a range was made, which decides whose launches it encloses.
+/// Mechanism that made a range, which decides the launches it encloses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RangeKind {
     /// Push/pop: belongs to one thread and nests.
     PushPop,
     /// Start/end: belongs to the process and may overlap others.
     StartEnd,
-    /// A framework's own: an operator or `record_function` of PyTorch. Belongs to one thread and nests; no NVTX, so ncu does not see it.
+    /// A framework's own: an operator or `record_function` of PyTorch. Belongs to one thread and nests; not NVTX, so
+    /// ncu does not see it.
     Annotation,
 }
 
-/// Who marked a range.
+/// Source of a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RangeOrigin {
     #[default]
@@ -29,17 +30,17 @@ pub enum RangeOrigin {
     Operator,
     /// A range that the program named through its framework (`record_function`, a profiler's step).
     Annotation,
-    /// A function of Python.
+    /// A Python function.
     Python,
     Roctx,
-    /// What a wave did, in a thread trace: of the GPU, not of the program.
+    /// Activity of a wave in a thread trace: on the GPU, not in the program.
     Wave,
     /// An instruction that a wave executed.
     Instruction,
 }
 
 impl RangeOrigin {
-    /// Whether it is of the GPU: it encloses nothing that the program did.
+    /// Returns true for activity on the GPU, which encloses nothing that the program did.
     #[must_use]
     pub fn hardware(self) -> bool {
         matches!(self, Self::Wave | Self::Instruction)
@@ -53,11 +54,11 @@ pub enum Payload {
     Unsigned(u64),
     Real(f64),
     Json(Arc<str>),
-    /// Of NCCL's own ranges.
+    /// Payload of NCCL's own ranges.
     Nccl(NcclCall),
 }
 
-/// One range, as the columns give it.
+/// One row of the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// Start, ns.
@@ -68,23 +69,22 @@ pub struct Range {
     pub name: u32,
     /// Index into [`Ranges::threads`].
     pub thread: u32,
-    /// How it was made.
     pub kind: RangeKind,
     pub origin: RangeOrigin,
 }
 
-/// What PyTorch says of an operator.
+/// PyTorch's data about an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operator {
-    /// What it shares with the calls that it made; [`NONE`] where the trace does not say.
+    /// External id, shared with the calls that the operator made; [`NONE`] if the trace has none.
     pub external: u32,
-    /// Joins a backward operator to its forward one; [`NONE`] where there is none.
+    /// Joins a backward operator to its forward one; [`NONE`] without one.
     pub sequence: u32,
-    /// Shapes and types of its inputs, as the trace has them: index into [`Ranges::texts`], [`NONE`] without.
+    /// Shapes and types of its inputs as text: index into [`Ranges::texts`], or [`NONE`].
     pub shapes: u32,
 }
 
-/// All ranges of a report, in file order. 26 bytes each; of NVTX with colours and categories 32, of operators 38.
+/// All ranges of a report, in file order. 26 bytes each; 32 for NVTX with colours and categories, 38 for operators.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     /// Distinct (domain, text) pairs. The default domain is `None`.
@@ -97,17 +97,17 @@ pub struct Ranges {
     thread: Vec<u32>,
     kind: Vec<RangeKind>,
     origin: Vec<RangeOrigin>,
-    /// ARGB; empty while none has one.
+    /// ARGB; empty if no range has a colour.
     color: Vec<u32>,
-    /// Index into `categories` and 1; empty while none has one.
+    /// Index into `categories`, plus 1; empty if no range has a category.
     category: Vec<u16>,
-    /// Distinct categories, as their numbers or names.
+    /// Distinct categories: their numbers or names.
     pub categories: Vec<Arc<str>>,
-    /// Of the few ranges that have one.
+    /// By row; few ranges have one.
     pub payloads: BTreeMap<u32, Payload>,
-    /// Empty where ranges are no operators, else one for each.
+    /// One per range for operators, else empty.
     operators: Vec<Operator>,
-    /// Texts that operators share.
+    /// Texts shared by operators.
     pub texts: Vec<Arc<str>>,
 }
 
@@ -138,7 +138,7 @@ impl Ranges {
         self.thread.push(range.thread);
         self.kind.push(range.kind);
         self.origin.push(range.origin);
-        // Columns that have begun go on.
+        // Columns in use get an entry for every range.
         if !self.color.is_empty() {
             self.color.push(0);
         }
@@ -147,13 +147,13 @@ impl Ranges {
         }
     }
 
-    /// Takes a time from all starts and ends; ranges that were never closed stay open.
+    /// Subtracts `origin` from all starts and ends; ranges that were never closed stay open.
     pub fn move_origin(&mut self, origin: i64) {
         let times = self.start.iter_mut().chain(self.end.iter_mut().filter(|e| **e < i64::MAX));
         times.for_each(|t| *t = t.saturating_sub(origin));
     }
 
-    /// Colours the range that was added last, as ARGB.
+    /// Sets the colour of the last range, as ARGB.
     pub fn set_color(&mut self, color: u32) {
         self.color.resize(self.len(), 0);
         if let Some(last) = self.color.last_mut() {
@@ -161,7 +161,7 @@ impl Ranges {
         }
     }
 
-    /// Gives the range that was added last a category: an index into `categories`.
+    /// Sets the category of the last range, an index into `categories`.
     pub fn set_category(&mut self, category: u16) {
         self.category.resize(self.len(), 0);
         if let Some(last) = self.category.last_mut() {
@@ -169,14 +169,14 @@ impl Ranges {
         }
     }
 
-    /// Says what the range that was added last was as an operator; ranges before it that were none say nothing.
+    /// Sets the operator of the last range; earlier ranges without one get an empty entry.
     pub fn set_operator(&mut self, operator: Operator) {
         let none = Operator { external: NONE, sequence: NONE, shapes: NONE };
         self.operators.resize(self.len().saturating_sub(1), none);
         self.operators.push(operator);
     }
 
-    /// The range in that row; one of no length where there is none.
+    /// Returns the range in that row; an empty range if there is none.
     #[must_use]
     pub fn get(&self, row: usize) -> Range {
         let at = |column: &[u32]| column.get(row).copied().unwrap_or(NONE);
@@ -194,13 +194,13 @@ impl Ranges {
         (0..self.len()).map(|row| self.get(row))
     }
 
-    /// ARGB, where the program gave one.
+    /// Colour as ARGB, if the program set one.
     #[must_use]
     pub fn color(&self, row: usize) -> Option<u32> {
         self.color.get(row).copied().filter(|&c| c != 0)
     }
 
-    /// Whether they are what waves did, in a thread trace: all are then.
+    /// Returns true for waves and their instructions in a thread trace: then all ranges are of this kind.
     #[must_use]
     pub fn hardware(&self) -> bool {
         !self.is_empty() && self.get(0).origin.hardware()
@@ -222,19 +222,19 @@ impl Ranges {
         self.texts.get(self.operator(row)?.shapes as usize)
     }
 
-    /// Whether they are a framework's operators, no NVTX.
+    /// Returns true for a framework's operators, as opposed to NVTX.
     #[must_use]
     pub fn annotations(&self) -> bool {
         self.kind.first() == Some(&RangeKind::Annotation)
     }
 
-    /// What they are, for people.
+    /// Plural noun for display.
     #[must_use]
     pub fn noun(&self) -> &'static str {
         if self.annotations() { "operators" } else { "NVTX ranges" }
     }
 
-    /// What a person reads: `domain:text`, or just the text in the default domain.
+    /// Text for display: `domain:text`, or only the text in the default domain.
     #[must_use]
     pub fn label(&self, name: u32) -> String {
         match self.names.get(name as usize) {
@@ -244,7 +244,7 @@ impl Ranges {
         }
     }
 
-    /// Bytes that the columns take for each range.
+    /// Bytes of the columns per range.
     #[must_use]
     pub fn bytes_per_range(&self) -> usize {
         let plain = 8 + 8 + 4 + 4 + 1 + 1;

@@ -1,19 +1,19 @@
-//! What a metrics tool shows of a result: sections with their tables and charts, its own rules, and values per instance.
+//! A metrics tool's presentation of a result: sections with tables and charts, its own rules, and values per instance.
 //!
-//! All of it lies in the report beside the values and is read when somebody looks at it.
+//! All of it is in the report next to the values, and read on demand.
 
 use super::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A metric in a section, under a name for people.
+/// A metric in a section, with a label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The metric; may also be `breakdown:…`, `group:…` or `regex:…`, whose value lists the members.
     pub metric: Arc<str>,
-    /// What people call it; empty for the metric's own name.
+    /// Label for display; empty for the metric's own name.
     pub label: Arc<str>,
-    /// Unit that the section asks for instead of the metric's own; empty for that.
+    /// Unit that the section requests; empty for the metric's own.
     pub unit: Arc<str>,
 }
 
@@ -27,7 +27,7 @@ pub enum RoofValue {
     PerCycle(Vec<Entry>, Option<Entry>),
 }
 
-/// A piece of a section's body.
+/// An element of a section's body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     Table {
@@ -35,23 +35,23 @@ pub enum Item {
         /// Metrics, in order.
         entries: Vec<Entry>,
     },
-    /// Metrics as bars; `largest_first` when they are ranked.
+    /// Metrics as bars.
     Bars {
         label: Arc<str>,
         entries: Vec<Entry>,
-        /// Whether the largest comes first.
+        /// Ranked, the largest first.
         largest_first: bool,
     },
     /// Values of one metric's instances.
     Histogram { label: Arc<str>, entry: Entry },
-    /// Metrics over something else: the curves of the occupancy calculator.
+    /// Metrics over a variable: the curves of the occupancy calculator.
     Curves {
         label: Arc<str>,
-        /// What goes to the right.
+        /// Label of the horizontal axis.
         axis: Arc<str>,
         /// The curves: each metric's instances are (x, y).
         entries: Vec<Entry>,
-        /// Metric that says where this launch stands on the axis.
+        /// Metric that gives this launch's position on the axis.
         here: Option<Entry>,
     },
     /// Rooflines with achieved values.
@@ -62,23 +62,23 @@ pub enum Item {
         /// Name, achieved work, achieved traffic.
         achieved: Vec<(Arc<str>, RoofValue, RoofValue)>,
     },
-    /// Lines of the source with the most of a metric.
+    /// Source lines with the highest values of a metric.
     Lines { label: Arc<str>, entries: Vec<Entry> },
     /// Values over time within the kernel.
     Timeline {
         /// Rows, each with its metrics.
         rows: Vec<(Arc<str>, Vec<Entry>)>,
     },
-    /// One metric with many suffixes: (suffix, label) and base metrics.
+    /// A metric with many suffixes: (suffix, label) pairs and base metrics.
     Suffixes {
         label: Arc<str>,
-        /// Suffix and what people call it.
+        /// Suffixes and their labels.
         suffixes: Vec<(Arc<str>, Arc<str>)>,
         bases: Vec<Entry>,
     },
-    /// The chart of the memory system.
+    /// Chart of the memory system.
     MemoryChart,
-    /// A table of the memory system whose metrics the layout does not list.
+    /// A table of the memory system whose metrics are not listed in the layout.
     Memory(MemoryTable),
 }
 
@@ -93,40 +93,39 @@ pub enum MemoryTable {
     Dram,
 }
 
-/// A section: what belongs together on the screen.
+/// A section, shown as a unit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
-    /// Identifier, as `--section` takes it.
+    /// Identifier, as in `--section`.
     pub id: Arc<str>,
     pub name: Arc<str>,
-    /// What it is about.
     pub description: Arc<str>,
-    /// Place among the sections; the smallest is first.
+    /// Sort key among the sections, ascending.
     pub order: u32,
-    /// The section that it belongs under.
+    /// Parent section.
     pub extends: Option<Arc<str>>,
     /// Metrics at its top.
     pub header: Vec<Entry>,
     pub items: Vec<Item>,
 }
 
-/// A piece of a rule's text.
+/// A segment of a rule's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     Text(String),
-    /// Leads to a section of this result.
+    /// Link to a section of this result.
     Section {
         id: String,
         label: String,
     },
-    /// Leads to a page of the documentation.
+    /// Link to a page of the documentation.
     Link {
         label: String,
         url: String,
     },
 }
 
-/// How a rule means a message.
+/// Category of a rule's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     None,
@@ -138,10 +137,10 @@ pub enum Verdict {
     Error,
 }
 
-/// What an estimated speed-up is about.
+/// Scope of an estimated speed-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The part of the kernel that the rule looks at.
+    /// Part of the kernel that the rule examines.
     Local,
     Global,
 }
@@ -149,7 +148,6 @@ pub enum Scope {
 /// A message of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// How it is meant.
     pub verdict: Verdict,
     pub title: String,
     pub text: Vec<Piece>,
@@ -159,7 +157,7 @@ pub struct Message {
     pub because: Vec<(String, f64)>,
 }
 
-/// What a rule of the tool says about a result.
+/// Messages of one of the tool's rules about a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleResult {
     /// Identifier of the rule.
@@ -168,20 +166,20 @@ pub struct RuleResult {
     /// Section that it belongs to.
     pub section: String,
     pub messages: Vec<Message>,
-    /// Places in the code that it points at.
+    /// Locations in the code that it refers to.
     pub markers: Vec<Marker>,
 }
 
-/// A place in the code that a rule points at.
+/// A location in the code that a rule refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Line of a source file, or the address of an instruction.
+    /// A source line, or the address of an instruction.
     pub place: MarkerPlace,
-    /// What it says there.
+    /// Message shown at this location.
     pub text: String,
 }
 
-/// Where a marker points.
+/// Location of a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarkerPlace {
     /// Address of an instruction.
@@ -189,10 +187,10 @@ pub enum MarkerPlace {
     Line(Option<String>, u32),
 }
 
-/// What the instances of a metric are told apart by.
+/// Key that distinguishes the instances of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InstanceKey {
-    /// None: they are just numbered.
+    /// Without a key: instances are only numbered.
     None,
     /// An address, a time, a number.
     Number(u64),
@@ -203,7 +201,7 @@ pub enum InstanceKey {
 /// Instances of a metric, in the order of the report.
 pub type Instances = Vec<(InstanceKey, Value)>;
 
-/// What the report holds about a result beside its values.
+/// Data about a result beyond its values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
     /// Sections in the order of the report.
@@ -213,6 +211,6 @@ pub struct Details {
     pub instances: HashMap<u32, Instances>,
     /// NVTX ranges around the launch, outermost first, as `domain:range`.
     pub nvtx: Vec<String>,
-    /// What its binary and sources are referred to by.
+    /// References to its binary and sources.
     pub sources: Vec<u64>,
 }

@@ -1,16 +1,16 @@
-//! Where a report is from.
+//! Source of a report.
 
 use std::path::PathBuf;
 
-/// Which tool made a report, and which file it was read from.
+/// Tool that made a report, and file that it was read from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// Tool, e.g. `nsys`.
+    /// Name of the tool, e.g. `nsys`.
     pub tool: String,
-    /// The tool's version, when the report says it.
+    /// Version of the tool, if in the report.
     pub version: Option<String>,
-    /// Version of the file's schema, when it has one.
+    /// Version of the file's schema, if it has one.
     pub schema: Option<String>,
-    /// The file as the user named it.
+    /// Path as given by the user.
     pub file: PathBuf,
 }

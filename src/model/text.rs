@@ -1,8 +1,8 @@
-//! Makes text from a report safe to show: names may hold escape sequences, and a terminal would obey them.
+//! Makes text from a report safe to display: names may contain escape sequences, which a terminal would obey.
 
 use std::borrow::Cow;
 
-/// True for characters that a terminal obeys, that reorder text, or that are invisible.
+/// Returns true for characters that a terminal interprets, that reorder text, or that are invisible.
 #[must_use]
 pub fn unsafe_to_show(c: char) -> bool {
     c.is_control()
@@ -30,7 +30,7 @@ pub fn unsafe_to_show(c: char) -> bool {
         || ('\u{e0000}'..='\u{e007f}').contains(&c)
 }
 
-/// The text with such characters made visible: `^[` for escape and its like, `\u{…}` for the rest.
+/// Makes such characters visible: `^[` for escape and similar ones, `\u{…}` for the rest.
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(unsafe_to_show) {
@@ -51,7 +51,8 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text as one line: line ends and tabs, with the blanks around them, become one blank. For commands and sentences, not for names.
+/// Joins the text to one line: line ends and tabs, with surrounding blanks, become one blank. For commands and
+/// sentences, not for names.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let parts: Vec<&str> = text.split(['\n', '\r', '\t']).map(str::trim).filter(|p| !p.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! Threads by name.
+//! Threads and their names.
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ pub struct ThreadId(pub u32);
 pub struct Thread {
     pub pid: u32,
     pub tid: u32,
-    /// As the program or the system calls it.
+    /// Name set by the program or the system.
     pub name: Option<Arc<str>>,
 }
 
-/// Distinct threads, numbered as they are met.
+/// Distinct threads, numbered in order of appearance.
 #[derive(Debug, Default)]
 pub struct Threads {
     ids: FxHashMap<(u32, u32), u32>,
@@ -24,7 +24,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// The number of a thread.
+    /// Returns the id of a thread, adding it if needed.
     pub fn id(&mut self, pid: u32, tid: u32) -> ThreadId {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let id = *self.ids.entry((pid, tid)).or_insert(next);
@@ -34,13 +34,13 @@ impl Threads {
         ThreadId(id)
     }
 
-    /// Whether a thread has a number by now.
+    /// Returns true if a thread has an id already.
     #[must_use]
     pub fn has(&self, pid: u32, tid: u32) -> bool {
         self.ids.contains_key(&(pid, tid))
     }
 
-    /// Names a thread; the first name counts.
+    /// Names a thread; the first name wins.
     pub fn name(&mut self, pid: u32, tid: u32, name: Arc<str>) {
         let ThreadId(id) = self.id(pid, tid);
         if let Some(thread) = self.list.get_mut(id as usize) {

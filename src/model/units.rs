@@ -1,4 +1,4 @@
-//! Times and sizes with their unit in the type, and the one way in which they are printed for people.
+//! Times and sizes as types with a unit, and their format for display.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub struct Nanos(pub i64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
-/// Three significant digits: `1.23`, `12.3`, `123`, and thousands separated beyond that.
+/// Formats three significant digits: `1.23`, `12.3`, `123`, with thousands separators beyond.
 fn three_digits(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 999.5 {
@@ -24,7 +24,7 @@ fn three_digits(value: f64) -> String {
     }
 }
 
-/// An integer with `,` between groups of three digits.
+/// Formats an integer with `,` between groups of three digits.
 #[must_use]
 pub fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
@@ -41,14 +41,14 @@ pub fn grouped(value: i64) -> String {
     out
 }
 
-/// How many of a thing: `1 launch`, `1,045 launches`, `2 processes`, `3 queries`.
+/// Formats a number with its noun: `1 launch`, `1,045 launches`, `2 processes`, `3 queries`.
 #[must_use]
 pub fn count(n: impl TryInto<i64>, noun: &str) -> String {
     let n = n.try_into().unwrap_or(i64::MAX);
     format!("{} {}", grouped(n), plural(n, noun))
 }
 
-/// The noun as it stands after that number.
+/// Inflects a noun for a number.
 #[must_use]
 pub fn plural(n: impl TryInto<i64>, noun: &str) -> String {
     if n.try_into().is_ok_and(|n| n == 1) {
@@ -62,13 +62,13 @@ pub fn plural(n: impl TryInto<i64>, noun: &str) -> String {
 }
 
 impl Nanos {
-    /// The magnitude in seconds.
+    /// Value in seconds.
     #[must_use]
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// A duration given as a (possibly fractional) number of nanoseconds, for people.
+    /// Formats a duration of a (possibly fractional) number of nanoseconds.
     #[must_use]
     pub fn human(ns: f64) -> String {
         let magnitude = ns.abs();
@@ -95,7 +95,7 @@ impl fmt::Display for Nanos {
 }
 
 impl fmt::Display for Bytes {
-    /// Binary multiples (`KiB`), the way shared memory and L2 are specified.
+    /// Uses binary multiples (`KiB`), as in specifications of shared memory and L2.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
         let mut value = self.0 as f64;
@@ -112,7 +112,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A share of a whole for people: one decimal, and `<0.1%` rather than a `0.0%` that is not zero.
+/// Formats a share of a whole: one decimal, and `<0.1%` instead of a `0.0%` that is not zero.
 #[must_use]
 pub fn human_percent(percent: f64) -> String {
     if percent > 0.0 && percent < 0.05 { "<0.1%".to_owned() } else { format!("{percent:.1}%") }

@@ -1,12 +1,12 @@
-//! A metric's value.
+//! Values of metrics.
 
 use std::sync::Arc;
 
-/// A metric's value. What the tool did not collect is absent from the list, never zero.
+/// Value of a metric. Metrics that the tool did not collect are absent from the list, never zero.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Integer(u64),
-    /// A measured or derived number; may be NaN, which is neither absent nor zero.
+    /// A measured or derived number; may be NaN, which differs from absent and from zero.
     Float(f64),
     /// Text, such as a device's name.
     Text(Arc<str>),
@@ -24,7 +24,7 @@ impl Value {
     }
 }
 
-/// The value as it is, in its base unit, for a file or a script.
+/// Formats the raw value, in its base unit, for a file or a script.
 impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,8 +1,8 @@
-//! Waits that a device, or a thread for a device, was put to: synchronising calls as the device saw them, and streams that wait for events.
+//! Synchronization: synchronizing calls as seen by the device, and streams that wait for events.
 
 use super::PlaceId;
 
-/// What is waited for (CUPTI's `CUpti_ActivitySynchronizationType`).
+/// Kind of synchronization (CUPTI's `CUpti_ActivitySynchronizationType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitKind {
     /// A thread waits for an event.
@@ -11,12 +11,12 @@ pub enum WaitKind {
     StreamForEvent,
     /// A thread waits for a stream.
     Stream,
-    /// A thread waits for all of a context.
+    /// A thread waits for a whole context.
     Context,
     Other,
 }
 
-/// As columns: 29 bytes each.
+/// Waits in columns: 29 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
     /// ns.
@@ -24,11 +24,11 @@ pub struct Waits {
     /// ns.
     pub duration: Vec<i64>,
     pub kind: Vec<WaitKind>,
-    /// Queue that waits or is waited for.
+    /// Stream that waits or is waited for.
     pub place: Vec<PlaceId>,
-    /// What it shares with its call; [`NONE`](super::host_call::NONE) where the report does not say.
+    /// Correlation id shared with its call; [`NONE`](super::host_call::NONE) if the report has none.
     pub correlation: Vec<u32>,
-    /// Event that is waited for; [`NONE`](super::host_call::NONE) where there is none.
+    /// Event that is waited for; [`NONE`](super::host_call::NONE) without one.
     pub event: Vec<u32>,
 }
 

@@ -7,15 +7,15 @@ use crate::model::units::grouped;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A line or an instruction with its counters; what was not collected is nothing.
+/// A line or an instruction with its counters; `None` for those not collected.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hot {
     pub result: usize,
-    /// File without folders; for an instruction that of its line.
+    /// File name without folders; for an instruction, that of its line.
     pub file: Option<String>,
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: Option<u32>,
-    /// Address while it was profiled; not for lines.
+    /// Address at profiling time; not for lines.
     pub address: Option<String>,
     /// Function and offset, as `NAME+0x10`; not for lines.
     pub place: Option<String>,
@@ -26,9 +26,9 @@ pub struct Hot {
     pub executed: Option<f64>,
     /// Executions by threads.
     pub threads: Option<f64>,
-    /// The most frequent stall reason, and its share of the samples here.
+    /// The most frequent stall reason.
     pub stall: Option<String>,
-    /// Share of that reason in percent.
+    /// Its share of the samples here, in percent.
     pub stall_percent: Option<f64>,
     /// L2 sectors beyond what coalesced accesses need.
     pub excess_l2_sectors: Option<f64>,

@@ -1,4 +1,4 @@
-//! The ledger of what was recorded, as scripts get it.
+//! Recording coverage of a report, as JSON.
 
 use crate::model::Profile;
 use crate::model::coverage::Work;
@@ -27,9 +27,9 @@ struct UnrecordedJson<'a> {
 /// Missing and damaged parts.
 #[derive(Serialize)]
 pub struct CoverageJson<'a> {
-    /// True if the host's calls were read: without them nothing is known of work without a record.
+    /// True if host calls were read; without them, unrecorded work cannot be detected.
     calls_read: bool,
-    /// True if enough was recorded to tell idle time, limits and shares; `null` where the calls were not read.
+    /// True if enough was recorded to determine idle time, limits and shares; `null` if the calls were not read.
     enough: Option<bool>,
     text: Option<String>,
     fix: Option<String>,

@@ -1,4 +1,4 @@
-//! `diff`: what changed between two runs.
+//! `diff`: changes between two runs.
 
 use super::Format;
 use super::table::{self, Cell, Column};
@@ -38,12 +38,12 @@ struct RowJson<'a> {
     p: Option<f64>,
     significant: bool,
     promise: Option<PromiseJson>,
-    /// Which launches change and probability are of, where these are not all.
+    /// Launches covered by the change and its probability, if not all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<String>,
 }
 
-/// What the first run's hint promised of the kernel, in percent of its time, and what was saved.
+/// Gain predicted by the first run's hint on the kernel, in percent of its time, and measured gain.
 #[derive(Serialize)]
 struct PromiseJson {
     id: &'static str,
@@ -68,7 +68,7 @@ fn promise(row: &Row) -> Option<PromiseJson> {
     })
 }
 
-/// Kernels whose hints promised something and that changed, one a line.
+/// Writes a line for each changed kernel with a predicted gain.
 pub fn promises(out: &mut dyn Write, rows: &[&Row]) -> io::Result<()> {
     let kept: Vec<_> = rows.iter().filter_map(|r| Some((r.name(), r.kept()?))).collect();
     if !kept.is_empty() {
@@ -83,7 +83,7 @@ pub fn promises(out: &mut dyn Write, rows: &[&Row]) -> io::Result<()> {
     }
 }
 
-/// Lines on promises in a table for people.
+/// Maximum number of lines on predictions in a table for people.
 const PROMISES: usize = 10;
 
 #[derive(Serialize)]
@@ -97,10 +97,10 @@ fn ids(t: &Triage) -> Vec<&'static str> {
     t.findings.iter().map(|f| f.id.id()).collect()
 }
 
-/// Points of the window by which a part must change to be worth a line.
+/// Minimum change of a time category, in points of the window, to be listed.
 const POINTS: f64 = 1.0;
 
-/// Writes how the parts of the time and the findings changed, for people: "launching went from 61% to 8%".
+/// Writes the changes of the time breakdown and of the findings, for people: "launching went from 61% to 8%".
 pub fn attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result<()> {
     writeln!(out)?;
     let mut parts: Vec<(Part, f64, f64)> = Part::ALL.into_iter().map(|p| (p, was.percent(p), is.percent(p))).collect();
@@ -195,19 +195,19 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
     ("compared", "", false, true, 0),
 ];
 
-/// `+12.3 %`.
+/// Formats a change: `+12.3 %`.
 fn percent(p: Option<f64>) -> Cell {
-    // Nothing is neither more nor less.
+    // Zero has no sign.
     let shown = |p: f64| if p.abs() < 0.05 { "0.0 %".to_owned() } else { format!("{p:+.1} %") };
     p.map_or_else(Cell::default, |p| Cell::both(format!("{p:.3}"), shown(p)))
 }
 
-/// Which launches change and probability are of, where these are not all.
+/// Launches covered by the change and its probability, if not all of them.
 fn compared(r: &Row) -> Option<String> {
     r.work.words().filter(|_| r.before.is_some() && r.after.is_some())
 }
 
-/// Rows of the table.
+/// Cells of a table row.
 fn cells(r: &Row) -> Vec<Cell> {
     let total = |s: &Option<Side>| s.as_ref().map_or_else(Cell::default, |s| Cell::both(s.total, Nanos(s.total).to_string()));
     let count = |s: &Option<Side>| {
@@ -242,7 +242,7 @@ fn cells(r: &Row) -> Vec<Cell> {
     ]
 }
 
-/// Formats other than JSON; for people the sums come first.
+/// Prints the comparison in a format other than JSON; a table for people begins with the totals.
 pub fn print(out: &mut dyn Write, diff: &Diff, rows: &[&Row], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Table {
         writeln!(out, "{}", sums(diff))?;
@@ -253,7 +253,7 @@ pub fn print(out: &mut dyn Write, diff: &Diff, rows: &[&Row], format: Format, wi
     table::print(&columns, rows.iter().map(|r| cells(r)), out, format, width)
 }
 
-/// One sentence with the sums.
+/// One sentence with the totals.
 #[must_use]
 pub fn sums(diff: &Diff) -> String {
     let change = diff.percent().map_or_else(String::new, |p| format!(" ({p:+.1}%)"));

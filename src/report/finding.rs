@@ -1,4 +1,4 @@
-//! A finding, for scripts.
+//! JSON form of a finding.
 
 use crate::analysis::triage::{Evidence, Finding};
 use crate::report::triage::percent as rounded;

@@ -1,8 +1,8 @@
-//! How reports are printed, and JSON that a terminal does not obey.
+//! Output formats, and JSON that is safe to print on a terminal.
 
 use std::io::{self, Write};
 
-/// How a report is printed.
+/// Output format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Aligned columns with units, for people.
@@ -15,8 +15,8 @@ pub enum Format {
     Md,
 }
 
-/// A value as JSON in which nothing is left that a terminal obeys: what JSON itself does not escape (C1 controls, marks that reorder text)
-/// is escaped too, and only strings can hold it.
+/// Serializes a value to JSON that is safe to print on a terminal: characters with an effect there that JSON itself
+/// does not escape (C1 controls, marks that reorder text) are escaped too. Only strings can contain them.
 pub fn json_text(value: &impl serde::Serialize) -> io::Result<String> {
     let text = serde_json::to_string(value).map_err(io::Error::from)?;
     let obeyed = |c: char| {

@@ -1,4 +1,5 @@
-//! `hints`: what is wrong, or right, with each kernel, why, and what to do; for scripts, as a table, or as the chain of reasoning.
+//! `hints`: problems and good results of each kernel, with causes and advice, as JSON, as a table, or as the
+//! chain of reasoning.
 
 use super::Format;
 use super::table::{self, Cell, Column, wrapped};
@@ -47,14 +48,14 @@ struct EffectJson<'a> {
     headline: &'a str,
 }
 
-/// The two ends of the gain that is to be expected, in percent of the kernel's time.
+/// Range of the expected gain, in percent of the kernel's time.
 #[derive(Serialize)]
 struct ExpectedJson {
     least_percent: f64,
     most_percent: f64,
 }
 
-/// A share as percent to two digits.
+/// Converts a share to percent, rounded to two digits.
 fn hundredths(share: f64) -> f64 {
     (share * 10_000.0).round() / 100.0
 }
@@ -89,7 +90,7 @@ struct RowJson<'a> {
     collect: Option<Vec<&'static str>>,
 }
 
-/// What the first hint's gain means for the recorded run, in percent of its length.
+/// Effect of the first hint's gain on the recorded run, in percent of its length.
 #[derive(Serialize)]
 struct RunJson {
     share_percent: f64,
@@ -97,19 +98,19 @@ struct RunJson {
     saves: Option<ExpectedJson>,
 }
 
-/// The recorded run, where there is one.
+/// The recorded run, if there is one.
 pub type Timeline<'a> = Option<(&'a Profile, &'a Run)>;
 
-/// What the gain of the first hint that promises one means for the run.
+/// Effect on the run of the gain of the first hint above healthy.
 fn worth(timeline: Timeline<'_>, at: usize, s: &Subject) -> Option<Worth> {
     let (profile, run) = timeline.filter(|(_, run)| run.affords(at))?;
     let hint = s.hints.first().filter(|h| h.severity > Severity::Healthy)?;
-    // Only counters tell what a change gives.
+    // Only counters allow an estimate of the gain.
     let gain = (s.depth > Depth::Timeline).then(|| hint.ends());
     run.worth(faster::kernel_of(profile, &s.kernel)?, gain)
 }
 
-/// Commands by launch and sections: hints of one kernel often ask for the same.
+/// Commands by launch and sections, since hints of one kernel often share a command.
 type Planned = HashMap<(u32, Vec<&'static str>, bool), Option<Rerun>>;
 
 fn planned<'p>(plans: &'p mut Planned, counted: &Counted<'_>, subject: &Subject, hint: &Hint) -> Option<&'p Rerun> {
@@ -195,7 +196,7 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
     ("headline", "finding", false, false, 0),
 ];
 
-/// Rows of the table: one for each hint of a kernel, at most so many.
+/// Rows of the table: one per hint of a kernel, up to `most`.
 fn rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     let head = |rank: String| {
@@ -218,10 +219,10 @@ fn rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
     rows
 }
 
-/// What is said of an AMD GPU's kernel of which no rule says anything.
+/// Text for a kernel on an AMD GPU without any hint.
 pub const TOO_LITTLE: &str = "nothing stands out by the counters that were collected";
 
-/// What a hint's change gives and what bounds it, in a sentence or two.
+/// Gain of a hint's change and its bound, in a sentence or two.
 fn gain(h: &Hint) -> String {
     let most = format!("at most {:.0}%, since {}", percent(h.gain.at_most), h.limit());
     match (h.severity, h.gain.expected) {
@@ -232,7 +233,7 @@ fn gain(h: &Hint) -> String {
     }
 }
 
-/// Why there are no hints.
+/// Reason for the lack of hints.
 #[must_use]
 pub fn nothing(s: &Subject) -> String {
     match s.collect() {
@@ -243,7 +244,7 @@ pub fn nothing(s: &Subject) -> String {
     }
 }
 
-/// A number of evidence with its unit, as people read it.
+/// Formats an evidence value with its unit, for people.
 #[must_use]
 pub fn value(e: &Evidence) -> String {
     if matches!(e.unit.as_str(), "sector" | "request" | "inst" | "warp" | "cycle" | "thread" | "block") && e.value >= 1e6 {
@@ -253,7 +254,7 @@ pub fn value(e: &Evidence) -> String {
     format!("{number} {unit}").trim_end().to_owned()
 }
 
-/// A threshold as people read it: `≥ 80 %`.
+/// Formats a threshold for people: `≥ 80 %`.
 #[must_use]
 pub fn threshold(e: &Evidence) -> Option<String> {
     let t = e.threshold?;
@@ -262,13 +263,13 @@ pub fn threshold(e: &Evidence) -> Option<String> {
     Some(format!("{} {number} {unit}", t.op).trim_end().to_owned())
 }
 
-/// What a launch of a timeline tells by itself.
+/// Hints derived from a timeline launch alone.
 #[derive(Clone, Debug)]
 pub struct Advice {
     pub subject: Subject,
-    /// The ncu command that confirms each hint, in the hints' order; `None` where there is nothing to collect.
+    /// The ncu command that confirms each hint, in the order of the hints; `None` if there is nothing to collect.
     pub commands: Vec<Option<String>>,
-    /// How the hints follow, in sentences.
+    /// Reasoning behind the hints, in sentences.
     pub reasoning: Vec<String>,
 }
 
@@ -343,7 +344,7 @@ pub fn explain(
     Ok(())
 }
 
-/// Formats other than JSON.
+/// Prints hints in a format other than JSON.
 pub fn print(out: &mut dyn Write, subjects: impl Iterator<Item = Subject>, format: Format, width: Option<usize>) -> io::Result<()> {
     let most = if format == Format::Csv { usize::MAX } else { 3 };
     let column = |&(field, title, right, machine_only, rank): &(_, _, bool, bool, u8)| Column { field, title, right, machine_only, rank };

@@ -1,4 +1,4 @@
-//! `recipes check`: what the jobs of rocprofv3's input files select, and what breaks in them.
+//! `recipes check`: launches that the jobs of rocprofv3's input files select, and errors in the files.
 
 use super::table::wrapped;
 use crate::model::Severity;
@@ -10,7 +10,7 @@ use crate::rerun::jobs::{Checked, File, Finding};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// What each job selects in a report, or why that cannot be told; by job, where it selects anything.
+/// Selection of each job in a report, or the reason that it is unknown; `None` for jobs that select nothing.
 pub type InReport = Vec<Option<Result<Selected, String>>>;
 
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ struct TakenJson<'a> {
     gpu: Option<u32>,
     launches: u64,
     selected: u64,
-    /// From 1, at most twenty.
+    /// Numbers from 1, at most twenty of them.
     numbers: &'a [u64],
 }
 
@@ -92,7 +92,7 @@ fn file_json((name, file, found): &(String, File, InReport)) -> FileJson<'_> {
     }
 }
 
-/// Writes files with what was found, as JSON.
+/// Writes files with their findings as JSON.
 pub fn json(out: &mut dyn Write, files: &[(String, File, InReport)]) -> io::Result<()> {
     super::json(out, &files.iter().map(file_json).collect::<Vec<_>>())
 }
@@ -109,7 +109,7 @@ fn people_findings(out: &mut dyn Write, list: &[Finding], width: usize) -> io::R
     Ok(())
 }
 
-/// Numbers as text, neighbours together.
+/// Formats numbers as text, with neighbours joined to ranges.
 fn numbers(taken: &Taken) -> String {
     let mut pieces: Vec<String> = taken
         .numbers
@@ -181,7 +181,7 @@ fn job(out: &mut dyn Write, job: &Checked, width: usize) -> io::Result<()> {
     people_findings(out, &job.findings, width)
 }
 
-/// Writes files with what was found, for people.
+/// Writes files with their findings, for people.
 pub fn text(out: &mut dyn Write, files: &[(String, File, InReport)], report: &str, width: usize) -> io::Result<()> {
     for (i, (name, file, found)) in files.iter().enumerate() {
         if i > 0 {

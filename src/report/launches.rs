@@ -10,13 +10,13 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-/// One launch with everything that the report says about it.
+/// One launch with everything that the report contains about it.
 #[derive(Serialize)]
 pub struct LaunchJson<'a> {
     pub launch: u32,
     kernel: &'a str,
     demangled: &'a str,
-    /// From 0, among launches with this function name in this process.
+    /// Index among the launches with this function name in this process, from 0.
     nth: u64,
     start_ns: i64,
     duration_ns: i64,
@@ -34,7 +34,7 @@ pub struct LaunchJson<'a> {
     nvtx: Vec<String>,
 }
 
-/// Launches of some kernels, or of all, each with how many of its function came before in its process.
+/// Launches of some kernels, or of all, each with its index among the launches of its function in its process.
 pub fn numbered<'a>(profile: &'a Profile, kernels: Option<&'a BTreeSet<KernelId>>) -> impl Iterator<Item = (u32, u32)> + use<'a> {
     nth::all(profile).filter(move |(row, _)| kernels.is_none_or(|k| k.contains(&profile.launches.kernel(*row as usize))))
 }
@@ -44,7 +44,7 @@ pub fn rows<'a>(profile: &'a Profile, paths: &'a Paths, kernels: Option<&'a BTre
     numbered(profile, kernels).map(|(row, nth)| one(profile, paths, row as usize, u64::from(nth)))
 }
 
-/// One launch, of which `nth` like it came before.
+/// One launch; `nth` is the number of earlier launches like it.
 #[must_use]
 pub fn one<'a>(profile: &'a Profile, paths: &Paths, row: usize, nth: u64) -> LaunchJson<'a> {
     let launches = &profile.launches;
@@ -74,7 +74,7 @@ pub fn one<'a>(profile: &'a Profile, paths: &Paths, row: usize, nth: u64) -> Lau
     }
 }
 
-/// Words for what the launch numbers rest on.
+/// Basis of the launch numbers, in words.
 fn order_word(order: LaunchOrder) -> &'static str {
     match order {
         LaunchOrder::Host => "host",
@@ -101,7 +101,7 @@ pub fn json<'a>(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item
     writeln!(out, "],\"coverage\":{coverage},\"notes\":{notes}}}")
 }
 
-/// Field, title, whether it is a number, whether only machines get it, and how soon it drops out of a narrow terminal.
+/// Field, title, alignment to the right, machine-only flag, and drop order in a narrow terminal.
 const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
     ("launch", "launch", true, false, 0),
     ("kernel", "kernel", false, false, 0),

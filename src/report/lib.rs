@@ -1,4 +1,4 @@
-//! Prints what was computed: tables, CSV, JSON, Markdown, HTML, Parquet.
+//! Prints analysis results as tables, CSV, JSON, Markdown, HTML, and Parquet.
 
 #[path = "mod.rs"]
 pub mod report;

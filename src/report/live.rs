@@ -1,4 +1,4 @@
-//! How a program stands that is being traced: a line for people, an object for scripts.
+//! State of a traced program: a line for people, an object for scripts.
 
 use crate::analysis::live::Live;
 use crate::analysis::triage::{Part, Triage};
@@ -7,10 +7,10 @@ use crate::model::{Nanos, units};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Kernels that are listed.
+/// Maximum number of kernels listed.
 const KERNELS: usize = 10;
 
-/// One line: the GPUs' time, launches, the verdict, the kernel with the most time.
+/// One line: GPU time, launches, verdict, and the kernel with the most time.
 #[must_use]
 pub fn line(live: &Live) -> String {
     let mut out = String::new();
@@ -44,7 +44,7 @@ pub fn line(live: &Live) -> String {
     out
 }
 
-/// One object: times in ns, shares from 0 to 1, of the last `seconds`.
+/// One object with times in ns and shares from 0 to 1, over the last `seconds`.
 #[must_use]
 pub fn json(live: &Live) -> Value {
     let share = |ns: i64, of: i64| if of > 0 { json!(ns as f64 / of as f64) } else { Value::Null };

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::io::{self, Write};
 
-/// A result's metrics whose names contain a text (in any case).
+/// Filter of a result's metrics: names that contain a text, ignoring case.
 pub struct Shown<'a> {
     pub metrics: &'a Metrics,
     /// Part of a name, in lower case; empty for all.
@@ -18,12 +18,12 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// Name, unit and value of each, in the order of the report.
+    /// Name, unit and value of each matching metric, in report order.
     pub fn of(&self, result: &'a ResultMetrics) -> impl Iterator<Item = (&'a str, &'a str, &'a Value)> + use<'a, '_> {
         let (names, units) = (&self.metrics.names, &self.metrics.units);
         let named =
             result.values.iter().filter_map(|(n, v)| Some((&**names.get(*n as usize)?, units.get(*n as usize).map_or("", |u| u), v)));
-        // Lists of members for the layout of a section, no measurements; ncu does not print them either.
+        // Lists of members for the layout of a section, not measurements; ncu does not print them either.
         let lists = ["breakdown:", "group:", "regex:"];
         named.filter(move |(name, ..)| !lists.iter().any(|l| name.starts_with(l)) && name.to_lowercase().contains(&self.filter))
     }
@@ -35,7 +35,7 @@ impl Serialize for ValueJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::Integer(n) => s.serialize_u64(*n),
-            // JSON has no NaN; it is there, and no number.
+            // JSON has no NaN: write it as a string.
             Value::Float(f) if f.is_finite() => s.serialize_f64(*f),
             Value::Float(f) => s.serialize_str(&f.to_string()),
             Value::Text(t) => s.serialize_str(t),
@@ -54,7 +54,7 @@ struct MapJson<'a>(&'a Shown<'a>, &'a ResultMetrics);
 impl Serialize for MapJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut map = s.serialize_map(None)?;
-        // A report may name a metric twice; an object has a key once.
+        // A report may contain a metric twice, but a JSON object must not repeat a key.
         let mut seen = FxHashSet::default();
         for (name, unit, value) in self.0.of(self.1).filter(|(name, ..)| seen.insert(*name)) {
             map.serialize_entry(name, &MetricJson { value: ValueJson(value), unit })?;
@@ -101,7 +101,7 @@ pub fn json<'a>(out: &mut dyn Write, shown: &'a Shown<'a>, results: impl Iterato
     writeln!(out, "],\"notes\":{}}}", super::json_text(&notes)?)
 }
 
-/// Columns of a value for people.
+/// Maximum columns of a value for people.
 const LONGEST: usize = 60;
 
 const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
@@ -124,7 +124,7 @@ pub fn print<'a>(
 ) -> io::Result<()> {
     let mut columns: Vec<Column> =
         COLUMNS.iter().map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank }).collect();
-    // Of several results each row must say which it is of.
+    // With several results, each row must show its result.
     if let Some(number) = columns.first_mut().filter(|_| shown.metrics.results.len() > 1) {
         number.rank = 0;
     }
@@ -149,7 +149,8 @@ pub fn session(out: &mut dyn Write, facts: &[(&'static str, String)], format: Fo
     table::print(&[column("fact"), column("value")], rows, out, format, width)
 }
 
-/// Two decimals and thousands, as ncu prints them; a whole number as such, a tiny one with three digits.
+/// Formats a number with two decimals and thousands separators, as ncu does; a whole number without decimals,
+/// a tiny one with three digits.
 fn readable(f: f64) -> String {
     let size = f.abs();
     if f.is_finite() && f.fract() == 0.0 && size < 1e15 {
@@ -158,7 +159,7 @@ fn readable(f: f64) -> String {
         format!("{f:.2e}")
     } else if size >= 1_000.0 && f.is_finite() {
         let cents = format!("{:.2}", size.fract());
-        // 0.999 is one more whole.
+        // 0.999 is rounded up to the next whole number.
         let (whole, cents) = if cents.starts_with('1') { (size.trunc() + 1.0, "0.00") } else { (size.trunc(), &*cents) };
         format!("{}{}{}", if f < 0.0 { "-" } else { "" }, units::grouped(whole as i64), &cents[1..])
     } else {
@@ -171,7 +172,7 @@ fn cells(at: usize, r: &ResultMetrics, name: &str, unit: &str, value: &Value) ->
     let value = match value {
         Value::Integer(n) => Cell::both(n, i64::try_from(*n).map_or_else(|_| n.to_string(), units::grouped)),
         Value::Float(f) => Cell::both(f, readable(*f)),
-        // Lists of launches are long.
+        // Lists of launches are long: cut them.
         Value::Text(t) => Cell::both(t, labels::cut_end(t, LONGEST)),
     };
     vec![

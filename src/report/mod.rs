@@ -32,7 +32,7 @@ pub use table::{Cell, Table};
 
 use std::io;
 
-/// Name of each report (also the subcommand that prints it) and what it lists.
+/// Name of each report (also the subcommand that prints it), and its content.
 pub static REPORTS: &[(&str, &str)] = &[
     ("triage", "what limits the run, where the time went, and what to do"),
     ("timeline", "a window of time as text: what ran where, and why nothing did"),
@@ -49,7 +49,7 @@ pub static REPORTS: &[(&str, &str)] = &[
     ("rerun", "the command that profiles chosen launches again"),
 ];
 
-/// Treats a reader that went away as success: `warpscope top … | head` is no error.
+/// Treats a closed pipe as success: `warpscope top … | head` is not an error.
 pub fn tolerate_broken_pipe(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),

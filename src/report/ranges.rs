@@ -1,4 +1,4 @@
-//! `ranges`: the tree of ranges with the devices' time.
+//! `ranges`: tree of ranges, with the devices' time.
 
 use super::Format;
 use super::table::{self, Cell, Column};
@@ -37,10 +37,10 @@ struct RowJson<'a> {
     end_ns: i64,
 }
 
-/// Levels of a path that are written, and of a tree that are indented.
+/// Maximum levels of a written path, and of indentation of a tree.
 const DEEPEST: usize = 32;
 
-/// The word for who marked a range.
+/// Word for the origin of a range.
 #[must_use]
 pub fn origin(origin: RangeOrigin) -> &'static str {
     match origin {
@@ -54,7 +54,7 @@ pub fn origin(origin: RangeOrigin) -> &'static str {
     }
 }
 
-/// Nodes in the order of the tree, down to a depth; with a text only those whose name has it (in any case).
+/// Nodes in tree order, down to a depth; with a filter, only those whose name contains it, ignoring case.
 #[must_use]
 pub fn listed(tree: &RangeTree, depth: Option<u32>, filter: &str) -> Vec<u32> {
     let needle = filter.to_lowercase();
@@ -139,7 +139,7 @@ const COLUMNS: &[(&str, &str, bool, u8)] = &[
     ("origin", "by", false, 9),
 ];
 
-/// Share of the peak that the floating-point work of a node has, from its first to its last operation on the devices.
+/// Share of the peak that a node's floating-point work reaches, from its first to its last operation on the devices.
 #[must_use]
 pub fn mfu(n: &Node, peak: Option<f64>) -> Option<f64> {
     Some(n.flops_per_second()? / peak.filter(|p| *p > 0.0)?)
@@ -153,7 +153,7 @@ pub fn label(n: &Node) -> String {
     format!("{backward}{}{count}", n.name)
 }
 
-/// Formats other than JSON.
+/// Prints nodes in a format other than JSON.
 pub fn print(
     out: &mut dyn Write,
     profile: &Profile,

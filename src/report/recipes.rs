@@ -30,7 +30,8 @@ impl<'a> From<&'a Step> for StepJson<'a> {
     }
 }
 
-/// A recipe's command. `files` and `reports` are paths from the folder of the output; a `*` in `reports` stands for any text.
+/// JSON form of a recipe's command. `files` and `reports` are paths relative to the output folder; a `*` in
+/// `reports` stands for any text.
 #[derive(Debug, Serialize)]
 struct RecipeJson<'a> {
     recipe: &'a str,
@@ -79,7 +80,7 @@ fn variables(prepared: &Prepared) -> Vec<String> {
     prepared.env.iter().map(|(name, value)| format!("{name}={}", shell::quote(value))).collect()
 }
 
-/// The command with its variables, for a shell: on one line, or one group of words on each.
+/// The command with its variables, for a shell: on one line, or with one group of words per line.
 fn command(prepared: &Prepared, lines: bool) -> String {
     let groups: Vec<Vec<String>> = prepared.parts.iter().map(|p| p.words.clone()).collect();
     let command = if lines { shell::lines(&groups) } else { shell::line(&prepared.argv()) };
@@ -87,7 +88,7 @@ fn command(prepared: &Prepared, lines: bool) -> String {
     variables(prepared).into_iter().chain([command]).collect::<Vec<_>>().join(gap)
 }
 
-/// What a shell must do before the command: the folder, and files word for word.
+/// Shell commands to run before the command: create the folder, and write the files verbatim.
 fn before(prepared: &Prepared, folder: Option<&str>) -> String {
     let mut out = String::new();
     if let Some(folder) = folder.filter(|f| !f.is_empty()) {
@@ -95,7 +96,7 @@ fn before(prepared: &Prepared, folder: Option<&str>) -> String {
     }
     for (path, text) in &prepared.files {
         let path = folder.map_or_else(|| format!("./{path}"), |f| format!("{f}/{path}"));
-        // A line of the text must not end it.
+        // The end marker must not be a line of the text.
         let mut end = "END_OF_FILE".to_owned();
         while text.lines().any(|l| l == end) {
             end.push('_');
@@ -109,7 +110,8 @@ fn print(out: &mut dyn Write, text: &str, for_terminal: bool) -> io::Result<()> 
     if for_terminal { text.lines().try_for_each(|l| writeln!(out, "{}", clean(l))) } else { out.write_all(text.as_bytes()) }
 }
 
-/// Writes the command for a shell: what it needs first, then the command on one line. Steps of a server stand behind it, as comments.
+/// Writes the command for a shell: its prerequisites, then the command on one line, then the steps of a
+/// server as comments.
 pub fn shell(out: &mut dyn Write, prepared: &Prepared, folder: Option<&str>, for_terminal: bool) -> io::Result<()> {
     let folder = folder.filter(|_| !prepared.files.is_empty());
     let mut text = format!("{}{}\n", before(prepared, folder), command(prepared, false));
@@ -119,7 +121,7 @@ pub fn shell(out: &mut dyn Write, prepared: &Prepared, folder: Option<&str>, for
     print(out, &text, for_terminal)
 }
 
-/// Writes a shell script. A guided session runs from beginning to end: server in the background, steps, end of the server.
+/// Writes a shell script. A guided session runs completely: server in the background, steps, end of the server.
 pub fn script(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, folder: Option<&str>, for_terminal: bool) -> io::Result<()> {
     let mut text = format!("#!/bin/sh\n# {}: {}\n", clean(recipe.id), clean(recipe.about));
     for note in prepared.notes.iter().chain(&prepared.by_hand) {
@@ -128,12 +130,12 @@ pub fn script(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, fol
     text.push_str("set -eu\n");
     text.push_str(&before(prepared, folder));
     if prepared.steps.is_empty() {
-        // `exec` takes no variables.
+        // `exec` does not accept variable assignments.
         let exec = if prepared.env.is_empty() { "exec " } else { "exec env " };
         let _ = writeln!(text, "{exec}{}", command(prepared, true));
         return print(out, &text, for_terminal);
     }
-    // TERM: a shell starts what runs in the background with interrupts ignored. nsys passes it on and writes its report.
+    // TERM, since a shell starts background processes with interrupts ignored. nsys forwards it and writes its report.
     let _ = write!(text, "{} &\nserver=$!\ntrap 'kill -TERM \"$server\" 2>/dev/null || :' EXIT\n", command(prepared, true));
     for step in &prepared.steps {
         if !step.argv.is_empty() {
@@ -144,7 +146,7 @@ pub fn script(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, fol
     print(out, &text, for_terminal)
 }
 
-/// Writes a command for people: in pieces with what each does, what it costs and leaves, and the steps.
+/// Writes a command for people: its parts with their purpose, its cost and output, and the steps.
 pub fn text(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, columns: usize) -> io::Result<()> {
     let columns = columns.clamp(60, 140);
     explain_parts(out, recipe.about, &with_variables(prepared), columns)?;
@@ -177,7 +179,7 @@ pub fn text(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, colum
     Ok(())
 }
 
-/// The pieces with the variables as the first one.
+/// Parts of the command, with the variables as the first one.
 fn with_variables(prepared: &Prepared) -> Vec<Part> {
     let variables = (!prepared.env.is_empty()).then(|| Part {
         id: crate::rerun::PartId::Tool,

@@ -89,8 +89,8 @@ impl<'a> From<&'a Part> for PartJson<'a> {
     }
 }
 
-/// One command. `selects` is what a script of one launch looks at; `all` has every launch that the command selects, in the order of the
-/// results.
+/// JSON form of one command. `selects` is for scripts that profile one launch; `all` has every launch that
+/// the command selects, in the order of the results.
 #[derive(Debug, Serialize)]
 struct CommandJson<'a> {
     tool: &'a str,
@@ -136,9 +136,9 @@ impl<'a> From<&'a Rerun> for CommandJson<'a> {
 struct PlanJson<'a> {
     #[serde(flatten)]
     first: Option<CommandJson<'a>>,
-    /// The commands after the first, when one cannot select everything.
+    /// The commands after the first, if one cannot select everything.
     more: Vec<CommandJson<'a>>,
-    /// Directory that the reports of several commands go to; it must be there.
+    /// Directory for the reports of several commands; it must exist.
     folder: Option<&'a str>,
 }
 
@@ -148,10 +148,10 @@ pub fn json(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     super::json(out, &PlanJson { first: commands.next(), more: commands.collect(), folder: plan.folder.as_deref() })
 }
 
-/// Writes the commands for a shell, one a line. Where only a wrapper script is right, that script.
+/// Writes the commands for a shell, one per line; if only a wrapper script is correct, writes that script.
 pub fn shell_lines(out: &mut dyn Write, plan: &Plan, for_terminal: bool) -> io::Result<()> {
     if let Some(folder) = &plan.folder {
-        // ncu does not make directories.
+        // ncu does not create directories.
         writeln!(out, "mkdir -p -- {}", shell::quote(folder))?;
     }
     for command in &plan.commands {
@@ -167,10 +167,10 @@ pub fn shell_lines(out: &mut dyn Write, plan: &Plan, for_terminal: bool) -> io::
     Ok(())
 }
 
-/// Selected launches that are listed at most for people.
+/// Maximum number of selected launches listed for people.
 const MOST_SELECTED: usize = 12;
 
-/// Whether a command selects what was wanted, in a few words.
+/// Short statement of how exactly a command selects the wanted launches.
 fn verdict(command: &Rerun) -> &'static str {
     if command.selects.is_empty() {
         "a range, not a launch"
@@ -181,7 +181,7 @@ fn verdict(command: &Rerun) -> &'static str {
     }
 }
 
-/// What a launch is, on one line.
+/// Describes a launch on one line.
 #[must_use]
 pub fn selected(s: &Selects) -> String {
     let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), config::dim3);
@@ -195,7 +195,7 @@ fn grouped(n: impl TryInto<i64>) -> String {
     units::grouped(n.try_into().unwrap_or(i64::MAX))
 }
 
-/// What a command costs, on one line; `None` when it is not known.
+/// Cost of a command on one line; `None` if it is unknown.
 #[must_use]
 pub fn cost(c: &Cost) -> Option<String> {
     let (passes, seconds, bytes) = (c.passes?, c.seconds?, c.bytes?);
@@ -209,7 +209,7 @@ pub fn cost(c: &Cost) -> Option<String> {
     ))
 }
 
-/// Lines of at most `columns`, broken at blanks.
+/// Writes text in lines of at most `columns`, broken at blanks.
 pub(super) fn wrapped(out: &mut dyn Write, head: &str, text: &str, columns: usize) -> io::Result<()> {
     let (mut line, indent) = (head.to_owned(), " ".repeat(width(head)));
     let mut empty = true;
@@ -228,13 +228,13 @@ pub(super) fn wrapped(out: &mut dyn Write, head: &str, text: &str, columns: usiz
     writeln!(out, "{}", line.trim_end())
 }
 
-/// Writes a command in pieces, and what each does.
+/// Writes the parts of a command, each with its purpose.
 pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[Part], columns: usize) -> io::Result<()> {
     let columns = columns.clamp(60, 140);
     if !title.is_empty() {
         writeln!(out, "{}\n", clean(title))?;
     }
-    // A piece may say something and add no word: the name inside --kernel-id.
+    // A part may have an explanation without a word of its own: the name inside --kernel-id.
     let pieces: Vec<&Part> = parts.iter().filter(|p| !p.words.is_empty()).collect();
     let last = pieces.len().saturating_sub(1);
     for (n, part) in pieces.iter().enumerate() {
@@ -250,7 +250,8 @@ pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[Part], columns: 
     Ok(())
 }
 
-/// Writes a plan for people: what is selected, the command in pieces with what each does, cost, warnings, other commands.
+/// Writes a plan for people: selected launches, parts of the command with their purpose, cost, warnings, and
+/// other commands.
 pub fn explain(out: &mut dyn Write, plan: &Plan, columns: usize) -> io::Result<()> {
     let columns = columns.clamp(60, 140);
     if let Some(folder) = &plan.folder {

@@ -1,4 +1,4 @@
-//! `runs list` and `runs show`: what was recorded.
+//! `runs list` and `runs show`: recorded runs.
 
 use super::Format;
 use super::table::{self, Cell, Column};
@@ -24,11 +24,11 @@ struct FindingJson<'a> {
     fix: &'a str,
 }
 
-/// What the first hint on a kernel of a run promises.
+/// Gain predicted by the first hint on a kernel of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promised {
     pub kernel: String,
-    /// How it was measured.
+    /// Method of measurement.
     pub way: String,
     /// Mean time of a launch, ns.
     pub ns: f64,
@@ -36,10 +36,10 @@ pub struct Promised {
     pub promise: Promise,
 }
 
-/// What came of what an earlier run's hint promised.
+/// Outcome of a gain that an earlier run's hint predicted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Came {
-    /// The earlier run.
+    /// Number of the earlier run.
     pub run: i64,
     pub kernel: String,
     /// Mean time of a launch in that run and in this one, ns.
@@ -49,7 +49,7 @@ pub struct Came {
 }
 
 impl Came {
-    /// Share of the time that was saved; below 0 where it takes longer.
+    /// Share of the time that was saved; negative if the kernel takes longer.
     #[must_use]
     pub fn got(&self) -> f64 {
         1.0 - self.after_ns / self.before_ns
@@ -169,14 +169,14 @@ impl<'a> From<&'a Run> for RunJson<'a> {
     }
 }
 
-/// A moment as this machine's clock shows it: `2026-11-20 14:03:07`.
+/// Formats a time in the system's time zone: `2026-11-20 14:03:07`.
 #[must_use]
 pub fn moment(ms: i64) -> String {
     let Ok(at) = jiff::Timestamp::from_millisecond(ms) else { return String::new() };
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// Milliseconds for people.
+/// Formats a duration in milliseconds for people.
 #[must_use]
 pub fn length(ms: i64) -> String {
     match ms / 1000 {
@@ -186,7 +186,7 @@ pub fn length(ms: i64) -> String {
     }
 }
 
-/// The same for a clock that ticks in seconds: `42 s`.
+/// Formats a running duration in whole seconds: `42 s`.
 #[must_use]
 pub fn clock(ms: i64) -> String {
     if ms < 60_000 { format!("{} s", ms / 1000) } else { length(ms) }
@@ -256,7 +256,7 @@ pub fn print(out: &mut dyn Write, runs: &[Run], now_ms: i64, format: Format, wid
     table::print(&columns, rows, out, format, width)
 }
 
-/// Facts of a run, as title and text; those that are not known are left out.
+/// Facts of a run, as title and text; unknown ones are omitted.
 #[must_use]
 pub fn facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String)> {
     let mut out: Vec<(&'static str, String)> = Vec::new();
@@ -309,7 +309,8 @@ pub fn facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String
     out
 }
 
-/// What came of what earlier runs promised, and what this one promises, as title and text: kernels with the most time to save first.
+/// Outcomes of earlier predictions and predictions of this run, as title and text; kernels with the most time
+/// to save come first.
 #[must_use]
 pub fn kept(promised: &[Promised], came: &[Came]) -> Vec<(&'static str, String)> {
     let saved = |c: &Came| (c.before_ns - c.after_ns).abs();
@@ -329,7 +330,7 @@ pub fn kept(promised: &[Promised], came: &[Came]) -> Vec<(&'static str, String)>
     came.chain(promised).collect()
 }
 
-/// Prints all there is to know of a run.
+/// Prints everything that is known about a run.
 pub fn people(out: &mut dyn Write, run: &Run, (promised, came): &(Vec<Promised>, Vec<Came>), command: &str, now_ms: i64) -> io::Result<()> {
     for (title, text) in facts(run, command, now_ms) {
         writeln!(out, "{title:<12} {}", clean(&text))?;

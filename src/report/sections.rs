@@ -1,4 +1,5 @@
-//! `metrics --sections` and `metrics --rules`: a report's own sections with their labels, and what NVIDIA's rules say.
+//! `metrics --sections` and `metrics --rules`: a report's own sections with their labels, and the messages of
+//! NVIDIA's rules.
 
 use super::Format;
 use super::table::{self, Cell, Column};
@@ -9,7 +10,7 @@ use crate::model::{Details, Metrics, Value};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A metric as a section shows it.
+/// A metric in a section.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
     pub result: usize,
@@ -19,15 +20,15 @@ pub struct Shown {
     pub section_name: String,
     /// Title of the table or chart; empty at the section's top.
     pub table: String,
-    /// What people call the metric.
+    /// Label of the metric for people.
     pub label: String,
     pub metric: String,
-    /// Its value; nothing when it was not collected.
+    /// Its value; `None` if it was not collected.
     pub value: Option<String>,
     pub unit: String,
 }
 
-/// What a rule says.
+/// Message of a rule.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ruled {
     pub result: usize,
@@ -42,13 +43,13 @@ pub struct Ruled {
     pub text: String,
     /// `local` or `global`.
     pub speedup_type: Option<&'static str>,
-    /// Estimated speed-up in percent, by NVIDIA's formula: an upper bound.
+    /// Estimated speedup in percent, by NVIDIA's formula: an upper bound.
     pub speedup_percent: Option<f64>,
-    /// Sections and pages that it leads to.
+    /// Sections and pages that it links to.
     pub links: Vec<String>,
 }
 
-/// Sections of one result, in the order of the report.
+/// Metrics in the sections of one result, in report order.
 #[must_use]
 pub fn of(metrics: &Metrics, result: usize, details: &Details) -> Vec<Shown> {
     let Some(r) = metrics.results.get(result) else { return Vec::new() };
@@ -71,7 +72,7 @@ pub fn of(metrics: &Metrics, result: usize, details: &Details) -> Vec<Shown> {
                     section: s.id.to_string(),
                     section_name: s.name.to_string(),
                     table: table.to_owned(),
-                    // Of a list the label is a template: `{UNIT}: {COMPOUND_NAME}`.
+                    // The label of a list is a template: `{UNIT}: {COMPOUND_NAME}`.
                     label: if e.label.contains('{') { member(&name) } else { e.label.to_string() },
                     value: lookup.value(&name).map(ToString::to_string),
                     unit: lookup.unit(&name).to_owned(),
@@ -93,7 +94,7 @@ pub fn of(metrics: &Metrics, result: usize, details: &Details) -> Vec<Shown> {
     out
 }
 
-/// Rules of one result.
+/// Rule messages of one result.
 #[must_use]
 pub fn rules(result: usize, details: &Details) -> Vec<Ruled> {
     let mut out = Vec::new();
@@ -170,7 +171,7 @@ pub fn print_rules(out: &mut dyn Write, rows: &[Ruled], format: Format, width: O
         column("title", false, false, 0),
         column("text", false, false, 0),
     ];
-    // People read from the top: the largest estimate first. Machines get the report's own order.
+    // For people, the largest estimate comes first; machines get the report's own order.
     let mut rows: Vec<&Ruled> = rows.iter().collect();
     if format == Format::Table {
         let key = |r: &Ruled| (r.speedup_type == Some("local"), r.speedup_percent.unwrap_or(-1.0));

@@ -1,4 +1,4 @@
-//! A table of cells that know both their raw value and how people read it.
+//! Tables of cells with both a raw value and a text for people.
 
 use crate::analysis::labels;
 use crate::model::text::clean;
@@ -9,21 +9,21 @@ use std::io::{self, Write};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// For machines; empty when absent.
+    /// For machines; empty if absent.
     pub raw: String,
-    /// For people; empty when absent.
+    /// For people; empty if absent.
     pub human: String,
 }
 
 impl Cell {
-    /// The same text for both.
+    /// Creates a cell with the same text for both.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         let raw = text.into();
         Self { human: raw.clone(), raw }
     }
 
-    /// A raw value and how people read it.
+    /// Creates a cell from a raw value and its text for people.
     #[must_use]
     pub fn both(raw: impl std::fmt::Display, human: impl Into<String>) -> Self {
         Self { raw: format!("{raw}"), human: human.into() }
@@ -36,18 +36,18 @@ pub struct Column {
     /// Field name in CSV: the same as in JSON.
     pub field: &'static str,
     pub title: &'static str,
-    /// Numbers stand to the right.
+    /// Aligned to the right, for numbers.
     pub right: bool,
-    /// Left out of tables for people: it repeats another column in a longer form.
+    /// Omitted from tables for people: it repeats another column in a longer form.
     pub machine_only: bool,
-    /// How soon it drops out of a narrow terminal: the highest first, 0 never.
+    /// Drop order in a narrow terminal: the highest first, 0 never.
     pub rank: u8,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     pub columns: Vec<Column>,
-    /// Rows, each with one cell a column.
+    /// Rows with one cell per column.
     pub rows: Vec<Vec<Cell>>,
 }
 
@@ -58,8 +58,8 @@ impl Table {
     }
 }
 
-/// Prints rows as they come, in a format other than JSON: there may be millions. `width` is the terminal's, if there is one: the first text
-/// column gives way to it, and columns drop out.
+/// Prints rows as they come, in a format other than JSON: there may be millions. `width` is that of the
+/// terminal, if there is one: the first text column shrinks, and columns are dropped.
 pub fn print(
     columns: &[Column],
     rows: impl Iterator<Item = Vec<Cell>>,
@@ -74,8 +74,8 @@ pub fn print(
     }
 }
 
-/// A text that no spreadsheet takes for a formula: where it begins like one and is no number, it gets a `'` before it, as spreadsheets themselves
-/// write it (OWASP, CSV injection).
+/// Prevents CSV injection (OWASP): a text that a spreadsheet would take for a formula, and that is not a
+/// number, gets a leading `'`, as spreadsheets themselves write it.
 #[must_use]
 pub fn no_formula(text: &str) -> Cow<'_, str> {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err() {
@@ -85,8 +85,8 @@ pub fn no_formula(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text that no terminal obeys, wherever it is printed later: control characters are made visible as on a terminal, but for tabs and line ends, which
-/// CSV quotes. Everything else is as it is.
+/// Makes a text safe to print on a terminal later: control characters are made visible, except for tabs and
+/// line ends, which CSV quotes.
 fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
     if !text.contains(obeyed) {
@@ -103,7 +103,7 @@ fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Raw values, except that neither a spreadsheet nor a terminal must obey them.
+/// Writes raw values that are safe for spreadsheets and terminals.
 fn csv(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record(columns.iter().map(|c| c.field)).map_err(io_error)?;
@@ -120,11 +120,11 @@ fn csv(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn 
     csv.flush()
 }
 
-/// Rows under a head as CSV for a terminal's clipboard: neither a spreadsheet nor a terminal obeys what stands in them.
+/// Rows under a header as CSV for the clipboard, safe for spreadsheets and terminals.
 #[must_use]
 pub fn to_paste(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut csv = csv::Writer::from_writer(Vec::new());
-    // A vector takes whatever is written to it.
+    // Writing to a `Vec` cannot fail.
     let _ = csv.write_record(head);
     for row in rows {
         let _ = csv.write_record(row.iter().map(|c| clean(&no_formula(c)).into_owned()));
@@ -136,7 +136,7 @@ fn for_people(columns: &[Column]) -> Vec<usize> {
     (0..columns.len()).filter(|&i| !columns[i].machine_only).collect()
 }
 
-/// A text in which nothing is left that Markdown gives a meaning, links, pictures and HTML among them.
+/// Escapes everything that has a meaning in Markdown, including links, images and HTML.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     ['\\', '|', '<', '`', '*', '_', '[', ']', '!', '&', '~', '$']
@@ -174,7 +174,7 @@ fn markdown(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut
     Ok(())
 }
 
-/// Rows that decide how wide the columns are; those after them are fitted into what came out.
+/// Number of rows that determine the column widths; later rows are fitted to them.
 const SAMPLE: usize = 5_000;
 
 fn aligned(columns: &[Column], mut rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write, width: Option<usize>) -> io::Result<()> {
@@ -182,7 +182,7 @@ fn aligned(columns: &[Column], mut rows: impl Iterator<Item = Vec<Cell>>, out: &
     let sample: Vec<Vec<Cell>> = rows.by_ref().take(SAMPLE).collect();
     let mut shown = for_people(columns);
     let cell = |row: &[Cell], i: usize| clean(&row[i].human).into_owned();
-    // One text of a megabyte is no reason to fill up all others: it stands out of its column.
+    // A single huge text must not pad all other rows: it overflows its column instead.
     let longest = |i: usize| sample.iter().map(|r| labels::width(&clean(&r[i].human))).max().unwrap_or(0).min(MOST_NAME);
     let widest = |i: usize| longest(i).max(labels::width(columns[i].title));
     let flexible = shown.iter().copied().find(|&i| !columns[i].right);
@@ -191,7 +191,7 @@ fn aligned(columns: &[Column], mut rows: impl Iterator<Item = Vec<Cell>>, out: &
     let limit = width.unwrap_or(usize::MAX);
     if let Some(at) = flexible {
         let others = |shown: &[usize]| shown.iter().filter(|&&i| i != at).map(|&i| widths[i] + GAP).sum::<usize>();
-        // Columns drop out by rank until there is room to read a name.
+        // Columns are dropped by rank until a name is readable.
         while limit.saturating_sub(others(&shown)) < LEAST_NAME.min(widths[at]) {
             match shown.iter().copied().filter(|&i| columns[i].rank > 0).max_by_key(|&i| (columns[i].rank, i)) {
                 Some(worst) => shown.retain(|&i| i != worst),
@@ -200,7 +200,7 @@ fn aligned(columns: &[Column], mut rows: impl Iterator<Item = Vec<Cell>>, out: &
         }
         let room = limit.saturating_sub(others(&shown)).clamp(LEAST_NAME, MOST_NAME);
         if widths[at] > room {
-            // Rows may rightly have the same name: only different names must not look alike.
+            // Rows may share a name: only different names must not look alike.
             let names: BTreeSet<String> = sample.iter().map(|r| cell(r, at)).collect();
             let names: Vec<String> = names.into_iter().collect();
             let fitted = labels::fit(&names, room);
@@ -238,7 +238,7 @@ fn aligned(columns: &[Column], mut rows: impl Iterator<Item = Vec<Cell>>, out: &
     Ok(())
 }
 
-/// Columns that a name gets at least, and at most.
+/// Minimum and maximum width of a name.
 const LEAST_NAME: usize = 24;
 const MOST_NAME: usize = 200;
 

@@ -7,7 +7,7 @@ use crate::analysis::{GroupBy, GroupRow, Grouping};
 use crate::model::{Device, Nanos, Note, Profile, Source, units};
 use serde::Serialize;
 
-/// Which file and tool the numbers are from.
+/// Source of the numbers: tool and file.
 #[derive(Serialize)]
 pub struct SourceJson<'a> {
     tool: &'a str,
@@ -50,7 +50,7 @@ impl<'a> From<&'a Device> for DeviceJson<'a> {
     }
 }
 
-/// A remark, as scripts get it.
+/// JSON form of a note.
 #[derive(Serialize)]
 pub struct NoteJson<'a> {
     severity: &'static str,
@@ -73,7 +73,7 @@ struct RowJson<'a> {
     count: u64,
     total_ns: i64,
     share_percent: f64,
-    /// The row's kernels as a part of the run, and how much shorter it would be if they took no time; `null` where the model cannot know.
+    /// Share of the row's kernels in the run, and the time saved if they took none; `null` if the model cannot tell.
     run: Option<RunJson>,
     avg_ns: f64,
     median_ns: Option<f64>,
@@ -117,13 +117,13 @@ pub struct TopJson<'a> {
     notes: Vec<NoteJson<'a>>,
 }
 
-/// The demangled name behind a row; of several kernels the one that took the most time.
+/// Demangled name of a row's kernel; of several kernels, of the one with the most time.
 fn demangled<'a>(profile: &'a Profile, row: &GroupRow) -> Option<&'a str> {
     row.kernel.and_then(|k| profile.kernels.get(k.0 as usize)).map(crate::model::Kernel::demangled)
 }
 
-/// The report as JSON. `rows` are indices into the grouping's rows, in the order in which they are listed; `worths` what they mean
-/// for the run, by their names.
+/// The report as JSON. `rows` are indices into the grouping's rows, in listed order; `worths` are their
+/// effects on the run, by name.
 #[must_use]
 pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32], worths: Option<&Worths>) -> TopJson<'a> {
     let row = |&i: &u32| {

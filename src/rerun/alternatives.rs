@@ -1,4 +1,4 @@
-//! Other commands for the same launches, and when they are better.
+//! Alternative commands for the same launches, each with the reason to prefer it.
 
 use super::collect::Collect;
 use super::draft::Draft;
@@ -8,7 +8,7 @@ use super::{Alternative, Base, Rerun, in_place, nvtx};
 use crate::model::NameForm;
 
 impl Draft<'_> {
-    /// Commands that a user may prefer to `mine`.
+    /// Returns commands that the user may prefer to `mine`.
     pub(super) fn alternatives(&self, mine: &Rerun) -> Vec<Alternative> {
         let mut out = Vec::new();
         let mut offer = |options: Options, why: &dyn Fn(&Draft<'_>) -> Option<(String, bool)>| {
@@ -72,7 +72,8 @@ impl Draft<'_> {
         out
     }
 
-    /// The same launches, measured by the built-in tracer while the program runs, where it can do that.
+    /// Returns the command that measures the same launches with the built-in tracer while the program runs, if it
+    /// can.
     fn in_place(&self, mine: &Rerun) -> Option<Alternative> {
         if mine.wrapper.is_some() || self.options.whole_graph || self.as_range {
             return None;

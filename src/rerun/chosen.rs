@@ -1,12 +1,13 @@
-//! A report of ncu itself holds the launches that ncu was told to profile. Where its command line is in the report and understood, a result is
-//! counted as that command counted it; else launches that came before are not known, and the count here says so.
+//! Launch selection in ncu reports. An ncu report holds only the launches that ncu was told to profile. If its
+//! command line is recorded and understood, results are counted as that command counted them; otherwise the number of
+//! earlier launches is unknown, and the re-run says so.
 
 use super::facts::Facts;
 use super::warning::{Warning, warning};
 use super::{Options, PartId, Rerun};
 use crate::model::{LaunchOrder, Metrics, NameForm, Profile, Severity, argv};
 
-/// What a command of ncu selects: an exact name or pattern, its form, how many of these are left out first, and a range.
+/// Launches selected by an ncu command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// Value of `--kernel-name`.
@@ -22,8 +23,9 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The selection of the command that made these results; `None` when it is not in the report, selects by something else, or may have been
-    /// torn apart (ncu joins words by blanks and quotes nothing: then another word would stand where the program should).
+    /// Returns the selection of the command that produced these results. Returns `None` if the command is missing
+    /// from the report, selects by other options, or may be split incorrectly: ncu joins the words with blanks and
+    /// quotes nothing, so a different word would be taken for the program.
     #[must_use]
     pub fn of(metrics: &Metrics) -> Option<Self> {
         let line = argv::parse(&metrics.tool_argv)?;
@@ -45,7 +47,7 @@ impl Selection {
                 }
                 "-s" | "--launch-skip" => out.skip = value?.parse().ok().filter(|n| *n < usize::MAX / 2)?,
                 "-c" | "--launch-count" => out.count = Some(value?.parse().ok()?),
-                // Two conditions are more than is understood here.
+                // Several conditions are not supported.
                 "--nvtx-include" if out.range.is_none() => out.range = Some(value?),
                 "-k"
                 | "--kernel-name"
@@ -72,14 +74,14 @@ impl Selection {
     }
 }
 
-/// Turns a command for results of this report into one that counts as the report's own command did.
+/// Changes the command for results of this report to count launches as the report's own command did.
 pub fn as_before(profile: &Profile, rows: &[usize], options: &Options, rerun: &mut Rerun) {
     let Some(metrics) = profile.metrics.as_ref().filter(|_| profile.order == LaunchOrder::Chosen) else { return };
     let Some(selection) = Selection::of(metrics) else { return };
     let mut pids = profile.places.iter().filter_map(|p| p.pid);
     let one_process = pids.next().is_none_or(|first| pids.all(|p| p == first));
     let in_a_row = rows.windows(2).all(|w| w[1] == w[0] + 1);
-    // What the user asked for otherwise is his.
+    // Keep options that the user set explicitly.
     let usual = Options::default();
     let asked = options.base != usual.base || options.within != usual.within || options.whole_graph;
     let (Some(&first), false, true, true) = (rows.first(), asked, one_process, in_a_row) else { return };
@@ -121,7 +123,7 @@ pub fn as_before(profile: &Profile, rows: &[usize], options: &Options, rerun: &m
     rerun.warnings.retain(|w| w.id != "chosen-launches");
 }
 
-/// Warns when launches may be missing before the wanted one.
+/// Warns if launches before the selected one may be missing from the report.
 #[must_use]
 pub fn check(f: &Facts<'_>) -> Option<Warning> {
     (f.profile.order == LaunchOrder::Chosen).then(|| {
@@ -151,10 +153,10 @@ mod tests {
             s,
             Selection { name: Some("regex:gemm".into()), base: NameForm::Function, skip: 5, count: Some(4), range: Some("a/".into()) }
         );
-        // A value may look like the program, short options may hold their values.
+        // A value may equal the program's name, and short options may be joined with their values.
         let s = of("ncu -o app -k gemm -s100 -c1 ./app").unwrap();
         assert_eq!((s.name.as_deref(), s.skip, s.count), (Some("gemm"), 100, Some(1)));
-        // A name with a blank was torn apart: its rest stands where the program should.
+        // A name with a blank was split: its remainder is in the program's position.
         assert_eq!(of("ncu -k regex:void foo -s 3 ./app"), None);
         assert_eq!(of("ncu --kernel-id ::x:3 ./app"), None);
         assert_eq!(of("ncu --nvtx-include a/ --nvtx-include b/ ./app"), None);

@@ -1,49 +1,49 @@
-//! What ncu collects and what that costs.
+//! Metric sets and sections that ncu can collect, and their cost.
 //!
-//! Passes, seconds and bytes were measured with ncu 2025.3.1 on an H200 with its clocks left alone, on kernels of one microsecond with
-//! little memory (`tests/hardware/costs.sh`): a kernel that runs long, or whose memory must be saved and restored between passes, costs
-//! more. On other GPUs the passes differ.
+//! Passes, seconds and bytes were measured with ncu 2025.3.1 on an H200 without clock control, on kernels of one
+//! microsecond with little memory (`tests/hardware/costs.sh`). A long kernel, or one whose memory must be saved and
+//! restored between passes, costs more. Pass counts differ on other GPUs.
 
-/// What one result costs.
+/// Cost of one result.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figure {
     pub passes: u32,
-    /// Seconds for a kernel that takes next to no time.
+    /// Seconds for a kernel of negligible duration.
     pub seconds: f64,
     /// Bytes in the report.
     pub bytes: u64,
 }
 
-/// A set: sections that belong together, by `--set`.
+/// A set: a predefined group of sections, for `--set`.
 #[derive(Debug, PartialEq)]
 pub struct Set {
     pub word: &'static str,
-    /// What it is for.
+    /// Purpose.
     pub about: &'static str,
-    /// What a result costs.
+    /// Cost of one result.
     pub figure: Figure,
 }
 
-/// A section, by `--section`.
+/// A section, for `--section`.
 #[derive(Debug, PartialEq)]
 pub struct Section {
     pub id: &'static str,
     pub about: &'static str,
-    /// What a result costs.
+    /// Cost of one result.
     pub figure: Figure,
 }
 
-/// A question and the sections that answer it.
+/// A performance question and the sections that answer it.
 #[derive(Debug, PartialEq)]
 pub struct Question {
-    /// Its word on the command line.
+    /// Command-line name.
     pub word: &'static str,
     pub asks: &'static str,
     /// Sections, by [`Section::id`].
     pub sections: &'static [&'static str],
-    /// Whether the sources belong to the answer.
+    /// Imports the CUDA sources, too.
     pub source: bool,
-    /// What a result costs: less than the sum of the sections, which share passes.
+    /// Cost of one result: less than the sum of the sections, which share passes.
     pub figure: Figure,
 }
 
@@ -59,7 +59,7 @@ const fn section(id: &'static str, figure: Figure, about: &'static str) -> Secti
     Section { id, about, figure }
 }
 
-/// All sets. There is no `source` set: that is [`Question`] `source`.
+/// All sets, without `source`: that is a [`Question`].
 pub static SETS: &[Set] = &[
     set("basic", figure(10, 0.31, 53_000), "speed of light, launch, occupancy"),
     set("detailed", figure(20, 0.63, 110_000), "basic, memory, compute, source"),
@@ -69,7 +69,7 @@ pub static SETS: &[Set] = &[
     set("nvlink", figure(1, 0.05, 15_000), "NVLink traffic and topology"),
 ];
 
-/// The sections that are worth asking for by name.
+/// Sections worth selecting by name.
 pub static SECTIONS: &[Section] = &[
     section("SpeedOfLight", figure(10, 0.31, 33_000), "compute and memory throughput, as percent of peak"),
     section("LaunchStats", figure(1, 0.01, 16_000), "grid, block, registers, shared memory, waves"),
@@ -87,7 +87,7 @@ pub static SECTIONS: &[Section] = &[
     section("PmSampling", figure(4, 0.38, 190_000), "utilization over the kernel's run time"),
 ];
 
-/// Questions that a profile answers.
+/// Questions that a profile can answer.
 pub static QUESTIONS: &[Question] = &[
     Question {
         word: "bound",
@@ -135,11 +135,11 @@ pub static QUESTIONS: &[Question] = &[
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Collect {
-    /// A set, by its word.
+    /// A set, by its name.
     Set(String),
     /// Sections, by identifier or `regex:EXPR`.
     Sections(Vec<String>),
-    /// What answers a question, by its word.
+    /// Sections that answer a question, by its name.
     Question(&'static str),
 }
 
@@ -149,23 +149,23 @@ impl Default for Collect {
     }
 }
 
-/// What a re-run costs.
+/// Cost of a re-run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Replay passes of each result; `None` when a section is not in the tables.
     pub passes: Option<u32>,
-    /// Whether `passes` is an upper bound: sections share passes.
+    /// `passes` is an upper bound, because sections share passes.
     pub at_most: bool,
-    /// Seconds on top of the program's own run, as far as they can be told.
+    /// Seconds in addition to the program's own run time, if they can be estimated.
     pub seconds: Option<f64>,
     /// Bytes of the report.
     pub bytes: Option<u64>,
-    /// How often the program runs.
+    /// Number of program runs.
     pub runs: u32,
 }
 
 impl Collect {
-    /// The words for ncu.
+    /// Returns the options for ncu.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let sections = |ids: &mut dyn Iterator<Item = String>| ids.flat_map(|s| ["--section".to_owned(), s]).collect();
@@ -176,7 +176,7 @@ impl Collect {
         }
     }
 
-    /// What it is, for a person.
+    /// Returns a short human-readable label.
     #[must_use]
     pub fn label(&self) -> String {
         match self {
@@ -187,7 +187,7 @@ impl Collect {
         }
     }
 
-    /// What it measures, in words that end a sentence.
+    /// Returns a description of the collected metrics that can end a sentence.
     #[must_use]
     pub fn about(&self) -> String {
         match self {
@@ -202,13 +202,14 @@ impl Collect {
         }
     }
 
-    /// Whether the sources belong to it.
+    /// Returns true if the CUDA sources are collected, too.
     #[must_use]
     pub fn wants_source(&self) -> bool {
         matches!(self, Self::Question(word) if question(word).is_some_and(|q| q.source))
     }
 
-    /// What one result costs, and whether that is an upper bound (sections share passes); `None` for what is not in the tables.
+    /// Returns the cost of one result and whether it is an upper bound (sections share passes); `None` if it is not
+    /// in the tables.
     #[must_use]
     pub fn figure(&self) -> Option<(Figure, bool)> {
         match self {
@@ -225,20 +226,20 @@ impl Collect {
     }
 }
 
-/// A question by its word.
+/// Looks up a question by its name.
 #[must_use]
 pub fn question(word: &str) -> Option<&'static Question> {
     QUESTIONS.iter().find(|q| q.word == word)
 }
 
-/// Seconds that ncu takes to start.
+/// Start-up time of ncu, seconds.
 pub const START_SECONDS: f64 = 1.0;
-/// Seconds that a launch costs whose name does not match.
+/// Cost of a launch whose name does not match, seconds.
 pub const OTHER_SECONDS: f64 = 60e-6;
-/// Seconds that a launch costs whose name matches and which is skipped.
+/// Cost of a skipped launch whose name matches, seconds.
 pub const SKIPPED_SECONDS: f64 = 130e-6;
 
-/// Bytes of a report before its first result: strings and the session.
+/// Size of a report without results (strings and session), bytes.
 pub const BASE_BYTES: u64 = 50_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A command that profiles launches again: its pieces and what they do, what it selects, what it costs, and what may go wrong.
+//! A command that profiles launches again: its parts, the launches it selects, its cost and its warnings.
 
 use super::collect::Cost;
 use super::options::Options;
@@ -6,38 +6,38 @@ use super::warning::Warning;
 use super::{program, shell};
 use crate::model::{LaunchId, NameForm, Nanos};
 
-/// What a piece of a command does, which is also the choice that it comes from.
+/// Purpose of a part of the command, and thus the option that it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PartId {
-    /// The profiler, and options that only keep the command self-contained.
+    /// The profiler, and options that only make the command self-contained.
     Tool,
-    /// Which processes are followed.
+    /// Processes to follow.
     Processes,
-    /// What must be open for a launch to count.
+    /// The capture range or NVTX range that must be open for a launch to count.
     Gate,
-    /// How CUDA graphs count.
+    /// Counting of CUDA graphs.
     Graphs,
-    /// The name and its form.
+    /// The kernel name and its form.
     Name,
-    /// Which launches of that name.
+    /// Selection among the launches of that name.
     Which,
     Collect,
     Clocks,
     Caches,
     Replay,
     Source,
-    /// What happens after the last result.
+    /// Action after the last result.
     End,
     Output,
     Program,
 }
 
-/// A piece of a command: words that belong together, and what they do.
+/// A part of a command: words that belong together, and their explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub id: PartId,
     pub words: Vec<String>,
-    /// What it does here, in one or two sentences.
+    /// Explanation of these words, in one or two sentences.
     pub why: String,
 }
 
@@ -46,33 +46,33 @@ pub struct Part {
 pub struct Selects {
     /// Function name; `graph` for a whole graph, `range` for a range.
     pub kernel: String,
-    /// Full name, when the report has it.
+    /// Full name, if the report has it.
     pub demangled: Option<String>,
-    /// Linker symbol, when the report has it.
+    /// Linker symbol, if the report has it.
     pub mangled: Option<String>,
-    /// The launch; of a graph its first node, when the report has nodes.
+    /// The launch; for a graph its first node, if the report has nodes.
     pub launch: Option<LaunchId>,
-    /// How many launches of this function its process made before, in the report.
+    /// Number of earlier launches of this function by its process in the report.
     pub nth: u64,
-    /// Grid that the profiler must report, in blocks.
+    /// Expected grid in the result, in blocks.
     pub grid: Option<[u32; 3]>,
-    /// Block that the profiler must report, in threads.
+    /// Expected block in the result, in threads.
     pub block: Option<[u32; 3]>,
     /// Duration in this report.
     pub duration: Nanos,
-    /// Other launches of this function with the same grid and block, in this report.
+    /// Number of other launches of this function with the same grid and block in the report.
     pub alike: u64,
 }
 
-/// Another command that a user may prefer.
+/// A command that the user may prefer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
-    /// When it is the better one.
+    /// Condition under which it is preferable.
     pub why: String,
     pub argv: Vec<String>,
-    /// The options that make it, to go on from there.
+    /// Options that produce it, as a starting point for further changes.
     pub options: Options,
-    /// Whether it is better than the command itself, as far as the report tells.
+    /// True if it is preferable for this report.
     pub better: bool,
 }
 
@@ -80,26 +80,27 @@ pub struct Alternative {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rerun {
     pub tool: &'static str,
-    /// The command in pieces.
+    /// Parts of the command line.
     pub parts: Vec<Part>,
-    /// Directory to run it in, when known.
+    /// Directory to run it in, if known.
     pub directory: Option<String>,
-    /// What it selects, in the order in which the results come.
+    /// Selected launches, in the order of the results.
     pub selects: Vec<Selects>,
-    /// Form of the name that is compared: the one asked for, unless the report or the selection made another necessary.
+    /// Form of the compared name: the requested one, unless the report or the selection requires another.
     pub base: NameForm,
-    /// What may make it select something else, or fail.
+    /// Reasons for which it may select other launches, or fail.
     pub warnings: Vec<Warning>,
     pub alternatives: Vec<Alternative>,
     pub cost: Cost,
-    /// The report that it writes, without its ending: [`report`](Self::report) has it.
+    /// Path of the report without its extension; see [`report`](Self::report).
     pub output: String,
-    /// A script for one process among many, where no single command is right: the launcher starts it in place of the program.
+    /// A script that selects one of many processes, used when a single command cannot: the launcher starts it in
+    /// place of the program.
     pub wrapper: Option<String>,
 }
 
 impl Rerun {
-    /// The file that it writes.
+    /// Returns the path of the report.
     #[must_use]
     pub fn report(&self) -> String {
         let end = match self.tool {
@@ -110,7 +111,7 @@ impl Rerun {
         format!("{}{end}", self.output)
     }
 
-    /// The command; empty where only the [`wrapper`](Self::wrapper) is right.
+    /// Returns the command line; empty if only the [`wrapper`](Self::wrapper) is usable.
     #[must_use]
     pub fn argv(&self) -> Vec<String> {
         if self.wrapper.is_some() {
@@ -119,13 +120,13 @@ impl Rerun {
         self.parts.iter().flat_map(|p| p.words.iter().cloned()).collect()
     }
 
-    /// The command for a POSIX shell, on one line; empty where only the wrapper is right.
+    /// Returns the command for a POSIX shell, on one line; empty if only the wrapper is usable.
     #[must_use]
     pub fn shell(&self) -> String {
         shell::line(&self.argv())
     }
 
-    /// The command for a POSIX shell, one group of words on each line.
+    /// Returns the command for a POSIX shell, one group of words per line.
     #[must_use]
     pub fn shell_lines(&self) -> String {
         if self.wrapper.is_some() {
@@ -134,20 +135,21 @@ impl Rerun {
         shell::lines(&self.parts.iter().map(|p| p.words.clone()).collect::<Vec<_>>())
     }
 
-    /// Whether it selects exactly the wanted launches if the program does again what it did, and nothing in the report says otherwise.
+    /// Returns true if it selects exactly the requested launches, provided that the program repeats its launches and
+    /// no warning says otherwise.
     #[must_use]
     pub fn exact(&self) -> bool {
-        // A range is no launch.
+        // A range does not select a launch.
         !self.selects.is_empty() && !self.warnings.iter().any(|w| w.inexact)
     }
 
-    /// Whether it overwrites a report that is there.
+    /// Returns true if it overwrites an existing report.
     #[must_use]
     pub fn overwrites(&self) -> bool {
         self.parts.iter().any(|p| p.id == PartId::Output && p.words.iter().any(|w| w == "--force-overwrite"))
     }
 
-    /// Whether it can be run as it stands: the program is known.
+    /// Returns true if it can be run as is: the program is known.
     #[must_use]
     pub fn runnable(&self) -> bool {
         self.wrapper.is_none() && !self.parts.iter().any(|p| p.words.iter().any(|w| w == program::PLACEHOLDER))

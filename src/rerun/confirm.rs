@@ -1,4 +1,4 @@
-//! The re-run that confirms a hint: the launch that the hint is about, and only the sections that decide.
+//! The re-run that confirms a hint: only the hint's launch, and only the deciding sections.
 
 use super::join::join;
 use super::{Collect, Options, Rerun, Target, plan};
@@ -8,7 +8,7 @@ use crate::model::metrics::IN_PLACE;
 use crate::model::{LaunchId, Profile};
 use rustc_hash::FxHashMap;
 
-/// Options of the command that collects what a hint asks for; `None` when it asks for nothing that ncu collects.
+/// Returns options that collect the sections a hint needs; `None` if the hint needs none from ncu.
 #[must_use]
 pub fn options(confirm: &Confirm) -> Option<Options> {
     if confirm.sections.is_empty() {
@@ -18,22 +18,23 @@ pub fn options(confirm: &Confirm) -> Option<Options> {
     Some(Options { collect: Collect::Sections(sections), import_source: confirm.source, ..Options::default() })
 }
 
-/// The command. Errors are sentences: why there is none.
+/// Returns the command. Errors are sentences that say why there is none.
 pub fn command(profile: &Profile, launch: u32, confirm: &Confirm) -> Result<Rerun, String> {
     let options = options(confirm).ok_or_else(|| "nothing to collect with ncu".to_owned())?;
     let plan = plan(profile, &Target::Launches(vec![LaunchId(launch)]), &options)?;
     plan.commands.into_iter().next().ok_or_else(|| "no command selects this launch".to_owned())
 }
 
-/// Where the launches of a report's results are counted: results that were measured in a run are few of its launches.
+/// Profile in which the launches of a report's results are counted. Results measured in a run cover only a few of its
+/// launches, so these are counted in the run's timeline.
 pub struct Counted<'a> {
     profile: &'a Profile,
-    /// The launches of the run that results are of, by result.
+    /// Launches of the run, by result index.
     launches: Option<FxHashMap<usize, u32>>,
 }
 
 impl<'a> Counted<'a> {
-    /// `timeline` is the run that a report's results were measured in.
+    /// `timeline` is the run in which the report's results were measured.
     #[must_use]
     pub fn new(profile: &'a Profile, timeline: Option<&'a Profile>) -> Self {
         match profile.metrics.as_deref().filter(|m| m.source.tool == IN_PLACE) {
@@ -45,7 +46,7 @@ impl<'a> Counted<'a> {
         }
     }
 
-    /// The command that confirms a hint on a subject of the report.
+    /// Returns the command that confirms a hint on a subject of the report.
     pub fn command(&self, subject: &Subject, confirm: &Confirm) -> Result<Rerun, String> {
         let launch = match &self.launches {
             None => subject.launch,

@@ -1,33 +1,33 @@
-//! How many launches ncu will have counted when the wanted one comes.
+//! Counts the launches that ncu sees before the selected one.
 //!
-//! ncu counts, in the order of the launching calls on the host and over all threads and streams, every launch that its gates let through
-//! and whose name matches. Nodes of a CUDA graph count one by one, or each graph as one launch named `graph` where graphs are profiled
-//! whole. The count goes over all processes that it follows.
+//! ncu counts every launch that passes its filters and whose name matches, in the order of the launching API calls on
+//! the host and across all threads and streams. Nodes of a CUDA graph count one by one, or each graph as one launch
+//! named `graph` when graphs are profiled whole. The count covers all processes that ncu follows.
 
 use super::nvtx::Cover;
 use crate::model::kernel::shortened;
 use crate::model::{CallKind, GraphMode, Kernel, NameForm, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which launches ncu looks at.
+/// Launches that pass ncu's filters.
 #[derive(Debug, Default)]
 pub struct Population {
     /// Only launches inside this range.
     pub cover: Option<Cover>,
-    /// Launches whose call is not in the report were made before the capture opened: a gate that opens at the same place in the re-run
-    /// does not let them through either.
+    /// Excludes launches without a recorded call: they were made before the capture opened, and a filter that opens
+    /// at the same place in the re-run excludes them, too.
     pub only_called: bool,
-    /// Nodes of graphs do not count: graphs are profiled whole.
+    /// Excludes graph nodes: graphs are profiled whole.
     pub without_nodes: bool,
-    /// `cudaProfilerStart` (true) and `cudaProfilerStop` (false) with process and time, where they gate: after a stop nothing counts until
-    /// the next start.
+    /// Calls of `cudaProfilerStart` (true) and `cudaProfilerStop` (false) with process and time, if they limit the
+    /// capture: after a stop launches do not count until the next start.
     pub stops: Vec<(u32, i64, bool)>,
-    /// Only what comes before the first stop counts.
+    /// Counts only launches before the first stop.
     pub first_window: bool,
 }
 
 impl Population {
-    /// Whether ncu would see a launch.
+    /// Returns true if ncu would see the launch.
     #[must_use]
     pub fn holds(&self, profile: &Profile, row: usize) -> bool {
         !(self.only_called && profile.launches.call(row).is_none()
@@ -36,7 +36,7 @@ impl Population {
             || self.stopped(profile, row))
     }
 
-    /// Whether a launch comes after a `cudaProfilerStop`, with no start since.
+    /// Returns true if the launch follows a `cudaProfilerStop` without a later start.
     #[must_use]
     pub fn stopped(&self, profile: &Profile, row: usize) -> bool {
         if self.stops.is_empty() {
@@ -50,11 +50,12 @@ impl Population {
     }
 }
 
-/// The name of a kernel in one form, as ncu compares it; `None` when the report does not give it.
+/// Returns the name of a kernel in the form that ncu compares; `None` if the report lacks it.
 #[must_use]
 pub fn name(kernel: &Kernel, base: NameForm) -> Option<&str> {
     let given = match base {
-        // The function name can be cut out of the demangled one. A mangled one alone does not tell it, unless it is no C++ symbol.
+        // The function name can be extracted from the demangled one, but not from a mangled one alone, unless that is
+        // a C symbol.
         NameForm::Function => match (&kernel.function, &kernel.demangled, &kernel.mangled) {
             (None, None, Some(mangled)) => (!mangled.starts_with("_Z")).then_some(&**mangled),
             (None, None, None) => None,
@@ -67,20 +68,20 @@ pub fn name(kernel: &Kernel, base: NameForm) -> Option<&str> {
     given.filter(|n| !n.is_empty())
 }
 
-/// What is counted: launches of these kernels, or whole graphs.
+/// Counted items: launches of these kernels, or whole graphs.
 #[derive(Debug)]
 pub enum Unit {
-    /// Launches of the kernels that are marked, by kernel id.
+    /// Launches of the marked kernels, by kernel id.
     Kernels(Vec<bool>),
-    /// Launches of graphs, by their nodes: the first node of each stands for it. Kernels that are named `graph` count with them.
+    /// Graph launches; the first node of each represents it. Kernels named `graph` are counted with them.
     Graphs(Vec<bool>),
 }
 
 impl Unit {
-    /// Launches whose kernel has this name in this form; all launches without a name.
+    /// Selects launches of kernels with this name in this form; all launches if `wanted` is `None`.
     #[must_use]
     pub fn named(profile: &Profile, base: NameForm, wanted: Option<&str>) -> Self {
-        // A name that was cut stands for all that begin like it.
+        // A truncated name matches all names with that prefix.
         let prefix = wanted.and_then(shortened);
         let same = |k: &Kernel, wanted: &str| name(k, base).is_some_and(|n| n == wanted || prefix.is_some_and(|p| n.starts_with(p)));
         Self::Kernels(profile.kernels.iter().map(|k| wanted.is_none_or(|w| same(k, w))).collect())
@@ -99,7 +100,7 @@ impl Unit {
                 if profile.launches.graph_node(row).is_none() {
                     return marked(list);
                 }
-                // Nodes of one graph launch share its call, and lie side by side in launch order.
+                // Nodes of one graph launch share its call and are adjacent in launch order.
                 let call = profile.launches.order_key(row).0;
                 last_graph.replace(call) != Some(call)
             }
@@ -111,11 +112,11 @@ impl Unit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
     pub count: usize,
-    /// Whether they launch at the same time: calls of two of them lie in each other, or they alternate after few launches each.
+    /// True if they launch concurrently: their calls overlap, or they alternate after a few launches each.
     pub race: bool,
 }
 
-/// How long threads of a process launch before another one does.
+/// Lengths of the launch sequences of threads before another thread launches.
 #[derive(Default)]
 struct Turns {
     last: u64,
@@ -124,13 +125,13 @@ struct Turns {
 }
 
 impl Turns {
-    /// Launches in a row from which on a thread hands over to another and waits, as PyTorch's forward and backward threads do. Threads that
-    /// run free alternate after one or a few.
+    /// Average launches per turn from which threads are considered to hand over to each other and wait, as PyTorch's
+    /// forward and backward threads do. Concurrent threads alternate after one or a few launches.
     const LONG: u64 = 8;
 
     fn add(&mut self, thread: Option<u32>) {
         self.launches += 1;
-        // 0 is before the first, 1 an unknown thread.
+        // 0: before the first launch, 1: unknown thread.
         let now = thread.map_or(1, |t| u64::from(t) + 2);
         if std::mem::replace(&mut self.last, now) != now {
             self.count += 1;
@@ -142,28 +143,28 @@ impl Turns {
     }
 }
 
-/// The count for the wanted launches.
+/// Counts for the selected launches.
 #[derive(Debug, Default)]
 pub struct Count {
-    /// For each wanted launch (in the order asked for): candidates before it in its own process.
+    /// Candidates before each selected launch (in the requested order) in its own process.
     pub in_process: Vec<u64>,
-    /// For each wanted launch: candidates before it in all processes.
+    /// Candidates before each selected launch in all processes.
     pub in_all: Vec<u64>,
     /// Candidates by process.
     pub by_process: BTreeMap<u32, u64>,
-    /// Launches before the last wanted one that are no candidates.
+    /// Launches before the last selected one that are not candidates.
     pub others: u64,
-    /// Threads that launch candidates up to the last wanted one.
+    /// Threads that launch candidates up to the last selected launch.
     pub threads: Threads,
-    /// Launches of these names, in the processes that count, whose call is not in the report: their place in the order is a guess.
+    /// Launches of these names without a recorded call in the counted processes: their order is estimated.
     pub uncalled: u64,
     /// Distinct kernels among the candidates.
     pub kernels: usize,
-    /// Distinct block sizes and shared memory among the candidates before the first wanted one.
+    /// Distinct combinations of block size and shared memory among candidates before the first selected launch.
     pub shapes: usize,
 }
 
-/// Counts candidates. `wanted` are rows in launch order; each must be a candidate itself (or a node of the graph that is).
+/// Counts candidates. `wanted` are rows in launch order; each must be a candidate (or a node of a candidate graph).
 #[must_use]
 pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[usize]) -> Count {
     let launches = &profile.launches;
@@ -192,7 +193,7 @@ pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[
             out.uncalled += 1;
         }
         while next.next_if_eq(&row).is_some() {
-            // The launch itself, or the graph whose first node came already, is among those counted.
+            // The count includes the launch itself, or the graph whose first node was already seen.
             out.in_process.push(seen.get(&of).copied().unwrap_or_default().saturating_sub(1));
             out.in_all.push(all.saturating_sub(1));
         }
@@ -222,7 +223,7 @@ pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[
     out.by_process = seen;
     out.kernels = kernels.len();
     out.shapes = shapes.len();
-    // Threads of different processes are another matter.
+    // Count threads per process.
     let mut threads: BTreeMap<u32, usize> = BTreeMap::new();
     for (of, _) in ends.keys() {
         *threads.entry(*of).or_default() += 1;
@@ -232,8 +233,8 @@ pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[
     out
 }
 
-/// Whether processes used CUDA strictly one after another: while one was at it, no other made a call. A parent that waits for a child lies
-/// around it and counts as one after another, too.
+/// Returns true if the processes used CUDA strictly one after another: none made a call while another was active.
+/// This includes a parent that waits for a child between its own calls.
 #[must_use]
 pub fn one_after_another(profile: &Profile, pids: &BTreeSet<u32>) -> bool {
     let mut busy: BTreeMap<u32, Vec<(i64, i64)>> = pids.iter().map(|&p| (p, Vec::new())).collect();
@@ -256,7 +257,7 @@ pub fn one_after_another(profile: &Profile, pids: &BTreeSet<u32>) -> bool {
         list.sort_unstable();
     }
     let span = |list: &[(i64, i64)]| Some((list.first()?.0, list.iter().map(|c| c.1).max()?));
-    // A lies around B when none of A's calls begins, or is still going on, while B is at it.
+    // True if none of A's calls overlaps B's time span.
     let around = |a: &[(i64, i64)], (from, to): (i64, i64)| {
         let at = a.partition_point(|c| c.0 < from);
         a[..at].iter().all(|c| c.1 <= from) && a.get(at).is_none_or(|c| c.0 >= to)
@@ -270,7 +271,7 @@ pub fn one_after_another(profile: &Profile, pids: &BTreeSet<u32>) -> bool {
     })
 }
 
-/// What a call does to the count of calls without a kernel.
+/// Effect of an API call on the count of calls without a kernel.
 #[derive(Clone, Copy, PartialEq)]
 enum Effect {
     Launch,
@@ -279,8 +280,9 @@ enum Effect {
     None,
 }
 
-/// Launch calls before a time in some processes that ran no kernel, although nothing was being recorded into a graph: kernels that the report
-/// lost. Calls between `cudaStreamBeginCapture` and `cudaStreamEndCapture` launch nothing by nature.
+/// Counts launch calls before a given time in some processes that ran no kernel although no graph was being captured:
+/// the report lost these kernels. Calls between `cudaStreamBeginCapture` and `cudaStreamEndCapture` never launch
+/// directly.
 #[must_use]
 pub fn calls_without_kernel(profile: &Profile, pids: &BTreeSet<u32>, before: i64) -> u64 {
     let calls = &profile.calls;

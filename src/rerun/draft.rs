@@ -1,4 +1,4 @@
-//! What is known before an ncu command is put together, and its pieces.
+//! The intermediate state from which an ncu command is built, and the parts of the command.
 
 use super::count::{self, Count, Unit};
 use super::facts::Facts;
@@ -13,7 +13,7 @@ use super::{Cost, Part, PartId, Rerun, Selects, collect, parts, ranges, shell};
 use crate::model::kernel::shortened;
 use crate::model::{Kernel, LaunchId, NameForm, Nanos, Profile, units};
 
-/// Process of a launch.
+/// Returns the process of a launch.
 #[must_use]
 pub fn pid_of(profile: &Profile, row: usize) -> u32 {
     profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid).unwrap_or_default()
@@ -23,7 +23,7 @@ fn kernel_of(profile: &Profile, row: usize) -> Kernel {
     profile.kernels.get(profile.launches.kernel(row).0 as usize).cloned().unwrap_or_default()
 }
 
-/// A name for the report of these launches.
+/// Returns a report name for these launches.
 #[must_use]
 pub fn stem(profile: &Profile, rows: &[usize]) -> String {
     let Some(&first) = rows.first() else {
@@ -36,7 +36,7 @@ pub fn stem(profile: &Profile, rows: &[usize]) -> String {
     }
 }
 
-/// Everything that is known before words are put together.
+/// Facts required to build a command.
 pub(super) struct Draft<'a> {
     pub(super) profile: &'a Profile,
     pub(super) options: &'a Options,
@@ -44,27 +44,27 @@ pub(super) struct Draft<'a> {
     pub(super) kernel: Kernel,
     pub(super) pid: u32,
     pub(super) base: NameForm,
-    /// The name that is compared; `None` when the report gives the kernel none.
+    /// The compared name; `None` if the report lacks the kernel's name.
     pub(super) name: Option<String>,
     pub(super) gate: Gate,
     pub(super) around: Vec<Enclosing>,
     pub(super) count: Count,
     pub(super) scope: Scope,
-    /// For each wanted launch: how many ncu will have counted before it.
+    /// Launches that ncu counts before each selected launch.
     pub(super) skips: Vec<u64>,
     program: Program,
     whole_graphs: bool,
-    /// The range around the launch is measured, not the launch.
+    /// Measures the range around the launch instead of the launch.
     pub(super) as_range: bool,
 }
 
-/// The form that is compared: the one asked for if the report gives it, else the first that it gives.
+/// Returns the name form to compare: the requested one if the report has it, otherwise the first available.
 fn base_of(kernel: &Kernel, wanted: NameForm) -> (NameForm, Option<String>) {
     let forms = || [wanted, NameForm::Function, NameForm::Mangled, NameForm::Demangled].into_iter();
     let given = |whole: bool| {
         forms().find_map(|base| count::name(kernel, base).filter(|n| !whole || shortened(n).is_none()).map(|n| (base, Some(n.to_owned()))))
     };
-    // A name that was cut is better than none.
+    // A truncated name is better than none.
     given(true).or_else(|| given(false)).unwrap_or((wanted, None))
 }
 
@@ -75,7 +75,7 @@ impl<'a> Draft<'a> {
         let pid = pid_of(profile, first);
         let (base, name) =
             if options.whole_graph { (NameForm::Function, Some("graph".to_owned())) } else { base_of(&kernel, options.base.0) };
-        // Overloads share a function name and have symbols of their own: one command compares one name.
+        // Overloads share a function name but have different symbols; a command compares only one name.
         if rows.iter().any(|&row| count::name(&kernel_of(profile, row), base).map(str::to_owned) != name && !options.whole_graph) {
             return Err(format!("these launches do not share one {} name", base.word()));
         }
@@ -122,7 +122,7 @@ impl<'a> Draft<'a> {
         self.skips.windows(2).all(|w| w[1] == w[0] + 1)
     }
 
-    /// Whether scattered launches can be named by their numbers: `--kernel-id` counts differently in every process, and by name.
+    /// Returns true if scattered launches can be selected by number: `--kernel-id` counts per process and per name.
     pub(super) fn by_number(&self) -> bool {
         self.name.is_some() && !matches!(self.scope, Scope::InTurn(_))
     }
@@ -155,7 +155,7 @@ impl<'a> Draft<'a> {
         Part { id: PartId::Name, words, why }
     }
 
-    /// `--launch-skip` and `--launch-count`, or `--kernel-id` for launches that do not follow each other.
+    /// Returns `--launch-skip` and `--launch-count`, or `--kernel-id` for launches that are not adjacent.
     fn selecting(&self) -> Vec<Part> {
         let (Some(&skip), n) = (self.skips.first(), self.skips.len()) else {
             return Vec::new();
@@ -222,14 +222,14 @@ impl<'a> Draft<'a> {
         parts
     }
 
-    /// The range around a kernel that cannot be replayed alone.
+    /// Parts that measure the range around a kernel that cannot be replayed alone.
     fn range_parts(&self) -> Vec<Part> {
         let mut parts = vec![Part {
             id: PartId::Processes,
             words: ["--target-processes", "all"].map(str::to_owned).to_vec(),
             why: "All processes run under ncu, so a kernel that waits for another rank finds it running.".to_owned(),
         }];
-        // cudaProfilerStart and Stop may be the range: they must not be ignored.
+        // `cudaProfilerStart` and `cudaProfilerStop` may delimit the range: do not ignore them.
         let mut gate = Gate { ignore_api: false, ..self.gate.clone() };
         if gate.range.is_none() && gate.api.is_none() {
             let usable = self.around.iter().find(|e| nvtx::expression(self.profile, e.range).is_some());
@@ -340,7 +340,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The name for `--kernel-name`: one that reads as a regular expression is written as one.
+/// Returns the value for `--kernel-name`; names that would be parsed as a regular expression are escaped as one.
 fn exact(name: &str) -> String {
     if let Some(prefix) = shortened(name) {
         return format!("regex:^{}", shell::regex(prefix));
@@ -348,7 +348,7 @@ fn exact(name: &str) -> String {
     if name.starts_with("regex:") || name.starts_with('-') { format!("regex:^{}$", shell::regex(name)) } else { name.to_owned() }
 }
 
-/// A name inside `--kernel-id`, which must not hold a colon.
+/// Returns a name for `--kernel-id`, which must not contain a colon.
 fn id_name(name: &str) -> String {
     if let Some(prefix) = shortened(name) {
         return format!("regex:^{}", shell::regex(prefix).replace(':', r"\x3a"));
@@ -356,7 +356,7 @@ fn id_name(name: &str) -> String {
     if name.contains(':') { format!("regex:^{}$", shell::regex(name).replace(':', r"\x3a")) } else { name.to_owned() }
 }
 
-/// The launch of a graph that a node belongs to: from the start of its first node to the end of its last.
+/// Returns the graph launch of a node, from the start of its first node to the end of its last.
 fn whole(profile: &Profile, row: usize, rank: u64) -> Selects {
     let launches = &profile.launches;
     let call = launches.order_key(row).0;
@@ -393,7 +393,7 @@ fn selected(profile: &Profile, row: usize, nth: u64) -> Selects {
     }
 }
 
-/// Other launches of the same function with the same grid and block: what a comparison cannot tell apart.
+/// Counts other launches of the same function with the same grid and block, which a comparison cannot distinguish.
 fn alike(profile: &Profile, row: usize) -> u64 {
     let shape = |r: usize| profile.launches.config(r).and_then(|c| profile.configs.get(c.0 as usize)).map(|c| (c.grid, c.block));
     let wanted = shape(row);

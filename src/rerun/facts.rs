@@ -1,4 +1,4 @@
-//! What is looked at to say what may go wrong with a command.
+//! Input of the checks that produce a command's warnings.
 
 use super::count::Count;
 use super::gate::Gate;
@@ -9,36 +9,36 @@ use super::program::Program;
 use crate::model::{Kernel, NameForm, Profile};
 use std::collections::BTreeSet;
 
-/// What the checks look at.
+/// Input of the checks.
 #[derive(Debug)]
 pub struct Facts<'a> {
     pub profile: &'a Profile,
-    /// What the user chose.
+    /// Options set by the user.
     pub options: &'a Options,
-    /// Rows of the wanted launches, in launch order.
+    /// Rows of the selected launches, in launch order.
     pub rows: &'a [usize],
-    /// Their kernel (of the first).
+    /// Kernel of the first launch.
     pub kernel: &'a Kernel,
-    /// Process of the first.
+    /// Process of the first launch.
     pub pid: u32,
-    /// Form of the name that is compared.
+    /// Form of the compared name.
     pub base: NameForm,
-    /// What must be open.
+    /// Capture range and NVTX range of the command.
     pub gate: &'a Gate,
-    /// Over which processes the count goes.
+    /// Processes covered by the count.
     pub scope: &'a Scope,
     pub count: &'a Count,
-    /// Ranges around the first.
+    /// Ranges around the first launch.
     pub around: &'a [Enclosing],
     pub program: &'a Program,
-    /// Graphs were traced whole, so they are profiled whole.
+    /// Graphs were traced as a whole, so they are profiled as a whole.
     pub whole_graphs: bool,
-    /// The command profiles a range, not single kernels.
+    /// The command profiles a range instead of single kernels.
     pub as_range: bool,
 }
 
 impl Facts<'_> {
-    /// Processes whose launches count.
+    /// Returns the processes whose launches are counted.
     pub(super) fn counted(&self) -> BTreeSet<u32> {
         if matches!(self.scope, Scope::InTurn(_)) { self.count.by_process.keys().copied().collect() } else { BTreeSet::from([self.pid]) }
     }

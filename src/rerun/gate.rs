@@ -1,4 +1,4 @@
-//! What must be open for a launch to count: the capture's own gate, an NVTX range that the user chose, or both.
+//! Conditions for a launch to count: the capture's own range, an NVTX range chosen by the user, or both.
 
 use super::count::Population;
 use super::nvtx::{self, Cover, Enclosing, RangeName};
@@ -6,26 +6,27 @@ use super::options::{OpenedBy, Options, Within};
 use super::{Part, PartId};
 use crate::model::{self, LaunchOrder, Profile, RangeKind};
 
-/// The gate of a re-run.
+/// Capture range and NVTX range of a re-run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
-    /// Between `cudaProfilerStart` and `cudaProfilerStop`, this time of it, from 1.
+    /// Number of the `cudaProfilerStart`/`cudaProfilerStop` window to profile, from 1.
     pub api: Option<u32>,
-    /// Inside ranges of this name, or only inside this one of them, from 1.
+    /// NVTX range, and optionally the number of one instance of it, from 1.
     pub range: Option<(RangeName, Option<u32>)>,
-    /// Launches before the capture opened are unknown, and nothing in the command keeps them out.
+    /// Launches before the capture opened are unknown, and the command cannot exclude them.
     pub late: bool,
-    /// The program calls `cudaProfilerStop`, and the capture went on regardless: so must ncu, which by default stops there.
+    /// The program calls `cudaProfilerStop` but the capture continued: ncu must ignore the call, as it stops there by
+    /// default.
     pub ignore_api: bool,
 }
 
-/// How the capture was opened: as the user says, else as the report says.
+/// Returns how the capture was opened: the user's setting, otherwise the report's.
 #[must_use]
 pub fn opened_by(profile: &Profile, options: &Options) -> OpenedBy {
     options.opened_by.unwrap_or(match profile.capture.gate {
         None => OpenedBy::Start,
         Some(model::Gate::ProfilerApi) => OpenedBy::ProfilerApi(1),
-        // Nothing is recorded before the range that opens the capture, so it is the one that began first.
+        // Recording starts with the range that opens the capture, so that range has the earliest start.
         Some(model::Gate::Nvtx) => match profile.ranges.iter().min_by_key(|r| r.start) {
             Some(r) => OpenedBy::Range(RangeName { name: r.name, kind: r.kind }),
             None => OpenedBy::Late,
@@ -34,8 +35,9 @@ pub fn opened_by(profile: &Profile, options: &Options) -> OpenedBy {
     })
 }
 
-/// The number at the end of the file's name. With `--capture-range-end=repeat` nsys writes one report for each range, and numbers them:
-/// `NAME.1.nsys-rep`, `NAME.2.nsys-rep` … (seen with nsys 2025.3). But `NAME.%q{RANK}` gives such names, too.
+/// Returns the number at the end of the file name. With `--capture-range-end=repeat` nsys writes one numbered report
+/// per range: `NAME.1.nsys-rep`, `NAME.2.nsys-rep` … (observed with nsys 2025.3). `NAME.%q{RANK}` produces such
+/// names, too.
 #[must_use]
 pub fn range_of_file(profile: &Profile) -> Option<u32> {
     let name = profile.file_name();
@@ -43,7 +45,8 @@ pub fn range_of_file(profile: &Profile) -> Option<u32> {
     stem.rsplit_once('.')?.1.parse().ok().filter(|&n| n > 0)
 }
 
-/// Calls of `cudaProfilerStart` (true) and `cudaProfilerStop` (false), with process and time, by time.
+/// Returns the calls of `cudaProfilerStart` (true) and `cudaProfilerStop` (false) with process and time, sorted by
+/// time.
 #[must_use]
 pub fn profiler_calls(profile: &Profile) -> Vec<(u32, i64, bool)> {
     let calls = &profile.calls;
@@ -68,7 +71,7 @@ pub fn profiler_calls(profile: &Profile) -> Vec<(u32, i64, bool)> {
     out
 }
 
-/// Whether a range's number is the launch's own, and will be the same in another run.
+/// Checks that the range with this number encloses the launch and keeps its number in another run.
 fn check_instance(profile: &Profile, around: &[Enclosing], range: RangeName, n: u32, gated: bool) -> Result<(), String> {
     let name = profile.ranges.label(range.name);
     if gated {
@@ -98,10 +101,10 @@ fn check_instance(profile: &Profile, around: &[Enclosing], range: RangeName, n: 
 }
 
 impl Gate {
-    /// The gate for a launch with these ranges around it.
+    /// Resolves the conditions for a launch inside these ranges.
     pub fn resolve(profile: &Profile, options: &Options, around: &[Enclosing]) -> Result<Self, String> {
         let mut opened = opened_by(profile, options);
-        // A range that opened the capture does not gate what other threads launch.
+        // A range that opened the capture does not filter launches of other threads.
         if let OpenedBy::Range(range) = opened
             && options.opened_by.is_none()
             && !around.iter().any(|e| e.range == range)
@@ -144,8 +147,8 @@ impl Gate {
                     }
                     gate.range = Some((range, None));
                 } else if gate.late {
-                    // Of the ranges around it the innermost whose name comes once is the safest: a range that comes again and again may have come
-                    // before the capture opened, too.
+                    // Prefer the innermost enclosing range whose name occurs once: a repeated range may also have
+                    // occurred before the capture opened.
                     let usable = |e: &&Enclosing| nvtx::expression(profile, e.range).is_some();
                     let best = around.iter().filter(usable).find(|e| e.of == 1).or_else(|| around.iter().find(usable));
                     gate.range = best.map(|e| (e.range, None));
@@ -160,7 +163,7 @@ impl Gate {
         Ok(gate)
     }
 
-    /// The launches that it lets through.
+    /// Returns the launches that pass these conditions.
     #[must_use]
     pub fn population(&self, profile: &Profile, opened: OpenedBy, pid: u32) -> Population {
         let cover = self.range.map(|(range, instance)| {
@@ -178,7 +181,7 @@ impl Gate {
         }
     }
 
-    /// The words for ncu.
+    /// Returns the options for ncu.
     #[must_use]
     pub fn part(&self, profile: &Profile) -> Option<Part> {
         let mut words: Vec<String> = Vec::new();

@@ -1,11 +1,11 @@
-//! A CUDA graph of a capture that traced graphs whole: only the graph itself can be chosen.
+//! Command for a CUDA graph of a capture that traced graphs as a whole: only the entire graph can be selected.
 
 use super::gate::{self, Gate};
 use super::options::{OpenedBy, Options, Replay, Within};
 use super::{Cost, Part, PartId, Rerun, Selects, collect, draft, parts, program, warnings};
 use crate::model::{GraphLaunch, NameForm, Profile};
 
-/// The command for one graph of a capture that traced graphs whole.
+/// Returns the command for one graph launch of such a capture.
 pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun, String> {
     let Some(graph) = profile.graphs.get(index) else {
         return Err(match profile.graphs.len() {
@@ -17,7 +17,7 @@ pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun
     let mine = pid(graph.place);
     let key = |g: &GraphLaunch| (g.call.unwrap_or(g.start.0), g.start.0);
     let graphs_before = profile.graphs.iter().filter(|g| pid(g.place) == mine && key(g) < key(graph)).count() as u64;
-    // Kernels that are named graph count with the graphs.
+    // Kernels named `graph` are counted with the graphs.
     let marked: Vec<bool> = profile.kernels.iter().map(|k| k.function() == "graph").collect();
     let kernels_before = (0..profile.launches.len())
         .filter(|&r| {

@@ -1,8 +1,8 @@
-//! The built-in tracer's command that measures the chosen launches while the program runs: `warpscope trace --measure NAME#N`. Nothing but these
-//! launches is replayed, and the command records a timeline, too.
+//! Command of the built-in tracer that measures the selected launches while the program runs:
+//! `warpscope trace --measure NAME#N`. Only these launches are replayed, and the command also records a timeline.
 //!
-//! The tracer counts launches of a function, or of a symbol, in each process, from 1, in the order of their calls; launches by CUDA graphs are no
-//! calls of their own and do not count.
+//! The tracer counts launches of a function or symbol per process, from 1, in the order of their calls. Kernels
+//! launched by a CUDA graph are not counted: they have no calls of their own.
 
 use super::count::{self, Unit};
 use super::draft::Draft;
@@ -11,10 +11,10 @@ use super::warning::{Warning, warning};
 use super::{Collect, Cost, OpenedBy, Options, Part, PartId, RangeName, Rerun, draft, gate, parts, ranges};
 use crate::model::{Kernel, NameForm, Profile, Severity};
 
-/// Launches that can be asked for at once: more are not kept by the tracer's object.
+/// Maximum number of launches per request, limited by the tracer's injection library.
 const MOST: usize = 128;
 
-/// What is measured for a question, in words.
+/// Describes the metrics measured for a question.
 #[must_use]
 pub fn measured(collect: &Collect) -> &'static str {
     match questions(collect) {
@@ -27,12 +27,12 @@ pub fn measured(collect: &Collect) -> &'static str {
     }
 }
 
-/// Whether warps are sampled, not counters read.
+/// Returns true if warp stalls are sampled instead of reading counters.
 fn stalls(collect: &Collect) -> bool {
     matches!(collect, Collect::Question("source" | "stalls"))
 }
 
-/// The tracer's own words for it; `None` for everything.
+/// Returns the tracer's names of the questions; `None` for all.
 fn questions(collect: &Collect) -> Option<&'static str> {
     match collect {
         Collect::Question("bound") => Some("roofline,cause"),
@@ -43,7 +43,7 @@ fn questions(collect: &Collect) -> Option<&'static str> {
     }
 }
 
-/// Why a launch cannot be measured in place; a sentence for the user.
+/// Explains why a launch cannot be measured in place; a sentence for the user.
 fn refused(profile: &Profile, row: usize) -> Option<String> {
     let launches = &profile.launches;
     let config = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
@@ -59,7 +59,8 @@ fn refused(profile: &Profile, row: usize) -> Option<String> {
     kernel.and_then(|k| ranges::waits_for_others(profile, k)).map(|why| format!("launch {row} is not measured in place: {why}"))
 }
 
-/// The name that the tracer is given: the function's, unless the symbol is wanted or the function's is no plain identifier.
+/// Returns the name for the tracer: the function name, unless the symbol was requested or the function name is not a
+/// plain identifier.
 fn name_of(kernel: &Kernel, options: &Options) -> Result<(NameForm, String), String> {
     let plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$') && !name.is_empty();
     let function = count::name(kernel, NameForm::Function).filter(|n| plain(n));
@@ -70,7 +71,7 @@ fn name_of(kernel: &Kernel, options: &Options) -> Result<(NameForm, String), Str
     Ok((if Some(name) == mangled && Some(name) != function { NameForm::Mangled } else { NameForm::Function }, name.to_owned()))
 }
 
-/// A range as `--only-range` takes it.
+/// Formats a range for `--only-range`.
 fn range_word(profile: &Profile, range: RangeName) -> Option<String> {
     let (domain, text) = profile.ranges.names.get(range.name as usize)?;
     let text = text.replace('@', "\\@");
@@ -81,7 +82,7 @@ fn range_word(profile: &Profile, range: RangeName) -> Option<String> {
     }
 }
 
-/// One command for all these launches.
+/// Returns one command for all these launches.
 pub fn command(profile: &Profile, rows: &[usize], options: &Options) -> Result<Rerun, String> {
     if rows.is_empty() {
         return Err("no launch is selected".to_owned());
@@ -110,7 +111,7 @@ pub fn command(profile: &Profile, rows: &[usize], options: &Options) -> Result<R
         }
         let mut population = draft.gate.population(profile, opened, draft.pid);
         population.without_nodes = true;
-        // The tracer takes no notice of cudaProfilerStop.
+        // The tracer ignores `cudaProfilerStop`.
         population.stops.clear();
         population.first_window = false;
         let unit = Unit::named(profile, form, Some(&name));
@@ -167,7 +168,7 @@ pub fn command(profile: &Profile, rows: &[usize], options: &Options) -> Result<R
     })
 }
 
-/// Which processes, and which launches of them.
+/// Options that select processes and limit the launches in them.
 fn common(profile: &Profile, draft: &Draft<'_>) -> Result<Vec<Part>, String> {
     let mut out = Vec::new();
     if let Scope::AtOnce { rank, .. } = draft.scope {

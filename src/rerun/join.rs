@@ -1,4 +1,5 @@
-//! Which launches of a timeline the results of ncu are of: by the command that made them, else by kernel, grid, block and order.
+//! Matches ncu results to the launches of a timeline: by the command that produced them, otherwise by kernel, grid,
+//! block and order.
 
 use super::chosen::Selection;
 use super::gate::profiler_calls;
@@ -8,33 +9,33 @@ use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES, SAMPLED_LAUNCHES};
 use crate::model::{Kernel, LaunchOrder, Metrics, NoteKind, Profile, RangeKind, ResultKind, ResultMetrics, Value};
 use std::collections::{HashMap, HashSet};
 
-/// How sure a pair is, surest first.
+/// Confidence in a pair, highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sure {
-    /// The command that made the result counts to this launch, and kernel, grid and block agree.
+    /// The ncu command line selects this launch, and kernel, grid and block agree.
     Command,
-    /// It was measured while the timeline was recorded: the launching call itself says which it was.
+    /// Measured while the timeline was recorded: the launching call identifies the launch.
     Measured,
-    /// It was measured in another run of the program, as the launch of this number with its kernel, grid and block.
+    /// Measured in another run of the program, as the launch of this number with its kernel, grid and block.
     Number,
-    /// AMD's number of the dispatch is this launch's, and kernel, grid and workgroup agree.
+    /// The AMD dispatch number matches, and kernel, grid and workgroup agree.
     Dispatch,
-    /// No other launch has this kernel, grid and block.
+    /// The only launch with this kernel, grid and block.
     Only,
-    /// There are as many results as launches with this kernel, grid and block; they are paired in order.
+    /// The numbers of results and launches with this kernel, grid and block are equal; paired in order.
     Order,
-    /// One of several launches with this kernel, grid and block; which one is not known.
+    /// One of several launches with this kernel, grid and block; the exact one is unknown.
     Alike(u64),
 }
 
 impl Sure {
-    /// Whether the launch itself is known, not only its like.
+    /// Returns true if the exact launch is known.
     #[must_use]
     pub fn exact(self) -> bool {
         !matches!(self, Self::Alike(_))
     }
 
-    /// Why they belong together, in words.
+    /// Describes why the result and the launch match.
     #[must_use]
     pub fn why(self) -> String {
         match self {
@@ -59,26 +60,25 @@ pub struct Pair {
     pub launch: u32,
     /// Index of the result.
     pub result: usize,
-    /// How sure it is.
     pub sure: Sure,
 }
 
 /// All pairs of a timeline and a set of results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Join {
-    /// In the order of the results.
+    /// Pairs in the order of the results.
     pub pairs: Vec<Pair>,
     by_launch: HashMap<u32, usize>,
 }
 
 impl Join {
-    /// The pair of a launch.
+    /// Returns the pair of a launch.
     #[must_use]
     pub fn of_launch(&self, launch: u32) -> Option<&Pair> {
         self.by_launch.get(&launch).and_then(|&at| self.pairs.get(at))
     }
 
-    /// The pair of a result.
+    /// Returns the pair of a result.
     #[must_use]
     pub fn of_result(&self, result: usize) -> Option<&Pair> {
         self.pairs.iter().find(|p| p.result == result)
@@ -99,7 +99,8 @@ impl Join {
     }
 }
 
-/// Whether a result may be of a launch of this kernel: symbols where both have them, else function names and kinds of parameters.
+/// Returns true if a result may belong to a launch of this kernel: compares symbols if both are known, otherwise
+/// function names and parameter types.
 fn same_kernel(result: &Kernel, launch: &Kernel) -> bool {
     if let (Some(a), Some(b)) = (&result.mangled, &launch.mangled) {
         return a == b;
@@ -113,8 +114,8 @@ fn same_kernel(result: &Kernel, launch: &Kernel) -> bool {
     }
 }
 
-/// What keeps launches of a timeline from being told apart by their order, or from being counted: the timeline may not hold all of them, or
-/// they are made by several at once.
+/// Returns true if launches can be counted and distinguished by their order: the timeline has all of them, made by a
+/// single process, thread and device.
 fn countable(profile: &Profile, metrics: &Metrics) -> bool {
     let distinct = |mut values: Vec<u32>| {
         values.sort_unstable();
@@ -130,11 +131,11 @@ fn countable(profile: &Profile, metrics: &Metrics) -> bool {
     whole && !stops && pids <= 1 && threads <= 1 && devices <= 1 && profiled <= 1
 }
 
-/// Pairs the results of ncu with the launches of a timeline. O(launches).
+/// Matches ncu results to the launches of a timeline. O(launches).
 #[must_use]
 pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
     let mut out = Join::default();
-    // Results of one kernel, grid and block are told apart by order alone.
+    // Results of the same kernel, grid and block are distinguished only by order.
     let mut classes: Vec<(&ResultMetrics, Vec<usize>, Vec<u32>)> = Vec::new();
     let mut class_of_result: HashMap<usize, usize> = HashMap::new();
     for (at, result) in metrics.results.iter().enumerate() {
@@ -152,14 +153,15 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
     let launches = &profile.launches;
     let amd = metrics.source.tool.starts_with("rocprof");
     let mut classes_of: HashMap<(u32, Option<u32>), Vec<usize>> = HashMap::new();
-    // Classes that share launches: a launch without symbol or grid fits several.
+    // Classes that share launches: a launch without symbol or grid can match several.
     let mut shared: HashSet<usize> = HashSet::new();
     for row in 0..launches.len() {
         let (kernel, config) = (launches.kernel(row).0, launches.config(row).map(|c| c.0));
         let fits = classes_of.entry((kernel, config)).or_insert_with(|| {
             let Some(name) = profile.kernels.get(kernel as usize) else { return Vec::new() };
             let config = config.and_then(|c| profile.configs.get(c as usize));
-            // What one side does not say does not speak against it; tables of AMD's counters have products.
+            // A value missing on one side is not a mismatch; AMD counter tables hold only the product of the
+            // dimensions.
             let product = |d: [u32; 3]| d.iter().map(|&n| u64::from(n)).product::<u64>();
             let agrees = |a: Option<[u32; 3]>, b: Option<[u32; 3]>| match (a, b) {
                 (Some(a), Some(b)) => a == b || (amd && a[1..] == [1, 1] && product(a) == product(b)),
@@ -191,13 +193,14 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
         return out;
     }
     if metrics.source.tool == IN_PLACE {
-        // Another run's counters are not told apart from this one's but by what was launched.
+        // Counters of another run can be distinguished only by the launches they were measured on.
         let own = metrics.source.file == profile.source.file;
         for (_, results, rows) in &classes {
             for &result in results {
                 let numbers = measured(metrics, result);
                 let found = numbers.first().and_then(|&n| rows.get(n));
-                // Of a survey several launches each gave a part; one that was asked for by its number is the same in each run that launches the same.
+                // In a survey several launches contribute one part each; a launch requested by number is the same in
+                // every run that repeats the launches.
                 let sure = match (own, numbers.len()) {
                     (true, _) => Sure::Measured,
                     (false, 1) if countable && found.is_some() => Sure::Number,
@@ -232,7 +235,7 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
     out.in_order()
 }
 
-/// The launches that were measured for a result, or else sampled, of those with its kernel, grid and block, from 0.
+/// Indices of the launches measured (or sampled) for a result among those with its kernel, grid and block, from 0.
 fn measured(metrics: &Metrics, result: usize) -> Vec<usize> {
     let Some(of) = metrics.results.get(result) else { return Vec::new() };
     match metrics.value(of, MEASURED_LAUNCHES).or_else(|| metrics.value(of, SAMPLED_LAUNCHES)) {
@@ -241,8 +244,8 @@ fn measured(metrics: &Metrics, result: usize) -> Vec<usize> {
     }
 }
 
-/// The launches by the numbers that AMD's runtime gives dispatches, from 1 in each process, where the timeline has all of one process. Another run
-/// of the program gives the same numbers if it does the same.
+/// Matches launches by AMD dispatch ids, which count from 1 in each process, if the timeline covers one complete
+/// process. Another run of the program assigns the same ids if it makes the same dispatches.
 fn by_dispatch(profile: &Profile, metrics: &Metrics) -> Vec<Option<u32>> {
     let mut pids = profile.places.iter().filter_map(|p| p.pid);
     let first = pids.next();
@@ -255,13 +258,13 @@ fn by_dispatch(profile: &Profile, metrics: &Metrics) -> Vec<Option<u32>> {
     metrics.results.iter().map(|r| number(r).filter(|n| *n >= 1.0).map(|n| n as u32 - 1)).collect()
 }
 
-/// The launches that ncu's own command selects, where it is understood.
+/// Returns the launches selected by the recorded ncu command line, if it is understood.
 fn by_command(profile: &Profile, metrics: &Metrics) -> Option<Vec<u32>> {
     let selection = Selection::of(metrics)?;
     let range = match &selection.range {
         None => None,
         Some(expression) => {
-            // The range that has this very expression.
+            // The range with exactly this expression.
             let ids = 0..u32::try_from(profile.ranges.names.len()).unwrap_or(u32::MAX);
             let kinds = |name| [RangeKind::PushPop, RangeKind::StartEnd].map(|kind| RangeName { name, kind });
             let mut named = ids.flat_map(kinds).filter(|r| nvtx::expression(profile, *r).as_deref() == Some(expression.as_str()));
@@ -272,7 +275,7 @@ fn by_command(profile: &Profile, metrics: &Metrics) -> Option<Vec<u32>> {
             Some(one)
         }
     };
-    // Another process, another count.
+    // Counts differ between processes.
     let mut pids = profile.places.iter().filter_map(|p| p.pid);
     let first = pids.next();
     let selects = selection.name.is_some() || range.is_some() || selection.skip > 0 || selection.count.is_some();
@@ -289,8 +292,8 @@ fn by_command(profile: &Profile, metrics: &Metrics) -> Option<Vec<u32>> {
     Some(rows.skip(selection.skip).take(selection.count.unwrap_or(usize::MAX)).filter_map(|r| u32::try_from(r).ok()).collect())
 }
 
-/// Whether ncu's name pattern takes a name: an exact one, or a regular expression that is only text, with or without `^` and `$`; `None`
-/// for one that is more.
+/// Returns true if ncu's name pattern matches a name. Supports exact names and regular expressions of plain text with
+/// optional `^` and `$`; returns `None` for others.
 fn matches(pattern: &str, name: &str) -> Option<bool> {
     let Some(expression) = pattern.strip_prefix("regex:") else { return Some(pattern == name) };
     let (start, rest) = expression.strip_prefix('^').map_or((false, expression), |r| (true, r));
@@ -298,7 +301,7 @@ fn matches(pattern: &str, name: &str) -> Option<bool> {
     if !text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ' ') {
         return None;
     }
-    // ncu searches: what is not anchored may lie anywhere.
+    // ncu searches: an unanchored expression can match anywhere.
     Some(match (start, end) {
         (true, true) => name == text,
         (true, false) => name.starts_with(text),

@@ -1,21 +1,21 @@
-//! Launchers of many processes: where their own words end and the program's begin, and which variable holds a rank.
+//! Multi-process launchers: their options, the start of the program on their command line, and their rank variables.
 
-/// A launcher, the variables that hold the rank of a process that it started, and its options by how many words they take.
+/// A launcher, the rank variables of the processes it starts, and its options by number of arguments.
 #[derive(Debug)]
 pub struct Launcher {
-    /// Its names, without folder.
+    /// Executable names without directory.
     pub names: &'static [&'static str],
-    /// Variables of the rank, the usual one first.
+    /// Variables that hold the rank, most common first.
     pub variables: &'static [&'static str],
     with_value: &'static [&'static str],
-    /// Options that take two words of their own.
+    /// Options that take two arguments.
     with_two: &'static [&'static str],
     flags: &'static [&'static str],
-    /// Options that only the implementation with the second variable has.
+    /// Options known only to the implementation that sets the second variable.
     second: &'static [&'static str],
 }
 
-/// All launchers that are known.
+/// All known launchers.
 pub static LAUNCHERS: &[Launcher] = &[
     Launcher {
         names: &["torchrun"],
@@ -134,19 +134,20 @@ pub static LAUNCHERS: &[Launcher] = &[
     },
 ];
 
-/// A launcher's command taken apart.
+/// A parsed launcher command line.
 #[derive(Debug)]
 pub struct Launched {
     pub launcher: &'static Launcher,
-    /// The launcher and its options, so that it starts [`inner`](Self::inner) as a program.
+    /// The launcher and its options, changed to start [`inner`](Self::inner) as an executable.
     pub head: Vec<String>,
     /// The program that each rank runs.
     pub inner: Vec<String>,
-    /// The variable that holds the rank.
+    /// Variable that holds the rank.
     pub variable: &'static str,
 }
 
-/// The launcher of a command and how many words name it; `None` where there is none. `python -m torch.distributed.run` is torchrun.
+/// Returns the launcher of a command and the number of words that name it, if any. `python -m torch.distributed.run`
+/// is torchrun.
 fn named(argv: &[String]) -> Option<(&'static Launcher, usize)> {
     let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
     let name = base(argv.first()?);
@@ -157,8 +158,8 @@ fn named(argv: &[String]) -> Option<(&'static Launcher, usize)> {
     LAUNCHERS.iter().find(|l| l.names.contains(&name.as_str())).map(|l| (l, words))
 }
 
-/// Takes a launcher's command apart. `None`: no launcher that is known. `Some(Err(WORD))`: an option that may or may not take a word, or
-/// something else that leaves open where the program begins.
+/// Parses a launcher's command line. Returns `None` for an unknown launcher, and `Some(Err(WORD))` for a word that
+/// makes the start of the program ambiguous, e.g. an option that may or may not take an argument.
 #[must_use]
 pub fn split(argv: &[String]) -> Option<Result<Launched, String>> {
     let (launcher, mut at) = named(argv)?;
@@ -192,7 +193,7 @@ pub fn split(argv: &[String]) -> Option<Result<Launched, String>> {
         let has = |words: &[&str]| head[own..].iter().any(|w| words.contains(&w.as_str()));
         let module = has(&["-m", "--module"]);
         if !has(&["--no-python", "--no_python"]) {
-            // torchrun runs Python scripts unless told otherwise, and what goes between is none.
+            // torchrun runs Python scripts by default, but the inserted program is not one.
             let python = if own == 3 { head[0].clone() } else { "python3".to_owned() };
             let words = [python].into_iter().chain(module.then(|| "-m".to_owned()));
             inner.splice(0..0, words);
@@ -210,7 +211,8 @@ pub fn split(argv: &[String]) -> Option<Result<Launched, String>> {
 }
 
 impl Launcher {
-    /// The rank for a POSIX shell: what stands between `${` and `}`, empty when no variable is set.
+    /// Returns the shell expansion of the rank, without `${` and `}`; expands to an empty string if no variable is
+    /// set.
     #[must_use]
     pub fn shell_variable(&self) -> String {
         let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Plans the command that profiles chosen launches again, and the recipes that record a program.
+//! Plans commands that profile selected launches again, and recipes that record a program.
 
 #[path = "mod.rs"]
 pub mod rerun;

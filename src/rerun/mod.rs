@@ -1,7 +1,7 @@
-//! From launches in a report to the command that profiles exactly those launches again. Pure: no I/O, no terminal.
+//! From launches of a report to the command that profiles exactly those launches again. Pure: no I/O, no terminal.
 //!
-//! What is shown, copied, saved and run is one value, a [`Rerun`]. How ncu selects launches was measured on an H200 with ncu 2025.3; the
-//! rules are in [`count`] and [`nvtx`], the limits in [`warnings`].
+//! The same [`Rerun`] value is displayed, copied, saved and run. ncu's launch selection was measured on an H200 with
+//! ncu 2025.3; its rules are in [`count`] and [`nvtx`], its limits in [`warnings`].
 
 mod alternatives;
 pub mod chosen;

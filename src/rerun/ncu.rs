@@ -1,11 +1,11 @@
-//! Whole ncu commands: for launches of one name, or for one launch of each of several kernels.
+//! Complete ncu commands: for launches of one kernel name, or for one launch each of several kernels.
 
 use super::draft::Draft;
 use super::processes::Scope;
 use super::{Cost, Options, PartId, Rerun, chosen, collect, parts, shell};
 use crate::model::Profile;
 
-/// One command for launches of one name.
+/// Builds one command for launches of one name.
 pub fn command(profile: &Profile, rows: &[usize], options: &Options, with_alternatives: bool) -> Result<Rerun, String> {
     let draft = Draft::new(profile, rows, options)?;
     if !draft.as_range && !draft.neighbours() && !draft.by_number() {
@@ -19,7 +19,7 @@ pub fn command(profile: &Profile, rows: &[usize], options: &Options, with_altern
     Ok(rerun)
 }
 
-/// One command for all these launches of one name, if one can select them.
+/// Builds one command for all these launches of one name, if a single command can select them.
 pub fn several(profile: &Profile, rows: &[usize], options: &Options, with_alternatives: bool) -> Result<Option<Rerun>, String> {
     let draft = Draft::new(profile, rows, options)?;
     if !(draft.as_range || draft.neighbours() || draft.by_number()) {
@@ -33,13 +33,13 @@ pub fn several(profile: &Profile, rows: &[usize], options: &Options, with_altern
     Ok(Some(rerun))
 }
 
-/// Over which processes a launch would be counted.
+/// Returns the processes over which a launch would be counted.
 #[must_use]
 pub fn scope_of(profile: &Profile, row: usize, options: &Options) -> Option<Scope> {
     Draft::new(profile, &[row], options).ok().map(|d| d.scope)
 }
 
-/// Splits launches of one name into runs that follow each other in ncu's count.
+/// Splits launches of one name into sequences that are contiguous in ncu's count.
 pub fn neighbours(profile: &Profile, rows: &[usize], options: &Options) -> Result<Vec<Vec<usize>>, String> {
     let draft = Draft::new(profile, rows, options)?;
     let mut out: Vec<Vec<usize>> = Vec::new();
@@ -54,7 +54,8 @@ pub fn neighbours(profile: &Profile, rows: &[usize], options: &Options) -> Resul
     Ok(out)
 }
 
-/// One command for one launch of each of several kernels, if all are the nth of their name: `--kernel-id` counts by name.
+/// Builds one command for one launch each of several kernels, if all have the same number within their name:
+/// `--kernel-id` counts by name.
 pub fn each(profile: &Profile, rows: &[usize], options: &Options) -> Result<Option<Rerun>, String> {
     let mut drafts = Vec::new();
     for row in rows {

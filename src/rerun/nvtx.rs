@@ -1,14 +1,15 @@
-//! NVTX ranges as ncu's filters see them: which ranges enclose a launch, which launches a range encloses, and the expression for it.
+//! NVTX ranges as ncu's filters see them: ranges around a launch, launches inside a range, and filter expressions.
 //!
-//! ncu tests a launch when its API call is made. A push/pop range (`NAME/`) encloses the calls of its own thread, a start/end range (`NAME`)
-//! those of its whole process. The nesting is not used: `NAME/` takes the range wherever it lies in the thread's stack.
+//! ncu checks the ranges when the launching API call is made. A push/pop range (`NAME/`) encloses the calls of its
+//! own thread, a start/end range (`NAME`) those of its whole process. Nesting is not used: `NAME/` matches the range
+//! at any depth of the thread's stack.
 
 use super::shell;
 use crate::model::range::UNNAMED;
 use crate::model::{Profile, Range, RangeKind};
 use rustc_hash::FxHashMap;
 
-/// A range by its name, as a filter takes it: all ranges of this domain, text and kind.
+/// A range name as used in a filter: all ranges of this domain, text and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RangeName {
     /// Index into [`Ranges::names`](crate::model::Ranges::names).
@@ -19,13 +20,12 @@ pub struct RangeName {
 /// A range that encloses a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enclosing {
-    /// Its name and kind.
     pub range: RangeName,
-    /// How many ranges of this name began before it in its process.
+    /// Number of ranges of this name that began earlier in its process.
     pub instance: u32,
-    /// How many ranges of this name the process has in the report.
+    /// Number of ranges of this name in its process in the report.
     pub of: u32,
-    /// Whether all of them are this one's thread's: then their numbers are the same in every run.
+    /// True if all of them are on the thread of this one: their numbers are then the same in every run.
     pub one_thread: bool,
     /// Start, ns.
     pub start: i64,
@@ -35,7 +35,7 @@ pub struct Enclosing {
     thread: u32,
 }
 
-/// Escapes what means something in ncu's NVTX expressions: `@ , [ ] / * +` and the backslash itself.
+/// Escapes special characters of ncu's NVTX expressions: `@ , [ ] / * +` and the backslash.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 4);
     for c in text.chars() {
@@ -47,20 +47,21 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// The expression that `--nvtx-include` takes for a range; `None` when the name has none (it is empty, or reads as a regular expression
-/// that no escape can take apart).
+/// Returns the `--nvtx-include` expression for a range; `None` if it cannot be expressed: the name is empty, or would
+/// be parsed as a regular expression and cannot be escaped.
 #[must_use]
 pub fn expression(profile: &Profile, range: RangeName) -> Option<String> {
     let (domain, text) = profile.ranges.names.get(range.name as usize)?;
     let element = |text: &str| {
-        // `regex:` opens a regular expression. An exact name that begins with it can be written as one if nothing in it needs both escapes.
+        // `regex:` starts a regular expression. A literal name that begins with it can be written as one unless it
+        // needs both kinds of escapes.
         if text.starts_with("regex:") {
             let plain = !text.contains(['@', ',', '[', ']', '/', '*', '+', '\\']);
             return plain.then(|| format!("regex:^{}$", shell::regex(text)));
         }
         (!text.trim().is_empty()).then(|| escape(text))
     };
-    // Names that the importer made up are no names.
+    // Placeholder names from the importer are not real names.
     let made_up =
         |domain: &str| domain.strip_prefix("domain ").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
     if &**text == UNNAMED || domain.as_deref().is_some_and(|d| made_up(d) || d.starts_with("regex:") || text.starts_with("regex:")) {
@@ -74,14 +75,14 @@ pub fn expression(profile: &Profile, range: RangeName) -> Option<String> {
     Some(format!("{domain}{text}{}", if range.kind == RangeKind::PushPop { "/" } else { "" }))
 }
 
-/// Process, launching thread and start of the API call of a launch.
+/// Returns process, launching thread and start of the API call of a launch.
 fn caller(profile: &Profile, row: usize) -> Option<(u32, Option<u32>, i64)> {
     let place = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize))?;
     let (call, _) = profile.launches.call(row)?;
     Some((place.pid.unwrap_or_default(), place.thread, call))
 }
 
-/// The ranges around a launch, innermost (latest started) first.
+/// Returns the ranges around a launch, innermost (latest started) first.
 #[must_use]
 pub fn enclosing(profile: &Profile, row: usize) -> Vec<Enclosing> {
     let Some((pid, thread, call)) = caller(profile, row) else {
@@ -126,17 +127,17 @@ pub fn enclosing(profile: &Profile, row: usize) -> Vec<Enclosing> {
 }
 
 impl Enclosing {
-    /// Its number for `--range-filter`, from 1, where that is needed and tells it apart in every run.
+    /// Returns its number for `--range-filter`, from 1, if a number is required and stable between runs.
     #[must_use]
     pub fn number(&self) -> Option<u32> {
         (self.of > 1 && self.one_thread).then_some(self.instance + 1)
     }
 }
 
-/// Whose ranges: process and, for push/pop, thread.
+/// Owner of ranges: process and, for push/pop, thread.
 type Owner = (u32, Option<u32>);
 
-/// The time that ranges of one name cover, by process and, for push/pop, thread.
+/// Time covered by ranges of one name, by process and, for push/pop, thread.
 #[derive(Debug, Default)]
 pub struct Cover {
     spans: FxHashMap<Owner, Vec<(i64, i64)>>,
@@ -144,7 +145,7 @@ pub struct Cover {
 }
 
 impl Cover {
-    /// All ranges of a name, or only one of them (its start) in one process.
+    /// Covers all ranges of a name, or only the one of this process with this start.
     #[must_use]
     pub fn of(profile: &Profile, range: RangeName, only: Option<(u32, i64)>) -> Self {
         let per_thread = range.kind == RangeKind::PushPop;
@@ -159,7 +160,7 @@ impl Cover {
         }
         for list in spans.values_mut() {
             list.sort_unstable();
-            // Overlapping ranges of one name count once.
+            // Merge overlapping ranges.
             let mut merged: Vec<(i64, i64)> = Vec::with_capacity(list.len());
             for &(start, end) in list.iter() {
                 match merged.last_mut() {
@@ -172,7 +173,7 @@ impl Cover {
         Self { spans, per_thread }
     }
 
-    /// Whether a launch lies inside.
+    /// Returns true if the launch is inside a range.
     #[must_use]
     pub fn holds(&self, profile: &Profile, row: usize) -> bool {
         let Some((pid, thread, call)) = caller(profile, row) else {
@@ -186,7 +187,7 @@ impl Cover {
     }
 }
 
-/// Start of the nth range of a name in a process, from 1.
+/// Returns the start of the nth range of a name in a process, from 1.
 #[must_use]
 pub fn start_of(profile: &Profile, range: RangeName, pid: u32, n: u32) -> Option<i64> {
     let ranges = &profile.ranges;
@@ -197,7 +198,7 @@ pub fn start_of(profile: &Profile, range: RangeName, pid: u32, n: u32) -> Option
     starts.get(n.checked_sub(1)? as usize).copied()
 }
 
-/// Ranges whose label (`domain:text`, or `text` in the default domain) is this; push/pop before start/end.
+/// Returns ranges with this label (`domain:text`, or `text` in the default domain); push/pop before start/end.
 #[must_use]
 pub fn named(profile: &Profile, label: &str) -> Vec<RangeName> {
     let ids: Vec<u32> = (0..).zip(&profile.ranges.names).map(|(i, _)| i).filter(|&i| profile.ranges.label(i) == label).collect();

@@ -1,15 +1,15 @@
-//! What the user may choose about a re-run, with the words that ncu uses.
+//! Options of a re-run that the user can set, in ncu's terms.
 
 use super::collect::Collect;
 use super::nvtx::RangeName;
 use crate::model::NameForm;
 
-/// Who measures launches of NVIDIA's GPUs.
+/// Profiler for launches on NVIDIA GPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profiler {
     #[default]
     Ncu,
-    /// The built-in tracer, while the program runs.
+    /// The built-in tracer, which measures while the program runs.
     InPlace,
 }
 
@@ -19,7 +19,7 @@ pub enum ClockControl {
     /// Locked to the base clock: ncu's default. Comparable between runs, slower than production.
     #[default]
     Base,
-    /// Left as they are.
+    /// Not locked.
     None,
 }
 
@@ -29,7 +29,7 @@ pub enum CacheControl {
     /// Flushed before every pass: ncu's default.
     #[default]
     All,
-    /// Left as the pass before left them.
+    /// Not flushed between passes.
     None,
 }
 
@@ -41,34 +41,34 @@ pub enum Replay {
     Kernel,
     /// The whole program runs again for every pass.
     Application,
-    /// The program runs again for every pass, and what a range encloses is measured as one: kernels in it run side by side.
+    /// The program runs again for every pass, and a range is measured as a unit: its kernels run concurrently.
     AppRange,
 }
 
-/// How the capture was opened, when the user knows better than the report.
+/// Start of the capture, if the user overrides the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedBy {
-    /// With the program: nothing is missing before.
+    /// At program start: the capture is complete.
     Start,
-    /// By `cudaProfilerStart`: this range of it, from 1.
+    /// By `cudaProfilerStart`: the window of this number, from 1.
     ProfilerApi(u32),
     /// By the first range of this name (`nsys profile -c nvtx`).
     Range(RangeName),
-    /// By a delay, a hot key or `nsys start`: what was launched before is unknown.
+    /// By a delay, a hotkey or `nsys start`: earlier launches are unknown.
     Late,
 }
 
-/// Which launches are counted.
+/// Scope of the launch count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Within {
-    /// All of the program, or as much of it as the capture's gate lets through.
+    /// The whole program, or the part inside the capture range.
     #[default]
     Everything,
-    /// Those inside ranges of this name; with a number only inside that one, from 1.
+    /// Launches inside ranges of this name; with a number only inside that instance, from 1.
     Range(RangeName, Option<u32>),
 }
 
-/// What the user chose. The default is what is right for most.
+/// User options. The default suits most re-runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command that do not depend on each other")]
 pub struct Options {
@@ -78,40 +78,41 @@ pub struct Options {
     pub collect: Collect,
     pub clock: ClockControl,
     pub cache: CacheControl,
-    /// Replay; `None` for what the kernel needs.
+    /// Replay mode; `None` selects it by kernel.
     pub replay: Option<Replay>,
-    /// Whether CUDA sources go into the report.
+    /// Imports CUDA sources into the report.
     pub import_source: bool,
-    /// Whether the program is ended after the last result.
+    /// Ends the program after the last result.
     pub kill: bool,
-    /// Whether an existing report is overwritten.
+    /// Overwrites an existing report.
     pub overwrite: bool,
-    /// Report without its suffix; `None` for a name made from the kernel and the launch.
+    /// Report path without extension; `None` derives it from the kernel and the launch.
     pub output: Option<String>,
-    /// The program and its arguments; `None` for what the report recorded.
+    /// The program and its arguments; `None` uses the report's.
     pub program: Option<Vec<String>>,
-    /// Its working directory; `None` for what the report recorded.
+    /// Working directory; `None` uses the report's.
     pub directory: Option<String>,
-    /// How the capture was opened; `None` for what the report says.
+    /// Start of the capture; `None` uses the report's.
     pub opened_by: Option<OpenedBy>,
-    /// Which launches are counted.
+    /// Scope of the launch count.
     pub within: Within,
-    /// Profile the whole CUDA graph that the launch belongs to.
+    /// Profiles the whole CUDA graph of the launch.
     pub whole_graph: bool,
-    /// Rank of the process whose launch is wanted, where several run at the same time; `None` for a guess.
+    /// Rank of the process to profile if several run concurrently; `None` guesses it.
     pub rank: Option<u32>,
 }
 
 impl Options {
-    /// What the explorer collects unless told otherwise: the smallest set that names the cause. Of the kernels whose cause is known
-    /// (`fixtures/hints`) the first hint was right for 19 of 19 and 32 of 33 with `detailed`, for 16 of 33 with `basic`; it takes twice the passes.
+    /// Options for a first profile in the explorer: the smallest set that identifies the cause. On kernels with a
+    /// known cause (`fixtures/hints`) the first hint was correct for 19 of 19 and 32 of 33 with `detailed`, and for
+    /// 16 of 33 with `basic`; `detailed` takes twice the passes.
     #[must_use]
     pub fn first_look() -> Self {
         Self { collect: Collect::Set("detailed".to_owned()), ..Self::default() }
     }
 }
 
-/// The form of the name, [`NameForm::Function`] unless chosen.
+/// Name form, [`NameForm::Function`] by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Base(pub NameForm);
 

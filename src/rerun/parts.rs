@@ -1,4 +1,4 @@
-//! Pieces of an ncu command that do not depend on the launch.
+//! Parts of an ncu command that are independent of the launch.
 
 use super::options::{CacheControl, ClockControl, Options, Replay};
 use super::program::{self, Program};
@@ -14,7 +14,7 @@ pub fn tool() -> Part {
     }
 }
 
-/// What is measured, and how.
+/// Parts for the collected metrics and their settings.
 #[must_use]
 pub fn settings(o: &Options, as_range: bool) -> Vec<Part> {
     let part = |id, words: &[&str], why: &str| Part { id, words: words.iter().map(|w| (*w).to_owned()).collect(), why: why.to_owned() };

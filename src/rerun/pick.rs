@@ -1,11 +1,11 @@
-//! Picks launches by what they are: the slowest, the median, the nth, all of a kernel in a range, one of each kernel.
+//! Selects launches by property: slowest, median, nth, all of a kernel in a range, one per kernel.
 
 use super::nvtx::{self, Cover, RangeName};
 use crate::analysis::nth;
 use crate::model::{KernelId, LaunchId, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Launches of these kernels, in launch order.
+/// Returns launches of these kernels, in launch order.
 #[must_use]
 pub fn of_kernels(profile: &Profile, kernels: &BTreeSet<KernelId>) -> Vec<LaunchId> {
     (0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX))
@@ -14,7 +14,7 @@ pub fn of_kernels(profile: &Profile, kernels: &BTreeSet<KernelId>) -> Vec<Launch
         .collect()
 }
 
-/// The `n` longest, in launch order; of equal ones the earlier.
+/// Returns the `n` longest launches, in launch order; ties prefer the earlier.
 #[must_use]
 pub fn slowest(profile: &Profile, launches: &[LaunchId], n: usize) -> Vec<LaunchId> {
     let mut by_time = launches.to_vec();
@@ -24,7 +24,7 @@ pub fn slowest(profile: &Profile, launches: &[LaunchId], n: usize) -> Vec<Launch
     by_time
 }
 
-/// The launch whose duration is nearest to the median; of equal ones the earliest.
+/// Returns the launch whose duration is nearest to the median; ties prefer the earliest.
 #[must_use]
 pub fn median(profile: &Profile, launches: &[LaunchId]) -> Option<LaunchId> {
     let mut durations: Vec<i64> = launches.iter().map(|l| profile.launches.duration(l.0 as usize)).collect();
@@ -34,14 +34,14 @@ pub fn median(profile: &Profile, launches: &[LaunchId]) -> Option<LaunchId> {
     launches.iter().min_by(|a, b| off(a).total_cmp(&off(b))).copied()
 }
 
-/// The launch that `nth` others of the same function in the same process came before, by process.
+/// Returns, for each process, the launch with `nth` earlier launches of the same function.
 #[must_use]
 pub fn nth_of(profile: &Profile, launches: &[LaunchId], nth: u64) -> Vec<LaunchId> {
     let wanted: BTreeSet<u32> = launches.iter().map(|l| l.0).collect();
     nth::all(profile).filter(|(row, n)| u64::from(*n) == nth && wanted.contains(row)).map(|(row, _)| LaunchId(row)).collect()
 }
 
-/// Those inside ranges of a name, or inside the nth of them in each process, from 1.
+/// Returns launches inside ranges of a name, or inside the nth instance in each process, from 1.
 #[must_use]
 pub fn inside(profile: &Profile, launches: &[LaunchId], range: RangeName, instance: Option<u32>) -> Vec<LaunchId> {
     let covers: Vec<Cover> = match instance {
@@ -57,7 +57,7 @@ pub fn inside(profile: &Profile, launches: &[LaunchId], range: RangeName, instan
     launches.iter().copied().filter(|l| covers.iter().any(|c| c.holds(profile, l.0 as usize))).collect()
 }
 
-/// The kernels with the longest summed time, by function name, longest first: each with its kernels.
+/// Groups kernels by function name and returns the `n` groups with the largest total time, longest first.
 #[must_use]
 pub fn top(profile: &Profile, n: usize) -> Vec<BTreeSet<KernelId>> {
     let mut totals: BTreeMap<&str, (i64, BTreeSet<KernelId>)> = BTreeMap::new();

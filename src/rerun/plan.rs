@@ -1,4 +1,5 @@
-//! From what is wanted to commands: one where one can select it all, else several with a directory for their reports.
+//! Turns selected launches into commands: one if it can select them all, otherwise several with a directory for their
+//! reports.
 
 use super::count::name;
 use super::gate::{self, Gate};
@@ -6,24 +7,24 @@ use super::{OpenedBy, Options, Profiler, Rerun, Within, draft, graph, in_place, 
 use crate::model::metrics::IN_PLACE;
 use crate::model::{LaunchId, Maker, Profile};
 
-/// What is to be profiled again.
+/// Launches or graph to profile again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     Launches(Vec<LaunchId>),
-    /// A graph that was traced whole: its index in [`Profile::graphs`].
+    /// Index in [`Profile::graphs`] of a graph that was traced as a whole.
     Graph(u32),
 }
 
-/// The commands that select it.
+/// Commands that select the target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// One, or several to be run in turn.
+    /// One command, or several to run in sequence.
     pub commands: Vec<Rerun>,
-    /// Directory for the reports of several.
+    /// Directory for the reports of several commands.
     pub folder: Option<String>,
 }
 
-/// Launches that one plan takes at most: a script of more would run for hours.
+/// Maximum number of launches per plan: a larger script would run for hours.
 pub const MOST_LAUNCHES: usize = 1000;
 
 /// Plans the re-run. Errors are sentences for the user.
@@ -37,7 +38,7 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         }
         Target::Launches(wanted) => wanted,
     };
-    // Results of a run are few of its launches: where they lie is counted in its timeline.
+    // Results measured in a run cover only a few of its launches; their position is counted in the run's timeline.
     if profile.metrics.as_deref().is_some_and(|m| m.source.tool == IN_PLACE) {
         return Err("these results were measured in a run: choose a launch in its timeline, the report before this one".to_owned());
     }
@@ -111,7 +112,7 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
             commands.push(command);
             continue;
         }
-        // Neighbours go together, the rest one by one.
+        // One command per contiguous sequence, and one for each remaining launch.
         for part in ncu::neighbours(profile, &group, options)? {
             commands.push(ncu::command(profile, &part, &named(&part), false)?);
         }
@@ -119,15 +120,15 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
     Ok(Plan { commands, folder: Some(folder) })
 }
 
-/// What launches of one command share: name, process, and what must be open.
+/// Grouping key of launches: name, process, and capture conditions.
 type Key<'a> = (Option<&'a str>, u32, Gate);
 
-/// Launches that one command may be able to select: they share their name, their process and what must be open for them.
+/// Groups launches that one command may be able to select: same name, process and capture conditions.
 fn groups(profile: &Profile, rows: &[usize], options: &Options) -> Result<Vec<Vec<usize>>, String> {
     let mut out: Vec<(Key<'_>, Vec<usize>)> = Vec::new();
     for &row in rows {
         let kernel = profile.kernels.get(profile.launches.kernel(row).0 as usize);
-        // Only where a range may stand in for the capture's gate does it depend on the launch.
+        // The conditions depend on the launch only if an enclosing range may replace the capture range.
         let around = if rows.len() > 1 && gate::opened_by(profile, options) == OpenedBy::Start && options.within == Within::Everything {
             Vec::new()
         } else {

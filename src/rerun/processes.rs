@@ -1,5 +1,6 @@
-//! Several processes in one report. ncu's counters run over all processes that it follows: right when they take turns, a race when they do
-//! not. Then one process must be told apart: by its executable, or by its launcher's rank.
+//! Reports of several processes. ncu counts across all processes that it follows, which is deterministic if they take
+//! turns and racy if they run concurrently. In the latter case one process is selected by its executable or by its
+//! launcher's rank.
 
 use super::count::{self, Count};
 use super::launchers::{self, Launched};
@@ -7,27 +8,27 @@ use super::{Part, PartId, shell};
 use crate::model::Profile;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Over which processes ncu's count goes.
+/// Processes covered by ncu's count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Only one process launches candidates.
     One,
-    /// So many launch candidates, strictly one after another.
+    /// This many processes launch candidates, strictly one after another.
     InTurn(usize),
-    /// Several do at the same time, but this one runs an executable of its own.
+    /// Several processes launch concurrently, but the selected one has a unique executable name.
     ByName(String),
-    /// Several do at the same time: so many, and the wanted one has this rank, as far as the report tells.
+    /// Several processes launch concurrently; the selected one has this rank.
     AtOnce {
         /// Processes that launch candidates.
         processes: usize,
-        /// Rank of the wanted one.
+        /// Rank of the selected process.
         rank: u32,
-        /// What a guess of the rank rests on; `None` when the user said it.
+        /// Basis of a guessed rank; `None` if set by the user.
         because: Option<&'static str>,
     },
 }
 
-/// The scope for launches of one process.
+/// Returns the scope for launches of one process.
 #[must_use]
 pub fn scope(profile: &Profile, count: &Count, pid: u32, rank: Option<u32>) -> Scope {
     let pids: BTreeSet<u32> = count.by_process.keys().copied().collect();
@@ -59,7 +60,8 @@ pub fn scope(profile: &Profile, count: &Count, pid: u32, rank: Option<u32>) -> S
     Scope::AtOnce { processes: pids.len(), rank, because }
 }
 
-/// The rank of a process: its GPU where each process has one of its own, else its place among the process ids.
+/// Guesses the rank of a process: its GPU if each process has its own, otherwise its position among the sorted
+/// process ids.
 fn guess_rank(profile: &Profile, pids: &BTreeSet<u32>, pid: u32) -> (u32, &'static str) {
     let mut devices: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for place in &profile.places {
@@ -80,7 +82,7 @@ fn guess_rank(profile: &Profile, pids: &BTreeSet<u32>, pid: u32) -> (u32, &'stat
 }
 
 impl Scope {
-    /// The words for ncu.
+    /// Returns the options for ncu.
     #[must_use]
     pub fn part(&self) -> Option<Part> {
         let (words, why) = match self {
@@ -94,7 +96,8 @@ impl Scope {
                     "--target-processes".to_owned(),
                     "all".to_owned(),
                     "--target-processes-filter".to_owned(),
-                    // A comma parts filters, and `regex:` and `exclude:` open others: names with these are not taken.
+                    // Commas separate filters, and `regex:` and `exclude:` start other kinds: such names are
+                    // excluded.
                     name.clone(),
                 ],
                 format!("Only the process that runs {name:?} is profiled: the others launch kernels of this name at the same time."),
@@ -108,10 +111,11 @@ impl Scope {
     }
 }
 
-/// Variables that hold the rank, in the order in which they are tried.
+/// Rank variables of common launchers, in order of precedence.
 const RANKS: &str = "${RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-}}}}";
 
-/// A script that a launcher starts in place of the program: the wanted rank runs under the profiler, the others as they are.
+/// Returns a script to start in place of the program: runs the selected rank under the profiler and the others
+/// unchanged.
 #[must_use]
 pub fn wrapper(ncu: &[Part], rank: u32) -> String {
     let groups: Vec<Vec<String>> = ncu.iter().filter(|p| p.id != PartId::Program).map(|p| p.words.clone()).collect();
@@ -124,8 +128,8 @@ pub fn wrapper(ncu: &[Part], rank: u32) -> String {
     )
 }
 
-/// The whole command for a known launcher: its own words, a shell that decides by rank, and the program. `None` when it is not known how to
-/// put something between the launcher and the program.
+/// Returns the complete command for a known launcher: the launcher, a shell that selects by rank, and the program.
+/// Returns `None` if the position of the program in the launcher's command is unknown.
 #[must_use]
 pub fn launched(ncu: &[Part], rank: u32, program: &[String]) -> Option<Vec<Part>> {
     let Launched { launcher, head, inner, .. } = launchers::split(program)?.ok()?;

@@ -1,13 +1,13 @@
-//! The program that is profiled: as the report recorded it, as the user gave it, or a placeholder that cannot be run by mistake.
+//! The program to profile: recorded in the report, given by the user, or a placeholder that cannot be run by mistake.
 
 use super::Options;
 use crate::model::Profile;
 
-/// Stands for a program that nobody named. Quoted for a shell it is one word, and no program has this name: ncu refuses it before it starts
-/// anything.
+/// Placeholder for an unknown program. It is quoted as a single word that does not name a program, so ncu refuses it
+/// before it starts anything.
 pub const PLACEHOLDER: &str = "<PROGRAM AND ITS ARGUMENTS>";
 
-/// Where the program's words come from.
+/// Source of the program's command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     Report,
@@ -15,18 +15,17 @@ pub enum From {
     Nowhere,
 }
 
-/// The program, its arguments, its directory.
+/// The program, its arguments and its working directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The words; the placeholder when nobody named any.
+    /// The command line; the placeholder if the program is unknown.
     pub argv: Vec<String>,
-    /// Where they come from.
     pub from: From,
-    /// Working directory, when known.
+    /// Working directory, if known.
     pub directory: Option<String>,
 }
 
-/// The program of a re-run.
+/// Returns the program of a re-run.
 #[must_use]
 pub fn of(profile: &Profile, options: &Options) -> Program {
     let recorded = &profile.capture.argv;

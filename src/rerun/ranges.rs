@@ -1,12 +1,13 @@
-//! Kernels that cannot be replayed alone: they wait for another rank or another kernel, which ncu holds back while it replays them.
+//! Kernels that cannot be replayed alone: they wait for another rank or kernel that ncu does not run during replay.
 
 use crate::analysis::Family;
 use crate::model::{Kernel, LaunchConfig, Profile};
 
-/// Why a kernel cannot be replayed alone, if it cannot: collectives and one-sided communication wait for their peers.
+/// Returns the reason for which a kernel cannot be replayed alone, if any: collectives and one-sided communication
+/// wait for their peers.
 ///
-/// NCCL's, RCCL's, NVSHMEM's and `DeepEP`'s device functions are known by name; a custom all-reduce of a serving framework (`…all_reduce…`,
-/// `…allreduce…`) only counts where several GPUs are at work.
+/// Device functions of NCCL, RCCL, NVSHMEM and `DeepEP` are recognised by name. A custom all-reduce of a serving
+/// framework (`…all_reduce…`, `…allreduce…`) counts only if several GPUs are used.
 #[must_use]
 pub fn waits_for_others(profile: &Profile, kernel: &Kernel) -> Option<&'static str> {
     let name = kernel.demangled().to_lowercase();
@@ -19,7 +20,7 @@ pub fn waits_for_others(profile: &Profile, kernel: &Kernel) -> Option<&'static s
     None
 }
 
-/// Whether a cooperative launch may wait for more than its own blocks: then replay can hang.
+/// Returns true if a cooperative launch may wait for more than its own blocks, in which case replay can hang.
 #[must_use]
 pub fn cooperates(profile: &Profile, config: Option<&LaunchConfig>) -> bool {
     config.is_some_and(|c| c.cooperative) && several_gpus(profile)

@@ -1,4 +1,4 @@
-//! From a choice of launches in groups to commands.
+//! From a selection of launches in groups to commands.
 
 use super::gate::opened_by;
 use super::processes::Scope;
@@ -7,51 +7,51 @@ use crate::analysis::{Grouping, Paths};
 use crate::model::{Cancel, LaunchId, Profile};
 use std::sync::Arc;
 
-/// Which launches of the groups are wanted.
+/// Launches selected from the groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choose {
     One(LaunchId),
-    /// The one nearest to the median, of each group.
+    /// The launch nearest to the median, of each group.
     Median,
-    /// The longest, of each group; so many.
+    /// This many longest launches, of each group.
     Slowest(usize),
-    /// The longest and the one nearest to the median, of each group.
+    /// The longest launch and the one nearest to the median, of each group.
     SlowestAndMedian,
-    /// The first, of each group.
+    /// The first launch, of each group.
     First,
-    /// All inside ranges of this name.
+    /// All launches inside ranges of this name.
     Inside(RangeName),
-    /// A CUDA graph that was traced whole, by its index.
+    /// A CUDA graph that was traced as a whole, by its index.
     Graph(u32),
 }
 
-/// What a plan was made from.
+/// Input of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub choose: Choose,
     pub options: Options,
 }
 
-/// What was picked, and what lies around it.
+/// Selected launches and their context.
 #[derive(Clone, Debug, Default)]
 pub struct Picked {
     /// The launches, in launch order.
     pub launches: Vec<LaunchId>,
-    /// Ranges around the first, innermost first; only those that ncu can name.
+    /// Ranges around the first launch, innermost first; only those that ncu can name.
     pub around: Vec<Enclosing>,
-    /// Whether the first is a node of a CUDA graph.
+    /// The first launch is a node of a CUDA graph.
     pub node: bool,
-    /// What opened the capture, as the report or the user says.
+    /// Start of the capture, from the report or set by the user.
     pub opened: Option<OpenedBy>,
-    /// Whether the capture did not begin with the program, as the report says.
+    /// The capture did not begin with the program, according to the report.
     pub gated: bool,
-    /// CUDA graphs that were traced whole.
+    /// Number of CUDA graphs that were traced as a whole.
     pub graphs: usize,
-    /// Over which processes the first is counted.
+    /// Processes over which the first launch is counted.
     pub scope: Option<Scope>,
 }
 
-/// Picks and plans; `None` when it is wanted no more. Groups are read once each: O(launches) for every group.
+/// Selects launches and plans the commands; `None` if cancelled. Reads each group once, O(launches) per group.
 pub fn perform(
     profile: &Profile,
     paths: Option<&Paths>,

@@ -1,9 +1,10 @@
-//! AMD GPUs: rocprofv3's command that collects counters, or a thread trace, of exactly the chosen launches. The rules were read from rocprofv3's
-//! sources (`ROCm` 6.2 to 7.14) and its unit tests; no re-run was tried on an AMD GPU.
+//! AMD GPUs: the rocprofv3 command that collects counters or a thread trace of exactly the selected launches. The
+//! rules come from rocprofv3's sources (`ROCm` 6.2 to 7.14) and its unit tests; no re-run was tested on an AMD GPU.
 //!
-//! rocprofv3 counts launches of each kernel symbol of each code object and GPU by itself, from 1, in the order of `dispatch_id`, over all threads of a
-//! process. Its name filter is a search in the name as its own options spell it; its regular expressions changed with `ROCm` 7.1, so that only
-//! escaped letters between `^` and `$` mean the same in all releases.
+//! rocprofv3 counts launches per kernel symbol, code object and GPU, from 1, in the order of `dispatch_id`, across
+//! all threads of a process. Its name filter searches the name as printed under its own options. Its regular
+//! expression engine changed with `ROCm` 7.1, so only escaped letters between `^` and `$` mean the same in all
+//! releases.
 
 use super::program::{self, Program};
 use super::warning::{Warning, warning};
@@ -12,8 +13,8 @@ use crate::model::units::count;
 use crate::model::{Kernel, LaunchId, LaunchOrder, NameForm, Nanos, NoteKind, Profile, Severity};
 use std::collections::BTreeSet;
 
-/// Counters of one run on CDNA GPUs (MI200, MI300, MI350): how busy the vector, matrix and scalar units are, and waves. One GRBM and eight SQ
-/// counters, which is what one pass holds.
+/// Counters of one run on CDNA GPUs (MI200, MI300, MI350): utilization of the vector, matrix and scalar units, and
+/// waves. One GRBM and eight SQ counters fit into one pass.
 const CDNA: [&str; 9] = [
     "GRBM_GUI_ACTIVE",
     "SQ_WAVES",
@@ -25,15 +26,15 @@ const CDNA: [&str; 9] = [
     "SQ_WAVE_CYCLES",
     "SQ_INSTS",
 ];
-/// Counters that all GPUs have.
+/// Counters available on all GPUs.
 const ANY: [&str; 2] = ["GRBM_GUI_ACTIVE", "SQ_WAVES"];
-/// What was read from memory; writes need a run of their own.
+/// Memory reads; writes need a separate run.
 const MEMORY: [&str; 2] = ["GRBM_GUI_ACTIVE", "FETCH_SIZE"];
 const WRITES: [&str; 2] = ["GRBM_GUI_ACTIVE", "WRITE_SIZE"];
-/// Architectures of [`CDNA`].
+/// Architectures that support [`CDNA`].
 const CDNA_ARCHITECTURES: [&str; 3] = ["gfx90a", "gfx942", "gfx950"];
 
-/// How the trace spelled names.
+/// Form of the kernel names in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spelling {
     Demangled,
@@ -46,7 +47,7 @@ impl Spelling {
         if kernel.demangled.as_deref().is_some_and(|d| d.starts_with("_Z")) { Self::Mangled } else { Self::Demangled }
     }
 
-    /// The regular expression that selects exactly this name.
+    /// Returns the regular expression that matches exactly this name.
     fn regex(self, kernel: &Kernel) -> String {
         let name = shell::regex(kernel.demangled());
         match self {
@@ -56,7 +57,7 @@ impl Spelling {
     }
 }
 
-/// Numbers as rocprofv3 reads them: single ones, and ranges of neighbours.
+/// Formats numbers for rocprofv3: single numbers and ranges.
 fn iterations(numbers: &[u64]) -> String {
     let mut pieces: Vec<String> = Vec::new();
     for run in numbers.chunk_by(|a, b| *b == a + 1) {
@@ -74,7 +75,7 @@ struct Group<'a> {
     profile: &'a Profile,
     rows: Vec<usize>,
     kernel: Kernel,
-    /// Which launches of it they are, from 1.
+    /// Launch numbers of this symbol, from 1.
     numbers: Vec<u64>,
 }
 
@@ -106,7 +107,7 @@ impl<'a> Group<'a> {
         self.profile.device_of(place)
     }
 
-    /// Counters to collect.
+    /// Returns the counters to collect.
     fn counters(&self, collect: &Collect) -> Vec<String> {
         let cdna = self.device().and_then(|d| d.arch.as_deref()).is_some_and(|a| CDNA_ARCHITECTURES.contains(&a));
         let fixed: &[&str] = match collect {
@@ -229,7 +230,7 @@ impl<'a> Group<'a> {
         }
         let lost = profile.notes.iter().find(|n| n.kind == NoteKind::Lost || n.kind == NoteKind::Damaged);
         out.extend(lost.map(|n| warning("lost-events", Severity::Error, format!("Launches may be missing: {}", n.text)).inexact()));
-        // What was loaded again, or on several GPUs, has a count of its own each time.
+        // Code objects that are loaded again or on several GPUs are counted separately.
         let named = |k: &Kernel| k.demangled() == self.kernel.demangled();
         let pid = draft::pid_of(profile, self.first());
         let own: BTreeSet<u32> =
@@ -290,9 +291,10 @@ impl<'a> Group<'a> {
         out
     }
 
-    /// `rocprof-compute profile` of the same launches. It takes names by a search in the demangled name, joined with `|`; its `--dispatch A:B` is
-    /// given to rocprofv3 as the range `[A+1-B]` (`profiler_rocprof_v3.py`) or `[A-B]` (`profiler_rocprofiler_sdk.py` of 2026): `n-1:n` holds the
-    /// `n`-th launch in both.
+    /// Returns the `rocprof-compute profile` command for the same launches. It searches the names (joined with `|`)
+    /// in the demangled name, and passes `--dispatch A:B` to rocprofv3 as the range `[A+1-B]`
+    /// (`profiler_rocprof_v3.py`) or `[A-B]` (`profiler_rocprofiler_sdk.py` of 2026): `n-1:n` includes the `n`-th
+    /// launch in both.
     fn deep(&self, stem: &str, program: &Program) -> Option<Vec<String>> {
         if Spelling::of(&self.kernel) == Spelling::Mangled {
             return None;
@@ -311,7 +313,7 @@ impl<'a> Group<'a> {
         let mut output =
             named.map_or_else(|| options.output.clone().unwrap_or_else(|| draft::stem(self.profile, &self.rows)), str::to_owned);
         if several && !output.contains("%pid%") {
-            // Each process writes files of its own.
+            // Each process writes its own files.
             output.push_str("-%pid%");
         }
         let pmc = |names: &[String]| {
@@ -324,7 +326,7 @@ impl<'a> Group<'a> {
         let why = "Every instruction of the waves on one compute unit, with what they waited for.";
         let att = Part { id: PartId::Collect, words: ["--att", "--att-target-cu", "1"].map(str::to_owned).to_vec(), why: why.to_owned() };
         let mut traced = self.command(att, &format!("{output}-att"), &program);
-        // Its results have a form of their own.
+        // A thread trace has its own output format.
         for part in &mut traced {
             if let Some(at) = part.words.iter().position(|w| w == "--output-format") {
                 part.words.drain(at..at + 2);
@@ -366,10 +368,10 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Commands for launches on AMD GPUs, and a folder where there are several; `rows` are in order.
+/// Returns the commands for launches on AMD GPUs, and a folder if there are several; `rows` must be sorted.
 #[must_use]
 pub fn commands(profile: &Profile, rows: &[usize], options: &Options) -> (Vec<Rerun>, Option<String>) {
-    // By symbol, and where that is not known by GPU.
+    // Group by symbol, or by GPU if symbols are unknown.
     let mut groups: Vec<(_, Vec<usize>)> = Vec::new();
     for &row in rows {
         let key = (profile.launches.kernel(row), counted_on(profile, row));
@@ -387,12 +389,12 @@ pub fn commands(profile: &Profile, rows: &[usize], options: &Options) -> (Vec<Re
     (groups.iter().map(|g| g.rerun(options, Some(&named(g)))).collect(), Some(folder))
 }
 
-/// Whether the report tells kernel symbols apart as rocprofv3 counts them.
+/// Returns true if the report distinguishes kernel symbols as rocprofv3 counts them.
 fn has_ids(profile: &Profile) -> bool {
     profile.source.tool == "rocprofv3"
 }
 
-/// Where names are all that is known, the GPU whose launches are counted: each has symbols of its own.
+/// Returns the GPU to count on if only names are known: each GPU has its own symbols.
 fn counted_on(profile: &Profile, row: usize) -> Option<u32> {
     let place = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
     place.and_then(|p| p.device).filter(|_| !has_ids(profile))
@@ -402,7 +404,7 @@ fn counted_on(profile: &Profile, row: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// The third and the fourth, and the seventh: in both readings of `--dispatch` each is within its range.
+    /// Launches 3, 4 and 7: each is inside its range under both interpretations of `--dispatch`.
     #[test]
     fn launches_of_rocprof_compute() {
         let kernel = Kernel { demangled: Some("k(int)".into()), ..Kernel::default() };

@@ -1,10 +1,10 @@
-//! A plan as a shell script: a header that says what it selects, then the commands.
+//! A plan as a shell script: a header that lists the selected launches, then the commands.
 
 use super::{PartId, Plan, Rerun, shell};
 use crate::model::config;
 use crate::model::text::clean;
 
-/// A comment line: one line whatever the text holds.
+/// Appends a comment as a single line.
 fn comment(out: &mut String, text: &str) {
     out.push_str("# ");
     out.push_str(&clean(text));
@@ -23,7 +23,7 @@ fn about(out: &mut String, command: &Rerun) {
     }
 }
 
-/// The command over several lines; the script's own arguments stand in for a program that nobody named.
+/// Returns the command over several lines; an unknown program is replaced by the script's own arguments.
 fn lines(command: &Rerun) -> String {
     if command.runnable() {
         return command.shell_lines();
@@ -32,7 +32,8 @@ fn lines(command: &Rerun) -> String {
     format!("{} \\\n    \"$@\"", shell::lines(&groups))
 }
 
-/// The script. `made_from` names the report. Run with arguments it takes them as the program where the report does not say which ran.
+/// Returns the script. `made_from` names the report. If the report lacks the program, the script's arguments are used
+/// instead.
 #[must_use]
 pub fn script(plan: &Plan, made_from: &str) -> String {
     if let [Rerun { wrapper: Some(wrapper), .. }] = &plan.commands[..] {
@@ -76,7 +77,7 @@ pub fn script(plan: &Plan, made_from: &str) -> String {
             out.extend(["mkdir -p -- ", &shell::quote(folder), "\n"]);
         }
         let text = lines(command);
-        // A script that was interrupted goes on where it stopped.
+        // An interrupted script continues where it stopped.
         let report = shell::quote(&command.report());
         if plan.commands.len() > 1 && !command.overwrites() {
             out.extend(["if [ -e ", &report, " ]; then\n    echo ", &report, " already exists\nelse\n", &text, "\nfi\n"]);

@@ -1,15 +1,16 @@
-//! Words for a POSIX shell, and for the places in a profiler's own options where a character means something.
+//! Quoting for POSIX shells and for special characters in profiler options.
 
 use crate::model::text::unsafe_to_show;
 use std::fmt::Write;
 
-/// Whether a word stands for itself in a POSIX shell.
+/// Returns true if a word needs no quoting in a POSIX shell.
 fn bare(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&b))
 }
 
-/// A word quoted for a POSIX shell. Only single quotes are used: within double quotes `$`, `` ` ``, `\` and `!` still mean something. What a
-/// terminal would obey, or not show, is written by `printf` when the word is used: pasted as it is, it could end the paste and press keys.
+/// Quotes a word for a POSIX shell. Uses single quotes only, because `$`, `` ` ``, `\` and `!` are special within
+/// double quotes. Control and invisible characters are produced by `printf` at run time: pasted literally, they could
+/// end a bracketed paste and inject key presses.
 #[must_use]
 pub fn quote(word: &str) -> String {
     if bare(word) {
@@ -33,7 +34,7 @@ pub fn quote(word: &str) -> String {
     out
 }
 
-/// The words of a command on one line.
+/// Joins the words of a command on one line.
 #[must_use]
 pub fn line<S: AsRef<str>>(argv: &[S]) -> String {
     // A first word with `=` would set a variable instead of naming a program.
@@ -44,13 +45,13 @@ pub fn line<S: AsRef<str>>(argv: &[S]) -> String {
     argv.iter().enumerate().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Words that are not the beginning of a command, on one line.
+/// Joins words that do not begin a command on one line.
 #[must_use]
 pub fn words<S: AsRef<str>>(words: &[S]) -> String {
     words.iter().map(|w| quote(w.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// A command over several lines, one group of words on each, joined by backslashes.
+/// Formats a command over several lines, one group of words per line, joined by backslashes.
 #[must_use]
 pub fn lines(groups: &[Vec<String>]) -> String {
     let mut groups = groups.iter().filter(|g| !g.is_empty());
@@ -58,13 +59,14 @@ pub fn lines(groups: &[Vec<String>]) -> String {
     first.into_iter().chain(groups.map(|g| words(g))).collect::<Vec<_>>().join(" \\\n    ")
 }
 
-/// A path for an output option of ncu or nsys: both expand `%p`, `%h`, `%q{NAME}` …, and `%%` is a percent sign.
+/// Escapes a path for an output option of ncu or nsys: both expand `%p`, `%h`, `%q{NAME}` …, and `%%` is a percent
+/// sign.
 #[must_use]
 pub fn output_path(path: &str) -> String {
     path.replace('%', "%%")
 }
 
-/// A text in which a Boost (Perl) regular expression sees only letters. `<`, `>`, `&`, `:`, `,` and blanks mean nothing there and stay.
+/// Escapes a text for a Boost (Perl) regular expression. `<`, `>`, `&`, `:`, `,` and blanks are not special there.
 #[must_use]
 pub fn regex(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
@@ -77,7 +79,7 @@ pub fn regex(text: &str) -> String {
     out
 }
 
-/// A name that is fit for a file: letters, digits, `_`, `-` and `.`, at most 48 of them.
+/// Returns a name suitable for a file: letters, digits, `_`, `-` and `.`, at most 48 characters.
 #[must_use]
 pub fn file_stem(name: &str) -> String {
     let ok = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };

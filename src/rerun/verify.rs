@@ -1,33 +1,33 @@
-//! After the run: were the selected launches the ones that were profiled?
+//! Verifies after a run that the selected launches were profiled.
 
 use super::Selects;
 use crate::model::units::count;
 use crate::model::{Metrics, ResultMetrics, config, kernel, units};
 
-/// What a profiler's report says about one result.
+/// Identity of one result in a profiler's report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The name as the report gives it: function or (possibly simplified) full name.
+    /// The name in the report: function or (possibly simplified) full name.
     pub name: String,
-    /// Linker symbol, when the report has it.
+    /// Linker symbol, if the report has it.
     pub mangled: Option<String>,
     pub grid: Option<[u32; 3]>,
     pub block: Option<[u32; 3]>,
-    /// The profiler could not measure it.
+    /// The profiler failed to measure it.
     pub failed: bool,
-    /// Grid and block may be the product of all directions, in x: rocprofv3's CSV has no more.
+    /// Grid and block may be the product of all dimensions, in x: rocprofv3's CSV has only that.
     pub products: bool,
 }
 
 impl Found {
-    /// All results of a report.
+    /// Returns all results of a report.
     #[must_use]
     pub fn all(metrics: &Metrics) -> Vec<Self> {
         let products = metrics.source.tool == "rocprofv3";
         metrics.results.iter().map(|r| Self { products, ..Self::from(r) }).collect()
     }
 
-    /// Whether a size is the wanted one.
+    /// Returns true if a size is the expected one.
     fn is(&self, have: [u32; 3], want: [u32; 3]) -> bool {
         let product = |d: [u32; 3]| d.iter().map(|&n| u64::from(n)).product::<u64>();
         have == want || (self.products && have[1..] == [1, 1] && product(have) == product(want))
@@ -49,9 +49,9 @@ impl From<&ResultMetrics> for Found {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every selected launch is there, in order, with its kernel, grid and block.
+    /// All selected launches are present, in order, with their kernel, grid and block.
     Verified(String),
-    /// Something differs: one sentence each.
+    /// Differences, one sentence each.
     Differs(Vec<String>),
 }
 
@@ -69,8 +69,8 @@ fn dims(d: Option<[u32; 3]>) -> String {
     d.map_or_else(|| "?".to_owned(), config::dim3)
 }
 
-/// Compares kernel, grid and block of the selected launches with the results, in order. What one side does not say is not compared, but a
-/// result of which nothing can be compared is no proof.
+/// Compares kernel, grid and block of the selected launches with the results, in order. Values missing on one side
+/// are not compared, but a result without any comparable value is not accepted as proof.
 #[must_use]
 pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
     if found.is_empty() {
@@ -123,7 +123,7 @@ pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
     })
 }
 
-/// Whether each selected launch has a result of its own, only not at its place.
+/// Returns true if each selected launch has a result, but in another order.
 fn reordered(selects: &[Selects], found: &[Found]) -> bool {
     let mut left: Vec<&Found> = found.iter().collect();
     selects.len() == found.len()
@@ -134,7 +134,7 @@ fn reordered(selects: &[Selects], found: &[Found]) -> bool {
         })
 }
 
-/// Symbols are compared where both sides have them, else function names: a printed full name may be simplified, and says less.
+/// Compares symbols if both are known, otherwise function names: a printed full name may be simplified.
 fn name_differs(want: &Selects, have: &Found) -> Option<String> {
     if let (Some(a), Some(b)) = (&want.mangled, &have.mangled)
         && a != b
@@ -142,7 +142,7 @@ fn name_differs(want: &Selects, have: &Found) -> Option<String> {
         let names = (want.demangled.as_deref().unwrap_or(a), if have.name.is_empty() { b } else { &have.name });
         return Some(format!("kernel {} instead of {}", names.1, names.0));
     }
-    // A mangled name where a name should be: ncu was told to print it so.
+    // The name is mangled if ncu was told to print it so.
     if want.mangled.as_deref() == Some(have.name.as_str()) || want.demangled.as_deref() == Some(have.name.as_str()) {
         return None;
     }
@@ -150,17 +150,17 @@ fn name_differs(want: &Selects, have: &Found) -> Option<String> {
     if kernel::function_of(&have.name) != want.kernel {
         return differ();
     }
-    // Overloads: a printed name loses namespaces, but not the kinds of its parameters.
+    // Overloads: a printed name loses namespaces, but not the types of its parameters.
     match (parameters(&have.name), want.demangled.as_deref().and_then(parameters)) {
         (Some(a), Some(b)) if a != b => differ(),
         _ => None,
     }
 }
 
-/// The parameters of a full name, without namespaces and template arguments; `None` when the name has none.
+/// Returns the parameters of a full name, without namespaces and template arguments; `None` if the name has none.
 pub(super) fn parameters(name: &str) -> Option<String> {
     let inside = name.trim_end().strip_suffix(')')?;
-    // Back to the bracket that opens the list.
+    // Search backwards for the parenthesis that opens the list.
     let mut depth = 1_i32;
     let at = inside.char_indices().rev().find(|&(_, c)| {
         depth += i32::from(c == ')') - i32::from(c == '(');

@@ -1,18 +1,17 @@
-//! What may make a re-run select another launch, or fail.
+//! Warnings about a re-run that may select another launch, or fail.
 
 use crate::model::Severity;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// Stable word that scripts can rely on.
+    /// Stable identifier for scripts.
     pub id: &'static str,
-    /// How much it matters.
     pub severity: Severity,
-    /// What may go wrong, in plain words.
+    /// Description of the risk.
     pub text: String,
-    /// What to do about it.
+    /// Suggested remedy.
     pub fix: Option<String>,
-    /// Whether the selection may be another launch than the wanted one.
+    /// The command may select a launch other than the requested one.
     pub inexact: bool,
 }
 
@@ -31,7 +30,7 @@ impl Warning {
         self
     }
 
-    /// The warning and what to do about it, in one sentence.
+    /// Returns the warning and its remedy in one sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         match &self.fix {

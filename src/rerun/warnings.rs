@@ -1,5 +1,5 @@
-//! What may make a re-run select another launch, or fail. One function and one row in [`CHECKS`] each; silent unless the report gives
-//! cause.
+//! Checks for re-runs that may select another launch, or fail. Each check is a function and a row in [`CHECKS`], and
+//! returns `None` unless the report gives cause.
 
 use super::count::calls_without_kernel;
 use super::facts::Facts;
@@ -45,7 +45,7 @@ pub fn all(facts: &Facts<'_>) -> Vec<Warning> {
     CHECKS.iter().filter_map(|(_, check)| check(facts)).collect()
 }
 
-/// The capture opened late, and nothing that ncu knows opens at the same place.
+/// The capture opened late, and no ncu filter opens at the same place.
 fn hidden_launches(f: &Facts<'_>) -> Option<Warning> {
     if !f.gate.late {
         return None;
@@ -112,7 +112,7 @@ fn processes(f: &Facts<'_>) -> Option<Warning> {
     }
 }
 
-/// The file's name ends in a number that may be that of a range.
+/// The file name ends in a number that may be that of a range.
 fn numbered_range(f: &Facts<'_>) -> Option<Warning> {
     let n = gate::range_of_file(f.profile).filter(|&n| n > 1 && f.options.opened_by.is_none())?;
     let api = f.gate.api.is_some();
@@ -130,12 +130,13 @@ fn numbered_range(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// The profiler said that it lost events. (What it says of every capture that ends before its program, the importer does not call lost.)
+/// The profiler reported lost events. The importer does not classify nsys' usual message about a capture that ends
+/// before its program as lost events.
 fn lost_events(f: &Facts<'_>) -> Option<Warning> {
     let lost = |n: &&crate::model::Note| {
         n.kind == NoteKind::Lost
             && n.severity >= Severity::Warning
-            // Lost ranges matter only to who counts inside them.
+            // Lost ranges matter only for counts inside ranges.
             && (f.gate.range.is_some() || !n.text.contains("NVTX events"))
     };
     let note = f.profile.notes.iter().find(lost)?;
@@ -164,10 +165,10 @@ fn launches_without_kernel(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// Candidates that are named.
+/// Maximum number of candidates to list.
 const MOST_NAMED: usize = 4;
 
-/// The tool cut the name: others may begin like it.
+/// The tool truncated the name: others may have the same prefix.
 fn shortened_name(f: &Facts<'_>) -> Option<Warning> {
     let name = super::count::name(f.kernel, f.base)?;
     let prefix = shortened(name).filter(|_| !f.as_range && !f.options.whole_graph)?;
@@ -186,7 +187,7 @@ fn shortened_name(f: &Facts<'_>) -> Option<Warning> {
     Some(warning("shortened-name", Severity::Warning, text).fix(fix).inexact())
 }
 
-/// Kernels without a name in the compared form: ncu knows it, the report does not.
+/// Kernels without a name in the compared form: ncu knows their names, the report does not.
 fn names_missing(f: &Facts<'_>) -> Option<Warning> {
     let named = super::count::name(f.kernel, f.base).is_some();
     let n = f.profile.kernels.iter().filter(|k| super::count::name(k, f.base).is_none()).count();
@@ -218,7 +219,7 @@ fn threads(f: &Facts<'_>) -> Option<Warning> {
 }
 
 fn device_order(f: &Facts<'_>) -> Option<Warning> {
-    // Streams have their numbers within a context.
+    // Stream ids are unique only within a context.
     let mine = |p: &&crate::model::Place| p.pid.unwrap_or_default() == f.pid;
     let streams: BTreeSet<_> = f.profile.places.iter().filter(mine).map(|p| (p.ordinal, p.context, p.stream)).collect();
     let all = matches!(f.profile.order, LaunchOrder::Device) || f.profile.metrics.is_some();
@@ -244,7 +245,7 @@ fn config_of(profile: &Profile, row: usize) -> Option<&LaunchConfig> {
     profile.launches.config(row).and_then(|c| profile.configs.get(c.0 as usize))
 }
 
-/// Nodes of one graph launch with the same name that ran side by side: ncu runs them one after another, in an order of its own.
+/// Nodes of one graph launch with the same name that ran concurrently: ncu serializes them in its own order.
 fn graph_branches(f: &Facts<'_>) -> Option<Warning> {
     if f.options.whole_graph || f.as_range {
         return None;
@@ -306,7 +307,7 @@ fn cooperative(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// Shapes of one Triton kernel before the wanted launch from which on it looks like a benchmark of configurations.
+/// Number of block shapes of a Triton kernel before the selected launch from which it looks like autotuning.
 const TUNED_SHAPES: usize = 3;
 
 fn autotuning(f: &Facts<'_>) -> Option<Warning> {
@@ -325,10 +326,11 @@ fn autotuning(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// Programs that answer requests: which launches come when depends on when requests come.
+/// Servers: the order of their launches depends on the arrival of requests.
 const SERVERS: [&str; 6] = ["vllm", "sglang", "trtllm-serve", "tritonserver", "text-generation-launcher", "lmdeploy"];
 
-/// The program itself, or the script or module that a Python interpreter runs: `vllm serve`, `python -u -m sglang.launch_server`.
+/// Returns the program, or the script or module that a Python interpreter runs: `vllm serve`,
+/// `python -u -m sglang.launch_server`.
 fn what_runs(argv: &[String]) -> Option<&str> {
     let base = |word: &'_ str| word.rfind('/').map_or(0, |at| at + 1);
     let first = argv.first()?;
@@ -376,7 +378,7 @@ fn whole_graphs(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// Symbols with internal linkage hold a hash of their source file.
+/// Symbols with internal linkage contain a hash of their source file.
 fn rebuilt_symbol(f: &Facts<'_>) -> Option<Warning> {
     let symbol = f.kernel.mangled.as_deref().filter(|_| f.base == NameForm::Mangled)?;
     (symbol.contains("_GLOBAL__N__") || symbol.contains("_INTERNAL_")).then(|| {
@@ -395,7 +397,7 @@ fn program_unknown(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// A range is to be measured, and nothing in the report says which.
+/// A range is to be measured, but the report has no enclosing range.
 #[must_use]
 pub fn no_range() -> Warning {
     warning(
@@ -406,7 +408,7 @@ pub fn no_range() -> Warning {
     .fix("call cudaProfilerStart and cudaProfilerStop around the step that matters, or put an NVTX range around it and record again")
 }
 
-/// What may make the choice of a graph that was traced whole miss.
+/// Returns warnings for the selection of a graph that was traced as a whole.
 #[must_use]
 pub fn of_graph(profile: &Profile, pid: u32, late: bool, from: program::From) -> Vec<Warning> {
     let mut out = Vec::new();

@@ -1,4 +1,5 @@
-//! Hints for a launch that was not profiled, over the screen: what its shape tells, what to change, and the command that tells the rest.
+//! Overlay with hints for an unprofiled launch: findings from its launch shape, suggested changes, and the
+//! command that confirms them.
 
 use super::parts::{glyph, pairs};
 use super::text::wrap;
@@ -9,7 +10,7 @@ use crate::model::units;
 use crate::report::hints::{Advice, nothing, value};
 use ratatui::text::{Line, Span};
 
-/// Columns of the words on the left.
+/// Width of the label column.
 const WORD: usize = 10;
 
 #[must_use]
@@ -22,7 +23,7 @@ pub fn lines(advice: &Advice, columns: usize, theme: &Theme) -> Vec<Line<'static
     for (at, hint) in subject.hints.iter().enumerate() {
         out.push(Line::default());
         out.extend(one(hint, columns, theme));
-        // Hints of one launch often ask for the same.
+        // Hints of one launch often share a command: print it only once.
         if let Some(command) = advice.commands.get(at).and_then(Option::as_deref).filter(|c| !told(advice, at, c)) {
             let words = [("confirm", hint.confirm.why.as_str())];
             out.extend(pairs(words, (WORD, columns), theme.style(Role::Dim), theme.style(Role::Text)));
@@ -43,12 +44,12 @@ pub fn lines(advice: &Advice, columns: usize, theme: &Theme) -> Vec<Line<'static
     out
 }
 
-/// Whether an earlier hint has shown the command.
+/// Returns true if an earlier hint already shows `command`.
 fn told(advice: &Advice, at: usize, command: &str) -> bool {
     advice.commands.iter().take(at).flatten().any(|c| c == command)
 }
 
-/// A hint: what it is, what it may gain, on what it rests, what to change.
+/// Renders a hint: id, potential gain, evidence, and suggested change.
 fn one(hint: &Hint, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let (mark, role) = glyph(hint.severity);

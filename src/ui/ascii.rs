@@ -1,8 +1,8 @@
-//! Draws with ASCII only, for locales that are not UTF-8: every other character on the screen is replaced by one that looks like it.
+//! ASCII-only rendering for locales that are not UTF-8: replaces every other character on the screen with a lookalike.
 
 use ratatui::buffer::Buffer;
 
-/// Keys that have no character that looks like them, in words.
+/// Spells out key symbols without an ASCII lookalike.
 #[must_use]
 pub fn words(text: &str) -> String {
     text.replace('⏎', "enter").replace("↑↓", "up/down")
@@ -90,7 +90,7 @@ const LOOKALIKES: &[(&str, &str)] = &[
     ("⠿", "#"),
 ];
 
-/// What stands for a character: the same where it is ASCII.
+/// Returns the ASCII lookalike of a symbol; ASCII is returned unchanged.
 fn lookalike(symbol: &str) -> &str {
     if symbol.is_ascii() {
         return symbol;
@@ -99,7 +99,7 @@ fn lookalike(symbol: &str) -> &str {
         return plain;
     }
     match symbol.chars().next().map(|c| c as u32) {
-        // Braille: the more dots, the darker.
+        // Braille: the more dots, the darker the character.
         Some(c @ 0x2800..=0x28ff) => match (c & 0xff).count_ones() {
             0 => " ",
             1 | 2 => ".",
@@ -111,16 +111,16 @@ fn lookalike(symbol: &str) -> &str {
     }
 }
 
-/// A text in ASCII only, as wide as before.
+/// Converts text to ASCII of the same width.
 #[must_use]
 pub fn plain(text: &str) -> String {
     use unicode_segmentation::UnicodeSegmentation;
     text.graphemes(true).map(lookalike).collect()
 }
 
-/// Replaces all characters beyond ASCII.
+/// Replaces all non-ASCII characters in the buffer.
 pub fn asciify(buffer: &mut Buffer) {
-    // `≥ 80` is `>=80`: the blank behind it has room for what `>` alone would change the meaning of.
+    // `≥ 80` becomes `>=80`: the `=` takes the following blank, since `>` alone would change the meaning.
     for at in 0..buffer.content.len().saturating_sub(1) {
         let first = match buffer.content[at].symbol() {
             "≥" => ">",

@@ -1,4 +1,5 @@
-//! Sends a frame in few bytes, for slow lines: one colour after the other over the whole screen, and only what changed of a style.
+//! Compact ratatui backend for slow connections: groups cells by style across the whole screen, and sends
+//! only what changes between styles.
 
 use crate::analysis::labels::width;
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
@@ -9,10 +10,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Cells between two pieces of one style that are sent again rather than jumped over: a jump takes as many bytes.
+/// Longest gap, in cells, between two pieces of one style that is resent instead of skipped: a cursor move
+/// takes as many bytes.
 const NEAR: u16 = 5;
 
-/// What SGR (ECMA-48 8.3.117) calls the modifiers: set, unset.
+/// SGR codes (ECMA-48 8.3.117) of the modifiers: set, unset.
 const MODIFIERS: [(Modifier, u8, u8); 8] = [
     (Modifier::BOLD, 1, 22),
     (Modifier::DIM, 2, 22),
@@ -24,7 +26,7 @@ const MODIFIERS: [(Modifier, u8, u8); 8] = [
     (Modifier::CROSSED_OUT, 9, 29),
 ];
 
-/// How a cell looks.
+/// Style of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pen {
     fg: Color,
@@ -39,7 +41,7 @@ impl Pen {
         Self { fg: cell.fg, bg: cell.bg, modifier: cell.modifier }
     }
 
-    /// The sequence that makes this pen another; empty where they are the same.
+    /// Returns the escape sequence that switches from this pen to `next`; empty if they are equal.
     fn to(self, next: Self) -> String {
         let mut codes = String::new();
         let mut say = |code: &str| {
@@ -55,7 +57,7 @@ impl Pen {
         for (modifier, _, unset) in MODIFIERS {
             if has.contains(modifier) && !next.modifier.contains(modifier) {
                 say(&unset.to_string());
-                // One code takes back bold and dim.
+                // One code resets both bold and dim.
                 has -= if unset == 22 { Modifier::BOLD | Modifier::DIM } else { modifier };
             }
         }
@@ -74,7 +76,7 @@ impl Pen {
     }
 }
 
-/// SGR parameters of a colour: of the text, or with 10 more of the ground.
+/// SGR parameters of a colour: foreground, or background if `ground` is 10.
 fn color(color: Color, ground: u8) -> String {
     let basic = |code: u8| (code + ground).to_string();
     match color {
@@ -100,16 +102,16 @@ fn color(color: Color, ground: u8) -> String {
     }
 }
 
-/// Crossterm's backend, but for how cells are sent.
+/// Crossterm's backend with its own way of sending cells.
 pub struct Sparing<W: Write> {
     inner: CrosstermBackend<W>,
     size: (u16, u16),
-    /// What the terminal shows, row by row.
+    /// Cells shown by the terminal, row by row.
     shown: Vec<Cell>,
 }
 
 impl<W: Write> Sparing<W> {
-    /// For a terminal of that size that shows nothing.
+    /// Creates a backend for a blank terminal of the given size.
     pub fn new(writer: W, (width, height): (u16, u16)) -> Self {
         let cells = usize::from(width) * usize::from(height);
         Self { inner: CrosstermBackend::new(writer), size: (width, height), shown: vec![Cell::EMPTY; cells] }
@@ -124,7 +126,7 @@ impl<W: Write> Sparing<W> {
         self.shown.get(from..from + usize::from(self.size.0)).unwrap_or_default()
     }
 
-    /// What stands from a column up to another of a row, where all of it looks as the pen writes; `None` where something does not.
+    /// Returns the text between two columns of a row if every cell there matches the pen; `None` otherwise.
     fn between(&self, (from, to): (u16, u16), y: u16, pen: Pen) -> Option<String> {
         let mut out = String::new();
         for x in from..to {
@@ -139,10 +141,10 @@ impl<W: Write> Sparing<W> {
     }
 }
 
-/// A cell: column, row, what stands there.
+/// A cell with its column and row.
 type Placed<'a> = (u16, u16, &'a Cell);
 
-/// The cells of each pen, the pens in the order in which they come.
+/// Groups cells by pen, in order of first appearance.
 fn grouped<'a>(content: impl Iterator<Item = Placed<'a>>) -> Vec<(Pen, Vec<Placed<'a>>)> {
     let mut pens: Vec<(Pen, Vec<Placed<'a>>)> = Vec::new();
     let mut last = 0;
@@ -170,12 +172,12 @@ fn is_wide(cell: &Cell) -> bool {
     cell.symbol().len() > 1 && width(cell.symbol()) > 1
 }
 
-/// Whether nothing but the ground is seen of a cell.
+/// Returns true if only the background of the cell is visible.
 fn plain_blank(cell: &Cell) -> bool {
     cell.symbol() == " " && unseen(cell.modifier)
 }
 
-/// Whether a blank looks the same with these modifiers as without.
+/// Returns true if a blank looks the same with these modifiers as without.
 fn unseen(modifier: Modifier) -> bool {
     !modifier.intersects(Modifier::REVERSED | Modifier::UNDERLINED | Modifier::CROSSED_OUT | Modifier::SLOW_BLINK)
 }
@@ -195,7 +197,7 @@ impl<W: Write> Backend for Sparing<W> {
 
     fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
         let content: Vec<(u16, u16, &Cell)> = content.collect();
-        // Writing over half of a wide character erases the other half: rows with such are erased and sent whole.
+        // Overwriting half of a wide character erases the other half: rows with wide characters are cleared and resent.
         let mut wide: BTreeSet<u16> = content.iter().filter(|c| is_wide(c.2)).map(|c| c.1).collect();
         let rows: BTreeSet<u16> = content.iter().map(|c| c.1).collect();
         wide.extend(rows.into_iter().filter(|y| self.row(*y).iter().any(is_wide)));
@@ -203,7 +205,7 @@ impl<W: Write> Backend for Sparing<W> {
             if let Some(shown) = self.at(*x, *y).and_then(|at| self.shown.get_mut(at)) {
                 *shown = (*cell).clone();
             }
-            // A wide character covers what stood on its right.
+            // A wide character covers the cell to its right.
             if is_wide(cell)
                 && let Some(covered) = self.at(x.saturating_add(1), *y).and_then(|at| self.shown.get_mut(at))
             {
@@ -212,7 +214,7 @@ impl<W: Write> Backend for Sparing<W> {
         }
         let mut out = String::new();
         for y in &wide {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(out, "\x1b[{};1H\x1b[2K", y + 1);
         }
         let mut pens = grouped(content.into_iter().filter(|c| !wide.contains(&c.1)));
@@ -226,7 +228,7 @@ impl<W: Write> Backend for Sparing<W> {
             }
         }
         let mut pen = Pen::PLAIN;
-        // Where the next character goes by itself; unknown at first, and after the last column.
+        // Position after the last write; unknown at first, and after the last column.
         let mut cursor: Option<(u16, u16)> = None;
         for (next, cells) in pens {
             out.push_str(&pen.to(next));
@@ -246,7 +248,7 @@ impl<W: Write> Backend for Sparing<W> {
                     }
                 }
                 out.push_str(cell.symbol());
-                // Terminals do not agree how wide a character is that is not of one column.
+                // Terminals disagree on the width of characters that are not one column wide.
                 let one = cell.symbol().len() == 1 || width(cell.symbol()) == 1;
                 cursor = (one && x + 1 < self.size.0).then_some((x + 1, y));
             }
@@ -261,7 +263,7 @@ impl<W: Write> Backend for Sparing<W> {
     }
 
     fn clear_region(&mut self, kind: ClearType) -> io::Result<()> {
-        // What it leaves is not worked out: no text has this look, so all is sent again.
+        // The effect of the clear is not tracked: mark all cells as unknown, so that everything is resent.
         let mut unknown = Cell::EMPTY;
         unknown.modifier = Modifier::all();
         self.shown.fill(unknown);
@@ -306,7 +308,7 @@ mod tests {
 
     const SIZE: (u16, u16) = (24, 6);
 
-    /// Keeps what was written, for who reads it meanwhile.
+    /// Writer that keeps a shared copy of everything written.
     #[derive(Clone, Default)]
     struct Sent(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
 
@@ -327,7 +329,7 @@ mod tests {
         }
     }
 
-    /// Some text, or a blank, in one of a few styles, at a place.
+    /// Text, or a blank, in one of a few styles, at a position.
     fn pieces() -> impl Strategy<Value = Vec<(u16, u16, String, usize)>> {
         prop::collection::vec((0..SIZE.0, 0..SIZE.1, "[a-c ]{1,9}|│|█|漢", 0_usize..STYLES.len()), 0..14)
     }
@@ -346,7 +348,7 @@ mod tests {
         let mut buffer = Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1));
         for (x, y, text, style) in pieces {
             let (fg, bg, modifier) = STYLES[*style];
-            // Half of a wide character cannot stay.
+            // Half of a wide character cannot remain.
             if let Some(half) = x.checked_sub(1).and_then(|x| buffer.cell_mut((x, *y))).filter(|c| is_wide(c)) {
                 half.set_symbol(" ");
             }

@@ -1,4 +1,4 @@
-//! What stands below a short table, so that no screen is half empty: where the time went, what the kernels suffer from, what limits the run.
+//! Summary panels below a short kernels table: time breakdown, diagnoses of the kernels, and limits of the run.
 
 use super::overview::mark;
 use super::panel::{Panel, lines, take};
@@ -16,13 +16,13 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// A panel: its title, what stands on the right of that, its lines.
+/// Panel content: title, note to the right of the title, lines.
 type Content = (&'static str, Vec<Span<'static>>, Vec<Line<'static>>);
 
-/// Lines that a panel has at least when it is cut.
+/// Minimum height of a truncated panel.
 const LEAST: u16 = 2;
 
-/// Draws as many panels as there is room for.
+/// Draws as many panels as fit.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, ascii: bool, theme: &Theme) {
     let mut rest = area;
     let columns = usize::from(area.width.saturating_sub(4));
@@ -37,7 +37,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, ascii
         room -= tall;
         shown.push((tall, content));
     }
-    // The last one ends where the screen does.
+    // The last panel extends to the bottom of the screen.
     if let Some(last) = shown.last_mut() {
         last.0 += room;
     }
@@ -68,7 +68,7 @@ fn contents(app: &App, report: &Report, columns: usize, ascii: bool, theme: &The
     out
 }
 
-/// How much of the kernels' time each diagnosis takes, by what was measured; the rest was not.
+/// Share of kernel time by diagnosis, over the measured kernels only.
 fn diagnoses(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel() && !report.diagnosed.is_empty()) else {
         return Vec::new();

@@ -1,6 +1,6 @@
-//! Charts in text: columns of eighths, and points in braille.
+//! Text charts: columns of eighth blocks, and points in braille.
 
-/// A histogram of `columns` × `rows` characters, top row first. Values are joined to fit the width.
+/// A histogram of `columns` × `rows` characters, top row first. Neighbouring values are summed to fit the width.
 #[must_use]
 pub fn columns(values: &[u64], columns: usize, rows: usize) -> Vec<String> {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -23,7 +23,7 @@ pub fn columns(values: &[u64], columns: usize, rows: usize) -> Vec<String> {
         .collect()
 }
 
-/// Sums of neighbours, so that there are at most `n`.
+/// Sums neighbouring values, so that at most `n` remain.
 fn join(values: &[u64], n: usize) -> Vec<u64> {
     if n == 0 || values.is_empty() {
         return Vec::new();
@@ -36,8 +36,8 @@ fn join(values: &[u64], n: usize) -> Vec<u64> {
     out
 }
 
-/// Vertical extents in braille, top row first: each slice of `extents` becomes a dot column from its least to its greatest value on a
-/// logarithmic scale between `low` and `high`.
+/// Vertical extents in braille, top row first: each slice of `extents` becomes a dot column from its least to its
+/// greatest value on a logarithmic scale between `low` and `high`.
 #[must_use]
 pub fn extents(extents: &[Option<(i64, i64)>], columns: usize, rows: usize, (low, high): (i64, i64)) -> Vec<String> {
     // Dots of a braille character, by column and by row from the top.
@@ -100,7 +100,7 @@ pub fn steps(heights: &[f64], most: f64, rows: usize) -> Vec<String> {
 /// Dots of a braille character, by column and by row from the top.
 const BRAILLE: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 
-/// A drawing of braille dots, each cell with the style of what was drawn there last.
+/// Braille canvas; each cell has the style of the last dot drawn in it.
 pub struct Canvas<S> {
     columns: usize,
     rows: usize,
@@ -108,19 +108,19 @@ pub struct Canvas<S> {
 }
 
 impl<S: Copy> Canvas<S> {
-    /// An empty one of so many characters.
+    /// Creates an empty canvas of `columns` × `rows` characters.
     #[must_use]
     pub fn new(columns: usize, rows: usize) -> Self {
         Self { columns, rows, cells: vec![(0, None); columns * rows] }
     }
 
-    /// Dots across and down.
+    /// Width and height in dots.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         (self.columns * 2, self.rows * 4)
     }
 
-    /// Sets a dot; (0, 0) is at the top left, what lies outside is left out.
+    /// Sets a dot; (0, 0) is the top left, and dots outside the canvas are ignored.
     pub fn dot(&mut self, x: usize, y: usize, style: S) {
         let (wide, tall) = self.size();
         if x < wide && y < tall {
@@ -130,7 +130,7 @@ impl<S: Copy> Canvas<S> {
         }
     }
 
-    /// The characters of a row with their styles.
+    /// Characters of a row with their styles.
     pub fn row(&self, row: usize) -> impl Iterator<Item = (char, Option<S>)> + '_ {
         let cells = self.cells.get(row * self.columns..(row + 1) * self.columns).unwrap_or_default();
         cells.iter().map(|&(dots, style)| (if dots == 0 { ' ' } else { char::from_u32(0x2800 + dots).unwrap_or(' ') }, style))

@@ -1,4 +1,4 @@
-//! The checklist over the screen: what of an analysis this session has, and what is still to do.
+//! Checklist overlay: completed and remaining steps of the analysis in this session.
 
 use super::text::{left, wrap};
 use super::{Role, Theme};

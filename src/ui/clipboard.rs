@@ -1,24 +1,24 @@
-//! Copies through the terminal (OSC 52), which works over ssh; inside tmux and screen the sequence is wrapped so that they pass it on.
-//! Where the terminal cannot, the text is saved to a file and the user is told where.
+//! Copies text through the terminal (OSC 52), which works over ssh; inside tmux and screen the sequence is
+//! wrapped so that it is passed through. If the terminal has no clipboard access, the text is saved to a
+//! file, and the user is told its path.
 
 use crossterm::Command;
 use crossterm::clipboard::CopyToClipboard;
 
-/// Bytes that terminals take at least; more is dropped by some without a word.
+/// Sequence length in bytes that every terminal accepts; some silently drop longer ones.
 const MOST: usize = 74_000;
-/// screen passes on at most this many bytes at once.
+/// Maximum number of bytes that screen passes through at once.
 const SCREEN_CHUNK: usize = 512;
 
-/// Which program is between us and the terminal.
+/// Multiplexer between this program and the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Between {
-    /// None.
     Nothing,
     Tmux,
     Screen,
 }
 
-/// What the environment says.
+/// Detects the multiplexer from environment variables.
 #[must_use]
 pub fn between(variable: impl Fn(&str) -> Option<String>) -> Between {
     let set = |name: &str| variable(name).is_some_and(|v| !v.is_empty());
@@ -31,17 +31,17 @@ pub fn between(variable: impl Fn(&str) -> Option<String>) -> Between {
     }
 }
 
-/// Terminals that are known to have no clipboard.
+/// Returns true for terminals known to have no clipboard access.
 fn without_clipboard(term: &str) -> bool {
     term.is_empty() || term == "dumb" || term == "linux" || term.starts_with("vt1") || term.starts_with("vt2")
 }
 
-/// What to do to copy a text.
+/// Method of copying a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Send this to the terminal.
+    /// Send these bytes to the terminal.
     Send(Vec<u8>),
-    /// Save it to a file, for this reason.
+    /// Save the text to a file, for this reason.
     Save(&'static str),
 }
 
@@ -59,7 +59,8 @@ pub fn plan(text: &str, term: &str, between: Between) -> Plan {
     match between {
         Between::Nothing => out.extend(sequence.bytes()),
         Between::Tmux => {
-            // Passed on to the outer terminal where that is allowed, and taken by tmux itself where `set-clipboard` is on.
+            // Passed through to the outer terminal if that is allowed, and handled by tmux itself if
+            // `set-clipboard` is on.
             out.extend(b"\x1bPtmux;");
             out.extend(sequence.replace('\x1b', "\x1b\x1b").bytes());
             out.extend(b"\x1b\\");

@@ -1,4 +1,4 @@
-//! What is known about the selected group: its full name, how it was launched, what limits it, and where it ran.
+//! Details of the selected group: full name, launch configuration, limiting factor, and places where it ran.
 
 use super::panel::Panel;
 use super::parts::pairs;
@@ -17,10 +17,10 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders};
 
-/// Configurations and ranges that are listed before the rest is only counted.
+/// Maximum number of configurations and ranges listed; the rest are only counted.
 const LISTED: usize = 6;
 
-/// Draws the pane right of the table, with pictures, or below it in two columns.
+/// Draws the pane to the right of the table, with charts, or below it in two columns.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), app: &App, view: &mut View, theme: &Theme) {
     let (Some(report), Some(screen)) = (app.report(), app.top().map(|e| e.id)) else { return };
     let whole = title(app, report, screen).map(|t| clean(&t).into_owned()).unwrap_or_default();
@@ -28,7 +28,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
     let uncut = name == whole;
     let reading = app.session.reading;
     let inner = if bordered {
-        // The panel is drawn around its lines, once it is known how many there are.
+        // The panel's border is drawn once the number of lines is known.
         Rect { x: area.x + 2, y: area.y + 1, width: area.width.saturating_sub(4), height: area.height.saturating_sub(2) }
     } else {
         let border = theme.style(if reading.is_some() { Role::Key } else { Role::Border });
@@ -48,7 +48,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
         all = super::preview::of_launch(app, report, launch, half, theme);
     }
     let mut rest = lines(app, report, screen, half, theme);
-    // What the title says already.
+    // The title already shows the full name.
     if (bordered || !below) && uncut && rest.first().is_some_and(|l| l.to_string() == whole) {
         rest.remove(0);
     }
@@ -90,13 +90,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
     }
 }
 
-/// The row that the pane is about: while the cursor moves it keeps the row where it last rested, name and all.
+/// Row shown by the pane. While the cursor moves, the pane keeps the row where it last rested, including its name.
 fn shown(app: &App, report: &Report, screen: u64) -> Option<usize> {
     let (grouping, selected) = app.selection(screen).group?;
     Some(report.detail.as_ref().filter(|(by, ..)| *by == grouping.by).map_or(selected, |d| d.1))
 }
 
-/// What the pane is about.
+/// Title of the pane.
 fn title(app: &App, report: &Report, screen: u64) -> Option<String> {
     let selection = app.selection(screen);
     if let Some(launch) = selection.launch {
@@ -106,7 +106,7 @@ fn title(app: &App, report: &Report, screen: u64) -> Option<String> {
     report.groups.labels.get(row).cloned()
 }
 
-/// The kernel of what is selected on a screen.
+/// Kernel of the selection on a screen.
 fn kernel(report: &Report, selection: &Selection) -> Option<KernelId> {
     if let Some(launch) = selection.launch {
         return Some(report.profile.as_ref()?.launches.kernel(launch as usize));
@@ -115,7 +115,7 @@ fn kernel(report: &Report, selection: &Selection) -> Option<KernelId> {
     grouping.rows.get(*row)?.kernel
 }
 
-/// The three names of what is selected on a screen, one under the other.
+/// The three names of the selected kernel on a screen, one below the other.
 #[must_use]
 pub fn names(app: &App, report: &Report, screen: u64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
@@ -138,7 +138,7 @@ pub fn names(app: &App, report: &Report, screen: u64, columns: usize, theme: &Th
     out
 }
 
-/// The lines of the details of what is selected on a screen.
+/// Detail lines of the selection on a screen.
 #[must_use]
 pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(profile) = report.profile.as_deref() else { return Vec::new() };
@@ -146,7 +146,7 @@ pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Th
     let launches = app.entry(screen).and_then(|e| LaunchesScreen::of(&e.open));
     let selection = app.selection(screen);
     let Some((grouping, selected)) = &selection.group else { return Vec::new() };
-    // While the cursor moves the pane keeps the row where it last rested, name and all; on top of the table it is about the selected row.
+    // While the cursor moves, the pane keeps the row where it last rested; the overlay shows the selected row.
     let on_top = app.over.as_ref().is_some_and(|o| matches!(o.what, What::Page(Page::Details, _)));
     let rested = report.detail.as_ref().filter(|(by, ..)| *by == grouping.by && launches.is_none() && !on_top).map(|d| d.1);
     let row = rested.unwrap_or(*selected);
@@ -179,14 +179,14 @@ pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Th
     out.out
 }
 
-/// Collects lines of a given width.
+/// Builder of lines of a given width.
 struct Lines<'a> {
     out: Vec<Line<'static>>,
     columns: usize,
     theme: &'a Theme,
 }
 
-/// Width of the words on the left.
+/// Width of the label column.
 const WORD: usize = 10;
 
 impl Lines<'_> {
@@ -218,7 +218,7 @@ impl Lines<'_> {
         self.pair(word, value, self.theme.style(Role::Text));
     }
 
-    /// A value with how many launches have it.
+    /// Adds a value with the number of launches that have it.
     fn counted(&mut self, value: &str, n: u64) {
         let n = units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
         let room = self.columns.saturating_sub(n.len() + 2);
@@ -305,7 +305,7 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
             ),
         );
     }
-    // ncu's reports do not say when a launch began.
+    // ncu reports do not contain launch times.
     let timed = profile.metrics.is_none();
     let at = |row: usize| {
         let launch = format!("launch {}", units::grouped(i64::try_from(row).unwrap_or(i64::MAX)));

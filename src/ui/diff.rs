@@ -1,5 +1,5 @@
-//! What changed between two runs: where the time of both went, and the kernels table with its differences, the largest change first. A colour
-//! says better or worse only where the durations of single launches differ by more than chance.
+//! Comparison of two runs: time breakdown of both, and the kernels table with its differences, largest change first.
+//! Colours mark better or worse only where the durations of single launches differ by more than chance.
 
 use super::diff_side;
 use super::panel::{Panel, bordered, take};
@@ -27,10 +27,10 @@ fn signed(ns: i64) -> String {
     format!("{}{}", if ns > 0 { "+" } else { "" }, Nanos(ns))
 }
 
-/// Makes the text of a cell.
+/// Formats a cell.
 type Cell = fn(&Row) -> String;
 
-/// Columns right of the name.
+/// Columns to the right of the name.
 const COLUMNS: [Column<Cell>; 7] = [
     Column { title: "before", width: 9, rank: 3, cell: |r| r.before.as_ref().map_or_else(String::new, |s| Nanos(s.total).to_string()) },
     Column { title: "after", width: 9, rank: 2, cell: |r| r.after.as_ref().map_or_else(String::new, |s| Nanos(s.total).to_string()) },
@@ -40,21 +40,21 @@ const COLUMNS: [Column<Cell>; 7] = [
     Column { title: "median", width: 8, rank: 1, cell: |r| percent(r.each_percent()) },
     Column { title: "p", width: 7, rank: 4, cell: |r| r.p.map_or_else(String::new, tiny) },
 ];
-/// Columns of the bar of a change: at most, and the part of the table's width.
+/// Width of the change bar: maximum, and divisor of the table's width.
 const BAR: (usize, usize) = (25, 7);
-/// Columns of the panel about the selected kernel, and of a screen that has it.
+/// Width of the selected kernel's panel, and minimum screen width to show it beside the table.
 const SIDE: u16 = 58;
 const WIDE: u16 = 160;
-/// Rows of that panel under a short table.
+/// Minimum rows of that panel below a short table.
 const SELECTED: u16 = 14;
-/// Rows that the table keeps under the picture of both runs.
+/// Minimum rows of the table below the time breakdown.
 const TABLE: u16 = 16;
 const GAP: usize = 2;
 const FATE: usize = 8;
 const NAME: usize = 24;
-/// Percent below which a change that the launches do not prove is drawn quietly: as much as durations vary from run to run.
+/// Percent below which an insignificant change is dimmed: the usual variation between runs.
 const QUIET: f64 = 1.0;
-/// Percent by which the numbers of launches of two runs of the same work may differ.
+/// Percent by which launch counts may differ between two runs of the same work.
 const AS_MANY: f64 = 1.0;
 
 fn launches(r: &Row) -> String {
@@ -68,12 +68,12 @@ fn file(app: &App, report: usize) -> String {
     app.session.reports.get(report).and_then(|r| r.file.file_name()).map_or_else(String::new, |n| clean(&n.to_string_lossy()).into_owned())
 }
 
-/// The two lines at the top.
+/// The two header lines.
 #[must_use]
 pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let (before, after) = (file(app, screen.before), file(app, screen.after));
-    // Reports of the library have the same name: their folders tell them apart.
+    // Library reports share a file name: distinguish them by their folders.
     let apart = |i: usize, name: String| {
         let path = app.session.reports.get(i).map(|r| r.file.display().to_string()).unwrap_or_default();
         match path.split_once("/warpscope/runs/").and_then(|(_, rest)| rest.split_once('/')) {
@@ -95,7 +95,7 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
     ];
     let mut second = Vec::new();
     if let Some(diff) = &screen.diff {
-        // How long a step takes is what a change is for.
+        // The step time is what a change is meant to improve.
         if let Some((was, is)) = diff_side::steps(app, screen) {
             let change = (is - was) as f64 / was.max(1) as f64 * 100.0;
             second.push(part(
@@ -133,7 +133,8 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
     [fit_parts(first, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
-/// Better and worse are said where the launches prove it, and of the whole only where both runs launched as often: less work is no better.
+/// Colour of a change: better or worse only if the launches prove it. A change of the total also requires
+/// equal launch counts: less work is not an improvement.
 fn tested(row: &Row, whole: bool) -> Role {
     let count = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count) as f64;
     let (a, b) = (count(&row.before), count(&row.after));
@@ -150,7 +151,7 @@ fn tested(row: &Row, whole: bool) -> Role {
     }
 }
 
-/// What the two runs are called: before and after only where their clocks say so.
+/// Labels of the two runs: before and after only if their timestamps confirm the order.
 #[must_use]
 pub fn words(app: &App, screen: &DiffScreen) -> (&'static str, &'static str) {
     let began = |i: usize| app.session.reports.get(i).and_then(Report::began);
@@ -213,7 +214,7 @@ fn kernels(
     let fate_width = if diff.rows.iter().any(|r| r.fate != Fate::Both) { FATE } else { 0 };
     let shown = table::fit(&COLUMNS, columns.saturating_sub(fate_width + NAME), GAP, |_| true);
     let rest = columns.saturating_sub(fate_width + table::taken(&COLUMNS, &shown, GAP));
-    // A bar where the names leave room for it.
+    // Show a bar if the names leave room for it.
     let longest = diff.rows.iter().map(|r| width(r.name())).max().unwrap_or(0).min(NAME * 2);
     let bars = (columns / BAR.1).min(BAR.0) | 1;
     let bars = if rest >= longest.min(NAME) + bars + 2 * GAP { bars } else { 0 };
@@ -238,7 +239,7 @@ fn kernels(
     table::rows(frame, rows, of, view, theme, |at, _| {
         let Some(row) = diff.rows.get(at) else { return Vec::new() };
         let fate = if row.fate == Fate::Both { "" } else { row.fate.word() };
-        // What is neither significant nor much is not shouted.
+        // Small insignificant changes are dimmed.
         let quiet = row.fate == Fate::Both && !row.significant() && row.percent().is_some_and(|p| p.abs() < QUIET);
         let text = if quiet { Role::Dim } else { Role::Text };
         let mut spans = vec![
@@ -267,7 +268,7 @@ fn kernels(
     });
 }
 
-/// What to do next.
+/// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     let diff: &Diff = screen.diff.as_deref()?;

@@ -1,4 +1,4 @@
-//! What stands around the kernels of two runs: where the time of both went, and the selected kernel in both.
+//! Panels around the kernels table of a comparison: time breakdown of both runs, and the selected kernel in both.
 
 use super::panel::{Panel, lines};
 use super::preview::distribution;
@@ -16,21 +16,21 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// Columns of the words before the bars.
+/// Width of the labels before the bars.
 const WORD: usize = 9;
-/// Columns of a part with its shares in both runs.
+/// Width of a time category with its shares in both runs.
 const PART: usize = 40;
-/// Percent of a window below which a part is left out.
+/// Minimum percent of a window for a category to be shown.
 const LEAST: f64 = 0.5;
 
-/// Makes the text of a figure.
+/// Formats a figure.
 type Figure = fn(&Side) -> String;
 
-/// Columns of the figures, and of a panel that has pictures on their right.
+/// Width of the figures, and minimum panel width to show charts to their right.
 const FIGURES: usize = 44;
 const BESIDE: usize = 96;
 
-/// What is called the first and the second.
+/// Labels of the first and the second run.
 type Words = (&'static str, &'static str);
 
 fn judged<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'a Triage)> {
@@ -38,7 +38,7 @@ fn judged<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'a Tria
     Some((of(screen.before)?, of(screen.after)?))
 }
 
-/// The median steps of both runs, ns.
+/// Median steps of both runs, ns.
 #[must_use]
 pub fn steps(app: &App, screen: &DiffScreen) -> Option<(i64, i64)> {
     let (was, is) = judged(app, screen)?;
@@ -47,7 +47,7 @@ pub fn steps(app: &App, screen: &DiffScreen) -> Option<(i64, i64)> {
 
 fn parts(was: &Triage, is: &Triage) -> Vec<(Part, f64, f64)> {
     let mut all: Vec<_> = Part::ALL.into_iter().map(|p| (p, was.percent(p), is.percent(p))).filter(|p| p.1.max(p.2) >= LEAST).collect();
-    // What changed most first.
+    // Largest change first.
     all.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
     all
 }
@@ -56,19 +56,19 @@ fn across(columns: u16) -> usize {
     (usize::from(columns.saturating_sub(4)) / PART).max(1)
 }
 
-/// Rows that the picture of both runs takes; 0 where one of them was not judged.
+/// Rows of the time breakdown of both runs; 0 if one of them was not analysed.
 #[must_use]
 pub fn height(app: &App, screen: &DiffScreen, columns: u16) -> u16 {
     judged(app, screen).map_or(0, |(was, is)| u16::try_from(parts(was, is).len().div_ceil(across(columns))).unwrap_or(0) + 6)
 }
 
-/// How long a whole run is.
+/// Formats the duration of a whole run.
 fn whole(app: &App, report: usize) -> String {
     let span = app.session.reports.get(report).and_then(|r| r.overview.as_ref()?.span);
     span.map_or_else(|| "the run".to_owned(), |(from, to)| Nanos(to - from).to_string())
 }
 
-/// Where the time of both runs went, and what limits them.
+/// Draws the time breakdown and the limits of both runs.
 pub fn times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     let Some((was, is)) = judged(app, screen) else { return };
     let note =
@@ -118,7 +118,7 @@ pub fn times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, 
     lines(frame, inner, out);
 }
 
-/// The selected kernel in both runs: its name, its figures, how its durations are distributed.
+/// Draws the selected kernel in both runs: name, figures, and distribution of durations.
 pub fn selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     let Some(row) = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected)) else { return };
     let columns = usize::from(area.width.saturating_sub(4));
@@ -159,7 +159,7 @@ pub fn selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScree
         let figures = if columns >= BESIDE { FIGURES } else { columns };
         out.extend(wrap(&promise.words(got), figures).into_iter().map(|l| Line::styled(l, theme.style(role))));
     }
-    // The distributions under the figures, or, in a wide panel, on their right.
+    // Distributions below the figures, or to their right in a wide panel.
     let beside = columns >= BESIDE;
     let wide = if beside { (columns - FIGURES) / 2 - 2 } else { columns };
     let mut right_of = Rect { x: inner.x + FIGURES as u16, width: wide as u16, ..inner };
@@ -183,7 +183,7 @@ pub fn selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScree
     lines(frame, inner, out);
 }
 
-/// The row of the kernels table of a report.
+/// Row of a report's kernels table, by name.
 fn group<'a>(app: &'a App, report: usize, name: &str) -> Option<&'a GroupRow> {
     let grouping = app.session.reports.get(report)?.groups.grouping.as_ref()?;
     grouping.rows.iter().find(|r| grouping.by.is_kernel() && r.name == name)

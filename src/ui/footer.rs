@@ -1,4 +1,4 @@
-//! The last line: the keys that matter here.
+//! Footer line with the most useful keys of the current screen.
 
 use super::text::{fit_placed, part};
 use super::view::View;
@@ -19,10 +19,10 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     }
 }
 
-/// An action of the line: where it begins, and how wide it is.
+/// An action with its first column and width.
 type Placed = (Option<ActionId>, usize, usize);
 
-/// The line, and where in it each action stands.
+/// Builds the footer line, with the position of each action.
 fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>, Vec<Placed>) {
     let pair = |action: Option<ActionId>, rank: u8, key: String, word: &str| {
         let key = if ascii { super::ascii::words(&key) } else { key };
@@ -54,9 +54,9 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                 .iter()
                 .filter(|a| a.on.works(here))
                 .filter(|a| match (a.id, here) {
-                    // Of what ncu measured only where it has measured.
+                    // Requires ncu results.
                     (ActionId::Open, Where::Launches) | (ActionId::Metrics, _) => measured,
-                    // Where several reports have collectives they are likely those of ranks.
+                    // Several reports with collectives are probably ranks of one job.
                     (ActionId::Ranks, Where::Overview | Where::Kernels | Where::Timeline) => {
                         let talks = |r: &&Report| r.whole_triage().is_some_and(|t| t.devices.iter().any(|d| d.collectives > 0));
                         app.session.reports.iter().filter(talks).count() > 1
@@ -69,7 +69,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                     | (ActionId::Back, Where::Kernels)
                     | (ActionId::Open, Where::Run)
                     | (ActionId::Library, Where::Library)
-                    // The picture leads to them by itself.
+                    // These are reachable from the screen itself.
                     | (ActionId::Timeline | ActionId::Kernels | ActionId::Hints | ActionId::Copy | ActionId::Overview | ActionId::Ranges, Where::Timeline)
                     | (ActionId::Overview | ActionId::Kernels, Where::Overview) => false,
                     (ActionId::Step | ActionId::SkipStep, _) => watched.is_some_and(|w| w.next_step().is_some()),
@@ -79,7 +79,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                     (ActionId::Timeline, Where::Hints | Where::Source | Where::Metrics | Where::Roofline | Where::Compare) => {
                         app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.ranges.hardware())
                     }
-                    // With nothing recorded only the demo can be opened.
+                    // An empty library can only open the demo.
                     (ActionId::RunAgain | ActionId::RunCompare | ActionId::RunOrigin | ActionId::RunLog | ActionId::RunFacts
                     | ActionId::RunTags | ActionId::RunNote | ActionId::RunDelete | ActionId::FindRun | ActionId::Copy, Where::Library) => {
                         !matches!(app.top().map(|e| &e.open), Some(Open::Library(s)) if s.runs.as_ref().is_none_or(Vec::is_empty))

@@ -1,4 +1,4 @@
-//! The two lines at the top: which report, and its figures at large.
+//! The two header lines: report name and key figures.
 
 use super::text::{bar, fit_parts, part};
 use super::{Role, Theme};
@@ -30,7 +30,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     frame.render_widget(second(app, report, theme, columns), at(1));
 }
 
-/// A bar that stands alone shows how long it could be.
+/// Shades the empty part of a bar, so that its full length is visible.
 fn track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
     if let Some(rest) = bar.last_mut() {
         rest.content = rest.content.replace(' ', "░").into();
@@ -42,7 +42,7 @@ fn count(n: u64) -> String {
     units::grouped(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// `1× H200`, `2× A100, 1× L4`: devices that ran something, or all when none did.
+/// Devices that ran something, or all if none did: `1× H200`, `2× A100, 1× L4`.
 fn devices(profile: &Profile) -> String {
     let used: Vec<&Device> =
         profile.devices.iter().zip(0..).filter(|(_, i)| profile.places.iter().any(|p| p.device == Some(*i))).map(|(d, _)| d).collect();
@@ -71,7 +71,7 @@ fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'sta
             vec![Span::styled(format!("{} of {}", app.session.active + 1, app.session.reports.len()), theme.style(Role::Warn))],
         ));
     }
-    // What went wrong with another report of the session is seen from every one.
+    // Failures of other reports of the session are shown on every report.
     for (at, failed) in app.session.reports.iter().enumerate() {
         if at != app.session.active && matches!(failed.stage, Stage::Failed(_)) && failed.profile.is_none() {
             let name = failed.file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
@@ -100,12 +100,12 @@ fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'sta
     fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns)
 }
 
-/// Whether a report is of memory alone: nothing is known of what ran.
+/// Returns true if a report contains only memory events, and no GPU activity.
 fn only_memory(report: &Report) -> bool {
     report.remembers() && !report.ran()
 }
 
-/// How often memory was asked for, given back, and refused.
+/// Counts of allocations, frees, and refused allocations.
 fn memory(profile: &Profile, theme: &Theme) -> Vec<Span<'static>> {
     let memory = &profile.memory;
     let own = |more: bool| memory.events.iter().filter(|e| e.level != MemoryLevel::Reusable && (e.bytes > 0) == more).count();
@@ -119,7 +119,7 @@ fn memory(profile: &Profile, theme: &Theme) -> Vec<Span<'static>> {
     out
 }
 
-/// Three numbers of a version are enough.
+/// Shortens a version to three numbers.
 fn short_version(version: &str) -> String {
     version.split('.').take(3).collect::<Vec<_>>().join(".")
 }
@@ -155,7 +155,8 @@ fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'st
             ],
         ));
     }
-    // The overview judges the steady state: figures of everything would contradict it unless they are told apart.
+    // The overview shows the steady state: label figures of the whole report, which would otherwise seem to
+    // contradict it.
     let on_overview = matches!(app.top().map(|e| &e.open), Some(Open::Overview(_)));
     if on_overview && report.window.is_none() && report.overview.as_ref().is_some_and(|o| o.span.is_some()) {
         parts.push(part(0, vec![Span::styled("whole report:", dim)]));
@@ -180,7 +181,7 @@ fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'st
             parts.push(part(4, vec![Span::styled("copies ", dim), Span::styled(units::human_percent(copies), text)]));
         }
         match report.triage.as_ref().and_then(Option::as_ref) {
-            // On the overview it is drawn in full.
+            // The overview draws it in full.
             Some(triage) if !on_overview => {
                 parts.push(part(4, super::time::small_strip(triage, theme)));
                 parts.push(part(2, super::time::idle_causes(triage, theme)));

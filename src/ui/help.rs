@@ -1,4 +1,4 @@
-//! The help page: what works here, what works everywhere, and what the signs mean; beside each other where there is room.
+//! Help page: keys of this screen, global keys, and the glossary, side by side if there is room.
 
 use super::glossary::GLOSSARY;
 use super::text::{left, wrap};
@@ -9,14 +9,14 @@ use crate::app::{ACTIONS, ActionId, App, Where};
 use crate::config::keys::Key;
 use ratatui::text::{Line, Span};
 
-/// Columns from which two stand beside each other.
+/// Minimum width for two lists side by side.
 const TWO: usize = 92;
-/// Columns of the keys.
+/// Width of the key column.
 const KEYS: usize = 9;
-/// Keys of an action that are named: the rest is in `warpscope help keys`.
+/// Maximum number of keys listed per action; `warpscope help keys` lists all.
 const NAMED: usize = 3;
 
-/// Actions with their keys, a few words each.
+/// Actions with their keys and a short description.
 fn actions(app: &App, title: &str, which: impl Fn(ActionId, Where) -> bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for action in ACTIONS.iter().filter(|a| which(a.id, a.on)) {
@@ -47,7 +47,7 @@ fn entry(out: &mut Vec<Line<'static>>, word: &str, meaning: &str, columns: usize
     }
 }
 
-/// What the signs, words and colours mean.
+/// Explanation of signs, terms and colours.
 fn signs(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = vec![Line::styled("Signs and words", theme.style(Role::Title))];
     for (word, meaning) in GLOSSARY {
@@ -80,7 +80,7 @@ fn signs(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     out
 }
 
-/// Two lists beside each other.
+/// Joins two lists side by side.
 fn beside(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) -> Vec<Line<'static>> {
     let rows = a.len().max(b.len());
     let (mut a, mut b) = (a.into_iter(), b.into_iter());
@@ -95,7 +95,7 @@ fn beside(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) -> Vec<L
         .collect()
 }
 
-/// The page for the screen that is on, so many columns wide.
+/// Help page for the current screen, `columns` wide.
 #[must_use]
 pub fn page(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let here = app.here();

@@ -1,45 +1,45 @@
-//! From the bytes that a terminal sends to events.
+//! Parser from terminal input bytes to events.
 //!
-//! crossterm's own reader waits without end for the rest of a sequence that never comes (`ESC [ ?`, a mouse report that is cut, a paste without
-//! its end), and swallows every key until then. Here a sequence that is broken off is dropped, and what is unfinished ends when nothing more
-//! comes for a while ([`Input::idle`]).
+//! crossterm's own reader waits indefinitely for the rest of a sequence that never comes (`ESC [ ?`, a
+//! truncated mouse report, a paste without its end), and swallows every key until then. This parser drops a
+//! broken sequence, and ends an unfinished one if nothing follows for a while ([`Input::idle`]).
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use std::time::Duration;
 
-/// How long the rest of a key's sequence may take: terminals send it at once, networks cut it at most between two packets.
+/// Timeout for the rest of a key sequence: terminals send it at once, networks split it at most between two packets.
 const KEY: Duration = Duration::from_millis(50);
-/// The same after Escape alone, which is a key of its own: less than a frame.
+/// Timeout after a lone Escape, which is a key of its own: less than a frame.
 const ESCAPE: Duration = Duration::from_millis(10);
-/// How long a paste may pause: over a poor line it comes in pieces.
+/// Timeout within a paste: over a poor connection it arrives in pieces.
 const PASTE: Duration = Duration::from_secs(3);
-/// A sequence that is longer is none.
+/// Maximum length of a sequence, in bytes.
 const LONGEST: usize = 64;
-/// Answers of a terminal are no longer.
+/// Maximum length of a terminal response, in bytes.
 const LONGEST_ANSWER: usize = 4096;
-/// After a paste that was given up, so many bytes at once are more of it: nobody types that fast.
+/// Minimum burst, in bytes, that is taken for the rest of an abandoned paste: faster than anyone types.
 const BURST: usize = 12;
 
 const CTRL_C: &[u8] = b"\x03";
 const PASTE_BEGIN: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
-/// Bytes that came and are no event yet.
+/// Buffered bytes that do not form an event yet.
 #[derive(Debug, Default)]
 pub struct Input {
     bytes: Vec<u8>,
-    /// Text of a paste that has begun.
+    /// Text of an unfinished paste.
     paste: Option<Vec<u8>>,
-    /// A paste ended because nothing more came.
+    /// A paste was ended by a timeout.
     given_up: bool,
 }
 
-/// What the bytes begin with.
+/// Result of parsing the start of the buffer.
 enum Next {
-    /// An event, perhaps none that matters here, and how many bytes it took.
+    /// An event (`None` if it is ignored), and its length in bytes.
     Event(Option<Event>, usize),
     Paste,
-    /// Its rest has not come yet.
+    /// More bytes are needed.
     Unfinished,
 }
 
@@ -48,16 +48,16 @@ fn key(code: KeyCode, modifiers: KeyModifiers) -> Event {
 }
 
 impl Input {
-    /// Takes bytes, and gives the events that they complete.
+    /// Adds bytes and returns the events that they complete.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
-        // Whoever finds the keyboard dead presses this; no terminal passes it on in a paste.
+        // Users press Ctrl-C if the keyboard seems dead; terminals never pass it through in a paste.
         if self.paste.is_some() && bytes == CTRL_C {
             return self.idle();
         }
-        // The end of a paste that was given up at its first byte.
+        // Rest of the end marker of a paste that was abandoned after the marker's first byte.
         let bytes = bytes.strip_prefix(&PASTE_END[1..]).filter(|_| self.given_up).unwrap_or(bytes);
         if self.given_up && self.bytes.is_empty() {
-            // A single sequence, such as a mouse report, is none of a paste.
+            // A single sequence, such as a mouse report, is not part of a paste.
             let text = !bytes.starts_with(b"\x1b") || bytes.windows(PASTE_END.len()).any(|w| w == PASTE_END);
             if bytes.len() >= BURST && text && !bytes.starts_with(PASTE_BEGIN) {
                 self.paste = Some(Vec::new());
@@ -69,7 +69,7 @@ impl Input {
         loop {
             if let Some(text) = &mut self.paste {
                 let Some(at) = self.bytes.windows(PASTE_END.len()).position(|w| w == PASTE_END) else {
-                    // The end may have come in part.
+                    // The end marker may have arrived partially.
                     let keep = (1..PASTE_END.len()).rev().find(|&n| self.bytes.ends_with(&PASTE_END[..n])).unwrap_or(0);
                     text.extend(self.bytes.drain(..self.bytes.len() - keep));
                     return out;
@@ -77,7 +77,7 @@ impl Input {
                 text.extend(self.bytes.drain(..at));
                 self.bytes.drain(..PASTE_END.len());
                 let text = self.paste.take().unwrap_or_default();
-                // What comes after the beginning was given up has no place to go.
+                // The rest of an abandoned paste is discarded.
                 if !std::mem::take(&mut self.given_up) {
                     out.push(Event::Paste(String::from_utf8_lossy(&text).into_owned()));
                 }
@@ -100,20 +100,20 @@ impl Input {
         }
     }
 
-    /// How long to wait before [`Input::idle`]; `None` while nothing is unfinished.
+    /// Time to wait before [`Input::idle`]; `None` if nothing is unfinished.
     #[must_use]
     pub fn patience(&self) -> Option<Duration> {
         match self.paste {
-            // Alone it is the Escape key, which ends a paste as well.
+            // A lone ESC is the Escape key, which ends a paste as well.
             Some(_) if self.bytes == b"\x1b" => Some(KEY),
             Some(_) => Some(PASTE),
-            // Pressed, nearly always: whoever presses it waits for the answer.
+            // Nearly always a real key press: respond quickly.
             None if self.bytes == b"\x1b" => Some(ESCAPE),
             None => (!self.bytes.is_empty()).then_some(KEY),
         }
     }
 
-    /// Nothing more came: what is unfinished is the Escape key, a paste that ends here, or nothing.
+    /// Handles a timeout: unfinished input is the Escape key, a paste that ends here, or dropped.
     pub fn idle(&mut self) -> Vec<Event> {
         if let Some(mut text) = self.paste.take() {
             text.append(&mut self.bytes);
@@ -139,9 +139,9 @@ fn next(bytes: &[u8]) -> Next {
         [0x1b, b'[', rest @ ..] => sequence(bytes, rest),
         [0x1b, b'O', b'M', ..] => Next::Event(Some(key(KeyCode::Enter, KeyModifiers::NONE)), 3),
         [0x1b, b'O', last, ..] => Next::Event(function(*last).map(|code| key(code, KeyModifiers::NONE)), 3),
-        // Escape, and then whatever begins with the next.
+        // Escape, followed by another sequence.
         [0x1b, 0x1b, ..] => Next::Event(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1),
-        // Late answers of a terminal (colours, its name): nobody typed them.
+        // Late responses of the terminal (colours, its name), not typed by the user.
         [0x1b, b']' | b'P' | b'_' | b'^' | b'X', rest @ ..] => match answer(rest) {
             Some(length) => Next::Event(None, 2 + length),
             None if rest.len() > LONGEST_ANSWER => Next::Event(None, bytes.len()),
@@ -156,14 +156,14 @@ fn next(bytes: &[u8]) -> Next {
     }
 }
 
-/// Length of an answer with its end (BEL, or `ESC \`).
+/// Length of a terminal response including its terminator (BEL, or `ESC \`).
 fn answer(rest: &[u8]) -> Option<usize> {
     let bell = rest.iter().position(|&b| b == 7).map(|at| at + 1);
     let string = rest.windows(2).position(|w| w == b"\x1b\\").map(|at| at + 2);
     bell.into_iter().chain(string).min()
 }
 
-/// A character or a control key.
+/// Parses a character or a control key.
 fn plain(bytes: &[u8]) -> Next {
     let Some(&first) = bytes.first() else { return Next::Unfinished };
     let control = |c: u8| key(KeyCode::Char(char::from(c)), KeyModifiers::CONTROL);
@@ -190,7 +190,7 @@ fn utf8(bytes: &[u8], first: u8) -> Next {
         0xc2..=0xdf => 2,
         0xe0..=0xef => 3,
         0xf0..=0xf4 => 4,
-        // No beginning of a character.
+        // Not the first byte of a character.
         _ => return Next::Event(None, 1),
     };
     let there = bytes.len().min(length);
@@ -201,9 +201,9 @@ fn utf8(bytes: &[u8], first: u8) -> Next {
     }
 }
 
-/// `ESC [`, parameters, and a letter that ends it.
+/// Parses `ESC [`, parameters, and a final letter.
 fn sequence(bytes: &[u8], rest: &[u8]) -> Next {
-    // The console of Linux writes its first function keys as `ESC [ [ A`.
+    // The Linux console sends its first function keys as `ESC [ [ A`.
     if let [b'[', more @ ..] = rest {
         return match more.first() {
             None => Next::Unfinished,
@@ -217,13 +217,13 @@ fn sequence(bytes: &[u8], rest: &[u8]) -> Next {
     let (parameters, last) = (&rest[..at], rest[at]);
     let taken = 2 + at + 1;
     if at > LONGEST || !(0x40..=0x7e).contains(&last) {
-        // Broken off: what came instead counts.
+        // Broken off: parsing resumes with the unexpected byte.
         return Next::Event(None, 2 + at);
     }
     if bytes.starts_with(PASTE_BEGIN) {
         return Next::Paste;
     }
-    // The old form of mouse reports has three bytes after the letter.
+    // Legacy mouse reports have three bytes after the letter.
     if last == b'M' && parameters.is_empty() {
         let Some(&[button, column, row]) = rest.get(at + 1..at + 4).and_then(|b| <&[u8; 3]>::try_from(b).ok()) else {
             return Next::Unfinished;
@@ -233,13 +233,13 @@ fn sequence(bytes: &[u8], rest: &[u8]) -> Next {
     }
     let private = parameters.first().is_some_and(|b| b"<=>?".contains(b));
     let text = std::str::from_utf8(if private { &parameters[1..] } else { parameters }).unwrap_or_default();
-    // Of `code:shifted:base` the first is the key.
+    // In `code:shifted:base`, the first number is the key.
     let number = |i: usize| text.split(';').nth(i).and_then(|n| n.split(':').next()).and_then(|n| n.parse::<u16>().ok());
     if private {
         let report = if parameters[0] == b'<' && matches!(last, b'M' | b'm') { number(0).zip(number(1)).zip(number(2)) } else { None };
         return Next::Event(report.and_then(|((b, x), y)| mouse(b, x, y, last == b'm')), taken);
     }
-    // Mouse reports of terminals that write them in decimal, but not marked.
+    // Mouse reports of terminals that write them in decimal, but without the `<` marker.
     if let (b'M', Some(button), Some(column), Some(row)) = (last, number(0), number(1), number(2)) {
         let button = button.saturating_sub(32);
         return Next::Event(mouse(button, column, row, button & 0b110_0011 == 3), taken);
@@ -248,7 +248,7 @@ fn sequence(bytes: &[u8], rest: &[u8]) -> Next {
     let code = match last {
         b'~' => number(0).and_then(editing),
         b'Z' => Some(KeyCode::BackTab),
-        // Keys of the terminals that tell each by its code.
+        // Keys of terminals that report each one by its code.
         b'u' => number(0).and_then(|n| char::from_u32(n.into())).map(|c| match c {
             '\r' => KeyCode::Enter,
             '\t' => KeyCode::Tab,
@@ -262,7 +262,7 @@ fn sequence(bytes: &[u8], rest: &[u8]) -> Next {
     Next::Event(code.map(|code| key(code, modifiers)), taken)
 }
 
-/// One more than the sum of 1 for Shift, 2 for Alt and 4 for Control.
+/// Decodes modifiers: one more than the sum of 1 for Shift, 2 for Alt and 4 for Control.
 fn modifiers(n: u16) -> KeyModifiers {
     let bits = n.saturating_sub(1);
     [(1, KeyModifiers::SHIFT), (2, KeyModifiers::ALT), (4, KeyModifiers::CONTROL)]
@@ -271,7 +271,7 @@ fn modifiers(n: u16) -> KeyModifiers {
         .fold(KeyModifiers::NONE, |all, (_, m)| all | m)
 }
 
-/// The key behind the last letter of a sequence.
+/// Key of a sequence, by its final letter.
 fn function(last: u8) -> Option<KeyCode> {
     Some(match last {
         b'A' => KeyCode::Up,
@@ -285,7 +285,7 @@ fn function(last: u8) -> Option<KeyCode> {
     })
 }
 
-/// The key behind the number of `ESC [ number ~`.
+/// Key of a sequence `ESC [ number ~`.
 fn editing(number: u16) -> Option<KeyCode> {
     let f = |first: u16, at: u8| u8::try_from(number - first).ok().map(|n| KeyCode::F(at + n));
     match number {
@@ -302,7 +302,7 @@ fn editing(number: u16) -> Option<KeyCode> {
     }
 }
 
-/// Columns and rows count from 1 in the report.
+/// Columns and rows of the report are 1-based.
 fn mouse(button: u16, column: u16, row: u16, released: bool) -> Option<Event> {
     let which = match button & 3 {
         0 => MouseButton::Left,
@@ -332,7 +332,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Keys as `ctrl-c`, others by their kind.
+    /// Formats keys as `ctrl-c`, and other events by their kind.
     fn shown(events: Vec<Event>) -> Vec<String> {
         let one = |e: Event| match e {
             Event::Key(k) => {
@@ -401,12 +401,12 @@ mod tests {
 
     #[test]
     fn nothing_that_is_broken_off_swallows_the_keys_after_it() {
-        // The next key ends a sequence that has no end of its own.
+        // The next key ends a sequence without an end of its own.
         assert_eq!(all(b"\x1b[?jj"), ["j"]);
         assert_eq!(all(b"\x1b[<1;1jj"), ["j"]);
         assert_eq!(all(b"\x1b[1;\x1b[Aj"), ["up", "j"]);
         assert_eq!(all(&[b"\x1b[".as_slice(), &[b'1'; 200], b"q"].concat()).last().map(String::as_str), Some("q"));
-        // And when none comes, time does.
+        // Otherwise the timeout ends it.
         for begun in [&b"\x1b[?"[..], b"\x1b[<1;1", b"\x1b[1;5", b"\xe2\x86", b"\x1b[M a"] {
             let mut input = Input::default();
             assert_eq!(shown(input.feed(begun)), [""; 0]);
@@ -422,13 +422,13 @@ mod tests {
         assert_eq!(shown(input.feed(b"\x1b[200~abc")), [""; 0]);
         assert_eq!(input.patience(), Some(PASTE));
         assert_eq!(shown(input.idle()), ["paste abc"]);
-        // More of it, much later: nobody means `R` and Enter by it.
+        // The rest of the paste, much later, must not be taken for `R` and Enter.
         assert_eq!(shown(input.feed(b"R\rmore of the text\x1b[201~j")), ["j"]);
         let mut input = Input::default();
         input.feed(b"\x1b[200~abc");
         input.idle();
         assert_eq!(shown(input.feed(b"j")), ["j"], "somebody types");
-        // Nobody need wait.
+        // Ctrl-C ends the wait.
         let mut input = Input::default();
         input.feed(b"\x1b[200~abc");
         assert_eq!(shown(input.feed(b"\x03")), ["paste abc"]);

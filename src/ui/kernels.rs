@@ -23,10 +23,10 @@ fn human(v: Option<f64>) -> String {
     v.map(Nanos::human).unwrap_or_default()
 }
 
-/// Makes the text of a cell.
+/// Formats a cell.
 type Cell = fn(&GroupRow) -> String;
 
-/// Columns right of the name and the share, in their order on the screen.
+/// Columns to the right of name and share, in screen order.
 const COLUMNS: [Column<Cell>; 8] = [
     Column { title: "total", width: 8, rank: 0, cell: |r| Nanos(r.stats.total).to_string() },
     Column { title: "count", width: 9, rank: 1, cell: |r| units::grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX)) },
@@ -37,7 +37,7 @@ const COLUMNS: [Column<Cell>; 8] = [
     Column { title: "max", width: 8, rank: 6, cell: |r| Nanos(r.stats.max).to_string() },
     Column { title: "spread", width: 6, rank: 8, cell: |r| r.stats.spread_percent().map(|s| format!("{s:.0}%")).unwrap_or_default() },
 ];
-/// Orders that the heads of these columns choose.
+/// Sort orders selected by the headers of these columns.
 const SORTS: [SortBy; 8] =
     [SortBy::Total, SortBy::Count, SortBy::Avg, SortBy::Median, SortBy::P99, SortBy::Min, SortBy::Max, SortBy::Spread];
 /// Rank of the histogram among the columns.
@@ -46,36 +46,36 @@ const HISTOGRAM_WIDTH: usize = BINS;
 /// Width of the number, the mark and the family's swatch.
 const NUMBER: usize = 6;
 const SHARE_TEXT: usize = 6;
-/// Rows that the table has at least where something stands below it.
+/// Minimum rows of the table if panels are drawn below it.
 const LEAST_TABLE: u16 = 12;
 const GAP: usize = 1;
 
-/// Which columns there is room for, and how wide name and bar are.
+/// Visible columns, and the widths of name and bar.
 struct Layout {
     name: usize,
     bar: usize,
     shown: Vec<usize>,
     histogram: bool,
-    /// Columns for the first hint of each kernel; 0 where there are none.
+    /// Width of the first hint of each kernel; 0 if there are none.
     diagnosis: usize,
 }
 
-/// Columns of the first hint: glyph and the longest id.
+/// Width of the first hint: glyph and longest id.
 const DIAGNOSIS: usize = 25;
-/// The same where there is little room.
+/// Width of the first hint in a narrow table.
 const NARROW_DIAGNOSIS: usize = 22;
 
 fn layout(width: usize, diagnosed: bool) -> Layout {
-    // The name gets what it needs to be read before the less important columns come in.
+    // The name gets a readable width before less important columns are added.
     let name_least = match width {
-        // With a diagnosis, which tells more than the end of a long name.
+        // With a diagnosis, which is more useful than the end of a long name.
         0..=77 if diagnosed => 22,
         0..=99 => 26,
         _ => 34,
     };
     let bar = if width < 100 { 5 } else { 9 };
     let mut left = width.saturating_sub(NUMBER + GAP + name_least + GAP + bar + 1 + SHARE_TEXT);
-    // What is wrong is worth more than any statistic but the total.
+    // The diagnosis matters more than any statistic except the total.
     let diagnosis = if !diagnosed {
         0
     } else if left >= DIAGNOSIS + 2 * GAP + 8 {
@@ -94,7 +94,7 @@ fn layout(width: usize, diagnosed: bool) -> Layout {
     let mut shown = Vec::new();
     for (_, i, width) in ranks {
         if left < width {
-            // What is less important must not slip in where something more important found no room.
+            // A less important column must not take the place of a more important one that did not fit.
             break;
         }
         left -= width;
@@ -106,7 +106,7 @@ fn layout(width: usize, diagnosed: bool) -> Layout {
     Layout { name: name_least + left, bar, shown, histogram, diagnosis }
 }
 
-/// Draws the table, with what it shows in its title.
+/// Draws the table, with filter, grouping and order in its title.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &KernelsScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
     let mut title = controls(report, screen, theme, usize::from(area.width.saturating_sub(6))).spans;
@@ -114,14 +114,14 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen
         let word = if report.groups.by.is_kernel() { "Kernels" } else { "Groups" };
         title.splice(0..0, [Span::styled(word, theme.style(Role::Title)), Span::raw("  ")]);
     }
-    // A short table leaves room; what is listed for now does not count, so that nothing jumps while one filters.
+    // A short table leaves room below it. The filter is ignored here, so that the layout does not jump while typing.
     let all = report.groups.grouping.as_ref().map_or(usize::MAX, |g| g.rows.len());
     let wanted = u16::try_from(all.saturating_add(3)).unwrap_or(u16::MAX).max(LEAST_TABLE);
     let mut rest = area;
     let area = if bordered && wanted < area.height { take(&mut rest, wanted) } else { take(&mut rest, area.height) };
     super::below::draw(frame, rest, app, report, view.ascii, theme);
     let inner = Panel::new(title).focus(app.session.reading.is_none()).draw(frame, area, bordered, theme);
-    // A group of several kernels has no diagnosis of its own: one launch's would mislead.
+    // A group of several kernels has no diagnosis of its own: that of one launch would mislead.
     let diagnosed = !report.diagnosed.is_empty() && report.groups.grouping.as_ref().is_some_and(|g| g.by.is_kernel());
     let layout = layout(inner.width.into(), diagnosed);
     let rows = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
@@ -215,7 +215,7 @@ fn rows_of(
         empty(frame, area, (report, kernels), back, theme);
         return;
     }
-    // Rows are ranked by total, whatever the order of the table.
+    // Rows of the grouping are sorted by total, regardless of the order of the table.
     let longest = grouping.rows.first().map_or(0.0, |r| r.share_percent);
     let fuzzy = (!kernels.finder.text().trim().is_empty()).then(|| Fuzzy::new(kernels.finder.text()));
     let rows = Rows { list: "kernels", count: kernels.shown.len(), selected: kernels.selected };
@@ -240,16 +240,16 @@ fn rows_of(
     });
 }
 
-/// What stands for a kernel's family before its name.
+/// Colour swatch of a kernel's family, drawn before its name.
 fn swatch(family: Option<Family>, theme: &Theme) -> Span<'static> {
     match family.map(|f| theme.family(f)) {
-        // Without colours it would say nothing.
+        // Without colours it has no meaning.
         Some(style) if style.fg.is_some() => Span::styled("▌", style),
         _ => Span::raw(" "),
     }
 }
 
-/// How a row is shown.
+/// Display options of a row.
 struct Shown<'a> {
     name: &'a str,
     at: usize,
@@ -257,9 +257,9 @@ struct Shown<'a> {
     sort: SortBy,
     marked: bool,
     fuzzy: Option<&'a Fuzzy>,
-    /// One column: whether ncu has results of it.
+    /// One column: marks kernels with ncu results.
     profiled: &'static str,
-    /// The first hint of its longest result.
+    /// First hint of the kernel's longest result.
     verdict: Option<&'a FirstHint>,
 }
 
@@ -293,7 +293,7 @@ fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) 
     spans
 }
 
-/// What is said instead of rows.
+/// Draws a message instead of rows.
 fn empty(frame: &mut Frame<'_>, area: Rect, (report, kernels): (&Report, &KernelsScreen), back: &str, theme: &Theme) {
     use crate::model::NoteKind;
     let columns = usize::from(area.width).clamp(20, 96);
@@ -329,7 +329,7 @@ fn empty(frame: &mut Frame<'_>, area: Rect, (report, kernels): (&Report, &Kernel
     );
 }
 
-/// The table while it is being read: names, totals and counts so far.
+/// Draws the table while the report is being read: names, totals and counts so far.
 fn growing(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layout: &Layout, theme: &Theme) {
     let total: i64 = preview.rows.iter().map(|r| r.2).fold(0, i64::saturating_add);
     let longest = preview.rows.first().map_or(1, |r| r.2).max(1);

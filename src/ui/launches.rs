@@ -1,4 +1,4 @@
-//! The launches of one group: how their durations are distributed and change over time, and each of them.
+//! Launches of one group: distribution of durations, durations over time, and a row for each launch.
 
 use super::panel::Panel;
 use super::table::{self, Column, Head, Rows};
@@ -16,7 +16,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Everything a cell may need of one launch.
+/// One launch with everything that its cells need.
 struct One<'a> {
     profile: &'a Profile,
     list: &'a LaunchList,
@@ -31,7 +31,7 @@ fn number(n: Option<u32>) -> String {
     n.map(|n| n.to_string()).unwrap_or_default()
 }
 
-/// Makes the text of a cell.
+/// Formats a cell.
 type Cell = fn(&One<'_>) -> String;
 
 const COLUMNS: [Column<Cell>; 14] = [
@@ -56,12 +56,13 @@ const COLUMNS: [Column<Cell>; 14] = [
     Column { title: "pid", width: 8, rank: 9, cell: |o| number(o.place.and_then(|p| p.pid)) },
 ];
 
-/// The order that the head of a column chooses.
+/// Sort order selected by the header of a column.
 fn sort_of(title: &str) -> Option<LaunchSort> {
     LaunchSort::ALL.into_iter().find(|s| s.word() == title)
 }
 
-/// ncu's own duration of this launch, or of one of its like: another clock, so it stands apart from the timeline's.
+/// ncu's own duration of this launch, or of a similar one: taken with another clock, so it is kept apart from
+/// the timeline's.
 fn profiled(o: &One<'_>) -> String {
     let Some((other, pair)) = u32::try_from(o.row).ok().and_then(|row| o.report.pair(row)) else {
         return String::new();
@@ -92,9 +93,9 @@ fn occupancy(o: &One<'_>) -> String {
     o.config.zip(device).and_then(|(c, d)| Occupancy::of(c, d)).map(|o| format!("{:.0}%", o.percent)).unwrap_or_default()
 }
 
-/// Columns that a kernel's name gets at least where launches of several kernels are listed.
+/// Minimum width of a kernel's name if launches of several kernels are listed.
 const KERNEL_LEAST: usize = 24;
-/// Width from which the NVTX path gets a column.
+/// Minimum width of the NVTX path to get a column.
 const PATH_LEAST: usize = 14;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &LaunchesScreen, view: &mut View, theme: &Theme) {
@@ -157,7 +158,7 @@ fn heading(report: &Report, screen: &LaunchesScreen, back: &str, theme: &Theme, 
             ],
         ));
     }
-    // A list stays what it was opened as, also when the report is widened meanwhile.
+    // A list keeps the window that it was opened with, even if the report's own is widened.
     if let Some(window) = screen.grouping.window.filter(|w| report.window != Some(*w)) {
         tail.push(part(0, vec![Span::styled(format!("only {}", describe::window(window)), theme.style(Role::Mark))]));
     } else if screen.grouping.window.is_none() && report.window.is_some() {
@@ -203,7 +204,8 @@ fn summary(profile: &Profile, screen: &LaunchesScreen, list: &LaunchList, theme:
     fit_parts(parts, &Span::raw("  "), columns)
 }
 
-/// Histogram on the left, durations over time on the right; axes below each. The selected launch (start and duration, ns) is marked in both.
+/// Histogram on the left, durations over time on the right; axes below each. The selected launch (start and duration,
+/// ns) is marked in both.
 fn plots(frame: &mut Frame<'_>, area: Rect, list: &LaunchList, chosen: Option<(i64, i64)>, theme: &Theme) {
     let [bars, _, points] = Layout::horizontal([Constraint::Ratio(1, 3), Constraint::Length(3), Constraint::Min(10)]).areas(area);
     let (bins, least, greatest) = &list.histogram;
@@ -253,11 +255,11 @@ struct Shown<'a> {
 fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, view: &mut View, theme: &Theme) {
     let &Shown { report, screen, profile, list } = shown;
     let width = usize::from(area.width);
-    // Launches of several kernels: which one it is comes before what it was launched with, and a common median says nothing.
+    // With several kernels, the name matters more than the launch configuration, and a common median is meaningless.
     let group = screen.grouping.rows.get(screen.row);
     let mixed = !screen.by().is_kernel() || group.is_some_and(|g| g.kernels > 1);
     let several = |i: usize| match COLUMNS[i].title {
-        // Columns that say the same for every launch only take room.
+        // Columns with the same value for every launch only take room.
         "gpu" => profile.devices.len() > 1,
         "pid" => profile.processes.len() > 1,
         "vs p50" => !mixed,
@@ -268,7 +270,7 @@ fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>,
     let room = if mixed { width.saturating_sub(KERNEL_LEAST + 1) } else { width };
     let columns = table::fit(&COLUMNS, room, 1, several);
     let room = room.saturating_sub(table::taken(&COLUMNS, &columns, 1));
-    // What room is left goes to the kernel's name, and from there to the path.
+    // Remaining room goes to the kernel's name first, then to the path.
     let kernel = mixed.then(|| if room >= PATH_LEAST + 20 { KERNEL_LEAST + 20 } else { KERNEL_LEAST + room });
     let room = kernel.map_or(room, |k| (room + KERNEL_LEAST).saturating_sub(k));
     let with_path = room >= PATH_LEAST && screen.by() != GroupBy::Nvtx && report.paths.as_ref().is_some_and(|p| !p.of_launch.is_empty());

@@ -1,4 +1,4 @@
-//! The library's screen: what was recorded, the newest first.
+//! Library screen: recorded runs, newest first.
 
 use super::panel::{Panel, bordered, lines, take};
 use super::run::role;
@@ -18,10 +18,10 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
 
-/// Makes the text of a cell.
+/// Formats a cell.
 type Cell = fn(&Run, i64) -> String;
 
-/// Columns right of the program.
+/// Columns to the right of the program.
 const COLUMNS: [Column<Cell>; 6] = [
     Column { title: "profiler", width: 9, rank: 2, cell: |r, _| r.tool.clone() },
     Column { title: "recipe", width: 12, rank: 4, cell: |r, _| r.recipe.clone().unwrap_or_default() },
@@ -38,10 +38,10 @@ const COLUMNS: [Column<Cell>; 6] = [
 const NUMBER: usize = 5;
 const STATE: usize = 9;
 const GAP: usize = 2;
-/// Columns that the program keeps.
+/// Minimum width of the program.
 const PROGRAM: usize = 24;
 
-/// The two lines at the top.
+/// The two header lines.
 #[must_use]
 pub fn head(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
@@ -77,10 +77,10 @@ pub fn head(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'sta
     [fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
-/// Rows of the list above the facts of the selected run, and columns from which those stand beside it.
+/// Rows of the list above the facts of the selected run, and minimum width to show those beside it.
 const LIST: u16 = 10;
 const BESIDE: u16 = 170;
-/// Columns of that panel beside the list.
+/// Width of that panel beside the list.
 const SIDE: u16 = 76;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, view: &mut View, theme: &Theme) {
@@ -107,9 +107,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen
     list(frame, inner, screen, view, theme);
     let Some(run) = screen.run() else { return };
     let known = facts(run, &shell::line(&run.argv), screen.now_ms);
-    // Its number and state are the title.
+    // The title shows its number and state.
     let known = known.into_iter().filter(|f| !matches!(f.0, "run" | "state"));
-    // What became of what was promised comes first; what is promised now, last.
+    // Outcomes of earlier predictions come first, current predictions last.
     let (came, promised): (Vec<_>, Vec<_>) = screen.kept_of(run).iter().cloned().partition(|k| k.0 == "outcome");
     let mut known: Vec<_> = came.into_iter().take(OUTCOMES).chain(known).chain(promised).collect();
     let titles: Vec<&str> = known.iter().map(|k| k.0).collect();
@@ -133,10 +133,10 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen
     }
 }
 
-/// Outcomes that are shown above what else is known of a run.
+/// Maximum number of outcomes above the other facts of a run.
 const OUTCOMES: usize = 3;
 
-/// What the selected run printed last; `None` while it is read.
+/// Draws the last output lines of the selected run; `None` while they are read.
 fn output(frame: &mut Frame<'_>, area: Rect, app: &App, printed: Option<&[String]>, theme: &Theme) {
     let key = app.session.key(ActionId::RunLog);
     let title = vec![Span::styled("Output", theme.style(Role::Title)), Span::styled("  its last lines", theme.style(Role::Dim))];
@@ -154,7 +154,7 @@ fn output(frame: &mut Frame<'_>, area: Rect, app: &App, printed: Option<&[String
     lines(frame, inner, printed[from..].iter().map(|l| super::run::printed(Some(l.clone()), inner.width.into(), theme)).collect());
 }
 
-/// What is known of the selected run.
+/// Draws the facts of the selected run.
 fn about(frame: &mut Frame<'_>, area: Rect, app: &App, (run, known): (&Run, Vec<Line<'static>>), theme: &Theme) {
     let title = vec![
         Span::styled(format!("Run {}", run.id), theme.style(Role::Title)),
@@ -201,7 +201,7 @@ fn list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &mut V
     });
 }
 
-/// Nothing to list, and why.
+/// Draws a message instead of the list, with the reason.
 fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, theme: &Theme) {
     let columns = usize::from(area.width).min(100);
     let mut lines = vec![Line::default()];
@@ -253,7 +253,7 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, t
     frame.render_widget(Text::from(lines), area);
 }
 
-/// What to do next.
+/// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &LibraryScreen) -> Option<String> {
     let key = |id| app.session.link(id);

@@ -1,4 +1,4 @@
-//! What looks like a key can be pressed with the mouse: pieces of the screen in the colour of keys that name one.
+//! Makes key names clickable: finds text on the screen that has the colour of keys and names one.
 
 use super::view::View;
 use super::{Role, Theme};
@@ -7,13 +7,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
-/// What leads back, before the name of what a screen is about.
+/// Back arrow, drawn before the name of a screen's subject.
 const BACK: &str = "‹";
 
-/// Finds the keys that were drawn. What lies there by other means stays on top.
+/// Finds the key names that were drawn. Other click targets at the same place stay on top.
 pub fn find(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
     let here = app.here();
-    // A list or a page on top has keys of its own.
+    // Overlays have keys of their own.
     if app.over.is_some() {
         return;
     }
@@ -34,7 +34,7 @@ pub fn find(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
                 x += 1;
             }
             let action = match text.as_str() {
-                // Nearly all of the screen is something else.
+                // Most of the screen is not a key.
                 "" => None,
                 BACK => Some(ActionId::Back),
                 text => named(text),
@@ -49,7 +49,7 @@ pub fn find(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
     view.hits = found;
 }
 
-/// Whether a cell looks as the style says.
+/// Returns true if a cell has the colour and the weight of the style.
 fn looks(cell: Style, style: Style) -> bool {
     let bold = |s: Style| s.add_modifier.contains(Modifier::BOLD);
     cell.fg.filter(|c| *c != ratatui::style::Color::Reset) == style.fg && bold(cell) == bold(style)

@@ -1,4 +1,4 @@
-//! A program while it is being traced: how busy its GPUs are, what limits it, which kernels take the time, and what the tracer costs it.
+//! Live view of a traced program: GPU utilisation, limits, kernels with the most time, and overhead of the tracer.
 
 use super::live_measured;
 use super::overview::mark;
@@ -18,21 +18,21 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// GPUs that are drawn.
+/// Maximum number of GPUs drawn.
 const GPUS: usize = 4;
-/// Columns of what stands before a picture, and of the figure behind it.
+/// Width of the label before a chart, and of the figure after it.
 const NAME: usize = 11;
 const FIGURE: usize = 9;
-/// Width of the terminal, in columns, from which the verdict is to the right of the plots.
+/// Minimum terminal width, in columns, to show the verdict to the right of the charts.
 const BESIDE: u16 = 100;
-/// Rows of a picture at most.
+/// Maximum rows of a chart.
 const HIGH: usize = 4;
-/// What was recorded before it was watched is said to be missing from this on, ns.
+/// The range of the sums is shown if they begin this much later than the recording, ns.
 const LATE: i64 = 3_000_000_000;
 /// Rows of the verdict: headline, bar, legend.
 const VERDICT: u16 = 6;
 
-/// What is shown before there is a process.
+/// Draws the screen before there is a process.
 pub fn waiting(frame: &mut Frame<'_>, area: Rect, output: &std::path::Path, theme: &Theme) {
     let text = format!(
         "No process is being traced here yet: nothing called {}.PID.wstrace is there. A trace begins with the first use of CUDA.",
@@ -47,13 +47,12 @@ pub fn waiting(frame: &mut Frame<'_>, area: Rect, output: &std::path::Path, them
     );
 }
 
-/// A panel with a title and what is of less weight behind it.
+/// Draws a panel with a title and a dimmed note after it.
 fn framed(frame: &mut Frame<'_>, area: Rect, (title, note): (&str, String), bordered: bool, theme: &Theme) -> Rect {
     let title = vec![Span::styled(title.to_owned(), theme.style(Role::Title)), Span::styled(note, theme.style(Role::Dim))];
     Panel::new(title).draw(frame, area, bordered, theme)
 }
 
-/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, mut area: Rect, watched: &Watched, live: &Live, theme: &Theme) {
     let bordered = bordered(area);
     let edge = if bordered { 2 } else { 1 };
@@ -93,12 +92,12 @@ pub fn draw(frame: &mut Frame<'_>, mut area: Rect, watched: &Watched, live: &Liv
     lines(frame, Rect { x: area.x + 1, width: area.width.saturating_sub(1), ..area }, said);
 }
 
-/// How long the last seconds are.
+/// Length of the recent interval, in words.
 fn seconds(live: &Live) -> String {
     if live.seconds == 1 { "second".to_owned() } else { format!("{} s", live.seconds) }
 }
 
-/// Each GPU over time, launches over time, as high as there is room; and what nvidia-smi says of its memory.
+/// Utilisation of each GPU and launches over time, as high as there is room, and the memory that nvidia-smi reports.
 fn over_time(watched: &Watched, live: &Live, (columns, rows): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
     if live.devices.is_empty() {
         return vec![Line::styled("no kernel has ended yet", theme.style(Role::Dim))];
@@ -128,21 +127,21 @@ fn over_time(watched: &Watched, live: &Live, (columns, rows): (usize, usize), th
     out
 }
 
-/// Shares over time, the latest on the right, in rows of eighths from top to bottom.
+/// Shares over time, the latest on the right, in rows of eighth blocks from top to bottom.
 fn area(shares: impl DoubleEndedIterator<Item = Option<f64>>, columns: usize, rows: usize) -> Vec<String> {
     let mut all: Vec<Option<f64>> = shares.rev().take(columns).collect();
     all.resize(columns, None);
     all.reverse();
     let piece = |row: usize| {
         let part = move |share: f64| (share * rows as f64 - (rows - 1 - row) as f64).clamp(0.0, 1.0);
-        // The lowest row tells nothing from little, and what is not known.
+        // Only the lowest row distinguishes zero, a small share, and an unknown one.
         let lowest = row + 1 == rows;
         spark(all.iter().map(|s| s.map(part).filter(|p| lowest || *p > 0.0)), columns)
     };
     (0..rows).map(piece).collect()
 }
 
-/// A rate in four letters or so.
+/// Formats a rate in about four characters.
 fn rate(n: f64) -> String {
     match n {
         n if n >= 1e6 => format!("{:.1} M", n / 1e6),
@@ -153,7 +152,7 @@ fn rate(n: f64) -> String {
     }
 }
 
-/// Memory, power and clocks of the GPUs, where a tool that knows them is there.
+/// Memory, power and clocks of the GPUs, if a tool reports them.
 fn memory(watched: &Watched, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let of = |(index, samples): (&u32, &std::collections::VecDeque<crate::launch::doctor::smi::Busy>)| {
         let last = samples.back()?;
@@ -175,7 +174,7 @@ fn memory(watched: &Watched, columns: usize, theme: &Theme) -> Vec<Line<'static>
     vec![Line::styled(cut_end(&text, columns), theme.style(Role::Dim))]
 }
 
-/// The verdict on the last seconds, and where the time went.
+/// Draws the verdict on the last seconds, and the time breakdown.
 fn judgment(frame: &mut Frame<'_>, area: Rect, live: &Live, bordered: bool, theme: &Theme) {
     let judged = live.judged.as_ref();
     let Some(triage) = judged.and_then(|j| j.triage.as_deref()) else {
@@ -219,7 +218,7 @@ fn judgment(frame: &mut Frame<'_>, area: Rect, live: &Live, bordered: bool, them
     lines(frame, inner, out);
 }
 
-/// The parts of the GPUs' time.
+/// Time breakdown of the GPUs.
 fn shares(triage: &Triage, theme: &Theme) -> Vec<Share> {
     let share = |part: Part| Share {
         name: if part.idle() { format!("idle: {}", part.short()) } else { part.short().to_owned() },
@@ -229,22 +228,23 @@ fn shares(triage: &Triage, theme: &Theme) -> Vec<Share> {
     Part::ALL.into_iter().map(share).filter(|s| s.share >= 0.005).collect()
 }
 
-/// Columns of a kernel's figures: share now, launches per second, mean time, share since the start, time since the start.
+/// Columns of a kernel's figures: recent share, launches per second, mean time, share since the start, time
+/// since the start.
 const COLUMNS: [(&str, usize); 5] = [("now", 6), ("launches/s", 12), ("mean", 10), ("all", 7), ("time", 10)];
 const BAR: usize = 12;
-/// Columns that a name has at least.
+/// Minimum width of a name.
 const LEAST: usize = 24;
-/// Columns of the first hint, with the space before it.
+/// Width of the first hint, including the space before it.
 const HINT: usize = 28;
 
-/// Columns of the parts of a row.
+/// Widths of the parts of a row.
 #[derive(Clone, Copy)]
 struct Widths {
     name: usize,
     bar: usize,
-    /// How many of [`COLUMNS`] there are.
+    /// Number of visible [`COLUMNS`].
     figures: usize,
-    /// Whether there is the first hint.
+    /// True if the first hint is shown.
     hint: bool,
 }
 
@@ -252,7 +252,7 @@ fn widths(columns: usize, live: &Live) -> Widths {
     let sum = |n: usize| COLUMNS[..n].iter().map(|c| c.1).sum::<usize>();
     let hint = live.measured.is_some() && LEAST + sum(1) + HINT <= columns;
     let rest = if hint { columns - HINT } else { columns };
-    // What matters less goes first.
+    // Less important columns are dropped first.
     let figures = (1..=COLUMNS.len()).rev().find(|&n| LEAST + BAR + sum(n) <= rest).unwrap_or(1);
     let bar = if LEAST + BAR + sum(figures) <= rest { BAR } else { 0 };
     let longest = live.kernels.iter().map(|k| width(&k.name) + 2).max().unwrap_or(LEAST).max(LEAST);
@@ -267,7 +267,7 @@ fn kernels(frame: &mut Frame<'_>, area: Rect, watched: &Watched, live: &Live, th
         head.push_str("   measured: first hint");
     }
     let mut out = vec![Line::styled(head, theme.style(Role::Head))];
-    // Where nothing ran of late, the time since the start is all that there is to compare.
+    // If nothing ran recently, rows are compared by the time since the start.
     let time = |k: &KernelNow| if live.recent_ns == 0 { k.all.1 } else { k.recent.1 };
     let most = live.kernels.first().map_or(1, time).max(1);
     let rows = usize::from(area.height).saturating_sub(1);
@@ -315,7 +315,7 @@ fn kernel_line(kernel: &KernelNow, live: &Live, share: f64, wide: Widths, theme:
     Line::from(spans)
 }
 
-/// What the tracer does and costs, and what is missing.
+/// Notes on the tracer's activity, its overhead, and missing data.
 fn remarks(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let dim = theme.style(Role::Dim);
     let mut out = Vec::new();
@@ -357,7 +357,7 @@ fn remarks(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
                 None => format!("a measured launch of {name} has been running for {seconds} s: does it wait for another kernel?"),
             });
         }
-        // Of several ranks only the first is measured.
+        // Only the first of several ranks is measured.
         if let Some(why) = r.not_measured.as_ref().filter(|_| r.rank.is_none_or(|rank| rank == 0)) {
             let what = if r.measured > 0 { "no longer measured" } else { "not measured" };
             doubt(format!("process {} is {what}: {}", r.pid, clean(why)));

@@ -1,4 +1,4 @@
-//! The selected kernel of a program that runs, as it was measured in place: its first hint, how busy the units were, its roofline.
+//! Live measurement of the selected kernel of a running program: first hint, unit utilisation, and roofline.
 
 use super::panel::{lines, panel};
 use super::parts::{gauges, glyph};
@@ -16,23 +16,23 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Rows of the table from which the panel has room below it, and the part of them that it takes.
+/// Minimum rows of the table for the panel to be shown below it, and the fraction of them that it takes.
 const LEAST: u16 = 20;
 const PART: (u16, u16) = (11, 24);
-/// Rows that it takes at most.
+/// Maximum rows of the panel.
 const MOST: u16 = 15;
-/// Columns of the gauges at most.
+/// Maximum width of the gauges.
 const GAUGES: usize = 100;
-/// Columns from which the roofline is beside the hint.
+/// Minimum width to show the roofline beside the hint.
 const WIDE: u16 = 90;
 
-/// Rows of the panel; 0 where there is no room, or nothing was measured.
+/// Rows of the panel; 0 if it does not fit, or if nothing was measured.
 #[must_use]
 pub fn rows(live: &Live, area: Rect) -> u16 {
     if live.measured.is_none() || area.height < LEAST { 0 } else { (area.height * PART.0 / PART.1).min(MOST) }
 }
 
-/// How it was measured.
+/// Describes the measurement.
 fn how(of: &MeasuredNow) -> String {
     let launches = if of.launches > 0 { format!(" in {}", units::count(of.launches as u64, "launch")) } else { String::new() };
     let others = match of.configurations {
@@ -87,7 +87,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &R
     lines(frame, left, said);
 }
 
-/// The first hint in its own words, and how busy the units were.
+/// The first hint with its headline, and unit utilisation.
 fn words(of: &MeasuredNow, results: &Results, (columns, rows): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
     let Some(result) = results.metrics.results.get(of.result) else { return Vec::new() };
     let measures = gauges(&results.metrics, result, columns.min(GAUGES), theme);

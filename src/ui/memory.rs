@@ -1,4 +1,5 @@
-//! Memory over time as an area with what the allocator holds above it, who holds it at a time, the stack, and the allocator's segments.
+//! Memory screen: use over time with the allocator's reserve above it, the holders at a chosen time, their
+//! stack, and the allocator's segments.
 
 use super::panel::{Panel, bordered, panel, take};
 use super::table::{self, Head, Rows};
@@ -18,18 +19,18 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// Columns of the scale at the left of the curve.
+/// Width of the scale to the left of the curve.
 const SCALE: usize = 9;
-/// Rows of the curve: at least, and at most.
+/// Minimum and maximum rows of the curve.
 const CURVE: (u16, u16) = (5, 14);
-/// Columns of a size, of a share's bar, of what memory is for.
+/// Widths of a size, of a share's bar, and of a category.
 const SIZE: usize = 9;
 const BAR: usize = 8;
 const FOR: usize = 16;
-/// Columns from which the segments stand beside the table.
+/// Minimum width to show the segments beside the table.
 pub const WIDE: u16 = 100;
 
-/// A time from the beginning of the curve; where the report has no times, the number of the event.
+/// Time from the beginning of the curve, or the event number if the report has no times.
 fn since(device: &DeviceUsage, time: i64, begin: i64) -> String {
     device.ledger.moment(if device.ledger.timed { time - begin } else { time })
 }
@@ -38,7 +39,7 @@ fn size(bytes: u64) -> String {
     Bytes(bytes).to_string()
 }
 
-/// One colour for what memory is for.
+/// Colour of a category.
 fn role(category: Category) -> Role {
     match category {
         Category::Parameters | Category::Earlier => Role::Family(crate::analysis::Family::Gemm),
@@ -64,7 +65,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen,
     let framed = bordered(area);
     let mut rest = area;
     let found = findings(device, usize::from(inner.width.saturating_sub(2)), if area.height >= 30 { 6 } else { 2 }, theme);
-    // Without a border the title has a row.
+    // Without a border, the title takes a row.
     let border = if framed { 2 } else { 1 };
     let top = take(&mut rest, u16::try_from(found.len()).unwrap_or(2) + border);
     let title = vec![
@@ -112,7 +113,7 @@ fn other_devices(known: &MemoryView, app: &App) -> String {
     }
 }
 
-/// What is wrong: sentences, and for the first what to do.
+/// Findings as sentences, with advice for the first.
 fn findings(device: &DeviceUsage, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let role = match (device.findings.is_empty(), device.ledger.times.is_empty()) {
@@ -133,7 +134,7 @@ fn findings(device: &DeviceUsage, columns: usize, most: usize, theme: &Theme) ->
     }
     if out.len() > most.max(1) {
         out.truncate(most.max(1));
-        // That there is more is seen.
+        // Mark that there is more.
         if let Some(last) = out.pop() {
             let text: String = last.spans.iter().map(|s| s.content.as_ref()).collect();
             out.push(Line::styled(cut_end(&format!("{text} …"), columns), last.style));
@@ -218,7 +219,7 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
     }
     let mut marks = vec![if ascii { '-' } else { '─' }; columns];
     for &step in &steps {
-        // Steps that are closer than a column are not told apart.
+        // Steps closer than a column cannot be distinguished.
         if steps.len() * 2 <= columns {
             marks[step] = if ascii { '+' } else { '┴' };
         }
@@ -235,7 +236,7 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
     super::panel::lines(frame, area, lines);
 }
 
-/// A difference with its sign.
+/// Formats a difference with its sign.
 fn signed(bytes: i64) -> String {
     match bytes {
         0 => "=".to_owned(),
@@ -243,7 +244,7 @@ fn signed(bytes: i64) -> String {
     }
 }
 
-/// How much more is held than in the other report.
+/// Difference in held memory from the other report.
 fn against(screen: &MemoryScreen) -> String {
     let Some((_, Some(beside))) = &screen.beside else { return String::new() };
     let there = if screen.at_end() { beside.end.1 } else { beside.peak.1 };
@@ -251,7 +252,7 @@ fn against(screen: &MemoryScreen) -> String {
     format!(", {} against {}", signed(more), clean(&beside.name))
 }
 
-/// What the rows do not show of the other report.
+/// Memory of the other report that the rows do not show.
 fn only_there(app: &App, screen: &MemoryScreen) -> Option<String> {
     let (Some((_, Some(beside))), Some((_, gone))) = (&screen.beside, &screen.changes) else { return None };
     let (bytes, when) = if screen.at_end() { (beside.end.1, "end") } else { (beside.peak.1, "peak") };
@@ -264,7 +265,7 @@ fn only_there(app: &App, screen: &MemoryScreen) -> Option<String> {
     Some(format!("{} held {} at its {when}, {gone}; {key} takes the next report, or none", clean(&beside.name), size(bytes)))
 }
 
-/// Who holds memory at the time that is looked at.
+/// Draws the holders of memory at the selected time.
 fn holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory<'_>, framed: bool, view: &mut View, theme: &Theme) {
     let (_, time) = screen.at();
     let begin = screen.curve().map_or(0, |c| c.span.0);
@@ -288,7 +289,7 @@ fn holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory
     }
     let columns = usize::from(area.width);
     let [heads, list] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
-    // What changed goes before what is kept.
+    // The change takes precedence over memory that is kept to the end.
     let changes = screen.changes.as_ref().map(|c| &c.0);
     let kept = if columns >= 90 || changes.is_some() { SIZE + 2 } else { 0 };
     let heading = if changes.is_some() { "change" } else { "to the end" };
@@ -328,7 +329,7 @@ fn holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory
     });
 }
 
-/// The stack of the selected row, the program's own lines before the others.
+/// Draws the stack of the selected row, the program's own frames before the others.
 fn stack_panel(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory<'_>, theme: &Theme) {
     let at = panel(frame, area, vec![Span::styled("Stack", theme.style(Role::Title))], true, theme);
     let columns = usize::from(at.width);
@@ -350,7 +351,7 @@ fn stack_panel(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Me
     super::panel::lines(frame, at, out);
 }
 
-/// The allocator's segments, the largest first: each a line of its blocks.
+/// Draws the allocator's segments, those with the most free bytes between blocks first, each as a line of its blocks.
 fn map(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -372,7 +373,7 @@ fn map(
     let at = if framed { at } else { Rect { x: at.x + 1, width: at.width.saturating_sub(2), ..at } };
     let columns = usize::from(at.width).saturating_sub(SIZE + 1);
     let mut sorted: Vec<&&Segment> = list.iter().collect();
-    // Those with holes are what one looks for.
+    // Segments with holes are the interesting ones.
     let holes = |s: &Segment| {
         let blocks = blocks(profile, s);
         let used = blocks.iter().any(|b| b.state != BlockState::Free);
@@ -397,7 +398,7 @@ fn blocks<'a>(profile: &'a Profile, segment: &Segment) -> &'a [Block] {
     profile.memory.state.as_ref().and_then(|s| s.blocks.get(segment.blocks.0..segment.blocks.1)).unwrap_or_default()
 }
 
-/// The blocks of a segment as cells: what most of a cell is, decides.
+/// Blocks of a segment as cells; the state of most of a cell determines its glyph.
 fn strip(blocks: &[Block], segment: &Segment, columns: usize, ascii: bool, theme: &Theme) -> Vec<Span<'static>> {
     let mut used = vec![0.0_f64; columns];
     let cell = segment.size.max(1) as f64 / columns.max(1) as f64;
@@ -425,7 +426,7 @@ fn strip(blocks: &[Block], segment: &Segment, columns: usize, ascii: bool, theme
         .collect()
 }
 
-/// What can be done here.
+/// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
     let device = screen.usage()?;

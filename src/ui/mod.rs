@@ -1,4 +1,5 @@
-//! Draws the state. Drawing reads: it changes nothing but the [`View`], which remembers how far a table is scrolled and where things are.
+//! Draws the application state. Drawing is read-only, except for the [`View`], which keeps scroll positions
+//! and click targets.
 
 pub mod advice;
 pub mod ascii;
@@ -111,7 +112,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             }
             _ => (body, None),
         };
-        // One row a screen.
+        // One arm per screen.
         match top {
             Some(Open::Kernels(screen)) => kernels::draw(frame, main, panel::bordered(body), app, screen, view, theme),
             Some(Open::Launches(screen)) => launches::draw(frame, main, panel::bordered(body), app, screen, view, theme),
@@ -144,7 +145,8 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
     overlay::draw(frame, area, app, view, theme);
 }
 
-/// Rows of the details below the table: a third, and what the table leaves over, so far as it helps.
+/// Rows of the details below the table: rows that the table leaves over, but at least a third (up to 13) and
+/// at most half (up to 22).
 fn below_height(top: Option<&Open>, body: u16) -> u16 {
     let rows = if let Some(Open::Kernels(screen)) = top { screen.shown.len() } else { usize::MAX };
     let table = u16::try_from(rows.saturating_add(3)).unwrap_or(u16::MAX);

@@ -1,4 +1,4 @@
-//! What lies over the screen: help, notes, names, details, and lists to choose from.
+//! Overlays: help, notes, names, details, and pick lists.
 
 use super::parts::sample;
 use super::text::{left, lit, wrap};
@@ -18,7 +18,7 @@ use ratatui::widgets::{Block, BorderType, Clear};
 use std::collections::BTreeMap;
 use tui_input::Input;
 
-/// Draws what lies on top, if anything does.
+/// Draws the open overlay, if any.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width.saturating_sub(8)).min(100);
     let Some(over) = &app.over else { return };
@@ -40,7 +40,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     }
 }
 
-/// Title and lines of a page. It is about the screen and the report that it was opened on.
+/// Title and lines of a page, for the screen and the report that it was opened on.
 fn lines(app: &App, over: &Over, what: &Page, columns: usize, theme: &Theme) -> (&'static str, Vec<Line<'static>>) {
     let report = app.session.reports.get(over.report);
     match what {
@@ -59,7 +59,7 @@ fn lines(app: &App, over: &Over, what: &Page, columns: usize, theme: &Theme) -> 
     }
 }
 
-/// A line that is being typed; of a long one the part around the cursor.
+/// Draws a text input; a long line is scrolled to the cursor.
 fn typed(frame: &mut Frame<'_>, area: Rect, what: LineOf, input: &Input, theme: &Theme) {
     let room = usize::from(area.width.saturating_sub(8)).clamp(20, 100);
     let inner = popup(frame, area, (room, 1), what.title(), theme);
@@ -76,12 +76,12 @@ fn typed(frame: &mut Frame<'_>, area: Rect, what: LineOf, input: &Input, theme: 
     frame.render_widget(line, Rect { height: inner.height.min(1), ..inner });
 }
 
-/// A frame in the middle of the screen; gives its inside.
+/// Draws a centred frame and returns its inside.
 fn popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), title: &str, theme: &Theme) -> Rect {
     let w = u16::try_from(columns + 4).unwrap_or(u16::MAX).min(area.width);
     let h = u16::try_from(rows + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
     let outer = Rect { x: area.x + (area.width - w) / 2, y: area.y + (area.height - h) / 2, width: w, height: h };
-    // A margin of a few columns would show stray letters of what lies below.
+    // A margin of a few columns would show stray characters of the screen below.
     let bare = if outer.width + 12 >= area.width { Rect { x: area.x, width: area.width, ..outer } } else { outer };
     frame.render_widget(Clear, bare);
     frame.buffer_mut().set_style(bare, theme.style(Role::Text));
@@ -95,8 +95,7 @@ fn popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), tit
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
-/// Lines that may be longer than the screen.
-/// Draws lines in a frame of their own; says how far they can be scrolled.
+/// Draws lines in a centred frame, and returns how far they can be scrolled.
 fn page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>], at: usize, theme: &Theme) -> usize {
     let columns = lines.iter().map(Line::width).max().unwrap_or(0).max(width(title) + 2).max(24);
     let inner = popup(frame, area, (columns, lines.len()), title, theme);
@@ -147,7 +146,7 @@ fn notes(report: Option<&Report>, columns: usize, theme: &Theme) -> Vec<Line<'st
     out
 }
 
-/// What was recorded, how and on what.
+/// Facts about the recording: tool, command and devices.
 fn about(profile: &Profile) -> Vec<(&'static str, String)> {
     let mut out = vec![("file", profile.source.file.display().to_string())];
     let source = &profile.source;
@@ -158,7 +157,7 @@ fn about(profile: &Profile) -> Vec<(&'static str, String)> {
         (None, None) => " of unknown version".to_owned(),
     };
     out.push(("tool", format!("{}{version}", source.tool)));
-    // What ncu keeps of the program is private: it is shown on the re-run screen, where it is needed.
+    // The program's command in an ncu report is private: it is shown only on the re-run screen, where it is needed.
     if !profile.capture.argv.is_empty() && profile.metrics.is_none() {
         out.push(("command", profile.capture.argv.join(" ")));
     }
@@ -197,7 +196,7 @@ fn about(profile: &Profile) -> Vec<(&'static str, String)> {
     out
 }
 
-/// Items of a list that decide how wide it is.
+/// Number of items that determine the width of a list.
 const MEASURED: usize = 200;
 
 fn list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: &Theme) {
@@ -207,7 +206,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: 
     let letters = pick.items.iter().any(|i| i.letter.is_some());
     let lead = if letters { LETTER } else { 0 };
     let room = usize::from(area.width.saturating_sub(8));
-    // Under the themes one of each part stands in the theme that is selected.
+    // Below the list of themes, sample widgets are drawn in the selected theme.
     let themes = pick.items.first().is_some_and(|i| matches!(i.choice, Choice::Theme(_)));
     let (below, wide) =
         if themes && usize::from(area.height) > pick.items.len() + usize::from(sample::SIZE.0) + 4 { sample::SIZE } else { (0, 28) };

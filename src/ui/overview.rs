@@ -1,4 +1,4 @@
-//! What limits the run: the verdict, where the time went, findings, and the kernels with the most time.
+//! Overview screen: verdict, time breakdown, findings, and the kernels with the most time.
 
 use super::panel::{BORDERED, lines, panel, take};
 use super::text::{bar, left, right, wrap};
@@ -17,14 +17,14 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
 
-/// Columns from which the selected finding stands beside the list.
+/// Minimum width to show the selected finding beside the list.
 const BESIDE: u16 = 110;
-/// Columns from which a part of a sentence is worth showing.
+/// Minimum width for a truncated sentence to be useful.
 const SENTENCE: usize = 32;
-/// Lines that the headline has at most.
+/// Maximum lines of the headline.
 const HEADLINE: usize = 3;
 
-/// The glyph and the role of a severity.
+/// Glyph and role of a severity.
 #[must_use]
 pub fn mark(severity: Severity) -> (&'static str, Role) {
     match severity {
@@ -35,10 +35,9 @@ pub fn mark(severity: Severity) -> (&'static str, Role) {
     }
 }
 
-/// Columns that a kernel's name has at least.
+/// Minimum width of a kernel's name.
 const NAME: usize = 20;
 
-/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
     let Some(triage) = overview::known(report) else {
@@ -67,14 +66,14 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     } else {
         (rest, None)
     };
-    // Kernels keep their place at the bottom; findings give way.
+    // Kernels keep their place at the bottom; findings shrink.
     let kernel_rows = if kernels > 0 { kernels + edge } else { 0 };
     let room = list.height.saturating_sub(kernel_rows).max(edge + 1);
-    // Beside the details the list has room for what was not recorded.
+    // Beside the details, the list has room for notes on missing data.
     let remarks = if bordered {
         missing_lines(report, triage, usize::from(list.width.saturating_sub(6)), theme)
     } else {
-        // What makes it doubtful and what is wrong with memory are said in any case.
+        // Doubts about the triage and memory findings are always shown.
         let columns = usize::from(list.width.saturating_sub(2));
         let most = usize::from(room.saturating_sub(findings + edge)).clamp(1, 2);
         let wrong = say::warnings(triage).into_iter().next();
@@ -97,7 +96,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     lines(frame, Rect { y: inner.y + shown, height: inner.height.saturating_sub(shown), ..inner }, remarks);
     if kernels > 0 && list.height > edge {
         let title = vec![Span::styled("Kernels", theme.style(Role::Title)), families(triage, usize::from(list.width), theme)];
-        // Beside the details they have what is left of the column; without borders no more than three.
+        // Beside the details, the kernels get the rest of the column; without borders, at most three rows.
         let all = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0) + edge;
         let wanted = if beside {
             list.height
@@ -123,7 +122,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = panel(frame, area, title, bordered, theme);
         let mut text = details(finding, triage.window.0, usize::from(inner.width), theme);
-        // What has no room is said, and where it is.
+        // If text is cut, name the key that shows all of it.
         let height = usize::from(inner.height);
         if text.len() > height && height > 1 {
             text.truncate(height - 1);
@@ -133,7 +132,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     }
 }
 
-/// What is known of a kernel here.
+/// Facts about a kernel.
 fn kernel_details(
     app: &App,
     report: &Report,
@@ -170,7 +169,7 @@ fn kernel_details(
     out
 }
 
-/// What is said before anything is known.
+/// Draws a message before the analysis is available.
 fn waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme: &Theme) {
     let table = app.session.key(ActionId::Kernels);
     let text = match (&report.triage, report.reading()) {
@@ -226,7 +225,7 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
     for (y, (at, f)) in (0..area.height).zip(triage.findings.iter().enumerate().skip(top)) {
         let (glyph, role) = mark(f.severity);
         let room = usize::from(area.width).saturating_sub(3 + 2 + 19 + 5 + 2);
-        // A few letters of a sentence say nothing: then how sure it is.
+        // A few letters of a sentence are meaningless: show the confidence instead.
         let tail = if room >= SENTENCE { cut_end(&clean(&f.headline), room) } else { f.sure.word().to_owned() };
         let spans = vec![
             Span::styled(format!("{} ", right(&(at + 1).to_string(), 2)), theme.style(Role::Faint)),
@@ -241,10 +240,10 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
     }
 }
 
-/// What was not recorded and would have told more.
+/// Data that was not recorded and would have helped.
 fn missing_lines(report: &Report, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    // Shapes of operators tell of the whole window, results only of the kernels that ncu measured.
+    // Shapes of operators cover the whole window, results only the kernels that ncu measured.
     let measured = report.work.as_ref().filter(|_| triage.flops.is_none()).map(say::work);
     let wrong = say::warnings(triage);
     for text in wrong.iter().chain(&measured).chain(&say::remarks(triage)[wrong.len()..]) {
@@ -278,7 +277,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let shown = triage.kernels.len().min(KERNELS);
     let at = selected.saturating_sub(triage.findings.len()).min(shown.saturating_sub(1));
     let top = view.scrolled("overview kernels", at, shown, area.height.into());
-    // The first hint of each kernel's longest result, where ncu measured one.
+    // First hint of each kernel's longest result, if ncu measured one.
     let hint = |name: &str| {
         let row = report.groups.grouping.as_ref()?.rows.iter().position(|r| r.name == name)?;
         report.diagnosed.get(&row).map(|h| h.id.id())
@@ -286,7 +285,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let function = |kernel: u32| profile.kernels.get(kernel as usize);
     let listed = || triage.kernels.iter().take(KERNELS).filter_map(|k| Some((k, function(k.0)?)));
     let hinted = listed().filter_map(|(_, k)| hint(&readable(k))).map(width).max().map_or(0, |w| w + 2);
-    // What matters less goes first where a name has no room.
+    // Less important columns are dropped first if a name has no room.
     let room = wide.saturating_sub(3 + 9 + 6);
     let columns = [(9, 9, hinted), (0, 9, hinted), (0, 0, hinted), (0, 0, 0)];
     let (counts, times, hints) = columns.into_iter().find(|c| room >= NAME + c.0 + c.1 + c.2).unwrap_or_default();
@@ -311,7 +310,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     }
 }
 
-/// All about a finding: its numbers, places, remedies, and what would confirm it.
+/// Complete description of a finding: numbers, places, remedies, and how to confirm it.
 #[must_use]
 pub fn details(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
@@ -370,7 +369,7 @@ pub fn details(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Li
     out
 }
 
-/// What to do next.
+/// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     let triage = overview::known(app.report()?)?;

@@ -1,4 +1,4 @@
-//! Panels, and how an area is divided among them.
+//! Panels with borders or headings, and helpers to divide an area.
 
 use super::{Role, Theme};
 use ratatui::Frame;
@@ -7,25 +7,26 @@ use ratatui::style::{Color, Modifier, Stylize};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, BorderType};
 
-/// Rows from which panels have borders.
+/// Minimum rows for panels to have borders.
 pub const BORDERED: u16 = 28;
 
-/// Columns from which panels have borders.
+/// Minimum columns for panels to have borders.
 const BORDERED_COLUMNS: u16 = 100;
 
-/// Whether a body of that size has room for borders: below, one panel fills the screen, and nothing is lost but what would stand beside it.
+/// Returns true if a body of that size has room for borders. In a smaller one a single panel fills the
+/// screen, and only side panels are missing.
 #[must_use]
 pub fn bordered(body: Rect) -> bool {
     body.height >= BORDERED && body.width >= BORDERED_COLUMNS
 }
 
-/// What stands around a part of the screen.
+/// Titled frame around a part of the screen.
 #[derive(Default)]
 pub struct Panel {
     title: Vec<Span<'static>>,
-    /// On the right of the title.
+    /// Text to the right of the title.
     note: Vec<Span<'static>>,
-    /// Whether keys go to it.
+    /// True if the panel has the keyboard focus.
     focused: bool,
 }
 
@@ -35,29 +36,29 @@ impl Panel {
         Self { title, ..Self::default() }
     }
 
-    /// The same with something on the right of its upper edge.
+    /// Sets the note at the right end of the upper edge.
     #[must_use]
     pub fn note(self, note: Vec<Span<'static>>) -> Self {
         Self { note, ..self }
     }
 
-    /// The same as the part that keys go to.
+    /// Marks the panel as focused.
     #[must_use]
     pub fn focused(self) -> Self {
         Self { focused: true, ..self }
     }
 
-    /// The same, focused or not.
+    /// Sets the focus.
     #[must_use]
     pub fn focus(self, focused: bool) -> Self {
         Self { focused, ..self }
     }
 
-    /// Draws it: with a border, or, where room is short, with a heading. Gives its inside.
+    /// Draws a border, or a heading if room is short. Returns the inside.
     pub fn draw(self, frame: &mut Frame<'_>, area: Rect, bordered: bool, theme: &Theme) -> Rect {
         let padded = |spans: Vec<Span<'static>>| {
             let mut all = vec![Span::raw(" ")];
-            // What has no colour of its own would take the border's.
+            // Unstyled spans would inherit the border's colour.
             all.extend(spans.into_iter().map(|s| if s.style.fg.is_none() { s.fg(Color::Reset) } else { s }));
             all.push(Span::raw(" "));
             Line::from(all)
@@ -81,12 +82,12 @@ impl Panel {
     }
 }
 
-/// A panel with a title only.
+/// Draws a panel with only a title.
 pub fn panel(frame: &mut Frame<'_>, area: Rect, title: Vec<Span<'static>>, bordered: bool, theme: &Theme) -> Rect {
     Panel::new(title).draw(frame, area, bordered, theme)
 }
 
-/// Takes rows from the top of an area.
+/// Splits rows off the top of an area.
 pub fn take(area: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(area.height);
     let out = Rect { height: rows, ..*area };

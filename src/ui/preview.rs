@@ -1,4 +1,4 @@
-//! Pictures of the selected kernel: what limits it, how busy the units were, how its durations are distributed and when it ran.
+//! Charts of the selected kernel: limits, unit utilisation, distribution of durations, and durations over the run.
 
 use super::parts::{badge, gauges, glyph};
 use super::text::{bar, left, right, wrap};
@@ -12,14 +12,14 @@ use crate::model::text::clean;
 use crate::model::{Nanos, units};
 use ratatui::text::{Line, Span};
 
-/// Rows of the histogram, and of the durations over time.
+/// Rows of the histogram, and of the chart of durations over time.
 const ROWS: usize = 3;
-/// Kernels and diagnoses of a group.
+/// Maximum number of kernels and diagnoses of a group.
 const LISTED: usize = 5;
-/// Lines of a headline.
+/// Maximum lines of a headline.
 const HEADLINE: usize = 3;
 
-/// The first hint, in its own words.
+/// The first hint with its headline.
 fn verdict(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(hint) = report.diagnosed.get(&row) else { return Vec::new() };
     let (mark, role) = glyph(hint.severity);
@@ -35,14 +35,14 @@ fn verdict(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Li
     out
 }
 
-/// What a faster kernel means for the run.
+/// Effect of a faster kernel on the run.
 fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (Some(profile), Some(grouping)) = (&report.profile, &report.groups.grouping) else { return Vec::new() };
     let Some(group) = grouping.rows.get(row).filter(|g| matches!(grouping.by, GroupBy::Kernel | GroupBy::Name) || g.kernels == 1) else {
         return Vec::new();
     };
     let Some(kernel) = group.kernel.and_then(|k| profile.kernels.get(k.0 as usize)) else { return Vec::new() };
-    // A curve is of all kernels of a readable name, and a row may be a part of them, or more.
+    // A curve covers all kernels of a readable name; a row may cover only some of them, or more.
     let name = if grouping.by == GroupBy::Kernel { group.name.as_str().into() } else { readable(kernel) };
     let alike = || profile.kernels.iter().filter(|k| k.function() == kernel.function() && readable(k) == name).count();
     let whole = grouping.by == GroupBy::Kernel || alike() == group.kernels as usize;
@@ -51,7 +51,7 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
     wrap(&worth.words(), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
 }
 
-/// What ncu measured of a launch: its first hint, and how busy the units were. Empty where it was not profiled.
+/// ncu measurements of a launch: first hint and unit utilisation. Empty if it was not profiled.
 #[must_use]
 pub fn of_launch(app: &App, report: &Report, launch: u32, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some((other, pair)) = report.pair(launch) else { return Vec::new() };
@@ -66,13 +66,13 @@ pub fn of_launch(app: &App, report: &Report, launch: u32, columns: usize, theme:
     out
 }
 
-/// What ncu measured of a result, against the peaks.
+/// Measurements of an ncu result, relative to the peaks.
 fn measured(app: &App, (from, result): (usize, usize), columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some((metrics, result)) = app.session.metrics(from).and_then(|m| Some((m, m.results.get(result)?))) else { return Vec::new() };
     gauges(metrics, result, columns, theme)
 }
 
-/// Where a duration lies below the picture of all.
+/// Marker of a duration, below the histogram.
 #[must_use]
 pub fn marker(group: &GroupRow, duration: i64, columns: usize, theme: &Theme) -> Option<Line<'static>> {
     let ln = |v: i64| (v.max(1) as f64).ln();
@@ -80,19 +80,19 @@ pub fn marker(group: &GroupRow, duration: i64, columns: usize, theme: &Theme) ->
     let share = (high > low).then(|| (ln(duration) - low) / (high - low))?;
     let text = Nanos(duration).to_string();
     let at = ((share * columns as f64) as usize).min(columns.saturating_sub(1));
-    // The figure stands on the side that has room.
+    // The figure is on the side that has room.
     let right_side = at + 2 + labels::width(&text) <= columns;
     let line =
         if right_side { format!("{}▲ {text}", " ".repeat(at)) } else { format!("{}▲", left(&right(&text, at.saturating_sub(1)), at)) };
     Some(Line::styled(line, theme.style(Role::Key)))
 }
 
-/// How the durations are distributed.
+/// Distribution of the durations.
 #[must_use]
 pub fn distribution(group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let stats = &group.stats;
     let Some(histogram) = stats.histogram.filter(|_| stats.count > 1 && stats.max > stats.min) else { return Vec::new() };
-    // Over all of the width.
+    // Stretch the histogram over the full width.
     let wide: Vec<u64> = (0..columns).map(|x| u64::from(histogram[x * histogram.len() / columns])).collect();
     let mut out = vec![heading("durations, log scale", &units::count(stats.count, "launch"), columns, theme)];
     out.extend(chart::columns(&wide, columns, ROWS).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
@@ -101,7 +101,7 @@ pub fn distribution(group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line
     out
 }
 
-/// When it ran, and how long each time.
+/// Durations over the run.
 fn over_time(detail: &Detail, group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     if detail.over_time.is_empty() || group.stats.count < 2 {
         return Vec::new();
@@ -112,7 +112,7 @@ fn over_time(detail: &Detail, group: &GroupRow, columns: usize, theme: &Theme) -
     out
 }
 
-/// The kernels of a group of several, and what they suffer from, by their time: one launch does not stand for them.
+/// Kernels of a group of several, and their diagnoses, by time: one launch does not represent them.
 fn several(report: &Report, detail: &Detail, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(profile) = &report.profile else { return Vec::new() };
     let total = detail.kernels.iter().map(|k| k.1).fold(0, i64::saturating_add).max(1) as f64;
@@ -151,13 +151,13 @@ fn several(report: &Report, detail: &Detail, columns: usize, theme: &Theme) -> V
     out
 }
 
-/// A word on the left and a figure on the right.
+/// Heading with a figure on the right.
 fn heading(word: &str, figure: &str, columns: usize, theme: &Theme) -> Line<'static> {
     let room = columns.saturating_sub(labels::width(word));
     Line::from(vec![Span::styled(word.to_owned(), theme.style(Role::Head)), Span::styled(right(figure, room), theme.style(Role::Dim))])
 }
 
-/// What stands below a picture: at its left end, in the middle, at its right end.
+/// Labels below a chart: left end, middle, right end.
 fn ends(low: &str, middle: &str, high: &str, columns: usize, theme: &Theme) -> Line<'static> {
     let rest = columns.saturating_sub(labels::width(low) + labels::width(high));
     let middle = if labels::width(middle) + 2 <= rest { middle } else { "" };
@@ -171,13 +171,13 @@ fn ends(low: &str, middle: &str, high: &str, columns: usize, theme: &Theme) -> L
     ])
 }
 
-/// The pictures of a row of the table, one under the other.
+/// Charts of a table row, one below the other.
 #[must_use]
 pub fn lines(app: &App, report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(grouping) = &report.groups.grouping else { return Vec::new() };
     let Some(group) = grouping.rows.get(row) else { return Vec::new() };
     let detail = report.detail.as_ref().filter(|(by, r, _)| *by == grouping.by && *r == row).map(|d| &d.2);
-    // A row of several kernels is told by all of them.
+    // A row of several kernels shows all of them.
     let group_of = detail.filter(|d| !d.kernels.is_empty() && !grouping.by.is_kernel());
     let single = grouping.by.is_kernel();
     let blocks = [

@@ -1,4 +1,4 @@
-//! Ranges as a tree, with the devices' time.
+//! Tree of ranges, with the devices' time.
 
 use super::table::{self, Column, Head, Rows};
 use super::text::{bar, fit_parts, left, part, right, wrap};
@@ -19,14 +19,14 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
 
-/// Makes the text of a cell: of a node, with the peak of the devices in FLOP/s.
+/// Formats a cell of a node; the second argument is the peak of the devices in FLOP/s.
 type Cell = fn(&Node, Option<f64>) -> String;
 
 fn count(n: u64) -> String {
     units::grouped(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// Columns right of the bar.
+/// Columns to the right of the bar.
 const COLUMNS: [Column<Cell>; 12] = [
     Column { title: "GPU busy", width: 8, rank: 0, cell: |n, _| Nanos(n.busy).to_string() },
     Column { title: "GPU idle", width: 8, rank: 2, cell: |n, _| Nanos(n.idle).to_string() },
@@ -41,13 +41,13 @@ const COLUMNS: [Column<Cell>; 12] = [
     Column { title: RATE, width: 12, rank: 4, cell: |n, _| n.flops_per_second().map_or_else(String::new, flops) },
     Column { title: "MFU", width: 6, rank: 4, cell: |n, peak| mfu(n, peak).map_or_else(String::new, |u| human_percent(u * 100.0)) },
 ];
-/// What operators with shapes did, from the first to the last operation that they launched.
+/// Rate of operators with shapes, from the first to the last operation that they launched.
 const RATE: &str = "FLOP/s";
 const GAP: usize = 1;
 const BAR: usize = 8;
 const NAME: usize = 30;
 
-/// The word of the column that orders the tree.
+/// Title of the column that the tree is sorted by.
 fn sorted(by: RangeSort) -> &'static str {
     match by {
         RangeSort::Busy => "GPU busy",
@@ -83,7 +83,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen,
     let mut heads = vec![head(left("range", name), screen.sort == RangeSort::Name), Head::plain(" ".repeat(GAP + BAR))];
     heads.extend(shown.iter().map(|&i| head(right(COLUMNS[i].title, COLUMNS[i].width + GAP), COLUMNS[i].title == by)));
     table::heads(frame, line(1), heads, view, theme);
-    // What the GPU spends inside is measured against all of its work.
+    // GPU time inside a range is relative to all GPU work.
     let most = tree.outside.1.max(1) as f64;
     let rows = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     let of = Rows { list: "ranges", count: screen.shown.len(), selected: screen.selected };
@@ -149,7 +149,7 @@ fn controls(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize) -> 
     fit_parts(parts, &Span::raw("   "), columns)
 }
 
-/// What is said instead of a tree.
+/// Draws a message instead of a tree.
 fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, theme: &Theme) {
     let reading = app.report().is_some_and(crate::app::Report::reading);
     let text = if reading || screen.tree.is_none() {
@@ -169,7 +169,7 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, th
     );
 }
 
-/// What to do next.
+/// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     let (_, node) = screen.node()?;

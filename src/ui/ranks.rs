@@ -1,4 +1,5 @@
-//! The ranks of a job as rows: where the time of each went, what it waits and is waited for, and when, step by step.
+//! Ranks screen: a row per rank with its time breakdown, the time it waits and is waited for, and a chart of
+//! these by step.
 
 use super::panel::{Panel, bordered, take};
 use super::parts::stack::{Share, legend, stacked};
@@ -18,19 +19,19 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Columns of a rank's number with its mark, its host, its bar, a time.
+/// Widths of a rank's number with its mark, of its host, and of a time.
 const NUMBER: usize = 6;
 const HOST: usize = 12;
 const TIME: usize = 9;
-/// Columns of the bar: at least, and the part of the screen's width.
+/// Width of the bar: minimum, and divisor of the screen's width.
 const BAR: (usize, usize) = (16, 5);
-/// Columns of the steps below which they are left out.
+/// Minimum width of the steps; with less room they are omitted.
 const STEPS: usize = 12;
-/// Columns of a step: at most.
+/// Maximum width of a step.
 const CELL: usize = 4;
 /// Rows of the panels below.
 const BELOW: u16 = 15;
-/// Shades of a share: nothing, a little, much.
+/// Shades of a share from none to full; the second set is for ASCII.
 const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 const PLAIN: [&str; 5] = [" ", ".", ":", "+", "#"];
 
@@ -38,7 +39,7 @@ fn ns(n: i64) -> String {
     Nanos(n).to_string()
 }
 
-/// The two lines at the top.
+/// The two header lines.
 #[must_use]
 pub fn head(app: &App, screen: &RanksScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = |text: String| vec![Span::styled(text, theme.style(Role::Dim))];
@@ -73,7 +74,7 @@ fn verdict(job: &Job) -> (String, Role) {
     }
 }
 
-/// What a rank's time consists of.
+/// Time breakdown of a rank.
 fn shares(digest: &Digest, member: &Member, theme: &Theme) -> Vec<Share> {
     let of = |ns: i64| ns as f64 / member.judged.max(1) as f64;
     Part::ALL
@@ -121,7 +122,7 @@ fn step_words(screen: &RanksScreen, ranks: &Ranks) -> String {
     }
 }
 
-/// The steps that a column stands for.
+/// Steps shown in a column.
 fn bucket(column: usize, columns: usize, steps: usize) -> std::ops::Range<usize> {
     if steps <= columns {
         column..(column + 1).min(steps)
@@ -140,7 +141,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, 
     let room = columns.saturating_sub(fixed);
     let heat = if room >= STEPS && !ranks.steps.is_empty() { room } else { 0 };
     let shown = heat.min(ranks.steps.len().max(1));
-    // Few steps get wide cells.
+    // With few steps, cells are wide.
     let cell = (heat / shown.max(1)).clamp(1, CELL);
     let at = screen.step.and_then(|s| (0..shown).find(|&c| bucket(c, shown, ranks.steps.len()).contains(&s)));
     let mut title = format!("{}{}{}  ", left("  rank", NUMBER), left("host", host), left("", bar));
@@ -172,7 +173,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, 
     };
     let most = (0..ranks.job.ranks.len()).flat_map(|r| (0..shown).map(move |c| (r, c))).map(|(r, c)| late(r, c)).fold(0.0, f64::max);
     let usual = ranks.job.ranks.iter().filter_map(|m| m.step).max().unwrap_or(0) as f64;
-    // What is little against a step is no news.
+    // Delays that are small relative to a step (2 %) get light shades.
     let scale = most.max(usual * 0.02).max(1.0);
     let ascii = view.ascii;
     let of = Rows { list: "ranks", count: ranks.job.ranks.len(), selected: screen.selected };
@@ -210,7 +211,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, 
     });
 }
 
-/// What is wrong, the selected rank, and the collectives.
+/// Draws the findings, the selected rank, and the collectives.
 fn below(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, framed: bool, theme: &Theme) {
     if area.height < 3 {
         return;
@@ -239,12 +240,12 @@ fn legend_of(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &Theme)
     legend(&shares(&ranks.digests[member.digest], member, theme), columns, 2, theme.style(Role::Dim), theme)
 }
 
-/// Pairs of ranks that are listed.
+/// Maximum number of rank pairs listed.
 const PAIRS: usize = 5;
-/// Columns of a key.
+/// Width of a key.
 const KEY: usize = 12;
 
-/// Key and value, in as many lines as it needs.
+/// Key and value, wrapped to at most three lines.
 fn pair(key: &str, value: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let line = |(at, text): (usize, String)| {
         let key = if at == 0 { key } else { "" };
@@ -332,7 +333,7 @@ fn together(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
     out
 }
 
-/// What to do next.
+/// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &RanksScreen) -> Option<String> {
     let ranks = screen.ranks.as_ref()?;

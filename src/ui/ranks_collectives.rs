@@ -1,5 +1,5 @@
-//! The collectives of all ranks on the common clock: a row for each rank, a bar for its part in each collective, and lines through all rows where the
-//! selected one had all its ranks, and where they left it.
+//! Collectives of all ranks on the common clock: a row per rank, a bar for its part in each collective, and
+//! lines through all rows where all ranks had entered the selected collective, and where they left it.
 
 use super::panel::{Panel, bordered, lines, panel, take};
 use super::table::{self, Head, Rows};
@@ -17,14 +17,14 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// Columns of a rank's number, and of a time.
+/// Widths of a rank's number and of a time.
 const NUMBER: usize = 6;
 const TIME: usize = 9;
 /// Rows of the panel below.
 const BELOW: u16 = 5;
-/// Rows from which the longest waits are listed.
+/// Minimum rows to list the longest waits.
 const LONGEST: u16 = 6;
-/// Waiting, transfer, a line through the rows, nothing; without Unicode.
+/// Waiting, transfer, guide line, blank; the second set is for ASCII.
 const GLYPHS: [char; 4] = ['░', '█', '│', ' '];
 const PLAIN: [char; 4] = ['.', '#', '|', ' '];
 
@@ -32,7 +32,7 @@ fn ns(n: i64) -> String {
     Nanos(n).to_string()
 }
 
-/// The columns of a stretch of time; `None` where it is outside.
+/// Maps times to columns; `None` for times outside the range.
 struct Scale {
     from: i64,
     to: i64,
@@ -47,7 +47,7 @@ impl Scale {
         })
     }
 
-    /// First and last column of a stretch, cut to what is shown.
+    /// First and last column of an interval, clipped to the range.
     fn columns(&self, start: i64, end: i64) -> Option<(usize, usize)> {
         if end < self.from || start >= self.to {
             return None;
@@ -56,7 +56,7 @@ impl Scale {
     }
 }
 
-/// What stands in a cell, and whether it is of the selected collective.
+/// Glyph of a cell, and true if it belongs to the selected collective.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Cell {
     kind: usize,
@@ -65,7 +65,7 @@ struct Cell {
 
 const EMPTY: Cell = Cell { kind: 3, own: false };
 
-/// A rank's row.
+/// Cells of a rank's row.
 fn row(bars: &[Bar], moments: &[Moment], selected: usize, scale: &Scale) -> Vec<Cell> {
     let mut cells = vec![EMPTY; scale.columns];
     for bar in bars {
@@ -82,7 +82,7 @@ fn row(bars: &[Bar], moments: &[Moment], selected: usize, scale: &Scale) -> Vec<
         }
         paint(ready, bar.end.max(ready), 1);
     }
-    // Lines where nothing else is.
+    // Guide lines, drawn only over blank cells.
     if let Some(m) = moments.get(selected) {
         for column in [scale.column(m.ready), scale.column(m.end)].into_iter().flatten() {
             if cells[column].kind == 3 {
@@ -129,7 +129,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (screen, ranks, of): (&RanksScree
     }
 }
 
-/// Those with the longest waits, as rows.
+/// Draws the collectives with the longest waits.
 fn longest(frame: &mut Frame<'_>, area: Rect, ranks: &Ranks, of: &Collectives, theme: &Theme) {
     let rows = usize::from(area.height.saturating_sub(3));
     let all = of.aligned.longest(rows);
@@ -166,13 +166,13 @@ fn longest(frame: &mut Frame<'_>, area: Rect, ranks: &Ranks, of: &Collectives, t
     lines(frame, inner, out);
 }
 
-/// The rank that came last.
+/// Rank that arrived last.
 fn last(ranks: &Ranks, together: &Together) -> u32 {
     let start = |a: &&crate::analysis::ranks::Arrival| ranks.job.member(a.rank).map_or(a.start, |r| r.clock.common(a.start));
     together.arrivals.iter().max_by_key(start).map_or(0, |a| ranks.job.number(a.rank))
 }
 
-/// What the glyphs mean.
+/// Legend of the glyphs.
 fn key(ascii: bool, theme: &Theme) -> Vec<Span<'static>> {
     let g = if ascii { PLAIN } else { GLYPHS };
     vec![
@@ -219,7 +219,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, (screen, ranks, of): (&RanksScreen, &
     });
 }
 
-/// The selected collective in words.
+/// Describes the selected collective.
 fn words(ranks: &Ranks, of: &Collectives) -> Option<[String; 3]> {
     let m = of.moment()?;
     let together = ranks.job.matches.list.get(m.at)?;
@@ -259,7 +259,7 @@ fn about(frame: &mut Frame<'_>, rest: &mut Rect, ranks: &Ranks, of: &Collectives
     lines(frame, inner, vec![line(what, Role::Title), line(who, Role::Text), line(how, Role::Text)]);
 }
 
-/// What to do next.
+/// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &RanksScreen, of: &Collectives) -> String {
     let key = |id| app.session.link(id);
@@ -285,13 +285,14 @@ mod tests {
         row(&bars, &moments, 0, &Scale { from: 0, to: 100, columns: 10 }).iter().map(|c| PLAIN[c.kind]).collect()
     }
 
-    /// A rank that waits, one that comes last, one of another group: lines where all had come and where they left.
+    /// A rank that waits, one that arrives last, and one of another group: lines where all had arrived, and
+    /// where they left.
     #[test]
     fn bars_and_lines() {
         assert_eq!(drawn(&[(0, 60, 0), (70, 90, 1)]), "....###.##");
         assert_eq!(drawn(&[(40, 60, 0)]), "    ###   ");
         assert_eq!(drawn(&[]), "    | |   ");
-        // Shorter than a column, and outside.
+        // Shorter than a column, and outside the range.
         assert_eq!(drawn(&[(39, 41, 0), (-50, -10, 1)]), "   .# |   ");
     }
 }

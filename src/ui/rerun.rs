@@ -1,4 +1,5 @@
-//! The re-run screen: what is selected, the command with the piece of the selected field lit, what it does, and the fields.
+//! Re-run screen: the selected launches, the command with the part of the selected field highlighted, its
+//! explanation, and the fields.
 
 use super::panel::{self, Panel};
 use super::table::{self, Rows};
@@ -16,7 +17,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
 
-/// Columns from which fields stand beside the command.
+/// Minimum width to show the fields beside the command.
 pub const WIDE: u16 = 118;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view: &mut View, theme: &Theme) {
@@ -56,7 +57,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, 
         let why = explained(screen, theme, columns);
         let rows = screen.rows().len().max(1);
         let height = usize::from(body.height);
-        // The rows keep at least five lines, what the selected one says three; a warning or another command gets as many as it needs.
+        // The rows keep at least five lines, and the explanation of the selected row three; a warning or an
+        // alternative command gets up to eight.
         let whole = !matches!(screen.row(), Some(Row::Field(_)));
         let why_rows = if whole { why.len().clamp(3, 8) } else { 3 }.min(height.saturating_sub(8).max(1));
         let command_rows = lines.len().min(height.saturating_sub(why_rows + 1 + rows.min(5)).max(3));
@@ -80,10 +82,10 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, 
     }
 }
 
-/// Rows below which a picture says nothing.
+/// Minimum rows for a chart to be useful.
 const LEAST_PICTURE: u16 = 7;
 
-/// How long the chosen launch took among those of its kernel.
+/// Draws the duration of the selected launch among those of its kernel.
 fn among(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Profile, theme: &Theme) {
     let Some(launch) = screen.picked.as_ref().and_then(|p| p.launches.first()).map(|l| l.0 as usize) else { return };
     if launch >= profile.launches.len() || !profile.launches.timed() {
@@ -102,7 +104,7 @@ fn among(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Prof
     frame.render_widget(Text::from(all), inner);
 }
 
-/// The first lines, and a mark where more would follow.
+/// Truncates lines, and marks that more would follow.
 fn cut(mut lines: Vec<Line<'static>>, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
     if lines.len() > rows {
         lines.truncate(rows);
@@ -176,7 +178,7 @@ fn heading(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
     out
 }
 
-/// The command over several lines; the words of the selected field are lit.
+/// The command over several lines, with the words of the selected field highlighted.
 fn command(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let rerun = match &screen.plan {
         None => return vec![Line::styled("counting launches …", theme.style(Role::Dim))],
@@ -204,7 +206,7 @@ fn command(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
         let pieces = hard_wrap(&text, columns.saturating_sub(indent + 2).max(10));
         let ends = pieces.len().saturating_sub(1);
         for (i, text) in pieces.into_iter().enumerate() {
-            // A name that is broken for the screen alone goes on without the indent of a new word.
+            // A word that is broken only to fit the screen continues without the indent of a new word.
             let mut spans = vec![Span::raw(" ".repeat(indent)), Span::styled(text, theme.style(role))];
             if i == ends && n != last {
                 spans.push(Span::styled(" \\", theme.style(Role::Faint)));
@@ -215,7 +217,7 @@ fn command(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
     out
 }
 
-/// Breaks a text at blanks where it can, and keeps leading blanks: it is code.
+/// Wraps code at blanks if possible, keeping leading blanks.
 fn hard_wrap(text: &str, columns: usize) -> Vec<String> {
     let lead: String = text.chars().take_while(|c| *c == ' ').collect();
     if width(text) <= columns {
@@ -228,7 +230,7 @@ fn hard_wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// What the selected row says, whole.
+/// Full text of the selected row.
 fn explained(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let lines =
         |text: &str, role| wrap(&clean(text), columns).into_iter().map(move |l| Line::styled(l, theme.style(role))).collect::<Vec<_>>();
@@ -281,7 +283,7 @@ fn warnings(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'s
     out
 }
 
-/// The launches that a command selects, when there are several.
+/// Launches that a command selects, if there are several.
 fn results(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let Some(rerun) = rerun.filter(|r| r.selects.len() > 1) else {
         return Vec::new();
@@ -297,7 +299,7 @@ fn results(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'st
     out
 }
 
-/// Columns of a field's title.
+/// Width of a field's title.
 const TITLE: usize = 12;
 
 fn fields(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, profile): (&RerunScreen, &Profile), view: &mut View, theme: &Theme) {

@@ -1,4 +1,4 @@
-//! The screen of a run: how far it is, what it prints, and how it ended.
+//! Run screen: progress, output, and outcome.
 
 use super::panel::{Panel, bordered, lines, panel};
 use super::parts::pairs;
@@ -26,10 +26,10 @@ pub fn role(state: State) -> Role {
     }
 }
 
-/// Columns of the words of [`known`].
+/// Width of the labels of facts.
 const WORD: usize = 13;
 
-/// What is known of a run.
+/// Facts of a run.
 #[must_use]
 pub fn known(facts: &[(&'static str, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let line = |(title, text): &(&'static str, String)| {
@@ -43,7 +43,7 @@ pub fn known(facts: &[(&'static str, String)], columns: usize, theme: &Theme) ->
     facts.iter().flat_map(line).collect()
 }
 
-/// The two lines at the top.
+/// The two header lines.
 #[must_use]
 pub fn head(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
@@ -110,7 +110,7 @@ pub fn head(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line
     [fit_parts(parts, &separator, columns), progress(app, screen, theme, columns)]
 }
 
-/// How far it is.
+/// Progress of the run.
 fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<'static> {
     let dim = theme.style(Role::Dim);
     let track = |share: f64| {
@@ -145,7 +145,7 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
         Some(Progress::Kernel { name, result, of, percent, passes }) => {
             let done = f64::from(*percent) / 100.0;
             let (text, share) = match of {
-                // The count is of this result among those that ncu will take, from 1.
+                // `i` is the 1-based number of this result among those that ncu will take.
                 Some((i, n)) if *n > 0 => (format!("{i} of {n} "), (i.saturating_sub(1) as f64 + done) / *n as f64),
                 _ => (format!("result {result} "), done),
             };
@@ -172,12 +172,12 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
     fit_parts(spans.into_iter().map(|s| part(0, vec![s])).collect(), &Span::raw(""), columns)
 }
 
-/// How long a program has been running.
+/// Formats the run time of a program.
 fn age(live: &Live) -> String {
     if live.ended() { length(live.age() / 1_000_000) } else { clock(live.age() / 1_000_000) }
 }
 
-/// Whether a traced program is recorded.
+/// Recording state of a traced program.
 fn recording(screen: &Watched, theme: &Theme) -> Vec<Span<'static>> {
     let stopped = screen.traced.live.as_ref().is_some_and(|l| l.recorders.iter().any(|r| !r.ended && r.stopped.is_some()));
     let (text, role) = match screen.traced.live.as_ref().and_then(|l| l.open()) {
@@ -194,7 +194,7 @@ fn recording(screen: &Watched, theme: &Theme) -> Vec<Span<'static>> {
     out
 }
 
-/// Columns of the panel of the GPUs, and of a screen that has it beside the command.
+/// Width of the GPUs' panel, and minimum screen width to show it beside the command.
 const GPUS: u16 = 58;
 const BESIDE: u16 = 110;
 
@@ -202,13 +202,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, the
     let framed = bordered(area);
     let gpus = framed && area.width >= BESIDE && !screen.gpus.is_empty();
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    // Within a border there are two columns and a blank less on each side.
+    // A border takes a column and a blank on each side.
     let columns = usize::from(if framed { area.width.saturating_sub(4) } else { inner.width });
     let beside = if gpus { columns.saturating_sub(usize::from(GPUS)) } else { columns };
     let mut top = command(screen, beside, usize::from(area.height / 5).max(1), theme);
     let mut steps = notes(screen, theme, beside);
     steps.extend(super::run_steps::lines(screen, stop, theme, beside));
-    // Air where there is room.
+    // A blank line, if there is room.
     if !steps.is_empty() && area.height > 30 {
         steps.insert(0, Line::default());
     }
@@ -266,7 +266,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, the
     }
 }
 
-/// The command, in a few lines.
+/// The command in at most `most` lines.
 fn command(screen: &Watched, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = wrap(&one_line(&screen.command), columns);
     if lines.len() > most {
@@ -277,14 +277,14 @@ fn command(screen: &Watched, columns: usize, most: usize, theme: &Theme) -> Vec<
     lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect()
 }
 
-/// The lines that are shown in as many rows: the first, the last, how many there are.
+/// Lines that are shown in `height` rows: the first, the last, and the total number.
 fn shown(screen: &Watched, height: usize) -> (usize, usize, usize) {
     let total = screen.lines.len() + usize::from(!screen.open.is_empty());
     let end = total.saturating_sub(screen.back.min(total.saturating_sub(height)));
     (end.saturating_sub(height), end, total)
 }
 
-/// What stands over the output, and on the right of that.
+/// Title of the output, and the note on its right.
 fn scrolled(screen: &Watched, height: usize) -> (String, String) {
     let (start, end, total) = shown(screen, height);
     let title = if screen.back > 0 { format!("Output, lines {}–{} of {total}", start + 1, end) } else { "Output".to_owned() };
@@ -304,17 +304,17 @@ fn output(frame: &mut Frame<'_>, area: Rect, screen: &Watched, theme: &Theme) {
     }
 }
 
-/// Lines of notes that are shown at most.
+/// Maximum lines of notes.
 const NOTES: usize = 3;
 
-/// What to know about the run while it goes on.
+/// Notes about a run in progress.
 fn notes(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let text = screen.run.as_ref().filter(|_| screen.live()).map_or("", |r| r.notes.as_str());
     let lines = text.lines().filter(|l| !l.trim().is_empty()).take(NOTES);
     lines.map(|l| Line::styled(cut_end(&clean(l), columns), theme.style(Role::Warn))).collect()
 }
 
-/// A line of its output; `None` stands for lines that were left out.
+/// A line of the output; `None` stands for dropped lines.
 #[must_use]
 pub fn printed(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static> {
     let Some(line) = line else {
@@ -332,7 +332,7 @@ pub fn printed(line: Option<String>, columns: usize, theme: &Theme) -> Line<'sta
     Line::styled(cut_end(&clean(&line), columns), theme.style(role))
 }
 
-/// How it ended: what happened, and what to do.
+/// Outcome of the run, with advice.
 fn outcome(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let Some(run) = screen.run.as_ref().filter(|_| screen.ended) else { return Vec::new() };
     let mut out = Vec::new();
@@ -354,7 +354,7 @@ fn outcome(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>
     out
 }
 
-/// What to do next.
+/// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &Watched) -> String {
     let key = |id| app.session.link(id);

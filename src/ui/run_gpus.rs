@@ -1,4 +1,4 @@
-//! How busy the GPUs are while a run goes on.
+//! GPU utilisation during a run.
 
 use super::parts::{gauge, spark};
 use super::text::{left, right};
@@ -8,9 +8,9 @@ use crate::launch::doctor::smi::Busy;
 use ratatui::text::{Line, Span};
 use std::collections::VecDeque;
 
-/// GPUs that are drawn.
+/// Maximum number of GPUs drawn.
 const GPUS: usize = 8;
-/// Columns of `GPU 12`, and of the figures.
+/// Widths of `GPU 12` and of the figures.
 const NAME: usize = 7;
 const FIGURE: usize = 5;
 
@@ -27,7 +27,7 @@ fn rest(busy: &Busy) -> String {
     out.join("  ")
 }
 
-/// A line for each GPU: over time, now, its memory; a second with what else is known where there is room.
+/// A line per GPU: utilisation over time, latest value, memory; a second one with other figures if there is room.
 #[must_use]
 pub fn lines(watched: &Watched, columns: usize, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
     let each = if rows >= watched.gpus.len().min(GPUS) * 2 { 2 } else { 1 };
@@ -55,7 +55,7 @@ pub fn lines(watched: &Watched, columns: usize, rows: usize, theme: &Theme) -> V
     out
 }
 
-/// One GPU: its name, its samples, the last of them.
+/// One GPU: name, samples, and latest value.
 fn over_time(index: u32, samples: &VecDeque<Busy>, wide: usize, theme: &Theme) -> Vec<Span<'static>> {
     let now = samples.back().and_then(|b| b.percent);
     let picture = spark(samples.iter().map(|b| b.percent.map(|p| f64::from(p) / 100.0)), wide);
@@ -66,7 +66,7 @@ fn over_time(index: u32, samples: &VecDeque<Busy>, wide: usize, theme: &Theme) -
     ]
 }
 
-/// What the samples say of the first GPUs, in a few words for a narrow screen.
+/// Summary of the first GPU, for a narrow screen.
 #[must_use]
 pub fn short(watched: &Watched, columns: usize, theme: &Theme) -> Option<Line<'static>> {
     let (index, samples) = watched.gpus.iter().next()?;

@@ -1,4 +1,4 @@
-//! The steps of a guided run: which are done, and the command of the next.
+//! Steps of a guided run: progress, and the command of the next step.
 
 use super::text::wrap;
 use super::{Role, Theme};
@@ -9,10 +9,10 @@ use crate::report::runs::clock;
 use crate::rerun::shell;
 use ratatui::text::{Line, Span};
 
-/// Lines of the next step's command that are shown at most.
+/// Maximum lines of the next step's command.
 const COMMAND: usize = 2;
 
-/// The lines, with the key that ends a step; none for a run without steps, or that has ended.
+/// Lines of the steps, with the key that ends one; empty if the run has no steps or has ended.
 #[must_use]
 pub fn lines(screen: &Watched, stop: &str, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let (steps, next) = screen.steps();
@@ -54,7 +54,7 @@ pub fn lines(screen: &Watched, stop: &str, theme: &Theme, columns: usize) -> Vec
     out
 }
 
-/// What to do next about the steps.
+/// Suggested next step of a guided run.
 #[must_use]
 pub fn next(app: &App, screen: &Watched) -> Option<String> {
     let key = |id| app.session.link(id);

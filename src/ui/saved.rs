@@ -1,4 +1,4 @@
-//! A screen as a file to hand on: text, HTML or SVG, as it looks in the terminal.
+//! Exports a screen as a text, HTML or SVG file that looks as in the terminal.
 
 use super::theme::Theme;
 use super::view::View;
@@ -10,7 +10,7 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use std::fmt::Write as _;
 
-/// Forms of such a file, by how its name ends.
+/// Formats of the file, by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Text,
@@ -19,7 +19,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// By a name's ending; `None` for others.
+    /// Format of a file name's extension; `None` if it is unknown.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
         match name.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
@@ -31,14 +31,14 @@ impl Form {
     }
 }
 
-/// Size of a cell of a monospaced font of 14 pixels, in pixels.
+/// Size of a cell of a 14-pixel monospaced font, in pixels.
 const CELL: (f64, f64) = (8.4, 17.0);
-/// Colours of what a theme leaves to the terminal: text and background, of a dark and a light one.
+/// Text and background colours for styles that leave them to the terminal, dark and light.
 const DARK: [&str; 2] = ["#d7d7d7", "#111418"];
 const LIGHT: [&str; 2] = ["#24292f", "#ffffff"];
 const FONTS: &str = "'DejaVu Sans Mono','Menlo','Consolas',monospace";
 
-/// The screen that is on, in that form.
+/// Renders the current screen in a format.
 #[must_use]
 pub fn saved(app: &App, view: &mut View, theme: &Theme, light: bool, form: Form) -> String {
     let (columns, rows) = app.session.size;
@@ -52,7 +52,7 @@ pub fn saved(app: &App, view: &mut View, theme: &Theme, light: bool, form: Form)
     }
 }
 
-/// The cells of a row; what a wide character covers is none.
+/// Cells of a row, without those covered by a wide character.
 fn row(buffer: &Buffer, y: u16) -> Vec<(u16, &Cell)> {
     let area = buffer.area;
     let (mut out, mut x) = (Vec::new(), area.left());
@@ -73,13 +73,13 @@ fn text(buffer: &Buffer) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The sixteen colours of a terminal, as xterm has them.
+/// The sixteen colours of a terminal, with xterm's values.
 const SIXTEEN: [u32; 16] = [
     0x00_00_00, 0xcd_00_00, 0x00_cd_00, 0xcd_cd_00, 0x1e_90_ff, 0xcd_00_cd, 0x00_cd_cd, 0xe5_e5_e5, 0x7f_7f_7f, 0xff_00_00, 0x00_ff_00,
     0xff_ff_00, 0x5c_5c_ff, 0xff_00_ff, 0x00_ff_ff, 0xff_ff_ff,
 ];
 
-/// A colour as `#rrggbb`; `None` where it is the terminal's own.
+/// Converts a colour to `#rrggbb`; `None` if it is the terminal's default.
 fn colour(of: Color) -> Option<String> {
     let numbered = |n: u8| match n {
         0..=15 => SIXTEEN[usize::from(n)],
@@ -114,7 +114,7 @@ fn colour(of: Color) -> Option<String> {
     Some(format!("#{value:06x}"))
 }
 
-/// How a piece of a row looks: text and background, and what else.
+/// Style of a piece of a row: text colour, background, and modifiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Look {
     text: String,
@@ -131,7 +131,7 @@ fn look(cell: &Cell, own: [&str; 2]) -> Look {
     Look { text, ground, modifier }
 }
 
-/// Pieces of a row that look alike: first column, columns, text, look.
+/// Pieces of a row with the same style: first column, width, text, style.
 fn pieces(buffer: &Buffer, y: u16, own: [&str; 2]) -> Vec<(u16, u16, String, Look)> {
     let mut out: Vec<(u16, u16, String, Look)> = Vec::new();
     for (x, cell) in row(buffer, y) {
@@ -188,7 +188,7 @@ fn html(buffer: &Buffer, light: bool) -> String {
     out + "</pre>\n"
 }
 
-/// What stands between stretches of blanks, and the column that it begins at: not all viewers keep blanks.
+/// Text between runs of blanks, with its first column: not all viewers preserve blanks.
 fn words(text: &str) -> Vec<(usize, &str)> {
     let mut out = Vec::new();
     let (mut column, mut rest) = (0, text);
@@ -232,7 +232,7 @@ fn svg(buffer: &Buffer, light: bool) -> String {
                 }
             }
             for (skipped, words) in words(&text) {
-                // A place for each character keeps the columns where they are, whatever the font and the viewer.
+                // A position for each character keeps the columns aligned in any font and viewer.
                 let mut at = left + skipped as f64 * CELL.0;
                 let mut places = String::new();
                 for c in words.chars() {

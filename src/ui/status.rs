@@ -1,4 +1,4 @@
-//! The `next:` line, and what is shown instead of a table when a report could not be read.
+//! The `next:` line, and the message shown if a report could not be read.
 
 use super::text::wrap;
 use super::{Role, Theme};
@@ -22,7 +22,7 @@ fn sentence(app: &App) -> Option<String> {
     }
     let open = &app.top()?.open;
     let report = app.report();
-    // What is on the screen is only a part of the report, and why.
+    // The screen shows only a part of the report, for this reason.
     if let (true, Some((Stage::Failed(why), true))) = (app.on_report(), report.map(|r| (&r.stage, r.profile.is_some()))) {
         return Some(why.clone());
     }
@@ -42,15 +42,15 @@ fn sentence(app: &App) -> Option<String> {
     }
 }
 
-/// On the table: what can be done with the selected row, then what limits the run.
+/// Kernels table: an action for the selected row, then the limit of the run.
 fn of_kernels(app: &App, report: &Report, screen: &KernelsScreen) -> Option<String> {
-    // The table says it already.
+    // An empty table has a message of its own.
     let grouping = report.groups.grouping.as_ref().filter(|g| !g.rows.is_empty());
     let run = grouping.and(report.next.as_deref()).map(|next| app.session.settings.keymap.spell_links(next));
     let kernel = grouping.is_some_and(|g| g.by.is_kernel());
     let own = screen.row().filter(|_| kernel && !report.reading()).and_then(|row| {
         let key = |id| app.session.link(id);
-        // What was not measured has no more to say than the run.
+        // A kernel without measurements adds nothing to the advice for the run.
         report.diagnosed.get(&row).map(|hint| format!("{} shows what limits this kernel: {}", key(ActionId::Hints), hint.id.id()))
     });
     match (own, run) {
@@ -59,7 +59,7 @@ fn of_kernels(app: &App, report: &Report, screen: &KernelsScreen) -> Option<Stri
     }
 }
 
-/// On the re-run screen: the gravest warning, a better command, or what to do with this one.
+/// Re-run screen: the most severe warning, a better command, or what to do with this one.
 fn of_rerun(app: &App, screen: &RerunScreen) -> String {
     let key = |id| app.session.link(id);
     let Some(rerun) = screen.rerun() else {
@@ -68,7 +68,7 @@ fn of_rerun(app: &App, screen: &RerunScreen) -> String {
     if let Some((text, good)) = &screen.verdict {
         return if *good { "the result matches this launch's kernel, grid and block".to_owned() } else { text.clone() };
     }
-    // Where warnings stand on the screen in full they need not be said again, unless they forbid the run.
+    // A wide screen shows warnings in full: repeat them only if they prevent the run.
     let wide = app.session.size.0 >= super::rerun::WIDE;
     let least = if wide { Severity::Error } else { Severity::Warning };
     if let Some(w) = rerun.warnings.iter().filter(|w| w.severity >= least).max_by_key(|w| w.severity) {
@@ -83,7 +83,7 @@ fn of_rerun(app: &App, screen: &RerunScreen) -> String {
     )
 }
 
-/// On a screen about a result: why it is the one of this launch, and what can be done here.
+/// Result screens: the reason for matching this launch, and the available actions.
 fn of_result(app: &App, screen: &ResultScreen) -> String {
     let key = |id| app.session.link(id);
     let joined =
@@ -111,7 +111,7 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
                 result.map_or(0, |r| r.values.len()),
                 key(ActionId::Open)
             );
-            // Screens that would be empty are not advertised.
+            // Screens that would be empty are not offered.
             if result.is_some_and(|r| roofline::place(&screen.metrics, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0))) {
                 text = format!("{text}, {}: roofline", key(ActionId::Roofline));
             }
@@ -154,14 +154,14 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
     format!("{}{here}", joined.unwrap_or_default())
 }
 
-/// On the hints screen: what to do about the selected hint.
+/// Hints screen: advice for the selected hint.
 fn of_hints(app: &App, screen: &ResultScreen) -> String {
     let key = |id| app.session.link(id);
     let rerun = key(ActionId::Rerun);
     let Some(hint) = screen.hints.hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
         return format!("{rerun} collects what is missing; open the result alongside this report");
     };
-    // The selected number's threshold and metric, for which a narrow screen has no room.
+    // Threshold and metric of the selected number, for which a narrow screen has no room.
     if let Some(Line::Evidence(i, e)) = screen.hints.lines.get(screen.hints.selected)
         && let Some(e) = screen.subject.hints.get(*i).and_then(|h| h.evidence.get(*e))
     {
@@ -191,15 +191,15 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
     }
 }
 
-/// Below this share of every roof none of them is what limits a kernel: NVIDIA's speed-of-light rule calls it latency-bound.
+/// Percent of every roof below which none of them limits a kernel: NVIDIA's speed-of-light rule calls it latency-bound.
 const UNDER_ALL: f64 = 60.0;
 
-/// How near a point is to its roof, and which roof is the nearest for the same work.
+/// Distance of a point from its roof, and the nearest roof for the same work.
 fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, open: &str) -> String {
     let share = |p: &roofline::Point| p.achieved / p.attainable * 100.0;
     let roof = |p: &roofline::Point| if p.memory_bound { plot.placed.word(p.level) } else { "the compute peak" };
     let nearest = plot.points.iter().filter(|o| o.own && o.work == p.work).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(p);
-    // A chart of two roofs does not know the other units; the diagnosis does, and both must not disagree.
+    // A chart of two roofs does not cover the other units; the diagnosis does, and both must agree.
     let more = if share(nearest) < UNDER_ALL {
         match screen.subject.hints.first() {
             Some(hint) => format!("no roof of this chart is the limit; {}: {}", hint.id.id(), hint.headline),
@@ -213,7 +213,7 @@ fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, o
     format!("{:.0}% of what {} allows at this intensity; {more}", share(p), roof(p))
 }
 
-/// On the launches screen: how far the slowest launch is from the median, and the key that goes there.
+/// Launches screen: ratio of the slowest launch to the median, and the key that selects it.
 fn of_launches(app: &App, profile: &Profile, screen: &LaunchesScreen) -> Option<String> {
     let list = screen.list.as_ref()?;
     let (slowest, stats) = (list.slowest?, list.stats.as_ref()?);
@@ -232,16 +232,16 @@ fn of_launches(app: &App, profile: &Profile, screen: &LaunchesScreen) -> Option<
     Some(format!("the slowest is launch {name}: {}{compared} ({there})", Nanos(duration)))
 }
 
-/// Lines that the next step needs: one, or two where there is room.
+/// Lines of the next step: one, or two if there is room.
 #[must_use]
 pub fn next_height(app: &App, width: u16) -> u16 {
     let columns = usize::from(width.saturating_sub(8)).max(20);
-    // The screen does not move when a message comes and goes.
+    // The height is the same with and without a message, so that the screen does not move.
     let lines = sentence(app).map_or(1, |s| wrap(&s, columns).len());
     if app.session.size.1 >= 22 { u16::try_from(lines.clamp(1, 2)).unwrap_or(1) } else { 1 }
 }
 
-/// Draws the next step.
+/// Draws the next step, or the current message.
 pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: bool) {
     if let Some(status) = &app.status {
         message(frame, area, status, theme, ascii);
@@ -260,7 +260,7 @@ pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: 
     }
     let lines = lines.into_iter().enumerate().map(|(i, line)| {
         let mut spans = vec![Span::styled(if i == 0 { "next: " } else { "      " }, theme.style(Role::Dim))];
-        // Keys stand between two marks.
+        // Keys are enclosed in `LINK` marks.
         let pieces = line.split(LINK).enumerate();
         spans.extend(pieces.map(|(i, piece)| Span::styled(piece.to_owned(), theme.style(if i % 2 == 1 { Role::Key } else { Role::Next }))));
         Drawn::from(spans)
@@ -268,7 +268,7 @@ pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: 
     frame.render_widget(lines.collect::<Text<'_>>(), Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area });
 }
 
-/// A message, for a few seconds, where the next step stands: what was done is what the next step follows from.
+/// Draws a message for a few seconds in place of the next step, which follows from what was done.
 fn message(frame: &mut Frame<'_>, area: Rect, status: &Status, theme: &Theme, ascii: bool) {
     let columns = usize::from(area.width.saturating_sub(4)).max(20);
     let text = if ascii { super::ascii::words(&status.text) } else { status.text.clone() };
@@ -294,7 +294,7 @@ pub fn failure(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     };
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 100);
     let mut lines = vec![Drawn::styled("This report could not be opened.", theme.style(Role::Bad)), Drawn::default()];
-    // The sentence ends with the next step, which deserves a line of its own.
+    // The sentence ends with the next step, which gets a line of its own.
     let why = clean(why);
     let (what, next) = why.rsplit_once("; ").unwrap_or((&why, ""));
     lines.extend(wrap(what, columns).into_iter().map(|l| Drawn::styled(l, theme.style(Role::Text))));

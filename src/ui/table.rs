@@ -1,4 +1,4 @@
-//! The one table: which columns there is room for, heads that can be pressed, rows of which one is selected.
+//! Table widget: fitted columns, clickable headers, and rows with a selection.
 
 use super::view::View;
 use super::{Role, Theme};
@@ -7,17 +7,17 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// A column; `F` is what makes a cell of a row.
+/// A column; `F` makes a cell from a row.
 pub struct Column<F> {
     pub title: &'static str,
     pub width: usize,
-    /// How soon it goes when room is short: the smallest number stays longest.
+    /// Drop order when room is short: the lowest rank stays longest.
     pub rank: u8,
     pub cell: F,
 }
 
-/// Columns for which there is room, by rank; each takes `gap` more than its width. What is less important never slips in where something more
-/// important found no room.
+/// Columns that fit, by rank; each takes `gap` more than its width. A less important column never takes the
+/// place of a more important one that did not fit.
 pub fn fit<F>(columns: &[Column<F>], mut room: usize, gap: usize, applies: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut ranked: Vec<usize> = (0..columns.len()).filter(|&i| applies(i)).collect();
     ranked.sort_by_key(|&i| columns[i].rank);
@@ -31,12 +31,12 @@ pub fn fit<F>(columns: &[Column<F>], mut room: usize, gap: usize, applies: impl 
     shown
 }
 
-/// Columns that some of a table's take with their gaps.
+/// Total width of the visible columns, gaps included.
 pub fn taken<F>(columns: &[Column<F>], shown: &[usize], gap: usize) -> usize {
     shown.iter().map(|&i| columns[i].width + gap).sum()
 }
 
-/// A head over a column: its text with the blanks that place it, its number when a press orders by it, and whether the table is ordered by it.
+/// A column header: padded text, index if a click sorts by it, and true if the table is sorted by it.
 pub struct Head {
     pub text: String,
     pub number: Option<usize>,
@@ -44,7 +44,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// One that only says what is below it.
+    /// Creates a header that is only a label.
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), number: None, sorted: false }
     }
@@ -59,7 +59,7 @@ pub fn heads(frame: &mut Frame<'_>, area: Rect, heads: Vec<Head>, view: &mut Vie
             view.hits.push((Rect { x, width, ..area }, Mouse::Head(number)));
         }
         x = x.saturating_add(width);
-        // Only the word is underlined, not the blanks that place it.
+        // Only the word is underlined, not its padding.
         let word = head.text.trim_start();
         spans.push(Span::raw(head.text[..head.text.len() - word.len()].to_owned()));
         let tail = word.len() - word.trim_end().len();
@@ -69,7 +69,7 @@ pub fn heads(frame: &mut Frame<'_>, area: Rect, heads: Vec<Head>, view: &mut Vie
     frame.render_widget(Line::from(spans), area);
 }
 
-/// How many rows a list has, and which is selected. Its name keeps how far it is scrolled.
+/// Size and selection of a list. Its name identifies the scroll position.
 #[derive(Clone, Copy)]
 pub struct Rows {
     pub list: &'static str,
@@ -77,7 +77,7 @@ pub struct Rows {
     pub selected: usize,
 }
 
-/// Draws the rows that fit, scrolled as little as possible; `row` makes one.
+/// Draws the rows that fit, scrolling as little as possible; `row` makes one.
 pub fn rows(
     frame: &mut Frame<'_>,
     area: Rect,

@@ -1,4 +1,4 @@
-//! The terminal: taken over, drawn to, and given back as it was, on every way out.
+//! Terminal screen: taken over, drawn to, and restored on every exit path.
 
 use super::View;
 use super::backend::Sparing;
@@ -15,22 +15,22 @@ use std::mem::ManuallyDrop;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A frame is some kilobytes; one write sends it.
+/// Buffer size: a frame of some kilobytes is sent by one write.
 const BUFFER: usize = 64 << 10;
 
-/// Whether the terminal is ours now.
+/// True while the terminal is taken over.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// Who gives it back when this process is killed.
+/// Restores the terminal if this process is killed.
 static GUARD: Mutex<Option<Guard>> = Mutex::new(None);
 
-/// Has a process give the terminal back should this one not be able to.
+/// Sets the guard that restores the terminal if this process cannot.
 pub fn guard(by: Option<Guard>) {
     if let Ok(mut guard) = GUARD.lock() {
         *guard = by;
     }
 }
 
-/// Tells it. Not from a panic in the middle of telling.
+/// Notifies the guard, unless a panic occurs during a notification.
 fn tell(what: fn(&mut Guard)) {
     if let Ok(mut guard) = GUARD.try_lock()
         && let Some(guard) = guard.as_mut()
@@ -39,29 +39,29 @@ fn tell(what: fn(&mut Guard)) {
     }
 }
 
-/// What a terminal is sent to be as it was.
+/// Escape sequences that restore the terminal.
 #[must_use]
 pub fn escape() -> Vec<u8> {
     let mut out = Vec::new();
-    // A list in memory takes everything.
+    // Writing to a `Vec` cannot fail.
     let _ = queue!(out, EndSynchronizedUpdate, DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
     out
 }
 
-/// The screen while the program has it. Dropping it gives the terminal back.
+/// The terminal while it is taken over. Dropping it restores the terminal.
 pub struct Screen {
-    /// Not dropped with the screen: it would write to the terminal once more, and panic where both that and stderr are gone.
+    /// Never dropped: its drop writes to the terminal once more, and panics if both that and stderr are gone.
     terminal: ManuallyDrop<Terminal<Sparing<BufWriter<Stdout>>>>,
 }
 
 impl Screen {
-    /// Takes the terminal over.
+    /// Takes over the terminal.
     pub fn take(size: (u16, u16)) -> io::Result<Self> {
         take()?;
         Ok(Self { terminal: ManuallyDrop::new(terminal(size)?) })
     }
 
-    /// Draws a frame; the terminal shows it at once.
+    /// Draws a frame as one synchronized update.
     pub fn draw(&mut self, app: &App, view: &mut View, theme: &Theme) -> io::Result<()> {
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| super::draw(frame, app, view, theme))?;
@@ -69,28 +69,29 @@ impl Screen {
         Write::flush(self.terminal.backend_mut())
     }
 
-    /// Forgets what is on the screen, so that the next frame draws everything, at a new size.
+    /// Clears the screen and sets a new size, so that the next frame draws everything.
     pub fn reset(&mut self, size: (u16, u16)) -> io::Result<()> {
-        // Not Terminal::clear: it asks the terminal for the cursor and waits seconds for one that does not answer.
+        // Not `Terminal::clear`: it queries the cursor, and waits seconds for a terminal that does not answer.
         execute!(self.terminal.backend_mut(), Clear(ClearType::All))?;
         drop(ManuallyDrop::into_inner(std::mem::replace(&mut self.terminal, ManuallyDrop::new(terminal(size)?))));
         Ok(())
     }
 
-    /// Gives the terminal back and stops, with the script that it may run in, until the shell continues the program.
+    /// Restores the terminal and stops the process group, including a surrounding script, until the shell continues it.
     pub fn suspend(&mut self) -> io::Result<()> {
         restore();
         stop_group()
     }
 
-    /// Takes the terminal again after a stop.
+    /// Takes over the terminal again after a stop.
     pub fn retake(&mut self) -> io::Result<()> {
-        // After a stop that gave no chance to give it back (SIGSTOP), the shell has set modes of its own, and crossterm believes in its own.
+        // After SIGSTOP, which gives no chance to restore it, the shell has set its own modes, while
+        // crossterm assumes its own.
         let _ = crossterm::terminal::disable_raw_mode();
         take()
     }
 
-    /// Writes bytes to the terminal as they are (the clipboard's escape sequence).
+    /// Writes raw bytes to the terminal (the clipboard's escape sequence).
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let out = self.terminal.backend_mut();
         out.write_all(bytes)?;
@@ -104,7 +105,7 @@ impl Drop for Screen {
     }
 }
 
-/// A terminal with a fixed area: ours is never resized behind our back.
+/// Creates a terminal with a fixed area, which ratatui never resizes by itself.
 fn terminal((width, height): (u16, u16)) -> io::Result<Terminal<Sparing<BufWriter<Stdout>>>> {
     let backend = Sparing::new(BufWriter::with_capacity(BUFFER, io::stdout()), (width, height));
     Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, width, height)) })
@@ -117,10 +118,10 @@ fn take() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, cursor::Hide, Clear(ClearType::All))
 }
 
-/// Gives the terminal back if it is ours; safe to call again, and from a panic.
+/// Restores the terminal if it is taken over; safe to call again, and from a panic.
 pub fn restore() {
     if TAKEN.swap(false, Ordering::SeqCst) {
-        // There is nobody to tell when the terminal is gone.
+        // Errors are ignored: the terminal may be gone.
         let mut out = io::stdout();
         let _ = out.write_all(&escape()).and_then(|()| out.flush());
         let _ = crossterm::terminal::disable_raw_mode();
@@ -128,8 +129,8 @@ pub fn restore() {
     }
 }
 
-/// Makes a panic of the main thread give the terminal back before it is reported. A panic of another thread is caught where the thread
-/// was started and told on the screen; printing it would only spoil the screen.
+/// Restores the terminal before a panic of the main thread is reported. A panic of another thread is caught
+/// where the thread was spawned, and shown on the screen; printing it would only garble the screen.
 pub fn restore_on_panic() {
     let report = std::panic::take_hook();
     let main = std::thread::current().id();

@@ -1,4 +1,4 @@
-//! Small pieces of text: bars, sparklines, lines whose parts drop out when room is short.
+//! Text helpers: bars, sparklines, and lines that drop parts when room is short.
 
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, width};
@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 pub fn bar(share: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;
-    // Something that is there shows at least as a hair.
+    // A non-zero share is at least one eighth.
     let eighths = if share > 0.0 { eighths.max(1) } else { eighths };
     let (full, part) = (eighths / 8, eighths % 8);
     let filled = format!("{}{}", "█".repeat(full), EIGHTHS[part]);
@@ -18,7 +18,7 @@ pub fn bar(share: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<
     vec![Span::styled(filled, style), Span::styled(" ".repeat(rest), theme.style(Role::BarEmpty))]
 }
 
-/// Counts as bars of eighths, one column each, scaled to the largest; a count that is not zero is never invisible.
+/// Counts as eighth blocks, one column each, scaled to the largest; non-zero counts are always visible.
 #[must_use]
 pub fn sparkline(counts: &[u32]) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -29,15 +29,15 @@ pub fn sparkline(counts: &[u32]) -> String {
         .collect()
 }
 
-/// A part of a line: the higher its rank, the earlier it goes when room is short.
+/// A part of a line; the highest rank is dropped first when room is short.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Rank; 0 stays.
+    /// Drop order; 0 is never dropped.
     pub rank: u8,
     pub spans: Vec<Span<'static>>,
 }
 
-/// A part of styled texts.
+/// Creates a part of styled texts.
 #[must_use]
 pub fn part(rank: u8, spans: Vec<Span<'static>>) -> Part {
     Part { rank, spans }
@@ -47,14 +47,14 @@ fn part_width(part: &Part) -> usize {
     part.spans.iter().map(|s| width(&s.content)).sum()
 }
 
-/// Joins parts with a separator as [`fit_parts`] does, and says where each that stayed begins and how wide it is.
+/// Joins parts like [`fit_parts`], and returns the start and the width of each part that was kept.
 #[must_use]
 pub fn fit_placed<T>(parts: Vec<(T, Part)>, separator: &Span<'static>, columns: usize) -> (Line<'static>, Vec<(T, usize, usize)>) {
     let gap = width(&separator.content);
     let mut kept = parts;
     let total = |all: &[(T, Part)]| all.iter().map(|p| part_width(&p.1)).sum::<usize>() + gap * all.len().saturating_sub(1);
     while total(&kept) > columns {
-        // Of equal rank the last goes first.
+        // Among equal ranks, the last is dropped first.
         let worst = kept.iter().enumerate().max_by_key(|(i, p)| (p.1.rank, *i)).filter(|(_, p)| p.1.rank > 0).map(|(i, _)| i);
         let Some(worst) = worst else { break };
         kept.remove(worst);
@@ -71,7 +71,7 @@ pub fn fit_placed<T>(parts: Vec<(T, Part)>, separator: &Span<'static>, columns: 
     (fit_parts(parts, separator, columns), places)
 }
 
-/// Joins parts with a separator; drops the least important until the line fits.
+/// Joins parts with a separator, dropping the least important until the line fits.
 #[must_use]
 pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize) -> Line<'static> {
     let gap = width(&separator.content);
@@ -81,7 +81,7 @@ pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize
         if total <= columns {
             break;
         }
-        // Of equal rank the last goes first.
+        // Among equal ranks, the last is dropped first.
         let worst = parts.iter().enumerate().max_by_key(|(i, p)| (p.rank, *i)).filter(|(_, p)| p.rank > 0).map(|(i, _)| i);
         match worst {
             Some(i) => {
@@ -106,14 +106,14 @@ pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize
     Line::from(spans)
 }
 
-/// Text on the right of a field.
+/// Aligns text to the right of a field.
 #[must_use]
 pub fn right(text: &str, columns: usize) -> String {
     let text = cut_end(text, columns);
     format!("{}{text}", " ".repeat(columns - width(&text)))
 }
 
-/// Text on the left of a field.
+/// Aligns text to the left of a field.
 #[must_use]
 pub fn left(text: &str, columns: usize) -> String {
     let text = cut_end(text, columns);
@@ -121,7 +121,7 @@ pub fn left(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(pad))
 }
 
-/// A text with some of its characters lit; `at` counts characters.
+/// Highlights some characters of a text; `at` holds their indices in ascending order.
 #[must_use]
 pub fn lit(text: &str, at: &[usize], plain: Style, lit: Style) -> Vec<Span<'static>> {
     let mut out: Vec<Span<'static>> = Vec::new();
@@ -141,7 +141,7 @@ pub fn lit(text: &str, at: &[usize], plain: Style, lit: Style) -> Vec<Span<'stat
     out
 }
 
-/// Where a C++ name may be broken: after a blank, a comma, an opening bracket or `::`.
+/// Splits a C++ name at possible breaks: after a blank, a comma, an opening bracket or `::`.
 fn breaks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -158,7 +158,8 @@ fn breaks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Breaks a text into lines: at blanks; a word that is longer than a line at commas, brackets and `::`, and elsewhere only when there is none.
+/// Breaks text into lines at blanks. A word longer than a line is broken at commas, brackets and `::`, and
+/// elsewhere only if it has none of these.
 #[must_use]
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     use unicode_segmentation::UnicodeSegmentation;

@@ -1,4 +1,5 @@
-//! Themes: TOML files that give each role a style, with a palette and a theme they inherit from. Code names roles, never colours.
+//! Themes: TOML files that give each role a style, with a palette and a theme they inherit from. Code names roles,
+//! never colours.
 
 use crate::analysis::Family;
 use crate::analysis::fuzzy::nearest;
@@ -8,7 +9,7 @@ use crate::config::ColorMode;
 use ratatui::style::{Color, Modifier, Style};
 use std::collections::BTreeMap;
 
-/// What a piece of the screen is, which decides how it looks.
+/// Purpose of a piece of the screen, which determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     Text,
@@ -18,7 +19,7 @@ pub enum Role {
     Brand,
     Border,
     Head,
-    /// The head of the column that orders the table.
+    /// The header of the column that the table is sorted by.
     Sorted,
     Selected,
     /// A measure.
@@ -34,12 +35,12 @@ pub enum Role {
     Warn,
     Bad,
     Key,
-    /// What to look at next.
+    /// A suggested next step.
     Next,
     Family(Family),
-    /// A part of a device's time.
+    /// A category of a device's time.
     Part(Part),
-    /// What work is done in.
+    /// Precision of floating-point work.
     Work(Precision),
 }
 
@@ -91,7 +92,7 @@ const ROLES: [(&str, Role); 44] = [
     ("tensor", Role::Work(Precision::Tensor)),
 ];
 
-/// Themes that come with the program. A new one is a file and a row.
+/// Built-in themes. A new one needs a file and a row here.
 pub static THEMES: &[(&str, &str)] = &[
     ("dark", include_str!("../../themes/dark.toml")),
     ("light", include_str!("../../themes/light.toml")),
@@ -102,13 +103,13 @@ pub static THEMES: &[(&str, &str)] = &[
     ("gruvbox", include_str!("../../themes/gruvbox.toml")),
 ];
 
-/// A theme, ready to use.
+/// Styles of all roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Theme {
     styles: BTreeMap<Role, Style>,
 }
 
-/// Theme files by name: the program's own and the user's.
+/// Theme files by name: built-in ones and the user's.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     files: Vec<(String, String)>,
@@ -121,7 +122,7 @@ struct Parsed {
 }
 
 impl Library {
-    /// The program's themes, and the user's own (name and text), which may replace them.
+    /// Creates a library of the built-in themes and the user's own (name and text), which may replace them.
     #[must_use]
     pub fn new(own: Vec<(String, String)>) -> Self {
         let mut files: Vec<(String, String)> = THEMES.iter().map(|(n, t)| ((*n).to_owned(), (*t).to_owned())).collect();
@@ -132,13 +133,12 @@ impl Library {
         Self { files }
     }
 
-    /// Names of all themes.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.files.iter().map(|(n, _)| n.clone()).collect()
     }
 
-    /// A theme by name, in the colours that the terminal has.
+    /// Returns a theme by name, reduced to the colours of the terminal.
     pub fn theme(&self, name: &str, mode: ColorMode) -> Result<Theme, String> {
         let file = self.file(name, 0)?;
         let mut styles = BTreeMap::new();
@@ -147,7 +147,7 @@ impl Library {
             let style = parse_style(text, &file.palette).map_err(|e| format!("theme {name}: {key}: {e}"))?;
             styles.insert(role, reduce(style, mode));
         }
-        // Without colours a selection that is only a background would vanish.
+        // Without colours, a selection that is only a background would be invisible.
         if let Some(selected) = styles.get_mut(&Role::Selected)
             && selected.bg.is_none()
             && selected.fg.is_none()
@@ -225,7 +225,7 @@ const ANSI: [(&str, Color); 16] = [
     ("bright-white", Color::White),
 ];
 
-/// `COLOUR on COLOUR bold underline`, every part optional; `none` for nothing.
+/// Parses `COLOUR on COLOUR bold underline`, every part optional; `none` is the default style.
 fn parse_style(text: &str, palette: &BTreeMap<String, String>) -> Result<Style, String> {
     let mut style = Style::default();
     let mut background = false;
@@ -257,12 +257,12 @@ fn parse_color(word: &str) -> Result<Color, String> {
     if let Some((_, color)) = ANSI.iter().find(|(n, _)| *n == word) {
         return Ok(*color);
     }
-    // ratatui's own names are other colours: its white is the bright one.
+    // ratatui's own names mean other colours: its white is the bright one.
     let own = word.parse::<Color>().ok().filter(|c| matches!(c, Color::Rgb(..) | Color::Indexed(_)));
     own.ok_or_else(|| format!("unknown colour `{word}`: write #rrggbb, 0–255, a palette name or one of black … bright-white"))
 }
 
-/// A style in the colours that the terminal has.
+/// Reduces a style to the colours of the terminal.
 fn reduce(style: Style, mode: ColorMode) -> Style {
     let color = |c: Option<Color>| c.and_then(|c| reduce_color(c, mode));
     Style { fg: color(style.fg), bg: color(style.bg), ..style }
@@ -288,7 +288,7 @@ fn distance(a: (u8, u8, u8), b: (u8, u8, u8)) -> i32 {
 
 const CUBE: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
-/// Nearest of xterm's colour cube and grey ramp.
+/// Nearest colour of xterm's cube and grey ramp.
 fn to_256(r: u8, g: u8, b: u8) -> u8 {
     (16..=255).min_by_key(|&i| distance(from_256(i), (r, g, b))).unwrap_or(15)
 }
@@ -326,10 +326,11 @@ const XTERM_16: [(u8, u8, u8); 16] = [
     (255, 255, 255),
 ];
 
-/// Saturation below which a colour is a grey.
+/// Saturation below which a colour counts as grey.
 const GREY: f64 = 0.25;
 
-/// By hue, since what a colour means is worth more than how bright it is: the nearest of sixteen to a soft green is a grey.
+/// Maps a colour by hue, since its meaning matters more than its brightness: the nearest of sixteen to a soft
+/// green is a grey.
 fn to_16(r: u8, g: u8, b: u8) -> Color {
     let (most, least) = (r.max(g).max(b), r.min(g).min(b));
     if f64::from(most - least) < GREY * f64::from(most.max(100)) {
@@ -359,19 +360,19 @@ fn to_16(r: u8, g: u8, b: u8) -> Color {
 }
 
 impl Theme {
-    /// How a role looks.
+    /// Style of a role.
     #[must_use]
     pub fn style(&self, role: Role) -> Style {
         self.styles.get(&role).copied().unwrap_or_default()
     }
 
-    /// By what better and worse stand out, for legends.
+    /// Emphasis of better and worse, for legends.
     #[must_use]
     pub fn accent(&self) -> &'static str {
         if self.style(Role::Bad).fg.is_some() { "in colour" } else { "in bold" }
     }
 
-    /// How a kernel family looks.
+    /// Style of a kernel family.
     #[must_use]
     pub fn family(&self, family: Family) -> Style {
         self.style(Role::Family(family))

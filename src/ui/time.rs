@@ -1,4 +1,4 @@
-//! Where the time of a run went, as a picture: stacked bars with a legend, busy and idle over time.
+//! Time breakdown of a run: stacked bars with a legend, and utilisation over time.
 
 use super::text::{left, right};
 use super::{Role, Theme};
@@ -8,10 +8,10 @@ use crate::model::{Nanos, units};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-/// Devices that are drawn one by one.
+/// Maximum number of devices drawn separately.
 const DEVICES: usize = 4;
 
-/// Bars of the devices with their legend, and the run as a strip.
+/// Bars of the devices with their legend, and the strip of the run.
 #[must_use]
 pub fn lines(triage: &Triage, columns: usize, room: u16, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let several = triage.devices.len() > 1;
@@ -53,14 +53,14 @@ fn device_name(device: &Device, shared: bool) -> String {
     }
 }
 
-/// The parts of the devices' time together, as one bar.
+/// Time breakdown of all devices, as one bar.
 #[must_use]
 pub fn share_bar(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let shares: Vec<(Part, f64)> = Part::ALL.into_iter().map(|p| (p, triage.percent(p) / 100.0)).collect();
     stacked(&shares, columns, theme)
 }
 
-/// One bar of parts: each as wide as its share, with its name in it where there is room.
+/// Stacked bar: each part as wide as its share, with its name inside if there is room.
 fn stacked(shares: &[(Part, f64)], columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     let (mut done, mut sum) = (0, 0.0);
@@ -81,7 +81,7 @@ fn stacked(shares: &[(Part, f64)], columns: usize, theme: &Theme) -> Vec<Span<'s
     spans
 }
 
-/// A text on a ground of a colour; without colours grounds alternate.
+/// Text on a coloured background; without colours, backgrounds alternate.
 fn filled(text: String, columns: usize, style: Style, at: usize) -> Vec<Span<'static>> {
     let blank = columns - width(&text).min(columns);
     let plain = style.fg.is_none();
@@ -94,7 +94,7 @@ fn filled(text: String, columns: usize, style: Style, at: usize) -> Vec<Span<'st
 
 const LEGEND: usize = 37;
 
-/// Every part that there is, with its time and share over all devices.
+/// Every category present, with its time and share over all devices.
 fn legend(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let devices = triage.devices.len().max(1) as f64;
     let there: Vec<(Part, f64, f64)> = Part::ALL
@@ -129,13 +129,13 @@ fn legend(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Li
         .collect()
 }
 
-/// What stands for a part: a block of its colour, or, where there are no colours or no blocks, its letter.
+/// Glyph of a category: a block of its colour, or its letter without colours or blocks.
 #[must_use]
 pub fn glyph(part: Part, block: &'static str, ascii: bool, theme: &Theme) -> &'static str {
     if ascii || theme.style(Role::Part(part)).fg.is_none() { part.letter() } else { block }
 }
 
-/// Shares over time as columns of eighths; what is not zero is never invisible.
+/// Shares over time as eighth blocks; non-zero shares are always visible.
 fn levels(slices: &[f32], wide: usize) -> String {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     if slices.is_empty() {
@@ -151,7 +151,7 @@ fn levels(slices: &[f32], wide: usize) -> String {
         .collect()
 }
 
-/// How busy the devices were over the window; steps as ticks below it.
+/// Utilisation of the devices over the window, with steps as ticks below it.
 fn strip(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     const LABEL: usize = 6;
     let wide = columns.saturating_sub(LABEL).max(1);
@@ -166,7 +166,7 @@ fn strip(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Lin
         Span::styled(text, theme.style(Role::Bar)),
     ])];
     if triage.why.iter().any(Option::is_some) {
-        // Of each column the cause of most of its slices.
+        // Dominant idle cause of each column.
         let cause = |x: usize| {
             let (from, to) = (x * slices.len() / wide, ((x + 1) * slices.len() / wide).max(x * slices.len() / wide + 1));
             let part = &triage.why[from.min(triage.why.len() - 1)..to.min(triage.why.len()).max(from.min(triage.why.len() - 1) + 1)];
@@ -179,7 +179,7 @@ fn strip(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Lin
         }));
         out.push(Line::from(spans));
     }
-    // More steps than every third column are no ticks.
+    // Ticks closer than every third column are omitted.
     if !triage.steps.is_empty() && triage.steps.len() * 3 <= wide {
         let length = triage.length().max(1) as f64;
         let mut ticks = vec![' '; wide];
@@ -197,17 +197,17 @@ fn strip(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Lin
 
 /// Columns of the strip in the header.
 const SMALL: usize = 24;
-/// Causes of idle time that the header names.
+/// Maximum number of idle causes in the header.
 const NAMED: usize = 2;
 
-/// How busy the devices were over the window, in a few columns.
+/// Utilisation of the devices over the window, in a few columns.
 #[must_use]
 pub fn small_strip(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
     let busy = levels(&triage.strip, SMALL);
     vec![Span::styled(busy, theme.style(Role::Bar))]
 }
 
-/// The parts of idle time that take the most, in percent of the window.
+/// Largest categories of idle time, in percent of the window.
 #[must_use]
 pub fn idle_causes(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
     let mut idle: Vec<(Part, f64)> =
@@ -216,7 +216,7 @@ pub fn idle_causes(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
     if idle.is_empty() {
         return Vec::new();
     }
-    // The other figures of the line are of all of the report.
+    // The other figures of the line cover the whole report.
     let part = triage.length() * 100 < (triage.span.1 - triage.span.0) * 99;
     let word = if part { "steady state idle: " } else { "idle: " };
     let mut spans = vec![Span::styled(word, theme.style(Role::Dim))];

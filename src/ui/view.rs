@@ -1,4 +1,4 @@
-//! What drawing remembers between frames: scroll positions, fitted names, and what lies where for the mouse.
+//! State that drawing keeps between frames: scroll positions, fitted names, and click targets.
 
 use crate::analysis::labels;
 use crate::app::Mouse;
@@ -7,7 +7,7 @@ use ratatui::layout::{Position, Rect};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Names fitted to a width, with what they were made from.
+/// Names fitted to a width, with their source.
 #[derive(Debug, Default)]
 struct Fitted {
     of: Option<Arc<Vec<String>>>,
@@ -17,25 +17,25 @@ struct Fitted {
 
 #[derive(Debug, Default)]
 pub struct View {
-    /// First row of each list that is scrolled, by its name.
+    /// First visible row of each scrolled list, by the list's name.
     tops: HashMap<&'static str, usize>,
-    /// How far what is read can be scrolled.
+    /// Maximum scroll offset of the open page.
     pub most_scroll: usize,
     /// Draw ASCII only.
     pub ascii: bool,
-    /// Rectangles of the last frame and what a press there means; later ones lie on top.
+    /// Click targets of the last frame and their actions; later ones are on top.
     pub hits: Vec<(Rect, Mouse)>,
     fitted: Fitted,
 }
 
 impl View {
-    /// A view that has drawn nothing yet.
+    /// Creates an empty view.
     #[must_use]
     pub fn new(ascii: bool) -> Self {
         Self { ascii, ..Self::default() }
     }
 
-    /// What lies at a position.
+    /// Click action at a position.
     #[must_use]
     pub fn hit(&self, column: u16, row: u16) -> Mouse {
         let position = Position { x: column, y: row };
@@ -46,7 +46,7 @@ impl View {
         }
     }
 
-    /// How far a list is scrolled.
+    /// Scroll offset of a list.
     pub fn top(&mut self, list: &'static str) -> &mut usize {
         self.tops.entry(list).or_default()
     }
@@ -58,8 +58,8 @@ impl View {
         *top
     }
 
-    /// A name fitted to a width so that it differs from the others; all are fitted again only when the names or the width changed. In a table
-    /// of more rows than can be compared within a frame each is fitted by itself.
+    /// Fits a name to a width so that it remains distinct. All names are fitted again only if the names or the width
+    /// changed; in a table with too many rows to compare within a frame, each name is fitted by itself.
     pub fn fit(&mut self, names: &Arc<Vec<String>>, width: usize, row: usize) -> String {
         if names.len() > MOST_COMPARED {
             return names.get(row).map_or_else(String::new, |n| labels::cut_middle(n, width));

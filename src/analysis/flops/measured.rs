@@ -1,4 +1,4 @@
-//! Floating-point work of a run from ncu's results of some of its launches.
+//! Floating-point work of a run, from ncu results of some of its launches.
 
 use super::{Counted, Rate, peak_of_all};
 use crate::analysis::roofline::{self, Amount};
@@ -6,10 +6,10 @@ use crate::model::{Metrics, Profile};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A launch with a result that is of it, or of one like it.
+/// A launch, and a result of it or of a launch like it.
 pub type Joined = (u32, Arc<Metrics>, usize);
 
-/// Floating-point operations of a result: those that were counted, so at least these.
+/// Counted floating-point operations of a result, a lower bound.
 fn of_result(metrics: &Metrics, result: usize) -> Option<f64> {
     let result = metrics.results.get(result)?;
     let seconds = metrics.duration(result)?.seconds();
@@ -17,13 +17,13 @@ fn of_result(metrics: &Metrics, result: usize) -> Option<f64> {
     let floating = work.iter().filter(|w| !w.name.starts_with("INT") && w.amount == Amount::Counted);
     let counted: Vec<f64> = floating.filter_map(|w| w.achieved).filter(|a| a.is_finite()).collect();
     let flops = counted.iter().sum::<f64>() * seconds;
-    // Of a kernel that does what only a bound is known of, nothing is known.
+    // If nothing was counted and some work has only an upper bound, the total is unknown.
     let unknown = flops == 0.0 && work.iter().any(|w| w.amount == Amount::AtMost);
     (!counted.is_empty() && flops.is_finite() && !unknown).then_some(flops)
 }
 
-/// What the devices did per second of a time, by the results that were joined: a result stands for all launches of its kernel with its grid and
-/// block. `None` where no result counts floating-point work.
+/// Floating-point rate of the devices over a time range, from joined results: a result stands for all launches of its
+/// kernel with the same grid and block. `None` if floating-point work is not counted in any result.
 #[must_use]
 pub fn of_results(profile: &Profile, joined: &[Joined], (start, end): (i64, i64)) -> Option<Rate> {
     let launches = &profile.launches;

@@ -1,4 +1,4 @@
-//! Floating-point operations: what operators, ranges and kernels do of them, and what a GPU's tensor cores could do.
+//! Floating-point operations of operators, ranges and kernels, and peak rates of tensor cores.
 
 mod measured;
 mod operators;
@@ -9,14 +9,14 @@ pub use operators::{Operators, of_operator};
 use super::tensor::PER_SM;
 use crate::model::{Device, Profile};
 
-/// Who says how many floating-point operations there were.
+/// Source of the number of floating-point operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Counted {
-    /// The user, for each step.
+    /// Given by the user, per step.
     Given,
-    /// The shapes of this many operators.
+    /// From the shapes of this many operators.
     Operators(u64),
-    /// Results of ncu for kernels that take this share (0 to 1) of the time of all kernels.
+    /// From ncu results of kernels that take this share (0 to 1) of the time of all kernels.
     Results(f64),
 }
 
@@ -25,21 +25,22 @@ pub enum Counted {
 pub struct Rate {
     /// Operations per second.
     pub per_second: f64,
-    /// What the tensor cores could do in FP16 or BF16, dense; `None` where the GPU is not known.
+    /// Dense FP16 or BF16 peak of the tensor cores, operations per second; `None` for an unknown GPU.
     pub peak: Option<f64>,
     pub counted: Counted,
 }
 
 impl Rate {
-    /// Model FLOPs utilization: the share of the peak. By results of ncu it is that of the hardware (HFU): what is computed twice counts twice.
+    /// Model FLOPs utilization (MFU): share of the peak. From ncu results, it is the hardware's (HFU): recomputed work
+    /// counts twice.
     #[must_use]
     pub fn utilization(&self) -> Option<f64> {
         Some(self.per_second / self.peak.filter(|p| *p > 0.0)?)
     }
 }
 
-/// GPUs with their SMs (or compute units) and what their tensor cores do in BF16 or FP16 without sparsity, TFLOP/s, by the makers' data sheets: all
-/// words have to be in the name, the first row that fits counts. An MI250X is two devices.
+/// GPUs with their SMs (or compute units) and their dense BF16 or FP16 tensor-core peak, TFLOP/s, from the vendors'
+/// data sheets: all words must occur in the name, and the first match wins. An MI250X is two devices.
 const DATA_SHEETS: &[(&[&str], u32, f64)] = &[
     (&["GB200"], 148, 2500.0),
     (&["B200"], 148, 2250.0),
@@ -64,8 +65,8 @@ const DATA_SHEETS: &[(&[&str], u32, f64)] = &[
     (&["MI210"], 104, 181.0),
 ];
 
-/// What the tensor cores of a GPU do at most in FP16 or BF16 without sparsity, operations per second: by its data sheet, a part of a GPU (MIG, a
-/// partition) by its share of the SMs; else by the SMs at the highest clock.
+/// Dense FP16 or BF16 tensor-core peak of a GPU, operations per second: from its data sheet, scaled by the share of SMs
+/// for a part of a GPU (MIG, a partition), or else from the SMs at the highest clock.
 #[must_use]
 pub fn tensor_peak(device: &Device) -> Option<f64> {
     let words: Vec<&str> = device.name.as_deref().unwrap_or_default().split(|c: char| !c.is_ascii_alphanumeric()).collect();
@@ -78,7 +79,7 @@ pub fn tensor_peak(device: &Device) -> Option<f64> {
     Some(per_sm * f64::from(device.sm_count?) * device.clock_hz? as f64)
 }
 
-/// That of all devices of a report together; `None` where one is not known.
+/// Sum of the peaks of all devices of a report; `None` if one is unknown.
 #[must_use]
 pub fn peak_of_all(profile: &Profile) -> Option<f64> {
     let peaks: Option<Vec<f64>> = profile.devices.iter().map(tensor_peak).collect();
@@ -101,7 +102,7 @@ mod tests {
         assert_eq!((peak("Tesla V100-SXM2-32GB", 80), peak("AMD Instinct MI300X", 304)), (Some(125.0), Some(1307.4)));
         // A seventh of the GPU has a seventh of its SMs or a little less.
         assert!((peak("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 16).unwrap() - 119.9).abs() < 0.1);
-        // Another GPU with a like name is not on the list.
+        // A similarly named GPU is not on the list.
         assert_eq!((peak("NVIDIA A10G", 80), peak("NVIDIA H20", 78)), (None, None));
         let unnamed = Device { compute_capability: Some((9, 0)), sm_count: Some(132), clock_hz: Some(1_830_000_000), ..Device::default() };
         assert!((tensor_peak(&unnamed).unwrap() / 1e12 - 989.4).abs() < 0.1);

@@ -1,23 +1,25 @@
 //! Floating-point operations of a framework's operators, from the shapes of their inputs.
 //!
-//! Formulas as PyTorch counts them in `torch/utils/flop_counter.py`: a multiplication and an addition are two, a causal mask is not taken off.
-//! In one thing they differ: the weights' gradient of a grouped convolution is counted by its groups, which PyTorch's counter leaves out.
+//! Formulas follow PyTorch's `torch/utils/flop_counter.py`: a multiplication and an addition count as two, and a causal
+//! mask is not subtracted. The only difference: the weights' gradient of a grouped convolution is counted by its
+//! groups, which PyTorch's counter leaves out.
 
 use crate::model::{Profile, Ranges};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-/// What a trace says of an operator's inputs.
+/// Inputs of an operator as recorded in a trace.
 #[derive(Default)]
 struct Inputs {
     shapes: Vec<Vec<f64>>,
-    /// Numbers and lists as they were given, where the trace has them.
+    /// Numbers and lists as text, if the trace has them.
     values: Vec<String>,
 }
 
 type Formula = fn(&Inputs) -> Option<f64>;
 
-/// Operators that do the work themselves; what calls them (`aten::linear`, `aten::matmul`, `aten::conv2d`) would count it twice.
+/// Operators that do the work themselves; their callers (`aten::linear`, `aten::matmul`, `aten::conv2d`) would count it
+/// twice.
 const OPERATORS: &[(&str, Formula)] = &[
     ("aten::mm", |i| product(i.at(0)?, i.at(1)?)),
     ("aten::_scaled_mm", |i| product(i.at(0)?, i.at(1)?)),
@@ -46,7 +48,7 @@ fn batched(left: &[f64], right: &[f64]) -> Option<f64> {
     Some(2.0 * batch * rows * inner * columns)
 }
 
-/// Pairs of a query and a key over all heads, twice; and the widths of a key and of a value.
+/// Twice the number of query–key pairs over all heads, and the widths of a key and of a value.
 fn pairs(query: &[f64], key: &[f64], value: &[f64]) -> Option<(f64, f64, f64)> {
     let (&[batch, heads, queries, depth], &[_, _, keys, _], &[_, _, _, width]) = (query, key, value) else { return None };
     Some((2.0 * batch * heads * queries * keys, depth, width))
@@ -58,20 +60,22 @@ fn attention(i: &Inputs) -> Option<f64> {
     Some(pairs * (depth + width))
 }
 
-/// Five products: the scores once more, and the gradients of scores, query, key and value. The output's gradient stands first.
+/// Five products: the scores again, and the gradients of scores, query, key and value. The output's gradient is the
+/// first input.
 fn attention_backward(i: &Inputs) -> Option<f64> {
     let (pairs, depth, width) = pairs(i.at(1)?, i.at(2)?, i.at(3)?)?;
     Some(pairs * (3.0 * depth + 2.0 * width))
 }
 
-/// Each element of `spatial` `[n, c, …]` meets all weights of one filter `[c, c / groups, …]`.
+/// Each element of `spatial` `[n, c, …]` is multiplied with all weights of one filter `[c, c / groups, …]`.
 fn filtered(spatial: &[f64], weight: &[f64]) -> Option<f64> {
     let (&[batch, _, ref size @ ..], &[out, inner, ref filter @ ..]) = (spatial, weight) else { return None };
     let all = |sizes: &[f64]| sizes.iter().product::<f64>();
     (size.len() == filter.len() && !size.is_empty()).then(|| 2.0 * batch * all(size) * out * inner * all(filter))
 }
 
-/// `input, weight, bias, stride, padding, dilation, transposed, output_padding, groups`: needs the values, since stride and padding are no shapes.
+/// `input, weight, bias, stride, padding, dilation, transposed, output_padding, groups`: needs the values, since stride
+/// and padding are not shapes.
 fn convolution(i: &Inputs) -> Option<f64> {
     let (input, weight) = (i.at(0)?, i.at(1)?);
     if i.flag(6)? {
@@ -88,8 +92,8 @@ fn convolution(i: &Inputs) -> Option<f64> {
     filtered(&out, weight).filter(|_| out.len() == input.len())
 }
 
-/// `grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask`: one more product for each
-/// gradient that is wanted, of input and weights.
+/// `grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
+/// output_mask`: one product for each requested gradient, of input and weights.
 fn convolution_backward(i: &Inputs) -> Option<f64> {
     let (gradient, input, weight) = (i.at(0)?, i.at(1)?, i.at(2)?);
     let once = filtered(if i.flag(7)? { input } else { gradient }, weight)?;
@@ -98,8 +102,8 @@ fn convolution_backward(i: &Inputs) -> Option<f64> {
 }
 
 impl Inputs {
-    /// As the trace has them: `[[2048, 1024], [1024, 3072]] ["c10::BFloat16", …]`, for some operators with a third list of values. What is no list of
-    /// numbers is an empty shape.
+    /// Parses the trace's text: `[[2048, 1024], [1024, 3072]] ["c10::BFloat16", …]`, for some operators with a third
+    /// list of values. Anything but a list of numbers becomes an empty shape.
     fn of(text: &str) -> Option<Self> {
         let mut lists = serde_json::Deserializer::from_str(text).into_iter::<Value>();
         let first = lists.next()?.ok()?;
@@ -133,17 +137,17 @@ impl Inputs {
     }
 }
 
-/// Floating-point operations of one operator; `None` for those that are not counted, or whose shapes the trace does not say.
+/// Floating-point operations of one operator; `None` if it is not counted or the trace lacks its shapes.
 #[must_use]
 pub fn of_operator(name: &str, text: &str) -> Option<f64> {
     let (_, formula) = OPERATORS.iter().find(|(n, _)| *n == name)?;
     formula(&Inputs::of(text)?).filter(|f| f.is_finite() && *f > 0.0)
 }
 
-/// The operators of a profile: shapes come again and again, and are reckoned once.
+/// Operators of a profile. Results are cached, since shapes repeat.
 pub struct Operators<'a> {
     ranges: &'a Ranges,
-    /// Of each name whether it is one of those that are counted.
+    /// True for the names of counted operators, by name index.
     counted: Vec<bool>,
     known: FxHashMap<(u32, u32), Option<f64>>,
 }
@@ -156,7 +160,8 @@ impl<'a> Operators<'a> {
         Self { ranges, counted, known: FxHashMap::default() }
     }
 
-    /// Floating-point operations of the range in a row; `None` where it is no operator that is counted, or its shapes were not recorded.
+    /// Floating-point operations of the range in a row; `None` if it is not a counted operator or its shapes were not
+    /// recorded.
     pub fn flops(&mut self, row: usize, name: u32) -> Option<f64> {
         if !self.counted.get(name as usize).copied().unwrap_or_default() {
             return None;
@@ -166,7 +171,8 @@ impl<'a> Operators<'a> {
         *self.known.entry((name, shapes)).or_insert_with(|| of_operator(&ranges.names.get(name as usize)?.1, ranges.shapes(row)?))
     }
 
-    /// Those of the operators of a time on the host, and how many operators were counted; `None` where no shapes were recorded.
+    /// Floating-point operations and number of counted operators in a time range on the host; `None` without recorded
+    /// shapes.
     pub fn between(&mut self, (start, end): (i64, i64)) -> Option<(f64, u64)> {
         let (mut sum, mut n) = (0.0, 0);
         for (row, range) in self.ranges.iter().enumerate() {
@@ -199,14 +205,14 @@ mod tests {
         assert_eq!(of("aten::_scaled_dot_product_flash_attention", qkv), Some(pairs * (64.0 + 32.0)));
         let gradient = "[[4, 16, 512, 32], [4, 16, 512, 64], [4, 16, 256, 64], [4, 16, 256, 32], []]";
         assert_eq!(of("aten::_scaled_dot_product_flash_attention_backward", gradient), Some(pairs * (3.0 * 64.0 + 2.0 * 32.0)));
-        // What calls these, what has other shapes, and what is no list.
+        // Callers of these, other shapes, and text that is not a list.
         for (name, shapes) in [
             ("aten::linear", "[[2, 3], [4, 3]]"),
             ("aten::mm", "[[2, 3]]"),
             ("aten::mm", "[[2], [3]]"),
             ("aten::mm", ""),
             ("aten::mm", "{}"),
-            // Without stride and padding the size of its output is not known.
+            // Without stride and padding, the size of the output is unknown.
             ("aten::convolution", "[[8, 32, 28, 28], [64, 32, 3, 3]] []"),
             ("aten::convolution", r#"[[8, 32, 28, 28], [64, 32, 3, 3]] [] ["", "", "", "[0]", "[1]", "[1]", "False", "[0]", "1"]"#),
         ] {
@@ -221,7 +227,7 @@ mod tests {
                 r#"[[8, 32, 28, 28], [64, 32, 3, 3], []] ["c10::Half"] ["", "", "", "[2, 2]", "[1]", "[1, 1]", "{transposed}", "[0, 0]", "1"]"#
             )
         };
-        // 14 × 14 outputs; transposed it is the inputs that meet the filters.
+        // 14 × 14 outputs; if transposed, the inputs are multiplied with the filters.
         assert_eq!(of_operator("aten::convolution", &text("False")), Some(2.0 * 8.0 * 14.0 * 14.0 * 64.0 * 32.0 * 9.0));
         assert_eq!(of_operator("aten::convolution", &text("True")), Some(2.0 * 8.0 * 28.0 * 28.0 * 64.0 * 32.0 * 9.0));
         let backward = |mask: &str| {

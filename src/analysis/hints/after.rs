@@ -1,6 +1,6 @@
-//! The model behind every promise. A kernel takes as long as its busiest unit needs, or as its warps wait. A change lets some demand go, and the time
-//! after it is what the rest needs: what no listed change removes bounds the gain; what the next unit needs, at the rate that units really reach,
-//! estimates it.
+//! Speedup model behind all predicted gains. A kernel takes as long as its busiest unit needs, or as its warps wait. A
+//! change removes some of the demand, and the time after it is that of the remaining demand: demand that no listed
+//! change removes bounds the gain, and demand of the next unit, at the rate that units reach in practice, estimates it.
 
 use super::case::{Case, pct};
 use super::demand::{Busy, Demand, Unit};
@@ -8,10 +8,11 @@ use super::facts::Facts;
 use super::gain::{Gain, Relief};
 use super::limits::{ATTAINABLE, EMPTY_KERNEL_NS, MIXED_ATTAINABLE};
 
-/// Units whose demand is the work itself, whatever the code around it: bytes of device memory, floating-point operations, special functions.
+/// Units whose demand is the work itself, independent of the code around it: bytes of device memory, floating-point
+/// operations, special functions.
 const WORK: [Unit; 5] = [Unit::Dram, Unit::Fma, Unit::Fp64, Unit::Xu, Unit::Tensor];
 
-/// The gain for a kernel.
+/// Predicts the gain of a change for a kernel.
 #[must_use]
 pub fn gain(relief: &Relief, case: &Case<'_>) -> Gain {
     let floor = floor(relief, case);
@@ -29,7 +30,7 @@ pub fn gain(relief: &Relief, case: &Case<'_>) -> Gain {
     Gain { at_most, expected, left }
 }
 
-/// Time that the next unit needs at the rate that it can reach, over the time now.
+/// Time of the next unit at its attainable rate, relative to the current time.
 #[must_use]
 pub fn next(relief: &Relief, case: &Case<'_>) -> f64 {
     let share = |b: &Busy| {
@@ -40,12 +41,13 @@ pub fn next(relief: &Relief, case: &Case<'_>) -> f64 {
     case.demand.ranked().iter().filter(|b| counts(b.unit)).map(share).fold(floor(relief, case), f64::max)
 }
 
-/// What starting and ending the kernel takes of its time.
+/// Share of the kernel's time that starting and ending it takes.
 fn floor(relief: &Relief, case: &Case<'_>) -> f64 {
     if relief.fused { 0.0 } else { case.facts.duration_ns().map_or(0.0, |ns| (EMPTY_KERNEL_NS / ns).min(1.0)) }
 }
 
-/// Share of their peak that units of the SM reach in kernels that they limit: 87 to 95 % (issue slots, FMA, FP64) in the sets of `fixtures/hints`.
+/// Share of their peak that SM units reach in kernels that they limit: 87 to 95 % (issue slots, FMA, FP64) in the sets
+/// of `fixtures/hints`.
 const REACHED: f64 = 0.92;
 
 /// Share of its peak that device memory reaches with a kernel's traffic.
@@ -53,22 +55,24 @@ fn reached(facts: &Facts) -> f64 {
     if facts.mixed() { MIXED_ATTAINABLE } else { ATTAINABLE }
 }
 
-/// A unit's demand that is work: of the FMA pipe only what is floating point, since the rest is integers, addresses above all.
+/// Part of a unit's demand that is work: of the FMA pipe only floating point, since the rest is integer arithmetic,
+/// mostly of addresses.
 fn work(case: &Case<'_>, unit: Unit) -> Option<f64> {
     let busy = case.demand.get(unit)?;
     Some(if unit == Unit::Fma { busy.min(float_work(case.facts).unwrap_or(busy * 0.5)) } else { busy })
 }
 
-/// FP32 work over what the SMs could do in the kernel's cycles, by the threads' instructions; counted by lane, so that idle lanes are no work.
+/// FP32 work relative to the capacity of the SMs in the kernel's cycles. Counted by lane, so that idle
+/// lanes are not work.
 fn float_work(facts: &Facts) -> Option<f64> {
     Some(facts.get("fp32_instructions")? / facts.positive("fp32_rate")?)
 }
 
-/// Bytes of a sector.
+/// Bytes per sector.
 const SECTOR: f64 = 32.0;
 
-/// Share of device memory's peak that the bytes take which the code's global accesses need, each fetched once: no more than what it moved. `None`
-/// where sectors were not counted by the code.
+/// Share of device memory's peak needed by the code's global accesses if each byte is fetched once; at most the
+/// measured traffic. `None` if the report does not count sectors by the code.
 #[must_use]
 pub fn useful(case: &Case<'_>) -> Option<f64> {
     let dram = case.demand.get(Unit::Dram)?;

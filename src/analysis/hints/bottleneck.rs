@@ -1,19 +1,19 @@
-//! Which unit binds, if one does: the busiest, when it is at 60 % of its peak or more. There is one at most, so that a kernel gets one verdict.
+//! The limiting unit of a kernel, if there is one: the busiest, at 60 % of its peak or more. At most one, so that a
+//! kernel gets one verdict.
 
 use super::case::Case;
 use super::demand::Unit;
 use super::limits::{AT_LIMIT, L2_ABOVE_DRAM, MAY_LIMIT};
 
-/// The unit, and its share of its peak over the kernel.
+/// The limiting unit, with its share of its peak over the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bottleneck {
     Dram(f64),
-    /// L2.
     L2(f64),
-    /// L1, and in it more than half for shared memory or not.
+    /// L1/TEX, shared memory included.
     L1 {
         share: f64,
-        /// Mostly for shared memory.
+        /// Set if shared memory has more than half of it.
         shared: bool,
     },
     /// An arithmetic pipe, the issue slots, or the tensor pipe.
@@ -21,7 +21,7 @@ pub enum Bottleneck {
 }
 
 impl Bottleneck {
-    /// Its share of its peak.
+    /// Share of the unit's peak.
     #[must_use]
     pub fn share(self) -> f64 {
         match self {
@@ -30,31 +30,31 @@ impl Bottleneck {
     }
 }
 
-/// How much busier than the tensor pipe shared memory may be while it only feeds it.
+/// Margin by which shared memory may be busier than the tensor pipe while it only feeds it.
 const FEEDS: f64 = 0.10;
 
-/// Pipes that can bind.
+/// Pipes that can be the limit.
 const PIPES: [Unit; 8] = [Unit::Sm, Unit::Tensor, Unit::Fp64, Unit::Xu, Unit::Fma, Unit::FmaHeavy, Unit::Fp16, Unit::Alu];
 
-/// The unit that binds.
+/// Returns the limiting unit.
 #[must_use]
 pub fn bottleneck(case: &Case<'_>) -> Option<Bottleneck> {
     let d = &case.demand;
     let mut all: Vec<Bottleneck> = Vec::new();
     let dram = d.get(Unit::Dram);
     all.extend(dram.map(Bottleneck::Dram));
-    // L2 is on the way of everything that device memory gives, and its figure is a little higher then.
+    // All traffic of device memory passes L2, whose figure is then slightly higher.
     let way = |l2: f64| dram.is_some_and(|dram| dram >= MAY_LIMIT.value / 100.0 - 0.05 && l2 - dram <= L2_ABOVE_DRAM);
     all.extend(d.get(Unit::L2).filter(|l2| !way(*l2)).map(Bottleneck::L2));
     let l1 = [Unit::L1, Unit::Shared, Unit::Lsu].into_iter().filter_map(|u| d.get(u)).reduce(f64::max);
     let shared = d.get(Unit::Shared).unwrap_or(0.0);
-    // Operands of warpgroup products come from shared memory: then it is on the way of the tensor cores.
+    // Operands of warpgroup products come from shared memory, which then only feeds the tensor cores.
     let fed = case.facts.positive("tensor_instructions_gmma").is_some();
     let l1 = l1.filter(|l1| !fed || d.get(Unit::Tensor).is_none_or(|t| t < l1 - FEEDS));
     all.extend(l1.map(|share| Bottleneck::L1 { share, shared: shared > share / 2.0 }));
     all.extend(PIPES.iter().filter_map(|&u| Some(Bottleneck::Pipe(u, d.get(u)?))));
     let best = all.iter().copied().reduce(|a, b| if b.share() > a.share() { b } else { a })?;
-    // Slots full of instructions for several pipes, of which none is at its limit.
+    // Issue slots can be full of instructions for several pipes, none of which is at its limit.
     let limit = AT_LIMIT.value / 100.0;
     let may = MAY_LIMIT.value / 100.0;
     let issue = d.get(Unit::Issue).filter(|i| *i >= limit && best.share() < limit || *i >= may && best.share() < may);

@@ -1,4 +1,4 @@
-//! One kernel, ready for the rules: facts, demands of the units, stalls.
+//! One kernel prepared for the rules: metric values, demand per unit, stalls.
 
 use super::demand::{Busy, Demand, Unit};
 use super::facts::{Depth, Facts};
@@ -9,27 +9,27 @@ use crate::analysis::catalog::catalog;
 #[derive(Debug)]
 pub struct Case<'a> {
     pub facts: &'a Facts,
-    /// Demands of the units.
+    /// Demand per unit.
     pub demand: Demand,
-    /// What warps wait for, when it was collected.
+    /// Stall reasons of the warps, if collected.
     pub stalls: Option<Stalls>,
-    /// Share of the cycles in which a mean SM had work; 1 where that is not known.
+    /// Share of the cycles in which the mean SM had work; 1 if unknown.
     pub active: f64,
 }
 
-/// Percent with the digits that people read: `87%`, `7.3%`.
+/// Formats a share as percent: `87%`, `7.3%`.
 #[must_use]
 pub fn pct(share: f64) -> String {
     let p = share * 100.0;
     if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
 }
 
-/// A metric's name; none for what was computed from the launch, which goes by its concept.
+/// The metric's name; empty for values computed from the launch, which are named by their concept.
 fn named(metric: &str, concept: &str) -> String {
     if metric == concept { String::new() } else { metric.to_owned() }
 }
 
-/// Says that a bound was discounted, where it was.
+/// Suffix that states the discount of a bound, if there is one.
 #[must_use]
 pub fn discount(part: f64) -> String {
     if part >= 0.995 {
@@ -45,7 +45,7 @@ impl<'a> Case<'a> {
         Self { facts, demand: Demand::of(facts), stalls: Stalls::of(facts), active: facts.active().unwrap_or(1.0) }
     }
 
-    /// How much is known.
+    /// Amount of data collected for the kernel.
     #[must_use]
     pub fn depth(&self) -> Depth {
         self.facts.depth()
@@ -57,13 +57,14 @@ impl<'a> Case<'a> {
         self.demand.peak_active(self.active)
     }
 
-    /// How much waiting counts (see [`Demand::waiting_counts`]).
+    /// Weight of waiting (see [`Demand::waiting_counts`]).
     #[must_use]
     pub fn waiting_counts(&self) -> f64 {
         Demand::waiting_counts(self.peak())
     }
 
-    /// Whether both roofs that a kernel has are known, by name or in sum: without them nobody can say that nothing is near its peak.
+    /// Returns true if both roofs of a kernel are known, by name or in sum. Without them, nothing is known to be
+    /// far from its peak.
     #[must_use]
     pub fn roofs_known(&self) -> bool {
         let has = |units: &[Unit]| units.iter().any(|u| self.demand.get(*u).is_some());
@@ -71,14 +72,14 @@ impl<'a> Case<'a> {
         sm && (self.facts.get("memory_throughput").is_some() || has(&[Unit::Dram, Unit::Memory]))
     }
 
-    /// What is left to gain when waiting that takes a share of the SMs' busy cycles ends: no more than that share, and no more than until the
-    /// busiest unit binds. Waiting for a unit near its peak counts less (see [`Demand::waiting_counts`]).
+    /// Gain if waiting that takes a share of the SMs' busy cycles ends: at most that share, and at most until the
+    /// busiest unit is the limit. Waiting for a unit near its peak counts less (see [`Demand::waiting_counts`]).
     #[must_use]
     pub fn waiting(&self, share: f64) -> f64 {
         self.active * share.min(1.0 - self.peak()).max(0.0) * self.waiting_counts()
     }
 
-    /// The same in words.
+    /// Describes the bound of the gain from less waiting.
     #[must_use]
     pub fn waiting_bound(&self, share: f64) -> String {
         let most = match self.demand.busiest() {
@@ -92,20 +93,20 @@ impl<'a> Case<'a> {
         format!("{most}{busy}{}", discount(self.waiting_counts()))
     }
 
-    /// How much of what a unit's relief could gain is to be believed: all from 80 % of its peak on, nothing at 60 %, between them in proportion.
-    /// The other side of [`Demand::waiting_counts`].
+    /// Weight of the gain from relieving a unit: 1 from 80 % of its peak on, 0 up to 60 %, linear in between. The
+    /// complement of [`Demand::waiting_counts`].
     #[must_use]
     pub fn binding(share: f64) -> f64 {
         ((share - 0.6) / 0.2).clamp(0.0, 1.0)
     }
 
-    /// What is left to gain when a unit of the SMs works at its peak while they have work: the cycles without work have causes of their own.
+    /// Gain if a unit of the SMs works at its peak while they have work; cycles without work have causes of their own.
     #[must_use]
     pub fn headroom(&self, share: f64) -> f64 {
         (self.active - share).max(0.0) * Self::binding(share)
     }
 
-    /// What is left to gain when some units need nothing any more: until the next one binds.
+    /// Gain if some units are fully relieved: until the next one is the limit.
     #[must_use]
     pub fn next_roof(&self, besides: &[Unit]) -> (f64, String) {
         match self.demand.without(besides) {
@@ -114,13 +115,13 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A measured number as evidence; `None` when it was not collected.
+    /// A measured value as evidence; `None` if it was not collected.
     #[must_use]
     pub fn evidence(&self, id: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let measured = self.facts.measured(id)?;
         let concept = catalog().concept(id)?;
         let threshold = threshold.filter(|t| t.met(measured.value));
-        // Zero says something only where it was compared.
+        // Zero is evidence only if it was compared.
         if measured.value == 0.0 && threshold.is_none() {
             return None;
         }
@@ -129,26 +130,26 @@ impl<'a> Case<'a> {
             concept: &concept.id,
             metric: named(&measured.metric, &concept.id),
             value: measured.value,
-            // Reports give counts of sectors the unit byte.
+            // Reports give counts of sectors in the unit byte.
             unit: if concept.unit == "sector" { concept.unit.clone() } else { measured.unit.clone() },
             threshold,
             section: concept.section.as_deref(),
         })
     }
 
-    /// A number of ours, from several metrics.
+    /// A value computed from several metrics, as evidence.
     #[must_use]
     pub fn computed(&self, label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         Evidence::computed(label, value, unit, threshold)
     }
 
-    /// A unit's demand as evidence.
+    /// A unit's demand, as evidence.
     #[must_use]
     pub fn busy(&self, unit: Unit, threshold: Option<Threshold>) -> Option<Evidence> {
         self.evidence(self.demand.busy(unit)?.concept, threshold)
     }
 
-    /// A stall's share as evidence.
+    /// A stall reason's share, as evidence.
     #[must_use]
     pub fn stall(&self, reason: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let stalls = self.stalls.as_ref()?;
@@ -170,7 +171,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The diagnosis is of a launch so short that percentages are not steady.
+    /// Returns true if the launch is so short that percentages are not steady.
     #[must_use]
     pub fn short(&self) -> bool {
         self.facts.duration_ns().is_some_and(|ns| ns < super::limits::STEADY_NS)

@@ -1,11 +1,11 @@
-//! What a kernel's name adds: a way to act that fits its family. It never decides a diagnosis.
+//! Advice for a kernel's family, as guessed from its name. It never decides a diagnosis.
 
 use super::diagnosis::Diagnosis as D;
 use super::hint::Hint;
 use crate::analysis::Family;
 use crate::model::Kernel;
 
-/// Families, diagnoses that the advice is for, and the advice.
+/// Families, diagnoses, and advice.
 const ADVICE: &[(&[Family], &[D], &str)] = &[
     (
         &[Family::Elementwise, Family::Copy],
@@ -34,7 +34,7 @@ const ADVICE: &[(&[Family], &[D], &str)] = &[
     ),
 ];
 
-/// Adds what the name suggests to the hints that it fits.
+/// Adds the advice for the kernel's family to the hints that it fits.
 pub fn add(kernel: &Kernel, hints: &mut [Hint]) {
     let family = Family::guess(kernel.function(), kernel.demangled.as_deref().unwrap_or_default());
     for (families, ids, text) in ADVICE {

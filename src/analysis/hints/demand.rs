@@ -1,5 +1,6 @@
-//! How much of the kernel's time each unit needs at the least: its share of its own peak over the whole kernel. No unit can need more than
-//! the kernel takes, and a kernel cannot take less than its busiest unit needs: that bounds what any change can gain.
+//! Demand per unit: the minimum share of the kernel's time that a unit needs, which is its share of its own peak over
+//! the whole kernel. A unit cannot need more than the kernel takes, and a kernel cannot take less than its busiest unit
+//! needs: this bounds the gain of any change.
 
 use super::facts::Facts;
 
@@ -7,35 +8,33 @@ use super::facts::Facts;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Dram,
-    /// L2.
     L2,
     /// L1/TEX, its data stage included.
     L1,
-    /// Shared memory's part of the data stage.
+    /// Part of the data stage used by shared memory.
     Shared,
-    /// The pipe that loads and stores go through.
+    /// Load/store pipe.
     Lsu,
     /// Issue slots of the schedulers.
     Issue,
     /// FP32 multiply-add; on newer chips also integer multiply-add.
     Fma,
-    /// The half of it that does integers.
+    /// Integer half of the FMA pipe.
     FmaHeavy,
     Alu,
     /// Packed FP16.
     Fp16,
-    /// FP64.
     Fp64,
     /// Special functions, conversions.
     Xu,
     Tensor,
-    /// Some unit of the SM that was not collected by name.
+    /// The busiest unit of the SM, if it was not collected by name.
     Sm,
-    /// Some level of memory that was not collected by name.
+    /// The busiest level of memory, if it was not collected by name.
     Memory,
 }
 
-/// Units, the concept that says how busy each is, what people call it, and the label of its bar.
+/// Units with their concept in the catalog, display name, and bar label.
 const UNITS: [(Unit, &str, &str, &str); 15] = [
     (Unit::Dram, "dram_throughput", "device memory", "DRAM"),
     (Unit::L2, "l2_throughput", "L2", "L2"),
@@ -54,7 +53,7 @@ const UNITS: [(Unit, &str, &str, &str); 15] = [
     (Unit::Memory, "memory_throughput", "some level of memory", "memory"),
 ];
 
-/// Concepts that say the same over the SM's active cycles, for reports that lack the other.
+/// Equivalent concepts relative to the SM's active cycles, for reports that lack the others.
 const ACTIVE: [(Unit, &str); 8] = [
     (Unit::Lsu, "pipe_lsu"),
     (Unit::Issue, "issue_slots_busy"),
@@ -67,13 +66,13 @@ const ACTIVE: [(Unit, &str); 8] = [
 ];
 
 impl Unit {
-    /// What people call it.
+    /// Display name.
     #[must_use]
     pub fn word(self) -> &'static str {
         UNITS.iter().find(|u| u.0 == self).map_or("", |u| u.2)
     }
 
-    /// The same in a word or two.
+    /// Short label of one or two words.
     #[must_use]
     pub fn label(self) -> &'static str {
         UNITS.iter().find(|u| u.0 == self).map_or("", |u| u.3)
@@ -85,11 +84,11 @@ pub struct Busy {
     pub unit: Unit,
     /// Share of its peak over the whole kernel, 0 to 1.
     pub share: f64,
-    /// The concept that says so.
+    /// Concept that measures it.
     pub concept: &'static str,
 }
 
-/// All units that are known.
+/// Demand of all known units.
 #[derive(Clone, Debug, Default)]
 pub struct Demand {
     all: Vec<Busy>,
@@ -103,14 +102,15 @@ impl Demand {
         let mut all: Vec<Busy> =
             named.filter_map(|&(unit, concept, ..)| Some(Busy { unit, share: facts.share(concept)?, concept })).collect();
         if facts.without_shared() {
-            // The counter also sees wavefronts of other loads.
+            // The counter also includes wavefronts of other loads.
             all.retain(|b| b.unit != Unit::Shared);
         }
-        // Where loads, stores and atomics were counted by themselves, shuffles and stores to global memory stay out.
+        // If loads, stores and atomics of shared memory were counted separately, exclude shuffles and stores
+        // to global memory.
         if let (Some(share), Some(b)) = (facts.share("busy_shared_access"), all.iter_mut().find(|b| b.unit == Unit::Shared)) {
             *b = Busy { unit: Unit::Shared, share, concept: "busy_shared_access" };
         }
-        // A stream passes L2 once: L2's figure, which adds up both directions, says nothing beside device memory's.
+        // A stream passes L2 once: L2's figure, which adds up both directions, adds nothing to that of device memory.
         if all.iter().any(|b| b.unit == Unit::Dram && b.share >= TAKES_PART) && Self::streams(facts) {
             all.retain(|b| b.unit != Unit::L2);
         }
@@ -121,7 +121,7 @@ impl Demand {
             let known = all.iter().position(|b| b.unit == unit);
             let share = facts.share(concept).zip(active).map(|(s, a)| s * a);
             match (known, share) {
-                // L1's throughput is the busiest of its stages, of which the data stage is one.
+                // L1's throughput is the maximum over its stages, one of which is the data stage.
                 (Some(at), Some(share)) if unit == Unit::L1 && share > all[at].share => all[at] = Busy { unit, share, concept },
                 (None, Some(share)) => all.push(Busy { unit, share, concept }),
                 _ => {}
@@ -132,7 +132,7 @@ impl Demand {
         Self { all }
     }
 
-    /// Whether what goes through L2 passes it once.
+    /// Returns true if data passes through L2 only once.
     #[must_use]
     pub fn streams(facts: &Facts) -> bool {
         facts.l2_reuse().is_some_and(|r| r <= STREAM)
@@ -143,13 +143,13 @@ impl Demand {
         self.all.iter().find(|b| b.unit == unit).copied()
     }
 
-    /// Its share; `None` when it is not known.
+    /// Share of a unit; `None` if unknown.
     #[must_use]
     pub fn get(&self, unit: Unit) -> Option<f64> {
         self.busy(unit).map(|b| b.share)
     }
 
-    /// All of them, the busiest first.
+    /// All units, the busiest first.
     #[must_use]
     pub fn ranked(&self) -> Vec<Busy> {
         let mut all = self.all.clone();
@@ -157,25 +157,25 @@ impl Demand {
         all
     }
 
-    /// The busiest unit that is known.
+    /// The busiest known unit.
     #[must_use]
     pub fn busiest(&self) -> Option<Busy> {
         self.without(&[])
     }
 
-    /// The busiest besides some.
+    /// The busiest known unit other than `units`.
     #[must_use]
     pub fn without(&self, units: &[Unit]) -> Option<Busy> {
         self.all.iter().filter(|b| !units.contains(&b.unit)).copied().max_by(|a, b| a.share.total_cmp(&b.share))
     }
 
-    /// Share of the busiest unit; 0 when none is known, which bounds nothing.
+    /// Share of the busiest unit; 0 if none is known, which bounds nothing.
     #[must_use]
     pub fn peak(&self) -> f64 {
         self.busiest().map_or(0.0, |b| b.share)
     }
 
-    /// The peak while the SMs have work: what a unit of theirs does in the cycles in which it can.
+    /// Share of the busiest unit while the SMs have work: SM units count relative to the cycles in which they can work.
     #[must_use]
     pub fn peak_active(&self, active: f64) -> f64 {
         let share = |b: &Busy| {
@@ -184,27 +184,31 @@ impl Demand {
         self.all.iter().map(share).fold(0.0, f64::max)
     }
 
-    /// How much waiting counts in view of a peak: 1 while no unit is at 60 % of its peak, 0 from 80 % on, between them in proportion. A unit near its peak makes
-    /// everybody wait for it; such waiting is an effect. Both percentages: NVIDIA's `SpeedOfLight` rule, which calls a kernel with everything
-    /// below 60 % a latency problem and one from 80 % on a throughput problem.
+    /// Weight of waiting, given the share of the busiest unit: 1 up to 60 % of its peak, 0 from 80 % on, linear in
+    /// between. All warps wait for a unit near its peak; such waiting is an effect. Both percentages are from NVIDIA's
+    /// `SpeedOfLight` rule, which calls a kernel with everything below 60 % a latency problem and one from 80 % on a
+    /// throughput problem.
     #[must_use]
     pub fn waiting_counts(peak: f64) -> f64 {
         ((0.8 - peak) / 0.2).clamp(0.0, 1.0)
     }
 }
 
-/// Share of its peak from which device memory takes part in what a kernel waits for: below, its bytes say nothing of L2's work.
+/// Share of its peak from which device memory contributes to a kernel's waiting; below, its bytes tell nothing
+/// about L2's work.
 const TAKES_PART: f64 = 0.4;
 
-/// Bytes through L2 over bytes of device memory up to which nothing is used again: streams in the reports at hand lie at 1.00 to 1.09, what does
-/// use L2 from 1.5 on.
+/// Ratio of L2 bytes to device memory bytes up to which nothing is reused: streams in the available reports have 1.00
+/// to 1.09, kernels that reuse data in L2 have 1.5 and more.
 const STREAM: f64 = 1.2;
 
-/// How far a sum over units may lie above the busiest that is known by name: beyond it another unit is meant.
+/// Margin by which a figure over several units may exceed the busiest unit known by name; beyond it, another
+/// unit is the busiest.
 const UNNAMED: f64 = 0.05;
 
-/// NVIDIA's figures for compute and memory are the greatest over many units. Where one lies above all units that were collected by name, a unit
-/// that was not is the busiest. The pipe that barriers and addresses go through (ADU) is none that work could bind.
+/// NVIDIA's figures for compute and memory are maxima over many units. If one exceeds all units collected by name, a
+/// unit that was not collected is the busiest. The pipe for barriers and addresses (ADU) is excluded, because it
+/// does not bind work.
 fn unnamed(facts: &Facts, named: &[Busy], l2: f64) -> Vec<Busy> {
     let most = |units: &dyn Fn(Unit) -> bool| named.iter().filter(|b| units(b.unit)).map(|b| b.share).fold(0.0, f64::max);
     let far = |u: Unit| matches!(u, Unit::Dram | Unit::L2 | Unit::L1 | Unit::Shared);

@@ -1,4 +1,5 @@
-//! The fixed vocabulary of what can be wrong, or right, with a kernel. An id is a promise to scripts: it never changes its meaning.
+//! Vocabulary of kernel diagnoses, problems and healthy states. An id is stable: its meaning never changes, because
+//! scripts rely on it.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Diagnosis {
@@ -23,7 +24,7 @@ pub enum Diagnosis {
     Atomics,
     /// Warps wait for each other.
     Barriers,
-    /// Blocks are smaller than a warp, or no multiple of it.
+    /// Blocks are smaller than a warp, or not a multiple of it.
     PartialWarps,
     /// Threads of a warp take different paths.
     Divergence,
@@ -57,13 +58,13 @@ pub enum Diagnosis {
     NoTensor,
     /// Stalls for instructions to be fetched.
     InstructionCache,
-    /// Too short for what a launch costs.
+    /// Too short for the cost of a launch.
     LaunchOverhead,
 }
 
 use Diagnosis as D;
 
-/// Each with its id and what it means. The order is that of causes before their effects, which breaks ties.
+/// Diagnoses with ids and meanings. Causes come before their effects, which breaks ties.
 pub const DIAGNOSES: [(Diagnosis, &str, &str); 29] = [
     (D::LaunchOverhead, "launch-overhead", "the kernel is too short to amortize its launch cost"),
     (D::SmallGrid, "grid-too-small", "fewer blocks than the GPU can hold at once"),
@@ -101,13 +102,13 @@ impl Diagnosis {
         DIAGNOSES.iter().enumerate().find(|(_, d)| d.0 == self)
     }
 
-    /// The id for scripts.
+    /// Stable id for scripts.
     #[must_use]
     pub fn id(self) -> &'static str {
         self.row().map_or("", |(_, d)| d.1)
     }
 
-    /// By its id.
+    /// Parses an id.
     #[must_use]
     pub fn parse(id: &str) -> Option<Self> {
         DIAGNOSES.iter().find(|d| d.1 == id).map(|d| d.0)
@@ -118,13 +119,13 @@ impl Diagnosis {
         self.row().map_or("", |(_, d)| d.2)
     }
 
-    /// Place among causes and effects: of two that cost the same the smaller is named first.
+    /// Position among causes and effects: of two with equal cost, the smaller one is named first.
     #[must_use]
     pub fn place(self) -> usize {
         self.row().map_or(usize::MAX, |(at, _)| at)
     }
 
-    /// Whether it names the unit at its limit, not a waste.
+    /// Returns true if it names a unit at its limit, not a waste.
     #[must_use]
     pub fn is_bound(self) -> bool {
         matches!(

@@ -1,7 +1,8 @@
-//! What is known about one launch, by concept: measured by ncu, or computed from the launch's configuration and the device's limits.
+//! Metric values of one launch by concept: measured by ncu, or computed from the launch's configuration and the
+//! device's limits.
 //!
-//! Names differ between chips; they are resolved once, when the facts are gathered. What was not collected, what is not a number, and zero
-//! are three things.
+//! Metric names differ between chips; they are resolved once, when the values are collected. Not collected, not a
+//! number, and zero are three different readings.
 
 use super::super::catalog::{Catalog, Concept, catalog};
 use super::super::metric::Lookup;
@@ -10,28 +11,28 @@ use crate::model::{Device, LaunchConfig, Metrics, Nanos, ResultKind, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a report says about a concept.
+/// Value of a concept in a report.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading {
     /// Not collected.
     Missing,
-    /// Collected, but not a number: a ratio without anything under its line.
+    /// Collected, but not a number: a ratio with a denominator of zero.
     NotANumber,
     Is(Measured),
 }
 
-/// A number, and where it is from.
+/// A number and its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The metric; for what was computed, the concept's id.
+    /// Name of the metric; for computed values, the concept's id.
     pub metric: Arc<str>,
-    /// The value, in the unit.
+    /// Value in `unit`.
     pub value: f64,
     /// Base unit in ncu's spelling.
     pub unit: String,
 }
 
-/// How much is known.
+/// Amount of data collected for a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// Only the launch and its duration: a timeline.
@@ -39,14 +40,13 @@ pub enum Depth {
     Timeline,
     /// Throughputs, launch, occupancy.
     Basic,
-    /// Also what distinguishes causes: sectors by instruction, samples of stalls.
+    /// Also data that distinguishes causes: sectors by instruction, samples of stalls.
     Detailed,
     /// Also stall cycles and traffic by kind.
     Full,
 }
 
 impl Depth {
-    /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Depth {
     }
 }
 
-/// Concepts of one launch.
+/// Concepts that only a single launch has.
 const LAUNCH: [&str; 9] = [
     "grid_size",
     "block_size",
@@ -71,7 +71,7 @@ const LAUNCH: [&str; 9] = [
     "sm_count",
 ];
 
-/// Concepts that only counters give.
+/// Concepts that only counters provide.
 const MEASURED: [&str; 9] = [
     "sm_throughput",
     "memory_throughput",
@@ -89,7 +89,8 @@ pub struct Facts {
     readings: HashMap<&'static str, Reading>,
 }
 
-/// Chip of a compute capability, as `metrics.toml` names chips; `None` for one that is not known, whose metrics have the usual names.
+/// Chip of a compute capability, as `metrics.toml` names chips; `None` if unknown. Metrics of an unknown chip have
+/// the usual names.
 #[must_use]
 pub fn chip((major, minor): (u64, u64)) -> Option<&'static str> {
     Some(match (major, minor) {
@@ -107,7 +108,7 @@ pub fn chip((major, minor): (u64, u64)) -> Option<&'static str> {
     })
 }
 
-/// What ncu's pages call sections, of which details pages in CSV name their metrics.
+/// Titles of sections on ncu's pages, by which details pages in CSV name their metrics.
 const SECTION_TITLES: [(&str, &[&str]); 8] = [
     ("SpeedOfLight", &["GPU Speed Of Light Throughput", "GPU Speed Of Light"]),
     ("MemoryWorkloadAnalysis", &["Memory Workload Analysis"]),
@@ -119,13 +120,14 @@ const SECTION_TITLES: [(&str, &[&str]); 8] = [
     ("InstructionStats", &["Instruction Statistics"]),
 ];
 
-/// Whether a value can be one: no counter is negative, none counts further than 2⁶⁰, and no unit does ten times what it can.
+/// Returns true if a value is plausible: a counter is not negative and not beyond 2⁶⁰, and a unit does not exceed
+/// ten times its peak.
 fn possible(value: f64, unit: &str) -> bool {
     value.is_finite() && (0.0..1.2e18).contains(&value) && (unit != "%" || value <= 1_000.0)
 }
 
-/// What the names of a list say together, by how the concept combines them: the `first` that is there; the `sum` of all, if all are there, or of
-/// `any`; the `max`. Nothing where none is there, or one of a sum is missing.
+/// Combines the metrics of a list as the concept requires: the `first` one present; the `sum` of all, if all are
+/// present; the sum of `any` of them; the `max`. `Missing` if none is present, or one of a sum is missing.
 fn combined(lookup: &Lookup<'_>, names: &[String], how: &str) -> Reading {
     let mut seen = false;
     let mut found: Vec<Measured> = Vec::new();
@@ -153,7 +155,7 @@ fn combined(lookup: &Lookup<'_>, names: &[String], how: &str) -> Reading {
 }
 
 fn reading(lookup: &Lookup<'_>, concept: &'static Concept, chip: Option<&str>) -> Reading {
-    // A chip's own names take the place of the usual ones; a chip that is not known may have any of them.
+    // A chip's own names replace the usual ones; an unknown chip may use any of them.
     let own = chip.and_then(|c| concept.alias.get(c));
     let strange = concept.alias.values().filter(|_| chip.is_none());
     let lists = own.into_iter().chain(own.is_none().then_some(&concept.names)).chain(strange);
@@ -177,7 +179,7 @@ fn reading(lookup: &Lookup<'_>, concept: &'static Concept, chip: Option<&str>) -
 }
 
 impl Facts {
-    /// Of a result of ncu. Nothing is known of a launch that could not be profiled.
+    /// Values of an ncu result; empty for a launch that could not be profiled.
     #[must_use]
     pub fn of_result(metrics: &Metrics, result: usize) -> Self {
         let mut out = Self::default();
@@ -189,18 +191,18 @@ impl Facts {
             out.readings.insert(&concept.id, reading(&lookup, concept, chip));
         }
         if result.kind != ResultKind::Kernel {
-            // Of several kernels together there is no grid, and no occupancy of one.
+            // A result of several kernels has neither a grid nor an occupancy of its own.
             out.readings.retain(|id, _| !LAUNCH.contains(id) && !id.starts_with("occupancy_limit"));
             return out;
         }
-        // Raw pages of few metrics have the launch beside them, not among them.
+        // Raw pages with few metrics have the launch configuration in columns of their own, not among the metrics.
         let product = |d: Option<[u32; 3]>| d.map(|d| d.iter().map(|&n| f64::from(n)).product::<f64>()).filter(|n| *n > 0.0);
         out.or("grid_size", product(result.grid), "block");
         out.or("block_size", product(result.block), "thread");
         let device = |name: &str| lookup.finite(&format!("device__attribute_{name}"));
         out.or("sm_count", device("multiprocessor_count"), "SM");
         if let Some((config, device)) = result.launched.as_deref() {
-            // What was measured while the program ran has the launch from its record.
+            // Kernels that were measured while the program ran have the launch from its record.
             for (id, reading) in Self::of_launch(config, device, Nanos(0)).readings {
                 let known = out.get(id).is_some();
                 if !known {
@@ -211,7 +213,7 @@ impl Facts {
         out
     }
 
-    /// Of a launch in a timeline: its configuration, its duration and the device's limits.
+    /// Values of a launch in a timeline: its configuration, its duration and the device's limits.
     #[must_use]
     pub fn of_launch(config: &LaunchConfig, device: &Device, duration: Nanos) -> Self {
         let mut out = Self::default();
@@ -236,14 +238,14 @@ impl Facts {
         out
     }
 
-    /// The same with a duration in ns, where it had none.
+    /// Sets the duration in ns, if it is unknown.
     #[must_use]
     pub fn with_duration(mut self, ns: Option<f64>) -> Self {
         self.or("duration", ns, "nsecond");
         self
     }
 
-    /// Facts by hand.
+    /// Values by hand, for tests.
     #[cfg(test)]
     pub(crate) fn from_pairs(pairs: &[(&'static str, f64)]) -> Self {
         let mut out = Self::default();
@@ -260,13 +262,13 @@ impl Facts {
         }
     }
 
-    /// What is known about a concept.
+    /// Reading of a concept.
     #[must_use]
     pub fn reading(&self, id: &str) -> &Reading {
         self.readings.get(id).unwrap_or(&Reading::Missing)
     }
 
-    /// The number with its metric.
+    /// Number of a concept, with its metric.
     #[must_use]
     pub fn measured(&self, id: &str) -> Option<&Measured> {
         match self.reading(id) {
@@ -286,13 +288,13 @@ impl Facts {
         self.get(id).map(|p| (p / 100.0).clamp(0.0, 1.0))
     }
 
-    /// A count that is greater than zero.
+    /// A value that is greater than zero.
     #[must_use]
     pub fn positive(&self, id: &str) -> Option<f64> {
         self.get(id).filter(|v| *v > 0.0)
     }
 
-    /// How much is known.
+    /// Amount of data collected.
     #[must_use]
     pub fn depth(&self) -> Depth {
         let has = |id: &str| self.get(id).is_some();
@@ -307,20 +309,21 @@ impl Facts {
         }
     }
 
-    /// Whether the kernel is known to use no shared memory.
+    /// Returns true if the kernel is known not to use shared memory.
     #[must_use]
     pub fn without_shared(&self) -> bool {
         self.get("smem_per_block_static") == Some(0.0) && self.get("smem_per_block_dynamic") == Some(0.0)
     }
 
-    /// Bytes between L1 and L2 over those of device memory: 1 for a plain stream, more where L2 gives the same bytes several times.
+    /// Bytes between L1 and L2 relative to those of device memory: 1 for a plain stream, more if L2 provides the same
+    /// bytes several times.
     #[must_use]
     pub fn l2_reuse(&self) -> Option<f64> {
         let moved = self.positive("l2_sectors_from_l1").map(|s| s * 32.0).or_else(|| self.positive("l1_l2_bytes"))?;
         Some(moved / self.dram_bytes()?)
     }
 
-    /// Bytes that device memory moved: in sum, in both directions, or by its rate.
+    /// Bytes moved by device memory: from the total, from both directions, or from the rate.
     #[must_use]
     pub fn dram_bytes(&self) -> Option<f64> {
         let both = || Some(self.get("dram_bytes_read")? + self.get("dram_bytes_write")?);
@@ -328,7 +331,8 @@ impl Facts {
         self.positive("dram_bytes").or_else(|| both().filter(|b| *b > 0.0)).or_else(by_rate)
     }
 
-    /// Whether a quarter to three quarters of device memory's traffic are writes, which costs it time. Not known counts as no.
+    /// Returns true if a quarter to three quarters of device memory's traffic are writes, which costs time.
+    /// False if unknown.
     #[must_use]
     pub fn mixed(&self) -> bool {
         self.get("dram_bytes_write").zip(self.dram_bytes()).is_some_and(|(w, all)| (0.25..0.75).contains(&(w / all)))
@@ -340,27 +344,27 @@ impl Facts {
         self.positive("duration")
     }
 
-    /// Share of the kernel's cycles in which a mean SM had work, 0 to 1; `None` when it is not known. From `sm__cycles_active.avg` over
-    /// `gpc__cycles_elapsed.max`.
+    /// Share of the kernel's cycles in which the mean SM had work, 0 to 1; `None` if unknown. Computed as
+    /// `sm__cycles_active.avg` over `gpc__cycles_elapsed.max`.
     #[must_use]
     pub fn active(&self) -> Option<f64> {
         let (active, elapsed) = (self.get("sm_active_cycles")?, self.positive("elapsed_cycles")?);
         Some((active / elapsed).clamp(0.0, 1.0))
     }
 
-    /// Blocks over SMs, `None` when one is not known.
+    /// Blocks per SM; `None` if either is unknown.
     #[must_use]
     pub fn blocks_per_sm(&self) -> Option<f64> {
         Some(self.positive("grid_size")? / self.positive("sm_count")?)
     }
 
-    /// Active threads of an executed instruction, at most 32.
+    /// Mean number of active threads in an executed instruction, at most 32.
     #[must_use]
     pub fn threads_per_instruction(&self) -> Option<f64> {
         self.positive("threads_per_inst").or_else(|| Some(self.positive("source_threads")? / self.positive("source_warps")?))
     }
 
-    /// The same without threads that were switched off by a predicate.
+    /// Same number without threads that were predicated off.
     #[must_use]
     pub fn threads_not_off(&self) -> Option<f64> {
         self.positive("threads_per_inst_pred").or_else(|| Some(self.positive("source_threads_on")? / self.positive("source_warps")?))

@@ -1,4 +1,4 @@
-//! The first hint of each result: what tables have room for.
+//! The first hint of each result, for tables.
 
 use super::amd::{self, Amd};
 use super::subject::of_amd;
@@ -10,15 +10,14 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, PartialEq)]
 pub struct FirstHint {
     pub id: Diagnosis,
-    /// How much is at stake.
     pub severity: Severity,
-    /// In this kernel's numbers.
+    /// One sentence with this kernel's numbers.
     pub headline: String,
-    /// What its change gives, at least and at most, as shares of the kernel's time; `None` of what is healthy or was not measured.
+    /// Minimum and maximum gain of its change, as shares of the kernel's time; `None` if the kernel is healthy.
     pub gain: Option<(f64, f64)>,
 }
 
-/// The first hint of each of some results that have one.
+/// Returns the first hint of each given result that has one.
 #[must_use]
 pub fn of_results(metrics: &Metrics, results: impl Iterator<Item = usize>) -> HashMap<usize, FirstHint> {
     let amd = of_amd(metrics);

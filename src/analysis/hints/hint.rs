@@ -1,22 +1,23 @@
-//! A hint: a diagnosis with this kernel's own numbers, what it costs, how that was bounded, what to change, and what would confirm it.
+//! A hint: a diagnosis with this kernel's own numbers, its cost and the basis of that, remedies, and data that
+//! would confirm it.
 
 use super::diagnosis::Diagnosis;
 use super::gain::{Gain, Relief, percent};
 
-/// How much is at stake.
+/// Cost class of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The kernel does what it can.
+    /// Nothing to fix: the kernel is near its roof.
     Healthy,
     Low,
-    /// From 10 % of the kernel's time on.
+    /// At least 10 % of the kernel's time.
     Medium,
-    /// From 30 % of the kernel's time on.
+    /// At least 30 % of the kernel's time.
     High,
 }
 
 impl Severity {
-    /// The word for scripts.
+    /// Stable word for scripts.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -27,7 +28,7 @@ impl Severity {
         }
     }
 
-    /// Of a share of the kernel's time.
+    /// Severity of a hint that costs a share of the kernel's time.
     #[must_use]
     pub fn of(stake: f64) -> Self {
         if stake >= 0.3 {
@@ -40,26 +41,26 @@ impl Severity {
     }
 }
 
-/// Share of a kernel's time from which a cause goes before the verdict that the kernel is near its roof. Below 10 % a change is within what
-/// clocks and replay passes vary (Nsight Compute's Profiling Guide, "Range and Precision").
+/// Share of a kernel's time from which a cause ranks before the verdict that the kernel is near its roof. Below
+/// 10 % a change is within the variation of clocks and replay passes (Nsight Compute's Profiling Guide, "Range
+/// and Precision").
 pub const WORTH: f64 = 0.10;
 
-/// Share of a kernel's time below which a cause is not named.
+/// Share of a kernel's time below which a cause is not reported.
 pub const LEAST: f64 = 0.04;
 
-/// How sure it is.
+/// Confidence of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sure {
-    /// Every number that decides was collected, and they agree.
+    /// All deciding numbers were collected, and they agree.
     Certain,
-    /// The numbers say so, but another cause could give them, too.
+    /// The numbers indicate it, but another cause could produce them, too.
     Likely,
-    /// A guess from little; collect what it names.
+    /// A guess from little data; collect the sections that the hint names.
     Possible,
 }
 
 impl Sure {
-    /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -70,10 +71,10 @@ impl Sure {
     }
 }
 
-/// What a value is compared with, and who says so.
+/// Bound that a value is compared with, and its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold {
-    /// `≥`, `<`, `>`.
+    /// Comparison: `≥`, `>`, `≤` or `<`.
     pub op: &'static str,
     /// The bound, in the metric's unit.
     pub value: f64,
@@ -81,7 +82,7 @@ pub struct Threshold {
 }
 
 impl Threshold {
-    /// Whether a value is on its side: a threshold that did not decide is not shown.
+    /// Returns true if a value meets the bound. A threshold that is not met is not shown.
     #[must_use]
     pub fn met(&self, value: f64) -> bool {
         match self.op {
@@ -96,23 +97,23 @@ impl Threshold {
 /// A number that led to a hint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// What people call it.
+    /// Display name.
     pub label: String,
-    /// The concept, as `metrics.toml` names it; empty for a number that is computed from several.
+    /// Concept, as `metrics.toml` names it; empty for a number computed from several.
     pub concept: &'static str,
-    /// The metric as the report names it; empty for what no report has: computed from several, or from the launch.
+    /// Metric, as the report names it; empty for values computed from several metrics or from the launch.
     pub metric: String,
     /// The value in its base unit.
     pub value: f64,
     pub unit: String,
-    /// What it was compared with.
+    /// Bound that it was compared with.
     pub threshold: Option<Threshold>,
-    /// The section that shows it, as `--section` takes it.
+    /// Section that shows it, as an argument of `--section`.
     pub section: Option<&'static str>,
 }
 
 impl Evidence {
-    /// A number that is computed from several metrics, or from the launch; a threshold that did not decide is left out.
+    /// A number computed from several metrics, or from the launch; a threshold that is not met is left out.
     #[must_use]
     pub fn computed(label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Self> {
         let threshold = threshold.filter(|t| t.met(value));
@@ -128,12 +129,12 @@ impl Evidence {
     }
 }
 
-/// Sections to collect, and what they would decide.
+/// Sections to collect, and the question that they would decide.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confirm {
-    /// Sections, as `--section` takes them.
+    /// Sections, as arguments of `--section`.
     pub sections: Vec<&'static str>,
-    /// Whether the CUDA sources belong to it.
+    /// Set if the CUDA sources are needed, too.
     pub source: bool,
     pub why: String,
 }
@@ -141,31 +142,29 @@ pub struct Confirm {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hint {
     pub id: Diagnosis,
-    /// How much is at stake, in a word.
     pub severity: Severity,
-    /// How sure it is.
     pub sure: Sure,
     /// One sentence with this kernel's numbers.
     pub headline: String,
     pub evidence: Vec<Evidence>,
-    /// Share of the kernel's time that a perfect remedy saves at the most, 0 to 1.
+    /// Maximum share of the kernel's time that a perfect remedy saves, 0 to 1.
     pub stake: f64,
-    /// How that was bounded.
+    /// Basis of that maximum.
     pub bound: String,
-    /// What its change lets go.
+    /// Demand that the change removes.
     pub relief: Relief,
-    /// What its change gives.
+    /// Predicted gain of the change.
     pub gain: Gain,
-    /// What to change, best first.
+    /// Recommended changes, best first.
     pub actions: Vec<String>,
-    /// What would confirm it.
+    /// Data that would confirm it.
     pub confirm: Confirm,
     /// Effects of it that would be hints of their own, with their headlines.
     pub effects: Vec<(Diagnosis, String)>,
 }
 
 impl Hint {
-    /// A hint that is worth a share of the kernel's time.
+    /// Creates a hint with a maximum gain, a share of the kernel's time.
     #[must_use]
     pub fn new(id: Diagnosis, stake: f64, headline: impl Into<String>) -> Self {
         let stake = if stake.is_finite() { stake.clamp(0.0, 1.0) } else { 0.0 };
@@ -185,28 +184,28 @@ impl Hint {
         }
     }
 
-    /// How the stake was bounded.
+    /// Sets the basis of the maximum gain.
     #[must_use]
     pub fn bound(mut self, text: impl Into<String>) -> Self {
         self.bound = text.into();
         self
     }
 
-    /// What its change lets go.
+    /// Sets the demand that the change removes.
     #[must_use]
     pub fn relief(mut self, relief: Relief) -> Self {
         self.relief = relief;
         self
     }
 
-    /// How sure it is; never surer than before.
+    /// Lowers the confidence to `sure`; never raises it.
     #[must_use]
     pub fn sure(mut self, sure: Sure) -> Self {
         self.sure = self.sure.max(sure);
         self
     }
 
-    /// Numbers; those that are not known are left out.
+    /// Adds evidence; unknown values are left out.
     #[must_use]
     pub fn because(mut self, evidence: impl IntoIterator<Item = Option<Evidence>>) -> Self {
         for e in evidence.into_iter().flatten() {
@@ -223,14 +222,15 @@ impl Hint {
         self
     }
 
-    /// What would confirm it.
+    /// Sets the data that would confirm it.
     #[must_use]
     pub fn confirm(mut self, sections: &[&'static str], source: bool, why: &str) -> Self {
         self.confirm = Confirm { sections: sections.to_vec(), source, why: why.to_owned() };
         self
     }
 
-    /// The two ends of what its change gives, as people read them: `saves 40–59%`, `saves at most 90%`; of a healthy kernel how far from its roof it is.
+    /// Formats the predicted gain: `saves 40–59%`, `saves at most 90%`; for a healthy kernel, its
+    /// distance from its roof.
     #[must_use]
     pub fn promise(&self) -> String {
         match self.severity {
@@ -239,7 +239,7 @@ impl Hint {
         }
     }
 
-    /// The same for a narrow column: `40–59%`, `≤90%`.
+    /// Short form for a narrow column: `40–59%`, `≤90%`.
     #[must_use]
     pub fn short(&self) -> String {
         match (self.severity, self.gain.expected) {
@@ -249,7 +249,7 @@ impl Hint {
         }
     }
 
-    /// The two ends as shares of the kernel's time, for a bar.
+    /// Minimum and maximum gain as shares of the kernel's time, for a bar.
     #[must_use]
     pub fn ends(&self) -> (f64, f64) {
         match self.severity {
@@ -258,13 +258,13 @@ impl Hint {
         }
     }
 
-    /// What bounds the gain.
+    /// Description of the bound of the gain.
     #[must_use]
     pub fn limit(&self) -> &str {
         if self.gain.left.is_empty() { &self.bound } else { &self.gain.left }
     }
 
-    /// Percent of the kernel's time at stake.
+    /// Maximum gain in percent of the kernel's time.
     #[must_use]
     pub fn percent(&self) -> f64 {
         self.stake * 100.0

@@ -1,4 +1,4 @@
-//! What is wrong, or right, with a kernel: rules over facts, put in order by the time at stake. Pure.
+//! Diagnosis of a kernel: rules over its metric values, ordered by the time that they could save. Pure functions.
 
 pub mod after;
 pub mod amd;
@@ -28,12 +28,12 @@ pub use subject::Subject;
 
 use case::Case;
 
-/// Everything that the rules say about a kernel, best first. Empty where they do not know.
+/// Returns all hints about a kernel, best first. Empty if the data is not sufficient.
 #[must_use]
 pub fn diagnose(facts: &Facts) -> Vec<Hint> {
     let case = Case::new(facts);
     let mut hints: Vec<Hint> = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();
-    // What a launch costs by itself no other remedy saves.
+    // Other remedies cannot save the cost of the launch itself.
     let rest = facts.duration_ns().map_or(1.0, |ns| (1.0 - limits::EMPTY_KERNEL_NS / ns).max(0.0));
     for hint in hints.iter_mut().filter(|h| h.id != Diagnosis::LaunchOverhead && h.stake > rest) {
         hint.stake = rest;
@@ -42,7 +42,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
         }
     }
     if !case.roofs_known() {
-        // Nobody can say that nothing is near its peak: what waits may wait for that.
+        // An unknown unit may be near its peak, and warps may wait for it.
         for hint in hints.iter_mut().filter(|h| !h.id.is_bound()) {
             let waits = matches!(
                 hint.id,
@@ -56,14 +56,14 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
     }
     for hint in &mut hints {
         hint.gain = after::gain(&hint.relief, &case);
-        // Without counters nothing is known of what is left.
+        // Without counters the remaining demand is unknown.
         if case.demand.busiest().is_none() {
             hint.gain = Gain { at_most: hint.stake, expected: None, left: String::new() };
         }
     }
     let mut hints = rank::rank(hints);
     if (case.short() || facts.duration_ns().is_none()) && facts.depth() > Depth::Timeline {
-        // Percentages of a kernel below 20 µs are not steady; of one whose duration is not known they may not be.
+        // Percentages of a kernel below 20 µs are not steady; those of a kernel of unknown duration may not be.
         for hint in &mut hints {
             if hint.id != Diagnosis::LaunchOverhead {
                 hint.sure = hint.sure.max(Sure::Likely);

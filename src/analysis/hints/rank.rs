@@ -1,12 +1,13 @@
-//! Which hint comes first: what costs most time. Effects go under their causes; a kernel near its roof gets that verdict first, unless a
-//! cause is worth more than a tenth of its time.
+//! Order of hints: the costliest first, effects under their causes. For a kernel near its roof that verdict comes
+//! first, unless a cause is worth more than a tenth of its time.
 
 use super::diagnosis::Diagnosis as D;
 use super::hint::{Hint, LEAST, Severity, Sure, WORTH};
 
-/// Causes and what they bring about. An effect is named under its cause when the cause explains enough of it: at least this part of the
-/// effect's stake. Most of it (0.7) where both are ways to fill the GPU; half where the cause is one of several that bring the waiting about; less
-/// where the effect is a unit at its limit, which waste does not have to fill alone. Judgements, held by the sets of `fixtures/hints`.
+/// Causes and their effects. An effect is listed under a cause that explains enough of it: at least this fraction of
+/// the effect's gain. Most of it (0.7) if both are ways to fill the GPU; half if the cause is one of several reasons
+/// for the waiting; less if the effect is a unit at its limit, which waste does not have to fill alone. Judgements,
+/// verified by the sets of `fixtures/hints`.
 const EFFECTS: &[(D, f64, &[D])] = &[
     (D::LaunchOverhead, 0.7, &[D::SmallGrid, D::MemoryLatency, D::Dependencies, D::Imbalance, D::Tail, D::Barriers, D::InstructionCache]),
     (D::SmallGrid, 0.7, &[D::Imbalance, D::Tail, D::MemoryLatency, D::Dependencies]),
@@ -39,7 +40,7 @@ const EFFECTS: &[(D, f64, &[D])] = &[
     (D::LocalMemory, 0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth]),
     (D::Atomics, 0.4, &[D::MemoryLatency, D::L2Bandwidth, D::L1Bandwidth, D::Dependencies, D::BankConflicts, D::Barriers, D::Imbalance]),
     (D::Uncoalesced, 0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth]),
-    // A unit that binds is not the cause while a good part of what it does is waste.
+    // A unit at its limit is not the cause while a good part of its work is waste.
     (D::BankConflicts, 0.25, &[D::SharedBandwidth, D::L1Bandwidth]),
     (D::BankConflicts, 0.4, &[D::Dependencies, D::Barriers, D::MemoryLatency]),
     (D::NoTensor, 0.4, &[D::Compute, D::SharedBandwidth, D::L1Bandwidth]),
@@ -54,15 +55,15 @@ const EFFECTS: &[(D, f64, &[D])] = &[
     (D::Barriers, 0.7, &[D::MemoryLatency, D::Dependencies]),
 ];
 
-/// Stakes that differ by less count as equal; then the cause goes first, by the order of the vocabulary.
+/// Gains that differ by less are equal; then causes come first, in the order of `DIAGNOSES`.
 const TIE: f64 = 0.03;
 
-/// Puts hints in order.
+/// Sorts hints, costliest first, and moves effects under their causes.
 #[must_use]
 pub fn rank(mut hints: Vec<Hint>) -> Vec<Hint> {
     hints.retain(|h| h.stake >= LEAST || h.id.is_bound());
     hints.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.place().cmp(&b.id.place())));
-    // Neighbours that cost the same: the cause first. One pass from the front keeps the order total.
+    // Among neighbours of equal cost the cause comes first. One pass from the front keeps the order total.
     for i in 1..hints.len() {
         let mut at = i;
         while at > 0 && hints[at - 1].stake - hints[at].stake < TIE && hints[at].id.place() < hints[at - 1].id.place() {
@@ -80,7 +81,7 @@ fn under_causes(hints: Vec<Hint>) -> Vec<Hint> {
     let causes: Vec<(D, f64, Sure)> = hints.iter().map(|h| (h.id, h.stake, h.sure)).collect();
     let cause_of = |hint: &Hint| {
         causes.iter().find(|(id, stake, sure)| {
-            // A guess does not explain what is known.
+            // A guess does not explain a more certain hint.
             *sure <= hint.sure.max(Sure::Likely)
                 && EFFECTS.iter().any(|(cause, part, effects)| {
                     cause == id && effects.contains(&hint.id) && *stake >= hint.stake * part && (*stake >= WORTH || !hint.id.is_bound())
@@ -94,7 +95,7 @@ fn under_causes(hints: Vec<Hint>) -> Vec<Hint> {
             None => kept.push(hint),
         }
     }
-    // The cause of an effect may be an effect itself: then it is named under that one's cause.
+    // The cause of an effect may be an effect itself: the hint goes under the cause of that one.
     let parent = |mut id: D| {
         for _ in 0..gone.len() {
             match gone.iter().find(|(_, h)| h.id == id) {
@@ -113,7 +114,8 @@ fn under_causes(hints: Vec<Hint>) -> Vec<Hint> {
     kept
 }
 
-/// The verdict of a kernel near its roof goes first when no cause is worth a tenth of its time; else it goes last, and is no praise.
+/// Puts the verdict of a kernel near its roof first if no cause is worth a tenth of its time; otherwise it follows
+/// those causes and no longer counts as healthy.
 fn verdict(hints: &mut Vec<Hint>) {
     let Some(at) = hints.iter().position(|h| h.severity == Severity::Healthy) else { return };
     let mut verdict = hints.remove(at);
@@ -139,7 +141,7 @@ mod tests {
         hints.iter().map(|h| h.id.id()).collect()
     }
 
-    /// No effect brings about its own cause, so that nothing can vanish in a circle.
+    /// An effect never brings about its own cause, so that no hint gets lost in a cycle.
     #[test]
     fn effects_never_run_in_a_circle() {
         let effects = |cause: D| EFFECTS.iter().filter(move |e| e.0 == cause).flat_map(|e| e.2.iter().copied());
@@ -160,7 +162,7 @@ mod tests {
         let out = rank(vec![hint(D::MemoryLatency, 0.4), hint(D::Uncoalesced, 0.5), hint(D::Barriers, 0.2)]);
         assert_eq!(ids(&out), ["uncoalesced-global", "barrier-stalls"]);
         assert_eq!(out[0].effects, [(D::MemoryLatency, "memory-latency".to_owned())]);
-        // A cause that explains little does not hide what is larger.
+        // A cause that explains little does not hide a larger effect.
         let out = rank(vec![hint(D::MemoryLatency, 0.6), hint(D::Uncoalesced, 0.1)]);
         assert_eq!(ids(&out), ["memory-latency", "uncoalesced-global"]);
     }

@@ -1,5 +1,5 @@
-//! The way from the numbers to the hints, in sentences: short or not, how much of the GPU had work, which unit is the busiest, what warps wait
-//! for. The order is that in which a person would ask.
+//! Reasoning from the numbers to the hints, in sentences: duration, part of the GPU that had work, busiest unit, stall
+//! reasons. The order is that of the questions that a person would ask.
 
 use super::bottleneck::bottleneck;
 use super::case::{Case, pct};
@@ -7,7 +7,7 @@ use super::facts::Facts;
 use super::limits::{AT_LIMIT, MAY_LIMIT};
 use crate::model::Nanos;
 
-/// The sentences; a question whose numbers were not collected is answered by what to collect.
+/// Returns the sentences; without the numbers to a question, its sentence names the section to collect.
 #[must_use]
 pub fn sentences(facts: &Facts) -> Vec<String> {
     let case = Case::new(facts);

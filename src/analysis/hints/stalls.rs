@@ -1,9 +1,10 @@
-//! What warps wait for, as shares of the cycles between two instructions of a warp. By Little's law the rate of instructions is the number
-//! of warps over these cycles: without a stall that is a share *s* of them, the same warps issue 1/(1−*s*) times as many.
+//! Stall reasons of warps, as shares of the cycles between two instructions of a warp. By Little's law the rate of
+//! instructions is the number of warps over these cycles: without a stall that is a share *s* of them, the same warps
+//! issue 1/(1−*s*) times as many.
 
 use super::facts::Facts;
 
-/// Reasons; the ids of `stall_…` (cycles) and `pcsamp_…` (samples) concepts without their first word.
+/// Stall reasons: the ids of `stall_…` (cycles) and `pcsamp_…` (samples) concepts without their prefix.
 pub const REASONS: [&str; 19] = [
     "long_scoreboard",
     "short_scoreboard",
@@ -30,19 +31,19 @@ pub const REASONS: [&str; 19] = [
 #[derive(Clone, Debug, Default)]
 pub struct Stalls {
     shares: Vec<(&'static str, f64)>,
-    /// Prefix of the concepts that they are from.
+    /// Prefix of the concepts that they come from.
     from: &'static str,
 }
 
 impl Stalls {
-    /// From stall cycles where they were collected, else from samples; `None` without either.
+    /// Reads stall cycles if they were collected, else samples; `None` without either.
     #[must_use]
     pub fn of(facts: &Facts) -> Option<Self> {
         let collect = |from: &'static str| {
             let all: Vec<(&'static str, f64)> =
                 REASONS.iter().filter_map(|r| Some((*r, facts.get(&format!("{from}_{r}"))?.max(0.0)))).collect();
             let total: f64 = all.iter().map(|r| r.1).sum();
-            // Without the main reasons the others' shares say nothing; of few samples neither.
+            // Shares are meaningless without the main reasons, or from few samples.
             let enough = if from == "pcsamp" { total >= LEAST_SAMPLES } else { total > 0.0 };
             (MAIN.iter().all(|m| all.iter().any(|r| r.0 == *m)) && enough)
                 .then(|| Self { shares: all.into_iter().map(|(r, v)| (r, v / total)).collect(), from })
@@ -50,7 +51,7 @@ impl Stalls {
         collect("stall").or_else(|| collect("pcsamp"))
     }
 
-    /// Share of a reason, 0 to 1; 0 for one that this chip does not have.
+    /// Share of a reason, 0 to 1; 0 if the chip does not have it.
     #[must_use]
     pub fn share(&self, reason: &str) -> f64 {
         self.shares.iter().find(|s| s.0 == reason).map_or(0.0, |s| s.1)
@@ -61,7 +62,7 @@ impl Stalls {
         reasons.iter().map(|r| self.share(r)).sum()
     }
 
-    /// The largest of some.
+    /// The largest of some reasons.
     #[must_use]
     pub fn largest<'a>(&self, reasons: &[&'a str]) -> &'a str {
         reasons.iter().copied().max_by(|a, b| self.share(a).total_cmp(&self.share(b))).unwrap_or("")
@@ -86,7 +87,8 @@ impl Stalls {
 const MAIN: [&str; 8] =
     ["long_scoreboard", "short_scoreboard", "math_pipe_throttle", "mio_throttle", "barrier", "wait", "selected", "not_selected"];
 
-/// Samples below which a share is chance: at 100 samples a share of 30 % is good to ±9 points (two standard deviations of a binomial).
+/// Minimum number of samples: with 100, a share of 30 % is accurate to ±9 points (two standard
+/// deviations of a binomial).
 const LEAST_SAMPLES: f64 = 100.0;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What hints are about: a result of ncu, or a launch that stands for its kernel in a timeline.
+//! A diagnosed kernel: a result of ncu, or a launch that represents its kernel in a timeline.
 
 use super::amd::{self, Amd};
 use super::case::Case;
@@ -6,37 +6,38 @@ use super::{Confirm, Depth, Facts, Hint, Sure, diagnose};
 use crate::model::{Kernel, Maker, Metrics, Nanos, Profile, ResultKind};
 use std::collections::BTreeMap;
 
-/// A kernel with what is said about it.
+/// A kernel with its hints.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
-    /// The result; `None` in a timeline.
+    /// Index of the result; `None` in a timeline.
     pub result: Option<usize>,
-    /// The launch: of a timeline the one of median duration.
+    /// Row of the launch; in a timeline, the one of median duration.
     pub launch: u32,
     pub kernel: Kernel,
-    /// How much is known.
     pub depth: Depth,
     pub facts: Facts,
-    /// Best first.
+    /// Hints, best first.
     pub hints: Vec<Hint>,
-    /// The way from the numbers to the hints, in sentences.
+    /// Reasoning from the numbers to the hints, in sentences.
     pub reasoning: Vec<String>,
     /// The tool could not profile it.
     pub failed: bool,
-    /// A range, a graph or a command list: nothing is said of launches, and nothing can be profiled again by its name.
+    /// Set for a range, a graph or a command list, for which launches are not judged and which cannot be
+    /// profiled again by name.
     pub several: bool,
-    /// Whose GPU it ran on: AMD's have rules of their own.
+    /// Vendor of the GPU; AMD's GPUs have separate rules.
     pub maker: Maker,
-    /// On an AMD GPU: how busy its units are and what waves spend their cycles on, as shares.
+    /// On an AMD GPU: busy shares of its units.
     pub units: Vec<(&'static str, f64)>,
+    /// On an AMD GPU: activities of its waves, as shares of their cycles.
     pub waves: Vec<(&'static str, f64)>,
-    /// On an AMD GPU: counters that stand at 0 although they cannot, and what to do about it.
+    /// On an AMD GPU: counters that are 0 although they cannot be, and the remedy.
     pub not_counted: Option<String>,
-    /// Whether the roofs are known: without them nobody can say that nothing is near its peak.
+    /// Set if the roofs are known; without them, nothing is known to be far from its peak.
     pub roofs: bool,
 }
 
-/// Whether results are of AMD's profilers.
+/// Returns true if results are from AMD's profilers.
 #[must_use]
 pub fn of_amd(metrics: &Metrics) -> bool {
     metrics.source.tool.starts_with("rocprof")
@@ -52,8 +53,8 @@ impl Subject {
         let undecided_yet = depth <= Depth::Basic || !roofs;
         super::context::add(&kernel, &mut hints);
         for hint in &mut hints {
-            // What the launch alone tells for certain, and what takes much of the time, needs nothing more than its own sections; the rest what
-            // decides between causes.
+            // A hint that settles the kernel only needs its own sections; the others need the sections that
+            // decide between causes.
             if undecided_yet && !settles(hint) && !hint.confirm.sections.is_empty() {
                 hint.confirm = undecided();
             }
@@ -63,7 +64,7 @@ impl Subject {
         Self { result, launch, kernel, depth, facts, hints, reasoning, roofs, ..Self::default() }
     }
 
-    /// A result of a report.
+    /// Diagnoses a result of a report.
     #[must_use]
     pub fn of_metrics(metrics: &Metrics, result: usize) -> Option<Self> {
         let launch = u32::try_from(result).ok()?;
@@ -80,7 +81,7 @@ impl Subject {
         Some(out)
     }
 
-    /// A launch of a timeline.
+    /// Diagnoses a launch of a timeline.
     #[must_use]
     pub fn of_launch(profile: &Profile, launch: u32) -> Option<Self> {
         let row = launch as usize;
@@ -100,17 +101,17 @@ impl Subject {
         Some(out)
     }
 
-    /// Whether it ran on an AMD GPU.
+    /// Returns true if it ran on an AMD GPU.
     #[must_use]
     pub fn amd(&self) -> bool {
         self.maker == Maker::Amd
     }
 
-    /// What AMD's rules say takes the place of what those over ncu's metrics do.
+    /// Replaces the hints from ncu's metrics with those of AMD's rules.
     fn by_amd(&mut self, amd: &Amd<'_>) {
         self.depth = match amd.counted() {
             false => Depth::Timeline,
-            // A thread trace tells what every cycle of its waves went to.
+            // A thread trace accounts for every cycle of its waves.
             true if amd.wave_cycles().is_some() => Depth::Full,
             true if amd.roofs_known() => Depth::Detailed,
             true => Depth::Basic,
@@ -118,7 +119,7 @@ impl Subject {
         self.facts = std::mem::take(&mut self.facts).with_duration(amd.ns);
         self.hints = amd::diagnose(amd);
         for hint in &mut self.hints {
-            // What was collected needs no other run.
+            // Counters that were collected do not need another run.
             if !hint.confirm.sections.is_empty() && hint.confirm.sections.iter().all(|c| amd.get(c).is_some()) {
                 hint.confirm = Confirm::default();
             }
@@ -136,13 +137,14 @@ impl Subject {
         }
     }
 
-    /// Whether the first hint can be acted on: what decides between causes was collected, or is not needed.
+    /// Returns true if the first hint can be acted on: the data that decides between causes was collected,
+    /// or is not needed.
     #[must_use]
     pub fn decided(&self) -> bool {
         self.depth >= Depth::Detailed || self.hints.first().is_some_and(settles)
     }
 
-    /// What to collect when the hints say too little; `None` at full depth.
+    /// Sections to collect if the hints do not decide; `None` if the depth is sufficient.
     #[must_use]
     pub fn collect(&self) -> Option<Confirm> {
         let mut confirm = undecided();
@@ -151,15 +153,16 @@ impl Subject {
     }
 }
 
-/// Part of its time from which on a cause that is certain settles a kernel without more sections: below, most of the time has no cause yet. A
-/// judgement (a kernel of contended atomics showed 7 % of imbalance, for certain, and nothing else, before its stalls were collected).
+/// Share of a kernel's time from which a certain cause settles it without more sections; below, most of the time has no
+/// cause yet. A judgement (a kernel of contended atomics showed a certain 7 % of imbalance and nothing else before its
+/// stalls were collected).
 const SETTLES: f64 = 0.3;
 
 fn settles(hint: &Hint) -> bool {
     hint.sure == Sure::Certain && !hint.id.is_bound() && hint.stake >= SETTLES
 }
 
-/// Sections with a concept that tells that they were collected.
+/// Sections, each with a concept that shows that it was collected.
 const COLLECTED: [(&str, &str); 8] = [
     ("LaunchStats", "waves_per_sm"),
     ("Occupancy", "achieved_occupancy"),
@@ -171,8 +174,8 @@ const COLLECTED: [(&str, &str); 8] = [
     ("InstructionStats", "instructions_executed"),
 ];
 
-/// Leaves out what the report has already: sections come again only for the sources, which a report may lack, and speed of light, without which
-/// the new result could not be read alone.
+/// Removes sections that the report has already. Collects them again only for the sources, which a report may lack, and
+/// for speed of light, without which the new result could not be read alone.
 fn lacking(facts: &Facts, confirm: &mut Confirm) {
     let source = confirm.source;
     let has = |s: &str| COLLECTED.iter().any(|(section, concept)| *section == s && facts.get(concept).is_some());
@@ -190,7 +193,7 @@ fn undecided() -> Confirm {
     }
 }
 
-/// What hints can be about, before they are reckoned: there may be very many.
+/// Reference to a kernel that can be diagnosed. There may be very many, so they are diagnosed on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A result of a report of ncu.
@@ -200,7 +203,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// The launch: of a report of ncu the result's number.
+    /// Row of the launch; for a report of ncu, the index of the result.
     #[must_use]
     pub fn launch(self) -> u32 {
         match self {
@@ -217,7 +220,7 @@ impl Place {
         }
     }
 
-    /// What is said about it.
+    /// Diagnoses the kernel.
     #[must_use]
     pub fn subject(self, profile: &Profile) -> Option<Subject> {
         match self {
@@ -227,7 +230,7 @@ impl Place {
     }
 }
 
-/// Every result of a report of ncu; of a timeline each kernel's median launch, the kernels with the most time first.
+/// All results of an ncu report; for a timeline the median launch of each kernel, the kernels with the most time first.
 #[must_use]
 pub fn places(profile: &Profile) -> Vec<Place> {
     if let Some(metrics) = &profile.metrics {
@@ -251,7 +254,7 @@ pub fn places(profile: &Profile) -> Vec<Place> {
     kernels.into_iter().map(|(_, launch)| Place::Launch(launch)).collect()
 }
 
-/// What is said about each of them.
+/// Diagnoses all of them.
 #[must_use]
 pub fn all(profile: &Profile) -> Vec<Subject> {
     places(profile).into_iter().filter_map(|p| p.subject(profile)).collect()

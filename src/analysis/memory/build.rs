@@ -1,4 +1,4 @@
-//! Puts together how a program uses memory.
+//! Builds the analysis of a program's memory usage.
 
 use super::findings;
 use super::ledger::Ledger;
@@ -9,7 +9,7 @@ use super::usage::{DeviceUsage, Free, Usage};
 use crate::model::{Cancel, Profile, units};
 use std::collections::BTreeMap;
 
-/// How a program uses memory; `None` where the report says nothing of it, or nobody wants it any more.
+/// Analyses how a program uses memory; `None` if the report has no memory data or the analysis was cancelled.
 #[must_use]
 pub fn usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
     if profile.memory.is_empty() {
@@ -38,11 +38,11 @@ pub fn usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
     (!devices.is_empty()).then_some(Usage { sites, devices })
 }
 
-/// Events up to which memory is looked at beside something else: that takes less than half a second.
+/// Maximum number of events that are analysed as part of another command: that takes less than half a second.
 const FEW: usize = 500_000;
 
-/// What is wrong with a program's use of memory, as id and headline, on the device of that number or on all; an error where looking would take
-/// long, in words.
+/// Memory findings, as id and headline, on the device of that number or on all devices; an error message if the
+/// analysis would take long.
 pub fn wrong(profile: &Profile, device: Option<u32>, cancel: &Cancel) -> Result<Vec<(&'static str, String)>, String> {
     let events = profile.memory.events.len();
     if events > FEW {
@@ -73,7 +73,7 @@ fn private(profile: &Profile, device: Option<u32>) -> Vec<((u64, u64), u64)> {
 
 fn free(profile: &Profile, device: Option<u32>) -> Option<Free> {
     let mut out = Free::default();
-    // What is free in a pool of its own is kept for its CUDA graph.
+    // Free memory in a private pool is kept for its CUDA graph.
     for piece in space::pieces(profile, device, None)?.iter().filter(|p| p.pool == (0, 0)) {
         let sum = if piece.whole { &mut out.whole } else { &mut out.split };
         *sum = sum.saturating_add(piece.size);

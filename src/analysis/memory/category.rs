@@ -1,22 +1,22 @@
-//! What memory is for, by who asked for it and how long it was held. `PyTorch`'s records do not say: these are the usual heuristics, and a
-//! parameter that is made in an unusual way is called something else.
+//! Purpose of memory, by the allocating code and the lifetime. `PyTorch`'s records do not contain it: these are the
+//! usual heuristics, and a parameter that is created in an unusual way is misclassified.
 
 use super::ledger::{Ledger, Life};
 use super::sites::Sites;
 use super::steps::Steps;
 use crate::model::host_call::NONE;
 
-/// What memory is for.
+/// Purpose of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
-    /// Allocated before the report began, and who asked for it is not known: parameters and the optimizer's state as a rule.
+    /// Allocated before the report began, by unknown code: usually parameters and optimizer state.
     Earlier,
     Parameters,
     Gradients,
     OptimizerState,
-    /// Made going forward, given back on the way back or after it.
+    /// Allocated in the forward pass, freed in the backward pass or after it.
     Activations,
-    /// Given back soon.
+    /// Freed soon.
     Temporary,
     Other,
 }
@@ -36,7 +36,7 @@ impl Category {
     }
 }
 
-/// What a stack says of what its memory is for.
+/// Purpose of an allocation that its stack suggests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hint {
     Module,
@@ -46,19 +46,19 @@ enum Hint {
     Nothing,
 }
 
-/// Tells what memory is for.
+/// Determines the purpose of allocations.
 pub struct Categories<'a> {
     ledger: &'a Ledger,
     steps: &'a Steps,
-    /// By stack.
+    /// Indexed by stack.
     hints: Vec<Hint>,
-    /// ns: given back sooner than that is temporary.
+    /// Lifetime up to which an allocation is temporary, ns.
     soon: i64,
-    /// When the engine of autograd is first seen to run; `None` where no stack proves that it did.
+    /// Time at which autograd's engine is first seen to run; `None` if no stack proves that it did.
     backward: Option<i64>,
 }
 
-/// Share of a step within which memory is given back that is temporary.
+/// Lifetime up to which an allocation is temporary, as a share of a step.
 const SOON: f64 = 0.05;
 
 impl<'a> Categories<'a> {
@@ -77,7 +77,7 @@ impl<'a> Categories<'a> {
         let hint = self.hints.get(life.stack as usize).copied();
         let start = (life.start != NONE).then(|| self.ledger.time(life.start));
         let end = (life.end != NONE).then(|| self.ledger.time(life.end));
-        // Whether it is held into the next step.
+        // True if it is held into another step.
         let across = match (start, end) {
             (Some(start), Some(end)) => self.steps.at(start) != self.steps.at(end),
             (None, _) | (_, None) => true,
@@ -88,7 +88,7 @@ impl<'a> Categories<'a> {
             (_, Some(start), Some(end)) if end - start <= self.soon => Category::Temporary,
             (Some(Hint::Optimizer), ..) => Category::Temporary,
             (Some(Hint::Backward), ..) => Category::Gradients,
-            // Python's stack ends where the engine of autograd begins; without a stack other threads allocate, too.
+            // Python's stack ends where autograd's engine begins; other threads allocate without a stack, too.
             (None, Some(start), _) if self.backward.is_some_and(|b| start >= b) => Category::Gradients,
             (Some(Hint::Forward), ..) => Category::Activations,
             (None, None, _) => Category::Earlier,
@@ -97,7 +97,7 @@ impl<'a> Categories<'a> {
     }
 }
 
-/// True if a stack shows that gradients are computed: `backward()` itself, or what autograd's engine calls.
+/// Returns true if a stack shows that gradients are computed: `backward()` itself, or a callee of autograd's engine.
 fn goes_back(sites: &Sites, stack: u32) -> bool {
     sites.stacks.of(stack).any(|f| {
         let (file, function) = (&*f.file, &*f.function);

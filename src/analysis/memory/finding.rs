@@ -1,8 +1,8 @@
-//! What is wrong with a program's use of memory.
+//! Findings on a program's use of memory.
 
 use crate::analysis::triage::Evidence;
 
-/// What it is.
+/// Kind of a memory finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryVerdict {
     OutOfMemory,
@@ -15,7 +15,7 @@ pub enum MemoryVerdict {
 impl MemoryVerdict {
     pub const ALL: [Self; 5] = [Self::OutOfMemory, Self::Growth, Self::Fragmentation, Self::Peak, Self::Churn];
 
-    /// Its word for scripts.
+    /// Identifier for scripts.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
@@ -33,19 +33,19 @@ impl MemoryVerdict {
     }
 }
 
-/// One thing that is wrong.
+/// A problem in a program's use of memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryFinding {
     pub id: MemoryVerdict,
-    /// Share of the memory that it is about, from 0 to 1: what matters more has more.
+    /// Share of the memory concerned, from 0 to 1: larger is more important.
     pub stake: f64,
-    /// The kind of it, where there are several, for scripts.
+    /// Subtype for scripts, if there are several.
     pub kind: Option<&'static str>,
     pub headline: String,
     pub evidence: Vec<Evidence>,
     /// Sites with their bytes, the largest first.
     pub sites: Vec<(u32, u64)>,
-    /// When it is to be seen, ns.
+    /// Time at which it can be seen, ns.
     pub time: Option<i64>,
     pub actions: Vec<String>,
 }
@@ -77,7 +77,7 @@ impl MemoryFinding {
         self
     }
 
-    /// The same with what it was compared with.
+    /// Adds evidence with the threshold that it was compared with.
     #[must_use]
     pub fn judged(mut self, name: &str, value: f64, unit: &'static str, than: (&'static str, f64)) -> Self {
         self.evidence.push(Evidence { name: name.to_owned(), value, unit, threshold: Some(than) });

@@ -1,4 +1,5 @@
-//! Tells what repeats inside of one pass, such as layers and the parameters of an optimizer, from steps: a step runs all of the code.
+//! Distinguishes repetitions within one pass, such as layers and the parameters of an optimizer, from steps: a step
+//! runs all of the code.
 
 use super::ledger::Ledger;
 use super::sites::Sites;
@@ -9,12 +10,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Share of the repetitions below which code is run by few of them.
 const FEW: f64 = 1.0 / 3.0;
 
-/// True if a function is the body of a module: PyTorch calls it so.
+/// Returns true if a function is the body of a module, by PyTorch's name for it.
 fn is_forward(frame: &Frame) -> bool {
     frame.function.as_ref() == "forward"
 }
 
-/// True if a stack is inside of a model or of an optimizer, by what PyTorch calls their methods.
+/// Returns true if a stack is inside a model or an optimizer, by PyTorch's names for their methods.
 pub fn inside(sites: &Sites, stack: u32) -> bool {
     sites.stacks.of(stack).any(|f| {
         is_forward(f)
@@ -25,8 +26,9 @@ pub fn inside(sites: &Sites, stack: u32) -> bool {
     })
 }
 
-/// True if repetitions that begin at these times are parts of one pass: they lie in one range that PyTorch marked as a step, more happens
-/// outside of them than in them, or the last of them goes on into code of the same `forward` that the others do not run.
+/// Returns true if repetitions that begin at these times are parts of one pass: they are within one range that PyTorch
+/// marked as a step, more happens outside them than in them, or the last one goes on into code of the same `forward`
+/// that the others do not run.
 pub fn of_one_pass(profile: &Profile, sites: &Sites, ledger: &Ledger, starts: &[i64]) -> bool {
     let (Some(&first), Some(&last)) = (starts.first(), starts.last()) else { return false };
     let at = |time: i64| ledger.times.partition_point(|&t| t < time);
@@ -44,8 +46,8 @@ pub fn of_one_pass(profile: &Profile, sites: &Sites, ledger: &Ledger, starts: &[
     goes_on(sites, ledger, starts)
 }
 
-/// True if more blocks come and go before the first or behind the last of the repetitions than in them. What comes and stays, such as a model
-/// that is loaded, says nothing.
+/// Returns true if more blocks come and go before the first or after the last repetition than within them. Blocks that
+/// stay, such as a model that is loaded, do not count.
 fn mostly_outside(ledger: &Ledger, from: usize, to: usize) -> bool {
     let (mut within, mut outside) = (0_usize, 0_usize);
     for life in ledger.lives.iter().filter(|l| l.start != NONE && l.end != NONE) {
@@ -59,7 +61,8 @@ fn mostly_outside(ledger: &Ledger, from: usize, to: usize) -> bool {
     outside > within
 }
 
-/// True if the last repetition runs lines of the outermost `forward` that few others do: the end of a model behind its layers.
+/// Returns true if the last repetition runs lines of the outermost `forward` that few others run: the end of a model
+/// after its layers.
 fn goes_on(sites: &Sites, ledger: &Ledger, starts: &[i64]) -> bool {
     let outermost: Vec<Option<&Frame>> =
         (0..u32::try_from(sites.stacks.len()).unwrap_or(0)).map(|stack| sites.stacks.of(stack).rev().find(|f| is_forward(f))).collect();

@@ -1,56 +1,56 @@
-//! What was held on one device, from when to when.
+//! Allocations on one device over time.
 
 use crate::model::host_call::NONE;
 use crate::model::{BlockState, MemoryKind, MemoryLevel, Nanos, Profile, units};
 use rustc_hash::FxHashMap;
 
-/// One piece of memory from its allocation to its free.
+/// A piece of memory, from its allocation to its free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Life {
-    /// Index into [`Ledger::times`] of the allocation; [`NONE`] where it was there before the report began.
+    /// Allocation, as an index into [`Ledger::times`]; [`NONE`] if it was made before the report began.
     pub start: u32,
-    /// The same of the free; [`NONE`] where it is still held at the end.
+    /// Free, as an index into [`Ledger::times`]; [`NONE`] if the memory is still held at the end.
     pub end: u32,
     pub bytes: u64,
-    /// Index of the stack; [`NONE`] where nobody knows.
+    /// Index of the stack; [`NONE`] if unknown.
     pub stack: u32,
 }
 
 impl Life {
-    /// Whether it is held after the event of that index.
+    /// Returns true if the memory is held after the event at that index.
     #[must_use]
     pub fn held(&self, at: u32) -> bool {
         (self.start == NONE || self.start <= at) && (self.end == NONE || self.end > at)
     }
 
-    /// Whether it was allocated before the report began.
+    /// Returns true if it was allocated before the report began.
     #[must_use]
     pub fn older(&self) -> bool {
         self.start == NONE
     }
 
-    /// Whether it is held at the end of the report.
+    /// Returns true if it is still held at the end of the report.
     #[must_use]
     pub fn kept(&self) -> bool {
         self.end == NONE
     }
 }
 
-/// An allocation or free that the driver was asked for.
+/// An allocation or free requested from the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// ns.
+    /// Time, ns.
     pub time: i64,
     pub address: u64,
     /// Negative for a free.
     pub bytes: i64,
-    /// Events of the ledger before it.
+    /// Number of the ledger's events before it.
     pub after: u32,
-    /// Bytes of the allocator's blocks that were allocated or waited for a stream then.
+    /// Bytes of the allocator's blocks that were allocated or waiting for a stream at that time.
     pub active: i64,
 }
 
-/// A time and the bytes from then on.
+/// A time, ns, and the bytes from then on.
 pub type Point = (i64, u64);
 
 /// Allocations and frees of one device.
@@ -58,35 +58,35 @@ pub type Point = (i64, u64);
 pub struct Ledger {
     /// Index into [`Profile::devices`].
     pub device: Option<u32>,
-    /// Who was asked: a framework's allocator where there is one, else the driver.
+    /// Source of the events: a framework's allocator if there is one, or else the driver.
     pub level: MemoryLevel,
-    /// True if the report has times; else they are numbers of events.
+    /// True if the report has times; otherwise event numbers stand for them.
     pub timed: bool,
-    /// When each event was, ns.
+    /// Time of each event, ns.
     pub times: Vec<i64>,
-    /// Bytes allocated after each.
+    /// Bytes allocated after each event.
     pub bytes: Vec<u64>,
-    /// Bytes allocated before the first.
+    /// Bytes allocated before the first event.
     pub before: u64,
-    /// By the index of their start; those that were there before come first.
+    /// Ordered by the index of their start; older ones come first.
     pub lives: Vec<Life>,
-    /// Bytes that a framework's allocator has from the driver; empty where that is not known.
+    /// Bytes that a framework's allocator holds from the driver; empty if unknown.
     pub reserved: Vec<Point>,
-    /// Allocations and frees that the driver was asked for.
+    /// Allocations and frees requested from the driver.
     pub asked: Vec<Asked>,
-    /// Most bytes that were allocated or waited for a stream at once.
+    /// Maximum of the bytes that were allocated or waiting for a stream at once.
     pub active_peak: u64,
 }
 
 impl Ledger {
-    /// The ledger of each device that has one, by device.
+    /// Builds the ledger of each device with memory data, ordered by device.
     #[must_use]
     pub fn all(profile: &Profile, stack_of: &[u32]) -> Vec<Self> {
         let memory = &profile.memory;
         let of_events = memory.events.iter().filter(|e| of_gpu(e.kind)).filter_map(|e| e.device);
         let mut devices: Vec<u32> = Vec::new();
         for device in of_events.chain(memory.state.iter().flat_map(|s| &s.segments).filter_map(|s| s.device)) {
-            // Most events are of the device of the one before.
+            // Most events are of the same device as the previous one.
             if devices.last() != Some(&device) && !devices.contains(&device) {
                 devices.push(device);
             }
@@ -102,7 +102,7 @@ impl Ledger {
         let level = if framework { MemoryLevel::Allocator } else { MemoryLevel::Driver };
         let mut ledger = Self { device: Some(device), level, timed: !memory.untimed, ..Self::default() };
         let mut open: FxHashMap<u64, usize> = FxHashMap::default();
-        // Blocks that are given back are no longer active, or only when their streams have done with them.
+        // Freed blocks are inactive at once or, with `Reusable` events, when their streams have finished with them.
         let waits = own().any(|(_, e)| e.level == MemoryLevel::Reusable);
         let (mut active, mut active_peak) = (0_i64, 0_i64);
         let mut changes: Vec<i64> = Vec::new();
@@ -126,7 +126,7 @@ impl Ledger {
                         if let Some(before) = open.insert(event.address, ledger.lives.len())
                             && let Some(life) = ledger.lives.get_mut(before)
                         {
-                            // Its free is not in the report, but two cannot be at one address.
+                            // Its free is missing in the report, but two blocks cannot share an address.
                             life.end = at;
                             change = change.saturating_sub_unsigned(life.bytes);
                         }
@@ -143,7 +143,7 @@ impl Ledger {
             }
         }
         ledger.at_the_end(profile, device, &open);
-        // Those that were there before come first; the others are in order.
+        // Older ones come first; the others are in order.
         if ledger.lives.iter().skip_while(|l| l.older()).any(Life::older) {
             let (mut first, later): (Vec<Life>, Vec<Life>) = std::mem::take(&mut ledger.lives).into_iter().partition(Life::older);
             first.extend(later);
@@ -164,7 +164,7 @@ impl Ledger {
         ledger
     }
 
-    /// Adds what the allocator held at the end and nobody is seen to allocate.
+    /// Adds blocks that the allocator held at the end without a recorded allocation.
     fn at_the_end(&mut self, profile: &Profile, device: u32, open: &FxHashMap<u64, usize>) {
         let Some(state) = &profile.memory.state else { return };
         for segment in state.segments.iter().filter(|s| s.device == Some(device)) {
@@ -174,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// Bytes that were allocated before the first event.
+    /// Bytes allocated before the first event.
     fn level_before(&self, profile: &Profile, device: u32, changes: &[i64]) -> u64 {
         let memory = &profile.memory;
         let said = memory.totals.iter().find(|t| memory.events.get(t.0 as usize).is_some_and(|e| e.device == Some(device)));
@@ -184,7 +184,7 @@ impl Ledger {
             return u64::try_from(i64::try_from(allocated).unwrap_or(0).saturating_sub(first.bytes)).unwrap_or(0);
         }
         let known = self.lives.iter().filter(|l| l.older()).fold(0_u64, |sum, l| sum.saturating_add(l.bytes));
-        // More was freed than allocated: it was there before.
+        // More was freed than allocated, so it was allocated before.
         let (mut sum, mut least) = (0_i64, 0_i64);
         for change in changes {
             sum = sum.saturating_add(*change);
@@ -193,7 +193,7 @@ impl Ledger {
         known.max(least.unsigned_abs())
     }
 
-    /// Bytes that were active before the first event, where they changed by so much until the end.
+    /// Bytes active before the first event, given their change until the end.
     fn active_before(&self, profile: &Profile, device: u32, change: i64) -> i64 {
         let Some(state) = &profile.memory.state else { return i64::try_from(self.before).unwrap_or(i64::MAX) };
         let own = state.segments.iter().filter(|s| s.device == Some(device));
@@ -230,7 +230,8 @@ impl Ledger {
         }
     }
 
-    /// The event after which most was allocated, and how much that was; `None` for the time before the first.
+    /// Returns the event with the most bytes allocated after it, and the bytes; `None` if that was before the first
+    /// event.
     #[must_use]
     pub fn peak(&self) -> (Option<u32>, u64) {
         let mut best = (None, self.before);
@@ -248,30 +249,30 @@ impl Ledger {
         self.bytes.last().copied().unwrap_or(self.before)
     }
 
-    /// Bytes allocated before the event of that index.
+    /// Bytes allocated before the event at that index.
     #[must_use]
     pub fn bytes_before(&self, at: usize) -> u64 {
         at.checked_sub(1).and_then(|i| self.bytes.get(i)).copied().unwrap_or(self.before)
     }
 
-    /// The last event that is no later than a time.
+    /// Returns the last event at or before a time.
     #[must_use]
     pub fn at(&self, time: i64) -> Option<u32> {
         self.times.partition_point(|&t| t <= time).checked_sub(1).and_then(|i| u32::try_from(i).ok())
     }
 
-    /// What is held after an event, or before the first.
+    /// Memory held after an event, or before the first one.
     pub fn held(&self, at: Option<u32>) -> impl Iterator<Item = &Life> {
         self.lives.iter().filter(move |l| at.map_or(l.older(), |at| l.held(at)))
     }
 
-    /// When the first event was, and the last, ns.
+    /// Time of the first and of the last event, ns.
     #[must_use]
     pub fn span(&self) -> Option<(i64, i64)> {
         Some((*self.times.first()?, *self.times.last()?))
     }
 
-    /// A time in words: what it is, and what stands for it where the report has none.
+    /// Formats a time, or the event number in a report without times.
     #[must_use]
     pub fn moment(&self, time: i64) -> String {
         if self.timed { Nanos(time).to_string() } else { format!("event {}", units::grouped(time)) }
@@ -283,7 +284,7 @@ impl Ledger {
     }
 }
 
-/// Whether it is memory of the device; of a kind that nobody knows it may be.
+/// Returns true for memory of the device; an unknown kind counts, too.
 fn of_gpu(kind: Option<MemoryKind>) -> bool {
     !matches!(kind, Some(MemoryKind::Pageable | MemoryKind::Pinned))
 }

@@ -1,4 +1,4 @@
-//! How a program uses the memory of its GPUs: how much over time, who holds it at the peak, and what is wrong with that.
+//! GPU memory usage of a program: allocated bytes over time, holders at the peak, and findings.
 
 mod build;
 pub mod category;

@@ -1,4 +1,4 @@
-//! Why a request for memory was refused, as far as the record proves it.
+//! Reasons for refused requests of memory, as far as the record proves them.
 
 use super::ledger::Ledger;
 use super::space::{Piece, pieces};
@@ -6,27 +6,27 @@ use crate::model::host_call::NONE;
 use crate::model::{Profile, Refused};
 use std::collections::BTreeMap;
 
-/// Why there was none.
+/// Reason for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Free pieces of the request's own pool and stream would hold it in sum, and none of them alone.
+    /// Free pieces of the request's own pool and stream are large enough in sum, but none of them alone.
     Fragmented,
     /// The free memory belongs to private pools.
     PrivatePools,
     /// The free memory belongs to other streams.
     OtherStreams,
-    /// More than is free anywhere.
+    /// The request exceeds all free memory.
     TooMuch,
-    /// The device had room, and the process may not have more.
+    /// The device had room, but a limit of the process was reached.
     Limit,
-    /// The device had room.
+    /// The device had room; no limit of the process is known.
     Driver,
-    /// The record shows a free block that is large enough, or says too little.
+    /// The record shows a free block that is large enough, or lacks data.
     Unknown,
 }
 
 impl Why {
-    /// Its word for scripts.
+    /// Identifier for scripts.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
@@ -41,53 +41,54 @@ impl Why {
     }
 }
 
-/// A private pool: of CUDA graphs, or a `MemPool` of the program.
+/// A private pool, of CUDA graphs or a `MemPool` of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Private {
     pub pool: (u64, u64),
-    /// Bytes that are free in it.
+    /// Free bytes in the pool.
     pub free: u64,
-    /// The first event of it, among all of the report: who made it.
+    /// First event of the pool, as an index into all events of the report: its stack shows the creator.
     pub first: Option<usize>,
 }
 
-/// Memory at the moment when a request was refused, in bytes.
+/// State of memory when a request was refused, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     pub asked: u64,
     /// Free memory of the device.
     pub free: Option<u64>,
     pub allocated: u64,
-    /// Memory that the allocator held and had not given out.
+    /// Memory that the allocator held but had not handed out.
     pub cached: u64,
-    /// Free pieces that could serve the request, but for their size: in sum, how many, and the largest.
+    /// Free pieces that could serve the request except for their size: total bytes, number, and the largest.
     pub own: u64,
     pub pieces: u64,
     pub largest: u64,
     /// Free pieces of other streams.
     pub streams: u64,
-    /// Private pools with free memory, the most first.
+    /// Private pools with free memory, largest first.
     pub private: Vec<Private>,
     pub why: Why,
 }
 
-/// Share of a request, and bytes, by which the room on the device must be larger: the driver needs some itself.
+/// Margin by which the room on the device must exceed a request, as a divisor of it and in bytes: the driver needs some
+/// memory itself.
 const MARGIN: u64 = 10;
 const MARGIN_BYTES: u64 = 64 << 20;
-/// Sizes that the allocator asks the driver for: segments of 2 MiB for small blocks, of 20 MiB for those below 10 MiB, else whole 2 MiB
-/// (`get_allocation_size` of `c10/cuda/CUDACachingAllocator.cpp`).
+/// Sizes that the allocator requests from the driver: segments of 2 MiB for small blocks, of 20 MiB for those below 10
+/// MiB, otherwise multiples of 2 MiB (`get_allocation_size` of `c10/cuda/CUDACachingAllocator.cpp`).
 const SMALL: u64 = 1 << 20;
 const UNIT: u64 = 2 << 20;
 const MIDDLE: u64 = 10 << 20;
 const LARGE: u64 = 20 << 20;
-/// Part of the request that what is said to be the cause must hold.
+/// Divisor of the request: a cause must hold at least this part of it.
 const PART: u64 = 2;
-/// Private pools of which it is looked who made them.
+/// Maximum number of private pools whose creator is looked up.
 pub const NAMED: usize = 3;
-/// Refusals, at different amounts, that show where a limit lies.
+/// Minimum number of refusals, at different amounts, that show a limit.
 const SHOW_LIMIT: usize = 2;
 
-/// Bytes that the driver is asked for.
+/// Bytes requested from the driver for an allocation.
 fn segment(asked: u64) -> u64 {
     match asked {
         0..=SMALL => UNIT,
@@ -96,12 +97,12 @@ fn segment(asked: u64) -> u64 {
     }
 }
 
-/// Bytes that the allocator had from the driver at a time.
+/// Bytes that the allocator held from the driver at a time.
 fn held(ledger: &Ledger, time: i64) -> u64 {
     ledger.reserved.partition_point(|r| r.0 <= time).checked_sub(1).map_or(0, |i| ledger.reserved[i].1)
 }
 
-/// Memory at the moment when a request of the ledger's device was refused.
+/// State of memory when a request of the ledger's device was refused.
 #[must_use]
 pub fn room(profile: &Profile, ledger: &Ledger, refused: &Refused) -> Room {
     let allocated = ledger.at(refused.time).map_or(ledger.before, |at| ledger.bytes[at as usize]);
@@ -137,20 +138,21 @@ pub fn room(profile: &Profile, ledger: &Ledger, refused: &Refused) -> Room {
 }
 
 impl Room {
-    /// True if the device itself had enough for the request.
+    /// Returns true if the device itself had enough for the request.
     #[must_use]
     pub fn on_device(&self) -> bool {
         let need = segment(self.asked);
         self.free.is_some_and(|free| free >= need.saturating_add((need / MARGIN).max(MARGIN_BYTES)))
     }
 
-    /// Bytes that are free in private pools.
+    /// Free bytes in private pools.
     #[must_use]
     pub fn in_private(&self) -> u64 {
         self.private.iter().fold(0, |sum, p| sum.saturating_add(p.free))
     }
 
-    /// True if free pieces would hold the request in sum, with what the device had free, and none of them does alone.
+    /// Returns true if free pieces would hold the request in sum, together with the device's free memory, but none of
+    /// them alone.
     #[must_use]
     pub fn in_pieces(&self) -> bool {
         let free = if self.on_device() { 0 } else { self.free.unwrap_or(0) };
@@ -177,8 +179,8 @@ fn why(room: &Room, limited: impl FnOnce() -> bool) -> Why {
     if room.asked > without.saturating_add(private).saturating_add(streams) { Why::TooMuch } else { Why::Unknown }
 }
 
-/// True if the process may not have more, as a setting says, or refusals at different amounts show: none of what was refused would have
-/// stayed below the most that was ever held.
+/// Returns true if the process has a memory limit, according to a setting or to refusals at different amounts: none of
+/// the refused requests would have stayed below the maximum ever held.
 fn limited(profile: &Profile, ledger: &Ledger) -> bool {
     let settings = profile.memory.state.iter().flat_map(|s| &s.settings);
     let fraction = |text: &str| {
@@ -205,7 +207,7 @@ fn limited(profile: &Profile, ledger: &Ledger) -> bool {
     with.len() >= SHOW_LIMIT && with[0] > most && with[0] - most <= most / MARGIN
 }
 
-/// The first event in a segment of a pool.
+/// Returns the first event with a stack in a segment of a pool.
 fn first_of(profile: &Profile, device: Option<u32>, pool: (u64, u64)) -> Option<usize> {
     let memory = &profile.memory;
     let state = memory.state.as_ref()?;

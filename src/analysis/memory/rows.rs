@@ -1,4 +1,4 @@
-//! What was held at a time, by who asked for it.
+//! Memory held at a time, by allocation site.
 
 use super::category::{Categories, Category};
 use super::sites::Sites;
@@ -6,21 +6,22 @@ use super::usage::DeviceUsage;
 use crate::model::host_call::NONE;
 use rustc_hash::FxHashMap;
 
-/// What a site holds.
+/// Memory held by a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Index of the site; [`NONE`] where nobody knows who asked.
+    /// Index of the site; [`NONE`] if unknown.
     pub site: u32,
     pub category: Category,
     pub bytes: u64,
     pub blocks: u64,
-    /// Bytes of these that are held at the end, too.
+    /// Bytes that are still held at the end.
     pub kept: u64,
-    /// A stack of it; [`NONE`] without.
+    /// One stack of the site; [`NONE`] if unknown.
     pub stack: u32,
 }
 
-/// What was held after an event, or before the first: the largest first. What is not accounted for by single blocks comes as one row.
+/// Memory held after an event, or before the first one, largest first. Memory without known blocks gets a row of its
+/// own.
 #[must_use]
 pub fn rows(usage: &DeviceUsage, sites: &Sites, at: Option<u32>) -> Vec<Row> {
     let ledger = &usage.ledger;

@@ -1,4 +1,4 @@
-//! Who asked for memory: stacks, told in a line.
+//! Allocation sites: stacks, each summarised in a line.
 
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::like::like;
@@ -7,28 +7,28 @@ use crate::model::{Frame, Profile, RangeOrigin, Stacks};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Stands for the file of an operator, which has none.
+/// File name of an operator's frame.
 const OPERATOR: &str = "(operator)";
-/// Stands for the file of a range that the program marked.
+/// File name of the frame of a range that the program marked.
 const RANGE: &str = "(range)";
-/// Characters of a name that are shown.
+/// Maximum characters of a name.
 const LONGEST: usize = 100;
-/// Ranges around an allocation that are kept, from the innermost.
+/// Maximum number of ranges kept around an allocation, from the innermost.
 const DEEPEST: usize = 64;
 
-/// A line of code, or an operator, that allocates.
+/// An allocating line of code, or operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
-    /// `leak (mem.py:7)`, or what is known instead.
+    /// `leak (mem.py:7)`, or the best name known instead.
     pub name: String,
-    /// What the line called: a function of a library, or an operator; empty where it is the line itself.
+    /// Callee of the line: a library function or an operator; empty if the line itself allocates.
     pub inner: String,
-    /// A stack of it.
+    /// One stack of the site.
     pub stack: u32,
 }
 
 impl Site {
-    /// Both in a line.
+    /// Formats both names in a line.
     #[must_use]
     pub fn line(&self) -> String {
         if self.inner.is_empty() { self.name.clone() } else { format!("{} · {}", self.name, self.inner) }
@@ -39,10 +39,10 @@ impl Site {
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
     pub stacks: Arc<Stacks>,
-    /// The stack of each event of the report; [`NONE`] without.
+    /// Stack of each event of the report; [`NONE`] if unknown.
     pub stack_of: Vec<u32>,
     list: Vec<Site>,
-    /// The site of each stack.
+    /// Site of each stack.
     of_stack: Vec<u32>,
 }
 
@@ -68,13 +68,13 @@ impl Sites {
         Self { stacks: Arc::new(stacks), stack_of, list, of_stack }
     }
 
-    /// The site of a stack; [`NONE`] without.
+    /// Returns the site of a stack; [`NONE`] if unknown.
     #[must_use]
     pub fn site(&self, stack: u32) -> u32 {
         self.of_stack.get(stack as usize).copied().unwrap_or(NONE)
     }
 
-    /// The innermost frame of the program itself.
+    /// Returns the innermost frame of the program itself.
     #[must_use]
     pub fn own(&self, stack: u32) -> Option<&Frame> {
         telling(&self.stacks, stack).1
@@ -85,7 +85,7 @@ impl Sites {
         self.list.get(site as usize)
     }
 
-    /// Whether any stack is known.
+    /// Returns true if any stack is known.
     #[must_use]
     pub fn any(&self) -> bool {
         !self.list.is_empty()
@@ -109,14 +109,14 @@ pub fn frame_name(frame: &Frame) -> String {
     }
 }
 
-/// Whether it is no line of Python, but of what runs below it.
+/// Returns true for a frame below Python, in native code.
 fn native(frame: &Frame) -> bool {
     let file = &*frame.file;
     let ends = |e: &str| file.ends_with(e);
     file.is_empty() || file == "??" || ends(".cpp") || ends(".c") || ends(".h") || ends(".cc") || ends(".cu") || ends(".so")
 }
 
-/// Whether it is of Python, `PyTorch` or another library, and not of the program.
+/// Returns true for a frame of Python, `PyTorch` or another library, rather than of the program.
 #[must_use]
 pub fn library(frame: &Frame) -> bool {
     let file = &*frame.file;
@@ -128,15 +128,15 @@ pub fn library(frame: &Frame) -> bool {
             .any(|p| file.contains(p))
 }
 
-/// The innermost frame that says what is done, and the innermost of the program itself.
+/// Returns the innermost frame that is informative, and the innermost frame of the program itself.
 fn telling(stacks: &Stacks, stack: u32) -> (Option<&Frame>, Option<&Frame>) {
     let own = stacks.of(stack).find(|f| !native(f) && !library(f));
-    // Of C++ the operator is what people know.
+    // Among C++ frames, the operator is the one that users know.
     let inner = stacks.of(stack).find(|f| !native(f)).or_else(|| stacks.of(stack).find(|f| f.function.starts_with("at::_ops::")));
     (inner, own)
 }
 
-/// What a range is as a frame; `None` for those that say nothing of where.
+/// Converts a range to a frame; `None` for ranges that do not name a place in the code.
 fn frame(name: &str, origin: RangeOrigin) -> Option<Frame> {
     let text = |t: &str| -> Arc<str> { Arc::from(t) };
     match origin {
@@ -153,10 +153,10 @@ fn frame(name: &str, origin: RangeOrigin) -> Option<Frame> {
     }
 }
 
-/// A thread with its ranges, longest first where they begin together, and its allocations.
+/// Ranges of a thread, in order of start, longest first, and its allocations.
 type OfThread = (Vec<u32>, Vec<u32>);
 
-/// Stacks that ranges, operators and functions of Python around each allocation make.
+/// Stacks built from the ranges, operators and Python functions around each allocation.
 fn by_ranges(profile: &Profile) -> (Stacks, Vec<u32>) {
     let ranges = &profile.ranges;
     let events = &profile.memory.events;
@@ -174,7 +174,7 @@ fn by_ranges(profile: &Profile) -> (Stacks, Vec<u32>) {
     }
     for (row, range) in (0_u32..).zip(ranges.iter()) {
         let (pid, tid) = ranges.threads.get(range.thread as usize).copied().unwrap_or_default();
-        // Where the thread of an allocation is not known, ranges of all threads of its process stand for it.
+        // Allocations with an unknown thread get the ranges of all threads of their process.
         for key in [(pid, tid), (pid, 0)] {
             if let Some(thread) = threads.get_mut(&key) {
                 thread.0.push(row);

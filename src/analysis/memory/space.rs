@@ -1,21 +1,21 @@
-//! Free memory in what an allocator holds, piece by piece: at the end, or as it was when a request was refused.
+//! Free pieces of memory that an allocator holds, at the end or when a request was refused.
 
 use crate::model::{Block, BlockState, MemoryLevel, Profile, Segment};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Memory in one piece that the allocator holds and nobody uses.
+/// A contiguous piece of free memory that the allocator holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Bytes.
     pub size: u64,
-    /// True if it is all of its segment: such a segment can go back to the driver.
+    /// True if it is a whole segment, which can go back to the driver.
     pub whole: bool,
-    /// True if blocks in use lie on both sides of it.
+    /// True if there are blocks in use on both sides of it.
     pub between: bool,
     pub stream: u64,
     pub pool: (u64, u64),
-    /// True if it is of the pool for small blocks.
+    /// True if it is in the pool for small blocks.
     pub small: bool,
 }
 
@@ -39,8 +39,8 @@ impl Owner {
     }
 }
 
-/// The free pieces of a device; `None` where the report does not say what its allocator holds. `after` is the event, among all of the report,
-/// before which it is looked; `None` for the end.
+/// Lists the free pieces of a device; `None` if the report lacks the state of its allocator. `after` is an index into
+/// all events of the report: the state before that event; `None` for the end.
 #[must_use]
 pub fn pieces(profile: &Profile, device: Option<u32>, after: Option<usize>) -> Option<Vec<Piece>> {
     let state = profile.memory.state.as_ref()?;
@@ -60,7 +60,7 @@ pub fn pieces(profile: &Profile, device: Option<u32>, after: Option<usize>) -> O
 }
 
 impl Space {
-    /// Goes back before an event.
+    /// Reverts an event.
     fn undo(&mut self, level: MemoryLevel, address: u64, bytes: i64, former: &FxHashMap<u64, Owner>) {
         let size = bytes.unsigned_abs();
         match (level, bytes > 0) {
@@ -74,7 +74,7 @@ impl Space {
             (MemoryLevel::Allocator, true) => {
                 self.used.remove(&address);
             }
-            // Until its streams have done with it, a block that was given back cannot be used.
+            // A freed block cannot be used until its streams have finished with it.
             (MemoryLevel::Allocator | MemoryLevel::Reusable, false) => {
                 self.used.insert(address, size);
             }
@@ -82,7 +82,7 @@ impl Space {
         }
     }
 
-    /// Takes a range out of the segment that it lies in: segments that grow are mapped in parts.
+    /// Removes a range from its segment: growing segments are mapped in parts.
     fn unmap(&mut self, address: u64, size: u64) {
         let Some((&start, &(whole, owner))) = self.segments.range(..=address).next_back() else { return };
         let (end, to) = (start.saturating_add(whole), address.saturating_add(size));

@@ -1,4 +1,4 @@
-//! What the program does over and over, as far as its memory shows it.
+//! Repeated steps of a program, as seen in its memory use.
 
 use super::layers;
 use super::ledger::Ledger;
@@ -8,25 +8,24 @@ use crate::model::host_call::NONE;
 use crate::model::{Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
 
-/// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// ns.
+    /// Start, ns.
     pub start: i64,
-    /// ns.
+    /// End, ns.
     pub end: i64,
-    /// Most bytes that were allocated in it.
+    /// Maximum of the bytes allocated in it.
     pub peak: u64,
-    /// Least bytes that were allocated in it.
+    /// Minimum of the bytes allocated in it.
     pub valley: u64,
 }
 
-/// The way in which steps were found.
+/// Method by which steps were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     /// By ranges of this name.
     Ranges(String),
-    /// Code outside of the model allocates again and again: its stack.
+    /// Code outside the model that allocates repeatedly: its stack.
     Code(u32),
     /// Memory rises and falls again.
     Cycles,
@@ -38,15 +37,16 @@ pub struct Steps {
     pub list: Vec<Step>,
 }
 
-/// Steps below which nothing repeats.
+/// Minimum number of steps.
 const LEAST: usize = 3;
-/// Code that is tried.
+/// Maximum number of code places tried.
 const TRIED: usize = 32;
-/// Words of ranges that number what a program does over and over.
+/// Words in names of ranges around repeated work.
 const WORDS: [&str; 8] = ["step", "iter", "batch", "decode", "token", "epoch", "request", "forward"];
-/// Share of what memory varies by that a rise and a fall must have to be a cycle; the largest that gives enough cycles counts.
+/// Minimum height of a rise and a fall of a cycle, as a share of the range of memory; the largest with enough cycles is
+/// used.
 const SHARES: [f64; 4] = [0.5, 0.3, 0.1, 0.03];
-/// How far cycles may differ in length: the ratio of the third quartile to the first.
+/// Maximum ratio of the third to the first quartile of cycle lengths.
 const UNEVEN: f64 = 2.0;
 
 impl Steps {
@@ -81,7 +81,7 @@ impl Steps {
         Self { found: Some(found), list }
     }
 
-    /// The step that a time is in.
+    /// Returns the step that contains a time.
     #[must_use]
     pub fn at(&self, time: i64) -> Option<usize> {
         let at = self.list.partition_point(|s| s.start <= time).checked_sub(1)?;
@@ -120,7 +120,7 @@ fn by_ranges(profile: &Profile, ledger: &Ledger) -> Option<(String, Vec<i64>)> {
         }
     }
     let mut all: Vec<(&str, Vec<i64>, i64)> = found.into_iter().map(|(n, (s, t))| (n, s, t)).filter(|f| f.1.len() >= LEAST).collect();
-    // What the profiler itself calls a step, else what takes most of the time.
+    // Prefer the profiler's own steps, then the ranges with the most time.
     all.sort_by_key(|f| (f.0 != "ProfilerStep#", std::cmp::Reverse(f.2), f.0.to_owned()));
     let (name, mut starts, _) = all.into_iter().next()?;
     starts.sort_unstable();
@@ -128,8 +128,8 @@ fn by_ranges(profile: &Profile, ledger: &Ledger) -> Option<(String, Vec<i64>)> {
     (starts.len() >= LEAST).then(|| (name.to_owned(), starts))
 }
 
-/// Where a program uses modules of `PyTorch`, code outside of them that allocates again and again is the loop around the model: the code with
-/// the fewest callers is its outermost.
+/// If a program uses `PyTorch` modules, code outside them that allocates repeatedly is the loop around the model; the
+/// code with the fewest callers is its outermost part.
 fn by_code(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<(u32, Vec<i64>)> {
     let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
     let asked = || ledger.lives.iter().filter(|l| l.start != NONE && l.stack != NONE);
@@ -154,7 +154,7 @@ fn by_code(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<(u32, Ve
     even.take(TRIED).find(|(_, starts)| !layers::of_one_pass(profile, sites, ledger, starts))
 }
 
-/// Where memory rises after it fell: a step begins at each low between two highs.
+/// Finds steps where memory rises and falls: one begins at each low between two highs.
 fn by_cycles(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<Vec<i64>> {
     let (low, high) = ledger.bytes.iter().fold((ledger.before, ledger.before), |(l, h), &b| (l.min(b), h.max(b)));
     SHARES.iter().find_map(|share| {
@@ -163,14 +163,14 @@ fn by_cycles(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<Vec<i6
     })
 }
 
-/// The times of the lows between highs, where each rise and fall is at least so high.
+/// Times of the lows between highs, with each rise and fall at least `height` high.
 fn lows(ledger: &Ledger, height: u64) -> Vec<i64> {
     if height == 0 {
         return Vec::new();
     }
     let mut out = Vec::new();
     let mut rising = false;
-    // The lowest since the last high, and the highest since the last low.
+    // Lowest point since the last high, and highest since the last low.
     let (mut low, mut high) = ((ledger.before, ledger.times.first().copied().unwrap_or(0)), ledger.before);
     for (&bytes, &time) in ledger.bytes.iter().zip(&ledger.times) {
         if rising {

@@ -1,4 +1,4 @@
-//! How a program uses memory.
+//! Result of the memory analysis.
 
 use super::finding::MemoryFinding;
 use super::ledger::Ledger;
@@ -6,7 +6,7 @@ use super::sites::Sites;
 use super::steps::Steps;
 use crate::model::{Profile, Segment};
 
-/// How a program uses memory.
+/// Memory usage of a program.
 #[derive(Clone, Debug)]
 pub struct Usage {
     pub sites: Sites,
@@ -14,38 +14,38 @@ pub struct Usage {
     pub devices: Vec<DeviceUsage>,
 }
 
-/// The memory of one device.
+/// Memory usage of one device.
 #[derive(Clone, Debug)]
 pub struct DeviceUsage {
     pub ledger: Ledger,
     pub steps: Steps,
-    /// What most was allocated, bytes, and when, ns; `None` for the time before the first event.
+    /// Event with the most bytes allocated after it, and the bytes; `None` for the time before the first event.
     pub peak: (Option<u32>, u64),
-    /// Most bytes that the allocator had from the driver; `None` where no allocator is seen.
+    /// Maximum of the bytes that the allocator held from the driver; `None` without an allocator.
     pub reserved_peak: Option<u64>,
-    /// The same at the end.
+    /// Bytes that the allocator held from the driver at the end.
     pub reserved: Option<u64>,
-    /// What is free in what the allocator holds; `None` where the report does not say.
+    /// Free memory in the allocator's segments; `None` if the report lacks it.
     pub free: Option<Free>,
-    /// Free bytes in each private pool that has some.
+    /// Free bytes of each private pool that has any.
     pub private: Vec<((u64, u64), u64)>,
-    /// What matters most first.
+    /// Most important first.
     pub findings: Vec<MemoryFinding>,
 }
 
-/// Free memory in what an allocator holds.
+/// Free memory in the allocator's segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Free {
-    /// Bytes in segments that are free as a whole: these can go back to the driver.
+    /// Bytes in entirely free segments: these can go back to the driver.
     pub whole: u64,
-    /// Bytes between blocks that are in use.
+    /// Bytes between blocks in use.
     pub split: u64,
     /// Largest free block, bytes.
     pub largest: u64,
-    /// Free blocks in segments that are in use, and the largest of them, bytes.
+    /// Number of free blocks in segments in use, and bytes of the largest.
     pub pieces: u64,
     pub largest_piece: u64,
-    /// Free blocks with blocks in use on both sides, and their bytes.
+    /// Number of free blocks with blocks in use on both sides, and their bytes.
     pub gaps: u64,
     pub between: u64,
 }
@@ -59,7 +59,7 @@ impl Usage {
 }
 
 impl DeviceUsage {
-    /// When most was allocated, ns.
+    /// Time of the peak, ns.
     #[must_use]
     pub fn peak_time(&self) -> Option<i64> {
         self.peak.0.map(|at| self.ledger.time(at))

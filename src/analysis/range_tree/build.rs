@@ -1,4 +1,4 @@
-//! How the tree is built: ranges by thread, operations by the range around their call, and the times of both.
+//! Construction of the range tree: ranges by thread, operations by the range around their call, and the times of both.
 
 use super::node::{Node, RangeTree};
 use crate::analysis::flops::Operators;
@@ -10,24 +10,25 @@ use crate::model::{Cancel, Profile, Range, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Levels up to which an operation counts for the ranges around it: deeper nesting is no structure of a program.
+/// Maximum number of enclosing ranges that an operation counts for: deeper nesting is not a plausible program
+/// structure.
 const DEEPEST: usize = 256;
 
 /// Operators of the backward pass, as autograd's engine names them.
 const ENGINE: &str = "autograd::engine::evaluate_function";
 
-/// One range while operations are added up.
+/// A range while its operations are added up.
 #[derive(Clone, Copy)]
 struct Instance {
     parent: u32,
     node: u32,
-    /// First start, last end, and how long of that something ran.
+    /// First start and last end of its operations, and the time in between in which any of them ran.
     first: i64,
     until: i64,
     busy: i64,
-    /// Time of the backward pass, which does not lie between the first and the last operation of the forward pass.
+    /// Time of the backward pass, which is outside the span of the forward pass's operations.
     later: i64,
-    /// Whether the parent is a forward operator.
+    /// True if the parent is a forward operator.
     joined: bool,
 }
 
@@ -36,25 +37,25 @@ struct Builder<'a> {
     window: Option<(i64, i64)>,
     nodes: Vec<Node>,
     ids: FxHashMap<(u32, u32, RangeOrigin, bool), u32>,
-    /// What is still open at the end of the report ends here.
+    /// End of the ranges that are still open at the end of the report.
     end_of_all: i64,
-    /// Of each name its like.
+    /// Name pattern of each name, as an index into `texts`.
     likes: Vec<u32>,
     texts: Vec<String>,
     instances: Vec<Instance>,
-    /// Of each thread its ranges with their instances, by start.
+    /// Ranges of each thread with their instances, by start.
     by_thread: Vec<Vec<(u32, u32)>>,
     /// Ranges of processes: start, end, node.
     of_process: Vec<(i64, i64, u32)>,
 }
 
-/// The node of an instance whose parents are being looked at.
+/// Node of an instance whose parents are being resolved.
 const PENDING: u32 = NONE - 1;
 
-/// Which operators of the backward pass belong to which of the forward pass: autograd gives both the same sequence number.
+/// Matches operators of the backward pass with those of the forward pass: autograd gives both the same sequence number.
 #[derive(Default)]
 struct Backward {
-    /// By sequence number the first operator that has it: start, instance, thread.
+    /// First operator with each sequence number: start, instance, thread.
     forward: FxHashMap<u32, (i64, u32, usize)>,
     /// Outermost operators of the engine: sequence number, instance, thread.
     engine: Vec<(u32, u32, usize)>,
@@ -70,7 +71,7 @@ impl Backward {
 
     fn join(self, instances: &mut [Instance]) {
         for (sequence, instance, thread) in self.engine {
-            // Without gradients every operator has the number 0: a backward pass runs on a thread of its own.
+            // Without gradients, every operator has number 0; a backward pass runs on a thread of its own.
             if let Some(&(_, first, _)) = self.forward.get(&sequence).filter(|f| f.2 != thread) {
                 (instances[instance as usize].parent, instances[instance as usize].joined) = (first, true);
             }
@@ -85,13 +86,14 @@ impl Instance {
 }
 
 impl RangeTree {
-    /// Builds the tree; `None` when nobody wants it any more. Without ranges it is empty.
+    /// Builds the tree; `None` if cancelled. Without ranges it is empty.
     #[must_use]
     pub fn of(profile: &Profile, cancel: &Cancel) -> Option<Self> {
         Self::within(profile, None, cancel)
     }
 
-    /// The tree of a window, ns (from, to): ranges that are open in it, their time on the host cut to it, and the operations that began in it.
+    /// Builds the tree of a window, ns (from, to): ranges that are open in it, their host time clipped to it, and the
+    /// operations that began in it.
     #[must_use]
     pub fn within(profile: &Profile, window: Option<(i64, i64)>, cancel: &Cancel) -> Option<Self> {
         let mut builder = Builder::new(profile, window);
@@ -173,7 +175,7 @@ impl<'a> Builder<'a> {
         id
     }
 
-    /// Goes along each thread's ranges, outer before inner.
+    /// Collects the ranges of each thread, outer before inner.
     fn threads(&mut self) {
         let ranges = &self.profile.ranges;
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
@@ -196,7 +198,7 @@ impl<'a> Builder<'a> {
             if !list.is_sorted_by_key(key) {
                 list.sort_by_key(key);
             }
-            // End and instance of what is open.
+            // End and instance of the open ranges.
             let mut open: Vec<(i64, u32)> = Vec::new();
             for row in list {
                 let (start, end) = self.times(row);
@@ -221,38 +223,38 @@ impl<'a> Builder<'a> {
         self.nodes_of_instances();
     }
 
-    /// Start and end of a range; one that was still open ends together with the others, after all else.
+    /// Start and end of a range. Ranges that are still open end together, after everything else.
     fn times(&self, row: u32) -> (i64, i64) {
         let range = self.profile.ranges.get(row as usize);
         let start = sane(range.start);
         (start, range.end.min(self.end_of_all).max(start))
     }
 
-    /// What of a range lies in the window.
+    /// Clips a range to the window; `None` if it is outside.
     fn cut(&self, start: i64, end: i64) -> Option<(i64, i64)> {
         let Some((from, to)) = self.window else { return Some((start, end)) };
         (start < to && (end > from || start >= from)).then(|| (start.max(from), end.min(to)))
     }
 
-    /// Whether something that began then counts.
+    /// Returns true if an event that began at `start` counts.
     fn began_inside(&self, start: i64) -> bool {
         self.window.is_none_or(|(from, to)| (from..to).contains(&start))
     }
 
-    /// Puts like instances of like parents into one node, and adds up their times on the host.
+    /// Merges instances of the same name pattern and parent node into one node, and adds up their host times.
     fn nodes_of_instances(&mut self) {
         let lists = std::mem::take(&mut self.by_thread);
-        // Instances are numbered along the threads.
+        // Instances are numbered thread by thread.
         let rows: Vec<u32> = lists.iter().flatten().map(|&(row, _)| row).collect();
         let mut up = Vec::new();
         for at in 0..rows.len() {
-            // A forward operator may be on a thread that comes later, so go up to what has a node.
+            // A forward operator may be on a later thread, so go up to an instance that has a node.
             let mut instance = at;
             while self.instances[instance].node == NONE {
                 self.instances[instance].node = PENDING;
                 up.push(instance);
                 match self.instances.get(self.instances[instance].parent as usize) {
-                    // A circle is no structure of a program: such a link is cut.
+                    // A cycle is not a plausible program structure: cut the link.
                     Some(parent) if parent.node == PENDING => {
                         (self.instances[instance].parent, self.instances[instance].joined) = (NONE, false);
                         break;
@@ -270,7 +272,7 @@ impl<'a> Builder<'a> {
                 let Some((start, end)) = self.cut(start, end) else { continue };
                 self.add(node, start, end);
                 if let Some(&row) = rows.get(parent as usize).filter(|_| !joined) {
-                    // What was not popped in order reaches beyond its parent.
+                    // A range that was not popped in order extends beyond its parent.
                     self.nodes[parent_node as usize].own -= self.times(row).1.min(end) - start;
                 }
             }
@@ -290,7 +292,7 @@ impl<'a> Builder<'a> {
         n.last = n.last.max(end);
     }
 
-    /// Gives every operation to the innermost range around its call, and its time to all ranges around that.
+    /// Assigns every operation to the innermost range around its call, and its time to all ranges around that.
     fn operations(&mut self, cancel: &Cancel) -> Option<(Vec<u32>, (i64, i64))> {
         let ops = Ops::of(self.profile);
         let threads: FxHashMap<(u32, u32), usize> = self.profile.ranges.threads.iter().copied().zip(0..).collect();
@@ -311,7 +313,7 @@ impl<'a> Builder<'a> {
             let found = own.or_else(|| {
                 let c = call?;
                 let list = process.get(&c.pid)?;
-                // The one that began last and is still open.
+                // The latest one that is still open.
                 let until = list.partition_point(|r| r.0 <= c.start);
                 list[..until].iter().rev().take(64).find(|r| r.1 >= c.start).map(|r| r.2)
             });
@@ -322,7 +324,7 @@ impl<'a> Builder<'a> {
             if let Row::Launch(row) = op.row {
                 of_launch[row as usize] = self.instances[instance as usize].node;
             }
-            // Beyond a forward operator: what of this operation is new to its backward one.
+            // Above a forward operator: the part of this operation's time that was new to its backward operator.
             let mut joined = None;
             for _ in 0..DEEPEST {
                 let Some(i) = self.instances.get_mut(instance as usize) else { break };
@@ -343,7 +345,7 @@ impl<'a> Builder<'a> {
         Some((of_launch, outside))
     }
 
-    /// Gives the floating-point work of operators to all ranges around them.
+    /// Adds the floating-point work of operators to all ranges around them.
     fn flops(&mut self) {
         let mut operators = Operators::of(self.profile);
         for &(row, instance) in self.by_thread.iter().flatten() {
@@ -358,7 +360,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds up how long no device worked while each range was open.
+    /// Adds up the time in which all devices were idle while each range was open.
     fn idle(&mut self) {
         let mut busy = Intervals::default();
         for op in Ops::of(self.profile).iter() {
@@ -371,7 +373,7 @@ impl<'a> Builder<'a> {
             let range = self.profile.ranges.get(row as usize);
             open.push((sane(range.start), sane(range.end), self.instances[instance as usize].node));
         }
-        // Before the first and after the last operation nothing is idle: nothing has begun, or all is done.
+        // Time before the first and after the last operation is not idle: the work has not begun, or is done.
         for (start, end, node) in open {
             if let Some((start, end)) = self.cut(start.max(first), end.min(last)).filter(|(start, end)| start < end) {
                 self.nodes[node as usize].idle += end - start - busy.within(start, end);
@@ -388,7 +390,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Ranges of processes: start, end, instance; by start.
+    /// Ranges of processes (start, end, instance), by start.
     fn process_ranges(&mut self) -> FxHashMap<u32, Vec<(i64, i64, u32)>> {
         let ranges = &self.profile.ranges;
         let mut out: FxHashMap<u32, Vec<(i64, i64, u32)>> = FxHashMap::default();
@@ -411,12 +413,12 @@ impl<'a> Builder<'a> {
         out
     }
 
-    /// The innermost range of a thread that is open at a time.
+    /// Returns the innermost range of a thread that is open at a time.
     fn innermost(&self, thread: usize, time: i64) -> Option<u32> {
         let list = self.by_thread.get(thread)?;
         let ranges = &self.profile.ranges;
         let until = list.partition_point(|&(row, _)| ranges.get(row as usize).start <= time);
-        // The last that began; if it has ended, one of those around it.
+        // The last one that began or, if it has ended, one of those around it.
         let mut at = list.get(until.checked_sub(1)?)?.1;
         let base = list.first()?.1;
         loop {
@@ -432,7 +434,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Leaves out the nodes of which nothing lies in the window; nodes come after their parents.
+    /// Removes nodes that are entirely outside the window; nodes come after their parents.
     fn prune(&mut self, of_launch: &mut [u32]) {
         let mut kept: Vec<bool> = self.nodes.iter().map(|n| n.count > 0 || n.kernels + n.copies + n.collectives > 0).collect();
         for id in (0..self.nodes.len()).rev() {
@@ -454,7 +456,7 @@ impl<'a> Builder<'a> {
         for node in &mut self.nodes {
             node.parent = node.parent.map(number);
             if node.count == 0 {
-                // It lies outside; only what was launched inside of it began in the window.
+                // The range is outside the window; only operations launched in it began inside.
                 (node.first, node.last) = self.window.unwrap_or_default();
             }
         }

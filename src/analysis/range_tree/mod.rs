@@ -1,7 +1,7 @@
-//! Ranges as a tree: NVTX, a framework's annotations and operators, with what the devices did for what was launched inside.
+//! Ranges as a tree: NVTX ranges, annotations and operators of a framework, with the device work launched inside.
 //!
-//! Ranges of like names (numbers left out) under the same parent are one node. An operator of autograd's backward pass stands under the forward
-//! operator that it belongs to, by its sequence number.
+//! Ranges under the same parent whose names differ only in numbers are one node. An operator of autograd's backward
+//! pass is placed under its forward operator, by sequence number.
 
 mod build;
 mod node;

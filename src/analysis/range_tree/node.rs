@@ -1,18 +1,18 @@
-//! What a tree of ranges consists of, and what can be asked of it.
+//! Nodes of the range tree, and queries on it.
 
 use crate::model::{KernelId, Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// One node: ranges of like names under one parent. Times in ns.
+/// A node: ranges under one parent whose names differ only in numbers. Times in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// With its domain; numbers as `#` where several ranges are together.
+    /// Name with its domain; numbers are shown as `#` if ranges of several names are merged.
     pub name: String,
     pub origin: RangeOrigin,
     pub kind: RangeKind,
     pub parent: Option<u32>,
-    /// Its children, those with the most time on the devices first.
+    /// Children, those with the most device time first.
     pub children: Vec<u32>,
     /// Distance from the root.
     pub depth: u32,
@@ -21,40 +21,40 @@ pub struct Node {
     pub wall: i64,
     pub min: i64,
     pub max: i64,
-    /// Length without what lies in children of the same thread.
+    /// Length without the time in children on the same thread.
     pub own: i64,
-    /// Time in which the devices worked on what was launched inside: the union for each range, summed.
+    /// Time in which the devices worked on operations launched inside: the union for each range, summed.
     pub busy: i64,
-    /// From the first to the last operation that was launched inside, summed over ranges.
+    /// Time from the first to the last operation launched inside, summed over ranges.
     pub projected: i64,
-    /// Time of these ranges on the host in which no device worked.
+    /// Host time of these ranges in which all devices were idle.
     pub idle: i64,
     pub kernels: u64,
     pub copies: u64,
     pub collectives: u64,
-    /// Floating-point operations of the operators inside whose shapes were recorded; 0 where there are none.
+    /// Floating-point operations of the operators inside whose shapes were recorded; 0 without any.
     pub flops: f64,
     /// Earliest start.
     pub first: i64,
     /// Latest end.
     pub last: i64,
-    /// A name that is in the report: what a re-run is gated with.
+    /// A name that occurs in the report, for the capture range of a re-run.
     pub example: u32,
-    /// Whether ranges of several names are together.
+    /// True if ranges of several names are merged.
     pub mixed: bool,
-    /// Whether it is of the backward pass, and stands under its forward operator.
+    /// True if it belongs to the backward pass, and is placed under its forward operator.
     pub backward: bool,
 }
 
 impl Node {
-    /// Floating-point operations per second from the first to the last operation that was launched inside.
+    /// Floating-point operations per second, over the time from the first to the last operation launched inside.
     #[must_use]
     pub fn flops_per_second(&self) -> Option<f64> {
         (self.flops > 0.0 && self.projected > 0).then(|| self.flops / (self.projected as f64 / 1e9))
     }
 }
 
-/// A kernel with its time in ns and its launches.
+/// A kernel, its time in ns, and its number of launches.
 pub type KernelTime = (KernelId, i64, u64);
 
 /// All nodes; the roots have no parent.
@@ -62,14 +62,14 @@ pub type KernelTime = (KernelId, i64, u64);
 pub struct RangeTree {
     pub nodes: Vec<Node>,
     pub roots: Vec<u32>,
-    /// Node of each launch: the innermost range around it; [`NONE`](crate::model::range::NONE) outside of all.
+    /// Innermost node around each launch; [`NONE`](crate::model::range::NONE) outside of all ranges.
     pub of_launch: Arc<Vec<u32>>,
-    /// Time of the devices on what was launched outside of every range, and in all, ns: sums of durations.
+    /// Device time launched outside of all ranges, and in total, ns: sums of durations.
     pub outside: (i64, i64),
 }
 
 impl RangeTree {
-    /// The path from the root to a node.
+    /// Returns the path from the root to a node.
     #[must_use]
     pub fn path(&self, node: u32) -> Vec<u32> {
         let mut out = Vec::new();
@@ -82,7 +82,7 @@ impl RangeTree {
         out
     }
 
-    /// Kernels that were launched inside a node with their time in ns and number, longest first.
+    /// Kernels launched inside a node, with their time in ns and number of launches, longest first.
     #[must_use]
     pub fn kernels(&self, profile: &Profile, node: u32) -> Vec<KernelTime> {
         let mut inside = vec![false; self.nodes.len()];
@@ -106,7 +106,7 @@ impl RangeTree {
         out
     }
 
-    /// Of a kernel's launches inside a node the one of median duration.
+    /// Returns the launch of median duration among a kernel's launches inside a node.
     #[must_use]
     pub fn typical(&self, profile: &Profile, node: u32, kernel: KernelId) -> Option<u32> {
         let mut of: Vec<(i64, u32)> = (0..)
@@ -118,7 +118,7 @@ impl RangeTree {
         Some(of.select_nth_unstable(middle).1.1)
     }
 
-    /// Whether a node is another one, or lies in it.
+    /// Returns true if a node is `ancestor`, or inside it.
     #[must_use]
     pub fn inside(&self, node: u32, ancestor: u32) -> bool {
         let mut at = Some(node);

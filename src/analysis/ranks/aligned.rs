@@ -1,4 +1,4 @@
-//! The collectives of a job on the common clock: when each rank came, when all were there, and when they left.
+//! Collectives of a job on the common clock: arrival of each rank, time at which all were there, and end.
 
 use super::outcome::Job;
 
@@ -7,17 +7,18 @@ use super::outcome::Job;
 pub struct Moment {
     /// Index into the job's matched collectives.
     pub at: usize,
-    /// When the first rank came, and the last: from then on none waits for another.
+    /// Arrival of the first rank.
     pub first: i64,
+    /// Arrival of the last rank; from then on none waits for another.
     pub ready: i64,
-    /// When the last rank left.
+    /// Time at which the last rank left.
     pub end: i64,
-    /// Whether it counts in who waits for whom: those at the start of a capture, and accidents, do not.
+    /// Set if it counts towards the waits of ranks; collectives at the start of a capture, and accidents, do not.
     pub judged: bool,
 }
 
 impl Moment {
-    /// How long the first rank waited for the last.
+    /// Time for which the first rank waited for the last, ns.
     #[must_use]
     pub fn wait(&self) -> i64 {
         self.ready.saturating_sub(self.first)
@@ -37,7 +38,7 @@ pub struct Bar {
     pub moment: usize,
 }
 
-/// All collectives of a job, by the time at which all ranks were there.
+/// All collectives of a job, in order of the time at which all ranks were there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aligned {
     pub list: Vec<Moment>,
@@ -63,7 +64,7 @@ impl Aligned {
         Self { list, longest }
     }
 
-    /// Indices of the collectives that lie, at least in part, between two times.
+    /// Range of indices that includes all collectives overlapping `from..to`.
     #[must_use]
     pub fn within(&self, from: i64, to: i64) -> std::ops::Range<usize> {
         let low = self.list.partition_point(|m| m.ready < from.saturating_sub(self.longest));
@@ -71,7 +72,7 @@ impl Aligned {
         low..high.max(low)
     }
 
-    /// Those with the longest waits, the longest first; of those that count, where there are any.
+    /// Indices of the collectives with the longest waits, longest first; only of judged ones, if there are any.
     #[must_use]
     pub fn longest(&self, most: usize) -> Vec<usize> {
         let any = self.list.iter().any(|m| m.judged);
@@ -81,7 +82,7 @@ impl Aligned {
         all
     }
 
-    /// The one that is ready next to a time.
+    /// Index of the collective whose ready time is nearest to a time.
     #[must_use]
     pub fn near(&self, time: i64) -> Option<usize> {
         let after = self.list.partition_point(|m| m.ready < time);
@@ -89,7 +90,7 @@ impl Aligned {
         [after.checked_sub(1), Some(after).filter(|&a| a < self.list.len())].into_iter().flatten().min_by_key(distance)
     }
 
-    /// A window that shows a few of them, ns.
+    /// Length of a window that shows a few collectives, ns.
     #[must_use]
     pub fn usual_window(&self) -> i64 {
         let mut gaps: Vec<i64> = self.list.windows(2).map(|w| w[1].ready - w[0].ready).filter(|g| *g > 0).collect();
@@ -97,7 +98,7 @@ impl Aligned {
         gaps.get(gaps.len() / 2).map_or(1_000_000, |g| g.saturating_mul(6)).max(1_000)
     }
 
-    /// What a rank did in the collectives between two times, in their order.
+    /// Intervals of a rank in the collectives between two times, in their order.
     #[must_use]
     pub fn bars(&self, job: &Job, row: usize, from: i64, to: i64) -> Vec<Bar> {
         let Some(member) = job.ranks.get(row) else { return Vec::new() };

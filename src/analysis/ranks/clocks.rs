@@ -1,32 +1,32 @@
-//! The clocks of ranks, laid over each other by the collectives that all leave together.
+//! Alignment of the ranks' clocks by collectives that all ranks leave together.
 
 use super::matching::Together;
 use super::nccl;
 
-/// A rank's clock against the common one, which is that of the first rank with the most collectives.
+/// Offset of a rank's clock from the common one, which is that of the first rank with the most collectives.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Offset {
-    /// What its clock shows more at `at`, ns.
+    /// Lead of the rank's clock at `at`, ns.
     pub offset: i64,
-    /// What it gains in each ns.
+    /// Drift of the rank's clock, ns per ns.
     pub drift: f64,
-    /// Time of the common clock that `offset` is of, ns.
+    /// Time on the common clock at which `offset` holds, ns.
     pub at: i64,
-    /// How far the ends of a collective are apart on the common clock, ns: twice the standard deviation, by the median.
+    /// Spread of the ends of a collective on the common clock, ns: twice the standard deviation, by the median.
     pub uncertainty: i64,
-    /// Collectives that it follows from; 0 where there are none, and the clocks of the reports were taken as they are.
+    /// Number of collectives used; 0 if there were none, in which case the reports' clocks are used unchanged.
     pub by: usize,
 }
 
 impl Offset {
-    /// A time of the rank's clock on the common one.
+    /// Converts a time of the rank's clock to the common clock.
     #[must_use]
     pub fn common(&self, time: i64) -> i64 {
         let since = time.saturating_sub(self.offset).saturating_sub(self.at);
         time.saturating_sub(self.offset).saturating_sub((self.drift * since as f64).round() as i64)
     }
 
-    /// A time of the common clock on the rank's own.
+    /// Converts a time of the common clock to the rank's own.
     #[must_use]
     pub fn own(&self, time: i64) -> i64 {
         let since = time.saturating_sub(self.at);
@@ -34,13 +34,13 @@ impl Offset {
     }
 }
 
-/// Collectives that a pair of clocks is compared by.
+/// Maximum number of collectives by which two clocks are compared.
 const LOOKED_AT: usize = 400;
-/// Below this many, or this much time, ns, a drift is not told from chance.
+/// Minimum number of pairs, and minimum time, ns, to distinguish a drift from chance.
 const FOR_DRIFT: (usize, i64) = (16, 1_000_000_000);
-/// Clocks of computers differ by less than this in the long run, ns each ns (crystals are within 100 ppm).
+/// Maximum drift of a computer's clock in the long run, ns per ns (crystals are within 100 ppm).
 const MOST_DRIFT: f64 = 5e-4;
-/// Leaving a collective takes about so long from rank to rank, ns: nothing is known better.
+/// Minimum uncertainty, ns: ranks leave a collective about this far apart.
 const LEAST: i64 = 1000;
 
 fn median(values: &mut [f64]) -> f64 {
@@ -51,8 +51,9 @@ fn median(values: &mut [f64]) -> f64 {
     *values.select_nth_unstable_by(at, f64::total_cmp).1
 }
 
-/// How a clock stands to another, from pairs of times of the same moment (the other's, its own): the median of the differences, a drift by the
-/// median of all slopes (Theil and Sen), and the spread of what is left by its median (MAD × 1.4826).
+/// Fits a clock to another one, from pairs of times of the same moment (the other's, its own): the offset is the
+/// median of the differences, the drift the median of all slopes (Theil–Sen), and the spread the median of the
+/// residuals (MAD × 1.4826).
 #[must_use]
 pub fn fit(pairs: &[(i64, i64)]) -> Option<Offset> {
     let step = pairs.len().div_ceil(LOOKED_AT).max(1);
@@ -86,7 +87,8 @@ pub fn fit(pairs: &[(i64, i64)]) -> Option<Offset> {
     })
 }
 
-/// The clocks of `n` ranks. Those that share no collective with the others, not even by way of a third, keep the report's own, by `epochs`.
+/// Clock offsets of `n` ranks. Ranks without a common collective with the others, even by way of a third, keep their
+/// report's clock, by `epochs`.
 #[must_use]
 pub fn clocks(n: usize, list: &[Together], epochs: &[Option<i64>]) -> Vec<Offset> {
     let mut by_rank: Vec<Vec<usize>> = vec![Vec::new(); n];
@@ -98,7 +100,7 @@ pub fn clocks(n: usize, list: &[Together], epochs: &[Option<i64>]) -> Vec<Offset
     let mut out: Vec<Option<Offset>> = vec![None; n];
     let Some(reference) = (0..n).max_by_key(|&r| (by_rank[r].len(), std::cmp::Reverse(r))) else { return Vec::new() };
     out[reference] = Some(Offset { uncertainty: 0, ..Offset::default() });
-    // From those that are known to those that share collectives with them.
+    // Proceeds from aligned ranks to those that share collectives with them.
     let mut known = vec![reference];
     while let Some(from) = known.pop() {
         let own = out[from].unwrap_or_default();
@@ -133,7 +135,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Made-up ranks with known offsets and drifts, ends that spread by microseconds, and accidents: recovered to within what is stated.
+        /// Synthetic ranks with known offsets and drifts, ends that spread by microseconds, and accidents: recovered
+        /// within the stated uncertainty.
         #[test]
         fn offsets_and_drifts_are_recovered(
             offsets in prop::collection::vec((-1_000_000_000_000i64..1_000_000_000_000, -100.0f64..100.0), 1..6),

@@ -1,4 +1,5 @@
-//! Collectives that no computing hides, on all ranks: how much of it is waiting for others, how much the transfer, and in which steps.
+//! Exposed collectives on all ranks: the part that is waiting for others, the part that is transfer, and the
+//! steps concerned.
 
 use super::nccl;
 use super::outcome::{Job, Member};
@@ -8,15 +9,16 @@ use crate::analysis::triage::text::pct;
 use crate::analysis::triage::{Finding, Place, PlaceKind, Verdict};
 use crate::model::digest::Digest;
 
-/// A rank's time in collectives that nothing hides, as shares of what was judged of it.
+/// A rank's exposed time in collectives, as shares of its judged time.
 struct Open {
     rank: u32,
-    /// All of it, and what is left of it once the waiting for other ranks is taken off.
+    /// All of it.
     all: f64,
+    /// The part that remains without waiting for other ranks.
     transfer: f64,
 }
 
-/// Share of a rank's collective time that is of sends and receives: those are bubbles of a pipeline, not collectives.
+/// Share of a rank's collective time in sends and receives, which are bubbles of a pipeline and not collectives.
 fn to_one(digest: &Digest) -> f64 {
     let point: Vec<bool> = digest.kinds.iter().map(|k| nccl::point_to_point(nccl::kind(&k.name))).collect();
     let (mut one, mut any) = (0i64, 0i64);
@@ -38,8 +40,8 @@ fn open(member: &Member, digest: &Digest) -> Option<Open> {
     })
 }
 
-/// The step in which ranks spend the largest share in collectives alone: its number, that share, the median of all steps, and where it lies on each
-/// rank.
+/// The step in which ranks spend the largest share in collectives alone: its number, that share, the median of all
+/// steps, and its place on each rank.
 fn worst_step(job: &Job, all: &[Digest]) -> Option<(u32, f64, f64, Vec<Place>)> {
     let steps = job.steps(all);
     let share = |cells: &[Option<super::outcome::StepCell>]| {
@@ -68,10 +70,10 @@ fn worst_step(job: &Job, all: &[Digest]) -> Option<(u32, f64, f64, Vec<Place>)> 
     (shares.len() > 1).then_some((number, most, median, places))
 }
 
-/// Places of a finding that are named.
+/// Maximum number of places in a finding.
 const PLACES: usize = 4;
 
-/// The finding, where the transfer alone is worth one; what is waiting for others is another finding's.
+/// Returns the finding, if the transfer alone is worth one; waiting for others is reported by other findings.
 pub fn find(all: &[Digest], job: &Job) -> Option<Finding> {
     let ranks: Vec<Open> = job.ranks.iter().filter_map(|m| open(m, &all[m.digest])).collect();
     if ranks.len() < 2 || job.matches.list.is_empty() {
@@ -95,7 +97,7 @@ pub fn find(all: &[Digest], job: &Job) -> Option<Finding> {
     } else {
         String::new()
     };
-    // The kind that takes the most time says what its links reach.
+    // The kind with the most time shows the bandwidth of its links.
     let link = job.links.iter().find(|l| !nccl::point_to_point(l.kind) && l.bus.is_some());
     let mut finding = Finding::new(
         Verdict::CommExposed,

@@ -1,4 +1,4 @@
-//! What is wrong between ranks.
+//! Findings about the ranks of a job.
 
 use super::exposed;
 use super::identify::runs;
@@ -10,36 +10,39 @@ use crate::analysis::triage::{Finding, Place, PlaceKind, Sure, Verdict};
 use crate::model::digest::Digest;
 use std::collections::BTreeMap;
 
-/// What is found of the ranks of a job together.
+/// Verdicts that concern the ranks of a job together.
 pub const OF_JOBS: [Verdict; 5] =
     [Verdict::Straggler, Verdict::RankImbalance, Verdict::SlowLink, Verdict::PipelineBubble, Verdict::CommExposed];
-/// Share of all waiting that must be for the stragglers.
+/// Minimum share of all waiting that is for the stragglers.
 const MOSTLY: f64 = 0.7;
-/// Of so many ranks one may be a straggler: more of them are no exception.
+/// One of this many ranks may be a straggler; more of them are not an exception.
 const ONE_OF: usize = 8;
-/// Slices of the time, and the share of them in which one of several stragglers must be late.
+/// Number of time slices.
 const SLICES: i64 = 40;
+/// Minimum share of the slices in which each of several stragglers is late.
 const AGAIN: f64 = 0.25;
-/// So many times a usual slice, and no more, counts of any: after one long pause a rank is late for some steps more.
+/// Cap of a slice, as a multiple of a usual one: after one long pause a rank is late for some more steps.
 const FEW: i64 = 4;
-/// Part of the lateness that a rank's own kernels must explain for it to be computing. What a wait takes is spread over all that follows it,
-/// so that the sum of the waits is more than what the kernels take longer.
+/// Fraction of the lateness that a rank's own kernels must explain for the cause to be computing. A wait spreads over
+/// all that follows it, so that the sum of the waits exceeds the additional time of the kernels.
 const BY_KERNELS: f64 = 0.25;
-/// Mean lateness of a straggler, as a share of the window (5 % of a step in triage practice).
+/// Minimum mean lateness of a straggler, as a share of the window (5 % of a step in triage practice).
 const LATE: f64 = 0.05;
-/// The same collective takes so many times as long between some ranks as between others. Ours: links of one kind are within a few percent.
+/// Factor by which a collective takes longer between some ranks than between others to be slow. Our bound: links of one
+/// kind are within a few percent.
 const SLOWER: f64 = 1.5;
-/// Messages that are alike: the larger at most so many times the smaller.
+/// Maximum ratio of the sizes of comparable messages.
 const ALIKE: f64 = 1.25;
-/// Collectives that a link is judged by.
+/// Minimum number of collectives to judge a link.
 const FOR_LINK: usize = 20;
-/// Share of the window in which a rank only waits for what others send. Ours: a pipeline of p stages and m batches idles for (p−1)/(m+p−1) of it.
+/// Minimum share of the window in which a rank only waits for data from others. Our bound: a pipeline of p stages and m
+/// batches idles for (p−1)/(m+p−1) of it.
 const BUBBLE: f64 = 0.10;
 
-/// Ends of collectives that are this much of their duration apart were not of the same collective.
+/// Fraction of their duration by which the ends of arrivals differ if they were not of the same collective.
 const APART: f64 = 0.5;
 
-/// Adds what is found.
+/// Adds the findings about a job.
 pub fn find(all: &[Digest], job: &mut Job) {
     let span = together(all, job).max(1) as f64;
     let total = job.waits.total();
@@ -47,7 +50,7 @@ pub fn find(all: &[Digest], job: &mut Job) {
     if !job.matches.list.is_empty() {
         stragglers(all, job, span, total, &mut findings);
         if let Some((mut slow, ranks)) = slow_link(job, span) {
-            // Whoever has the slow link comes late everywhere else.
+            // The ranks with the slow link come late everywhere else.
             if job.stragglers.iter().all(|s| s.why == Late::Host && ranks.contains(&s.rank)) {
                 let late = findings.iter().map(|f| f.stake).fold(0.0, f64::max);
                 slow.stake = slow.stake.max(late);
@@ -58,7 +61,7 @@ pub fn find(all: &[Digest], job: &mut Job) {
         }
     }
     findings.extend(bubbles(all, job));
-    // What does not end together was not of one collective: then nothing follows from it.
+    // Arrivals that do not end together were not of one collective: the match is useless.
     let unsure = (!job.matches.list.is_empty()).then(|| apart(job)).flatten();
     if unsure.is_some() {
         findings.retain(|f| f.id == Verdict::PipelineBubble);
@@ -71,7 +74,7 @@ pub fn find(all: &[Digest], job: &mut Job) {
     job.remarks.extend(unsure.clone());
     job.remarks.extend(single_delays(job, span).filter(|_| unsure.is_none()));
     job.findings = findings;
-    // Causes before effects: what is left of the collectives once it is known who waits for whom.
+    // Causes before effects: the remaining part of the collectives, once it is known which ranks wait for which.
     if unsure.is_none() {
         let mut finding = exposed::find(all, job);
         if let Some(finding) = &mut finding {
@@ -81,7 +84,7 @@ pub fn find(all: &[Digest], job: &mut Job) {
     }
 }
 
-/// Leaves out what the waits say, where they are none.
+/// Discards everything derived from waits that are not real.
 fn forget(job: &mut Job) {
     job.unsure = true;
     job.waits.pairs.clear();
@@ -93,14 +96,15 @@ fn forget(job: &mut Job) {
     job.links.iter_mut().for_each(|l| l.waited = 0);
 }
 
-/// How long the ranks worked together, ns: from the first collective that was judged to the last. A report also has what came before them, such as the
-/// import of libraries and the setup of NCCL, in which nobody can be waited for.
+/// Time in which the ranks worked together, ns: from the first judged collective to the last. A report also has the
+/// time before, such as the import of libraries and the setup of NCCL, in which ranks do not wait for each other.
 fn together(all: &[Digest], job: &Job) -> i64 {
     let whole = all.iter().map(|d| d.end.saturating_sub(d.start)).max().unwrap_or(1);
     let when = &job.waits.when;
     match (when.first(), when.last()) {
         (Some(first), Some(last)) if last.0 > first.0 => {
-            // The first one's wait lies before its end: there is one more collective than there are times between them.
+            // The wait of the first one is before its end: there is one more collective than there are
+            // intervals between them.
             let ends = 1 + when.windows(2).filter(|w| w[0].0 != w[1].0).count();
             let between = last.0.saturating_sub(first.0) as f64;
             ((between * ends as f64 / (ends - 1) as f64) as i64).min(whole)
@@ -109,12 +113,12 @@ fn together(all: &[Digest], job: &Job) -> i64 {
     }
 }
 
-/// Collectives are matched by their order where no report numbers them.
+/// Confidence of the match: collectives are matched by their order unless the reports number them.
 fn sure(job: &Job) -> Sure {
     if job.matches.groups.iter().all(|g| g.numbered) { Sure::Certain } else { Sure::Likely }
 }
 
-/// What is said of single waits that are far longer than the others, which nobody is judged by.
+/// Remark on single waits that are far longer than the others, and are not held against a rank.
 fn single_delays(job: &Job, span: f64) -> Option<String> {
     let outliers = &job.waits.outliers;
     let sum = outliers.iter().map(|w| w.2).fold(0, i64::saturating_add);
@@ -132,7 +136,7 @@ fn single_delays(job: &Job, span: f64) -> Option<String> {
     })
 }
 
-/// What is said where the ends of what was matched do not agree.
+/// Remark for a match whose ends do not agree.
 fn apart(job: &Job) -> Option<String> {
     let mut uncertain: Vec<i64> = job.ranks.iter().filter(|m| m.clock.by > 0).map(|m| m.clock.uncertainty).collect();
     uncertain.sort_unstable();
@@ -162,8 +166,8 @@ fn stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &m
         worst.push((row, ns));
     }
     let share = (sum as f64 / span).min(1.0);
-    // Several are stragglers only if each is late again and again: accidents happen to everybody.
-    // What few waits of many make up is an accident, and what computing hides costs nothing.
+    // Several ranks are stragglers only if each is late repeatedly: accidents happen to all of them. A few long waits
+    // among many are an accident, and time that is hidden by computing costs nothing.
     let recurring = |row: usize| job.waits.recurring.as_ref().filter(|r| r.rank as usize == job.ranks[row].digest);
     let steady: f64 =
         worst.iter().map(|&(row, late)| if recurring(row).is_some() { late as f64 } else { steadily(job, job.ranks[row].digest) }).sum();
@@ -198,7 +202,7 @@ fn stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &m
     }
 }
 
-/// What collectives that nothing hides take of a mean other rank's time, without the few longest waits; 1 where nothing is known of it.
+/// Share of a mean other rank's time in exposed collectives, without the few longest waits; 1 if unknown.
 fn open(job: &Job, row: usize) -> f64 {
     let others = job.ranks.iter().enumerate().filter(|(r, m)| *r != row && m.judged > 0);
     let open: Vec<f64> = others.map(|(_, m)| m.exposed.saturating_sub(m.waited_longest).max(0) as f64 / m.judged as f64).collect();
@@ -206,13 +210,13 @@ fn open(job: &Job, row: usize) -> f64 {
     if known { open.iter().sum::<f64>() / open.len().max(1) as f64 } else { 1.0 }
 }
 
-/// How long others wait for a rank and for how much of that nothing else runs, in words.
+/// Formats the share of time for which others wait for a rank, and the part of it in which nothing else runs.
 fn waited(share: f64, alone: f64) -> String {
     let of = format!("{} of the time", pct(share));
     if share - alone > 0.01 { format!("{of} (in {} nothing else runs)", pct(alone)) } else { of }
 }
 
-/// What is waited for any rank and for this one in each slice of the time, ns.
+/// Time waited for any rank and for this one in each time slice, ns.
 fn slices(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
     let when = &job.waits.when;
     let (mut all, mut own) = (vec![0i64; SLICES as usize], vec![0i64; SLICES as usize]);
@@ -228,18 +232,18 @@ fn slices(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
     (all, own)
 }
 
-/// What is waited for a rank, ns, where no slice counts for more than a few usual ones.
+/// Time waited for a rank, ns; each slice is capped at `FEW` times a usual one.
 fn steadily(job: &Job, digest: usize) -> f64 {
     let (all, own) = slices(job, digest);
-    // Those in which anybody is waited for: a short capture has few collectives.
+    // Only slices with any waiting: a short capture has few collectives.
     let mut own: Vec<i64> = own.into_iter().zip(all).filter(|(_, all)| *all > 0).map(|(own, _)| own).collect();
     own.sort_unstable();
-    // Late in so many slices is late often enough: what it is then is usual.
+    // The wait that a share `AGAIN` of the slices reaches is usual.
     let usual = own.get(((1.0 - AGAIN) * own.len() as f64) as usize).copied().unwrap_or(0);
     own.iter().map(|&ns| ns.min(usual.saturating_mul(FEW)) as f64).sum()
 }
 
-/// In which share of the slices of the time the others wait for a rank.
+/// Share of the time slices in which the others wait for a rank.
 fn often(job: &Job, digest: usize) -> f64 {
     let (all, own) = slices(job, digest);
     let mean = own.iter().sum::<i64>() as f64 / SLICES as f64;
@@ -247,18 +251,18 @@ fn often(job: &Job, digest: usize) -> f64 {
     own.iter().filter(|&&o| o as f64 >= mean * 0.25 && o > 0).count() as f64 / waited.max(1) as f64
 }
 
-/// Why a rank is late, what its kernels take longer than those of the ranks beside it, and that in words.
+/// Reason why a rank is late, the additional time of its kernels compared with its peers, and the reason in words.
 fn cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, String) {
     let member = &job.ranks[row];
     let own = &all[member.digest];
-    // Ranks that do the same: of a pipeline or of experts others do something else.
+    // Peers are the ranks that do the same work: other stages of a pipeline, or other experts, do something else.
     let peers: Vec<usize> = {
         let groups = job.matches.groups.iter().filter(|g| g.ranks.contains(&u32::try_from(member.digest).unwrap_or(u32::MAX)));
         let widest = groups.max_by_key(|g| g.ranks.len());
         let of_group = widest.map(|g| g.ranks.iter().map(|&r| r as usize).collect::<Vec<_>>());
         of_group.unwrap_or_else(|| (0..all.len()).collect())
     };
-    // Captures that hold more steps than others have more kernels: what counts is the time for each collective.
+    // Captures with more steps have more kernels: compare the time per collective.
     let counts: Vec<usize> = all.iter().map(|d| d.collectives().count()).collect();
     let alike = peers.iter().all(|&i| counts[i] == counts[member.digest]);
     let matched = job.matches.list.iter().filter(|c| c.arrivals.iter().any(|a| a.rank as usize == member.digest)).count();
@@ -292,7 +296,7 @@ fn straggler(
 ) -> Finding {
     let rank = job.ranks[row].rank;
     let own = &all[job.ranks[row].digest];
-    // What is hidden behind computing is not lost.
+    // Time hidden behind computing is not lost.
     let exposed = open(job, row);
     let stake = share.min(exposed);
     let finding = Finding::new(
@@ -327,10 +331,10 @@ fn straggler(
     }
 }
 
-/// Ranks wait, but not for one of them.
+/// Ranks wait, but not for a single one of them.
 fn imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Finding> {
     let worst = job.ranks.iter().max_by_key(|m| m.late)?;
-    // What is mostly for one rank and makes it no straggler is hidden behind computing, or a single delay.
+    // Waiting that is mostly for one rank which is not a straggler is hidden behind computing, or a single delay.
     if worst.late as f64 >= MOSTLY * total as f64 {
         return None;
     }
@@ -366,20 +370,21 @@ fn imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Finding
     )
 }
 
-/// Collectives of one kind in one group.
+/// Durations of the collectives of one kind in one group.
 struct Timed {
     group: u32,
     kind: &'static str,
     size: usize,
-    /// The median, ns, and the median message.
+    /// Median duration, ns.
     time: i64,
+    /// Median message size, bytes.
     bytes: u64,
     count: usize,
 }
 
-/// Groups whose collectives take longer than the same ones of other groups.
+/// Groups whose collectives take longer than the same collectives of other groups.
 fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
-    // What the last to come took: without waiting.
+    // Duration on the last rank to arrive, which does not wait.
     let mut times: BTreeMap<_, (Vec<i64>, Vec<u64>)> = BTreeMap::new();
     for c in &job.matches.list {
         let last = c.last()?;
@@ -397,7 +402,7 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
         }
     }
     let alike = |a: u64, b: u64| a == b || (a > 0 && b > 0 && a.max(b) as f64 <= ALIKE * a.min(b) as f64);
-    // What the same takes in other groups; with two groups nobody knows which of them is as it should be.
+    // Median of the same collective in other groups; with two groups it is unknown which one is normal.
     let usual = |of: &Timed| {
         let same = |g: &&Timed| g.group != of.group && (g.kind, g.size) == (of.kind, of.size) && alike(g.bytes, of.bytes);
         let mut others: Vec<i64> = groups.iter().filter(same).map(|g| g.time).collect();
@@ -435,12 +440,12 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
     Some((finding, ranks))
 }
 
-/// Ranks that wait for what others send them.
+/// Ranks that wait for data that others send.
 fn bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
     let mut shares: Vec<(f64, u32)> = Vec::new();
     for member in &job.ranks {
         let digest = &all[member.digest];
-        // NCCL's kernel of sends and receives does all-to-all, too: only the framework tells them apart.
+        // NCCL's kernel of sends and receives also does all-to-all: only the framework can tell them apart.
         let point: Vec<bool> = digest
             .kinds
             .iter()
@@ -454,7 +459,7 @@ fn bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
             }
         }
         if to_one > 0 && member.judged > 0 {
-            // What nothing hides, as far as it is of sends and receives.
+            // Exposed time of sends and receives, by their part of the collective time.
             let exposed = member.exposed as f64 * to_one as f64 / any.max(1) as f64;
             shares.push((exposed / member.judged as f64, member.rank));
         }

@@ -1,19 +1,19 @@
-//! Which rank of its job a report is of, where the report itself does not say so.
+//! Identification of ranks whose reports do not state their number.
 
 use crate::model::digest::Digest;
 use crate::model::units::count;
 use std::collections::BTreeMap;
 
-/// How the numbers of the ranks are known.
+/// Source of the ranks' numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// The reports say it.
+    /// Stated by the reports.
     Reports,
-    /// From the names of the files.
+    /// File names.
     Names,
-    /// By the numbers of the GPUs that they used.
+    /// Numbers of the GPUs that they used.
     Devices,
-    /// Nobody says it: they are numbered as they were given.
+    /// Order in which they were given, for lack of anything else.
     Order,
 }
 
@@ -29,10 +29,10 @@ impl Told {
     }
 }
 
-/// Ranks that a job has at most.
+/// Maximum number of ranks in a job.
 const MOST_RANKS: u32 = 1 << 20;
 
-/// The rank in a file's name, where the word stands before it: `job_rank12.nsys-rep`.
+/// Rank in a file name, after the word `rank`: `job_rank12.nsys-rep`.
 #[must_use]
 pub fn in_name(file: &str) -> Option<u32> {
     let name = file.rsplit('/').next().unwrap_or(file).to_ascii_lowercase();
@@ -41,11 +41,11 @@ pub fn in_name(file: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// The numbers in a file's name, from the last: `job_rank12.nsys-rep` has 12. A number after `rank` goes first.
+/// Numbers in a file name, from the last: `job_rank12.nsys-rep` has 12. A number after `rank` comes first.
 fn numbers(file: &str) -> Vec<u32> {
     let name = file.rsplit('/').next().unwrap_or(file);
     let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-    // Names such as `report.3.nsys-rep` have it behind the dot.
+    // Names such as `report.3.nsys-rep` have the number after the dot.
     let text = if stem.chars().any(|c| c.is_ascii_digit()) { stem } else { name };
     let lower = text.to_ascii_lowercase();
     let digits = |from: &str| from.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok();
@@ -56,14 +56,15 @@ fn numbers(file: &str) -> Vec<u32> {
     after.chain(all).collect()
 }
 
-/// All different.
+/// Returns true if all numbers are different.
 fn distinct(list: &[u32]) -> bool {
     let mut sorted = list.to_vec();
     sorted.sort_unstable();
     sorted.windows(2).all(|w| w[0] != w[1])
 }
 
-/// Leaves out digests that are of the same report as an earlier one, which may be named twice or be there as a copy; says which.
+/// Removes digests of the same report as an earlier one, which may have been named twice or copied. Returns a
+/// remark for each.
 pub fn without_doubles(all: &mut Vec<Digest>, reports: &mut Vec<usize>) -> Vec<String> {
     let what = |d: &Digest| (d.epoch, d.pid, d.device, d.start, d.end, d.launches, d.kernel_time);
     let mut remarks = Vec::new();
@@ -86,7 +87,8 @@ pub fn without_doubles(all: &mut Vec<Digest>, reports: &mut Vec<usize>) -> Vec<S
     remarks
 }
 
-/// The ranks' numbers, in the order of the digests, how they are known, and what is wrong with them.
+/// Returns the ranks' numbers in the order of the digests, the source of the numbers, and remarks on
+/// problems with them.
 #[must_use]
 pub fn identify(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
     let mut remarks = Vec::new();
@@ -99,7 +101,7 @@ pub fn identify(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
             remarks.push(format!("rank {rank} is there {} times: {}", files.len(), files.join(", ")));
         }
         let world = all.iter().filter_map(|d| d.world).max().or_else(|| files.keys().next_back().map(|last| last.saturating_add(1)));
-        // No job has more; a damaged report may say so.
+        // A damaged report may claim more ranks than any job has.
         let world = world.unwrap_or(0).min(MOST_RANKS);
         let missing: Vec<u32> = (0..world).filter(|r| !files.contains_key(r)).collect();
         if !missing.is_empty() {
@@ -115,7 +117,7 @@ pub fn identify(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
     let names: Option<Vec<Vec<u32>>> = all.iter().map(|d| Some(numbers(&d.file)).filter(|n| !n.is_empty())).collect();
     if let Some(names) = names {
         let most = names.iter().map(Vec::len).min().unwrap_or(0);
-        // The first place in which they all differ.
+        // The first position in which all names differ.
         let found = (0..most).map(|at| names.iter().map(|n| n[at]).collect::<Vec<u32>>()).find(|list| distinct(list));
         if let Some(list) = found.filter(|l| l.iter().max().is_some_and(|&m| (m as usize) < l.len().saturating_mul(64))) {
             return (list, Told::Names, remarks);
@@ -128,7 +130,7 @@ pub fn identify(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
     ((0..).take(all.len()).collect(), Told::Order, remarks)
 }
 
-/// Numbers as people list them: `0–3, 7`.
+/// Formats numbers as a list of ranges: `0–3, 7`.
 #[must_use]
 pub fn runs(list: &[u32]) -> String {
     let mut sorted = list.to_vec();

@@ -1,4 +1,4 @@
-//! Puts a job together: its ranks on a common clock, its collectives, who waits for whom, and what follows.
+//! Assembles a job: its ranks on a common clock, its collectives, the waits between ranks, and the findings.
 
 use super::clocks::clocks;
 use super::findings;
@@ -19,7 +19,7 @@ fn median<T: Copy + Ord>(mut values: Vec<T>) -> Option<T> {
     Some(values[values.len() / 2])
 }
 
-/// Judges ranks together. With one rank, or none that share collectives, there are ranks and no findings.
+/// Judges ranks together. With a single rank, or without common collectives, the job has ranks but no findings.
 #[must_use]
 pub fn job(all: &[Digest]) -> Job {
     let (numbers, told, mut remarks) = identify(all);
@@ -66,7 +66,7 @@ pub fn job(all: &[Digest]) -> Job {
     out
 }
 
-/// Where ranks lack records of what their GPUs did, no finding is more than possible.
+/// If the work of GPUs was not recorded on some ranks, adds remarks and lowers all findings to possible.
 fn unrecorded(all: &[Digest], job: &mut Job) {
     let said = job.ranks.iter().filter_map(|m| Some(format!("rank {}: {}", m.rank, all.get(m.digest)?.unrecorded.as_deref()?)));
     let said: Vec<String> = said.collect();
@@ -77,7 +77,7 @@ fn unrecorded(all: &[Digest], job: &mut Job) {
     job.remarks.splice(0..0, said);
 }
 
-/// Collectives by kind and number of ranks.
+/// Statistics of collectives by kind and number of ranks.
 fn links(all: &[Digest], matches: &Matches, waits: &Waits) -> Vec<Link> {
     #[derive(Default)]
     struct Sum {

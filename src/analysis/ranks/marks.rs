@@ -1,11 +1,11 @@
-//! The steps that a program or its framework numbered itself: the same step has the same number on all ranks.
+//! Step numbers from the program or its framework: the same step has the same number on all ranks.
 
 use crate::analysis::like::like;
 use crate::analysis::triage::Found;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
-/// Ranges that number steps, where a report has no other: those of PyTorch's profiler.
+/// Ranges of PyTorch's profiler that number steps.
 const STEPS: &str = "ProfilerStep#";
 
 /// Ranges that number steps, by process, in order of their starts: start, end, number.
@@ -13,14 +13,15 @@ pub struct Marks {
     of_process: FxHashMap<u32, Vec<(i64, i64, u32)>>,
 }
 
-/// The one number in a name.
+/// Returns the number in a name that has exactly one.
 fn number(name: &str) -> Option<u32> {
     let mut all = name.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty());
     all.next().filter(|_| all.next().is_none())?.parse().ok()
 }
 
 impl Marks {
-    /// Step numbers from the ranges that steps were found by, else from those of PyTorch's profiler.
+    /// Reads step numbers from the ranges of PyTorch's profiler, or, without those, from the ranges by which the
+    /// steps were found.
     #[must_use]
     pub fn of(profile: &Profile, found: Option<&Found>) -> Self {
         let ranges = &profile.ranges;
@@ -44,7 +45,7 @@ impl Marks {
         Self { of_process }
     }
 
-    /// The number of the step that a process is in at a time.
+    /// Number of the step that a process is in at a time.
     #[must_use]
     pub fn at(&self, pid: Option<u32>, time: i64) -> Option<u32> {
         let own = pid.and_then(|pid| self.of_process.get(&pid));

@@ -1,4 +1,4 @@
-//! Which collectives of different ranks belong together.
+//! Matching of collectives across ranks.
 
 use super::nccl;
 use super::shift::{Pair, Side, signed};
@@ -33,7 +33,7 @@ pub struct Together {
 }
 
 impl Together {
-    /// Who came last: all leave at about the same time, so that it has the shortest duration.
+    /// The last arrival. All ranks leave at about the same time, so it has the shortest duration.
     #[must_use]
     pub fn last(&self) -> Option<&Arrival> {
         self.arrivals.iter().min_by_key(|a| a.duration)
@@ -46,11 +46,11 @@ pub struct Group {
     pub name: String,
     /// Indices of digests.
     pub ranks: Vec<u32>,
-    /// How many ranks it has, also those that are not there.
+    /// Number of ranks, including those without a report.
     pub size: usize,
-    /// Whether the reports number its collectives; else they were matched by their order.
+    /// Set if the reports number its collectives; otherwise they were matched by their order.
     pub numbered: bool,
-    /// NCCL's algorithm and protocol, where the kernels say it.
+    /// NCCL's algorithm and protocol, if the kernels' names have them.
     pub algorithm: String,
 }
 
@@ -58,20 +58,20 @@ pub struct Group {
 pub struct Matches {
     pub groups: Vec<Group>,
     pub list: Vec<Together>,
-    /// Each collective stands for so many.
+    /// Number of collectives that each one in the list stands for.
     pub each: i64,
     pub remarks: Vec<String>,
 }
 
-/// Collectives that a group's algorithm is looked for in.
+/// Maximum number of collectives in which a group's algorithm is looked for.
 const LOOKED_AT: usize = 200;
 
-/// A group's name and the ranks that it is said to have.
+/// A group's name, and its ranks according to the report.
 type Key = (String, Vec<u32>);
 /// A rank's collectives of one group, by number.
 type Own = Vec<Collective>;
 
-/// The collectives of a rank in a group, by number; the kinds of others are told from it.
+/// The collectives of a rank in a group, by number, without sends and receives.
 fn of_group(digest: &Digest, key: &Key, each: i64) -> Own {
     let ours: Vec<bool> =
         digest.kinds.iter().map(|k| (&k.group, &k.ranks) == (&key.0, &key.1) && !nccl::point_to_point(nccl::kind(&k.name))).collect();
@@ -86,11 +86,11 @@ fn in_order_of_numbers(mut own: Own) -> Own {
     own
 }
 
-/// A way that messages take: group, the sender's number in it, the receiver's.
+/// Route of messages: group, the sender's number in it, the receiver's.
 type Way = (Key, u32, u32);
 
-/// What each of two ranks has of the messages from one to the other, in the order of its host. A rank's number in a group is what the report says, else
-/// its place among the group's ranks, else its own.
+/// Messages of each route on both of its ranks, in the order of the host. A rank's number in a group is the one in the
+/// report, else its place among the group's ranks, else its own.
 fn ways(all: &[Digest], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
     let mut out: BTreeMap<Way, Vec<(u32, Own)>> = BTreeMap::new();
     for (rank, digest) in (0..).zip(all) {
@@ -116,12 +116,12 @@ fn ways(all: &[Digest], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
             out.entry(way.clone()).or_default().push((rank, in_order_of_numbers(list)));
         }
     }
-    // Both sides, and not one rank that sends to itself.
+    // Only routes with both sides, and not from a rank to itself.
     out.retain(|way, parts| parts.len() == 2 && way.1 != way.2);
     out
 }
 
-/// Matches by group and number, as far as the reports have them, else by order.
+/// Matches collectives by group and number, as far as the reports have them, else by order.
 #[must_use]
 pub fn matches(all: &[Digest]) -> Matches {
     let mut groups: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
@@ -135,7 +135,7 @@ pub fn matches(all: &[Digest]) -> Matches {
         }
     }
     let mut out = Matches { each, ..Matches::default() };
-    // One group after the other: all of them at once would take several times the room.
+    // One group at a time: all of them at once would take several times the memory.
     for (key, ranks) in groups {
         let mut parts: Vec<(u32, Own)> =
             ranks.into_iter().map(|r| (r, of_group(&all[r as usize], &key, each))).filter(|p| !p.1.is_empty()).collect();
@@ -173,7 +173,7 @@ pub fn matches(all: &[Digest]) -> Matches {
     out
 }
 
-/// Collectives that all ranks of the group have, with the same number and of the same kind.
+/// Adds the collectives that all ranks of the group have, with the same number and of the same kind.
 fn gather(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Vec<Together>) {
     let Some(((first, own), others)) = parts.split_first() else { return };
     let words: Vec<Vec<&'static str>> =
@@ -196,7 +196,8 @@ fn gather(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Vec<Toget
     }
 }
 
-/// Gives the collectives of a group that nobody numbered the numbers of the rank that has the most: captures begin at different times.
+/// Numbers the collectives of a group without numbers like those of the rank with the most: captures begin at
+/// different times.
 fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<String>) {
     let Some(reference) = (0..parts.len()).max_by_key(|&i| (parts[i].1.len(), std::cmp::Reverse(i))) else { return };
     let (rank, longest) = parts[reference].clone();
@@ -213,7 +214,7 @@ fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<Strin
             lost.push(*own_rank);
             return false;
         };
-        // Those before the other's first and behind its last go on counting.
+        // Collectives before the other's first and behind its last continue the numbers.
         let number = |at: i64| match usize::try_from(at).ok().and_then(|at| longest.get(at)) {
             Some(of) => of.sequence,
             None if at < 0 => longest[0].sequence.saturating_add(at.saturating_mul(each)),

@@ -1,5 +1,5 @@
-//! The ranks of one job beside each other: which makes the others wait, and why. Works on [digests](crate::model::digest), so that two reports and
-//! hundreds of digests are judged alike.
+//! Comparison of the ranks of one job: which rank makes the others wait, and why. Works on
+//! [digests](crate::model::digest), so that two reports and hundreds of digests are judged alike.
 
 mod aligned;
 pub mod clocks;

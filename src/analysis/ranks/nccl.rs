@@ -1,6 +1,6 @@
-//! What collectives are: their kind, their algorithm, the bytes that they move, and the bandwidth that follows.
+//! Properties of collectives: their kind, their algorithm, the bytes that they move, and the resulting bandwidth.
 
-/// Parts of names and their kinds; the longer ones first, for they contain the others.
+/// Parts of names and their kinds; longer ones first, because they contain the others.
 const KINDS: [(&str, &str); 14] = [
     ("allreduce", "all_reduce"),
     ("allgather", "all_gather"),
@@ -18,14 +18,15 @@ const KINDS: [(&str, &str); 14] = [
     ("generic", "several in one"),
 ];
 
-/// A kind in the words of PyTorch's functions, whatever the report calls it.
+/// Kind of a collective in the terms of PyTorch's functions, from the name that the report uses.
 #[must_use]
 pub fn kind(name: &str) -> &'static str {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     KINDS.iter().find(|k| plain.contains(k.0)).map_or("other", |k| k.1)
 }
 
-/// Kind and algorithm with protocol, from the name of NCCL's or RCCL's kernel: `ncclDevKernel_AllReduce_Sum_bf16_RING_LL`.
+/// Kind and algorithm with protocol, from the name of NCCL's or RCCL's kernel:
+/// `ncclDevKernel_AllReduce_Sum_bf16_RING_LL`.
 #[must_use]
 pub fn of_kernel(name: &str) -> (&'static str, String) {
     let rest =
@@ -40,26 +41,27 @@ pub fn of_kernel(name: &str) -> (&'static str, String) {
     (kind(words.first().copied().unwrap_or_default()), algorithm.join("_"))
 }
 
-/// Whether all ranks leave it at nearly the same time: each needs something of every other.
+/// Returns true if all ranks leave it at nearly the same time, because each needs data of every other.
 #[must_use]
 pub fn leaves_together(kind: &str) -> bool {
     matches!(kind, "all_reduce" | "all_gather" | "reduce_scatter" | "all_to_all" | "barrier")
 }
 
-/// Whether it is of two ranks.
+/// Returns true for operations between two ranks.
 #[must_use]
 pub fn point_to_point(kind: &str) -> bool {
     matches!(kind, "send" | "recv" | "send_recv")
 }
 
-/// The word for what both sides do: a send and its receive are one.
+/// Common word for both sides of an operation: a send and its receive are one.
 #[must_use]
 pub fn together(name: &str) -> &'static str {
     let kind = kind(name);
     if point_to_point(kind) { "send_recv" } else { kind }
 }
 
-/// Bus bandwidth over algorithm bandwidth, for `n` ranks: what a link carries for each byte of the message (nccl-tests, PERFORMANCE.md).
+/// Bus bandwidth over algorithm bandwidth, for `n` ranks: bytes that a link carries per byte of the message
+/// (nccl-tests, `PERFORMANCE.md`).
 #[must_use]
 pub fn bus_factor(kind: &str, n: usize) -> Option<f64> {
     let n = n.max(1) as f64;
@@ -71,7 +73,7 @@ pub fn bus_factor(kind: &str, n: usize) -> Option<f64> {
     }
 }
 
-/// Names of GPUs, bytes per second, names of their links.
+/// Names of GPUs, bandwidth of their links in bytes per second, names of the links.
 const LINKS: [(&str, f64, &str); 14] = [
     ("GB200", 900e9, "NVLink"),
     ("GB300", 900e9, "NVLink"),
@@ -89,11 +91,12 @@ const LINKS: [(&str, f64, &str); 14] = [
     ("MI355X", 537.6e9, "Infinity Fabric"),
 ];
 
-/// What a GPU's links to its neighbours carry in one direction, bytes per second, and what they are called.
+/// Bandwidth of a GPU's links to its neighbours in one direction, bytes per second, and the name of the links.
 ///
-/// NVIDIA's and AMD's product pages: NVLink 3 of the A100 12 × 25 GB/s, NVLink 4 of the H100 and H200 (SXM) 18 × 25 GB/s, NVLink 5 of the B200 and B300
-/// 18 × 50 GB/s, NVLink 2 of the V100 6 × 25 GB/s; Infinity Fabric of the MI300X and MI325X 7 × 64 GB/s, of the MI350X and MI355X 7 × 76.8 GB/s.
-/// Names that say `PCIe`, and those of other cards, have no entry.
+/// Sources are NVIDIA's and AMD's product pages: NVLink 3 of the A100 12 × 25 GB/s, NVLink 4 of the H100 and H200
+/// (SXM) 18 × 25 GB/s, NVLink 5 of the B200 and B300 18 × 50 GB/s, NVLink 2 of the V100 6 × 25 GB/s; Infinity Fabric
+/// of the MI300X and MI325X 7 × 64 GB/s, of the MI350X and MI355X 7 × 76.8 GB/s. Names with `PCIe`, and those of other
+/// cards, have no entry.
 #[must_use]
 pub fn link(device: &str) -> Option<(f64, &'static str)> {
     if device.to_ascii_uppercase().contains("PCIE") {

@@ -1,4 +1,4 @@
-//! What comes out of judging ranks together.
+//! Result of judging ranks together.
 
 use super::clocks::Offset;
 use super::identify::Told;
@@ -9,10 +9,10 @@ use crate::analysis::triage::text::pct;
 use crate::model::digest::Digest;
 use std::collections::BTreeMap;
 
-/// Share of its time that a rank waits for others from which it is said.
+/// Share of its time that a rank waits for others from which it is mentioned.
 const NOTICED: f64 = 0.01;
 
-/// Why a rank is late.
+/// Reason why a rank is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     /// Its GPU computes more, or slower.
@@ -36,7 +36,7 @@ impl Late {
 pub struct Straggler {
     pub rank: u32,
     pub why: Late,
-    /// What a mean other rank waited for it, ns.
+    /// Time that a mean other rank waited for it, ns.
     pub late: i64,
 }
 
@@ -46,42 +46,44 @@ pub struct Member {
     /// Index of its digest.
     pub digest: usize,
     pub rank: u32,
-    /// The median step.
+    /// The median step length.
     pub step: Option<i64>,
-    /// Time in which kernels other than collectives ran, in the window that was judged.
+    /// Time in which kernels other than collectives ran, in the judged window.
     pub compute: i64,
-    /// Time in which collectives ran, and in which nothing else did.
+    /// Time in which collectives ran.
     pub comm: i64,
+    /// Time in which only collectives ran.
     pub exposed: i64,
     /// Time in which nothing ran.
     pub idle: i64,
-    /// How much of the report was judged.
+    /// Judged time of the report.
     pub judged: i64,
-    /// What a mean other rank waited for it in collectives.
+    /// Time that a mean other rank waited for it in collectives.
     pub late: i64,
-    /// What it waited itself, and in the few longest waits, which are not judged.
+    /// Time that it waited for others.
     pub waited: i64,
+    /// Time that it waited in the few longest waits, which are not judged.
     pub waited_longest: i64,
     pub clock: Offset,
 }
 
-/// Collectives of one kind between as many ranks.
+/// Collectives of one kind with the same number of ranks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     pub kind: &'static str,
-    /// Ranks that take part.
+    /// Number of ranks that take part.
     pub size: usize,
     pub count: u64,
-    /// The median message, bytes; `None` where the reports do not say it.
+    /// The median message size, bytes; `None` if the reports do not state it.
     pub bytes: Option<u64>,
-    /// The median of what the last rank to come took, ns: without waiting for others.
+    /// The median duration on the last rank to arrive, ns, which does not wait for others.
     pub time: i64,
-    /// Bytes per second that a link carries, at the median of all collectives whose size is known.
+    /// Bus bandwidth, bytes per second: the median of all collectives whose size is known.
     pub bus: Option<f64>,
-    /// What the links of these GPUs carry, and their name, where all ranks are on one machine.
+    /// Bandwidth of the links of these GPUs, bytes per second, and their name, if all ranks are on one machine.
     pub peak: Option<(f64, &'static str)>,
     pub algorithm: String,
-    /// What a mean rank waited in them for others, in all, ns.
+    /// Total time that a mean rank waited for others in them, ns.
     pub waited: i64,
 }
 
@@ -93,25 +95,25 @@ pub struct StepCell {
     pub compute: i64,
     pub exposed: i64,
     pub idle: i64,
-    /// What the others waited for it in this step.
+    /// Time that the others waited for it in this step.
     pub late: i64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// By rank.
+    /// Sorted by rank.
     pub ranks: Vec<Member>,
     pub told: Told,
     pub matches: Matches,
     pub waits: Waits,
     pub links: Vec<Link>,
-    /// Who makes the others wait, worst first; empty where nobody stands out.
+    /// Ranks that make the others wait, worst first; may be empty.
     pub stragglers: Vec<Straggler>,
-    /// Of the ranks together; those of single ranks are in their digests.
+    /// Findings about the ranks together; those of single ranks are in their digests.
     pub findings: Vec<Finding>,
-    /// What the reports lack, and what is wrong with them.
+    /// Missing data and other problems of the reports.
     pub remarks: Vec<String>,
-    /// True if what was matched cannot be of one collective: then nothing is known of who waits for whom.
+    /// True if matched arrivals cannot be of one collective: then it is unknown which ranks wait for which.
     pub unsure: bool,
 }
 
@@ -121,7 +123,7 @@ impl Job {
         self.ranks.iter().find(|m| m.digest == digest as usize)
     }
 
-    /// The sentence for a job in which nothing is found.
+    /// The sentence for a job without findings.
     #[must_use]
     pub fn nothing_found(&self) -> String {
         if self.matches.list.is_empty() || self.unsure {
@@ -134,19 +136,19 @@ impl Job {
         format!("no rank makes the others wait more than the rest do: a rank waits for others at most {} of its time", pct(most.min(1.0)))
     }
 
-    /// Collectives that were matched, also those that one stands for.
+    /// Number of matched collectives, including those that a listed one stands for.
     #[must_use]
     pub fn matched(&self) -> u64 {
         self.matches.list.len() as u64 * self.matches.each.unsigned_abs()
     }
 
-    /// The number of a rank, by its digest.
+    /// Rank number of a digest.
     #[must_use]
     pub fn number(&self, digest: u32) -> u32 {
         self.member(digest).map_or(digest, |m| m.rank)
     }
 
-    /// Steps of all ranks by their number, with what each rank was waited for in them.
+    /// Steps of all ranks by their number, with the time waited for each rank in them.
     #[must_use]
     pub fn steps(&self, digests: &[Digest]) -> BTreeMap<u32, Vec<Option<StepCell>>> {
         let mut out: BTreeMap<u32, Vec<Option<StepCell>>> = BTreeMap::new();
@@ -160,7 +162,7 @@ impl Job {
             for &(end, rank, ns) in self.waits.when.iter().filter(|w| w.1 as usize == member.digest) {
                 let own = member.clock.own(end);
                 debug_assert_eq!(rank as usize, member.digest);
-                // A collective ends in the step that it is of, or just behind it.
+                // A collective ends in its own step, or just behind it.
                 let at = steps.partition_point(|s| s.start <= own.saturating_sub(1));
                 if let Some(cell) = at.checked_sub(1).and_then(|i| cells.get_mut(i)) {
                     cell.late += ns;

@@ -1,39 +1,41 @@
-//! A rank that is late now and then, again and again: what comes back is no accident.
+//! Detection of a rank that is late at intervals: a delay that recurs is not an accident.
 
-/// Factor over the median wait from which it counts.
+/// Multiple of the median wait from which a wait stands out.
 const STANDS_OUT: i64 = 4;
-/// Part of the longest wait that another must have to be one of the same kind.
+/// Divisor of the longest wait: waits of the same kind are at least this part of it.
 const ALIKE: i64 = 2;
-/// Part of such waits, by time, that must be for the rank.
+/// Minimum share of such waits, by time, that are for the rank.
 const MOSTLY: f64 = 0.8;
-/// Places within which waits are of one delay: a rank that fell behind may need some collectives to catch up.
+/// Number of places within which waits belong to one delay: a rank that fell behind may need some
+/// collectives to catch up.
 const APART: usize = 2;
-/// Share of the collectives in which it must be at most: who is late in more of them is late all the time.
+/// Share of the collectives below which its delays must stay: a rank that is late in more of them is late all the time.
 const NOW_AND_THEN: f64 = 0.25;
 /// Largest ratio of the longest to the shortest distance between delays.
 const UNEVEN: f64 = 2.0;
 
-/// A collective that could have been waited in. Times in ns.
+/// A collective in which ranks may have waited. Times in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     pub end: i64,
-    /// Who came last.
+    /// Rank that came last.
     pub rank: u32,
-    /// Waiting time of a mean rank.
+    /// Wait of a mean rank.
     pub ns: i64,
-    /// True if it lies at the start of the capture: what is waited there may be for that, and only confirms what is seen later.
+    /// True at the start of the capture, which can be the reason of a wait: such waits only confirm those seen later.
     pub start: bool,
 }
 
-/// Who is late again and again, and in which places of the list.
+/// A rank that is late repeatedly, and the places of its delays in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recurring {
     pub rank: u32,
-    /// One for each delay.
+    /// Index of the first collective of each delay.
     pub at: Vec<usize>,
 }
 
-/// The rank for which the others wait long, at even distances and about as long each time, while most waits are short. The list is in order.
+/// Finds the rank for which the others wait long, at even distances and about as long each time, while most waits are
+/// short. The list must be in order of time.
 #[must_use]
 pub fn recurring(waits: &[Wait]) -> Option<Recurring> {
     let mut sorted: Vec<i64> = waits.iter().filter(|w| !w.start).map(|w| w.ns).collect();
@@ -59,7 +61,7 @@ pub fn recurring(waits: &[Wait]) -> Option<Recurring> {
     let (least, most) = (*between.iter().min()?, *between.iter().max()?);
     let mean = last.saturating_sub(first) as f64 / between.len() as f64;
     let span = waits[waits.len() - 1].end.saturating_sub(waits[0].end) as f64;
-    // At that distance there is room for so many: one may lie outside of what was judged.
+    // Number of delays that fit at that distance; one may be outside of the judged time.
     let room = (span / mean.max(1.0)).floor();
     let often = at.len() as f64 + 1.0 >= room && (at.len() as f64) < NOW_AND_THEN * waits.len() as f64;
     (often && least > 0 && most as f64 <= UNEVEN * least as f64).then_some(Recurring { rank, at })
@@ -69,8 +71,8 @@ pub fn recurring(waits: &[Wait]) -> Option<Recurring> {
 mod tests {
     use super::*;
 
-    /// Collectives that end every 10 ms, of which those of these places are waited for; the others for 0.1 ms, for either rank. The first tenth is
-    /// the start of the capture.
+    /// Collectives that end every 10 ms. The given ones are delayed as stated, the others by 0.1 ms by either rank. The
+    /// first tenth is the start of the capture.
     fn waits(n: usize, delays: &[(usize, u32, i64)]) -> Vec<Wait> {
         (0..n)
             .map(|i| {

@@ -1,21 +1,23 @@
-//! Which collective of one rank is which of another, where nothing numbers them and captures begin at different steps: by the numbers of the
-//! steps, by the clocks of the machines, and by the ends, which all ranks reach together.
+//! Alignment of the collectives of two ranks when they are not numbered and captures begin at different steps: by the
+//! numbers of the steps, by the clocks of the machines, and by the ends, which all ranks reach together.
 
 use crate::model::digest::Collective;
 use std::collections::HashMap;
 
-/// Shifts that are tried, and collectives that one is judged by.
+/// Maximum shift that is tried.
 const MOST: i64 = 2000;
+/// Maximum number of collectives by which a shift is judged.
 const LOOKED_AT: usize = 200;
-/// Share of the collectives that must be of the same kind for an order to be the same, and of those in steps of the same number that must have
-/// the same shift.
+/// Minimum share of collectives of the same kind for two orders to be the same.
 const ALIKE: f64 = 0.98;
+/// Minimum share of the collectives in steps of the same number that have the same shift.
 const SAME_SHIFT: f64 = 0.9;
-/// Collectives that must be in both reports for their ends alone to say which is which, and by how much those must fit better.
+/// Minimum number of collectives in both reports to align them by their ends alone.
 const FOR_ENDS: usize = 8;
+/// Factor by which the ends must fit better then.
 const BETTER: i64 = 10;
 
-/// A place as a number that can be taken off another.
+/// Converts an index to a signed number.
 pub fn signed(place: usize) -> i64 {
     i64::try_from(place).unwrap_or(i64::MAX)
 }
@@ -23,22 +25,23 @@ pub fn signed(place: usize) -> i64 {
 /// A rank's collectives of a group in the order of its host.
 pub struct Side<'a> {
     pub list: &'a [Collective],
-    /// Kind of each, and the number of the step that it was called in, where the report has one.
+    /// Kind of each collective.
     pub words: Vec<&'static str>,
+    /// Number of the step in which each was called, if the report has it.
     pub steps: Vec<Option<u32>>,
 }
 
-/// Two ranks: the second has no fewer collectives.
+/// Two ranks; the second has at least as many collectives.
 pub struct Pair<'a> {
     pub mine: Side<'a>,
     pub other: Side<'a>,
-    /// When their clocks were zero, ns of a common one, as far as the machines' clocks agree.
+    /// Zero of their clocks on a common clock, ns, as far as the machines' clocks agree.
     pub epochs: Option<(i64, i64)>,
     /// True if they ran on one machine.
     pub one_clock: bool,
 }
 
-/// The fit of a shift, ns: how much the distance of the ends varies, and what it is by the clocks of the machines.
+/// Fit of a shift, ns: variation of the distance between the ends, and that distance by the clocks of the machines.
 #[derive(Clone, Copy)]
 struct Fit {
     spread: i64,
@@ -46,7 +49,8 @@ struct Fit {
 }
 
 impl Pair<'_> {
-    /// Places by which the other rank has each of this one's collectives later; negative where it began later. `None` where no order fits.
+    /// Number of places by which the other rank has this one's collectives later; negative if the other's capture began
+    /// later. `None` if no order fits.
     #[must_use]
     pub fn shift(&self) -> Option<i64> {
         let (n, most) = (self.mine.list.len(), self.other.list.len());
@@ -58,7 +62,8 @@ impl Pair<'_> {
             let fit = self.fit(shift)?;
             let clock = self.epochs.is_some() && fit.apart <= self.gap() / 2;
             let fits = whole.is_none_or(|w| fit.spread <= close(w.0.spread));
-            // Numbers that begin anew in each capture say nothing: then the clock of the machine contradicts them, or the ends do.
+            // Numbers that restart in each capture are meaningless: then the clock of the machine contradicts
+            // them, or the ends do.
             if clock || fits && !(self.one_clock && self.epochs.is_some()) {
                 return Some(shift);
             }
@@ -76,7 +81,7 @@ impl Pair<'_> {
         whole.map(|w| w.1)
     }
 
-    /// The shift by which most collectives that have the same place in a step of the same number lie over each other.
+    /// The shift that aligns most of the collectives with the same place in a step of the same number.
     fn by_steps(&self) -> Option<i64> {
         let places = |steps: &[Option<u32>]| {
             let mut next: HashMap<u32, u32> = HashMap::new();
@@ -103,7 +108,7 @@ impl Pair<'_> {
         (count >= 2 && count as f64 >= SAME_SHIFT * f64::from(pairs)).then_some(shift)
     }
 
-    /// The places that a shift lays over each other: in this rank's list, and in the other's.
+    /// Overlapping places under a shift: the range in this rank's list, and its start in the other's.
     fn overlap(&self, shift: i64) -> (std::ops::Range<usize>, usize) {
         let from = usize::try_from(-shift).unwrap_or(0);
         let to = usize::try_from(shift).unwrap_or(0);
@@ -114,7 +119,7 @@ impl Pair<'_> {
     fn alike(&self, shift: i64) -> bool {
         let (mine, to) = self.overlap(shift);
         let n = mine.len();
-        // Most shifts are none: these end after a few.
+        // Most shifts do not match; these stop after a few collectives.
         let mut other = ((1.0 - ALIKE) * n as f64) as usize;
         n > 0
             && mine.enumerate().all(|(i, at)| {
@@ -138,7 +143,8 @@ impl Pair<'_> {
         Some(Fit { spread: off[off.len() / 2], apart })
     }
 
-    /// The best of these shifts. Steps are alike: of those that fit about as well the clocks of the machines decide.
+    /// The best of these shifts. Steps are alike: the clocks of the machines decide between shifts that fit
+    /// about equally well.
     fn within(&self, from: i64, to: i64) -> Option<(Fit, i64)> {
         let tried: Vec<(Fit, i64)> = (from..=to).filter(|&s| self.alike(s)).filter_map(|s| Some((self.fit(s)?, s))).collect();
         let least = tried.iter().map(|t| t.0.spread).min()?;
@@ -153,7 +159,7 @@ impl Pair<'_> {
     }
 }
 
-/// The largest spread that fits about as well.
+/// The largest spread that still counts as an equally good fit.
 fn close(spread: i64) -> i64 {
     spread.saturating_mul(2).saturating_add(1000)
 }
@@ -162,7 +168,8 @@ fn close(spread: i64) -> i64 {
 mod tests {
     use super::*;
 
-    /// Collectives of steps with irregular lengths: as many in each step, from one step to another, on a clock that shows so much more.
+    /// Collectives of a range of steps with regular or irregular lengths: `each` per step, on a clock that is
+    /// `ahead` ns ahead.
     fn rank(steps: std::ops::Range<u32>, each: u32, regular: bool, ahead: i64, numbers: i64) -> (Vec<Collective>, Vec<Option<u32>>) {
         let length = |step: u32| if regular { 10_000_000 } else { 8_000_000 + i64::from(step.wrapping_mul(2_654_435_761) % 6_000_000) };
         let (mut out, mut named, mut t) = (Vec::new(), Vec::new(), 1_000_000_000_i64);

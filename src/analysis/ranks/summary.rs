@@ -1,4 +1,4 @@
-//! What a report says of each of its ranks.
+//! Digests of the ranks of a report.
 
 use super::marks::Marks;
 use super::nccl;
@@ -9,31 +9,32 @@ use crate::model::digest::{Collective, Digest, Finding, Kernel, Kind, Step, buck
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Collectives that a digest holds; of more, every second, fourth … of each group.
+/// Maximum number of collectives in a digest; of more, every second, fourth … of each group is kept.
 const MOST: usize = 1 << 15;
-/// Kernels that it holds, those with the most time; the others are summed up.
+/// Maximum number of kernels in a digest, by time; the others are summed up.
 const MOST_KERNELS: usize = 400;
-/// Steps that it holds: the last.
+/// Maximum number of steps in a digest; the last ones are kept.
 const MOST_STEPS: usize = 1 << 14;
 
 /// One rank's part of a report while it is gathered.
 #[derive(Default)]
 struct Part {
-    /// When the host called each, and the number of the step that it called it in.
+    /// Time of the host's call, number of the step of that call, and the collective.
     collectives: Vec<(i64, Option<u32>, Collective)>,
     kernels: FxHashMap<u32, Kernel>,
     kernel_time: i64,
     launches: u64,
     steps: Vec<Step>,
-    /// Until when kernels, and anything, ran.
+    /// End of the time in which kernels ran so far.
     computed: i64,
+    /// End of the time in which anything ran so far.
     covered: i64,
     first: Option<i64>,
     last: i64,
 }
 
 impl Part {
-    /// Adds time to the steps that it lies in; steps are in order, and `from` only grows.
+    /// Adds time to the steps that it overlaps; steps are in order, and `from` never decreases.
     fn spend(&mut self, from: i64, to: i64, of: impl Fn(&mut Step) -> &mut i64) {
         let mut at = self.steps.partition_point(|s| s.start.saturating_add(s.length) <= from);
         while let Some(step) = self.steps.get_mut(at).filter(|s| s.start < to) {
@@ -55,14 +56,14 @@ impl Part {
         }
         let from = op.start.max(self.covered);
         if op.end > from {
-            // What is covered for the first time was idle but for this.
+            // `idle` collects the covered time here, and is inverted at the end.
             self.spend(from, op.end, |s| &mut s.idle);
             self.covered = op.end;
         }
     }
 }
 
-/// The kinds of collectives of a rank, numbered.
+/// Numbered kinds of a rank's collectives.
 #[derive(Default)]
 struct Kinds {
     list: Vec<Kind>,
@@ -79,7 +80,7 @@ impl Kinds {
     }
 }
 
-/// Ranks as PyTorch lists them: `[0, 1, 2, 3]`; cut short in the middle where they are many.
+/// Parses ranks as PyTorch lists them: `[0, 1, 2, 3]`. Empty if the list is abbreviated in the middle.
 fn listed(text: &str) -> Vec<u32> {
     if text.contains("...") {
         return Vec::new();
@@ -87,7 +88,8 @@ fn listed(text: &str) -> Vec<u32> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
 }
 
-/// The digests of a report's ranks: one, unless several of its devices or processes took part in collectives. `file` is how the report is called.
+/// Digests of a report's ranks: one, unless several of its devices or processes took part in collectives. `file` is the
+/// name of the report.
 #[must_use]
 pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
     let ops = Ops::of(profile);
@@ -168,7 +170,7 @@ pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
                 peer: c.peer,
                 member: c.member,
             });
-            // Of sends and receives each pair counts its own.
+            // Sends and receives are numbered for each pair.
             let sequence = c.sequence.filter(|_| c.peer.is_none()).and_then(|n| i64::try_from(n).ok()).unwrap_or(-1);
             part.collectives.push((called, step, Collective { kind, sequence, start: op.start, duration, bytes: c.bytes.unwrap_or(0) }));
         }
@@ -197,12 +199,12 @@ fn add(kernel: &mut Kernel, bucket: u32) {
 
 fn one(profile: &Profile, triage: &Triage, (file, several): (&str, bool), device: Option<&Device>, mut part: Part, kinds: Kinds) -> Digest {
     for step in &mut part.steps {
-        // Until here `idle` is what was covered at all.
+        // Until here, `idle` is the covered time.
         let covered = step.idle;
         step.exposed = (covered - step.compute).max(0);
         step.idle = (step.length - covered).max(0);
     }
-    // In the order in which the host called them they have the same numbers on all ranks.
+    // In the order of the host's calls, collectives have the same numbers on all ranks.
     let mut numbers: BTreeMap<usize, i64> = BTreeMap::new();
     part.collectives.sort_by_key(|c| (c.0, c.2.start));
     let group = |kind: usize| {
@@ -264,9 +266,9 @@ fn one(profile: &Profile, triage: &Triage, (file, several): (&str, bool), device
     digest
 }
 
-/// By time; beyond the most there is one for all others.
+/// Kernels by time; all beyond the maximum are merged into one.
 fn kernels(profile: &Profile, of: FxHashMap<u32, Kernel>) -> Vec<Kernel> {
-    // Kernels of one name are one, whatever else tells them apart.
+    // Kernels of the same name are merged, even if they differ otherwise.
     let mut by_name: BTreeMap<String, Kernel> = BTreeMap::new();
     for (id, kernel) in of {
         let name = profile.kernels.get(id as usize).map_or_else(String::new, |k| k.demangled().to_owned());

@@ -1,4 +1,4 @@
-//! Who waits for whom in collectives, and through whom.
+//! Waits in collectives, attributed to the ranks that cause them, directly or through others.
 
 use super::clocks::Offset;
 use super::matching::{Arrival, Matches, Together};
@@ -6,37 +6,39 @@ use super::nccl;
 use super::recurring::{Recurring, Wait, recurring};
 use std::collections::BTreeMap;
 
-/// Share of the collectives that are left out at the beginning: captures start at different times, and the first ones wait for that.
+/// Share of the collectives that are left out at the beginning: captures start at different times, and the first
+/// ones wait for that.
 const START: f64 = 0.1;
-/// Share of the waits that are left out, the longest: accidents.
+/// Share of the waits that are left out as accidents: the longest.
 const LONGEST: f64 = 0.02;
-/// A wait so many times as long as any that is judged is said to be a single delay.
+/// Multiple of the longest judged wait from which a wait is reported as a single delay.
 const OUTLIER: i64 = 4;
-/// Share of a wait below which nobody is blamed for it.
+/// Share of a wait below which it is not attributed to a rank.
 const LITTLE: f64 = 0.02;
-/// What a collective's wait was for, and how long it was: shares of it for each rank that brought it about.
+/// Ranks that caused a collective's wait, with their shares of it.
 type Blame = Vec<(u32, f64)>;
-/// Ranks that delayed another, and by how much, ns.
+/// Ranks that delayed another, with the delay, ns.
 type Delays = Vec<(u32, f64)>;
 
-/// Times in ns; ranks are indices of digests.
+/// Waits of a job. Times in ns; ranks are indices of digests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waits {
-    /// What a mean other rank waited for each rank: in collectives with it, or with others that had waited for it.
+    /// Time that a mean other rank waited for each rank: in collectives with it, or with others that had waited for it.
     pub late: Vec<i64>,
-    /// What each rank waited in all.
+    /// Time that each rank waited in all.
     pub waited: Vec<i64>,
-    /// Waiter and whom it waited for.
+    /// Time by waiting rank and causing rank.
     pub pairs: BTreeMap<(u32, u32), i64>,
-    /// When whom was waited for how long, on the common clock: collectives in order of their ends.
+    /// End of a collective on the common clock, causing rank, and time; in order of the ends.
     pub when: Vec<(i64, u32, i64)>,
-    /// Of each collective whether it was judged.
+    /// Set for each collective that was judged.
     pub judged: Vec<bool>,
-    /// What each rank waited in the few longest waits, which are not judged.
+    /// Time that each rank waited in the few longest waits, which are not judged.
     pub in_longest: Vec<i64>,
-    /// Who is late again and again, at even distances, while most waits are short.
+    /// A rank that is late repeatedly, at even distances, while most waits are short.
     pub recurring: Option<Recurring>,
-    /// Those of them that are many times as long as any other: when they ended on the common clock, for whom, and how long a mean rank waited.
+    /// Longest waits that are many times as long as any other: end on the common clock, causing rank, and
+    /// wait of a mean rank.
     pub outliers: Vec<(i64, u32, i64)>,
 }
 
@@ -47,20 +49,21 @@ impl Waits {
     }
 }
 
-/// What a mean rank waited in it, ns.
+/// Wait of a mean rank in a collective, ns.
 fn mean_wait(c: &Together) -> i64 {
     let Some(last) = c.last() else { return 0 };
     let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
     waited / i64::try_from(c.arrivals.len().saturating_sub(1).max(1)).unwrap_or(1)
 }
 
-/// The collectives in order, and which of them count.
+/// The collectives in order, and a flag for those that count.
 struct InOrder {
-    /// By their ends, with those.
+    /// Ends and indices, sorted by end.
     order: Vec<(i64, usize)>,
-    /// True for collectives that count: not those at the beginning of each group, and not the few that took the longest.
+    /// True for collectives that count: not those at the beginning of each group, and not the few that
+    /// took the longest.
     judged: Vec<bool>,
-    /// Those few.
+    /// Indices of those few.
     longest: Vec<usize>,
     recurring: Option<Recurring>,
 }
@@ -76,7 +79,8 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     for n in &mut left {
         *n = ((*n as f64 * START).ceil() as usize).min(n.saturating_sub(1));
     }
-    // A stage that waits for what another sends is no sign that the other is late; what it is late for then is handed on.
+    // A pipeline stage that waits for a message does not show that the sender is late; the resulting
+    // delay is passed on.
     let mut judged: Vec<bool> = matches.list.iter().map(|c| !nccl::point_to_point(c.kind)).collect();
     for &(_, i) in &order {
         let left = &mut left[matches.list[i].group as usize];
@@ -85,7 +89,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
             judged[i] = false;
         }
     }
-    // Of each group its own: groups of few collectives wait the longest in each.
+    // Separately for each group, because groups with few collectives wait the longest in each of them.
     let mut by_wait: Vec<Vec<(i64, usize)>> = vec![Vec::new(); matches.groups.len()];
     for i in (0..judged.len()).filter(|&i| judged[i]) {
         by_wait[matches.list[i].group as usize].push((mean_wait(&matches.list[i]), i));
@@ -94,7 +98,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     for mut list in by_wait {
         list.sort_unstable_by_key(|w| std::cmp::Reverse(w.0));
         let longest = ((list.len() as f64 * LONGEST).ceil() as usize).max(1);
-        // Of one or two nobody knows whether they are accidents.
+        // With one or two waits it is unknown if they are accidents.
         accidents.extend(list.iter().take(if list.len() > 2 { longest } else { 0 }).map(|w| w.1));
     }
     let counted: Vec<(i64, usize)> = order.iter().copied().filter(|o| !nccl::point_to_point(matches.list[o.1].kind)).collect();
@@ -103,7 +107,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
         Wait { end, rank: c.last().map_or(0, |a| a.rank), ns: mean_wait(c), start: !judged[i] }
     };
     let recurring = recurring(&counted.iter().map(wait).collect::<Vec<_>>());
-    // A delay that comes back is no accident.
+    // A recurring delay is not an accident.
     if let Some(of) = &recurring {
         accidents.retain(|i| !of.at.iter().any(|&at| counted[at].1 == *i));
     }
@@ -113,8 +117,8 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     InOrder { order, judged, longest: accidents, recurring }
 }
 
-/// Goes over the collectives in their order. A rank that comes last because it had to wait for another in a collective of another group hands the
-/// blame on.
+/// Attributes the waits of the collectives in their order. A rank that comes last because it had to wait for another in
+/// a collective of another group passes the blame on.
 #[must_use]
 pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
     let mut out = Waits { late: vec![0; ranks], waited: vec![0; ranks], in_longest: vec![0; ranks], ..Waits::default() };
@@ -124,7 +128,7 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
             groups_of[rank as usize].push(number);
         }
     }
-    // What has delayed a rank since the last collective of each of its groups, and who brought it about.
+    // Delays of a rank since the last collective of each of its groups, with the ranks that caused them.
     let mut delayed: Vec<Vec<Delays>> = groups_of.iter().map(|groups| vec![Delays::new(); groups.len()]).collect();
     let place = |rank: u32, group: u32| groups_of[rank as usize].iter().position(|&g| g == group).unwrap_or(0);
     let InOrder { order, judged, longest, recurring } = in_order(matches, clocks);
@@ -133,7 +137,7 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
         let c = &matches.list[i];
         let Some(last) = c.last() else { continue };
         for a in &c.arrivals {
-            // Each of them is one, whatever a collective of a thinned digest stands for.
+            // Each of them counts once, even if a collective of a thinned digest stands for several.
             out.in_longest[a.rank as usize] += a.duration.saturating_sub(last.duration);
         }
         let wait = mean_wait(c);
@@ -153,7 +157,7 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
         }
         let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
         for &(rank, share) in blame.iter().filter(|_| judged[i]) {
-            // Of what all others waited, a mean rank's part: also of those that are not in this group.
+            // Mean over all other ranks, including those that are not in this group.
             let part = ((waited as f64 * share / others).round() as i64).saturating_mul(matches.each);
             out.when.push((end, rank, part));
         }
@@ -189,19 +193,19 @@ fn waiting(a: &Arrival, last: &Arrival, blame: &Blame, each: i64, out: &mut Wait
     }
 }
 
-/// Whom a wait for `last` is for: whoever delayed it before, and itself for the rest.
+/// Ranks to blame for a wait for `last`: the ranks that delayed it before, and itself for the rest.
 fn blame(wait: f64, last: u32, delayed: &Delays) -> Blame {
     let before: f64 = delayed.iter().map(|d| d.1).sum();
     if wait <= 0.0 || before <= 0.0 {
         return vec![(last, 1.0)];
     }
-    // As much as it was delayed it may be late.
+    // It may be late by as much as it was delayed.
     let passed = (before / wait).min(1.0);
     let mut out: BTreeMap<u32, f64> = BTreeMap::new();
     for &(rank, ns) in delayed {
         *out.entry(rank).or_default() += ns / before * passed;
     }
-    // What is little is not handed on any further: it is the last one's own.
+    // Small shares are not passed on: they stay with the last rank.
     out.retain(|_, share| *share >= LITTLE);
     let handed: f64 = out.values().sum();
     if handed < 1.0 {
@@ -215,7 +219,8 @@ mod tests {
     use super::super::matching::Group;
     use super::*;
 
-    /// Two pairs, and pairs across: rank 0 computes longer, and rank 1 is late to rank 3 only because it waited for rank 0.
+    /// Two pairs, and pairs across: rank 0 computes longer, and rank 1 is late to rank 3 only because it
+    /// waited for rank 0.
     #[test]
     fn blame_is_handed_on_from_group_to_group() {
         let group = |ranks: [u32; 2]| Group { ranks: ranks.to_vec(), size: 2, ..Group::default() };

@@ -1,4 +1,4 @@
-//! Builds the rows of a timeline in parts, so that devices can be shown while threads are still being put in order.
+//! Builds the rows of a timeline in parts, so that devices can be shown while threads are still being sorted.
 
 use super::event::{Event, EventId, Events};
 use super::group::{Built, Content, Group, GroupKey, Part, Row, RowKey, RowKind};
@@ -19,7 +19,7 @@ struct Builder<'a> {
     span: Option<(i64, i64)>,
 }
 
-/// Builds a part; `None` when nobody wants it any more.
+/// Builds a part; `None` if cancelled.
 #[must_use]
 pub fn build(profile: &Profile, part: Part, cancel: &Cancel) -> Option<Built> {
     let mut builder = Builder { profile, events: Events::of(profile), cancel, groups: BTreeMap::new(), span: None };
@@ -37,7 +37,7 @@ pub fn build(profile: &Profile, part: Part, cancel: &Cancel) -> Option<Built> {
     Some(Built { part, groups: builder.groups.into_values().collect(), span: builder.span, known: builder.events.known() })
 }
 
-/// Rows as ids; those beyond what an id can hold are not shown.
+/// Row numbers that fit into an event id; rows beyond are not shown.
 fn rows(count: usize) -> std::ops::Range<u32> {
     0..u32::try_from(count.min(EventId::MOST)).unwrap_or(u32::MAX)
 }
@@ -48,7 +48,7 @@ impl Builder<'_> {
         (start, std::cmp::Reverse(end))
     }
 
-    /// Puts events in order of start, the longer before the shorter.
+    /// Sorts events by start, the longer before the shorter.
     fn ordered(&self, mut events: Vec<EventId>) -> Vec<EventId> {
         if !events.is_sorted_by_key(|&id| self.key(id)) {
             events.sort_by_cached_key(|&id| self.key(id));
@@ -56,7 +56,7 @@ impl Builder<'_> {
         events
     }
 
-    /// Two lists in order as one.
+    /// Merges two sorted lists.
     fn merged(&self, a: Vec<EventId>, b: Vec<EventId>) -> Vec<EventId> {
         if a.is_empty() || b.is_empty() {
             return if a.is_empty() { b } else { a };
@@ -81,7 +81,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Lists in order as one, by halves: a list for each stream would be gone over with every other.
+    /// Merges sorted lists in pairs: merging them one by one would pass over the first lists again for each stream.
     fn all_merged(&self, mut lists: Vec<Vec<EventId>>) -> Vec<EventId> {
         while lists.len() > 1 {
             let mut left = lists.into_iter();
@@ -133,7 +133,7 @@ impl Builder<'_> {
         let Some(first) = events.first() else { return };
         let start = self.events.span(first.event()).0;
         let (lanes, left_out) = lanes(events, &self.events);
-        // Events of a lane do not overlap: its last one ends last.
+        // Events of a lane do not overlap, so its last one ends last.
         let last = lanes.iter().filter_map(|l| l.get(l.len().checked_sub(1)?)).map(|id| self.events.span(id.event()).1).max();
         self.reach(start, last.unwrap_or(start));
         self.group(key.group).rows.push(Arc::new(Row { key, name, content: Content::Lanes(lanes), left_out }));
@@ -149,7 +149,7 @@ impl Builder<'_> {
         self.span = Some((from.min(start), to.max(end)));
     }
 
-    /// The group of a place, and what tells its queue from others of the device.
+    /// Returns the group of a place, and the key of its queue within the device.
     fn queue(&self, place: Option<u32>) -> (GroupKey, QueueKey) {
         let place = place.and_then(|p| self.profile.places.get(p as usize));
         let Some(place) = place else { return (GroupKey::Device(0), QueueKey::default()) };
@@ -158,7 +158,7 @@ impl Builder<'_> {
         (GroupKey::Device(number), queue)
     }
 
-    /// Streams of the devices: kernels, copies and sets, graphs that were traced as a whole.
+    /// Adds the streams of the devices: kernels, copies and sets, and graphs that were traced as a whole.
     fn devices(&mut self) -> Option<()> {
         let profile = self.profile;
         let of_place: Vec<(GroupKey, QueueKey)> =
@@ -179,7 +179,7 @@ impl Builder<'_> {
         for (row, graph) in rows(profile.graphs.len()).zip(&profile.graphs) {
             lists[at(Some(graph.place))][2].push(Event::Graph(row).into());
         }
-        // Threads launch into the same queue.
+        // Several threads may launch into the same queue.
         let mut queues: BTreeMap<(GroupKey, QueueKey), Vec<Vec<EventId>>> = BTreeMap::new();
         for (key, lists) in of_place.into_iter().zip(lists) {
             for list in lists.into_iter().filter(|l| !l.is_empty()) {
@@ -194,7 +194,7 @@ impl Builder<'_> {
             by_group.entry(group).or_default().push((queue, self.all_merged(lists)));
         }
         for (group, mut queues) in by_group {
-            // The queue in which most happens first.
+            // The queue with the most events comes first.
             queues.sort_by_key(|q| std::cmp::Reverse(q.1.len()));
             let differs = |of: fn(&QueueKey) -> Option<u32>| queues.iter().any(|q| of(&q.0) != of(&queues[0].0));
             let (processes, contexts) = (differs(|q| q.pid), differs(|q| q.context));
@@ -231,7 +231,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Calls by thread. Launches of a graph's nodes share a call: it is listed once.
+    /// Adds calls by thread. Launches of a graph's nodes share a call, which is listed once.
     fn calls(&mut self) -> Option<()> {
         let profile = self.profile;
         let mut launches: BTreeMap<(u32, u32), Vec<Vec<EventId>>> = BTreeMap::new();
@@ -324,7 +324,7 @@ impl Builder<'_> {
         self.profile.threads.get(thread as usize).map(|t| GroupKey::Thread(t.pid, t.tid))
     }
 
-    /// Calls of the operating system, and the profiler's own time.
+    /// Adds OS calls, and the profiler's own time.
     fn system(&mut self) -> Option<()> {
         let profile = self.profile;
         let mut lists: BTreeMap<(GroupKey, RowKind), Vec<EventId>> = BTreeMap::new();
@@ -347,7 +347,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Share of time in which threads were running.
+    /// Adds the share of time in which threads were running.
     fn states(&mut self) {
         let profile = self.profile;
         let Some(end) = profile.states.last().map(|s| s.time.max(self.events.end())) else { return };
@@ -376,7 +376,7 @@ impl Builder<'_> {
         let profile = self.profile;
         for (number, track) in profile.counters.iter().enumerate() {
             let Some(plot) = Plot::counter(profile, number) else { continue };
-            // What was never anything else than nothing is no row.
+            // Counters that are never above zero do not get a row.
             if plot.most <= 0.0 {
                 continue;
             }
@@ -389,13 +389,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Memory in use by device: what was allocated since the report began, less what was freed.
+    /// Adds memory in use, by device: allocations less frees.
     fn memory(&mut self) {
         let profile = self.profile;
-        // What was not freed is in use until the end.
+        // Memory that was not freed is in use until the end.
         let Some(end) = profile.memory.events.last().map(|e| e.time.max(self.events.end())) else { return };
         for ledger in Ledger::all(profile, &[]) {
-            // What was in use before the report began counts, too.
+            // Memory in use before the report began counts, too.
             let own = (ledger.times.iter().map(|&t| sane(t)).collect(), ledger.bytes.iter().map(|&b| b as f64).collect());
             let held = ledger.reserved.iter().map(|&(t, b)| (sane(t), b as f64)).unzip();
             self.memory_row(ledger.device, ledger.level, own, end);
@@ -416,7 +416,7 @@ impl Builder<'_> {
 /// Times, ns, and the bytes in use from then on.
 type Values = (Vec<i64>, Vec<f64>);
 
-/// What tells queues of a device apart.
+/// Identity of a queue within a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct QueueKey {
     stream: Option<u32>,

@@ -1,4 +1,4 @@
-//! Events of a timeline: rows of the profile's tables, each in four bytes.
+//! Events of a timeline: rows of the profile's tables, each packed into four bytes.
 
 use crate::analysis::readable::readable;
 use crate::analysis::triage::ops::{collectives, sane};
@@ -7,7 +7,7 @@ use crate::model::{CallKind, MemOpKind, Profile, RangeOrigin, units};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What is known as one event: a row of one of the profile's tables.
+/// An event: a row of one of the profile's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Event {
     /// A kernel on its device.
@@ -23,20 +23,20 @@ pub enum Event {
     Range(u32),
     /// A call of the operating system.
     Os(u32),
-    /// Time that the profiler took.
+    /// Overhead of the profiler.
     Overhead(u32),
 }
 
-/// The same, packed.
+/// Packed form of an [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(u32);
 
-/// Bits of the row's number; the table is above them.
+/// Bits of the row number; the table number is above them.
 const BITS: u32 = 29;
 const ROW: u32 = (1 << BITS) - 1;
 
 impl EventId {
-    /// Rows of a table that can be told apart; those beyond are not shown.
+    /// Maximum number of rows per table; rows beyond are not shown.
     pub const MOST: usize = 1 << BITS;
 
     #[must_use]
@@ -71,7 +71,7 @@ impl From<Event> for EventId {
     }
 }
 
-/// What kind of thing an event is: what it is coloured by.
+/// Category of an event, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
     Kernel,
@@ -79,7 +79,7 @@ pub enum Category {
     Collective,
     Copy,
     Set,
-    /// Calls: they launch, wait, copy, allocate, load code, make graphs.
+    /// Calls: launches, waits, copies, allocations, code loading, graph creation.
     Launch,
     Sync,
     CopyCall,
@@ -90,7 +90,7 @@ pub enum Category {
     Range,
     Operator,
     Python,
-    /// Calls of the operating system in which a thread waits, and others.
+    /// OS calls in which a thread waits (`OsWait`), and others.
     OsWait,
     Os,
     Overhead,
@@ -117,7 +117,7 @@ impl Category {
         Self::Overhead,
     ];
 
-    /// The word for it, also for scripts.
+    /// Label, also for scripts.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -142,7 +142,7 @@ impl Category {
     }
 }
 
-/// Calls of the C library and the system in which a thread waits for something; the names are those that nsys records (`--trace=osrt`).
+/// Calls of the C library and the system in which a thread waits; names as nsys records them (`--trace=osrt`).
 const WAITS: &[&str] = &[
     "poll",
     "ppoll",
@@ -193,14 +193,14 @@ const WAITS: &[&str] = &[
     "fdatasync",
 ];
 
-/// What is known of the names in a profile, so that each is looked at once.
+/// Properties of the names in a profile, so that each name is checked only once.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// Of each kernel whether it is a collective.
+    /// True for collectives, by kernel.
     collective: Vec<bool>,
-    /// Of each name of [`OsCalls`](crate::model::OsCalls) whether a thread waits in it.
+    /// True if a thread waits in the call, by name of [`OsCalls`](crate::model::OsCalls).
     waits: Vec<bool>,
-    /// What is still open at the end of the report ends here, ns.
+    /// End of everything that is still open at the end of the report, ns.
     end: i64,
 }
 
@@ -215,7 +215,7 @@ impl Known {
     }
 }
 
-/// Reads events of a profile.
+/// Reader of a profile's events.
 #[derive(Clone, Debug)]
 pub struct Events<'a> {
     pub profile: &'a Profile,
@@ -228,13 +228,13 @@ impl<'a> Events<'a> {
         Self::with(profile, Arc::new(Known::of(profile)))
     }
 
-    /// The same with what was found out before.
+    /// Creates a reader with properties that are already known.
     #[must_use]
     pub fn with(profile: &'a Profile, known: Arc<Known>) -> Self {
         Self { profile, known }
     }
 
-    /// When the last range, launch, copy or call ended, ns.
+    /// End of the last range, launch, copy or call, ns.
     #[must_use]
     pub fn end(&self) -> i64 {
         let copies = &self.profile.memops;
@@ -314,7 +314,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Whether both are calls that launched, and one and the same: the nodes of a graph share theirs.
+    /// Returns true if both are the same launching call: the nodes of a graph share theirs.
     #[must_use]
     pub fn same_call(&self, a: Event, b: Event) -> bool {
         let (Event::LaunchCall(x), Event::LaunchCall(y)) = (a, b) else { return false };
@@ -325,10 +325,10 @@ impl<'a> Events<'a> {
         self.span(a) == self.span(b) && thread(x) == thread(y)
     }
 
-    /// Kernels of the graph that the call of a launch launched; `None` where it launched a kernel alone.
+    /// Number of kernels of the graph that a launch's call launched; `None` if it launched a single kernel.
     #[must_use]
     pub fn graph_kernels(&self, row: u32) -> Option<usize> {
-        /// Kernels of other calls that may run between two nodes.
+        /// Maximum number of kernels of other calls between two nodes.
         const BETWEEN: usize = 4096;
         let launches = &self.profile.launches;
         let (at, call) = (row as usize, launches.call(row as usize)?);
@@ -348,14 +348,14 @@ impl<'a> Events<'a> {
         Some(count(&mut (at..launches.len())) + count(&mut (0..at).rev()))
     }
 
-    /// True if no launch of the same graph was recorded before that of this node.
+    /// Returns true if this is the first recorded launch of the node's graph.
     #[must_use]
     pub fn is_first_of_graph(&self, row: u32) -> bool {
         let launches = &self.profile.launches;
         launches.first_of_node(row as usize).is_some_and(|first| launches.call(first) == launches.call(row as usize))
     }
 
-    /// The name that people know it by.
+    /// Returns the display name.
     #[must_use]
     pub fn name(&self, event: Event) -> Cow<'a, str> {
         let p = self.profile;

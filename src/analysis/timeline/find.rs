@@ -1,4 +1,4 @@
-//! Events by name: which match a text, and where the next one is.
+//! Search for events by name.
 
 use super::event::{Event, Events};
 use super::group::{RowKey, Timeline};
@@ -6,7 +6,7 @@ use crate::analysis::readable::readable;
 use crate::model::{Cancel, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
-/// Which names match: of words in any case, all of which a name must contain. Names are looked at once, events are not.
+/// Search for words in any case, all of which a name must contain. Each name is checked once, rather than each event.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     kernels: Vec<bool>,
@@ -36,7 +36,7 @@ impl Pattern {
         let at = |known: &[bool], name: Option<u32>| name.and_then(|n| known.get(n as usize)).copied().unwrap_or_default();
         match event {
             Event::Launch(row) => at(&self.kernels, Some(p.launches.kernel(row as usize).0)),
-            // The name is the kernel's, which is found itself.
+            // It bears the kernel's name, and the kernel is found itself.
             Event::LaunchCall(_) => false,
             Event::Call(row) => at(&self.calls, p.calls.name.get(row as usize).copied()),
             Event::Range(row) => at(&self.ranges, Some(p.ranges.get(row as usize).name)),
@@ -55,11 +55,11 @@ fn contains(words: &[String], name: &str) -> bool {
     words.iter().all(|w| name.contains(w))
 }
 
-/// Which events of a lane match: a bit each.
+/// Matching events of a lane, one bit each.
 #[derive(Clone, Debug, Default)]
 struct Bits {
     words: Vec<u64>,
-    /// Of each word how many match before it.
+    /// Number of matches before each word.
     before: Vec<u32>,
 }
 
@@ -72,7 +72,7 @@ impl Bits {
         }
     }
 
-    /// The first from there on, or the last before there.
+    /// Returns the first match at or after `at`, or the last one before it.
     fn next(&self, at: usize, forward: bool) -> Option<usize> {
         if forward {
             let mut bits = self.words.get(at / 64)? & (u64::MAX << (at % 64));
@@ -101,7 +101,7 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// Looks at all events; `None` when nobody wants it any more.
+    /// Searches all events; `None` if cancelled.
     #[must_use]
     pub fn of(timeline: &Timeline, of: &Events<'_>, text: &str, cancel: &Cancel) -> Option<Self> {
         let pattern = Pattern::new(of.profile, text);
@@ -132,19 +132,19 @@ impl Matches {
         Some(out)
     }
 
-    /// How many events of a lane match between two of its indices.
+    /// Number of matches in a lane between two indices.
     #[must_use]
     pub fn between(&self, row: RowKey, lane: usize, from: usize, to: usize) -> usize {
         self.lanes.get(&(row, lane)).map_or(0, |bits| bits.rank(to).saturating_sub(bits.rank(from)))
     }
 
-    /// The index of the first match in a lane from there on, or of the last before there.
+    /// Returns the index of the first match in a lane at or after `at`, or of the last one before it.
     #[must_use]
     pub fn next(&self, row: RowKey, lane: usize, at: usize, forward: bool) -> Option<usize> {
         self.lanes.get(&(row, lane))?.next(at, forward)
     }
 
-    /// How many events of a row match.
+    /// Number of matches in a row.
     #[must_use]
     pub fn in_row(&self, row: RowKey) -> usize {
         self.lanes.iter().filter(|(key, _)| key.0 == row).map(|(_, bits)| bits.rank(usize::MAX)).sum()

@@ -10,19 +10,19 @@ pub struct Gaps {
     devices: BTreeMap<u32, Vec<Idle>>,
 }
 
-/// A time in which a device had nothing to do.
+/// A time in which a device was idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// ns.
+    /// Start, ns.
     pub start: i64,
-    /// ns.
+    /// End, ns.
     pub end: i64,
-    /// The cause of most of it.
+    /// Longest piece of the gap, with the main cause.
     pub most: Idle,
 }
 
 impl Gaps {
-    /// Puts pieces in order.
+    /// Groups pieces by device, and sorts them.
     #[must_use]
     pub fn new(pieces: Vec<Idle>) -> Self {
         let mut devices: BTreeMap<u32, Vec<Idle>> = BTreeMap::new();
@@ -35,12 +35,12 @@ impl Gaps {
         Self { devices }
     }
 
-    /// Of each column of a window the part that most of the known idle time in it belongs to.
+    /// Returns for each column of a window the category with the most of the known idle time.
     #[must_use]
     pub fn shades(&self, device: u32, window: Window) -> Vec<Option<Part>> {
         let mut sums = vec![[0_i64; Part::ALL.len()]; window.columns];
         let list = self.devices.get(&device).map_or(&[][..], Vec::as_slice);
-        // Pieces of one device do not overlap: ends come in order, too.
+        // Pieces of one device do not overlap, so their ends are in order, too.
         let from = list.partition_point(|p| p.end <= window.start);
         for piece in list[from..].iter().take_while(|p| p.start < window.end) {
             let (first, last) = (window.column(piece.start), window.column(piece.end - 1));
@@ -54,7 +54,7 @@ impl Gaps {
             .collect()
     }
 
-    /// Known idle time between two times by part, the longest first.
+    /// Known idle time between two times by category, longest first.
     #[must_use]
     pub fn sums(&self, device: u32, start: i64, end: i64) -> Vec<(Part, i64)> {
         let list = self.devices.get(&device).map_or(&[][..], Vec::as_slice);
@@ -81,7 +81,7 @@ impl Gaps {
         Some((Gap { start: pieces.first()?.start, end: pieces.last()?.end, most }, from, to))
     }
 
-    /// The gap around a time.
+    /// Returns the gap around a time.
     #[must_use]
     pub fn at(&self, device: u32, time: i64) -> Option<Gap> {
         let list = self.devices.get(&device)?;
@@ -90,14 +90,14 @@ impl Gaps {
         Self::gap(list, at).map(|g| g.0)
     }
 
-    /// The piece around a time.
+    /// Returns the piece around a time.
     #[must_use]
     pub fn piece(&self, device: u32, time: i64) -> Option<Idle> {
         let list = self.devices.get(&device)?;
         list.get(list.partition_point(|p| p.end <= time)).filter(|p| p.start <= time).copied()
     }
 
-    /// The first gap of at least so many ns that begins after a time, or the last that ends before it or began before it.
+    /// Returns the first gap of at least `least` ns that begins after a time, or the last one that begins before it.
     #[must_use]
     pub fn next(&self, device: u32, time: i64, least: i64, forward: bool) -> Option<Gap> {
         let list = self.devices.get(&device)?;

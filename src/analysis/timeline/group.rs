@@ -9,36 +9,36 @@ use super::window::{Cell, Window, cells};
 use crate::model::Profile;
 use std::sync::Arc;
 
-/// What a group of rows is about.
+/// Subject of a group of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKey {
-    /// The number that people know the device by.
+    /// Device number, as shown to users.
     Device(u32),
     /// Metrics of a device over time.
     Metrics(u32),
     /// Process and thread.
     Thread(u32, u32),
-    /// Values that belong to no device and no thread.
+    /// Values that do not belong to a device or a thread.
     Machine,
 }
 
-/// What a row shows.
+/// Kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RowKind {
     /// A stream or queue: kernels, copies, sets.
     Queue,
     /// Calls of CUDA or HIP.
     Api,
-    /// Ranges that the program named.
+    /// Ranges that the program marked.
     Ranges,
     /// Operators of a framework.
     Operators,
     Python,
     /// Calls of the operating system.
     Os,
-    /// Whether a thread was running.
+    /// Running state of a thread.
     State,
-    /// What the profiler did.
+    /// Activity of the profiler.
     Profiler,
     Memory,
     Counter,
@@ -58,7 +58,7 @@ impl RowKind {
         Self::Counter,
     ];
 
-    /// The word on the command line.
+    /// Name on the command line.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl RowKind {
     }
 }
 
-/// A row by what it is of; the number tells rows of a kind apart.
+/// Identity of a row; the number distinguishes rows of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
     pub group: GroupKey,
@@ -86,7 +86,7 @@ pub struct RowKey {
 
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// Events, the outermost first.
+    /// Events, outermost lane first.
     Lanes(Vec<Lane>),
     Plot(Plot),
 }
@@ -96,7 +96,7 @@ pub struct Row {
     pub key: RowKey,
     pub name: String,
     pub content: Content,
-    /// Events that are nested too deeply to be shown.
+    /// Number of events that are nested too deeply to be shown.
     pub left_out: usize,
 }
 
@@ -114,7 +114,7 @@ impl Row {
         self.lanes().iter().map(Lane::len).sum()
     }
 
-    /// Bytes that it takes.
+    /// Memory use, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match &self.content {
@@ -124,24 +124,24 @@ impl Row {
     }
 }
 
-/// Rows that belong together: of a device, of a thread.
+/// Rows of a device or of a thread.
 #[derive(Clone, Debug)]
 pub struct Group {
     pub key: GroupKey,
     pub name: String,
-    /// Says more, where there is room: the model of a device, the name of a process.
+    /// Further description, shown if there is room: the model of a device, the name of a process.
     pub about: String,
     pub rows: Vec<Arc<Row>>,
-    /// Everything that runs on a device, where that is more than one lane.
+    /// Everything that runs on a device, if that is more than one lane.
     pub union: Option<Arc<Union>>,
 }
 
-/// Rows that tell most of what a thread does.
+/// Rows that best represent a thread, best first.
 const TELLING: [RowKind; 7] =
     [RowKind::Queue, RowKind::Api, RowKind::Operators, RowKind::Ranges, RowKind::Python, RowKind::Os, RowKind::Profiler];
 
 impl Group {
-    /// The lane that stands for the group while it is folded, unless that is a union.
+    /// Returns the lane that represents the folded group in place of a union, with the index of its row.
     #[must_use]
     pub fn telling(&self) -> Option<(usize, &Lane)> {
         TELLING.into_iter().find_map(|kind| {
@@ -150,7 +150,7 @@ impl Group {
         })
     }
 
-    /// What runs in the columns of a window, all rows of a device together; of a thread the outermost calls.
+    /// Activity in the columns of a window: of all rows of a device together, or of the outermost calls of a thread.
     #[must_use]
     pub fn summary(&self, of: &Events<'_>, window: Window) -> Vec<Cell> {
         match (&self.union, self.telling()) {
@@ -160,7 +160,7 @@ impl Group {
         }
     }
 
-    /// Busy time before a time, as in the summary.
+    /// Busy time before a time, consistent with the group's summary.
     #[must_use]
     pub fn before(&self, of: &Events<'_>, time: i64) -> Before {
         match (&self.union, self.telling()) {
@@ -170,7 +170,7 @@ impl Group {
         }
     }
 
-    /// Whether it says anything by itself: when a thread was running says nothing alone, and what the profiler did on it little.
+    /// Returns true if the group is worth showing by itself: running states alone are not, nor is profiler activity.
     #[must_use]
     pub fn matters(&self) -> bool {
         self.rows.iter().any(|r| !matches!(r.key.kind, RowKind::State | RowKind::Profiler))
@@ -182,35 +182,35 @@ impl Group {
     }
 }
 
-/// A part of a timeline that is built by itself.
+/// A part of a timeline that is built separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
-    /// What ran on devices.
+    /// Activity of the devices.
     Devices,
     /// Calls of CUDA or HIP.
     Calls,
-    /// Ranges, operators, functions of Python.
+    /// Ranges, operators, Python functions.
     Ranges,
-    /// Calls of the operating system, what threads were doing, counters, memory.
+    /// OS calls, thread states, counters, memory.
     Others,
 }
 
 impl Part {
-    /// All of them, in the order in which they are wanted.
+    /// All parts, most urgent first.
     pub const ALL: [Self; 4] = [Self::Devices, Self::Calls, Self::Ranges, Self::Others];
 }
 
-/// What came of a part.
+/// Result of building a part.
 #[derive(Clone, Debug)]
 pub struct Built {
     pub part: Part,
     pub groups: Vec<Group>,
-    /// From the first start to the last end, ns.
+    /// First start and last end, ns.
     pub span: Option<(i64, i64)>,
     pub known: Arc<Known>,
 }
 
-/// Where an event is: indices of the group, the row and the lane, and its index there.
+/// Position of an event: indices of the group, the row and the lane, and its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
     pub group: usize,
@@ -219,21 +219,21 @@ pub struct Spot {
     pub at: usize,
 }
 
-/// Everything that happened, in rows.
+/// All events of a run, in rows.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     pub groups: Vec<Group>,
-    /// From the first start to the last end of what ran on devices, of calls and of ranges, ns; where there are none of these, of everything.
+    /// First start and last end of device activity, calls and ranges, ns; without any of these, of everything.
     pub span: (i64, i64),
-    /// The same of everything, also of threads that begin before or outlast the run.
+    /// First start and last end of everything, ns, including threads that begin before or outlast the run.
     pub reach: (i64, i64),
-    /// Parts that are there.
+    /// Parts built so far.
     pub parts: Vec<Part>,
     known: Arc<Known>,
 }
 
 impl Timeline {
-    /// Adds what was built.
+    /// Adds a part that was built.
     pub fn add(&mut self, built: Built) {
         let Built { part, groups, span, known } = built;
         if self.parts.contains(&part) {
@@ -243,7 +243,7 @@ impl Timeline {
         if let Some((start, end)) = span {
             self.reach = if self.parts.is_empty() { (start, end) } else { (self.reach.0.min(start), self.reach.1.max(end)) };
         }
-        // Threads that only wait for something may outlast the run by far.
+        // Threads that only wait may outlast the run by far.
         if let Some((start, end)) = span.filter(|_| part != Part::Others || self.span == (0, 0)) {
             self.span = if self.span == (0, 0) { (start, end) } else { (self.span.0.min(start), self.span.1.max(end)) };
         }
@@ -258,7 +258,7 @@ impl Timeline {
                 None => self.groups.push(group),
             }
         }
-        // Devices first, then the threads that do most with them.
+        // Devices first, then the threads with the most calls.
         self.groups.sort_by_cached_key(|g| {
             let calls: usize = g.rows.iter().filter(|r| r.key.kind == RowKind::Api).map(|r| r.events()).sum();
             let order = match g.key {
@@ -271,13 +271,13 @@ impl Timeline {
         });
     }
 
-    /// Reads events of the profile that it was built from.
+    /// Returns a reader for the events of the profile that the timeline was built from.
     #[must_use]
     pub fn events<'a>(&self, profile: &'a Profile) -> Events<'a> {
         Events::with(profile, Arc::clone(&self.known))
     }
 
-    /// Whether all of it is there.
+    /// Returns true if all parts are built.
     #[must_use]
     pub fn complete(&self) -> bool {
         self.parts.len() == Part::ALL.len()
@@ -293,14 +293,14 @@ impl Timeline {
         self.lane(spot.group, spot.row, spot.lane)?.get(spot.at)
     }
 
-    /// Where an event is. Looks at every lane that may hold it.
+    /// Returns the position of an event. Searches every lane that may contain it.
     #[must_use]
     pub fn find(&self, of: &Events<'_>, wanted: EventId) -> Option<Spot> {
         let (start, _) = of.span(wanted.event());
         for (group, g) in self.groups.iter().enumerate() {
             for (row, r) in g.rows.iter().enumerate() {
                 for (lane, l) in r.lanes().iter().enumerate() {
-                    // Several may begin at one time; one that takes none may lie before the one that is wanted.
+                    // Several events may begin at one time: one of zero length may precede the wanted one.
                     let mut at = l.count_before(of, start);
                     while let Some(id) = l.get(at).filter(|id| of.span(id.event()).0 == start) {
                         if id == wanted || of.same_call(id.event(), wanted.event()) {
@@ -314,7 +314,7 @@ impl Timeline {
         None
     }
 
-    /// Bytes that it takes beside the profile.
+    /// Memory use in addition to the profile, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let rows: usize = self.groups.iter().flat_map(|g| &g.rows).map(|r| r.bytes()).sum();

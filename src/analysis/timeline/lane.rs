@@ -1,25 +1,26 @@
-//! One lane of a row: events that do not overlap, by start, with sums from which the busy time of any window follows.
+//! A lane of a row: events that do not overlap, sorted by start, with prefix sums that give the busy time of any
+//! window.
 
 use super::event::{Category, EventId, Events};
 use super::track::{Before, Track};
 
-/// Events between two stored sums: what a question about a time has to look through at most.
+/// Prefix-sum stride: a query scans at most this many events.
 pub const BLOCK: usize = 64;
 
-/// Events that follow each other. 4 bytes an event, and a sum for each category and 64 events.
+/// Consecutive events. Takes 4 bytes per event, and a sum per category for every 64 events.
 #[derive(Clone, Debug, Default)]
 pub struct Lane {
     events: Vec<EventId>,
-    /// Categories that there are.
+    /// Categories that occur.
     categories: Vec<Category>,
     /// Start of the first event of each block, ns.
     starts: Vec<i64>,
-    /// Of each block the time of all events before it by category, ns: `categories.len()` to a block.
+    /// Time of all events before each block by category, ns: `categories.len()` values per block.
     sums: Vec<i64>,
 }
 
 impl Lane {
-    /// Puts events, which come by start and do not overlap, into a lane.
+    /// Builds a lane from events that are sorted by start and do not overlap.
     #[must_use]
     pub fn new(events: Vec<EventId>, of: &Events<'_>) -> Self {
         let mut seen = [false; Category::ALL.len()];
@@ -55,13 +56,13 @@ impl Lane {
         self.events.get(at).copied()
     }
 
-    /// The categories that its events have.
+    /// Categories of its events.
     #[must_use]
     pub fn categories(&self) -> &[Category] {
         &self.categories
     }
 
-    /// How many events begin before a time.
+    /// Number of events that begin before a time.
     #[must_use]
     pub fn count_before(&self, of: &Events<'_>, time: i64) -> usize {
         let block = self.starts.partition_point(|&s| s < time);
@@ -70,13 +71,13 @@ impl Lane {
         from + self.events[from..until].partition_point(|id| of.span(id.event()).0 < time)
     }
 
-    /// The event that runs at a time, or the last that began before it or then.
+    /// Returns the last event that begins at or before a time.
     #[must_use]
     pub fn last_at(&self, of: &Events<'_>, time: i64) -> Option<usize> {
         self.count_before(of, time.saturating_add(1)).checked_sub(1)
     }
 
-    /// The event that runs at a time: start ≤ time < end, or that begins there and takes no time.
+    /// Returns the event that runs at a time (start ≤ time < end), or that begins there and has zero length.
     #[must_use]
     pub fn running(&self, of: &Events<'_>, time: i64) -> Option<usize> {
         self.last_at(of, time).filter(|&at| {
@@ -85,7 +86,7 @@ impl Lane {
         })
     }
 
-    /// Events that begin from one time on and before another.
+    /// Events that begin in `start..end`.
     pub fn between(&self, of: &Events<'_>, start: i64, end: i64) -> impl Iterator<Item = EventId> + '_ {
         let range = self.count_before(of, start)..self.count_before(of, end).max(self.count_before(of, start));
         self.events[range].iter().copied()
@@ -115,14 +116,14 @@ impl Track for Lane {
     }
 }
 
-/// Lanes beyond which what overlaps is no longer told apart: deeper nesting is no structure of a program.
+/// Maximum number of lanes for overlapping events: deeper nesting is not a plausible program structure.
 const MOST_LANES: usize = 256;
 
-/// Puts events, which come by start (the longer before the shorter), into as many lanes as they need: each into the first that is free. The
-/// number is of events that found none.
+/// Distributes events, sorted by start (the longer before the shorter), over as many lanes as they need: each goes into
+/// the first free one. Also returns the number of events without a lane.
 #[must_use]
 pub fn lanes(events: Vec<EventId>, of: &Events<'_>) -> (Vec<Lane>, usize) {
-    // Nearly always one is enough; then nothing is copied.
+    // Nearly always one lane is enough; then nothing is copied.
     let mut end = i64::MIN;
     let overlap = events.iter().position(|id| {
         let (start, until) = of.span(id.event());

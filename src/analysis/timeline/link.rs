@@ -1,13 +1,13 @@
-//! What belongs together: a call and what it started, and the ranges around them.
+//! Links between events: a call and the operation that it started, and the ranges around them.
 
 use super::event::{Event, EventId, Events};
 use super::group::{GroupKey, RowKind, Spot, Timeline};
 use crate::model::{CallKind, Profile};
 
-/// Copies that are looked through for the one that a call started: they begin soon after it.
+/// Maximum number of copies searched for the one that a call started: it begins soon after the call.
 const MOST_COPIES: usize = 1 << 20;
 
-/// Process and thread of an event on the host, or of the call that started one on a device.
+/// Process and thread of an event on the host, or of the call that started an event on a device.
 #[must_use]
 pub fn thread(profile: &Profile, event: Event) -> Option<(u32, u32)> {
     let thread = |t: u32| profile.threads.get(t as usize).map(|t| (t.pid, t.tid));
@@ -32,7 +32,7 @@ fn thread_of_call(profile: &Profile, call: Event) -> Option<(u32, u32)> {
     }
 }
 
-/// The call that started what ran on a device.
+/// Returns the call that started an event on a device.
 #[must_use]
 pub fn call(profile: &Profile, event: Event) -> Option<Event> {
     match event {
@@ -53,7 +53,7 @@ pub fn call(profile: &Profile, event: Event) -> Option<Event> {
     }
 }
 
-/// What a call started on a device: the first of several.
+/// Returns the event that a call started on a device, the first one of several.
 #[must_use]
 pub fn started(profile: &Profile, event: Event) -> Option<Event> {
     match event {
@@ -73,7 +73,7 @@ pub fn started(profile: &Profile, event: Event) -> Option<Event> {
     }
 }
 
-/// The first copy that begins no earlier than a time.
+/// Returns the first copy that begins at or after a time.
 fn first_copy(profile: &Profile, time: i64) -> usize {
     let (mut from, mut to) = (0, profile.memops.len());
     while from < to {
@@ -87,7 +87,7 @@ fn first_copy(profile: &Profile, time: i64) -> usize {
     from
 }
 
-/// Ranges, operators and functions that are open on a thread at a time, the outermost first.
+/// Ranges, operators and functions that are open on a thread at a time, outermost first.
 #[must_use]
 pub fn path(timeline: &Timeline, of: &Events<'_>, thread: (u32, u32), time: i64) -> Vec<EventId> {
     let Some(group) = timeline.groups.iter().find(|g| g.key == GroupKey::Thread(thread.0, thread.1)) else { return Vec::new() };
@@ -100,7 +100,7 @@ pub fn path(timeline: &Timeline, of: &Events<'_>, thread: (u32, u32), time: i64)
     out
 }
 
-/// The first call that a range encloses and that launched a kernel.
+/// Returns the first call inside a range that started an operation on a device.
 #[must_use]
 pub fn first_launch(timeline: &Timeline, of: &Events<'_>, range: Event) -> Option<Event> {
     let (pid, tid) = thread(of.profile, range)?;
@@ -120,8 +120,8 @@ pub fn first_launch(timeline: &Timeline, of: &Events<'_>, range: Event) -> Optio
     api.lanes().iter().filter_map(first).min_by_key(|e| of.span(*e).0)
 }
 
-/// Where to go on from an event: from what ran on a device to its call, from there to the range around it, from a range to what was launched in
-/// it first, or to `origin` if that was.
+/// Returns the event to go to from an event: from an operation on a device to its call, from a call to the range around
+/// it, from a range to the first operation launched in it, or to `origin` if that was launched in it.
 #[must_use]
 pub fn follow(timeline: &Timeline, of: &Events<'_>, event: Event, origin: Option<Event>) -> Option<Event> {
     let profile = of.profile;
@@ -144,7 +144,7 @@ pub fn follow(timeline: &Timeline, of: &Events<'_>, event: Event, origin: Option
     }
 }
 
-/// The other end of what is drawn between a call and what it started.
+/// Returns the other end of the link between a call and the operation that it started.
 #[must_use]
 pub fn other_end(timeline: &Timeline, of: &Events<'_>, event: Event) -> Option<Spot> {
     let other = call(of.profile, event).or_else(|| started(of.profile, event))?;

@@ -1,4 +1,5 @@
-//! A run in time: rows of events by device and thread, from which any window can be drawn at a cost by columns, not by events.
+//! Timeline of a run: rows of events by device and thread. The cost of drawing a window depends on its columns, not on
+//! its events.
 
 mod build;
 mod event;

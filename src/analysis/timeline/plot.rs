@@ -1,4 +1,4 @@
-//! A value over time: a counter, memory in use, the share of time that a thread was running.
+//! A value over time: a counter, memory in use, or the share of time that a thread was running.
 
 use super::window::Window;
 use crate::model::Profile;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Samples between two stored sums.
 const BLOCK: usize = 64;
 
-/// Where the samples are.
+/// Storage of the samples.
 #[derive(Clone, Debug)]
 enum Samples {
     /// In a track of [`Profile::counters`].
@@ -18,31 +18,31 @@ enum Samples {
     },
 }
 
-/// A value that each sample holds until the next.
+/// A value over time, with each sample held until the next.
 #[derive(Clone, Debug)]
 pub struct Plot {
     samples: Samples,
-    /// Of each block the time of its first sample, ns.
+    /// Time of the first sample of each block, ns.
     starts: Vec<i64>,
-    /// Of each block the integral of all samples before it, value × ns.
+    /// Integral of all samples before each block, value × ns.
     sums: Vec<f64>,
-    /// Until when the last sample holds, ns.
+    /// End of the last sample, ns.
     pub end: i64,
     pub most: f64,
     pub unit: Arc<str>,
 }
 
-/// The value in a column.
+/// Value in a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Level {
     /// Mean over time.
     pub mean: f64,
-    /// Samples that fall into it.
+    /// Number of samples in the column.
     pub samples: usize,
 }
 
 impl Plot {
-    /// A counter of the report. A sample's period ends the last one.
+    /// Creates the plot of a counter of the report. The last sample lasts as long as the one before.
     #[must_use]
     pub fn counter(profile: &Profile, track: usize) -> Option<Self> {
         let counter = profile.counters.get(track)?;
@@ -51,7 +51,7 @@ impl Plot {
         Some(Self::of(Samples::Counter(track), profile, last.saturating_add(period), Arc::clone(&counter.unit)))
     }
 
-    /// Values that change at these times, the last of which holds until `end`.
+    /// Creates a plot of values that change at these times; the last one holds until `end`.
     #[must_use]
     pub fn steps(times: Vec<i64>, values: Vec<f64>, end: i64, unit: &str, profile: &Profile) -> Option<Self> {
         let last = *times.last()?;
@@ -93,13 +93,13 @@ impl Plot {
         self.len(profile) == 0
     }
 
-    /// When the first sample was taken, ns.
+    /// Time of the first sample, ns.
     #[must_use]
     pub fn start(&self) -> i64 {
         self.starts.first().copied().unwrap_or(i64::MAX)
     }
 
-    /// The value at a time.
+    /// Returns the value at a time.
     #[must_use]
     pub fn at(&self, profile: &Profile, time: i64) -> Option<f64> {
         let (times, values) = self.columns(profile);
@@ -109,7 +109,7 @@ impl Plot {
         values.get(times.partition_point(|&t| t <= time).checked_sub(1)?).copied()
     }
 
-    /// The integral from the first sample to a time, and how many samples lie before it.
+    /// Integral from the first sample to a time, and the number of samples before it.
     fn before(&self, profile: &Profile, time: i64) -> (f64, usize) {
         let (times, values) = self.columns(profile);
         let block = self.starts.partition_point(|&s| s < time);
@@ -123,7 +123,7 @@ impl Plot {
         (sum, at)
     }
 
-    /// The columns of a window; `None` before the first and after the last sample.
+    /// Values in the columns of a window; `None` before the first and after the last sample.
     #[must_use]
     pub fn levels(&self, profile: &Profile, window: Window) -> Vec<Option<Level>> {
         let mut before = self.before(profile, window.start);
@@ -138,7 +138,7 @@ impl Plot {
             .collect()
     }
 
-    /// Bytes that it takes beside the profile.
+    /// Memory use in addition to the profile, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let own = match &self.samples {

@@ -1,18 +1,18 @@
-//! Something whose busy time is known at any time: from two of them follows that of any window.
+//! Prefix sums of busy time: two of them give the busy time of any window.
 
 use super::event::{Category, Events};
 
-/// Busy time before some time by category, ns, and how many events began before it.
+/// Busy time before a time by category, ns, and the number of events that began before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Before {
     pub busy: [i64; Category::ALL.len()],
     pub events: usize,
 }
 
-/// Something whose busy time before any time is known.
+/// A source of prefix sums of busy time.
 pub trait Track {
     fn before(&self, of: &Events<'_>, time: i64) -> Before;
 
-    /// Bytes that it takes.
+    /// Memory use, bytes.
     fn bytes(&self) -> usize;
 }

@@ -1,4 +1,5 @@
-//! Several queues of one device as one track: the time in which anything runs, each nanosecond given to the first of its categories.
+//! Several queues of one device as one track: the time in which anything runs, with each nanosecond counted for the
+//! first of its categories.
 
 use super::event::{Category, EventId, Events};
 use super::lane::BLOCK;
@@ -6,18 +7,18 @@ use super::track::{Before, Track};
 
 const KINDS: usize = Category::ALL.len();
 
-/// What is known where a block of events begins.
+/// State at the start of a block of events.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// Everything before this is accounted for, ns.
+    /// Time up to which everything is accounted for, ns.
     at: i64,
-    /// Until when events of each category run, ns: of those that have begun.
+    /// Latest end of the events that have begun, by category, ns.
     ends: [i64; KINDS],
     busy: [i64; KINDS],
 }
 
 impl State {
-    /// Accounts for the time until `to`, in which nothing begins.
+    /// Accounts for the time until `to`, during which new events do not begin.
     fn until(&mut self, to: i64) {
         for (end, busy) in self.ends.iter().zip(&mut self.busy) {
             let end = (*end).min(to);
@@ -37,7 +38,7 @@ impl State {
     }
 }
 
-/// Events that may overlap, by start.
+/// Events that may overlap, sorted by start.
 #[derive(Clone, Debug, Default)]
 pub struct Union {
     events: Vec<EventId>,
@@ -47,7 +48,7 @@ pub struct Union {
 }
 
 impl Union {
-    /// Puts events together, which come by start.
+    /// Builds the union of events that are sorted by start.
     #[must_use]
     pub fn new(events: Vec<EventId>, of: &Events<'_>) -> Self {
         let (mut starts, mut states) = (Vec::new(), Vec::new());

@@ -1,10 +1,11 @@
-//! A window of time in columns: what runs in each of them. The cost is by columns, not by events.
+//! A time window divided into columns, and the activity in each of them. The cost depends on the columns, not on the
+//! events.
 
 use super::event::{Category, Events};
 use super::lane::Lane;
 use super::track::Track;
 
-/// A stretch of time, ns, in columns of equal width up to 1 ns.
+/// A time range, ns, in columns of equal width (within 1 ns).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub start: i64,
@@ -13,7 +14,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// A window; it is at least as many ns long as it has columns.
+    /// Creates a window, which is at least as many ns long as it has columns.
     #[must_use]
     pub fn new(start: i64, end: i64, columns: usize) -> Self {
         let columns = columns.max(1);
@@ -26,19 +27,19 @@ impl Window {
         self.end - self.start
     }
 
-    /// Where a column begins, ns; of the column after the last where the window ends.
+    /// Start of a column, ns; for the column after the last, the end of the window.
     #[must_use]
     pub fn edge(&self, column: usize) -> i64 {
         let part = i128::from(self.length()) * column as i128 / self.columns.max(1) as i128;
         self.start + i64::try_from(part).unwrap_or(i64::MAX)
     }
 
-    /// The column that a time lies in; beyond the ends the nearest.
+    /// Returns the column that contains a time; beyond the ends, the nearest one.
     #[must_use]
     pub fn column(&self, time: i64) -> usize {
         let at = i128::from(time.clamp(self.start, self.end) - self.start) * self.columns as i128 / i128::from(self.length().max(1));
         let mut column = usize::try_from(at).unwrap_or(0).min(self.columns - 1);
-        // Edges are rounded down: the column is the last that begins no later.
+        // Edges are rounded down: use the last column that begins at or before the time.
         while column + 1 < self.columns && self.edge(column + 1) <= time {
             column += 1;
         }
@@ -50,27 +51,27 @@ impl Window {
         (self.start..self.end).contains(&time)
     }
 
-    /// Nanoseconds of a column.
+    /// Width of a column, ns.
     #[must_use]
     pub fn step(&self) -> i64 {
         (self.length() / i64::try_from(self.columns).unwrap_or(i64::MAX)).max(1)
     }
 }
 
-/// What runs in a column.
+/// Activity in a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// Share of the column that is busy, 0 to 1.
+    /// Busy share of the column, 0 to 1.
     pub share: f64,
-    /// What takes most of that; of events that take no time nothing is known here.
+    /// Category with the most busy time; events of zero length do not count.
     pub top: Option<Category>,
-    /// Events that begin in it.
+    /// Number of events that begin in it.
     pub events: usize,
-    /// How many begin before it.
+    /// Number of events that begin before it.
     pub first: usize,
 }
 
-/// The columns of a window.
+/// Computes the activity in the columns of a window.
 #[must_use]
 pub fn cells(track: &impl Track, of: &Events<'_>, window: Window) -> Vec<Cell> {
     let mut before = track.before(of, window.start);
@@ -92,7 +93,7 @@ pub fn cells(track: &impl Track, of: &Events<'_>, window: Window) -> Vec<Cell> {
         .collect()
 }
 
-/// An event that is wide enough to be seen.
+/// An event that is wide enough to be visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Index into the lane.
@@ -102,11 +103,11 @@ pub struct Block {
     pub to: usize,
 }
 
-/// Events in whose time the middles of columns lie, with these columns.
+/// Finds the events that cover the middle of a column, with their columns.
 #[must_use]
 pub fn blocks(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::new();
-    // One that reaches on is not looked for again.
+    // An event spanning several columns is searched only once.
     let mut running: Option<(usize, i64)> = None;
     for column in 0..window.columns {
         let (start, end) = (window.edge(column), window.edge(column + 1));

@@ -1,4 +1,4 @@
-//! One run, ready for the rules: what the devices did, why they idled, and the figures that tell causes apart.
+//! One run prepared for the rules: device activity, idle causes, and the figures that separate the causes.
 
 use super::copies::{Copies, CopyClass};
 use super::gaps::{Gaps, Piece};
@@ -19,7 +19,7 @@ use super::sweep::{Busy, sweep};
 use crate::model::{CallKind, Cancel, Profile};
 use rustc_hash::FxHashMap;
 
-/// One device, or one process of those that share it.
+/// Busy and idle time of a device, or of one process on a shared device.
 #[derive(Clone, Debug)]
 pub struct DeviceTime {
     pub unit: Unit,
@@ -28,7 +28,7 @@ pub struct DeviceTime {
 }
 
 impl DeviceTime {
-    /// Every part with its time in ns; together they are the window.
+    /// All parts with their time, ns; they add up to the window.
     #[must_use]
     pub fn parts(&self) -> [(Part, i64); Part::ALL.len()] {
         Part::ALL.map(|part| {
@@ -43,75 +43,75 @@ impl DeviceTime {
     }
 }
 
-/// The facts of a run.
+/// Facts of a run, the input of the rules.
 pub struct Case<'a> {
     pub profile: &'a Profile,
     pub ops: Ops<'a>,
     pub host: Host<'a>,
     pub steps: Steps,
-    /// What is judged, ns.
+    /// Analysed window, ns.
     pub window: (i64, i64),
-    /// The parts of it that are judged, where that is not all.
+    /// Analysed parts of the window, ns; they may not cover all of it.
     pub windows: Vec<(i64, i64)>,
-    /// Whether the user chose them.
+    /// Set if the user chose the windows.
     pub chosen: bool,
     /// From the first to the last operation of the report, ns.
     pub span: (i64, i64),
-    /// Devices that ran something in it.
+    /// Devices active in the window.
     pub devices: Vec<DeviceTime>,
     /// Idle time of all devices by cause.
     pub idle: ByCause,
     pub kernels: Kernels,
     pub copies: Copies,
-    /// One for each step, where there are not too many.
+    /// One entry per step; empty if there are more than `MOST_STEPS`.
     pub per_step: Vec<StepTime>,
-    /// Idle time by the call behind it: of each cause and name.
+    /// Idle time by cause and name of the call behind it.
     pub after: FxHashMap<(Cause, u32), AfterCall>,
-    /// The idle time's spread over gaps.
+    /// Distribution of the idle time over gaps.
     pub spreads: Spreads,
-    /// Gaps that make most of the idle time of a kind of call: no rate.
+    /// Outlier gaps that make up most of the idle time of a kind of call, so that no rate can be derived.
     pub single: Vec<Single>,
-    /// First launches in which code was loaded: kernel, idle time, ns.
+    /// First launches that loaded code: kernel, idle time in ns.
     pub loaded: Vec<(u32, i64)>,
-    /// The part of the run that is not judged; `None` where a window was chosen.
+    /// The part of the run outside the analysed windows; `None` if the user chose a window.
     pub outside: Option<Outside>,
-    /// The longest pieces of each cause, longest first.
+    /// Longest pieces of idle time by cause, longest first.
     pub pieces: FxHashMap<Cause, Vec<Piece>>,
-    /// The longest times in which only copies of a class ran, or the device waited for one.
+    /// Longest intervals by copy class in which only such copies ran, or the device waited for one.
     pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
-    /// First and last start of a call that launched what ran in the window, where operators have shapes.
+    /// Start of the first and the last call that launched work of the window; only if operators have shapes.
     pub called: Option<(i64, i64)>,
-    /// Calls by kind in the window: how many, ns.
+    /// Calls in the window by kind: count, time in ns.
     pub calls: FxHashMap<CallKind, (u64, i64)>,
-    /// Pauses between operations that were queued, each up to 5 µs, ns.
+    /// Pauses between queued operations, at most 5 µs each, ns.
     pub pauses: i64,
-    /// Idle time after copies of pageable memory were waited for, ns.
+    /// Idle time at synchronisations after copies of pageable memory, ns.
     pub after_pageable: i64,
-    /// When the devices were busy: shares of [`STRIP`] slices of the window, over all devices.
+    /// Busy share of each of the [`STRIP`] slices of the window, averaged over the devices.
     pub strip: Vec<f32>,
-    /// Of each slice why the devices idled most of its idle time; `None` where they hardly did.
+    /// Main idle cause of each slice; `None` where the devices were hardly idle.
     pub why: Vec<Option<Part>>,
 }
 
-/// One part in so many of what another process does on the same device is next to nothing.
+/// A process with less than 1/`BYSTANDER` of another's work on the same device is negligible.
 const BYSTANDER: i64 = 100;
 
-/// Share of a slice from which the devices count as busy in it.
+/// Busy share from which a slice counts as busy.
 const BUSY: f32 = 0.9;
 
-/// Steps beyond which they are not told apart one by one.
+/// Maximum number of steps that are evaluated one by one.
 const MOST_STEPS: usize = 200_000;
 
 impl<'a> Case<'a> {
-    /// Gathers the facts; `None` where nothing ran, or nobody wants them any more. Where windows are given, they are judged instead of the
-    /// steady state.
+    /// Collects the facts. Returns `None` if nothing ran or the job was cancelled. Given windows are analysed instead
+    /// of the steady state.
     #[must_use]
     pub fn of(profile: &'a Profile, windows: &[(i64, i64)], device: Option<u32>, cancel: &Cancel) -> Option<Self> {
         let mut ops = Ops::of(profile);
         ops.only(device);
         let (mut first, mut last) = (i64::MAX, i64::MIN);
         let mut counts = vec![Counts::default(); ops.units.len()];
-        // By device the latest end so far, and the time in which something ran.
+        // Per device: the latest end so far, and the time in which something ran.
         let mut ran = vec![(i64::MIN, 0_i64); ops.units.len()];
         let mut work = 0_i64;
         for op in ops.iter() {
@@ -129,12 +129,12 @@ impl<'a> Case<'a> {
         if first >= last || cancel.is_cancelled() {
             return None;
         }
-        // Both go over everything: side by side.
+        // Both scan the whole profile: run them in parallel.
         let (mut steps, host) = std::thread::scope(|scope| {
             let host = scope.spawn(|| Host::of(profile));
             (Steps::of(profile, &ops, (first, last), &counts), host.join())
         });
-        // A panic there is one here.
+        // Propagates a panic of the thread.
         let host = host.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         steps.without(&measuring(profile));
         steps.inside(&profile.recorded);
@@ -269,26 +269,27 @@ impl<'a> Case<'a> {
         self.windows.iter().map(|w| w.1 - w.0).sum()
     }
 
-    /// What a time of all devices is of the window: 1 is all of it on every device.
+    /// Device time as a share of the window; 1 is the whole window on every device.
     #[must_use]
     pub fn share(&self, ns: i64) -> f64 {
         ns as f64 / (self.length() as f64 * self.devices.len().max(1) as f64)
     }
 
-    /// The same of idle time with a cause.
+    /// Idle time with a cause, as a share of the window.
     #[must_use]
     pub fn idle_share(&self, cause: Cause) -> f64 {
         self.share(self.idle.get(cause))
     }
 
-    /// Idle time with a cause that comes again and again: without single gaps that make most of it, ns.
+    /// Recurring idle time with a cause, ns: outlier gaps that make up most of it are excluded.
     #[must_use]
     pub fn again(&self, cause: Cause) -> i64 {
         (self.idle.get(cause) - self.single.iter().filter(|s| s.cause == cause).map(|s| s.ns).sum::<i64>()).max(0)
     }
 
-    /// Idle time after waits that the host would have taken without them, too, ns. Without a wait the host works while the GPU does: that hides
-    /// no more than the GPU's own time. Waits that belong to copies go with these, and the host's work for them.
+    /// Idle time after synchronisations that would remain without them, ns. Without a wait the host works while the
+    /// GPU does, which hides at most the GPU's busy time. If most waits belong to copies, the idle time is
+    /// attributed to the copies.
     #[must_use]
     pub fn late_after_waits(&self) -> i64 {
         let copies = self.copies.get(CopyClass::Small).pageable + self.copies.get(CopyClass::Pageable).count;
@@ -296,7 +297,7 @@ impl<'a> Case<'a> {
         if copies * 2 > waits { 0 } else { (self.again(Cause::Sync) - self.sum(Busy::busy)).max(0) }
     }
 
-    /// Copies that began in the window and held their thread until they were done.
+    /// Number of copies that started in the window and blocked their thread until they were done.
     #[must_use]
     pub fn blocking_copies(&self) -> u64 {
         let calls = &self.profile.calls;
@@ -304,26 +305,26 @@ impl<'a> Case<'a> {
         self.host.blocking.iter().filter(within).count() as u64
     }
 
-    /// The pieces of idle time with a cause that come again and again, longest first.
+    /// Recurring pieces of idle time with a cause, longest first.
     #[must_use]
     pub fn pieces_again(&self, cause: Cause) -> Vec<Piece> {
         let single: Vec<&Piece> = self.single.iter().filter(|s| s.cause == cause).flat_map(|s| &s.gaps).map(|g| &g.1).collect();
         self.pieces.get(&cause).into_iter().flatten().filter(|p| !single.contains(p)).copied().collect()
     }
 
-    /// A sum over the devices.
+    /// Sums a value over all devices.
     #[must_use]
     pub fn sum(&self, of: impl Fn(&Busy) -> i64) -> i64 {
         self.devices.iter().map(|d| of(&d.busy)).sum()
     }
 
-    /// Per step, where there are steps.
+    /// Average per step; `None` without steps.
     #[must_use]
     pub fn per_step(&self, n: u64) -> Option<f64> {
         (!self.steps.list.is_empty()).then(|| n as f64 / self.steps.list.len() as f64)
     }
 
-    /// How often that came which took the most time: a kernel in one configuration, copies of a class, launches of graphs.
+    /// Count of the operation with the most time: a kernel in one configuration, copies of a class, or graph launches.
     #[must_use]
     pub fn repeats(&self) -> u64 {
         let kernels = self.kernels.like.values().map(|l| (l.ns, l.count));
@@ -332,13 +333,12 @@ impl<'a> Case<'a> {
         kernels.chain(copies).chain([graphs]).max().map_or(0, |most| most.1)
     }
 
-    /// The name of a call.
     #[must_use]
     pub fn call_name(&self, name: u32) -> &str {
         self.profile.calls.names.get(name as usize).map_or("a call", |n| &n.name)
     }
 
-    /// The calls behind a cause, those with the most idle time first.
+    /// Calls behind a cause, by idle time, longest first.
     #[must_use]
     pub fn calls_behind(&self, cause: Cause) -> Vec<(&str, AfterCall)> {
         let mut out: Vec<(&str, AfterCall)> =
@@ -347,14 +347,14 @@ impl<'a> Case<'a> {
         out
     }
 
-    /// How many calls of a kind began in the window, and the host's time in them.
+    /// Number of calls of a kind that began in the window, and the host's time in them, ns.
     #[must_use]
     pub fn calls_of(&self, kind: CallKind) -> (u64, i64) {
         self.calls.get(&kind).copied().unwrap_or_default()
     }
 }
 
-/// Single gaps before copies are no cost of each copy.
+/// Removes outlier gaps from the idle time of copies, because they are not a cost of each copy.
 fn without_single(copies: &mut Copies, pieces: &FxHashMap<CopyClass, Vec<Piece>>, single: &[Single]) {
     let gaps = single.iter().filter(|s| s.cause == Cause::CopyCall).flat_map(|s| &s.gaps);
     for (_, gap) in gaps {
@@ -365,7 +365,7 @@ fn without_single(copies: &mut Copies, pieces: &FxHashMap<CopyClass, Vec<Piece>>
     }
 }
 
-/// Of each slice of the strip the share that lies in no window.
+/// Share of each slice of the strip that is outside all windows.
 fn outside((begin, until): (i64, i64), windows: &[(i64, i64)]) -> Vec<f64> {
     let mut out = vec![1.0_f64; STRIP];
     let width = (until - begin) as f64 / STRIP as f64;
@@ -378,7 +378,8 @@ fn outside((begin, until): (i64, i64), windows: &[(i64, i64)]) -> Vec<f64> {
     out.into_iter().map(|share| if share < 1e-6 { 0.0 } else { share }).collect()
 }
 
-/// By device, true where a process did next to nothing on it in these windows and another one uses it: then it is no device of its own.
+/// Marks units of processes that did next to nothing on a device in these windows while another process used it: they
+/// do not count as devices.
 fn bystanders(ops: &Ops<'_>, windows: &[(i64, i64)]) -> Vec<bool> {
     let shared = |unit: usize| ops.units[unit].device.is_some() && ops.shared(unit);
     if !(0..ops.units.len()).any(shared) {

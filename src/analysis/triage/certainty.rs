@@ -1,4 +1,4 @@
-//! Lowers the certainty of findings by rules that hold for all of them; each rule says by itself what it could not see.
+//! Lowers the confidence of findings by criteria common to all rules; each rule accounts for its own blind spots.
 
 use super::case::Case;
 use super::copies::CopyClass;
@@ -9,22 +9,24 @@ use super::sweep::Busy;
 use super::text::pct;
 use super::verdict::Verdict as V;
 
-/// Share of the report below which a loop is a small part of it.
+/// Judged share of the report below which a detected loop is a small part of it.
 pub const SLIVER: f64 = 0.25;
-/// Share of the window that kernels fill from which they are healthy: below, many small losses together are worth a finding.
+/// Share of the window filled by kernels from which a run is healthy; below, many small losses add up to a finding.
 const NEARLY_ALL: f64 = 0.85;
-/// Share of a cause's idle time in one of several steps from which it may be that step's alone, and part of the mean that a step must have of it.
+/// Share of a cause's idle time in one of several steps above which it may be specific to that step.
 const ONE_STEP: f64 = 0.5;
+/// Fraction of the mean idle time per step from which a step counts as affected.
 const SOME: f64 = 0.1;
-/// Share of the kernels' time from which a run is under way, and of a cost that must lie before.
+/// Share of the kernels' time after which the start of a run is over.
 const BEGUN: f64 = 0.1;
+/// Share of a cost that must come before the end of the start for the cost to count as start-up.
 const NEARLY: f64 = 0.9;
-/// Repetitions that the longest-running operation needs for anything to be known of the program.
+/// Repetitions of the longest-running operation needed to infer the program's regular behaviour.
 const REPEATS: u64 = 3;
-/// Share of a run below which the verdict says how much of it was judged.
+/// Judged share of a run below which the verdict states that share.
 const MOST: f64 = 0.8;
 
-/// The idle time that a finding speaks of.
+/// Causes of the idle time behind a finding.
 fn causes(id: V) -> &'static [Cause] {
     match id {
         V::LaunchBound => &[Cause::Launch],
@@ -38,7 +40,7 @@ fn causes(id: V) -> &'static [Cause] {
     }
 }
 
-/// True if a cause's idle time is one step's, or in less than half of the steps.
+/// Returns true if most of a cause's idle time is in one step, or if fewer than half of the steps have any.
 fn in_few_steps(case: &Case<'_>, cause: Cause) -> bool {
     let each = || case.per_step.iter().map(|s| s.idle.get(cause));
     let (steps, all, most) = (case.per_step.len(), each().sum::<i64>(), each().max().unwrap_or(0));
@@ -46,7 +48,7 @@ fn in_few_steps(case: &Case<'_>, cause: Cause) -> bool {
     steps > 1 && all > 0 && (most as f64 > ONE_STEP * all as f64 || some * 2 < steps)
 }
 
-/// True if nearly all of a cost lies before the kernels have begun in earnest: weights that are loaded, graphs that are captured for later.
+/// Returns true if nearly all of a cost comes before the kernels begin in earnest: loading weights, capturing graphs.
 fn at_the_start(case: &Case<'_>, id: V) -> bool {
     let copies = |classes: &[CopyClass]| classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect::<Vec<_>>();
     let pieces = match id {
@@ -60,18 +62,18 @@ fn at_the_start(case: &Case<'_>, id: V) -> bool {
     begun > case.window.0 && cost(begun) > NEARLY * cost(i64::MAX)
 }
 
-/// Lowers what is said with more certainty than the record allows:
-/// * what comes less than three times is only possible;
-/// * idle time of one or two gaps shows no habit of the program;
-/// * where more idle time has no finding than this one explains (its cause is not known, or the next operation was launched already), another
-///   cause may be the larger one;
-/// * idle time that one of several steps has most of, or less than half of them have at all, may be no habit;
-/// * a cost that comes before the kernels begin in earnest may be that of a start;
-/// * what was judged is no more than likely where the devices worked more outside of it;
-/// * kernels that leave a seventh of the window to other things are no healthy run;
-/// * kernels are not all that limits a run in which such idle time is worth a finding;
-/// * kernels are the limit of what was judged, not of a run in whose rest the devices idled;
-/// * a small part of a run that nobody marked may not be what it is about.
+/// Lowers the confidence of findings that the record does not fully support:
+/// * with less than three repetitions, a finding is only possible;
+/// * idle time in one or two gaps is not a habit of the program;
+/// * if more idle time has no finding than this one explains (its cause is unknown, or the next operation was already
+///   queued), another cause may be the larger one;
+/// * idle time that is mostly in one of several steps, or in less than half of them, may not be regular;
+/// * a cost before the kernels begin in earnest may be start-up;
+/// * a finding is at most likely if the devices worked more outside of the judged part;
+/// * kernels that leave a seventh of the window to other things are not a healthy run;
+/// * kernels are not the only limit of a run in which such idle time is worth a finding;
+/// * kernels limit the judged part, but not a run in whose rest the devices are idle;
+/// * a small part of a run that was not marked by the user may not be representative.
 pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
     let queued = case.share((case.idle.get(Cause::Queued) - case.pauses).max(0));
     let unknown = case.idle_share(Cause::Unknown) + case.idle_share(Cause::NoCall);
@@ -79,7 +81,7 @@ pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
     let idle_outside = case.outside.map_or(0.0, |o| (1.0 - o.judged) * o.idle);
     let marked = matches!(case.steps.found, Some(Found::Ranges(_)));
     let sliver = !marked && case.outside.is_some_and(|o| o.judged < SLIVER);
-    // The longest-running operation came once or twice: nobody knows what the program does again and again.
+    // The longest-running operation ran once or twice: the program's regular behaviour is unknown.
     let seldom = case.repeats() < REPEATS;
     for f in findings.iter_mut().filter(|f| seldom && f.id != V::ShortCapture) {
         f.sure = Sure::Possible;
@@ -105,7 +107,7 @@ pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
     }
 }
 
-/// The first finding says how much of the run it is about, where that is not most of it.
+/// Appends the judged share of the run to the headline of the first finding, unless most of the run was judged.
 pub fn say_judged(case: &Case<'_>, findings: &mut [Finding]) {
     let (Some(outside), Some(first)) = (case.outside.filter(|o| o.judged < MOST), findings.first_mut()) else { return };
     let most = case.steps.left_out.iter().max_by_key(|l| l.end - l.start);

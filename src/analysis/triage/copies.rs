@@ -1,9 +1,9 @@
-//! Copies by what they cost: from pageable memory, tiny, or large.
+//! Copies by cost class: small, pageable, or large.
 
 use crate::model::{CopyKind, MemOp, MemOpKind, MemoryKind};
 
-/// Bytes below which a copy costs its start more than its bytes: at 25 GB/s 64 KiB take 2.6 µs, what the call alone takes on the host; up to
-/// this size CUDA also stages pageable copies without waiting.
+/// Copy size in bytes below which the overhead dominates: at 25 GB/s 64 KiB take 2.6 µs, as long as the call alone
+/// takes on the host. Up to this size CUDA also stages pageable copies without blocking.
 pub const SMALL: u64 = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,7 +12,7 @@ pub enum CopyClass {
     Small,
     /// From or to pageable host memory.
     Pageable,
-    /// Between pinned host memory and a device, or of a kind that is not known.
+    /// Between pinned host memory and a device, or of an unknown kind.
     Host,
     /// Between devices.
     Peer,
@@ -38,7 +38,7 @@ impl CopyClass {
         }
     }
 
-    /// Whether a call of the host stands for it: then what leads to it is its cost.
+    /// Returns true if a host call issues the copy, so that the idle time before it is its cost.
     #[must_use]
     pub fn of_host(self) -> bool {
         matches!(self, Self::Small | Self::Pageable | Self::Host | Self::Peer)
@@ -52,11 +52,11 @@ pub struct Sum {
     pub bytes: u64,
     /// Summed durations.
     pub ns: i64,
-    /// Of it to the device.
+    /// Number of copies to the device.
     pub to_device: u64,
     /// Bytes to the device.
     pub bytes_to_device: u64,
-    /// Of pageable memory.
+    /// Number of copies from or to pageable memory.
     pub pageable: u64,
     /// Time in which nothing else ran.
     pub exposed: i64,
@@ -67,7 +67,7 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Both together.
+    /// Returns the sums of both.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let length = |at: &Option<(i64, i64)>| at.map_or(0, |(a, b)| b - a);
@@ -84,13 +84,13 @@ impl Sum {
         }
     }
 
-    /// Bytes per second while they ran.
+    /// Bytes per second of copy time.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
         (self.ns > 0 && self.bytes > 0).then(|| self.bytes as f64 / self.ns as f64 * 1e9)
     }
 
-    /// What they cost the window at most.
+    /// Upper bound of their cost to the window, ns.
     #[must_use]
     pub fn cost(&self) -> i64 {
         self.exposed + self.idle

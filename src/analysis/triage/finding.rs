@@ -1,16 +1,16 @@
-//! A finding: a verdict with this run's own numbers, what it costs, where, and what to do.
+//! A finding: a verdict with this run's own numbers, its cost, its places and its remedies.
 
 use super::verdict::Verdict;
 
-/// How much it costs.
+/// Cost class of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// As it should be.
+    /// Nothing to fix.
     Healthy,
     Low,
-    /// From 10 % of the window on.
+    /// At least 10 % of the window.
     Medium,
-    /// From 30 % of the window on (the "idle-bound" threshold of common triage practice).
+    /// At least 30 % of the window (the "idle-bound" threshold of common triage practice).
     High,
 }
 
@@ -25,7 +25,7 @@ impl Severity {
         }
     }
 
-    /// Of a share of the window.
+    /// Severity of a finding that costs a share of the window.
     #[must_use]
     pub fn of(share: f64) -> Self {
         if share >= 0.3 {
@@ -38,20 +38,20 @@ impl Severity {
     }
 }
 
-/// Share of the window from which a finding outside the kernels goes before the verdict that they are the limit.
+/// Share of the window from which a finding outside the kernels ranks before the GPU-bound verdict.
 pub const WORTH: f64 = 0.10;
-/// Share of the window below which nothing is said.
+/// Share of the window below which nothing is reported.
 pub const LEAST: f64 = 0.03;
 
-/// How sure it is.
+/// Confidence of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sure {
-    /// The deciding facts were recorded, it came again and again, and less idle time has no known cause than is explained: at least 98% of such
-    /// first findings are right.
+    /// The deciding facts were recorded, the problem recurs, and less idle time is unexplained than explained: at least
+    /// 98 % of such first findings are correct.
     Certain,
-    /// Another cause could look the same; at least 90% are right.
+    /// Another cause could look the same; at least 90 % are correct.
     Likely,
-    /// What decides was not recorded.
+    /// The deciding facts were not recorded.
     Possible,
 }
 
@@ -69,17 +69,17 @@ impl Sure {
 /// A number that led to a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// What people call it.
+    /// Display name.
     pub name: String,
     /// In base units: ns, bytes, percent, a count.
     pub value: f64,
     /// `ns`, `byte`, `%`, `byte/s`, `1/s`; empty for a count.
     pub unit: &'static str,
-    /// What it was compared with: `≥` or `<` and the bound, in the same unit.
+    /// Bound that the value met: `≥` or `<` and a number in the same unit.
     pub threshold: Option<(&'static str, f64)>,
 }
 
-/// Where something is.
+/// Kind of a [`Place`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlaceKind {
     Range,
@@ -88,7 +88,7 @@ pub enum PlaceKind {
     Call,
     Kernel,
     Step,
-    /// A stretch of time.
+    /// A time interval.
     Window,
 }
 
@@ -112,16 +112,16 @@ impl PlaceKind {
 pub struct Place {
     pub kind: PlaceKind,
     pub name: String,
-    /// ns: of the example that is shown.
+    /// Start of the example that is shown, ns.
     pub start: i64,
-    /// ns.
+    /// End of the example that is shown, ns.
     pub end: i64,
-    /// What of the finding's time lies there, ns; `None` where that was not added up.
+    /// Part of the finding's time at this place, ns; `None` if it was not summed.
     pub ns: Option<i64>,
     pub rank: Option<u32>,
 }
 
-/// What would confirm a finding, or tell more.
+/// A command that would confirm a finding or tell more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confirm {
     pub argv: Vec<String>,
@@ -135,23 +135,23 @@ pub struct Finding {
     pub sure: Sure,
     /// One sentence with this run's numbers.
     pub headline: String,
-    /// Share of the window that would be gained at most, 0 to 1.
+    /// Maximum gain as a share of the window, 0 to 1.
     pub stake: f64,
-    /// How that was bounded.
+    /// Basis of the maximum gain.
     pub bound: String,
     pub evidence: Vec<Evidence>,
     pub places: Vec<Place>,
-    /// What to change, best first.
+    /// Recommended changes, best first.
     pub actions: Vec<String>,
     pub confirm: Option<Confirm>,
-    /// Findings that say the same of another side: they go under this one if they cost as much.
+    /// Findings that describe the same problem from another side; listed under this one if it costs about as much.
     pub explains: Vec<Verdict>,
-    /// Findings that it brings about.
+    /// Findings caused by this one, each with an explanation.
     pub effects: Vec<(Verdict, String)>,
 }
 
 impl Finding {
-    /// The same for an AMD GPU: recipes of nsys confirm nothing there.
+    /// Rewords the finding for AMD GPUs and drops nsys recipes, which do not apply there.
     pub(super) fn in_words_of_hip(&mut self) {
         let all = self.actions.iter_mut().chain([&mut self.headline, &mut self.bound]).chain(self.evidence.iter_mut().map(|e| &mut e.name));
         for text in all.chain(self.effects.iter_mut().map(|e| &mut e.1)) {
@@ -160,7 +160,7 @@ impl Finding {
         self.confirm = self.confirm.take().filter(|c| !c.argv.iter().any(|word| word == "--recipe"));
     }
 
-    /// A finding that is worth a share of the window.
+    /// Creates a finding with a maximum gain, a share of the window.
     #[must_use]
     pub fn new(id: Verdict, stake: f64, headline: impl Into<String>) -> Self {
         let stake = if stake.is_finite() { stake.clamp(0.0, 1.0) } else { 0.0 };
@@ -186,7 +186,7 @@ impl Finding {
         self
     }
 
-    /// How sure it is; never surer than before.
+    /// Lowers the confidence to `sure`; never raises it.
     #[must_use]
     pub fn sure(mut self, sure: Sure) -> Self {
         self.sure = self.sure.max(sure);
@@ -199,7 +199,7 @@ impl Finding {
         self
     }
 
-    /// A number; nothing where it is not known.
+    /// Adds a number as evidence, unless it is unknown.
     #[must_use]
     pub fn because(mut self, name: &str, value: impl Into<Option<f64>>, unit: &'static str) -> Self {
         if let Some(value) = value.into().filter(|v| v.is_finite()) {
@@ -208,7 +208,7 @@ impl Finding {
         self
     }
 
-    /// A number that was compared with a bound.
+    /// Adds a number as evidence, with the bound that it was compared with if it met the bound.
     #[must_use]
     pub fn judged(mut self, name: &str, value: impl Into<Option<f64>>, unit: &'static str, than: (&'static str, f64)) -> Self {
         if let Some(value) = value.into().filter(|v| v.is_finite()) {
@@ -230,7 +230,7 @@ impl Finding {
         self
     }
 
-    /// Percent of the window at stake.
+    /// Maximum gain in percent of the window.
     #[must_use]
     pub fn percent(&self) -> f64 {
         self.stake * 100.0

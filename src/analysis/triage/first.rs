@@ -1,4 +1,4 @@
-//! First uses: what CUDA does once, at the first launch of a kernel or the first call of its kind.
+//! First uses: one-time work of CUDA at the first launch of a kernel or the first call of a function.
 
 use super::ops::{Op, Row};
 use super::part::Cause;
@@ -7,16 +7,16 @@ use crate::model::Profile;
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 
-/// A launch call that holds its thread this long, ns, while the device has nothing to do, does more than launch: an ordinary one takes 2 to 10 µs,
-/// under a profiler up to some ten.
+/// Duration of a launch call while the device is idle, ns, from which it does more than launch: an ordinary call takes
+/// 2 to 10 µs, under a profiler up to a few tens.
 pub const SLOW_LAUNCH_NS: i64 = 100_000;
-/// The same for calls that allocate, or ask for something.
+/// Same threshold for allocations and other calls, ns.
 const SLOW_CALL_NS: i64 = 1_000_000;
 
-/// When each kernel was launched for the first time in its process, and each call made for the first time at all.
+/// First launch of each kernel in its process, and first call of each function.
 pub struct Firsts<'a> {
     profile: &'a Profile,
-    /// By process and kernel the start of the first call; made when it is asked for.
+    /// Start of the first launch call by process and kernel; computed on first use.
     launches: OnceCell<FxHashMap<(u32, u32), i64>>,
     calls: OnceCell<Vec<i64>>,
 }
@@ -47,21 +47,21 @@ impl<'a> Firsts<'a> {
         })
     }
 
-    /// True if an operation is the first launch of its kernel in its process, by a call that took much longer than a launch does: its code was
-    /// loaded, or the context got ready for it.
+    /// Returns true if an operation is the first launch of its kernel in its process and its call took much longer than
+    /// a launch: it loaded code or prepared the context.
     #[must_use]
     pub fn slow_launch(&self, op: &Op) -> bool {
         let Row::Launch(row) = op.row else { return false };
         let row = row as usize;
         let launches = &self.profile.launches;
         let Some((start, cost)) = launches.call(row).filter(|c| c.1 >= SLOW_LAUNCH_NS) else { return false };
-        // Nodes of a graph share a call; it is not theirs.
+        // Graph nodes share the call that launched the graph.
         cost > 0
             && launches.graph_node(row).is_none()
             && self.slot(row).and_then(|slot| self.first_launches().get(&slot)).is_some_and(|&first| first == start)
     }
 
-    /// True if a piece of idle time lies in the first call of its name, which was slow.
+    /// Returns true if a piece of idle time is inside a slow first call of its function.
     #[must_use]
     pub fn slow_call(&self, piece: &Piece) -> bool {
         let calls = &self.profile.calls;

@@ -1,4 +1,4 @@
-//! Why a device had nothing to do: what the thread that launched the next operation did in the meantime.
+//! Causes of idle gaps, derived from the activity of the thread that launched the next operation.
 
 use super::copies::CopyClass;
 use super::first::{Firsts, SLOW_LAUNCH_NS};
@@ -10,18 +10,19 @@ use super::sweep::Gap;
 use crate::model::CallKind;
 use rustc_hash::FxHashMap;
 
-/// A launch whose call ended no longer than this before the device ran dry was on its way: from the end of the call to the start of the kernel
-/// an H200 takes 2 to 10 µs under nsys.
+/// Launch latency, ns: a launch whose call ended at most this long before the device ran dry was still in flight. An
+/// H200 under nsys takes 2 to 10 µs from the end of the call to the start of the kernel.
 const ON_ITS_WAY_NS: i64 = 10_000;
 
-/// How long after its call an operation may begin without having waited for anything: launches of large graphs and first launches take tens of µs.
+/// Longest delay from the call to the start of an operation that waited for nothing, ns: launches of large graphs and
+/// first launches take tens of µs.
 const UNDER_WAY_NS: i64 = 100_000;
 
-/// Looks into gaps, which must come in order for each device.
+/// Finds the causes of gaps, which must arrive in time order per device.
 pub struct Gaps<'a> {
     ops: &'a Ops<'a>,
     host: &'a Host<'a>,
-    /// How far each thread was followed for each device.
+    /// Position in the calls of a thread, by unit and lane.
     walks: FxHashMap<(usize, usize), Walk>,
     /// The thread that launched the last operation of each device.
     last: Vec<Option<usize>>,
@@ -30,11 +31,11 @@ pub struct Gaps<'a> {
     pub loaded: Vec<(u32, i64)>,
 }
 
-/// How a thread's time is told apart.
+/// Classifies a thread's time during a gap.
 struct Look<'a> {
     host: &'a Host<'a>,
     lane_id: usize,
-    /// The thread that launched before, where it is another: this one may have waited for it.
+    /// Thread that launched the previous operation, if it is another one: this thread may have waited for it.
     other: Option<usize>,
 }
 
@@ -51,15 +52,15 @@ impl<'a> Gaps<'a> {
         }
     }
 
-    /// What was used for the first time.
     #[must_use]
     pub fn firsts(&self) -> &Firsts<'a> {
         &self.firsts
     }
 
-    /// Hears that an operation began, so that the thread that launches is known.
+    /// Records the launching thread of an operation that begins.
     pub fn op(&mut self, op: &super::ops::Op) {
-        // Only threads of the same process hand over to each other; one process per device has one launching thread nearly always.
+        // Only threads of one process take turns; with one process per device there is nearly always one
+        // launching thread.
         if self.host.lanes.len() > 1
             && let Some(call) = self.ops.call(op)
             && let Some(last) = self.last.get_mut(op.unit)
@@ -68,7 +69,7 @@ impl<'a> Gaps<'a> {
         }
     }
 
-    /// The causes of a gap, in order of time; together they are as long as the gap.
+    /// Fills `out` with the causes of a gap in time order; together they are as long as the gap.
     pub fn look(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         let (start, end) = gap.whole;
         self.causes(&Gap { start, end, ..*gap }, out);
@@ -84,7 +85,7 @@ impl<'a> Gaps<'a> {
     fn causes(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         out.clear();
         let whole = |cause, lane| Piece { start: gap.start, end: gap.end, cause, at: gap.start, lane, name: None };
-        // Nobody calls for a migration: a page is touched.
+        // A migration has no call: touching a page triggers it.
         if gap.next.and_then(|op| self.ops.mem_of(&op)).is_some_and(|m| CopyClass::of(&m) == CopyClass::Unified) {
             out.push(whole(Cause::Paging, None));
             return;
@@ -101,7 +102,7 @@ impl<'a> Gaps<'a> {
             out.push(whole(Cause::NoCall, None));
             return;
         };
-        // A call whose end lies before the gap: its work was queued, and waited for something else than the host.
+        // The call ended before the gap: its work was queued and waited for something other than the host.
         if call.end.saturating_add(ON_ITS_WAY_NS) < gap.start {
             out.push(Piece { at: call.start, ..whole(Cause::Queued, Some(lane_id)) });
             return;
@@ -113,7 +114,7 @@ impl<'a> Gaps<'a> {
         let other = last.filter(|&l| l != lane_id && self.host.lanes[l].pid == lane.pid);
         let look = Look { host: self.host, lane_id, other };
         let walk = self.walks.entry((gap.unit, lane_id)).or_default();
-        // Up to the calls that reach into the gap; what they were is kept.
+        // Skips the calls that end before the gap; the walk keeps their state.
         while let Some(outer) = walk.peek(self.host, lane).filter(|o| o.end <= gap.start && o.start < call.start) {
             walk.pass(self.host, lane, &outer);
         }
@@ -121,7 +122,7 @@ impl<'a> Gaps<'a> {
         let mut walk = walk.clone();
         look.pieces(lane, &mut walk, (gap.start, until), call.start, out);
         if until < gap.end {
-            // From the call on the operation is on its way.
+            // From the start of the call, the launch is in flight.
             let sync = walk.blocked.filter(|b| call.start.saturating_sub(b.0) <= CLOSE_NS);
             // A kernel's first launch loads its code in the call.
             let loads = gap.end - until >= SLOW_LAUNCH_NS && self.firsts.slow_launch(&op);
@@ -142,7 +143,7 @@ impl<'a> Gaps<'a> {
         }
         look.loads(gap, out);
         if copy {
-            // What leads to a copy is its cost, not a kernel's.
+            // Launch time before a copy is a cost of the copy, not of a kernel.
             for piece in out.iter_mut().filter(|p| p.cause == Cause::Launch) {
                 piece.cause = Cause::CopyCall;
             }
@@ -161,7 +162,8 @@ fn push(out: &mut Vec<Piece>, piece: Piece) {
 }
 
 impl Look<'_> {
-    /// What the thread did between two times, the second no later than the start of the call that ends the gap.
+    /// Classifies the thread's time between two times, the second no later than the start of the call
+    /// that ends the gap.
     fn pieces(&self, lane: &Lane, walk: &mut Walk, (from, until): (i64, i64), call: i64, out: &mut Vec<Piece>) {
         let mut at = from;
         while at < until {
@@ -189,7 +191,7 @@ impl Look<'_> {
             };
             push(out, Piece { start: at, end, cause, at: outer.start, lane: Some(self.lane_id), name: outer.name });
             at = at.max(end);
-            // A call that reaches beyond the gap is not passed: what it encloses would be gone through again for every gap.
+            // A call that extends beyond the gap is not passed: its nested calls would be walked again for every gap.
             if at < until {
                 walk.pass(self.host, lane, &outer);
             } else if outer.blocks {
@@ -198,7 +200,7 @@ impl Look<'_> {
         }
     }
 
-    /// What it did between two calls: `begins` is when the next one starts.
+    /// Classifies the time between two calls; `begins` is the start of the next one.
     fn between(&self, lane: &Lane, walk: &Walk, (from, to): (i64, i64), begins: i64, out: &mut Vec<Piece>) {
         let piece = |start, end, cause, name| Piece { start, end, cause, at: start, lane: Some(self.lane_id), name };
         if walk.capturing {
@@ -215,7 +217,7 @@ impl Look<'_> {
             push(out, piece(from, to, Cause::Launch, None));
             return;
         }
-        // Work of its own, or a wait: for another thread, perhaps, that launches in the meantime.
+        // The thread worked or waited, perhaps for another thread that launches in the meantime.
         let other = self.other.and_then(|o| self.host.lanes.get(o));
         let mut at = from;
         let marks = |t: i64| {
@@ -227,7 +229,7 @@ impl Look<'_> {
             let end = marks(at).clamp(at + 1, to);
             let is = |set: &super::intervals::Intervals| set.covered(at, end) > 0;
             let cause = if is(&lane.waits) {
-                // It waits; if the one that it waits for works, that is what takes the time.
+                // The thread waits; if the thread that it waits for works, the time is compute.
                 match other {
                     Some(o) if is(&o.works) || o.certain && !is(&o.waits) => Cause::Compute,
                     _ => Cause::Wait,
@@ -242,7 +244,7 @@ impl Look<'_> {
         }
     }
 
-    /// Code that is loaded in a gap was compiled, or read, before: what the thread did until then belongs to it.
+    /// Reclassifies the time before a code load as compilation: the code was compiled or read then.
     fn loads(&self, gap: &Gap, out: &mut [Piece]) {
         let call = out.iter().rfind(|p| p.cause == Cause::Compile).map(|p| p.start);
         let pid = self.host.lanes.get(self.lane_id).map(|l| l.pid);

@@ -13,38 +13,40 @@ use super::work::Sketch;
 use crate::model::{Cancel, MemOpKind};
 use rustc_hash::FxHashMap;
 
-/// Pieces of each cause that are kept to say where they are.
+/// Maximum number of pieces kept per cause to report their places.
 pub const LONGEST: usize = 1 << 16;
 
-/// Slices of the strip that shows busy over time.
+/// Number of slices of the busy-over-time strip.
 pub const STRIP: usize = 240;
 
 /// Longest pause of a device between two queued operations, ns: 1 to 2 µs on an H200; a longer one waits for something else.
 pub const PAUSE_NS: i64 = 5_000;
 
-/// Time of the devices in one step, ns over all of them.
+/// Device time in one step, ns, summed over the devices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StepTime {
     pub idle: ByCause,
-    /// Idle time that exposed copies add to.
+    /// Time of exposed copies.
     pub copies: i64,
-    /// Its kernels, and its kernels by how they were launched.
+    /// Kernels of the step.
     pub kernels: Sketch,
+    /// Kernels of the step with their launch configurations.
     pub launches: Sketch,
-    /// Launches of graphs, the kernels in them, and kernels that were launched one by one. A graph that was recorded as a whole counts as one kernel.
+    /// Graph launches, kernels in graphs, and kernels launched one by one. A graph recorded as a whole counts as one
+    /// kernel.
     pub graphs: u32,
     pub graph_kernels: u32,
     pub single_kernels: u32,
 }
 
-/// A call that the GPU ran dry after.
+/// Idle time after calls of one name, by cause.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AfterCall {
     pub ns: i64,
     pub gaps: u64,
 }
 
-/// Sums of a sweep.
+/// Accumulates the sums of a sweep.
 pub struct Gather<'a, 'g> {
     pub case_ops: &'g Ops<'a>,
     pub host: &'g Host<'a>,
@@ -58,11 +60,12 @@ pub struct Gather<'a, 'g> {
     pub pieces: Vec<Vec<Piece>>,
     pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
     pub pauses: i64,
-    /// By device, the end of the operation that ended last, and true for a copy of pageable memory; and the idle time after such copies, ns.
+    /// Per device, the end of the operation that ended last; true if it is a copy of pageable memory.
     pub ended: Vec<(i64, bool)>,
+    /// Idle time after such copies, ns.
     pub after_pageable: i64,
     pub spreads: Spreads,
-    /// First and last start of the calls of operations; only where shapes make use of it.
+    /// Start of the first and the last call that launched an operation; only collected if `shapes` is set.
     pub called: Option<(i64, i64)>,
     pub shapes: bool,
     pub buffer: Vec<Piece>,
@@ -167,7 +170,7 @@ impl Gather<'_, '_> {
         }
     }
 
-    /// Notes what a step runs.
+    /// Adds an operation to the kernels of its step.
     fn work(&mut self, op: &Op) {
         if self.per_step.is_empty() {
             return;
@@ -203,7 +206,7 @@ impl Gather<'_, '_> {
         }
     }
 
-    /// Adds a piece to the causes of the slices that it lies in.
+    /// Adds a piece to the idle causes of the slices that it overlaps.
     fn cause(&mut self, piece: &Piece) {
         let width = (self.window.1 - self.window.0) as f64 / STRIP as f64;
         let slice = |t: i64| (((t - self.window.0) as f64 / width) as usize).min(STRIP - 1);
@@ -214,7 +217,7 @@ impl Gather<'_, '_> {
         }
     }
 
-    /// Takes idle time out of the strip.
+    /// Adds idle time to the slices of the strip.
     fn slices(&mut self, start: i64, end: i64) {
         let (begin, until) = self.window;
         let width = (until - begin) as f64 / STRIP as f64;
@@ -226,7 +229,7 @@ impl Gather<'_, '_> {
     }
 }
 
-/// Keeps the longest pieces.
+/// Keeps the [`LONGEST`] longest pieces.
 pub fn longest(pieces: &mut Vec<Piece>) {
     if pieces.len() > LONGEST {
         pieces.select_nth_unstable_by_key(LONGEST, |p| (std::cmp::Reverse(p.end - p.start), p.start));

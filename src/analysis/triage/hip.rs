@@ -1,6 +1,7 @@
-//! What the rules say of CUDA, for AMD's GPUs: HIP's functions and variables, `ROCTx`, RCCL. PyTorch's own names (`torch.cuda`) stay as they are there.
+//! Rewords the rules' CUDA terms for AMD GPUs: HIP's functions and variables, `ROCTx`, RCCL. PyTorch's own names
+//! (`torch.cuda`) are the same there and stay.
 
-/// Phrases, and what takes their place; longer ones first.
+/// CUDA phrases and their replacements; longer ones first.
 const PHRASES: [(&str, &str); 35] = [
     (
         "recorded without osrt: waiting and computing cannot be told apart; `warpscope run --recipe full` records it",
@@ -48,7 +49,7 @@ const PHRASES: [(&str, &str); 35] = [
     ("SMs", "CUs"),
 ];
 
-/// A sentence in HIP's words.
+/// Returns a text with HIP's terms in place of CUDA's.
 #[must_use]
 pub fn said(text: &str) -> String {
     PHRASES.iter().fold(text.to_owned(), |text, (cuda, hip)| if text.contains(cuda) { text.replace(cuda, hip) } else { text })
@@ -58,7 +59,8 @@ pub fn said(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Every text of a rule that speaks of CUDA has its words here. `torch.cuda` and `device="cuda"` are PyTorch's for both, as are its variables.
+    /// Every rule text that mentions CUDA has its phrases here. `torch.cuda` and `device="cuda"` are PyTorch's names on
+    /// both platforms, as are its variables.
     #[test]
     fn no_rule_speaks_of_cuda_to_whoever_has_an_amd_gpu() {
         let rules = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("triage/rules");

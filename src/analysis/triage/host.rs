@@ -1,15 +1,15 @@
-//! What the threads that launch work do on the host: their calls of CUDA one after the other, and what is known of the time between.
+//! Host activity of the launching threads: their CUDA calls in order, and their state between calls.
 
 use super::intervals::Intervals;
 use super::ops::sane;
 use crate::model::{CallKind, HostCalls, MemOpKind, MemoryKind, Profile, RangeOrigin, ThreadState};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Calls that are closer to each other than this are one activity: between them a thread does what leads from one call to the next. A launch
-/// by a framework takes its host 5 to 100 µs, Python and operators included; what takes longer is work of its own.
+/// Longest pause between calls of one activity, ns. A launch by a framework takes its host 5 to 100 µs, Python and
+/// operators included; anything longer is separate work.
 pub const CLOSE_NS: i64 = 200_000;
 
-/// Calls of the operating system's runtime in which a thread waits. Prefixes of names.
+/// OS runtime calls in which a thread waits. Prefixes of names.
 const WAITS: &[&str] = &[
     "poll",
     "ppoll",
@@ -54,7 +54,7 @@ const WAITS: &[&str] = &[
     "process_vm_",
 ];
 
-/// Built-in functions of Python in which a thread waits.
+/// Built-in functions of Python in which a thread waits. Parts of names.
 const PYTHON_WAITS: &[&str] = &[
     "built-in function sleep",
     "built-in method sleep",
@@ -77,8 +77,8 @@ const PYTHON_WAITS: &[&str] = &[
 /// The range that PyTorch puts around its main thread's wait for the processes of a `DataLoader`.
 const LOADER_WAITS: &str = "_MultiProcessingDataLoaderIter.__next__";
 
-/// Functions of MPI and NCCL in which a thread waits for other ranks, as ranges name them. What only starts a transfer (`MPI_Isend`,
-/// `ncclAllReduce`) is none.
+/// MPI and NCCL functions in which a thread waits for other ranks, as ranges name them. Nonblocking functions
+/// (`MPI_Isend`, `ncclAllReduce`) are not included.
 const RANK_WAITS: &[&str] = &[
     "MPI_Recv",
     "MPI_Send",
@@ -116,28 +116,28 @@ const RANK_WAITS: &[&str] = &[
     "ncclCommAbort",
 ];
 
-/// True if a range is a function that waits for other ranks.
+/// Returns true if a range is a function that waits for other ranks.
 #[must_use]
 pub fn waits_for_ranks(name: &str) -> bool {
     let name = name.trim_start_matches('P');
     RANK_WAITS.iter().any(|w| name.starts_with(w)) && !name.starts_with("MPI_File_i")
 }
 
-/// What is known of the host beside CUDA.
+/// Data about the host that a report has besides CUDA calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "what a report has is independent of what else it has")]
 pub struct Known {
-    /// Calls of the operating system.
+    /// OS runtime calls.
     pub os: bool,
-    /// When threads were on a processor.
+    /// Thread states: on or off a CPU.
     pub states: bool,
-    /// Functions of Python.
+    /// Python functions.
     pub python: bool,
-    /// Operators of a framework.
+    /// Framework operators.
     pub operators: bool,
 }
 
-/// One call of a thread that no other call of it encloses.
+/// An outermost call of a thread: no other call encloses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
     /// ns.
@@ -145,7 +145,7 @@ pub struct Outer {
     /// ns.
     pub end: i64,
     pub kind: CallKind,
-    /// Whether the thread was blocked until something on the device was done.
+    /// Set if the call blocked the thread until work on the device was done.
     pub blocks: bool,
     /// Index into [`HostCalls::names`]; `None` for a launch, whose name the report may not keep.
     pub name: Option<u32>,
@@ -156,15 +156,15 @@ pub struct Outer {
 pub struct Lane {
     pub pid: u32,
     pub tid: u32,
-    /// One launch of each launching call, by the call's start.
+    /// One launch per launching call, sorted by the call's start.
     launches: Vec<u32>,
-    /// Other calls, by start.
+    /// Other calls, sorted by start.
     calls: Vec<u32>,
-    /// Time in which it waited for something outside of CUDA.
+    /// Time spent waiting for something outside of CUDA.
     pub waits: Intervals,
-    /// Time in which it is known to have worked: on a processor, or in an operator.
+    /// Time known to be work: on a CPU, or in an operator.
     pub works: Intervals,
-    /// Whether waiting can be told from working when neither says so.
+    /// Set if waits are recorded reliably, so that the remaining time is work.
     pub certain: bool,
 }
 
@@ -174,17 +174,16 @@ pub struct Host<'a> {
     pub lanes: Vec<Lane>,
     by_thread: FxHashMap<(u32, u32), usize>,
     pub known: Known,
-    /// Of each call whether the thread was blocked in it until a copy was done.
+    /// Calls that blocked their thread until a copy was done.
     pub(super) blocking: FxHashSet<u32>,
-    /// Of each name what it means for a capture: 1 begins one, 2 ends it.
+    /// Effect of each call name on a stream capture: 1 begins one, 2 ends it.
     capture: Vec<u8>,
-    /// When code was loaded behind the scenes.
-    /// With the process, where the report says it.
+    /// Start of each implicit code load, ns, and its process if the report has it.
     pub loads: Vec<(i64, Option<u32>)>,
 }
 
 impl<'a> Host<'a> {
-    /// Puts the calls of each launching thread in order.
+    /// Sorts the calls of each launching thread.
     #[must_use]
     pub fn of(profile: &'a Profile) -> Self {
         let mut host = Self {
@@ -207,7 +206,7 @@ impl<'a> Host<'a> {
         host.os();
         host.states();
         host.ranges();
-        // Between two looks anything may have been.
+        // Sampled states do not tell what happened between two samples.
         let sampled = profile.states.iter().any(|s| s.state == ThreadState::Partly);
         for lane in &mut host.lanes {
             lane.certain = host.known.os || host.known.states && !sampled || host.known.python;
@@ -274,7 +273,8 @@ impl<'a> Host<'a> {
     }
 
     fn loads(&mut self) {
-        // CUPTI's overheads name the loading of a kernel at its first launch ("Lazy Function Loading", `LAZY_FUNCTION_LOADING`).
+        // CUPTI's overheads name the loading of a kernel at its first launch ("Lazy Function Loading",
+        // `LAZY_FUNCTION_LOADING`).
         let lazy = |name: &str| {
             let name = name.to_ascii_lowercase().replace('_', " ");
             name.contains("lazy") && name.contains("load")
@@ -325,7 +325,7 @@ impl<'a> Host<'a> {
                 }
             }
         }
-        // The last state lasts.
+        // The last state of a thread lasts until the end of the recording.
         let launches = &self.profile.launches;
         let end = (0..launches.len()).map(|row| launches.end(row)).chain(self.profile.states.last().map(|s| s.time)).max().unwrap_or(0);
         for (lane, since) in since.into_iter().enumerate() {
@@ -369,7 +369,7 @@ impl<'a> Host<'a> {
             {
                 waits[lane].push(span);
             } else if range.origin == RangeOrigin::Operator {
-                // Operators nest: what lies in the last one adds nothing.
+                // Operators nest: extend the last one instead of adding one inside it.
                 match works[lane].last_mut() {
                     Some(last) if span.0 >= last.0 && span.0 <= last.1 => last.1 = last.1.max(span.1),
                     _ => works[lane].push(span),
@@ -382,7 +382,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// The lane of a thread.
+    /// Index of a thread's lane.
     #[must_use]
     pub fn lane(&self, pid: u32, tid: u32) -> Option<usize> {
         self.by_thread.get(&(pid, tid)).copied()
@@ -401,7 +401,7 @@ impl<'a> Host<'a> {
         Some(Outer { start: sane(start), end: sane(start.saturating_add(cost.max(0))), kind: CallKind::Launch, blocks: false, name: None })
     }
 
-    /// The launch whose call a thread was in for the longest between two times.
+    /// Row of the launch whose call overlaps the given time of the thread the most.
     #[must_use]
     pub fn launched(&self, lane: usize, start: i64, end: i64) -> Option<usize> {
         let lane = self.lanes.get(lane)?;
@@ -423,7 +423,7 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Copies that held their thread until they were done: from or to pageable memory, or by calls that are synchronous.
+/// Copy calls that blocked their thread until the copy was done: with pageable memory, or by synchronous functions.
 fn blocking(profile: &Profile) -> FxHashSet<u32> {
     let calls = &profile.calls;
     let blocks = |op: crate::model::MemOp| {
@@ -436,7 +436,7 @@ fn blocking(profile: &Profile) -> FxHashSet<u32> {
         ((pageable || synchronous) && start.saturating_add(duration) >= done).then_some(call)
     };
     if profile.memops.is_empty() {
-        // Copies were not recorded: a call that does not end with its name's `Async` returns when the copy is done.
+        // Copies were not recorded: a function without `Async` in its name returns when the copy is done.
         let rows = 0..u32::try_from(calls.len()).unwrap_or(u32::MAX);
         let synchronous = |row: &u32| calls.called(*row as usize).is_some_and(|n| n.kind == CallKind::Copy && !n.name.contains("Async"));
         return rows.filter(synchronous).collect();
@@ -444,21 +444,21 @@ fn blocking(profile: &Profile) -> FxHashSet<u32> {
     profile.memops.iter().filter_map(blocks).collect()
 }
 
-/// Goes along a thread's calls.
+/// Cursor over a thread's calls.
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
     launch: usize,
     call: usize,
-    /// End of the last call that was passed.
+    /// End of the last call passed.
     pub end: Option<i64>,
-    /// End of the last call that was passed in which the thread was blocked, and its name.
+    /// End and name of the last call passed that blocked the thread.
     pub blocked: Option<(i64, Option<u32>)>,
-    /// Whether a stream is being captured.
+    /// Set while a stream is being captured.
     pub capturing: bool,
 }
 
 impl Walk {
-    /// The next call that no other encloses.
+    /// The next outermost call.
     #[must_use]
     pub fn peek(&self, host: &Host<'_>, lane: &Lane) -> Option<Outer> {
         let (a, b) = (host.launch_call(lane, self.launch), host.other_call(lane, self.call));
@@ -468,9 +468,9 @@ impl Walk {
         }
     }
 
-    /// Goes past a call and whatever it encloses.
+    /// Advances past a call and the calls nested in it.
     pub fn pass(&mut self, host: &Host<'_>, lane: &Lane, outer: &Outer) {
-        // A launch inside of a call is a driver's call inside of the runtime's.
+        // A launch nested in a call is the driver's call inside of the runtime's.
         while host.launch_call(lane, self.launch).is_some_and(|c| c.start < outer.end || c.start <= outer.start) {
             self.launch += 1;
         }
@@ -482,7 +482,7 @@ impl Walk {
             }
             self.call += 1;
         }
-        // What is captured launches nothing: whoever launches captures no more, wherever the capture was ended.
+        // Captured calls launch nothing: a launch means that the capture is over, even if another thread ended it.
         if outer.kind == CallKind::Launch && outer.name.is_none() {
             self.capturing = false;
         }

@@ -1,4 +1,4 @@
-//! Idle times of all devices over the whole report, each with its cause: what a timeline shades.
+//! Idle times of all devices over the whole report with their causes, as shaded in a timeline.
 
 use super::gaps::{Gaps, Piece};
 use super::host::Host;
@@ -8,10 +8,10 @@ use super::recorded::recorded;
 use super::sweep::{Gap, Hear, sweep};
 use crate::model::{Cancel, Profile};
 
-/// A time in which a device had nothing to do.
+/// An idle interval of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// The number that people know the device by.
+    /// Device number as shown to the user.
     pub device: u32,
     /// ns.
     pub start: i64,
@@ -20,12 +20,12 @@ pub struct Idle {
     pub cause: Cause,
 }
 
-/// Pieces that are kept: the longest.
+/// Maximum number of pieces kept; the longest are kept.
 const MOST: usize = 1 << 17;
 
 struct Listen<'a, 'g> {
     gaps: Gaps<'g>,
-    /// Of each unit the device's number.
+    /// Device number of each unit.
     numbers: &'a [u32],
     buffer: Vec<Piece>,
     out: Vec<Idle>,
@@ -61,8 +61,9 @@ fn longest(pieces: &mut Vec<Idle>) {
     }
 }
 
-/// The idle times of all devices from the first to the last operation; of very many the longest. `None` when nobody wants them any more. A device
-/// that several processes share is idle when none of them uses it; why, says the thread that launches what runs next.
+/// Returns the idle times of all devices from the first to the last operation; of very many, only the longest. Returns
+/// `None` if cancelled. A device shared by several processes is idle while none of them uses it; the cause is derived
+/// from the thread that launches the next operation.
 #[must_use]
 pub fn idle(profile: &Profile, cancel: &Cancel) -> Option<Vec<Idle>> {
     let ops = Ops::of(profile);

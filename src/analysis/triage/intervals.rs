@@ -5,7 +5,7 @@
 pub struct Intervals(Vec<(i64, i64)>);
 
 impl Intervals {
-    /// Adds an interval that begins no earlier than the last that was added.
+    /// Appends an interval that begins no earlier than the last one.
     pub fn push(&mut self, start: i64, end: i64) {
         if end <= start {
             return;
@@ -62,7 +62,7 @@ impl Intervals {
         out
     }
 
-    /// Times that are in this one alone.
+    /// Times that are only in this set.
     #[must_use]
     pub fn subtract(&self, other: &Self) -> Self {
         let mut out = Self::default();
@@ -83,23 +83,23 @@ impl Intervals {
         out
     }
 
-    /// The parts that lie between two times.
+    /// The intervals, clipped to `start..end`.
     pub fn within(&self, start: i64, end: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
         let first = self.0.partition_point(|i| i.1 <= start);
         self.0[first..].iter().take_while(move |i| i.0 < end).map(move |i| (i.0.max(start), i.1.min(end))).filter(|i| i.0 < i.1)
     }
 
-    /// How long it is between two times.
+    /// Covered length between two times, ns.
     #[must_use]
     pub fn covered(&self, start: i64, end: i64) -> i64 {
         self.within(start, end).map(|(a, b)| b - a).sum()
     }
 }
 
-/// How long a set is between any two times, by binary search.
+/// Prefix sums over a set, to find the covered length between any two times by binary search.
 #[derive(Clone, Debug, Default)]
 pub struct Covered {
-    /// Start and end of each interval, and how long those before it are.
+    /// Start and end of each interval, and the summed length of the intervals before it.
     sums: Vec<(i64, i64, i64)>,
 }
 
@@ -115,7 +115,7 @@ impl Covered {
         Self { sums }
     }
 
-    /// First and last time of the set.
+    /// Start of the first and end of the last interval.
     #[must_use]
     pub fn span(&self) -> Option<(i64, i64)> {
         Some((self.sums.first()?.0, self.sums.last()?.1))
@@ -126,7 +126,7 @@ impl Covered {
         at.checked_sub(1).map_or(0, |i| self.sums[i].2 + time.min(self.sums[i].1) - self.sums[i].0)
     }
 
-    /// How long the set is between two times.
+    /// Covered length between two times, ns.
     #[must_use]
     pub fn within(&self, start: i64, end: i64) -> i64 {
         (self.until(end) - self.until(start)).max(0)

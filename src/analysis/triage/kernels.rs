@@ -1,4 +1,4 @@
-//! What kernels ran in the window: how long, how often, of what family, how they were launched.
+//! Kernels of the window: durations, counts, families and launch mode.
 
 use super::ops::{Op, Ops, Row};
 use crate::analysis::Family;
@@ -6,13 +6,13 @@ use crate::analysis::readable::readable;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
-/// Duration below which a kernel's own start and end are a large part of it, ns: an empty kernel takes an H200 about 1 µs, and the pause after it
-/// as much again.
+/// Duration below which a kernel's start and end are a large part of it, ns: an empty kernel takes about 1 µs on an
+/// H200, and the pause after it about as long again.
 pub const SHORT_NS: i64 = 5_000;
-/// What an empty kernel takes, ns: the shortest in timelines of an H200 took 0.96 µs.
+/// Duration of an empty kernel, ns: the shortest in timelines of an H200 took 0.96 µs.
 pub const EMPTY_NS: i64 = 1_000;
 
-/// Slices of the window, to see durations change.
+/// Number of slices of the window, to detect durations that change over time.
 pub const SLICES: usize = 12;
 
 /// One kernel in one configuration.
@@ -22,40 +22,41 @@ pub struct Like {
     pub ns: i64,
     /// Count and sum in each slice of the window.
     pub slices: [(u64, i64); SLICES],
-    /// Time in which SMs had no block of it, in parts of all SMs, ns.
+    /// Time of SMs without a block of the kernel, weighted by their share of all SMs, ns.
     pub empty: i64,
 }
 
-/// What a stream of a device ran.
+/// Kernel time of a stream of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamTime {
     /// Time in which its kernels ran, ns.
     pub ns: i64,
-    /// Of it with grids smaller than the device.
+    /// Part of it with grids smaller than the device, ns.
     pub small: i64,
     until: i64,
 }
 
-/// Kernels of the window, collectives apart.
+/// Kernels of the window; collectives are counted separately.
 #[derive(Clone, Debug, Default)]
 pub struct Kernels {
     pub count: u64,
     /// Summed durations, ns.
     pub ns: i64,
-    /// Of kernels shorter than [`SHORT_NS`].
+    /// Count and time of kernels shorter than [`SHORT_NS`].
     pub short: (u64, i64),
-    /// What starting and ending the short ones takes at least, ns.
+    /// Minimum time to start and end the short kernels, ns.
     pub fixed: i64,
-    /// Of kernels in graphs.
+    /// Count and time of kernels in graphs.
     pub in_graphs: (u64, i64),
-    /// Time of graphs that were traced as a whole, ns.
+    /// Time of graphs traced as a whole, ns.
     whole: i64,
     /// Collectives: count and summed durations.
     pub collectives: (u64, i64),
-    /// Launching calls: how many launched, and how long after their calls kernels began.
+    /// Number of launching calls.
     pub launches: u64,
-    /// Samples of the calls' durations and of the time from the end of the call to the start of the kernel, ns.
+    /// Samples of the calls' durations, ns.
     pub costs: Vec<i64>,
+    /// Samples of the time from the end of the call to the start of the kernel, ns.
     pub queued: Vec<i64>,
     durations: Vec<i64>,
     /// Start of the call that launched the last graph.
@@ -63,13 +64,14 @@ pub struct Kernels {
     /// By kernel and configuration.
     pub like: FxHashMap<(u32, u32), Like>,
     pub streams: FxHashMap<(usize, Option<u32>), StreamTime>,
-    /// Blocks of each configuration, and of each device the blocks that fill it once.
+    /// Number of blocks of each configuration.
     blocks: Vec<u64>,
+    /// SM count of each device.
     sms: Vec<u64>,
     every: u64,
 }
 
-/// Samples beyond which every second one is taken, and so on.
+/// Number of samples at which the sampling interval doubles.
 const SAMPLES: usize = 1 << 17;
 
 impl Kernels {
@@ -83,11 +85,11 @@ impl Kernels {
         }
     }
 
-    /// Takes an operation that is no copy.
+    /// Adds an operation that is not a copy.
     pub fn one(&mut self, op: &Op, ops: &Ops<'_>, window: (i64, i64)) {
         let ns = op.end - op.start;
         let Row::Launch(row) = op.row else {
-            // What runs inside of a graph that was traced as a whole is not known.
+            // The kernels in a graph that was traced as a whole are unknown.
             self.in_graphs.0 += 1;
             self.in_graphs.1 = self.in_graphs.1.saturating_add(ns);
             self.whole = self.whole.saturating_add(ns);
@@ -128,7 +130,7 @@ impl Kernels {
         slice.1 = slice.1.saturating_add(ns);
         let place = launches.place(at).and_then(|p| ops.profile().places.get(p.0 as usize));
         let sms = place.and_then(|p| self.sms.get(p.device? as usize)).copied().unwrap_or_default();
-        // Short kernels would not be shorter with more blocks, and of a grid that is not known nothing is said.
+        // Short kernels would not be shorter with more blocks; grids of unknown size count as full.
         let blocks = self.blocks.get(config as usize).copied().unwrap_or(u64::MAX);
         if blocks < sms && ns >= SHORT_NS {
             like.empty = like.empty.saturating_add(((op.end.min(window.1) - op.start) as f64 * (1.0 - blocks as f64 / sms as f64)) as i64);
@@ -172,19 +174,19 @@ impl Kernels {
         middle(&self.durations)
     }
 
-    /// The median of the launching calls' own durations, ns.
+    /// The median duration of the launching calls, ns.
     #[must_use]
     pub fn median_cost(&self) -> Option<i64> {
         middle(&self.costs)
     }
 
-    /// Share of the kernels that began within a time after their call.
+    /// Share of the kernels that began within `ns` after the end of their call.
     #[must_use]
     pub fn began_within(&self, ns: i64) -> Option<f64> {
         (!self.queued.is_empty()).then(|| self.queued.partition_point(|&q| q <= ns) as f64 / self.queued.len() as f64)
     }
 
-    /// When a share of the kernels' time was done, to a slice of the window, ns.
+    /// Time at which a share of the kernels' time was done, rounded down to a slice of the window, ns.
     #[must_use]
     pub fn done(&self, share: f64, (begin, until): (i64, i64)) -> i64 {
         let slice = |at: usize| self.like.values().map(|l| l.slices[at].1).fold(0, i64::saturating_add);
@@ -198,17 +200,18 @@ impl Kernels {
         begin + ((until - begin) as f64 * at.unwrap_or(0) as f64 / SLICES as f64) as i64
     }
 
-    /// Share of the SMs that had a block to work on while kernels ran (for `busy` ns over all devices), by the launch configurations alone: kernels that
-    /// run at the same time add up, and what is not known counts as full.
+    /// Share of the SMs that had a block while kernels ran (for `busy` ns over all devices), from the launch
+    /// configurations alone: concurrent kernels add up, and unknown grids count as full.
     #[must_use]
     pub fn filled(&self, busy: i64) -> f64 {
         let empty: i64 = self.like.values().map(|l| l.empty).sum();
-        // Kernels that ran as the window began are known by their time alone.
+        // Only the time is known of kernels that were running when the window began.
         let all = self.ns.saturating_add(self.whole).max(busy);
         ((all - empty) as f64 / busy.max(1) as f64).clamp(0.0, 1.0)
     }
 
-    /// Kernels by how long they left SMs without a block, the most first: index, that time, ns, and the blocks of their largest part.
+    /// Kernels by time of SMs without a block, longest first: index, that time in ns, and the number of blocks of the
+    /// configuration with most of it.
     #[must_use]
     pub fn emptiest(&self) -> Vec<(u32, i64, u64)> {
         let mut sums: FxHashMap<u32, (i64, (i64, u64))> = FxHashMap::default();
@@ -222,7 +225,7 @@ impl Kernels {
         out
     }
 
-    /// Time of each family, longest first, ns. A guess from the names.
+    /// Kernel time by family, longest first, ns. Families are guessed from the names.
     #[must_use]
     pub fn families(&self, profile: &Profile) -> Vec<(Family, i64)> {
         let mut sums: FxHashMap<Family, i64> = FxHashMap::default();
@@ -241,7 +244,7 @@ impl Kernels {
         out
     }
 
-    /// Kernels by their readable names with their time and number, longest first: of each name the kernel that took the most.
+    /// Kernels grouped by readable name, longest first: index of the longest kernel of that name, time in ns, count.
     #[must_use]
     pub fn top(&self, profile: &Profile) -> Vec<(u32, i64, u64)> {
         let mut kernels: FxHashMap<u32, (i64, u64)> = FxHashMap::default();

@@ -1,4 +1,4 @@
-//! Steps that the program or its framework wrote down: ranges that number them.
+//! Steps marked by the program or its framework with numbered ranges.
 
 use super::ops::{Class, Ops, sane};
 use super::step::{EXPLAINS, Found, LEAST, Starts};
@@ -6,26 +6,27 @@ use crate::analysis::like::like;
 use crate::model::{LaunchOrder, Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 
-/// Names of ranges that are looked at.
+/// Maximum number of range names tried.
 const MOST_NAMES: usize = 8;
-/// Share of the devices' work that must lie in ranges that number steps: else they are a part of the run, not what it does.
+/// Minimum share of the devices' work in numbered ranges for them to count as steps; below, they are only a
+/// part of the run.
 const STANDS_FOR: f64 = 0.2;
-/// Words of ranges that number what may hold many steps: one or two of these are no steps.
+/// Words of numbered ranges that may contain many steps: one or two of these are not steps.
 const CONTAINERS: &[&str] = &["epoch", "sweep", "request"];
-/// Words of ranges that number what a program does over and over.
+/// Words of numbered ranges that a program repeats.
 const WORDS: &[&str] = &["step", "iter", "batch", "decode", "token", "frame", "epoch", "timestep", "sweep", "cycle", "tick", "request"];
 
-/// A range that may be a step: its start, its end, and the process.
+/// A range that may be a step: start, end, process.
 type Numbered = (i64, i64, u32);
 
-/// The steps that ranges number, if there are any.
+/// Returns the steps marked by numbered ranges, if any.
 #[must_use]
 pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     if !matches!(profile.order, LaunchOrder::Host | LaunchOrder::Partly(_)) {
         return None;
     }
     let ranges = &profile.ranges;
-    // Names that have a number and a word for a step, or are nothing but a numbered word.
+    // Keep the names with a number and a word for a step.
     let mut groups: FxHashMap<String, u32> = FxHashMap::default();
     let group_of: Vec<Option<u32>> = ranges
         .names
@@ -33,7 +34,7 @@ pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
         .map(|(_, name)| {
             let like = like(name);
             let lower = like.to_ascii_lowercase();
-            // A number, and the word for what is numbered; not a part of another word (`tokenizer`, `BatchNorm`).
+            // A number, and a word for a step that is not part of another word (`tokenizer`, `BatchNorm`).
             let mut words = lower.split(|c: char| !c.is_ascii_alphabetic());
             let is_word = |w: &str| w.ends_with("step") || WORDS.iter().any(|word| w == *word || w.strip_suffix('s') == Some(*word));
             let numbered = like.contains('#') && words.any(is_word);
@@ -61,7 +62,7 @@ pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
             found.entry((group, range.thread)).or_default().push((range.start, range.end, pid));
         }
     }
-    // Steps come one after the other. Those that last the longest are looked at.
+    // Steps do not overlap. The longest candidates are tried first.
     let mut candidates: Vec<(i64, String, Vec<Numbered>)> = Vec::new();
     let mut names: Vec<String> = vec![String::new(); groups.len()];
     for (name, group) in groups {
@@ -74,7 +75,7 @@ pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
             candidates.push((last.0.saturating_sub(first.0), names[group as usize].clone(), list));
         }
     }
-    // PyTorch's profiler numbers the steps that it was told of; what its optimizer and loader mark are parts of a step.
+    // `ProfilerStep` ranges are steps by definition; ranges of the optimizer and the data loader are parts of a step.
     let rank = |name: &str| match name {
         n if n.starts_with("ProfilerStep") => 0,
         n if n.starts_with("Optimizer.") || n.starts_with("enumerate(") => 2,
@@ -86,7 +87,7 @@ pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     for (_, name, list) in many.into_iter().take(MOST_NAMES) {
         let Some((starts, end)) = on_devices(ops, &list, STANDS_FOR).filter(|f| f.0.len() >= LEAST) else { continue };
         let length = end - starts.first().copied().unwrap_or(end);
-        // The longest stretch; of those about as long the most steps.
+        // Prefer the longest stretch; among stretches of similar length, the one with the most steps.
         let better = best
             .as_ref()
             .is_none_or(|(b, (_, s, _))| length as f64 > *b as f64 * 1.4 || length as f64 > *b as f64 * 0.7 && starts.len() > s.len());
@@ -101,12 +102,13 @@ pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     best.map(|b| b.1).or_else(|| few.into_iter().take(MOST_NAMES).find_map(|(_, name, list)| few_steps(ops, name, &list)))
 }
 
-/// One or two ranges that somebody wrote as steps, where they hold most of the devices' work: what repeats inside of them are its parts.
+/// Accepts one or two ranges marked as steps if they hold most of the devices' work; repetitions inside of them
+/// are their parts.
 fn few_steps(ops: &Ops<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
     let lower = name.to_ascii_lowercase();
     let holds_many =
         lower.split(|c: char| !c.is_ascii_alphabetic()).any(|w| CONTAINERS.iter().any(|c| w.strip_suffix('s').unwrap_or(w) == *c));
-    // Parts of a step, as frameworks mark them.
+    // Ranges of frameworks that are parts of a step.
     if holds_many || name.starts_with("Optimizer.") || name.starts_with("enumerate(") {
         return None;
     }
@@ -116,11 +118,12 @@ fn few_steps(ops: &Ops<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
     Some((Found::Ranges(name), starts, until))
 }
 
-/// When the work of each range began on the devices, and when the last of it ended; `None` where that is less than a share of all their work.
+/// Start of each range's work on the devices, and the end of the last; `None` if the ranges hold less than a share
+/// `least` of all work.
 fn on_devices(ops: &Ops<'_>, list: &[Numbered], least: f64) -> Option<(Vec<i64>, i64)> {
     let (first, last) = (list.first()?, list.last()?);
     let mut begins: Vec<i64> = vec![i64::MAX; list.len()];
-    // Copies on streams of their own run ahead of the step that they are for: kernels say when it begins, where there are any.
+    // Copies on streams of their own run ahead of their step: its start is taken from its kernels, if it has any.
     let mut kernels: Vec<i64> = vec![i64::MAX; list.len()];
     let mut ends: Vec<i64> = vec![i64::MIN; list.len()];
     let mut end = i64::MIN;
@@ -132,7 +135,7 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered], least: f64) -> Option<(Vec<i64>,
         let before = latest;
         latest = latest.max(op.end);
         let Some(call) = ops.call(&op).filter(|c| c.pid == first.2 && c.start >= first.0 && c.start < last.1) else { continue };
-        // Autograd's threads launch inside of a step, too: only the time counts.
+        // Autograd's threads launch inside of a step, too: only the time of the call counts.
         let Some(at) = list.partition_point(|r| r.0 <= call.start).checked_sub(1) else { continue };
         let begin = since(list[at].0, before, op.start);
         begins[at] = begins[at].min(begin);
@@ -156,7 +159,8 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered], least: f64) -> Option<(Vec<i64>,
     (!begins.is_empty() && begins.is_sorted()).then_some((begins, end))
 }
 
-/// When a range's time on the devices begins: with the range, as soon as they are done with what ran `before`, and no later than its first operation.
+/// Start of a range on the devices: the start on the host, but not before the work preceding it ended at `before`, and
+/// not after its first operation.
 #[must_use]
 pub fn since(range: i64, before: i64, first: i64) -> i64 {
     sane(range).max(before).min(first)

@@ -1,4 +1,5 @@
-//! What limits a run: every nanosecond of a device given to one part, idle time to what the host did, and rules over that.
+//! Bottleneck analysis of a run: attributes each nanosecond of a device to one part and idle time to the host's
+//! activity, and applies rules to the result.
 
 pub mod case;
 mod certainty;
@@ -56,27 +57,27 @@ use crate::model::{Cancel, Maker, Profile};
 use case::Case;
 use certainty::SLIVER;
 
-/// What is to be judged.
+/// Scope of a triage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scope {
-    /// Only these times, ns, in order; without any the steady state.
+    /// Only these times, ns, in order; if empty, the steady state.
     pub windows: Vec<(i64, i64)>,
     /// Only the device with this number.
     pub device: Option<u32>,
-    /// Floating-point operations of a step, as the user knows them; of the whole window where there are no steps.
+    /// Floating-point operations per step, given by the user; of the whole window if there are not any steps.
     pub flops: Option<f64>,
 }
 
-/// What is said then.
+/// Note on a loop that is a small part of the report.
 const SMALL_PART: &str = "only a small part of the report repeats, and that was judged; `--range` judges another part";
 
-/// Share of the kernels' time in windows of measurement above which the rest does not show how the program runs.
+/// Share of the kernels' time in measurement windows above which the rest is not representative of the run.
 const MOSTLY_MEASURED: f64 = 0.5;
 
-/// Judges a run; `None` where nothing ran on a device, or nobody wants to know any more.
+/// Judges a run. Returns `None` if nothing ran on a device, or if cancelled.
 #[must_use]
 pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triage> {
-    // A thread trace is of one kernel, and between kernels that were measured one by one the profiler was at work.
+    // A thread trace covers one kernel; between kernels that were measured one by one, the time is the profiler's.
     if profile.ranges.hardware() || profile.metrics.is_some() {
         return None;
     }
@@ -84,11 +85,11 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     let flops = rate(&case, scope.flops);
     let findings = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();
     let mut findings = rank::rank(findings);
-    // A loop that was found by its kernels alone may be a small part of what the program does.
+    // A loop found by its kernels alone may be a small part of the program's work.
     let span = (case.span.1 - case.span.0).max(1) as f64;
     let sliver = matches!(case.steps.found, Some(Found::Period(_))) && scope.windows.is_empty() && (case.length() as f64) < SLIVER * span;
     let amd = profile.amd();
-    // Recipes and re-runs are for NVIDIA's and AMD's tools.
+    // Recipes and re-runs need NVIDIA's or AMD's tools.
     let known = profile.maker() != Maker::Other;
     for finding in &mut findings {
         finding.confirm = finding.confirm.take().or_else(|| text::confirm(profile, finding)).filter(|_| known);
@@ -148,7 +149,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
 }
 
 impl Triage {
-    /// Takes what is wrong with the use of memory, or why that was not looked at.
+    /// Stores the memory findings, or the reason why memory was not examined.
     pub fn take_memory(&mut self, found: Result<Vec<(&'static str, String)>, String>) {
         match found {
             Ok(found) => self.memory = Some(found),
@@ -157,13 +158,13 @@ impl Triage {
     }
 }
 
-/// The times of ranges of that name, numbers written as such or as `#`, on the host and on the devices: each begins with the range, as soon as the
-/// devices are done with what came before, and ends with the range or with the last operation that was launched in it. Empty where there is no such
-/// range, or nothing was launched in it.
+/// Windows of the ranges of a name, on the host and on the devices. Numbers in the name match as such or as `#`. Each
+/// window begins with the range, but not before the devices finished earlier work, and ends with the range or with the
+/// last operation launched in it. Empty without such a range, or if nothing was launched in it.
 #[must_use]
 pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
     let ranges = &profile.ranges;
-    // Blanks do not matter: `decode #` is `decode#`.
+    // Blanks are ignored: `decode #` is `decode#`.
     let alike = |text: &str| like(text).replace(' ', "");
     let wanted = alike(name);
     let names: Vec<bool> = (0..ranges.names.len())
@@ -178,7 +179,7 @@ pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
         let pid = ranges.threads.get(range.thread as usize).map_or(0, |t| t.0);
         by_process.entry(pid).or_default().push((range.start, range.end));
     }
-    // Ranges that overlap, on other threads or one in another, are one stretch of time.
+    // Ranges that overlap, on other threads or nested, are merged.
     let mut merged: rustc_hash::FxHashMap<u32, Vec<(i64, i64, i64, i64)>> = rustc_hash::FxHashMap::default();
     for (pid, mut list) in by_process {
         list.sort_unstable();
@@ -186,7 +187,7 @@ pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
         for (start, end) in list {
             match out.last_mut() {
                 Some(last) if start < last.1 => last.1 = last.1.max(end),
-                // One that is still open ends with its last operation.
+                // A range that is still open ends with its last operation.
                 _ => out.push((start, end, i64::MAX, i64::MIN)),
             }
         }
@@ -214,7 +215,7 @@ pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
     found.as_slice().to_vec()
 }
 
-/// The name of a range that is most like another.
+/// The range name that is most similar to `name`.
 #[must_use]
 pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
     let labels: std::collections::BTreeSet<String> =
@@ -222,12 +223,12 @@ pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
     crate::analysis::fuzzy::nearest(&like(name), labels.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// Steps by what they run, where they run different things.
+/// Kinds of steps, if steps run different kernels.
 fn step_kinds(case: &Case<'_>) -> Vec<Kind> {
     step_kinds::named(&case.per_step, &case.steps.list, case.devices.len())
 }
 
-/// What the devices did of floating-point work in the window.
+/// Rate of floating-point operations in the window.
 fn rate(case: &Case<'_>, given: Option<f64>) -> Option<Rate> {
     let seconds = case.length() as f64 / 1e9;
     let peaks: Option<Vec<f64>> =
@@ -244,11 +245,11 @@ fn rate(case: &Case<'_>, given: Option<f64>) -> Option<Rate> {
     Some(Rate { per_second, peak, counted: Counted::Given })
 }
 
-/// What was not recorded and would have told more.
+/// Notes on data that was not recorded and would have told more.
 fn missing(case: &Case<'_>) -> Vec<String> {
     let mut out = Vec::new();
     let measured = recorded::measuring(case.profile).covered(case.window.0, case.window.1);
-    // Where nothing else is left, it was judged.
+    // If nothing else was left, the measured time itself was judged.
     if measured > 0 && case.length() < case.window.1 - case.window.0 {
         out.push(format!("left out: while counters or stall reasons were measured ({})", crate::model::Nanos(measured)));
     }

@@ -1,10 +1,10 @@
-//! Everything that ran on devices, in order of start.
+//! All operations that ran on devices, in order of start.
 
 use crate::analysis::Family;
 use crate::model::{CallKind, CopyKind, MemOp, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
-/// What ran.
+/// Class of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     Kernel,
@@ -12,7 +12,7 @@ pub enum Class {
     Copy,
 }
 
-/// The row of an operation.
+/// Row of an operation in its table of the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Row {
     Launch(u32),
@@ -34,26 +34,26 @@ pub struct Op {
     pub row: Row,
 }
 
-/// Times beyond this, ns, are no times: 104 days from the beginning of the session.
+/// Limit of plausible times, ns: 104 days from the beginning of the session.
 const FAR: i64 = 1 << 53;
 
-/// A time that can be reckoned with.
+/// Clamps a time to a range in which arithmetic does not overflow.
 #[must_use]
 pub fn sane(time: i64) -> i64 {
     time.clamp(-FAR, FAR)
 }
 
-/// A device, or the part that one process has in it.
+/// A device, or one process's part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Unit {
     /// Index into [`Profile::devices`].
     pub device: Option<u32>,
-    /// The device's ordinal in the process, where the report does not say which device it was.
+    /// The device's ordinal in the process, if the report does not identify the device.
     pub ordinal: Option<u32>,
     pub pid: Option<u32>,
 }
 
-/// Of each kernel of a report whether it is a collective.
+/// Returns for each kernel of a report if it is a collective.
 #[must_use]
 pub fn collectives(profile: &Profile) -> Vec<bool> {
     profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect()
@@ -63,29 +63,29 @@ pub fn collectives(profile: &Profile) -> Vec<bool> {
 pub struct Ops<'a> {
     profile: &'a Profile,
     pub units: Vec<Unit>,
-    /// Of each place its unit.
+    /// Unit of each place.
     unit_of: Vec<usize>,
-    /// Of each kernel whether it is a collective.
+    /// Set for kernels that are collectives.
     pub collective: Vec<bool>,
-    /// Launches by start; empty where they are in that order already.
+    /// Launches by start; empty if they are already in that order.
     order: Vec<u32>,
     /// Graphs by start.
     graphs: Vec<u32>,
-    /// Of the calls that launched graphs, by process and start, the thread and the end.
+    /// Thread and end of the calls that launched graphs, by process and start.
     graph_calls: FxHashMap<(u32, i64), (u32, i64)>,
-    /// The only device that counts.
+    /// Number of the device to which operations are restricted.
     only: Option<u32>,
 }
 
 impl<'a> Ops<'a> {
-    /// Puts the operations in order. Without times there are none.
+    /// Sorts the operations. Launches without times are left out.
     #[must_use]
     pub fn of(profile: &'a Profile) -> Self {
         let launches = &profile.launches;
         let mut order: Vec<u32> = Vec::new();
         if launches.timed() && !(1..launches.len()).all(|i| launches.start(i - 1) <= launches.start(i)) {
             order = (0..u32::try_from(launches.len()).unwrap_or(u32::MAX)).collect();
-            // Nearly sorted: what runs in several queues is out of order by a few places.
+            // Nearly sorted: operations of different queues are out of order by a few places.
             order.sort_by_key(|&r| launches.start(r as usize));
         }
         let mut graphs: Vec<u32> = (0..).take(profile.graphs.len()).collect();
@@ -114,7 +114,7 @@ impl<'a> Ops<'a> {
         Self { profile, units, unit_of, collective, order, graphs, graph_calls, only: None }
     }
 
-    /// Leaves out what is not of the device with that number.
+    /// Restricts the operations to the device with that number.
     pub fn only(&mut self, device: Option<u32>) {
         self.only = device;
     }
@@ -124,7 +124,7 @@ impl<'a> Ops<'a> {
         self.profile
     }
 
-    /// The number that people know a device by.
+    /// Device number as shown to the user.
     #[must_use]
     pub fn number(&self, unit: &Unit) -> Option<u32> {
         unit.device.and_then(|d| self.profile.devices.get(d as usize)).map(|d| d.id).or(unit.ordinal)
@@ -188,7 +188,7 @@ impl<'a> Ops<'a> {
         });
         let launches = if self.profile.launches.timed() { self.profile.launches.len() } else { 0 };
         let row = |at: usize| self.order.get(at).copied().unwrap_or(u32::try_from(at).unwrap_or(u32::MAX));
-        // Launches are many, the others few: only these are looked at ahead.
+        // Launches far outnumber the rest: only the rest is peeked at.
         let (mut at, mut other) = (0, others.next());
         let all = std::iter::from_fn(move || {
             let launch = (at < launches).then(|| self.launch(row(at)));
@@ -205,7 +205,7 @@ impl<'a> Ops<'a> {
         all.filter(|op| self.counts(op))
     }
 
-    /// Start and duration of the call that started an operation, and the process and thread that made it.
+    /// Start and end of the call that started an operation, with its process and thread.
     #[must_use]
     pub fn call(&self, op: &Op) -> Option<Call> {
         let call = self.called(op)?;
@@ -241,7 +241,7 @@ impl<'a> Ops<'a> {
         Some(Call { start, end: start.saturating_add(cost), pid: place.pid.unwrap_or_default(), tid: place.thread? })
     }
 
-    /// The launch whose call started an operation as a node of the same graph; that of a kernel is itself.
+    /// Row of a launch in the same graph launch; a kernel's own row. `None` outside of graphs.
     #[must_use]
     pub fn in_graph(&self, op: &Op) -> Option<u32> {
         match op.row {
@@ -251,7 +251,7 @@ impl<'a> Ops<'a> {
         }
     }
 
-    /// The copy or set in a row.
+    /// The copy or set of an operation, if it is one.
     #[must_use]
     pub fn mem_of(&self, op: &Op) -> Option<MemOp> {
         match op.row {
@@ -260,7 +260,7 @@ impl<'a> Ops<'a> {
         }
     }
 
-    /// Whether several processes share a device.
+    /// Returns true if several processes share the device of a unit.
     #[must_use]
     pub fn shared(&self, unit: usize) -> bool {
         let Some(mine) = self.units.get(unit) else { return false };

@@ -1,4 +1,4 @@
-//! What the launching threads waited in.
+//! OS calls in which the launching threads waited.
 
 use super::case::Case;
 use super::finding::{Place, PlaceKind};
@@ -6,8 +6,8 @@ use super::gaps::Piece;
 use super::part::Cause;
 use rustc_hash::FxHashMap;
 
-/// Calls of the operating system in which the launching threads waited while a device was idle, those with the most time first. Of the longest
-/// waits only, which are nearly all of the time.
+/// OS runtime calls in which the launching threads waited while a device was idle, by time, longest first. Only the
+/// longest waits are looked up, which are nearly all of the time.
 #[must_use]
 pub fn waits(case: &Case<'_>) -> Vec<(String, Place)> {
     let os = &case.profile.os_calls;

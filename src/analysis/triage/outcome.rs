@@ -1,4 +1,4 @@
-//! What comes out of judging a run.
+//! Result of a triage.
 
 use super::case::Outside;
 use super::finding::Finding;
@@ -11,7 +11,7 @@ use crate::analysis::flops::Rate;
 /// One device of a triage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
-    /// Its number.
+    /// Device number.
     pub number: Option<u32>,
     pub name: Option<String>,
     pub pid: Option<u32>,
@@ -19,14 +19,15 @@ pub struct Device {
     pub busy: i64,
     /// Parts that add up to the window, ns.
     pub parts: [(Part, i64); Part::ALL.len()],
-    /// Idle time by cause in more detail, ns; those that are not zero.
+    /// Nonzero idle time by cause, finer than `parts`, ns.
     pub causes: Vec<(Cause, i64)>,
-    /// Collectives and copies, hidden or not, ns.
+    /// Time of collectives, hidden or not, ns.
     pub collectives: i64,
+    /// Time of copies, hidden or not, ns.
     pub copies: i64,
 }
 
-/// Length of steps, ns.
+/// Statistics of step lengths, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepStats {
     pub count: usize,
@@ -35,40 +36,42 @@ pub struct StepStats {
     pub max: i64,
 }
 
-/// What limits a run.
+/// Bottlenecks of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Triage {
-    /// ns.
+    /// Judged window, ns.
     pub window: (i64, i64),
-    /// How much of it was judged, ns: all, unless ranges were chosen.
+    /// Judged time in the window, ns.
     pub judged: i64,
     pub found: Option<Found>,
     pub steps: Vec<Step>,
     pub left_out: Vec<LeftOut>,
-    /// Kinds of step, where they run different things.
+    /// Kinds of steps, if steps run different kernels.
     pub kinds: Vec<Kind>,
-    /// Share of the run that was judged, and the idle time of the rest; `None` where there is no rest, or the window was chosen.
+    /// Judged share of the run, and idle share of the rest; `None` if all was judged or the user chose the window.
     pub outside: Option<Outside>,
     pub devices: Vec<Device>,
-    /// The verdict first.
+    /// Findings, the verdict first.
     pub findings: Vec<Finding>,
-    /// Floating-point work, where shapes were recorded or the user said it.
+    /// Floating-point rate, if shapes were recorded or the user gave the operations.
     pub flops: Option<Rate>,
-    /// What is wrong with the use of memory: id and headline; `None` where that was not looked at. It costs no time by itself, so it has no share.
+    /// Memory findings: id and headline; `None` if memory was not examined. They do not cost time by themselves, so
+    /// they have no share.
     pub memory: Option<Vec<(&'static str, String)>>,
-    /// Why what was judged does not show how the program runs.
+    /// Reason why the judged time is not representative of the program.
     pub doubt: Option<String>,
-    /// What was not recorded, and what that hides.
+    /// Notes on data that was not recorded, and the effect on the analysis.
     pub missing: Vec<String>,
-    /// Shares of kernel time by family, guessed from the names.
+    /// Kernel time by family, guessed from the names, ns.
     pub families: Vec<(Family, i64)>,
-    /// Share of the time in which the devices were busy, in slices of the window.
+    /// Busy share of the devices in each slice of the window.
     pub strip: Vec<f32>,
-    /// Of each slice why the devices idled, where they did.
+    /// Main idle part of each slice in which the devices were idle.
     pub why: Vec<Option<Part>>,
     /// From the first to the last operation of the report, ns.
     pub span: (i64, i64),
-    /// Kernels with their time and count, longest first: index into [`Profile::kernels`](crate::model::Profile::kernels).
+    /// Kernels with their time and count, longest first: index into
+    /// [`Profile::kernels`](crate::model::Profile::kernels).
     pub kernels: Vec<(u32, i64, u64)>,
 }
 
@@ -79,7 +82,7 @@ impl Triage {
         self.findings.first()
     }
 
-    /// How much was judged, ns.
+    /// Judged time, ns.
     #[must_use]
     pub fn length(&self) -> i64 {
         self.judged

@@ -9,11 +9,11 @@ use crate::model::Profile;
 pub struct Outside {
     /// Share of the run that was judged.
     pub judged: f64,
-    /// Share of the rest in which the devices idled.
+    /// Share of the rest in which the devices were idle.
     pub idle: f64,
 }
 
-/// Share of the recording that is judged, and the share of the rest in which the devices idled.
+/// Judged share of the recording, and idle share of the rest; `None` if all was judged.
 #[must_use]
 pub fn outside_of(
     profile: &Profile,
@@ -28,7 +28,7 @@ pub fn outside_of(
     if rest <= 0 {
         return None;
     }
-    // Devices that are not used in the window are judged nowhere.
+    // Devices that are not used in the window are ignored.
     let used = || busy.iter().zip(ran).filter_map(|(busy, ran)| Some((busy.as_ref()?, ran.1)));
     let ran: i64 = used().map(|(busy, ran)| (ran - busy.busy()).clamp(0, rest)).sum();
     let devices = i64::try_from(used().count()).unwrap_or(1).max(1);

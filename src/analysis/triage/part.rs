@@ -1,6 +1,6 @@
-//! The parts that a device's time consists of, and what idle time is made of.
+//! Parts of a device's time, and causes of its idle time.
 
-/// What a nanosecond of a device belongs to: exactly one of these.
+/// Category of device time; each nanosecond belongs to exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     Kernels,
@@ -34,7 +34,7 @@ impl Part {
         Self::Other,
     ];
 
-    /// The word for scripts; it never changes.
+    /// Stable identifier for scripts.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Part {
         }
     }
 
-    /// The same where there is little room.
+    /// Short label for narrow layouts.
     #[must_use]
     pub fn short(self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl Part {
         }
     }
 
-    /// A letter where there are no colours.
+    /// Letter for displays without colours.
     #[must_use]
     pub fn letter(self) -> &'static str {
         match self {
@@ -88,17 +88,17 @@ impl Part {
         }
     }
 
-    /// Whether nothing runs on the device.
+    /// Returns true if nothing runs on the device.
     #[must_use]
     pub fn idle(self) -> bool {
         !matches!(self, Self::Kernels | Self::Collectives | Self::Copies)
     }
 }
 
-/// Why a device had nothing to do, in more detail than the parts tell.
+/// Cause of idle time, finer than [`Part`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// The thread had waited for the GPU, and is on the way to its next launch.
+    /// The thread has waited for the GPU and is on the way to its next launch.
     Sync,
     /// The thread launches kernels, one after the other.
     Launch,
@@ -109,22 +109,21 @@ pub enum Cause {
     Alloc,
     Compile,
     Graph,
-    /// What ran next had been launched long before: the pause is the device's own, or another queue was waited for.
+    /// The next operation had been launched long before: the device paused, or waited for another queue.
     Queued,
-    /// Pages of managed memory were about to move.
+    /// Pages of managed memory were about to migrate.
     Paging,
     /// Nothing more was launched on the device.
     Ended,
-    /// In other calls of CUDA.
+    /// The thread was in another CUDA call.
     OtherCall,
     /// The host did something outside of CUDA, and the report does not say what.
     Unknown,
-    /// The report does not say which call started what ran next.
+    /// The report does not say which call started the next operation.
     NoCall,
 }
 
 impl Cause {
-    /// All causes.
     pub const ALL: [Self; 14] = [
         Self::Sync,
         Self::Launch,
@@ -142,7 +141,7 @@ impl Cause {
         Self::NoCall,
     ];
 
-    /// The part of the attribution that it counts to.
+    /// The part that the cause counts towards.
     #[must_use]
     pub fn part(self) -> Part {
         match self {
@@ -157,7 +156,7 @@ impl Cause {
         }
     }
 
-    /// What the host did, for people.
+    /// Host activity, for display.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

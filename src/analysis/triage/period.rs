@@ -1,4 +1,4 @@
-//! Steps that nobody wrote down: the sequence of operations repeats.
+//! Steps without markers, found by repetition of the sequence of operations.
 
 use super::copies::CopyClass;
 use super::ops::{Class, Op, Ops, Row};
@@ -6,23 +6,23 @@ use super::step::{Counts, EXPLAINS, Found, LEAST, Starts, median};
 use crate::model::{MemOpKind, Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
 
-/// Operations of which the period is looked for.
+/// Maximum number of operations searched for a period.
 const LOOKED_AT: usize = 200_000;
-/// Lengths of runs of operations whose distances are looked at.
+/// Lengths of the runs of operations whose distances vote for a period.
 const RUNS: [usize; 4] = [1, 2, 4, 8];
-/// Periods that are tried for each.
+/// Maximum number of candidate periods per run length.
 const MOST_CANDIDATES: usize = 16;
-/// Share of operations that may come out of turn in the best of all cases.
+/// Share of operations that may be out of order even in the best case.
 const SLIPS: f64 = 0.005;
-/// Share of operations that must come again one period later.
+/// Share of operations that must repeat one period later.
 const REPEATS: f64 = 0.9;
-/// A faster repetition is an inner loop, ns.
+/// Minimum step length, ns: faster repetitions are inner loops.
 pub const SHORTEST_NS: i64 = 50_000;
 
-/// Identity of an operation: its sort, and two numbers that tell it from others.
+/// Identity of an operation: its kind, and two numbers that distinguish it.
 type Symbol = (u8, u64, u64);
 
-/// The identity of an operation, by which its like is found.
+/// Returns the identity of an operation, equal for its repetitions.
 fn symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> Symbol {
     match op.row {
         Row::Launch(row) => {
@@ -41,8 +41,8 @@ fn symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> Symbol {
     }
 }
 
-/// Finds how often the sequence of operations repeats on the device with most of them: of kernels alone, for copies come and go with what is
-/// logged, or with copies.
+/// Finds the period of the sequence of operations on the device with the most of them: of kernels alone, because copies
+/// vary with logging, or with copies.
 #[must_use]
 pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bool) -> Option<Starts> {
     let all = |c: &Counts| c.kernels + if copies { c.copies } else { 0 };
@@ -76,7 +76,7 @@ pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bo
     let per = |s: &u32| (often.get(s).copied().unwrap_or_default() as f64 / periods).round() as usize;
     let anchor = sample.iter().copied().filter(|s| per(s) >= 1).min_by_key(|s| (per(s), *s))?;
     let (each, anchor) = (per(&anchor).max(1), *symbols.get(anchor as usize)?);
-    // Place, start, and the latest end before it.
+    // Index, start, and the latest end before it.
     let mut marks: Vec<(usize, i64, i64)> = Vec::new();
     let mut calls: Vec<Option<i64>> = Vec::new();
     let (mut last_end, mut seen) = (i64::MIN, 0);
@@ -90,7 +90,7 @@ pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bo
         }
         last_end = last_end.max(op.end);
     }
-    // The stretch in which marks are a period apart, give or take a tenth.
+    // The stretch in which marks are one period apart, within a tenth.
     let near = |w: &[(usize, i64, i64)]| (w[1].0 - w[0].0).abs_diff(period) * 10 <= period;
     let first = marks.windows(2).position(near)?;
     let last = marks.windows(2).rposition(near)? + 1;
@@ -106,7 +106,8 @@ pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bo
     Some((Found::Period(period), starts, end))
 }
 
-/// True if two calls lie in one operator, or one call of a module of PyTorch: what repeats between them are layers of one pass.
+/// Returns true if two calls are inside one operator or one call of a PyTorch module: repetitions between them are
+/// layers of one pass.
 fn one_pass(profile: &Profile, first: i64, last: i64) -> bool {
     let ranges = &profile.ranges;
     ranges.iter().any(|r| {
@@ -119,13 +120,13 @@ fn one_pass(profile: &Profile, first: i64, last: i64) -> bool {
     })
 }
 
-/// The least number of places after which nearly all of a sequence repeats; `None` where that is one place, or nothing repeats.
+/// The smallest shift at which nearly all of a sequence repeats; `None` if it is 1, or nothing repeats.
 pub fn period(sequence: &[u32]) -> Option<usize> {
     if sequence.len() < LEAST * 2 {
         return None;
     }
-    // Operations that come once a step vote for the period itself, inner loops for others. Where every kernel is in an inner loop, some pair or
-    // longer run of them comes once a step.
+    // Operations that run once per step vote for the period itself, inner loops for shorter ones. If every kernel is in
+    // an inner loop, some pair or longer run of kernels occurs once per step.
     let mut candidates: Vec<(usize, usize)> = Vec::new();
     for run in RUNS {
         let mut last: FxHashMap<&[u32], usize> = FxHashMap::default();
@@ -147,7 +148,7 @@ pub fn period(sequence: &[u32]) -> Option<usize> {
     };
     let mut scored: Vec<(usize, f64)> = candidates.into_iter().map(|(p, _)| (p, matches(p))).collect();
     let best = scored.iter().map(|s| s.1).fold(0.0, f64::max);
-    // The same kernel over and over has no steps.
+    // A single kernel that repeats does not make steps.
     let one = matches(1);
     if best < REPEATS || 1.0 - one <= (1.0 - best).max(SLIPS / 4.0) * 4.0 {
         return None;
@@ -170,7 +171,7 @@ mod tests {
         let run: Vec<u32> = step.iter().copied().cycle().take(step.len() * 7 + 3).collect();
         assert_eq!(period(&run), Some(step.len()));
         assert_eq!(period(&[1; 50]), None);
-        // No kernel comes once: only where the loops meet does a pair.
+        // No kernel occurs once per step; only a pair at the boundary of two loops does.
         let loops: Vec<u32> = [[1, 2].repeat(8), [3, 4, 5].repeat(24)].concat().repeat(12);
         assert_eq!(period(&loops), Some(88));
         let random: Vec<u32> = (0..300_u32).map(|i| i.wrapping_mul(2_654_435_761) >> 20).collect();

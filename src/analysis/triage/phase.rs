@@ -1,4 +1,4 @@
-//! The phases of a run: its start-up with everything that is compiled and captured, its warm-up, its steps, its end.
+//! Phases of a run: start-up with compilation and graph capture, warm-up, steady state, ending.
 
 use crate::model::{CallKind, Profile, units};
 
@@ -7,17 +7,17 @@ use crate::model::{CallKind, Profile, units};
 pub enum Phase {
     StartUp,
     WarmUp,
-    /// The steps that are judged.
+    /// Judged steps.
     Steady,
     Ending,
 }
 
 impl Phase {
-    /// Every phase with its word on the command line, in order of time.
+    /// Phases and their command-line words, in order of time.
     pub const ALL: [(Self, &'static str); 4] =
         [(Self::StartUp, "start-up"), (Self::WarmUp, "warm-up"), (Self::Steady, "steady"), (Self::Ending, "ending")];
 
-    /// The phase with this word.
+    /// Returns the phase with this command-line word.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.1 == word).map(|p| p.0)
@@ -29,7 +29,7 @@ impl Phase {
     }
 }
 
-/// Time that is not judged, and why.
+/// Time that is not judged, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     pub phase: Phase,
@@ -40,10 +40,11 @@ pub struct LeftOut {
     pub end: i64,
 }
 
-/// Graphs from which their capture is a phase: a program may capture one or two at any time.
+/// Minimum number of captured graphs for a start-up phase: a program may capture one or two at any time.
 const CAPTURED: usize = 3;
 
-/// The time from `begin` to the first step. Where it captures graphs, as servers do for each batch size, start-up ends with the last of them.
+/// Returns the phases from `begin` to the first step, ns. If graphs are captured, as servers do for each batch size,
+/// start-up ends with the last capture.
 pub fn before_first_step(profile: &Profile, begin: i64, first_step: i64) -> Vec<LeftOut> {
     let calls = &profile.calls;
     let named = |word: &str| calls.names.iter().map(|n| n.kind == CallKind::Graph && n.name.contains(word)).collect::<Vec<_>>();
@@ -94,7 +95,7 @@ mod tests {
             call(1, 110 + n * 20);
         }
         call(2, 190);
-        // A graph that is captured while the program runs.
+        // A later capture, while the program runs.
         call(0, 900);
         let found = |first_step: i64| {
             before_first_step(&profile, 50, first_step).into_iter().map(|l| (l.phase, l.start, l.end)).collect::<Vec<_>>()

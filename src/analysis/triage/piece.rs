@@ -1,4 +1,4 @@
-//! A part of an idle time.
+//! Part of an idle gap.
 
 use super::part::Cause;
 
@@ -10,10 +10,11 @@ pub struct Piece {
     /// ns.
     pub end: i64,
     pub cause: Cause,
-    /// When the host was at it, ns: inside of the call behind it.
+    /// Time of the host activity, ns: inside of the call behind it.
     pub at: i64,
-    /// Index of the thread that it is about among `Host::lanes`.
+    /// Index of the thread in `Host::lanes`.
     pub lane: Option<usize>,
-    /// Index into [`HostCalls::names`](crate::model::HostCalls::names) of the call behind it: that waited for the GPU, that allocated.
+    /// Index into [`HostCalls::names`](crate::model::HostCalls::names) of the call behind it, which waited for the
+    /// GPU or allocated.
     pub name: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Where in the program something happened: the range, operator or function that was open on the thread.
+//! Places in the program: the range, operator or function that was open on the thread.
 
 use super::case::{Case, LONGEST};
 use super::copies::CopyClass;
@@ -9,15 +9,15 @@ use crate::analysis::like::like;
 use crate::model::{RangeOrigin, units};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Places that a finding names.
+/// Maximum number of places of a finding.
 const MOST: usize = 5;
-/// Of these, functions of Python, where they are named first.
+/// Maximum number of Python functions among them, if they come first.
 const MOST_PYTHON: usize = 3;
 
-/// Share of the idle time below which a place is not listed: it leads nowhere.
+/// Share of the idle time below which a place is not listed.
 const LEAST: f64 = 0.05;
 
-/// A part of an idle time that lies in one range, its innermost.
+/// Part of an idle time inside one innermost range.
 #[derive(Clone, Copy)]
 struct Part {
     start: i64,
@@ -26,17 +26,17 @@ struct Part {
     origin: RangeOrigin,
 }
 
-/// A time on a thread that is looked for.
+/// A time on a thread to locate.
 #[derive(Clone, Copy)]
 struct Query {
     start: i64,
     end: i64,
-    /// The piece that it stands for, where it is a point; else its own length counts.
+    /// Piece that a point stands for; otherwise the query's own length counts.
     piece: Piece,
     point: bool,
 }
 
-/// What ranges of a name have in common: without numbers, and of Python's objects without their addresses.
+/// Normalises a range name: numbers become `#`, and addresses of Python objects are removed.
 fn alike(label: &str) -> String {
     match label.split_once(" object at 0x") {
         Some((what, address)) => like(&format!("{what}{}", if address.ends_with('>') { ">" } else { "" })),
@@ -44,18 +44,18 @@ fn alike(label: &str) -> String {
     }
 }
 
-/// Where idle time lies.
+/// Location of idle time in the program.
 #[derive(Clone, Debug, Default)]
 pub struct Where {
-    /// The places with the most of it first, and the longest idle time at last.
+    /// The places with the most of it first, then the longest single idle time.
     pub places: Vec<Place>,
-    /// The one that has more than half of the idle time, if there is one: the innermost, functions that it calls included.
+    /// The innermost place with more than half of the idle time, called functions included, if there is one.
     most: Option<String>,
-    /// All of the idle time, ns.
+    /// Total idle time, ns.
     ns: i64,
-    /// The part of it that lies in a range, ns.
+    /// Part of it inside ranges, ns.
     inside: i64,
-    /// Places that have some of it.
+    /// Number of places that have some of it.
     count: usize,
     /// True if the report has ranges of these threads.
     ranges: bool,
@@ -63,13 +63,14 @@ pub struct Where {
 }
 
 impl Where {
-    /// The place that has more than half of it.
+    /// The place that has more than half of the idle time.
     #[must_use]
     pub fn most(&self) -> Option<&str> {
         self.most.as_deref()
     }
 
-    /// The place that has more than half of it; else that there is none, as ` (name)`; nothing where the report has no ranges.
+    /// Suffix for a headline, ` (name)`: the place with more than half of the idle time, or a remark if it is outside
+    /// of ranges or spread. Empty if the report has no ranges.
     #[must_use]
     pub fn phrase(&self) -> String {
         match &self.most {
@@ -81,20 +82,21 @@ impl Where {
     }
 }
 
-/// Where the longest idle times of these causes lie: ranges of like names together, those with the most time first; and the longest of them.
+/// Locates the longest idle times of these causes: ranges of similar names merged, most time first, then the
+/// longest idle time.
 #[must_use]
 pub fn of(case: &Case<'_>, causes: &[Cause]) -> Vec<Place> {
     located(case, causes).places
 }
 
-/// The same with how much of it that is.
+/// Locates the idle time of these causes, with its amounts.
 #[must_use]
 pub fn located(case: &Case<'_>, causes: &[Cause]) -> Where {
     let pieces: Vec<Piece> = causes.iter().filter_map(|c| case.pieces.get(c)).flatten().copied().collect();
     named(case, &pieces)
 }
 
-/// Where copies of these classes are made that run alone, or that the device waits for.
+/// Locates the copies of these classes that run alone or that the device waits for.
 #[must_use]
 pub fn of_copies(case: &Case<'_>, classes: &[CopyClass]) -> Vec<Place> {
     let pieces: Vec<Piece> = classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect();
@@ -103,10 +105,10 @@ pub fn of_copies(case: &Case<'_>, classes: &[CopyClass]) -> Vec<Place> {
     out
 }
 
-/// Times of one thread in order, and from which of them on none ends before a given one.
+/// Times of one thread in order, with running maxima of their ends for binary search.
 struct Times {
     queries: Vec<Query>,
-    /// The latest end so far, for each.
+    /// Latest end up to each query.
     ends: Vec<i64>,
 }
 
@@ -124,7 +126,7 @@ impl Times {
         Self { queries, ends }
     }
 
-    /// Those that lie in a time at least in part.
+    /// Queries that overlap `start..=end`.
     fn within(&self, start: i64, end: i64) -> impl Iterator<Item = (usize, &Query)> {
         let from = self.ends.partition_point(|&e| e < start);
         self.queries.iter().enumerate().skip(from).take_while(move |(_, q)| q.start <= end).filter(move |(_, q)| q.end >= start)
@@ -137,14 +139,14 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Where {
     for piece in pieces {
         ns += piece.end - piece.start;
         let Some(lane) = piece.lane.and_then(|l| case.host.lanes.get(l)) else { continue };
-        // Of a wait the range that waits, not the one that launches next; of a copy the one that calls for it.
+        // Locate a wait by the range that waits, not by the one that launches next, and a copy by its call.
         let point = matches!(piece.cause, Cause::Sync | Cause::CopyCall);
         let (start, end) = if point { (piece.at, piece.at) } else { (piece.start, piece.end) };
         by_thread.entry((lane.pid, lane.tid)).or_default().push(Query { start, end, piece: *piece, point });
     }
     let ranges = &case.profile.ranges;
     let threads: Vec<Option<Times>> = ranges.threads.iter().map(|t| by_thread.remove(t).map(Times::of)).collect();
-    // By thread, the ranges that touch an idle time.
+    // Ranges that touch an idle time, by thread.
     let mut rows: Vec<Vec<u32>> = vec![Vec::new(); threads.len()];
     for (row, range) in (0..).zip(ranges.iter()) {
         let Some(Some(times)) = threads.get(range.thread as usize) else { continue };
@@ -153,7 +155,7 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Where {
         }
     }
     let known = threads.iter().any(Option::is_some);
-    // Of more pieces only the longest were kept: their sum is not that of all.
+    // At the limit only the longest pieces were kept: their sum is not the total.
     let whole = pieces.len() < LONGEST;
     let (mut best, mut around) = (Vec::new(), Vec::new());
     let (mut inclusive, mut unused) = (FxHashMap::default(), FxHashMap::default());
@@ -170,7 +172,7 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Where {
     let count = sums.len();
     let most = sums.first().filter(|p| p.1 > ns / 2).map(|p| p.0.name.clone()).or_else(|| around_most(case, &inclusive, ns / 2));
     let mut out: Vec<Place> = sums.into_iter().filter(|p| p.1 as f64 >= LEAST * ns as f64).take(MOST).map(|p| p.0).collect();
-    // A function of Python says what the program does; the range or operator around it is what the screens lead to.
+    // A Python function shows the program's activity; the range or operator around it is the one that screens link to.
     if out.first().is_some_and(|p| p.kind == PlaceKind::Python) {
         out.truncate(MOST_PYTHON);
         let mut around = by_name(case, &around);
@@ -194,10 +196,10 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Where {
     Where { places: out, most, ns, inside, count, ranges: known, operators }
 }
 
-/// Time in ranges of each name, ranges inside of them included, and their depth.
+/// Time in the ranges of each name, nested ranges included, and their depth.
 type Inclusive = FxHashMap<u32, (i64, usize)>;
 
-/// The name of which the ranges hold more than a time, but the least of those that do: of several the innermost.
+/// The name whose ranges hold more time than `than`, but the least of all that do; of several the innermost.
 fn around_most(case: &Case<'_>, inclusive: &Inclusive, than: i64) -> Option<String> {
     let mut sums: FxHashMap<String, (i64, usize)> = FxHashMap::default();
     for (name, (ns, depth)) in inclusive {
@@ -209,7 +211,7 @@ fn around_most(case: &Case<'_>, inclusive: &Inclusive, than: i64) -> Option<Stri
     Some(name)
 }
 
-/// Gives each moment of the times to the range that was begun last of those that are open, and adds these parts up.
+/// Attributes each moment of the times to the innermost open range, and sums up these parts.
 fn innermost(case: &Case<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(Part, i64)>, inclusive: &mut Inclusive) {
     let ranges = &case.profile.ranges;
     let key = |&row: &u32| {
@@ -225,7 +227,7 @@ fn innermost(case: &Case<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(
         for (_, q) in times.within(from, to) {
             let piece = (q.piece.start, q.piece.end);
             if q.point {
-                // A moment belongs to one range: where two meet, to the one that begins.
+                // A moment belongs to one range: on a boundary, to the one that begins.
                 if from <= q.start && q.start < to {
                     out.push((Part { start: piece.0, end: piece.1, name, origin }, piece.1 - piece.0));
                 }
@@ -237,7 +239,7 @@ fn innermost(case: &Case<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(
         let ns: i64 = out.get(before..).into_iter().flatten().map(|p| p.1).sum();
         let mut seen: FxHashSet<u32> = FxHashSet::default();
         for (depth, (_, name, _)) in open.iter().enumerate().filter(|_| ns > 0) {
-            // A function that calls itself holds its time once.
+            // A recursive function holds its time once.
             if seen.insert(*name) {
                 let sum = inclusive.entry(*name).or_default();
                 *sum = (sum.0 + ns, sum.1.max(depth));
@@ -266,7 +268,7 @@ fn innermost(case: &Case<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(
     }
 }
 
-/// Parts in ranges of like names together, those with the most time first, with their time, ns.
+/// Merges parts in ranges of similar names: place and time in ns, longest first.
 fn by_name(case: &Case<'_>, parts: &[(Part, i64)]) -> Vec<(Place, i64)> {
     let mut labels: FxHashMap<u32, String> = FxHashMap::default();
     let mut sums: FxHashMap<String, (i64, Part)> = FxHashMap::default();

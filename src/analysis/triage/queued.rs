@@ -1,4 +1,4 @@
-//! Idle time of a device whose next operation had been launched already: the event, host function or other device that it may have waited for.
+//! Reasons for idle time before an operation that was already launched: an event, a host function, another device.
 
 use super::case::Case;
 use super::gather::PAUSE_NS;
@@ -7,22 +7,22 @@ use super::piece::Piece;
 use super::text::pct;
 use crate::model::CallKind;
 
-/// Latency between the end of one device's work and the start of another's that waits for its event, ns: 5 to 10 µs between two H100 over `NVLink`,
-/// more through the host.
+/// Maximum latency between the end of work on one device and the start of dependent work on another, ns; an assumption,
+/// well above the few µs of an event between two GPUs of one host.
 const HAND_OVER_NS: i64 = 50_000;
-/// Gaps that are looked at, the longest ones.
+/// Maximum number of gaps examined, longest first.
 const LOOKED_AT: usize = 10_000;
-/// Share of the time from which a reason is named.
+/// Minimum share of the time for a reason to be named.
 const NAMED: f64 = 0.1;
 
-/// A reason for which an operation waits in its queue.
+/// Reason for which an operation waits in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
-    /// A function of the host in the stream (`cudaLaunchHostFunc`).
+    /// A host function in the stream (`cudaLaunchHostFunc`).
     HostFunction,
-    /// Work of another device that ended just before.
+    /// Work on another device that ended just before.
     OtherDevice,
-    /// An event (`cudaStreamWaitEvent`) that nothing on the recorded devices explains: of another process, or recorded late.
+    /// An event (`cudaStreamWaitEvent`) that no recorded work explains: of another process, or recorded late.
     Event,
     Unknown,
 }
@@ -40,7 +40,7 @@ impl Reason {
     }
 }
 
-/// The reasons in words, those of most of the time first: `it waited for a host function that was launched before it (80%)`.
+/// Describes the reasons, most time first: `it waited for a host function that was launched before it (80%)`.
 pub fn waited_for(case: &Case<'_>) -> String {
     let gaps = || case.pieces.get(&Cause::Queued).into_iter().flatten().filter(|p| p.end - p.start > PAUSE_NS).take(LOOKED_AT);
     let ends = if case.devices.len() > 1 { ends_of_devices(case) } else { Vec::new() };
@@ -61,14 +61,14 @@ pub fn waited_for(case: &Case<'_>) -> String {
     }
 }
 
-/// Ends of all operations with their devices, in order.
+/// Ends and devices of all operations, in order.
 fn ends_of_devices(case: &Case<'_>) -> Vec<(i64, usize)> {
     let mut ends: Vec<(i64, usize)> = case.ops.iter().map(|op| (op.end, op.unit)).collect();
     ends.sort_unstable();
     ends
 }
 
-/// Calls that put host functions or waits for events into streams, and launches of graphs, which may hold both: thread, start, kind; in order.
+/// Calls that enqueue host functions or waits for events: thread, start, reason; in order.
 fn calls_in_order(case: &Case<'_>) -> Vec<((u32, u32), i64, Reason)> {
     let calls = &case.profile.calls;
     let mut out: Vec<((u32, u32), i64, Reason)> = (0..calls.len())
@@ -88,7 +88,7 @@ fn calls_in_order(case: &Case<'_>) -> Vec<((u32, u32), i64, Reason)> {
 
 fn reason(case: &Case<'_>, gap: &Piece, ends: &[(i64, usize)], calls: &[((u32, u32), i64, Reason)]) -> Reason {
     let Some(lane) = gap.lane.and_then(|l| case.host.lanes.get(l)) else { return Reason::Unknown };
-    // The call before the launch, if it is one of these: an earlier one may be of another stream.
+    // Only the call directly before the launch: an earlier one may concern another stream.
     let until = calls.partition_point(|c| (c.0, c.1) < ((lane.pid, lane.tid), gap.at));
     let call = until.checked_sub(1).and_then(|at| calls.get(at)).filter(|c| c.0 == (lane.pid, lane.tid));
     let call = call.filter(|c| !case.host.launches_between(lane, c.1, gap.at));

@@ -1,34 +1,34 @@
-//! Which finding comes first: what costs most of the window. Effects go under their causes; a run that its kernels fill gets that verdict first,
-//! unless something outside of them is worth a tenth of it.
+//! Order of findings: the costliest first, effects under their causes. For a run filled by kernels that verdict comes
+//! first, unless something else is worth a tenth of the window.
 
 use super::finding::{Finding, LEAST, Severity, Sure, WORTH};
 use super::verdict::Verdict as V;
 
-/// Causes, the part of an effect's stake that a cause must have to explain it, and the effects.
+/// Causes, the fraction of an effect's gain that a cause must have to explain it, and the effects.
 const EFFECTS: &[(V, f64, &[V])] = &[
-    // A cause that says by itself what makes steps slow.
+    // These causes already tell why steps are slow.
     (V::Compilation, 0.7, &[V::PeriodicStall]),
     (V::Allocation, 0.7, &[V::PeriodicStall]),
     (V::GraphRecapture, 0.7, &[V::PeriodicStall]),
     (V::UnifiedMemory, 0.7, &[V::PeriodicStall]),
     (V::LaunchBound, 0.5, &[V::SmallKernels]),
     (V::HostSync, 0.7, &[V::SmallKernels]),
-    // The GPU that has less to do waits, whatever its host does meanwhile.
+    // The GPU with less work waits, whatever its host does meanwhile.
     (V::UnbalancedDevices, 0.8, &[V::HostCompute, V::InputWait, V::LaunchBound, V::HostSync]),
 ];
 
 /// Share of the window that kernels must fill to be its limit.
 pub const FILLS: f64 = 0.6;
-/// Part of a finding's stake that another must have to explain it.
+/// Fraction of a finding's gain that another must have to explain it.
 const ENOUGH: f64 = 0.7;
 
-/// Part of what small grids leave empty that streams side by side must fill to be its cause.
+/// Fraction of the loss by small grids that concurrent streams must recover to be its cause.
 const TURNS: f64 = 0.5;
 
-/// Stakes that differ by less count as equal; then the cause goes first, by the order of the vocabulary.
+/// Gains that differ by less are equal; then causes come first, in the order of `VERDICTS`.
 const TIE: f64 = 0.03;
 
-/// Puts findings in order.
+/// Sorts findings, costliest first, and moves effects under their causes.
 #[must_use]
 pub fn rank(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.retain(|f| f.stake >= LEAST || matches!(f.id, V::ShortCapture | V::GpuBound));
@@ -63,7 +63,7 @@ fn under_causes(findings: Vec<Finding>) -> Vec<Finding> {
             None => kept.push(finding),
         }
     }
-    // The cause of an effect may be an effect itself: then it goes under that one's cause.
+    // A cause may be an effect itself: the finding goes under the cause of that one.
     let parents: Vec<(V, V)> = gone.iter().map(|(cause, f)| (f.id, *cause)).collect();
     for (mut cause, finding) in gone {
         for _ in 0..parents.len() {
@@ -74,22 +74,22 @@ fn under_causes(findings: Vec<Finding>) -> Vec<Finding> {
         }
         match kept.iter_mut().find(|f| f.id == cause) {
             Some(cause) => cause.effects.push((finding.id, finding.headline)),
-            // Two that explain each other: then neither goes.
+            // Two findings that explain each other are both kept.
             None => kept.push(finding),
         }
     }
     kept
 }
 
-/// `gpu-bound` goes first where nothing else is worth a tenth of the window; else it is no verdict, and goes.
+/// Puts `gpu-bound` first if nothing else is worth a tenth of the window; otherwise it is not a verdict and is removed.
 fn verdict(findings: &mut Vec<Finding>) {
     let Some(at) = findings.iter().position(|f| f.id == V::GpuBound) else { return };
     let mut bound = findings.remove(at);
-    // Kernels that leave much of the window idle are not what limits it, whatever else is known.
+    // Not healthy: small grids leave much of the GPU empty, so that the kernels alone are not the limit.
     if bound.severity > Severity::Healthy {
-        // They fill the window, not the GPU: that is worth what it leaves empty.
+        // Rank it by the cost of the empty part.
         let mut at = findings.iter().position(|f| f.stake < bound.stake).unwrap_or(findings.len());
-        // Streams that take turns are why, as far as they could fill it together.
+        // Streams that take turns come before it if running them together would recover enough.
         if let Some(turns) = findings.iter().position(|f| f.id == V::Serialised && f.stake >= bound.stake * TURNS) {
             at = at.max(turns + 1);
         }
@@ -101,7 +101,7 @@ fn verdict(findings: &mut Vec<Finding>) {
     if worst < WORTH && fills {
         findings.insert(0, bound);
     } else if findings.iter().all(|f| f.id == V::ShortCapture) {
-        // Nothing else is known; of kernels that hardly run not even that.
+        // Nothing else was found; kernels that hardly run are not even a possible limit.
         if bound.stake < WORTH && !findings.is_empty() {
             return;
         }

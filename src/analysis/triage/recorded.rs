@@ -1,10 +1,10 @@
-//! Of the run's time what can be judged.
+//! The part of a run's time that can be judged.
 
 use super::intervals::Intervals;
 use crate::model::Profile;
 use crate::model::os::MEASURING;
 
-/// When counters were measured while the program ran.
+/// Times in which counters were measured while the program ran.
 #[must_use]
 pub fn measuring(profile: &Profile) -> Intervals {
     let mut out = Intervals::default();
@@ -22,8 +22,9 @@ fn set(windows: &[(i64, i64)]) -> Intervals {
     set
 }
 
-/// Of some windows what was recorded, and was the program's own: in which a GPU did nothing that is known, it may have done anything, and while counters
-/// are measured everything waits for them.
+/// Restricts windows to time that was recorded and is the program's own: outside of the recording the activity of a
+/// GPU is unknown, and while counters are measured everything waits for them. If nothing is left, returns the
+/// windows unchanged.
 #[must_use]
 pub fn recorded(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     let measuring = measuring(profile);
@@ -36,8 +37,8 @@ pub fn recorded(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> 
     if both.is_empty() { windows } else { both }
 }
 
-/// Of what is judged the share of the kernels' time, or of the launches where that is more, that lies in windows in which counters were measured.
-/// Launches that were measured may have no times. Without windows everything counts, without a device's number every device.
+/// Share of the judged kernel time, or of the launches if that is larger, in windows of counter measurement. Measured
+/// launches may have no times. Empty `windows` stand for the whole report, `None` for all devices.
 #[must_use]
 pub fn measured_share(profile: &Profile, windows: &[(i64, i64)], device: Option<u32>) -> f64 {
     let measuring = measuring(profile);

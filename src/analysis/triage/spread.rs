@@ -1,21 +1,21 @@
-//! The spread of idle time over its gaps: again and again, or in one or two of them.
+//! Distribution of idle time over its gaps: recurring, or concentrated in one or two of them.
 
 use super::gaps::Piece;
 use super::host::CLOSE_NS;
 use super::part::{ByCause, Cause};
 use rustc_hash::FxHashMap;
 
-/// Share of a device's idle time of one cause that a single gap must have to be most of it.
+/// Share of a device's idle time of one cause above which a single gap is most of it.
 const ONE: f64 = 0.5;
-/// The same for two gaps: three alike ones have two thirds.
+/// Same threshold for two gaps: two of three equal ones have two thirds.
 const TWO: f64 = 0.75;
 
-/// Causes that stand for single calls: of these one slow call says nothing about the others.
+/// Causes inside of single calls: one slow call tells nothing about the others.
 const CALLS: [Cause; 6] = [Cause::Launch, Cause::CopyCall, Cause::Alloc, Cause::Sync, Cause::Graph, Cause::OtherCall];
 
-/// Causes between calls, and loading of code: once in a run of one or two steps may be once in each step.
+/// Causes between calls, and loading of code: in a run of one or two steps, a single gap may recur in each step.
 const HOST: [Cause; 4] = [Cause::Compile, Cause::Wait, Cause::Compute, Cause::Unknown];
-/// Steps among which one gap is no habit of a step. Two of them may come again.
+/// Number of steps from which one gap is not regular. Two may recur.
 const STEPS: usize = 8;
 
 /// Idle time with one cause on one device.
@@ -23,7 +23,7 @@ const STEPS: usize = 8;
 pub struct Spread {
     pub gaps: u64,
     pub ns: i64,
-    /// The two gaps with the most of it, and the longest piece of each.
+    /// The two largest gaps, with the longest piece of each.
     top: [Option<(i64, Piece)>; 2],
 }
 
@@ -39,18 +39,18 @@ impl Spread {
         }
     }
 
-    /// Its longest gap, ns.
+    /// The longest gap, ns.
     #[must_use]
     pub fn longest(&self) -> i64 {
         self.top[0].map_or(0, |t| t.0)
     }
 
-    /// The gap that makes nearly all of it, if there is one.
+    /// The gap with nearly all of the idle time, if there is one.
     fn one(&self) -> Vec<(i64, Piece)> {
         self.top[0].filter(|one| one.0 as f64 > self.ns as f64 * TWO).into_iter().collect()
     }
 
-    /// The one or two gaps that make most of it, if so few do.
+    /// The one or two gaps with most of the idle time, if so few have it.
     fn few(&self) -> Vec<(i64, Piece)> {
         let whole = self.ns as f64;
         match self.top {
@@ -61,12 +61,12 @@ impl Spread {
     }
 }
 
-/// The spread of idle time by device and cause.
+/// Distribution of idle time by device and cause.
 #[derive(Clone, Debug, Default)]
 pub struct Spreads(FxHashMap<(usize, Cause), Spread>);
 
 impl Spreads {
-    /// Takes the pieces of one gap.
+    /// Adds the pieces of one gap.
     pub fn gap(&mut self, unit: usize, pieces: &[Piece]) {
         let mut sums = ByCause::default();
         for piece in pieces {
@@ -80,13 +80,14 @@ impl Spreads {
         }
     }
 
-    /// Over all devices: the number of gaps, and the longest.
+    /// Number of gaps and the longest gap, ns, over all devices.
     #[must_use]
     pub fn of(&self, cause: Cause) -> (u64, i64) {
         self.0.iter().filter(|((_, c), _)| *c == cause).fold((0, 0), |(n, longest), (_, s)| (n + s.gaps, longest.max(s.longest())))
     }
 
-    /// By cause, the single gaps that make most of its idle time over all devices, the longest first. `steps`: how many there are.
+    /// Outlier gaps that make up most of the idle time of a cause over all devices, longest first. `steps` is the
+    /// number of steps in the run.
     #[must_use]
     pub fn single(&self, steps: usize) -> Vec<Single> {
         let mut out = Vec::new();
@@ -97,7 +98,7 @@ impl Spreads {
             let few = |s: &Spread| if CALLS.contains(&cause) { s.few() } else { s.one() };
             let mut gaps: Vec<(i64, Piece)> = of_cause().flat_map(|(_, s)| few(s)).collect();
             let ns = gaps.iter().map(|g| g.0).sum::<i64>();
-            // A gap no longer than the way from one launch to the next is no delay.
+            // A gap no longer than a usual interval between launches is not a delay.
             if ns as f64 > whole as f64 * ONE && gaps.iter().any(|g| g.0 >= CLOSE_NS) {
                 gaps.sort_by_key(|g| (std::cmp::Reverse(g.0), g.1.start));
                 out.push(Single { cause, ns, gaps });
@@ -108,13 +109,13 @@ impl Spreads {
     }
 }
 
-/// Gaps that are no rate.
+/// Outlier gaps of a cause, from which no rate can be derived.
 #[derive(Clone, Debug)]
 pub struct Single {
     pub cause: Cause,
-    /// Summed over the devices.
+    /// Sum over the devices, ns.
     pub ns: i64,
-    /// Length of each, and its longest piece.
+    /// Length of each gap, ns, and its longest piece.
     pub gaps: Vec<(i64, Piece)>,
 }
 

@@ -1,4 +1,4 @@
-//! The start of a run that has no steps: up to the last of its first uses.
+//! The start of a run without steps: up to the end of its last first use.
 
 use super::first::SLOW_LAUNCH_NS;
 use super::gaps::{Gaps, Piece};
@@ -9,23 +9,24 @@ use super::phase::{LeftOut, Phase};
 use super::sweep::{Gap, Hear, sweep};
 use rustc_hash::FxHashMap;
 
-/// Share of the devices' work before which a run still starts.
+/// Share of the devices' work that can belong to the start.
 const START: f64 = 0.1;
-/// Share of the report that first uses must take to be left out.
+/// Minimum share of the report in first uses for the start to be left out.
 const WORTH_IT: f64 = 0.03;
-/// Operations that must be left to be judged.
+/// Minimum number of operations that must remain.
 const LEFT: usize = 30;
-/// Repetitions after the start that the longest-running operation must have.
+/// Minimum repetitions of the longest-running operation after the start.
 const AGAIN: usize = 5;
-/// Share of an idle time that must be a first use.
+/// Minimum share of an idle time that must be a first use.
 const MOSTLY: f64 = 0.5;
 
 struct Listen<'g> {
     gaps: Gaps<'g>,
     ops: &'g Ops<'g>,
     pieces: Vec<Piece>,
-    /// Idle time in first uses so far, ns; when the last of them was over, and what it was.
+    /// Idle time in first uses so far, ns.
     idle: i64,
+    /// End of the last of them, and its description.
     until: Option<(i64, String)>,
 }
 
@@ -68,8 +69,8 @@ impl Hear for Listen<'_> {
     }
 }
 
-/// The start of a run that has no steps: up to the last of its first uses. `None` where these take next to nothing, or nothing repeats in
-/// the rest. `work` is the summed duration of all operations.
+/// The start of a run without steps: up to the end of its last first use. `None` if first uses take next to nothing, or
+/// nothing repeats in the rest. `work` is the summed duration of all operations.
 #[must_use]
 pub fn left_out(ops: &Ops<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> Option<LeftOut> {
     let mut listen = Listen { gaps: Gaps::new(ops, host), ops, pieces: Vec::new(), idle: 0, until: None };
@@ -87,7 +88,7 @@ pub fn left_out(ops: &Ops<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> 
     Some(LeftOut { phase: Phase::StartUp, what: format!("the start until the {what}"), start: span.0, end: until })
 }
 
-/// True if enough is left after a time, and what takes most of the run comes again there.
+/// Returns true if enough is left after a time, and the operation with the most time in the run repeats there.
 fn repeats(ops: &Ops<'_>, after: i64) -> bool {
     let launches = &ops.profile().launches;
     let mut sums: FxHashMap<(u32, Option<u32>), (i64, usize)> = FxHashMap::default();

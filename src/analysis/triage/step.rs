@@ -1,6 +1,6 @@
-//! A step, and how it was found.
+//! A step, and the method that found it.
 
-/// Number of a device's operations.
+/// Operation counts of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Kernels, collectives, graphs.
@@ -9,28 +9,28 @@ pub struct Counts {
     pub copies: usize,
 }
 
-/// The way in which steps were found.
+/// Method by which steps were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Ranges of this name, their numbers left out: `step #`.
+    /// Ranges of this name, with `#` for their numbers: `step #`.
     Ranges(String),
-    /// Each launch of a CUDA graph is one.
+    /// Each launch of a CUDA graph is a step.
     Graphs,
-    /// The sequence of operations repeats after so many.
+    /// The sequence of operations repeats after this many.
     Period(usize),
     /// The launching thread waits for a result once a step, in the call of this name.
     Waits(String),
 }
 
-/// One step on the devices: from its first operation to the first of the next step, or to its own last. A step that a range marks begins with the
-/// range, as soon as the devices are done with what came before.
+/// One step on the devices: from its first operation to the first of the next step, or to its own last. A step marked
+/// by a range begins with the range, but not before the devices finished the work preceding it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// ns.
     pub start: i64,
     /// ns.
     pub end: i64,
-    /// Its place among all steps of the run, from 0.
+    /// Index among all steps of the run, from 0.
     pub number: u32,
 }
 
@@ -41,17 +41,17 @@ impl Step {
     }
 }
 
-/// Steps below which nothing repeats.
+/// Minimum number of steps that count as repetition.
 pub const LEAST: usize = 3;
-/// Share of all operations that a period must explain: else it is one loop among others.
+/// Minimum share of all operations that a period must explain; below, it is one loop among others.
 pub const EXPLAINS: f64 = 0.5;
 
-/// The middle value, the lower of two.
+/// The median, the lower one of two middle values.
 #[must_use]
 pub fn median(mut values: Vec<i64>) -> Option<i64> {
     let middle = values.len().checked_sub(1)? / 2;
     Some(*values.select_nth_unstable(middle).1)
 }
 
-/// When steps begin, and when the last of them ends, ns.
+/// Method, start of each step, and end of the last, ns.
 pub type Starts = (Found, Vec<i64>, i64);

@@ -1,4 +1,4 @@
-//! The kinds of step of a run: how many, how long, how they are launched, and why the devices idle in them.
+//! Kinds of steps of a run: count, length, launches, and the reason for idle time.
 
 use super::gather::StepTime;
 use super::part::{ByCause, Part};
@@ -13,29 +13,30 @@ pub struct Kind {
     pub median: i64,
     /// Share of the time of all steps.
     pub share: f64,
-    /// Launches in a step, medians.
+    /// Median launches per step.
     pub launched: Launched,
-    /// Share of its time in which the devices were busy, and the largest part of the rest.
+    /// Share of its time in which the devices were busy, and the largest part of the idle time with its share.
     pub busy: f64,
     pub idle: Option<(Part, f64)>,
 }
 
-/// Launches of a step: by these, steps of a server that replay a graph (decoding) differ from those that hold other batches (prefill).
+/// Launches of a step: they distinguish steps of a server that replay a graph (decode) from those with other batches
+/// (prefill).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Launched {
-    /// Launches of graphs, and the kernels in all of them.
+    /// Graph launches, and the kernels in them.
     pub graphs: u32,
     pub graph_kernels: u32,
-    /// Kernels that were launched one by one.
+    /// Kernels launched one by one.
     pub single_kernels: u32,
 }
 
-/// Share of the steps' time from which a kind is named.
+/// Minimum share of the steps' time for a kind to be reported.
 const NAMED: f64 = 0.03;
-/// Steps that make a kind.
+/// Minimum number of steps of a kind.
 const REPEATS: usize = 3;
 
-/// The kinds of step that come again and again and take time, the most first; empty where there is one.
+/// Returns the kinds of steps that recur and take time, the most time first; empty if there is only one.
 #[must_use]
 pub fn named(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<Kind> {
     let all: i64 = steps.iter().map(Step::length).sum();

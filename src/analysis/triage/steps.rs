@@ -1,4 +1,5 @@
-//! The steps of a run: what it does over and over. From ranges that number them, else from the sequence of its operations.
+//! Steps of a run: its repeated work, found by numbered ranges or graph launches, or else by the sequence
+//! of its operations.
 
 use super::intervals::Intervals;
 use super::marked::by_ranges;
@@ -13,23 +14,24 @@ use super::waits::by_waits;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
-/// The steps of a run that count, and what was left out.
+/// Judged steps of a run, and the time left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Steps {
     pub found: Option<Found>,
-    /// By time.
+    /// In order of time.
     pub list: Vec<Step>,
     pub left_out: Vec<LeftOut>,
 }
 
-/// Steps at the beginning that take this many times the median are warm-up.
+/// Steps at the beginning that take more than this multiple of the median are warm-up.
 const WARM_UP: f64 = 1.5;
-/// Usual steps in one of the steps that may hide others, and the share of the time in such steps.
+/// Multiple of the median step beyond which a step may hide several.
 const MANY: i64 = 8;
+/// Minimum share of the time in such steps.
 const HIDDEN: f64 = 0.1;
 
 impl Steps {
-    /// Finds the steps of a run whose operations lie in `span`.
+    /// Finds the steps of a run; `span` is the time of its operations.
     #[must_use]
     pub fn of(profile: &Profile, ops: &Ops<'_>, span: (i64, i64), counts: &[Counts]) -> Self {
         let found = by_ranges(profile, ops).or_else(|| by_graphs(profile, ops)).or_else(|| by_sequence(profile, ops, counts));
@@ -60,13 +62,13 @@ impl Steps {
         Self { found: Some(found), list: steps, left_out }
     }
 
-    /// Only the steps in a window that was chosen.
+    /// Keeps only the steps in a window chosen by the user.
     pub fn only(&mut self, window: (i64, i64)) {
         self.list.retain(|s| s.start >= window.0 && s.end <= window.1);
         self.left_out = Vec::new();
     }
 
-    /// Leaves out steps in which the profiler measured counters: they wait for it.
+    /// Removes steps in which the profiler measured counters, because they wait for it.
     pub fn without(&mut self, measuring: &Intervals) {
         let spans = measuring.as_slice();
         self.list.retain(|s| {
@@ -75,13 +77,13 @@ impl Steps {
         });
     }
 
-    /// Leaves out steps in which the recording was closed: how long they took is not known.
+    /// Removes steps in which the recording was closed, because their length is unknown.
     pub fn inside(&mut self, recorded: &[(i64, i64)]) {
         let inside = |s: &Step| {
             let at = recorded.partition_point(|r| r.1 < s.end);
             recorded.get(at).is_some_and(|r| r.0 <= s.start)
         };
-        // A gate that opens for each step leaves none whole.
+        // A capture range that opens for each step leaves none whole.
         if recorded.len() > 1 && self.list.iter().filter(|s| inside(s)).count() * 2 >= self.list.len() {
             self.list.retain(inside);
         }
@@ -93,7 +95,7 @@ impl Steps {
         Some((self.list.first()?.start, self.list.last()?.end))
     }
 
-    /// The step that a time lies in.
+    /// Index of the step at a time.
     #[must_use]
     pub fn at(&self, time: i64) -> Option<usize> {
         let at = self.list.partition_point(|s| s.start <= time).checked_sub(1)?;
@@ -107,8 +109,8 @@ impl Steps {
     }
 }
 
-/// Steps that repeat their kernels, else those between the host's waits. Where a few repetitions are many times as long as the others, as those of a
-/// server that now and then runs other batches, the waits between them tell its steps apart.
+/// Finds steps by a repeating kernel sequence, else by the host's waits. If a few repetitions are many times as long as
+/// the others, as in a server that runs mixed batches now and then, the waits separate their steps.
 fn by_sequence(profile: &Profile, ops: &Ops<'_>, counts: &[Counts]) -> Option<Starts> {
     let repeated = by_period(profile, ops, counts, false).or_else(|| by_period(profile, ops, counts, true));
     match repeated {
@@ -117,7 +119,7 @@ fn by_sequence(profile: &Profile, ops: &Ops<'_>, counts: &[Counts]) -> Option<St
     }
 }
 
-/// True if a good part of the time lies in steps that are as long as many others.
+/// Returns true if much of the time is in steps that are many times as long as the median.
 fn hides_steps((_, starts, end): &Starts) -> bool {
     let lengths: Vec<i64> = starts.iter().zip(starts.iter().skip(1).chain([end])).map(|(start, end)| end - start).collect();
     let Some(usual) = median(lengths.clone()) else { return false };
@@ -125,21 +127,22 @@ fn hides_steps((_, starts, end): &Starts) -> bool {
     long as f64 >= HIDDEN * lengths.iter().sum::<i64>() as f64
 }
 
-/// Steps at the beginning that take much longer than the rest: at most a third.
+/// Number of steps at the beginning that take much longer than the rest: at most a third.
 fn warm_up(steps: &[Step]) -> usize {
     if steps.len() < LEAST + 1 {
         return 0;
     }
     let most = steps.len() / 3;
-    // Judged against the second half, which is warm if anything is.
+    // Compares with the second half, which is warm if any part is.
     let Some(usual) = median(steps[steps.len() / 2..].iter().map(Step::length).collect()) else { return 0 };
     steps.iter().take(most).take_while(|s| s.length() as f64 > usual as f64 * WARM_UP).count()
 }
 
-/// A launch of a graph: start of the call, first start, last end, nodes, and what tells its graph from others.
+/// A launch of a graph: start of the call, first start, last end, number of nodes, identity of the graph.
 type Launched = (i64, i64, i64, usize, u64);
 
-/// Launches of graphs that are all alike, where they make most of the run; of several graphs that come in turn, a round.
+/// Steps by graph launches that are all alike and make up most of the run; with several graphs in turn, a
+/// step is a round.
 fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     let launches = &profile.launches;
     if !launches.has_graph_nodes() && profile.graphs.is_empty() {
@@ -151,7 +154,7 @@ fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
         let length = op.end.saturating_sub(op.start);
         total = total.saturating_add(length);
         let (call, nodes, graph) = match op.row {
-            // Its first node may be a copy or a set.
+            // The first node may be a copy or a set.
             Row::Launch(_) | Row::Mem(_) => match ops.in_graph(&op) {
                 Some(row) => (launches.call(row as usize).map(|c| c.0), 1, launches.graph_node(row as usize).unwrap_or_default()),
                 None => continue,
@@ -189,8 +192,8 @@ fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     Some((Found::Graphs, calls.iter().map(|c| c.1).collect(), end))
 }
 
-/// When rounds of several graphs begin, which come one after the other again and again, as the pieces of a model do: each with the graph that the
-/// device waits for longest.
+/// Starts of rounds of several graphs that are launched in turn again and again, as the pieces of a model are. A round
+/// begins with the graph before which the device waits longest.
 fn rounds(calls: &[Launched]) -> Option<Vec<i64>> {
     let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
     let ids: Vec<u32> = calls
@@ -202,7 +205,7 @@ fn rounds(calls: &[Launched]) -> Option<Vec<i64>> {
         .collect();
     let period = period(&ids)?;
     let rounds = calls.len() / period;
-    // By graph, its number of launches, and the time before them in which no other graph ran.
+    // By graph: number of launches, and time before them in which no other graph ran.
     let mut before: FxHashMap<u32, (usize, i64)> = FxHashMap::default();
     let mut until = calls.first()?.1;
     for (id, call) in ids.iter().zip(calls) {

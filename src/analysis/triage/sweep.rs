@@ -1,19 +1,20 @@
-//! Goes over the operations of all devices once, by start, and gives every nanosecond of a window to one part; what is left are gaps.
+//! Sweeps over the operations of all devices by start and attributes every nanosecond of a window to one part;
+//! the rest are gaps.
 
 use super::ops::{Class, Op};
 
-/// What ran on one device in the window. Times in ns.
+/// Activity of one device in the window. Times in ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
     /// Time in which a kernel ran.
     pub kernels: i64,
-    /// Time in which collectives ran, and no kernel.
+    /// Time in which collectives ran, but no kernel.
     pub collectives_exposed: i64,
-    /// Time in which copies or sets ran, and nothing else.
+    /// Time in which only copies or sets ran.
     pub copies_exposed: i64,
-    /// Time in which collectives ran, whatever else did.
+    /// Time in which collectives ran, overlapped or not.
     pub collectives: i64,
-    /// Time in which copies or sets ran, whatever else did.
+    /// Time in which copies or sets ran, overlapped or not.
     pub copies: i64,
     /// Summed length of the gaps.
     pub idle: i64,
@@ -28,7 +29,7 @@ impl Busy {
     }
 }
 
-/// A time in which a device had nothing to do.
+/// An idle interval of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub unit: usize,
@@ -36,39 +37,39 @@ pub struct Gap {
     pub start: i64,
     /// ns.
     pub end: i64,
-    /// What ended it; `None` where nothing follows.
+    /// The operation that ends it; `None` if none follows.
     pub next: Option<Op>,
-    /// The same gap where the window does not cut it, ns: why it is there follows from all of it.
+    /// The same gap before it was clipped to the window, ns; its cause follows from all of it.
     pub whole: (i64, i64),
 }
 
-/// Hears about what the sweep finds.
+/// Receiver of the results of a sweep.
 pub trait Hear {
-    /// A gap, in order of their ends.
+    /// Called for each gap, in order of their ends.
     fn gap(&mut self, gap: &Gap);
-    /// A time in which only copies ran: the copy that ended last, start, end.
+    /// Called for each time in which only copies ran, with the copy that ended last.
     fn copy(&mut self, op: &Op, start: i64, end: i64);
-    /// An operation of the window, in order of start.
+    /// Called for each operation of the window, in order of start.
     fn op(&mut self, op: &Op);
 }
 
-/// One device under the sweep.
+/// State of the sweep for one device.
 #[derive(Clone, Debug)]
 struct Line {
     /// Everything before this is accounted for.
     at: i64,
-    /// Ends of what runs, by class.
+    /// Latest end of running operations, by class.
     kernels: i64,
     collectives: i64,
     copies: i64,
-    /// The copy that ends last.
+    /// The running copy that ends last.
     copy: Option<Op>,
     seen: bool,
-    /// Windows that went by before anything ran.
+    /// Windows that passed before anything ran.
     missed: Vec<(i64, i64)>,
-    /// Index of the window that it is in.
+    /// Index of the current window.
     window: usize,
-    /// When the last of what has begun ends, in a window or not.
+    /// Latest end of all operations begun so far, in a window or not.
     latest: i64,
     busy: Busy,
 }
@@ -89,7 +90,7 @@ impl Line {
         }
     }
 
-    /// Accounts for the time until `to`, in which nothing begins.
+    /// Accounts for the time until `to`, during which nothing begins.
     fn until(&mut self, to: i64, unit: usize, next: Option<&Op>, hear: &mut impl Hear) {
         let part = |at: &mut i64, end: i64| {
             let end = end.min(to);
@@ -119,7 +120,8 @@ impl Line {
         self.at = self.at.max(to);
     }
 
-    /// Its window ends: what is left of it is idle, if this device is used at all. `next` is what ends the gap that reaches beyond.
+    /// Closes the current window: the rest of it is idle, if the device is used at all. `next` ends a gap that
+    /// extends beyond it.
     fn close(&mut self, windows: &[(i64, i64)], unit: usize, next: Option<&Op>, hear: &mut impl Hear) {
         let Some(&(begin, end)) = windows.get(self.window) else { return };
         self.at = self.at.max(begin);
@@ -155,20 +157,20 @@ impl Line {
     }
 }
 
-/// How long after the last window an operation is still looked for that ends the gap before it, ns.
+/// Maximum time after the last window in which to look for the operation that ends the gap before it, ns.
 const LATER_NS: i64 = 10_000_000_000;
 
-/// Goes over operations that come by start, and accounts for the time in these windows, which come in order and do not overlap. Devices on which
-/// nothing ran in them have no figures.
+/// Sweeps over operations in order of start and accounts for the time in the windows, which are sorted and do not
+/// overlap. Returns `None` for devices on which nothing ran in them.
 pub fn sweep(ops: impl Iterator<Item = Op>, units: usize, windows: &[(i64, i64)], hear: &mut impl Hear) -> Vec<Option<Busy>> {
     let Some(&(first, _)) = windows.first() else { return vec![None; units] };
     let mut lines = vec![Line::new(first); units];
     let last = windows.last().map_or(first, |w| w.1);
-    // Devices that have something after the last window, too: it says what the gap before it waited for.
+    // Devices with an operation after the last window: it shows the reason of the gap before it.
     let mut over = 0;
     for op in ops {
         let Some(line) = lines.get_mut(op.unit) else { continue };
-        // What begins after a window ends it.
+        // An operation that starts after a window closes it.
         while windows.get(line.window).is_some_and(|w| op.start >= w.1) {
             line.close(windows, op.unit, Some(&op), hear);
             over += usize::from(line.window == windows.len());
@@ -226,7 +228,7 @@ mod tests {
     const CLASSES: [Class; 3] = [Class::Kernel, Class::Collective, Class::Copy];
 
     proptest! {
-        /// Every nanosecond of every device is what a bitmap says.
+        /// Checks every nanosecond of every device against a bitmap.
         #[test]
         fn parts_are_what_bitmaps_are(
             mut raw in prop::collection::vec((0..100_i64, 0..40_i64, 0..2_usize, 0..3_usize), 0..30),

@@ -1,4 +1,4 @@
-//! Numbers in sentences, and the commands that would tell more.
+//! Number formats for sentences, and commands that would tell more.
 
 use super::finding::{Confirm, Finding, PlaceKind};
 use super::verdict::Verdict as V;
@@ -12,24 +12,24 @@ pub fn pct(share: f64) -> String {
     if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
 }
 
-/// A time in ns as people read it.
+/// Formats a time in ns for display.
 #[must_use]
 pub fn ns(value: f64) -> String {
     Nanos::human(value)
 }
 
-/// What a recording lacks.
+/// Data that a recording lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// Calls of the operating system.
+    /// OS runtime calls.
     Host,
-    /// What the host computes.
+    /// CPU samples.
     Samples,
-    /// Functions of Python.
+    /// Python functions.
     Python,
 }
 
-/// The command that records what is missing.
+/// Returns the command that records the missing data.
 #[must_use]
 pub fn record(profile: &Profile, what: Record) -> Confirm {
     let (recipe, why) = match what {
@@ -43,7 +43,7 @@ pub fn record(profile: &Profile, what: Record) -> Confirm {
     Confirm { argv, why: why.to_owned() }
 }
 
-/// The command that would confirm a finding, or show the line behind it, where its rule names none.
+/// Returns the command that would confirm a finding or show the line behind it, for rules that do not set their own.
 #[must_use]
 pub fn confirm(profile: &Profile, finding: &Finding) -> Option<Confirm> {
     let own = |recipe: &str, why: &str| {
@@ -66,7 +66,7 @@ pub fn confirm(profile: &Profile, finding: &Finding) -> Option<Confirm> {
         V::GpuBound | V::SmallKernels => {
             let kernel = finding.places.iter().find(|p| p.kind == PlaceKind::Kernel)?;
             let file = profile.source.file.display().to_string();
-            // What says why is there already.
+            // The kernel has been measured already.
             if profile.measured.as_deref().is_some_and(|m| m.kernels.iter().any(|k| readable(k) == kernel.name)) {
                 let argv = ["warpscope", "hints", &file, "--kernel", &kernel.name].map(str::to_owned).into();
                 return Some(Confirm {

@@ -1,15 +1,15 @@
-//! Work that the host started and nobody recorded: what was not seen bounds what can be said.
+//! Work that the host started but that was not recorded, which limits the conclusions.
 
 use super::finding::{Finding, Severity, Sure};
 use super::verdict::Verdict;
 use crate::model::coverage::Work;
 use crate::model::{NoteKind, Profile};
 
-/// Where a share of the work that matters has no record, says so first, and nothing else is more than possible.
+/// If a relevant share of the work was not recorded, puts that first and lowers all other findings to possible.
 pub fn judge(profile: &Profile, findings: &mut Vec<Finding>) {
     let coverage = &profile.coverage;
     let Some(sentence) = coverage.sentence().filter(|_| coverage.hollow()) else { return };
-    // The capture's own finding on losses says the same.
+    // The capture rule's finding on lost events says the same.
     let lost =
         |f: &Finding| f.id == Verdict::ShortCapture && profile.notes.iter().any(|n| n.kind == NoteKind::Lost && n.text == f.headline);
     findings.retain(|f| !lost(f));

@@ -1,10 +1,10 @@
-//! The vocabulary of what limits a run. An id is a promise to scripts: it never changes its meaning.
+//! Vocabulary of the bottlenecks of a run. An id is stable: its meaning never changes, because scripts rely on it.
 
 use std::fmt;
 
 macro_rules! verdicts {
     ($($name:ident $id:literal $means:literal)*) => {
-        /// What limits a run. Of findings that cost the same the one that is listed first here goes first: causes before effects.
+        /// Bottleneck of a run. Findings that cost the same are ordered as listed here: causes before effects.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Verdict {
             $($name,)*
@@ -44,19 +44,19 @@ verdicts! {
 }
 
 impl Verdict {
-    /// The word for scripts.
+    /// Stable id for scripts.
     #[must_use]
     pub fn id(self) -> &'static str {
         VERDICTS.iter().find(|v| v.0 == self).map_or("", |v| v.1)
     }
 
-    /// What it means, in half a sentence.
+    /// Meaning, in half a sentence.
     #[must_use]
     pub fn means(self) -> &'static str {
         VERDICTS.iter().find(|v| v.0 == self).map_or("", |v| v.2)
     }
 
-    /// The verdict of an id.
+    /// The verdict with an id.
     #[must_use]
     pub fn of(id: &str) -> Option<Self> {
         VERDICTS.iter().find(|v| v.1 == id).map(|v| v.0)

@@ -1,4 +1,4 @@
-//! Steps of a loop in which the host waits once a step for a result of the GPU, as a server does for each token that it generates.
+//! Steps of a loop in which the host waits once per step for a result of the GPU, as a server does for each token.
 
 use super::ops::{Class, Ops, Row};
 use super::period::{SHORTEST_NS, period};
@@ -7,19 +7,19 @@ use super::work::{Sketch, kinds};
 use crate::model::{CallKind, CopyKind, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
-/// Waits that make a loop: fewer may be those of a start-up or of a shutdown.
+/// Minimum number of waits in a loop: fewer may be part of start-up or shutdown.
 const LEAST_WAITS: usize = 20;
-/// Share of the steps that must be like at least [`ALIKE`] others: a loop does a few things again and again.
+/// Minimum share of steps that resemble more than [`ALIKE`] others: a loop repeats a few kinds of work.
 const REPEATED: f64 = 0.8;
 const ALIKE: usize = 5;
-/// Share of the kernels' time between two steps' waits above which one thread is the loop's.
+/// Minimum share of kernel time launched by one thread.
 const ONE_THREAD: f64 = 0.8;
 
-/// One kernel of the thread that launches most: start of its call, its start and end, and its identity.
+/// A kernel of the busiest thread: start of its call, start, end, kernel index.
 type Launched = (i64, i64, i64, u64);
 
-/// The steps between the waits of the thread that launches most of the work: each begins with the first kernel that was launched after a wait. `None`
-/// where that thread does not wait regularly, or does something else after each wait.
+/// Finds the steps between the waits of the busiest thread: each starts with the first kernel launched after a wait.
+/// Returns `None` if that thread does not wait regularly, or launches different work after each wait.
 #[must_use]
 pub fn by_waits(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     let (thread, mut launched) = busiest_thread(profile, ops)?;
@@ -36,7 +36,8 @@ pub fn by_waits(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     best.map(|b| b.1)
 }
 
-/// Process and thread id of the thread that launched most of the kernels' time, with these kernels; `None` where several threads share the work.
+/// Returns process and thread id of the thread that launched most of the kernel time, and its kernels; `None` if several
+/// threads share the work.
 fn busiest_thread(profile: &Profile, ops: &Ops<'_>) -> Option<((u32, u32), Vec<Launched>)> {
     let mut threads: FxHashMap<(u32, u32), (i64, Vec<Launched>)> = FxHashMap::default();
     let mut total = 0_i64;
@@ -56,7 +57,7 @@ fn busiest_thread(profile: &Profile, ops: &Ops<'_>) -> Option<((u32, u32), Vec<L
     (time as f64 >= ONE_THREAD * total as f64).then_some((thread, list))
 }
 
-/// Times at which a thread's waits ended, ns, by the name of the call: synchronizing calls, and copies to the host that return when they are done.
+/// Ends of a thread's waits, ns, by call name: synchronization calls, and copies to the host that return when done.
 fn waits(profile: &Profile, thread: (u32, u32)) -> Vec<(String, Vec<i64>)> {
     let calls = &profile.calls;
     let mut found: FxHashMap<u32, Vec<i64>> = FxHashMap::default();
@@ -80,7 +81,7 @@ fn waits(profile: &Profile, thread: (u32, u32)) -> Vec<(String, Vec<i64>)> {
     out
 }
 
-/// Starts of the steps that these waits end. `launched` is in order of the calls.
+/// Returns the starts of the steps that these waits end. `launched` is ordered by call.
 fn steps_between(launched: &[Launched], waits: &[i64]) -> Option<Vec<i64>> {
     let (mut steps, mut sketches): (Vec<Step>, Vec<Sketch>) = (Vec::new(), Vec::new());
     let (mut wait, mut latest) = (0, None);
@@ -89,7 +90,7 @@ fn steps_between(launched: &[Launched], waits: &[i64]) -> Option<Vec<i64>> {
         while waits.get(wait).is_some_and(|&end| end <= call) {
             wait += 1;
         }
-        // Work before the first wait or after the last is not known to be a whole step.
+        // Work before the first wait or after the last may not be a complete step.
         if wait == 0 || wait == waits.len() {
             continue;
         }
@@ -97,7 +98,7 @@ fn steps_between(launched: &[Launched], waits: &[i64]) -> Option<Vec<i64>> {
         if latest != Some(wait) {
             latest = Some(wait);
             let number = u32::try_from(steps.len()).ok()?;
-            // Another stream may begin before a step that was launched earlier.
+            // A kernel on another stream may start before one launched earlier.
             let start = start.max(steps.last().map_or(i64::MIN, |s: &Step| s.start));
             steps.push(Step { start, end: start, number });
             sketches.push(Sketch::default());
@@ -117,7 +118,7 @@ fn steps_between(launched: &[Launched], waits: &[i64]) -> Option<Vec<i64>> {
     if (repeated as f64) < REPEATED * steps.len() as f64 {
         return None;
     }
-    // Two waits that take turns belong to one step.
+    // Alternating waits belong to one step.
     let mut kind_of = vec![u32::MAX; steps.len()];
     for (kind, list) in (0..).zip(&kinds) {
         for &at in list {

@@ -1,51 +1,51 @@
-//! Groups steps by the kernels that they run: those that run others are steps of another kind, not slow ones.
+//! Groups steps by the kernels that they run: steps with other kernels are of another kind, not slow.
 
 use super::step::Step;
 
-/// Counts of launches, hashed into a few buckets.
+/// Launch counts, hashed into a few buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sketch([u16; BUCKETS]);
 
 const BUCKETS: usize = 16;
 
-/// Part of the launches of a step that may differ from those of its like: a value that is logged, a check every few steps.
+/// Fraction of a step's launches that may differ within a kind: a value that is logged, a check every few steps.
 const SLACK: f64 = 0.1;
-/// The same where there are few.
+/// Number of launches that may always differ, unless a step has no more than that.
 const FEW: u32 = 2;
-/// Kinds that are told apart; what is like none of them is no kind.
+/// Maximum number of kinds; steps that match none of them are ignored.
 const MOST: usize = 32;
 
 impl Sketch {
-    /// Counts one launch: of what, and how.
+    /// Counts one launch, by kernel and configuration.
     pub fn add(&mut self, (what, how): (u64, u64)) {
         let mixed = what.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ how.wrapping_mul(0xC2B2_AE3D_27D4_EB4F).rotate_left(31);
         let bucket = (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) as usize;
         self.0[bucket % BUCKETS] = self.0[bucket % BUCKETS].saturating_add(1);
     }
 
-    /// All launches.
+    /// Total number of launches.
     #[must_use]
     pub fn total(&self) -> u32 {
         self.0.iter().map(|&n| u32::from(n)).sum()
     }
 
-    /// True if two steps run the same but for a little.
+    /// Returns true if two steps run nearly the same launches.
     #[must_use]
     pub fn like(&self, other: &Self) -> bool {
         let apart: u32 = self.0.iter().zip(&other.0).map(|(&a, &b)| u32::from(a.abs_diff(b))).sum();
         let most = self.total().max(other.total());
-        // With so few launches each of them counts.
+        // With so few launches, each of them counts.
         if most <= FEW { apart == 0 } else { f64::from(apart) <= (f64::from(most) * SLACK).max(f64::from(FEW)) }
     }
 }
 
-/// Steps that run the same: their places in a list of steps, the most time first.
+/// Groups similar steps: indices into `steps`, the group with the most time first.
 #[must_use]
 pub fn kinds(sketches: &[Sketch], steps: &[Step]) -> Vec<Vec<usize>> {
     let mut kinds: Vec<(Sketch, Vec<usize>)> = Vec::new();
     let mut last = 0;
     for (at, sketch) in sketches.iter().enumerate() {
-        // Most steps are like the one before.
+        // Most steps are like the previous one.
         if let Some(kind) = kinds.get_mut(last).filter(|k| k.0.like(sketch)) {
             kind.1.push(at);
             continue;

@@ -1,6 +1,5 @@
-//! What can be done, by name.
+//! Identifiers of actions
 
-/// What an action does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ActionId {
     /// Selection up one row.
@@ -14,49 +13,49 @@ pub enum ActionId {
     /// First row.
     First,
     Last,
-    /// Into the selected row.
+    /// Open the selected row.
     Open,
-    /// What limits the run.
+    /// Toggle the overview: what limits the run.
     Overview,
-    /// The run in time.
+    /// Toggle the timeline of the run.
     Timeline,
-    /// The tree of ranges.
+    /// Toggle the tree of ranges.
     Ranges,
-    /// The table of kernels.
+    /// Go to the table of kernels.
     Kernels,
-    /// Show or hide what is below a row.
+    /// Fold or unfold a row.
     Fold,
-    /// The same for the whole tree.
+    /// Fold or unfold the whole tree.
     FoldAll,
-    /// The cursor one column to the left.
+    /// Cursor one column to the left.
     TimeLeft,
     TimeRight,
-    /// The window a part of its length to the left.
+    /// Pan the window left by half of its length.
     PanLeft,
     PanRight,
     ZoomIn,
     ZoomOut,
-    /// The whole run.
+    /// Show the whole run.
     ZoomAll,
-    /// What is marked, or what is at the cursor.
+    /// Zoom to the marked span, or to the event at the cursor.
     ZoomTo,
-    /// To the beginning of the run.
+    /// Go to the beginning of the run.
     TimeStart,
     TimeEnd,
-    /// The next event of the row, or the next that matches.
+    /// Next event of the row, or next match of a search.
     NextEvent,
     PreviousEvent,
-    /// The next time in which the device had nothing to do.
+    /// Next idle time of the device.
     NextGap,
     PreviousGap,
-    /// What is measured from.
+    /// Mark the time from which spans are measured.
     SetMark,
-    /// All screens show a window only, or the whole run.
+    /// Narrow all screens to a window, or show the whole run again.
     Narrow,
     FindEvent,
-    /// Between what belongs together: kernel, call, range.
+    /// Jump between related events: kernel, call, range.
     Follow,
-    /// Back and forth through places that were visited.
+    /// Back to the place visited before; `Later` goes forward again.
     Earlier,
     Later,
     PinRow,
@@ -64,7 +63,7 @@ pub enum ActionId {
     ShowRows,
     RowUp,
     RowDown,
-    /// Out of where you are.
+    /// Leave the screen, or clear the filter.
     Back,
     /// Choose the slowest, median, first or nth launch.
     Jump,
@@ -75,7 +74,7 @@ pub enum ActionId {
     Group,
     /// Choose the order.
     Sort,
-    /// Turn the order round.
+    /// Reverse the order.
     Reverse,
     /// Function, demangled or mangled names.
     Form,
@@ -83,7 +82,7 @@ pub enum ActionId {
     FullName,
     /// Show or hide the details.
     Details,
-    /// To the other of the table and the details beside it.
+    /// Switch the focus between the table and the details beside it.
     Focus,
     FocusTable,
     FocusDetails,
@@ -91,39 +90,39 @@ pub enum ActionId {
     Unmark,
     /// Choose what to copy.
     Copy,
-    /// The command that opens what is on the screen.
+    /// Copy the command that reopens this place.
     CopyPlace,
-    /// The command that profiles the launch again.
+    /// Show the command that profiles the launch again.
     Rerun,
     /// Save the commands as a script.
     Save,
-    /// Compare a result with what was selected.
+    /// Compare a result with the selected launches.
     Verify,
-    /// Take the last change back.
+    /// Undo the last change.
     Undo,
     /// The next of several commands.
     NextCommand,
-    /// The metrics of a launch.
+    /// Show the metrics of a launch.
     Metrics,
-    /// From a result to its launch, and back.
+    /// Jump between a result and its launch.
     Pair,
     /// Filter metrics as you type.
     FindMetric,
     NextSection,
     PreviousSection,
     Pin,
-    /// What is wrong, or right.
+    /// Toggle the hints.
     Hints,
-    /// What of an analysis is done.
+    /// Show the analysis steps that this session covers, and the missing ones.
     Checklist,
     Roofline,
     Compare,
-    /// Another result beside this one.
+    /// Choose the result to compare with.
     CompareWith,
-    /// Source lines and instructions.
+    /// Toggle the source lines and instructions.
     Source,
     Instructions,
-    /// By samples or by place.
+    /// Sort by samples or in code order.
     CodeOrder,
     /// The next result of the report.
     NextResult,
@@ -134,45 +133,45 @@ pub enum ActionId {
     /// Profile the launch again at once.
     RunNow,
     MeasureNow,
-    /// Show the run that is under way.
+    /// Show the current run.
     Watch,
-    /// End the run.
+    /// Stop the run.
     StopRun,
-    /// The picture of the program stands still, or goes on.
+    /// Freeze or resume the view of a traced program.
     Pause,
-    /// Open or close its recording.
+    /// Open or close the recording of a traced program.
     Gate,
-    /// Measure counters of its first kernel.
+    /// Measure counters of the selected kernel.
     Measure,
-    /// Save its last seconds as a report.
+    /// Save the last seconds of a traced program as a report.
     Snapshot,
-    /// Its output, or its picture.
+    /// Switch between the output of a traced program and its GPU work.
     Output,
-    /// Let the run go on by itself.
+    /// Detach the run from this program.
     Detach,
     Library,
     FindRun,
-    /// What a run printed.
+    /// Show the output of a run.
     RunLog,
     /// Do the next step of a guided run.
     Step,
     SkipStep,
-    /// To the run that it is a re-run of.
+    /// Go to the run that this one is a re-run of.
     RunOrigin,
-    /// Run it once more.
+    /// Run the same command again.
     RunAgain,
     RunCompare,
-    /// All there is to know of a run.
+    /// Show all details of a run.
     RunFacts,
     RunTags,
-    /// Write a note about a run.
+    /// Edit the note of a run.
     RunNote,
     RunDelete,
-    /// What changed between two reports.
+    /// Show the changes between two reports.
     Diff,
-    /// Before and after the other way round.
+    /// Swap before and after.
     Swap,
-    /// The ranks of a job.
+    /// Show the ranks of a job.
     Ranks,
     RankCollectives,
     /// Save the screen as a file.
@@ -189,11 +188,11 @@ pub enum ActionId {
     MemoryEnd,
     MemorySegments,
     MemoryDevice,
-    /// Lay another report's memory beside.
+    /// Compare with the memory of another report.
     MemoryBeside,
     StepLeft,
     StepRight,
-    /// To the step in which a rank is waited for the most.
+    /// Go to the step and rank with the most waiting.
     WorstStep,
     Notes,
     /// The next report of the session.
@@ -201,11 +200,11 @@ pub enum ActionId {
     /// The previous report of the session.
     PreviousReport,
     Theme,
-    /// All actions, by typing.
+    /// Search all actions by typing.
     Palette,
     Help,
     Redraw,
-    /// Hand the terminal back to the shell.
+    /// Suspend to the shell.
     Suspend,
     Quit,
 }

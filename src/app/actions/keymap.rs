@@ -1,4 +1,4 @@
-//! Which keys do what: those of the table, or the user's.
+//! Key bindings: the defaults of the action table, or the user's
 
 use super::ids::ActionId;
 use super::places::Where;
@@ -8,10 +8,10 @@ use crate::analysis::next::{KEY_BEGIN, KEY_END};
 use crate::config::keys::Key;
 use std::collections::{BTreeMap, HashMap};
 
-/// Stands before and after a key in a sentence. Names from outside are shown without it (see [`clean`](crate::model::text::clean)).
+/// Delimits a key in a sentence. Text read from reports never contains it (see [`clean`](crate::model::text::clean)).
 pub const LINK: char = '\u{2063}';
 
-/// Which keys do what.
+/// Key bindings in both directions.
 #[derive(Clone, Debug)]
 pub struct Keymap {
     keys: BTreeMap<ActionId, Vec<Key>>,
@@ -20,14 +20,14 @@ pub struct Keymap {
 
 impl Default for Keymap {
     fn default() -> Self {
-        // The table's own keys are all readable: a test holds that.
+        // The default keys always parse: a test checks this.
         Self::with(&BTreeMap::new()).unwrap_or_else(|_| Self { keys: BTreeMap::new(), actions: HashMap::new() })
     }
 }
 
 impl Keymap {
-    /// The default keys, with the user's in place of those of the actions that he names. Two actions may share a key only where never
-    /// both work.
+    /// Returns the default keys, with the user's in place of those of the actions that they name. Two actions may share
+    /// a key only if they never work on the same screen.
     pub fn with(user: &BTreeMap<String, Vec<String>>) -> Result<Self, String> {
         for name in user.keys() {
             if !ACTIONS.iter().any(|a| a.name == name) {
@@ -45,7 +45,7 @@ impl Keymap {
                 let key = Key::parse(name)
                     .ok_or_else(|| format!("[keys] {}: no key `{name}`; write `q`, `ctrl-c`, `f1`, `enter`, `pgdn` …", action.name))?;
                 let taken = map.actions.entry(key).or_default();
-                // What is of one screen with keys of its own goes before what is of every screen, unless the user gave that the key.
+                // A screen's own key takes precedence over a common one, unless the user bound the common one.
                 let before = |own: &Action, common: &Action| {
                     matches!(own.on, Where::Timeline | Where::Ranks | Where::Memory | Where::Rerun | Where::Run)
                         && common.on == Where::Everywhere
@@ -57,7 +57,7 @@ impl Keymap {
                     .filter(|other| other.on.meets(action.on) && !before(action, other) && !before(other, action))
                     .collect();
                 let mine = user.contains_key(action.name);
-                // A default gives way to a key that the user chose.
+                // A default yields to a key that the user chose.
                 if let Some(rival) = rivals.iter().find(|r| user.contains_key(r.name) == mine) {
                     return Err(format!("[keys]: `{name}` is bound to both `{}` and `{}`", rival.name, action.name));
                 }
@@ -77,13 +77,13 @@ impl Keymap {
         Ok(map)
     }
 
-    /// What a key does on a screen.
+    /// Returns the action of a key on a screen.
     #[must_use]
     pub fn action(&self, key: Key, on: Where) -> Option<ActionId> {
         let works = |id: &&ActionId| of(**id).is_some_and(|a| a.on.works(on));
         let own = |id: &&ActionId| works(id) && of(**id).is_some_and(|a| a.on != Where::Everywhere);
         let bound = self.actions.get(&key).and_then(|ids| ids.iter().find(own).or_else(|| ids.iter().find(works)).copied());
-        // An arrow with shift is an arrow where nobody has given that a meaning.
+        // Shift with an arrow acts as the plain arrow where it is unbound.
         bound.or_else(|| self.action(key.unshifted()?, on))
     }
 
@@ -93,19 +93,19 @@ impl Keymap {
         self.keys.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// The first key of an action between two marks, for a sentence whose keys are lit and can be pressed.
+    /// First key of an action between two [`LINK`]s, so that a sentence shows it highlighted and clickable.
     #[must_use]
     pub fn link(&self, id: ActionId) -> String {
         format!("{LINK}{}{LINK}", self.label(id))
     }
 
-    /// A sentence with the keys that it names (see [`key_of`](crate::analysis::next::key_of)) as they are bound.
+    /// Replaces the keys named in a sentence (see [`key_of`](crate::analysis::next::key_of)) by their bindings.
     #[must_use]
     pub fn spell(&self, sentence: &str) -> String {
         self.spelled(sentence, |id| self.label(id))
     }
 
-    /// The same with each key as [`Self::link`] has it.
+    /// Like [`Self::spell`], with keys in the form of [`Self::link`].
     #[must_use]
     pub fn spell_links(&self, sentence: &str) -> String {
         self.spelled(sentence, |id| self.link(id))
@@ -127,7 +127,7 @@ impl Keymap {
         out
     }
 
-    /// The first key of an action, as it is shown; empty when it has none.
+    /// Label of an action's first key; empty if it has none.
     #[must_use]
     pub fn label(&self, id: ActionId) -> String {
         self.keys(id).first().map(Key::label).unwrap_or_default()

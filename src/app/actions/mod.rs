@@ -1,4 +1,4 @@
-//! What keys do: the actions, where they work, and which keys they have.
+//! Actions: identifiers, scopes, default keys and key bindings
 
 pub mod ids;
 pub mod keymap;

@@ -1,60 +1,50 @@
-//! The places where actions work: single screens, and groups of them.
+//! Scopes of actions: single screens, and groups of them
 
-/// Where an action works.
+/// Scope of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     Everywhere,
-    /// What limits the run.
     Overview,
-    /// In the tree of ranges.
     Ranges,
-    /// On the timeline.
     Timeline,
-    /// On all screens about a run as a whole.
+    /// All screens about a run as a whole.
     Whole,
-    /// Where what is selected has a place in time.
+    /// Screens whose selection has a place in time.
     Timed,
-    /// Where rows fold.
+    /// Screens whose rows fold.
     Trees,
-    /// Off the table of kernels, on these screens.
+    /// Screens about the run other than the kernel table.
     Aside,
-    /// Where rows have details.
+    /// Screens whose rows have details.
     Detailed,
-    /// Where names are filtered.
+    /// Screens that filter by name.
     Named,
-    /// Where rows are ordered.
+    /// Screens that sort their rows.
     Sorted,
-    /// Where a launch can be profiled again.
+    /// Screens from which a launch can be profiled again.
     Launchable,
-    /// In the table of kernels.
     Kernels,
-    /// In the table of launches.
     Launches,
     Tables,
-    /// On the re-run screen.
     Rerun,
-    /// On the metrics screen.
     Metrics,
-    /// On the hints screen.
     Hints,
     Roofline,
     Compare,
-    /// On the source screen.
     Source,
-    /// On all screens about a result.
+    /// All screens about a result.
     Results,
-    /// On the timeline, in both tables and on all screens about a result.
+    /// The timeline, both tables and all screens about a result.
     Browse,
-    /// While a run is watched.
+    /// The run that is being watched.
     Run,
     Library,
-    /// In both of these.
+    /// `Run` and `Library`.
     Runs,
-    /// On the screen of what changed.
+    /// Changes between two reports.
     Diff,
-    /// On the screen of a job's ranks.
+    /// Ranks of a job.
     Ranks,
-    /// On the screen of how memory is used.
     Memory,
 }
 
@@ -78,7 +68,7 @@ impl Where {
         Self::Memory,
     ];
 
-    /// Whether an action of this place works there (a single screen).
+    /// Returns true if an action of this scope works on a (single) screen.
     #[must_use]
     pub fn works(self, there: Self) -> bool {
         let table = matches!(there, Self::Kernels | Self::Launches);
@@ -101,12 +91,12 @@ impl Where {
         }
     }
 
-    /// Whether two actions of these places may meet on one screen.
+    /// Returns true if actions of both scopes can meet on one screen.
     pub(super) fn meets(self, other: Self) -> bool {
         Self::SCREENS.into_iter().any(|screen| self.works(screen) && other.works(screen))
     }
 
-    /// The place in words, for tables of keys.
+    /// Name of the scope, for tables of keys.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

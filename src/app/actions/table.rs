@@ -1,4 +1,5 @@
-//! Everything that a key can do: the footer, the help, the palette, the configuration file and the README's table are made from [`ACTIONS`].
+//! Table of all actions, from which the footer, the help, the palette, the configuration file and the README's table
+//! are generated
 
 use super::ids::ActionId;
 use super::places::Where;
@@ -6,14 +7,14 @@ use super::places::Where;
 #[derive(Debug)]
 pub struct Action {
     pub id: ActionId,
-    /// Its name in the configuration file and the palette.
+    /// Name in the configuration file and the palette.
     pub name: &'static str,
-    /// Its keys unless the configuration says otherwise.
+    /// Default keys.
     pub keys: &'static [&'static str],
     pub on: Where,
     /// One sentence without a full stop.
     pub help: &'static str,
-    /// Word in the footer; the smaller the number, the longer it stays when the terminal gets narrow.
+    /// Word in the footer with its priority: the smaller the number, the longer it stays as the terminal narrows.
     pub footer: Option<(u8, &'static str)>,
 }
 

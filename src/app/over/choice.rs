@@ -1,4 +1,4 @@
-//! What an item of a list stands for.
+//! Choices behind the items of a list
 
 use super::line::LineOf;
 use crate::analysis::launch_list::{JumpTo, LaunchSort};
@@ -7,7 +7,7 @@ use crate::app::actions::ActionId;
 use crate::model::NameForm;
 use crate::rerun::Request;
 
-/// Which facet of launches.
+/// Property by which launches are filtered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Facet {
     Stream,
@@ -16,27 +16,27 @@ pub enum Facet {
     Path,
 }
 
-/// What ranges are ordered by.
+/// Sort key of ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeSort {
-    /// Time of the devices inside.
+    /// Busy time of the devices inside.
     Busy,
     /// Time on the host.
     Wall,
-    /// Time of the host in which no device worked.
+    /// Host time during which no device was busy.
     Idle,
-    /// Time of the host outside of inner ranges.
+    /// Host time outside of inner ranges.
     Own,
     Count,
-    /// When the first began.
+    /// Start of the first range.
     Start,
     Name,
 }
 
-/// What can be copied.
+/// Item of a copy menu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyWhat {
-    /// The name in a form.
+    /// Name in this form.
     Name(NameForm),
     /// The selected row, with its column titles.
     Row,
@@ -51,14 +51,14 @@ pub enum CopyWhat {
     Command,
     /// The command over several lines.
     CommandLines,
-    /// The command, after going to the program's directory.
+    /// The command with a `cd` to the program's directory before it.
     CommandThere,
     Script,
     /// The plan as JSON.
     Json,
 }
 
-/// What an item stands for.
+/// Choice behind an item of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     Action(ActionId),
@@ -88,21 +88,21 @@ pub enum Choice {
     Run(RunChoice),
     /// Delete a run of the library.
     Forget(i64),
-    /// What changed between two reports, before and after.
+    /// Changes between two reports, before and after.
     Changes(usize, usize),
 }
 
-/// What can be chosen about a run.
+/// Choice about a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunChoice {
     Start,
-    /// Start the program that this report names: the user has seen it.
+    /// Start the program that this report names, now that the user has seen it.
     Trust(usize),
     Stop,
     /// Do nothing.
     Nothing,
     /// Stop it and quit.
     StopAndQuit,
-    /// Let it go on by itself and quit.
+    /// Detach it and quit.
     DetachAndQuit,
 }

@@ -1,29 +1,29 @@
-//! Text that is typed into a screen to narrow its list.
+//! Filter text of a screen's list
 
 use crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::backend::crossterm::EventHandler;
 use tui_input::{Input, InputRequest};
 
-/// Characters of a pasted text that are taken.
+/// Maximum number of characters taken from a paste.
 const MOST_PASTED: usize = 2_000;
 
-/// The text, and whether keys go to it.
+/// Filter text, and whether keys go to it.
 #[derive(Clone, Debug, Default)]
 pub struct Finder {
     pub input: Input,
     pub typing: bool,
 }
 
-/// What a key did to it.
+/// Effect of a key on the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// Another text: the list must be made again, its first row is meant.
+    /// Text changed: rebuild the list and select its first row.
     Changed,
-    /// No text any more: the list must be made again, the selected row stays.
+    /// Text cleared: rebuild the list and keep the selected row.
     Cleared,
-    /// The selection moves by so many rows.
+    /// Move the selection by rows.
     Rows(isize),
-    /// By so many pages.
+    /// Move the selection by pages.
     Pages(isize),
     Nothing,
 }
@@ -39,14 +39,14 @@ impl Finder {
         self.text().is_empty()
     }
 
-    /// Forgets the text; false when there was none.
+    /// Clears the text; returns false if it was empty.
     pub fn clear(&mut self) -> bool {
         let had = !self.is_empty();
         self.input.reset();
         had
     }
 
-    /// Takes a key while it is typed into: ⏎ keeps the text, esc clears it, arrows move the selection.
+    /// Handles a key while the filter is typed: ⏎ keeps the text, esc clears it, arrows move the selection.
     pub fn key(&mut self, event: KeyEvent) -> Typed {
         match event.code {
             KeyCode::Enter => {
@@ -68,7 +68,7 @@ impl Finder {
     }
 }
 
-/// Puts a pasted text into a line, without what a terminal would obey.
+/// Inserts pasted text into an input line, without control characters.
 pub fn insert(input: &mut Input, text: &str, ok: fn(char) -> bool) {
     for c in text.chars().filter(|&c| !c.is_control() && ok(c)).take(MOST_PASTED) {
         input.handle(InputRequest::InsertChar(c));

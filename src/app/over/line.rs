@@ -1,23 +1,23 @@
-//! Lines of text that the user types over a screen, and what they are for.
+//! Input lines that the user types over a screen
 
-/// A line of text to type.
+/// Purpose of an input line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineOf {
     Output,
     /// The program and its arguments, as a shell would read them.
     Program,
     Directory,
-    /// Sections, parted by blanks.
+    /// Sections, separated by blanks.
     Sections,
     /// Rank of the process.
     Rank,
     /// Index of a graph.
     Graph,
-    /// Where to save the script.
+    /// Path to save the script to.
     Save,
-    /// Where to save the screen.
+    /// Path to save the screen to.
     View,
-    /// The result to compare.
+    /// Path of the result to compare.
     Verify,
     /// Tags of this run of the library.
     Tags(i64),

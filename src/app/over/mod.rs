@@ -1,5 +1,5 @@
-//! What lies over a screen: pages to read, lists to choose from, lines to type. Each carries the screen that it was opened on, so that an
-//! answer lands there whatever comes up meanwhile.
+//! Overlays: pages to read, lists to choose from, lines to type. Each remembers the screen that opened it, so that its
+//! answer goes there even if another screen is on top by then.
 
 pub mod choice;
 pub mod finder;
@@ -17,7 +17,7 @@ use crate::report::hints::Advice;
 use std::sync::Arc;
 use tui_input::Input;
 
-/// Something to read; longer than the screen it can be scrolled.
+/// Text page, scrollable if it is longer than the screen.
 #[derive(Clone, Debug)]
 pub enum Page {
     Help,
@@ -25,23 +25,23 @@ pub enum Page {
     Notes,
     /// The selected row's name in all forms.
     Names,
-    /// The selected row's details, where the terminal has no room for them beside the table.
+    /// Details of the selected row, if the terminal has no room for them beside the table.
     Details,
-    /// What there is to know about the selected metric, rule or point.
+    /// Explanation of the selected metric, rule or point.
     Explain,
-    /// What of an analysis is done in this session.
+    /// Analysis steps covered in this session.
     Checklist(Arc<[checklist::Item]>),
-    /// What a launch of a timeline tells by itself.
+    /// Advice derived from a timeline launch alone, without metrics.
     Advice(Arc<Advice>),
     /// A finding's numbers, places and remedies.
     Finding(Arc<Finding>, i64),
-    /// What there is to know of a run.
+    /// Details of a run.
     RunFacts(Arc<[(&'static str, String)]>),
 }
 
 #[derive(Clone, Debug)]
 pub enum What {
-    /// To read, scrolled by so many lines.
+    /// Page with its scroll offset in lines.
     Page(Page, usize),
     /// A list to choose from.
     Pick(Pick),
@@ -63,18 +63,18 @@ impl From<Pick> for What {
     }
 }
 
-/// What lies on top, and what it is about.
+/// Open overlay, and the screen it belongs to.
 #[derive(Clone, Debug)]
 pub struct Over {
-    /// Number of the screen that it was opened on.
+    /// Number of the screen that opened it.
     pub screen: u64,
-    /// Index of the report that was shown then.
+    /// Index of the report that was shown when it was opened.
     pub report: usize,
     pub what: What,
 }
 
 impl Over {
-    /// Whether typed letters go into a text.
+    /// Returns true if typed letters go into a text.
     #[must_use]
     pub fn takes_text(&self) -> bool {
         match &self.what {

@@ -1,4 +1,4 @@
-//! A list to choose from, over any screen: groupings, orders, themes, what to copy, where to jump, and all actions.
+//! List to choose from, over any screen: groupings, orders, themes, copy formats, jump targets, and all actions
 
 use super::choice::Choice;
 use crate::analysis::fuzzy::Fuzzy;
@@ -6,13 +6,11 @@ use tui_input::Input;
 
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// What it is called.
     pub label: String,
-    /// What is said beside it.
+    /// Text beside the label.
     pub hint: String,
-    /// A letter that chooses it at once.
+    /// Letter that chooses the item at once.
     pub letter: Option<char>,
-    /// What it stands for.
     pub choice: Choice,
 }
 
@@ -20,18 +18,18 @@ pub struct Item {
 pub struct Pick {
     pub title: &'static str,
     pub items: Vec<Item>,
-    /// Typed text that narrows the items; without it letters choose.
+    /// Typed text that filters the items; without it, letters choose.
     pub typed: Option<Input>,
     /// Indices of the items that are listed.
     pub shown: Vec<usize>,
     /// Index of the selected one in `shown`.
     pub selected: usize,
-    /// What to go back to when nothing is chosen (themes are shown as the selection moves).
+    /// Choice to restore if the list is cancelled (themes are previewed as the selection moves).
     pub before: Option<Choice>,
 }
 
 impl Item {
-    /// An item; the letter may be left out.
+    /// Creates an item; the letter is optional.
     #[must_use]
     pub fn new(label: impl Into<String>, hint: impl Into<String>, letter: impl Into<Option<char>>, choice: Choice) -> Self {
         Self { label: label.into(), hint: hint.into(), letter: letter.into(), choice }
@@ -39,14 +37,14 @@ impl Item {
 }
 
 impl Pick {
-    /// A list whose items are chosen by letter.
+    /// Creates a list whose items are chosen by letter.
     #[must_use]
     pub fn by_letter(title: &'static str, items: Vec<Item>, current: Option<&Choice>) -> Self {
         let selected = current.and_then(|c| items.iter().position(|i| i.choice == *c)).unwrap_or(0);
         Self { title, shown: (0..items.len()).collect(), items, typed: None, selected, before: None }
     }
 
-    /// A list that is narrowed by typing.
+    /// Creates a list that is filtered by typing.
     #[must_use]
     pub fn by_typing(title: &'static str, items: Vec<Item>) -> Self {
         Self { title, shown: (0..items.len()).collect(), items, typed: Some(Input::default()), selected: 0, before: None }
@@ -65,7 +63,7 @@ impl Pick {
                 .iter()
                 .enumerate()
                 .filter_map(|(i, item)| {
-                    // In the sentence the words must stand as they are: strewn letters are in every sentence.
+                    // In the hint, words must match literally: scattered letters occur in every sentence.
                     let hint = item.hint.to_lowercase();
                     let in_hint = || words.iter().all(|w| hint.contains(w)).then_some(i64::MIN / 2);
                     fuzzy.positions(&item.label).map(|(s, _)| s).or_else(in_hint).map(|s| (-s, i))
@@ -82,7 +80,7 @@ impl Pick {
         self.shown.get(self.selected).map(|&i| &self.items[i])
     }
 
-    /// The item with a letter.
+    /// Returns the item with a letter.
     #[must_use]
     pub fn by_key(&self, letter: char) -> Option<&Item> {
         self.items.iter().find(|i| i.letter == Some(letter))

@@ -1,4 +1,4 @@
-//! All screens. Adding one is a folder here and a row below.
+//! All screens. A new one needs a module here and a row in `screens!` below.
 
 pub mod diff;
 pub mod kernels;
@@ -28,7 +28,7 @@ pub use timeline::TimelineScreen;
 
 use super::screen::Screen;
 
-/// A kind of screen, to be found among open ones.
+/// Screen type, for finding a screen among the open ones.
 pub trait Kind: Sized {
     fn of(open: &Open) -> Option<&Self>;
     fn of_mut(open: &mut Open) -> Option<&mut Self>;

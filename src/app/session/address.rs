@@ -1,6 +1,6 @@
-//! Places of the explorer as the command line names them.
+//! Locations in the explorer, as named on the command line
 
-/// A screen that the command line can name.
+/// Screen that can be named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     Overview,
@@ -18,7 +18,7 @@ pub enum Show {
 }
 
 impl Show {
-    /// All, with the words for them.
+    /// All screens with their names.
     pub const ALL: [(&'static str, Self); 12] = [
         ("overview", Self::Overview),
         ("kernels", Self::Kernels),
@@ -34,18 +34,18 @@ impl Show {
         ("source", Self::Source),
     ];
 
-    /// The word for it.
+    /// Name of the screen.
     #[must_use]
     pub fn word(self) -> &'static str {
         Self::ALL.into_iter().find(|s| s.1 == self).map_or("", |s| s.0)
     }
 }
 
-/// What is to be shown of the first report of a session.
+/// Location in the first report of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
     pub show: Option<Show>,
-    /// Name of a group, as the table of kernels has it.
+    /// Name of a group, as in the table of kernels.
     pub kernel: Option<String>,
     /// Number of a launch, from 0.
     pub launch: Option<u32>,
@@ -53,12 +53,12 @@ pub struct Address {
     pub result: Option<usize>,
     /// Name of a range.
     pub range: Option<String>,
-    /// ns: the window of the timeline, or what all screens are narrowed to.
+    /// Window of the timeline, or time filter of all screens, ns.
     pub window: Option<(i64, i64)>,
 }
 
 impl Address {
-    /// As options of the command line.
+    /// Command-line options of the location.
     #[must_use]
     pub fn options(&self) -> Vec<String> {
         let pairs = [
@@ -71,7 +71,7 @@ impl Address {
             ("--to", self.window.map(|w| format!("{}ns", w.1))),
         ];
         let words = |(name, value): (&str, Option<String>)| match value {
-            // It would be taken for an option.
+            // A leading dash would be taken for an option.
             Some(value) if value.starts_with('-') => vec![format!("{name}={value}")],
             Some(value) => vec![name.to_owned(), value],
             None => Vec::new(),
@@ -79,7 +79,7 @@ impl Address {
         pairs.into_iter().flat_map(words).collect()
     }
 
-    /// Whether it says nothing but which screen a timeline opens with.
+    /// Returns true if it contains nothing but the initial screen of a timeline.
     #[must_use]
     pub fn plain(&self) -> bool {
         let Self { show, kernel, launch, result, range, window } = self;

@@ -1,4 +1,4 @@
-//! Groups of a report's launches: the same for every screen that shows or picks them.
+//! Groups of a report's launches, shared by all its screens
 
 use crate::analysis::{GroupBy, Grouping, group, labels};
 use crate::model::text::clean;
@@ -6,23 +6,23 @@ use crate::model::{NameForm, Profile};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Rows beyond which labels are not compared with each other: a table of ranges may have a hundred thousand.
+/// Maximum number of rows whose labels are compared with each other: a table of ranges may have a hundred thousand.
 pub const MOST_COMPARED: usize = 5_000;
 
-/// The groups, how they are named, and which are marked.
+/// Groups of launches, with their labels and marks.
 #[derive(Clone, Debug)]
 pub struct Groups {
-    /// What launches are to be grouped by.
+    /// Requested grouping.
     pub by: GroupBy,
-    /// The groups, once they are there; for a moment still those of another kind.
+    /// The groups, once computed; temporarily those of the previous grouping.
     pub grouping: Option<Arc<Grouping>>,
-    /// Which form of kernel names is shown.
+    /// Displayed form of kernel names.
     pub form: NameForm,
     /// Short distinct names, one for each row of the grouping.
     pub labels: Arc<Vec<String>>,
     /// Names of marked rows.
     pub marked: HashSet<String>,
-    /// How many rows are marked, and their share of the time in percent.
+    /// Number of marked rows, and their share of the time in percent.
     pub marked_sum: (usize, f64),
 }
 
@@ -38,19 +38,18 @@ impl Groups {
         self.label(profile);
     }
 
-    /// Whether the groups are of another kind than the one that was asked for last.
+    /// Returns true if the groups are not those of the requested grouping.
     #[must_use]
     pub fn pending(&self) -> bool {
         self.grouping.as_ref().is_some_and(|g| g.by != self.by)
     }
 
-    /// The name of a row.
     #[must_use]
     pub fn name(&self, row: usize) -> Option<&str> {
         self.grouping.as_ref()?.rows.get(row).map(|r| r.name.as_str())
     }
 
-    /// Makes the labels anew: after new groups, or another form of names.
+    /// Rebuilds the labels, after new groups or another form of names.
     pub fn label(&mut self, profile: &Profile) {
         let Some(grouping) = &self.grouping else {
             return;
@@ -70,7 +69,7 @@ impl Groups {
                     labels::kernels(&rows)
                 }
                 NameForm::Function => plain(),
-                // Several kernels may share a function name: then one of them does not stand for the row.
+                // Several kernels may share a function name; a single one must not represent the row then.
                 form => grouping
                     .rows
                     .iter()
@@ -86,7 +85,7 @@ impl Groups {
         };
         let mut out: Vec<String> = out.iter().map(|l| clean(l).into_owned()).collect();
         if out.len() <= MOST_COMPARED {
-            // Names that differ only in what cannot be shown.
+            // Names may differ only in characters that cannot be shown.
             labels::make_distinct(&mut out);
         }
         self.labels = Arc::new(out);
@@ -105,7 +104,7 @@ impl Groups {
         self.sum_marked();
     }
 
-    /// Marked rows of the grouping.
+    /// Rows of the grouping that are marked.
     #[must_use]
     pub fn marked_rows(&self) -> Vec<usize> {
         let rows = self.grouping.iter().flat_map(|g| g.rows.iter().enumerate());

@@ -1,4 +1,4 @@
-//! The session: its reports, and what is the same for all of them.
+//! Session: its reports, and their shared state
 
 pub mod address;
 pub mod groups;
@@ -20,35 +20,35 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     pub reports: Vec<Report>,
-    /// Index of the one that is shown.
+    /// Index of the report that is shown.
     pub active: usize,
     pub settings: Settings,
-    /// Metrics that are shown first for every result.
+    /// Metrics pinned to the top of every result.
     pub pins: Vec<Arc<str>>,
-    /// Columns and rows of the terminal.
+    /// Size of the terminal in columns and rows.
     pub size: (u16, u16),
-    /// Whether the details are wanted beside the tables.
+    /// True if details are shown beside the tables.
     pub details: bool,
-    /// How far the details are scrolled while keys go to them.
+    /// Scroll offset of the details while they have the focus.
     pub reading: Option<usize>,
-    /// How far what is read can be scrolled, as it was drawn last.
+    /// Maximum scroll offset of the page or details, as last drawn.
     pub most_scroll: usize,
-    /// How often each action was done.
+    /// Number of uses of each action.
     pub used: BTreeMap<ActionId, u32>,
-    /// The step of the tour, while there is one.
+    /// Current step of the tour.
     pub tour: Option<usize>,
-    /// Where the command line leads, until one is there.
+    /// Location named on the command line, until it is reached.
     pub address: Option<Address>,
-    /// What this machine has to profile with; empty where nobody asked.
+    /// Profiling capabilities of this machine; empty if they were not checked.
     pub machine: Vec<Fact>,
 }
 
-/// Something that this machine has, or lacks.
+/// Capability that this machine has or lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub name: &'static str,
     pub there: bool,
-    /// What can be done with it, or without it.
+    /// Consequence of having or lacking it.
     pub text: String,
 }
 
@@ -59,13 +59,13 @@ impl Session {
         self.reports.get(self.active)
     }
 
-    /// The first key of an action, as it is shown.
+    /// Label of an action's first key.
     #[must_use]
     pub fn key(&self, id: ActionId) -> String {
         self.settings.keymap.label(id)
     }
 
-    /// The same for a sentence in which it is lit and can be pressed.
+    /// First key of an action, highlighted and clickable in a sentence.
     #[must_use]
     pub fn link(&self, id: ActionId) -> String {
         self.settings.keymap.link(id)
@@ -77,13 +77,13 @@ impl Session {
         self.reports.get(report)?.profile.as_ref()?.metrics.as_ref()
     }
 
-    /// Which report a file is.
+    /// Index of the report with this file.
     #[must_use]
     pub fn position(&self, file: &Path) -> Option<usize> {
         self.reports.iter().position(|r| r.file == file)
     }
 
-    /// Whether the report is a timeline that was read whole.
+    /// Returns true if the report is a timeline that was read completely.
     #[must_use]
     pub fn timeline(&self, report: usize) -> bool {
         self.reports.get(report).is_some_and(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.complete))
@@ -98,7 +98,7 @@ impl Session {
         }
     }
 
-    /// Adds what else is in a report's file; returns its place.
+    /// Adds a report for the other content of a report's file; returns its index.
     pub fn add_part(&mut self, of: usize) -> usize {
         let mut report = Report::new(PathBuf::new(), &self.settings);
         if let Some(whole) = self.reports.get(of) {
@@ -109,14 +109,14 @@ impl Session {
         self.reports.len() - 1
     }
 
-    /// Adds a report that is part of the program.
+    /// Adds a report that is built into the program.
     pub fn add_built_in(&mut self, name: &str) {
         let mut report = Report::new(PathBuf::from(name), &self.settings);
         report.built_in = true;
         self.reports.push(report);
     }
 
-    /// Whether the details are drawn beside a table.
+    /// Returns true if the details are drawn beside a table.
     #[must_use]
     pub fn details_beside(&self) -> bool {
         self.details && self.details_room() != DetailsRoom::Over
@@ -128,7 +128,7 @@ impl Session {
         isize::try_from(self.size.1.saturating_sub(10).max(4)).unwrap_or(10)
     }
 
-    /// Where the details go at this size.
+    /// Placement of the details at this terminal size.
     #[must_use]
     pub fn details_room(&self) -> DetailsRoom {
         match self.size {
@@ -139,7 +139,7 @@ impl Session {
     }
 }
 
-/// Where the details go.
+/// Placement of the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DetailsRoom {
     /// Right of the table.

@@ -1,4 +1,4 @@
-//! A report of which only a window is shown: what was known of the whole run is kept.
+//! Time filter of a report, which keeps the analysis of the whole run
 
 use super::report::{Known, Report};
 use crate::analysis::triage::Triage;
@@ -7,19 +7,19 @@ use crate::app::work::Ask;
 use std::sync::Arc;
 
 impl Report {
-    /// What limits the whole run, also while only a window of it is shown.
+    /// Triage of the whole run, even while only a window is shown.
     #[must_use]
     pub fn whole_triage(&self) -> Option<&Arc<Triage>> {
         self.whole.as_ref().map_or(self.triage.as_ref().and_then(Option::as_ref), |w| w.triage.as_ref())
     }
 
-    /// Narrows everything to a window, ns, or widens it to the whole run: what was known of that is there again at once.
+    /// Narrows the report to a window, ns, or widens it to the whole run, whose analysis is restored at once.
     pub fn narrow(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
         if window == self.window || self.reading() || self.profile.is_none() {
             return Vec::new();
         }
         let by = self.groups.by;
-        // The old groups stay until the new ones are there, so that no list jumps twice.
+        // The old groups stay until the new ones arrive, so that lists do not jump twice.
         let known = Known {
             overview: self.overview.take(),
             next: self.next.take(),

@@ -1,4 +1,4 @@
-//! One report of the session: how far it is read, and what was computed from it.
+//! One report of the session: reading state, and analysis results
 
 use super::groups::Groups;
 use super::settings::Settings;
@@ -21,90 +21,90 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How far a report is.
+/// Reading state of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Being read: what, how much, out of how much.
+    /// Being read: name of the stage, amount done, total.
     Reading(&'static str, u64, u64),
     Ready,
-    /// Could not be read, and why.
+    /// Could not be read; the reason.
     Failed(String),
 }
 
 #[derive(Clone, Debug)]
 pub struct Report {
     pub file: PathBuf,
-    /// Whether the program that it names may be run without showing it first: it is of the user's own run, or was shown.
+    /// True if its program may be run without showing it first: the report is of the user's own run, or the program was
+    /// shown.
     pub trusted: bool,
-    /// Whether it is part of the program: the demo's.
+    /// True for the demo's reports, which are built into the program.
     pub built_in: bool,
-    /// The report whose file it is in, too: counters beside a timeline.
+    /// Report in the same file that this one belongs to: these are counters beside its timeline.
     pub part_of: Option<usize>,
     pub stage: Stage,
-    /// The profile: at first with the columns of the first table, later whole.
+    /// The profile: at first with the columns of the first table, later complete.
     pub profile: Option<Arc<Profile>>,
-    /// Counts the profiles, so that results about an older one can be told apart.
+    /// Number of the profile, to detect results about an older one.
     pub generation: u64,
-    /// The table while the first profile is being read.
+    /// Table that is shown while the first profile is read.
     pub preview: Option<Preview>,
     pub overview: Option<Arc<Overview>>,
-    /// What to look at next.
+    /// Suggested next step.
     pub next: Option<String>,
-    /// What limits the run: `None` until that is known, `Some(None)` where nothing ran on a device.
+    /// Triage of the run: `None` until computed, `Some(None)` if nothing ran on a device.
     pub triage: Option<Option<Arc<Triage>>>,
-    /// What faster kernels mean for the whole run; empty until it is known.
+    /// Effect of faster kernels on the whole run; empty until computed.
     pub worths: Arc<Worths>,
-    /// Floating-point work of the run, by the results that were joined.
+    /// Floating-point work of the run, from joined results.
     pub work: Option<Rate>,
-    /// Ranges as a tree, once somebody asked for it.
+    /// Tree of ranges, computed on request.
     pub tree: Option<Arc<RangeTree>>,
-    /// What happened when, as far as it has been put in order; empty until somebody asked for it.
+    /// Timeline, as far as it is built; empty until requested.
     pub lanes: Arc<Timeline>,
-    /// The generation of the profile for which that was asked.
+    /// Generation of the profile for which the timeline was requested.
     lanes_asked: Option<u64>,
-    /// When the devices had nothing to do, and why.
+    /// Idle times of the devices, with causes.
     pub gaps: Option<Arc<Gaps>>,
-    /// Where in the timeline one was last.
+    /// Last view of the timeline.
     pub kept: Option<Box<Kept>>,
-    /// Whether its first screen has been shown.
+    /// True once the initial screen was shown.
     pub greeted: bool,
     pub paths: Option<Arc<Paths>>,
-    /// The generation of the profile for which they were asked.
+    /// Generation of the profile for which `paths` was requested.
     paths_asked: Option<u64>,
-    /// Details of a group, with the grouping and row that they are about.
+    /// Details of a group, with its grouping and row.
     pub detail: Option<(GroupBy, usize, Arc<Detail>)>,
-    /// The grouping and row for which details were asked last, and the question's number.
+    /// Grouping and row of the last request for details, and the number of the request.
     asked: Option<(GroupBy, usize, u64)>,
-    /// Numbers questions and screens.
+    /// Counter for request and screen numbers.
     serial: u64,
-    /// Groups of its launches.
     pub groups: Groups,
-    /// The window that everything about launches and ranges is narrowed to, ns: from, to (exclusive).
+    /// Time filter of launches and ranges, ns: start and end (exclusive).
     pub window: Option<(i64, i64)>,
-    /// What is known of the whole run while only a window is shown.
+    /// Analysis of the whole run, kept while only a window is shown.
     pub(super) whole: Option<Box<Known>>,
-    /// Which launches of this timeline the results of other reports of the session are of.
+    /// Matches between launches of this timeline and results of other reports in the session.
     pub joins: Vec<(usize, Arc<Join>)>,
-    /// ncu's durations of results that were joined, by report and result.
+    /// Durations measured by ncu of joined results, by report and result.
     pub ncu_durations: HashMap<(usize, usize), Nanos>,
-    /// First hints of results: of this report (`None`) or of another.
+    /// First hints by result, of this report (`None`) or of another.
     pub verdicts: HashMap<(Option<usize>, usize), FirstHint>,
-    /// Rows of the kernels table with the first hint of their longest result.
+    /// First hint of the longest result, by row of the kernels table.
     pub diagnosed: HashMap<usize, FirstHint>,
-    /// Kernels with the first hint of their longest result.
+    /// First hint of the longest result, by kernel.
     pub hinted: HashMap<u32, FirstHint>,
-    /// Rows of the grouping that have joined results, with whether one of them is known to be of its launch.
+    /// Rows of the grouping with joined results; true if a match is certain for at least one of them.
     pub profiled: HashMap<usize, bool>,
-    /// Of each row of the grouping that has results the one that stands for it.
+    /// Representative result of each row of the grouping that has results.
     best: HashMap<usize, Best>,
 }
 
-/// What is found out of a report anew when it is narrowed to a window.
+/// Analysis that is redone when a report is narrowed to a window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     pub(super) overview: Option<Arc<Overview>>,
     pub(super) next: Option<String>,
-    /// Whether it was judged, and what came of that.
+    /// True if triage was computed.
     pub(super) judged: bool,
     pub(super) triage: Option<Arc<Triage>>,
     pub(super) work: Option<Rate>,
@@ -112,11 +112,11 @@ pub(super) struct Known {
     pub(super) grouping: Option<Arc<Grouping>>,
 }
 
-/// A result: the report that it is in, its index, and how sure it is that it is of the launch meant; `None` where it is of this very report.
+/// A result: its report, its index, and the certainty of its launch; `None` for a result of this very report.
 pub type Best = (usize, usize, Option<Sure>);
 
 impl Report {
-    /// A report that is not read yet.
+    /// Creates a report that is not read yet.
     #[must_use]
     pub fn new(file: PathBuf, settings: &Settings) -> Self {
         Self {
@@ -157,7 +157,7 @@ impl Report {
         }
     }
 
-    /// When its clock began, ns since 1970; `None` where the report does not say.
+    /// Start of its clock, ns since 1970; `None` if the report does not contain it.
     #[must_use]
     pub fn began(&self) -> Option<i64> {
         self.profile.as_ref()?.clock.epoch_ns
@@ -168,7 +168,7 @@ impl Report {
         matches!(self.stage, Stage::Reading(..))
     }
 
-    /// Asks for a piece of analysis about this report, which has that index.
+    /// Requests an analysis of this report, given its index.
     #[must_use]
     pub fn ask(&self, report: usize, ask: Ask) -> Vec<Effect> {
         let Some(profile) = self.profile.clone() else {
@@ -178,7 +178,7 @@ impl Report {
         vec![Effect::Work(Box::new(Work { report, generation, profile, paths, window, ask }))]
     }
 
-    /// Takes what the reader says.
+    /// Handles the reader's progress.
     pub fn progress(&mut self, index: usize, progress: Progress) -> Vec<Effect> {
         if !self.reading() {
             return Vec::new();
@@ -194,32 +194,32 @@ impl Report {
             }
             Progress::Snapshot(profile) => {
                 self.take_profile(profile);
-                // The other groupings need what is still being read.
+                // Other groupings need data that is still being read.
                 let by = if self.groups.by.is_kernel() { self.groups.by } else { GroupBy::Kernel };
                 self.ask(index, Ask::Group(by))
             }
         }
     }
 
-    /// Whether it is a timeline: what limits the run can be said of it.
+    /// Returns true if the report is a timeline, which triage can judge.
     #[must_use]
     pub fn timeline(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.totals.is_empty())
     }
 
-    /// Whether anything ran on a device, at a time that is known.
+    /// Returns true if anything ran on a device at a known time.
     #[must_use]
     pub fn ran(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| !p.launches.is_empty() || !p.memops.is_empty() || !p.graphs.is_empty())
     }
 
-    /// Whether it says anything of memory.
+    /// Returns true if the report has memory data.
     #[must_use]
     pub fn remembers(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| !p.memory.is_empty())
     }
 
-    /// What limits the run, in a sentence, where that is not the kernels.
+    /// Verdict on what limits the run, in a sentence; `None` if the kernels do.
     fn verdict(&self) -> Option<String> {
         let first = self.triage.as_ref()?.as_ref()?.verdict().filter(|f| f.id != Verdict::GpuBound || f.severity > Severity::Low)?;
         Some(format!("{} ({}): {}", first.id, key_of("overview"), first.headline))
@@ -235,7 +235,7 @@ impl Report {
         (self.lanes, self.gaps, self.worths) = (Arc::default(), None, Arc::default());
     }
 
-    /// Takes the whole profile, or why there is none.
+    /// Handles the complete profile, or the error.
     pub fn loaded(&mut self, index: usize, outcome: Result<Arc<Profile>, String>) -> Vec<Effect> {
         match outcome {
             Ok(profile) => {
@@ -262,7 +262,7 @@ impl Report {
                 effects
             }
             Err(text) => {
-                // What was read before the failure or the cancellation stays on the screen.
+                // Data read before the failure or cancellation stays on the screen.
                 self.stage = Stage::Failed(text);
                 self.preview = None;
                 self.ask(index, Ask::Overview)
@@ -270,7 +270,7 @@ impl Report {
         }
     }
 
-    /// Takes the result of an analysis; false when it is about a state of the report that is gone.
+    /// Handles the result of an analysis; returns `None` if the report has changed since the request.
     pub fn done(&mut self, index: usize, (generation, window): (u64, Option<(i64, i64)>), done: &Done) -> Option<Vec<Effect>> {
         if generation != self.generation || window != self.window && done.narrowed() {
             return None;
@@ -286,7 +286,7 @@ impl Report {
             }
             Done::Triage(found) => {
                 self.triage = Some(found.clone());
-                // They are of the whole run: a session that began with a window of it has none yet.
+                // They cover the whole run: a session that began with a window has none yet.
                 effects = if self.window.is_none() || self.worths.is_empty() { self.ask(index, Ask::Worths) } else { Vec::new() };
                 if let Some(sentence) = self.verdict() {
                     self.next = Some(sentence);
@@ -299,7 +299,7 @@ impl Report {
             Done::Worths(worths) => self.worths = Arc::clone(worths),
             Done::Paths(paths) => {
                 self.paths = Some(Arc::clone(paths));
-                // Details that were made without ranges are made again with them.
+                // Details made without paths are made again.
                 self.forget_detail();
                 if self.groups.by == GroupBy::Nvtx {
                     effects = self.ask(index, Ask::Group(GroupBy::Nvtx));
@@ -325,7 +325,7 @@ impl Report {
             Done::Detail(serial, by, row, detail) if self.asked.is_some_and(|a| a.2 == *serial) => {
                 self.detail = Some((*by, *row, Arc::clone(detail)));
             }
-            // For screens.
+            // Handled by screens.
             _ => {}
         }
         Some(effects)
@@ -336,7 +336,7 @@ impl Report {
         self.asked = None;
     }
 
-    /// Asks for the details of a group when the cursor rests, unless they are there or on their way.
+    /// Requests the details of a group once the cursor rests, unless they are present or requested.
     pub fn want_detail(&mut self, index: usize, row: Option<usize>) -> Vec<Effect> {
         let rest = |effect| match effect {
             Effect::Work(work) => Effect::Rest(work),
@@ -345,7 +345,7 @@ impl Report {
         self.want_detail_now(index, row).into_iter().map(rest).collect()
     }
 
-    /// Asks for them at once: the groups are new, not the cursor's place.
+    /// Requests the details at once, for new groups instead of a moving cursor.
     pub fn want_detail_now(&mut self, index: usize, row: Option<usize>) -> Vec<Effect> {
         let (Some(grouping), Some(row)) = (self.groups.grouping.clone(), row) else { return Vec::new() };
         if self.asked.is_some_and(|(by, r, _)| (by, r) == (grouping.by, row)) {
@@ -356,31 +356,32 @@ impl Report {
         self.ask(index, Ask::Detail { grouping, row, serial: self.serial })
     }
 
-    /// The longest launch of a row, when its details are there.
+    /// Longest launch of a row, if its details are known.
     #[must_use]
     pub fn slowest_of(&self, row: usize) -> Option<u32> {
         self.detail.as_ref().filter(|d| d.1 == row).and_then(|d| d.2.slowest).map(|l| l.0)
     }
 
-    /// Asks which launches the results of another report are of.
+    /// Requests the matches of another report's results with launches.
     #[must_use]
     pub fn want_join(&self, index: usize, other: usize, metrics: &Arc<Metrics>) -> Vec<Effect> {
         self.ask(index, Ask::Join { other, metrics: metrics.clone() })
     }
 
-    /// The pair of a launch, the surest first, and the report that its result is in.
+    /// Most certain match of a launch, and the report of its result.
     #[must_use]
     pub fn pair(&self, launch: u32) -> Option<(usize, Pair)> {
         self.joins.iter().filter_map(|(other, join)| Some((*other, *join.of_launch(launch)?))).min_by_key(|p| p.1.sure)
     }
 
-    /// The launch of this timeline that a result of another report is of.
+    /// Launch of this timeline that matches a result of another report.
     #[must_use]
     pub fn launch_of(&self, other: usize, result: usize) -> Option<Pair> {
         self.joins.iter().find(|(o, _)| *o == other)?.1.of_result(result).copied()
     }
 
-    /// The result that stands for a row: of this report its longest, of others the longest that is surely of its launch, else the longest.
+    /// Representative result of a row: the longest of this report; of other reports, the longest that certainly matches
+    /// its launch, else the longest.
     #[must_use]
     pub fn best(&self, row: usize) -> Option<Best> {
         self.best.get(&row).copied()
@@ -401,7 +402,7 @@ impl Report {
         let joined = self.joins.iter().flat_map(|(other, j)| {
             j.pairs.iter().map(move |p| (p.launch as usize, verdicts.get(&(Some(*other), p.result)), (*other, p.result, Some(p.sure))))
         });
-        // Of each row its longest launch with a result.
+        // Longest launch with a result, by row.
         let mut longest: HashMap<usize, (i64, Option<&FirstHint>)> = HashMap::new();
         let mut of_kernel: HashMap<u32, (i64, Option<&FirstHint>)> = HashMap::new();
         let mut best: HashMap<usize, ((bool, i64), Best)> = HashMap::new();
@@ -425,7 +426,7 @@ impl Report {
         self.best = best.into_iter().map(|(row, (_, b))| (row, b)).collect();
     }
 
-    /// Asks for the ranges around each launch, once for each profile: to ask again would begin again.
+    /// Requests the ranges around each launch, once per profile, because a second request would start over.
     fn want_paths(&mut self, index: usize) -> Vec<Effect> {
         if self.paths_asked.replace(self.generation) == Some(self.generation) {
             return Vec::new();
@@ -433,7 +434,7 @@ impl Report {
         self.ask(index, Ask::Paths)
     }
 
-    /// Asks for the timeline, once for each profile.
+    /// Requests the timeline, once per profile.
     pub fn want_lanes(&mut self, index: usize) -> Vec<Effect> {
         if self.lanes_asked.replace(self.generation) == Some(self.generation) {
             return Vec::new();
@@ -442,7 +443,7 @@ impl Report {
         parts.chain(self.ask(index, Ask::Gaps)).collect()
     }
 
-    /// Groups in another way.
+    /// Changes the grouping.
     pub fn group(&mut self, index: usize, by: GroupBy) -> Vec<Effect> {
         self.groups.by = by;
         self.groups.unmark();

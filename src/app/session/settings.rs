@@ -1,11 +1,10 @@
-//! What the user set on the command line and in the configuration file.
+//! User settings from the command line and the configuration file
 
 use super::address::Address;
 use crate::analysis::{GroupBy, SortBy};
 use crate::app::actions::Keymap;
 use crate::config::First;
 
-/// What the user set.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Name of the theme.
@@ -21,7 +20,7 @@ pub struct Settings {
     pub pins: Vec<String>,
     /// Screen that a timeline opens with.
     pub first: First,
-    /// Where a session begins, if not with that.
+    /// Initial location of a session, if not `first`.
     pub address: Option<Address>,
 }
 

@@ -1,4 +1,4 @@
-//! Which rows are listed, and in what order: folded, hidden, pinned, moved.
+//! Listed rows of the timeline and their order: folding, hiding, pinning, moving
 
 use crate::analysis::timeline::{Content, Group, GroupKey, Row, RowKey, RowKind, Timeline};
 use std::collections::HashSet;
@@ -31,32 +31,32 @@ impl Line {
     }
 }
 
-/// A line by what it is of: stays the same when rows come and go.
+/// Identity of a line, which stays the same when rows come and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKey {
     Group(GroupKey),
     Row(RowKey, usize),
 }
 
-/// Threads whose rows are listed at first: those that call CUDA most.
+/// Number of threads whose rows are listed initially: those with the most CUDA calls.
 const UNFOLDED: usize = 2;
-/// Lanes of a row that are listed while it is folded.
+/// Number of lanes listed for a folded row.
 const FOLDED_LANES: usize = 3;
-/// Metrics of a device that are listed at first, if there are no more.
+/// Maximum number of metrics of a device that are listed initially.
 const FEW_METRICS: usize = 6;
 
-/// What the user made of the rows.
+/// The user's arrangement of the rows.
 #[derive(Clone, Debug, Default)]
 pub struct Arrangement {
     /// Groups that were folded or unfolded by hand.
     folded: Vec<(GroupKey, bool)>,
-    /// Rows all of whose lanes are listed.
+    /// Rows whose lanes are all listed.
     deep: HashSet<RowKey>,
     hidden_rows: HashSet<RowKey>,
     hidden_groups: HashSet<GroupKey>,
-    /// In the order in which they were pinned.
+    /// Pinned rows, in the order in which they were pinned.
     pub pinned: Vec<RowKey>,
-    /// Groups in the order that the user gave them; those that are not among them come after.
+    /// Groups in the user's order; all others come after them.
     order: Vec<GroupKey>,
 }
 
@@ -77,7 +77,7 @@ impl Arrangement {
         }
     }
 
-    /// Whether lanes of a row are left out.
+    /// Returns true if some lanes of a row are left out.
     #[must_use]
     pub fn shallow(&self, row: &Row) -> bool {
         row.lanes().len() > FOLDED_LANES && !self.deep.contains(&row.key)
@@ -88,7 +88,7 @@ impl Arrangement {
         self.pinned.contains(&key)
     }
 
-    /// How many rows and groups are hidden.
+    /// Number of hidden rows and groups.
     #[must_use]
     pub fn hidden(&self) -> usize {
         self.hidden_rows.len() + self.hidden_groups.len()
@@ -140,7 +140,7 @@ impl Arrangement {
         }
     }
 
-    /// Folds or unfolds what a line belongs to: a row with many lanes, else the group.
+    /// Folds or unfolds the row of a line if it has many lanes, else the group.
     pub fn fold(&mut self, timeline: &Timeline, line: Line) {
         let Some(g) = timeline.groups.get(line.group()) else { return };
         if let Some(row) = line.row().and_then(|r| g.rows.get(r)).filter(|r| r.lanes().len() > FOLDED_LANES) {
@@ -154,7 +154,7 @@ impl Arrangement {
         self.folded.push((g.key, !folded));
     }
 
-    /// Makes sure that a lane is listed.
+    /// Ensures that a lane is listed.
     pub fn reveal(&mut self, timeline: &Timeline, group: usize, row: usize, lane: usize) {
         let Some(g) = timeline.groups.get(group) else { return };
         let Some(r) = g.rows.get(row) else { return };
@@ -169,7 +169,7 @@ impl Arrangement {
         }
     }
 
-    /// Hides the row, or the group; all that is hidden comes back with [`Self::show_all`].
+    /// Hides the row or group of a line; [`Self::show_all`] lists everything again.
     pub fn hide(&mut self, timeline: &Timeline, line: Line) {
         let Some(g) = timeline.groups.get(line.group()) else { return };
         match line.row().and_then(|r| g.rows.get(r)) {
@@ -188,7 +188,7 @@ impl Arrangement {
         self.hidden_groups.clear();
     }
 
-    /// Pins the row of a line to the top, or unpins it; of a group its first row.
+    /// Pins the row of a line to the top, or unpins it; for a group, its most informative row.
     pub fn pin(&mut self, timeline: &Timeline, line: Line) {
         let Some(g) = timeline.groups.get(line.group()) else { return };
         let Some(row) = g.rows.get(line.row().or_else(|| g.telling().map(|t| t.0)).unwrap_or(0)) else { return };
@@ -199,7 +199,7 @@ impl Arrangement {
         }
     }
 
-    /// Moves what a line belongs to one place up or down: a pinned row among those, else the group.
+    /// Moves the pinned row of a line, else its group, one place up or down.
     pub fn shift(&mut self, timeline: &Timeline, line: Line, up: bool) {
         let Some(g) = timeline.groups.get(line.group()) else { return };
         let pinned = line.row().and_then(|r| g.rows.get(r)).and_then(|r| self.pinned.iter().position(|p| *p == r.key));
@@ -224,7 +224,7 @@ fn swap<T>(list: &mut [T], at: usize, up: bool) {
     }
 }
 
-/// What a line is of.
+/// Identity of a line.
 #[must_use]
 pub fn key(timeline: &Timeline, line: Line) -> Option<LineKey> {
     let group = timeline.groups.get(line.group())?;
@@ -235,7 +235,7 @@ pub fn key(timeline: &Timeline, line: Line) -> Option<LineKey> {
     })
 }
 
-/// The device whose idle times a line is about: its own, else that of the first device.
+/// Device whose idle times a line is about: its own, else the first device.
 #[must_use]
 pub fn device(timeline: &Timeline, line: Option<Line>) -> Option<u32> {
     let of = |g: &Group| match g.key {
@@ -245,7 +245,7 @@ pub fn device(timeline: &Timeline, line: Option<Line>) -> Option<u32> {
     line.and_then(|l| of(timeline.groups.get(l.group())?)).or_else(|| timeline.groups.iter().find_map(of))
 }
 
-/// Whether a row is of what ran on a device.
+/// Returns true if a row shows work on a device.
 #[must_use]
 pub fn queue(row: &Row) -> bool {
     row.key.kind == RowKind::Queue

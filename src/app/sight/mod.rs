@@ -1,4 +1,4 @@
-//! What of a timeline is in sight: the window, the cursor, and the rows that are listed.
+//! Viewport of a timeline: window, cursor, and listed rows
 
 pub mod lines;
 pub mod place;
@@ -6,7 +6,7 @@ pub mod place;
 pub use lines::{Arrangement, Line, LineKey};
 pub use place::Place;
 
-/// What stays when a timeline is left.
+/// View that is kept when a timeline is closed.
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
     pub place: Place,

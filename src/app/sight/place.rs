@@ -1,8 +1,8 @@
-//! Where one is in time: the window and the cursor, and how both move.
+//! Window and cursor of a timeline, and their movement
 
 use crate::analysis::timeline::Window;
 
-/// The window and the cursor, ns.
+/// Window and cursor, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     pub start: i64,
@@ -10,11 +10,11 @@ pub struct Place {
     pub cursor: i64,
 }
 
-/// What is left free at both ends of what is zoomed to, as a part of its length.
+/// Margin on both sides of a zoom target, as a fraction (1/n) of its length.
 const MARGIN: i64 = 20;
 
 impl Place {
-    /// The whole of a span.
+    /// Window over a whole span.
     #[must_use]
     pub fn whole((start, end): (i64, i64)) -> Self {
         Self { start, end: end.max(start.saturating_add(1)), cursor: start }
@@ -30,14 +30,14 @@ impl Place {
         self.end - self.start
     }
 
-    /// Shows from one time to another with a margin; the cursor goes to the first.
+    /// Shows a time range with a margin; the cursor goes to its start.
     #[must_use]
     pub fn to(self, start: i64, end: i64, span: (i64, i64), columns: usize) -> Self {
         let margin = ((end - start) / MARGIN).max(1);
         Self { start: start.saturating_sub(margin), end: end.saturating_add(margin), cursor: start }.kept(span, columns)
     }
 
-    /// No shorter than a ns a column, no longer than the span, and not outside of it.
+    /// Clamps the window to the span, and to at least 1 ns per column.
     #[must_use]
     pub fn kept(self, (from, to): (i64, i64), columns: usize) -> Self {
         let whole = (to - from).max(1);
@@ -47,7 +47,7 @@ impl Place {
         Self { start, end: start + length, cursor: self.cursor.clamp(from, to) }
     }
 
-    /// Brings the cursor into the window, which moves no more than it must, but then leaves room beyond the cursor.
+    /// Scrolls the cursor into the window, no further than necessary, but with room beyond the cursor.
     #[must_use]
     pub fn followed(self, span: (i64, i64), columns: usize) -> Self {
         let room = self.length() / 8;
@@ -61,7 +61,7 @@ impl Place {
         Self { start, end: start + self.length(), ..self }.kept(span, columns)
     }
 
-    /// Moves the cursor by so many columns.
+    /// Moves the cursor by a number of columns.
     #[must_use]
     pub fn stepped(self, columns: i64, width: usize, span: (i64, i64)) -> Self {
         let step = self.window(width).step();
@@ -69,13 +69,13 @@ impl Place {
         Self { cursor, ..self }.followed(span, width)
     }
 
-    /// Moves the window, and the cursor with it, by a part of its length in eighths.
+    /// Moves the window, and the cursor with it, by eighths of its length.
     #[must_use]
     pub fn panned(self, eighths: i64, span: (i64, i64), columns: usize) -> Self {
         self.moved(self.length().saturating_mul(eighths) / 8, span, columns)
     }
 
-    /// Moves the window by so many ns; the cursor stays where it is on the screen.
+    /// Moves the window by a number of ns; the cursor keeps its place on the screen.
     #[must_use]
     pub fn moved(self, by: i64, span: (i64, i64), columns: usize) -> Self {
         let before = self.start;
@@ -83,7 +83,7 @@ impl Place {
         Self { cursor: self.cursor + (moved.start - before), ..moved }.kept(span, columns)
     }
 
-    /// Makes the window longer or shorter by a ratio; the time `at` stays where it is on the screen.
+    /// Scales the window by a ratio; the time `at` keeps its place on the screen.
     #[must_use]
     pub fn zoomed(self, at: i64, (by, of): (i64, i64), span: (i64, i64), columns: usize) -> Self {
         let scaled = |ns: i64| i64::try_from(i128::from(ns) * i128::from(by) / i128::from(of.max(1))).unwrap_or(i64::MAX / 4);
@@ -93,7 +93,7 @@ impl Place {
             return self;
         }
         let to = Self { start: at - scaled(at - self.start), end: at + scaled(self.end - at), ..self }.kept(span, columns);
-        // What was rounded off on the way in is not missing on the way out.
+        // Compensates for rounding while zooming in, so that zooming out reaches the whole span.
         let whole = span.1 - span.0;
         if by > of && whole - to.length() <= whole / 1_000 { Self { start: span.0, end: span.1, ..to } } else { to }
     }

@@ -1,36 +1,36 @@
-//! How a report's program uses memory, laid out for a screen.
+//! Memory use of a report's program, prepared for a screen
 
 use crate::analysis::memory::{DeviceUsage, Row, Usage, rows, usage as memory_usage};
 use crate::model::{Cancel, Profile};
 use crate::report::memory::{Memory, When, site_name};
 use std::collections::HashMap;
 
-/// Columns that a curve is kept in: more than any terminal has.
+/// Columns in which a curve is stored: more than any terminal has.
 const COLUMNS: usize = 1024;
 
-/// How memory is used, and what it looks like over time.
+/// Memory use, and its curves over time.
 #[derive(Clone, Debug)]
 pub struct MemoryView {
     pub usage: Usage,
-    /// Of each device.
+    /// Curve of each device.
     pub curves: Vec<Curve>,
 }
 
-/// Bytes by who asked, in a line, and what for.
+/// Bytes by allocation site, as one line, and by category.
 pub type Held = HashMap<(String, &'static str), u64>;
 
-/// What another report's program held.
+/// Memory held by another report's program.
 #[derive(Clone, Debug)]
 pub struct Beside {
     /// Name of the report.
     pub name: String,
-    /// At its peak and at its end, with the sums.
+    /// Memory at the peak, and at the end, with totals.
     pub peak: (Held, u64),
     pub end: (Held, u64),
 }
 
 impl Beside {
-    /// Of the device with the highest peak; `None` where the report says nothing of memory.
+    /// Memory of the device with the highest peak; `None` if the report has no memory data.
     #[must_use]
     pub fn of(profile: &Profile, name: String, cancel: &Cancel) -> Option<Self> {
         let usage = memory_usage(profile, cancel)?;
@@ -51,16 +51,16 @@ impl Beside {
 /// Memory over time, in equal parts of the span.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
-    /// From the first event to the last, ns.
+    /// First and last event, ns.
     pub span: (i64, i64),
-    /// Most bytes that were allocated in each part.
+    /// Maximum of allocated bytes in each part.
     pub allocated: Vec<u64>,
-    /// Most bytes that the allocator held; empty where that is not known.
+    /// Maximum of bytes held by the allocator; empty if unknown.
     pub reserved: Vec<u64>,
 }
 
 impl MemoryView {
-    /// `None` where the report says nothing of memory.
+    /// Returns `None` if the report has no memory data.
     #[must_use]
     pub fn of(profile: &Profile, cancel: &Cancel) -> Option<Self> {
         let usage = memory_usage(profile, cancel)?;
@@ -68,13 +68,13 @@ impl MemoryView {
         Some(Self { usage, curves })
     }
 
-    /// Who holds memory of a device after an event of its ledger, or before the first.
+    /// Owners of a device's memory after an event of its ledger, or before the first.
     #[must_use]
     pub fn held(&self, device: usize, at: Option<u32>) -> Vec<Row> {
         self.usage.devices.get(device).map(|d| rows(d, &self.usage.sites, at)).unwrap_or_default()
     }
 
-    /// The device with the highest peak.
+    /// Index of the device with the highest peak.
     #[must_use]
     pub fn main(&self) -> usize {
         let devices = self.usage.devices.iter().enumerate();
@@ -93,7 +93,7 @@ impl Curve {
         Self { span: (begin, end), allocated, reserved }
     }
 
-    /// Of a part of the span, ns.
+    /// Curve over a part of the span, ns.
     #[must_use]
     pub fn within(device: &DeviceUsage, (begin, end): (i64, i64)) -> Self {
         let ledger = &device.ledger;
@@ -106,7 +106,7 @@ impl Curve {
         Self { span: (begin, end), allocated, reserved }
     }
 
-    /// The most of each of so many columns.
+    /// Reduces values to a number of columns, by maximum.
     #[must_use]
     pub fn fitted(values: &[u64], columns: usize) -> Vec<u64> {
         let n = values.len();
@@ -119,7 +119,7 @@ impl Curve {
     }
 }
 
-/// The most in each part of a span, of values that hold until the next.
+/// Maximum in each part of a span, of values that hold until the next.
 fn parts(points: impl Iterator<Item = (i64, u64)>, before: u64, (begin, end): (i64, i64)) -> Vec<u64> {
     let length = i128::from(end - begin).max(1);
     let mut out = vec![None; COLUMNS];
@@ -128,7 +128,7 @@ fn parts(points: impl Iterator<Item = (i64, u64)>, before: u64, (begin, end): (i
         let at = (i128::from(time - begin) * (COLUMNS as i128) / length).clamp(0, COLUMNS as i128 - 1);
         let at = usize::try_from(at).unwrap_or(0);
         for part in &mut out[last.0..=at.max(last.0)] {
-            // What held until then counts where it still held.
+            // The previous value also counts in the part in which it ends.
             *part = (*part).max(Some(last.1));
         }
         out[at] = out[at].max(Some(bytes));

@@ -1,4 +1,4 @@
-//! Analyses that take longer than a frame on a large report: what is asked, what comes back, and the pure function between.
+//! Analyses that take longer than a frame on a large report: requests, results, and the pure function between them
 
 mod memory;
 mod ranks;
@@ -26,16 +26,16 @@ use crate::rerun::{Picked, Plan, RangeName, Request, nvtx, request};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A piece of analysis.
+/// Request for an analysis.
 #[derive(Clone, Debug)]
 pub enum Ask {
     /// Header figures and the next step.
     Overview,
-    /// What limits the run.
+    /// Triage: what limits the run.
     Triage,
-    /// Ranges as a tree.
+    /// Tree of ranges.
     Tree,
-    /// Kernels that were launched inside a node of it.
+    /// Kernels launched inside a node of the tree.
     Inside {
         /// Number of the screen.
         screen: u64,
@@ -44,9 +44,9 @@ pub enum Ask {
     },
     /// A part of the timeline.
     Timeline(timeline::Part),
-    /// When the devices had nothing to do, and why.
+    /// Idle times of the devices, with causes.
     Gaps,
-    /// What faster kernels mean for the run.
+    /// Effect of faster kernels on the run.
     Worths,
     /// Events of the timeline whose names match.
     Matches {
@@ -55,7 +55,7 @@ pub enum Ask {
         timeline: Arc<Timeline>,
         text: String,
     },
-    /// What limits the run in a window, ns.
+    /// Triage of a window, ns.
     Judge {
         /// Number of the screen.
         screen: u64,
@@ -68,63 +68,62 @@ pub enum Ask {
     Detail {
         grouping: Arc<Grouping>,
         row: usize,
-        /// Number of the question: only the answer to the newest is wanted.
+        /// Number of the request: only the latest result is used.
         serial: u64,
     },
-    /// Launches of one group, picked and ordered.
+    /// Launches of one group, filtered and sorted.
     Launches {
         grouping: Arc<Grouping>,
         row: usize,
-        /// Which of its launches, in which order, and for which screen.
+        /// Filter, order, and screen of the list.
         key: ListKey,
-        /// The list that is shown now: when only the order changes, the rest of it is still right.
+        /// Current list, whose other data is reused if only the order changes.
         before: Option<Arc<LaunchList>>,
-        /// The launch that is to be selected in it.
+        /// Launch to select in the list.
         keep: Option<u32>,
     },
-    /// Where a launch is in a list.
+    /// Position of a launch in a list.
     Jump {
         /// Number of the screen.
         screen: u64,
         list: Arc<LaunchList>,
         to: JumpTo,
-        /// The row that is selected.
+        /// Selected row.
         from: usize,
-        /// Which launches have results; `None` where all have.
+        /// Launches that have results; `None` if all have.
         joins: Option<Vec<Arc<Join>>>,
     },
     /// First hints of the results.
     Verdicts,
-    /// Which launches the results of another report are of.
+    /// Matches between launches and the results of another report.
     Join {
         other: usize,
         metrics: Arc<Metrics>,
     },
-    /// Floating-point work of a window, by the results that were joined.
+    /// Floating-point work in a window, from joined results.
     Work {
         window: (i64, i64),
         joined: Vec<(Arc<Metrics>, Arc<Join>)>,
     },
-    /// What changed from another report to this one.
+    /// Changes from another report to this one.
     Diff {
         before: Arc<Profile>,
         by: GroupBy,
         /// Indices of both reports.
         pair: (usize, usize),
     },
-    /// How memory is used.
+    /// Memory use.
     Memory {
         /// Number of the screen.
         screen: u64,
     },
-    /// What another report's program held.
+    /// Memory held by another report's program.
     Beside {
         /// Number of the screen.
         screen: u64,
         before: Arc<Profile>,
         name: String,
     },
-    /// Who holds memory after an event.
     /// Memory of a device over a part of the time, ns.
     MemoryWindow {
         screen: u64,
@@ -132,6 +131,7 @@ pub enum Ask {
         device: usize,
         window: (i64, i64),
     },
+    /// Owners of memory after an event.
     Held {
         /// Number of the screen.
         screen: u64,
@@ -139,7 +139,7 @@ pub enum Ask {
         device: usize,
         at: Option<u32>,
     },
-    /// The ranks of these reports.
+    /// Ranks of these reports.
     Ranks(Vec<RankMember>),
     /// Commands of the re-run screen.
     Rerun {
@@ -149,13 +149,13 @@ pub enum Ask {
         /// Number of the screen.
         screen: u64,
     },
-    /// What a launch tells by itself.
+    /// Advice derived from a launch alone.
     Advice {
         /// Number of the screen.
         screen: u64,
         launch: u32,
     },
-    /// What of an analysis the session has.
+    /// Analysis steps covered by the session.
     Checklist {
         /// Number of the screen.
         screen: u64,
@@ -163,33 +163,33 @@ pub enum Ask {
     },
 }
 
-/// A report of the session for the checklist.
+/// Report of the session, for the checklist.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub profile: Arc<Profile>,
-    /// What limits the run, once that is known.
+    /// Triage of the run, once known.
     pub triage: Option<Arc<Triage>>,
-    /// Results of other reports that are of its launches.
+    /// Results of other reports that match its launches.
     pub joined: Vec<(Arc<Metrics>, Arc<Join>)>,
 }
 
-/// A piece of analysis with what it works on.
+/// Request for an analysis, with its input.
 #[derive(Clone, Debug)]
 pub struct Work {
     /// Index of the report in the session.
     pub report: usize,
-    /// Which state of the report this is about; results for an older one are dropped.
+    /// Generation of the report; results for an older one are dropped.
     pub generation: u64,
     pub profile: Arc<Profile>,
-    /// NVTX paths, once they are known.
+    /// NVTX paths, once known.
     pub paths: Option<Arc<Paths>>,
-    /// The window that the report is narrowed to, ns.
+    /// Time filter of the report, ns.
     pub window: Option<(i64, i64)>,
     pub ask: Ask,
 }
 
 impl Work {
-    /// A newer piece takes the place of an older one of the same kind.
+    /// Key of a request: a newer request replaces an older one with the same key.
     #[must_use]
     pub fn kind(&self) -> (usize, std::mem::Discriminant<Ask>, usize) {
         let other = match self.ask {
@@ -200,7 +200,7 @@ impl Work {
         (self.report, std::mem::discriminant(&self.ask), other)
     }
 
-    /// What the user waits for goes before what fills the header: the smaller, the sooner.
+    /// Priority: requests that the user waits for come before those that fill the header. Smaller is sooner.
     #[must_use]
     pub fn urgency(&self) -> u8 {
         match self.ask {
@@ -227,61 +227,61 @@ impl Work {
     }
 }
 
-/// A launch that stands for those of a range, and that range.
+/// Launch that represents those of a range, and that range.
 pub type Typical = (u32, Option<RangeName>);
 
 #[derive(Clone, Debug)]
 pub enum Done {
     /// Header figures and the next step.
     Overview(Arc<Overview>, String),
-    /// What limits the run; nothing where nothing ran on a device.
+    /// Triage of the run; `None` if nothing ran on a device.
     Triage(Option<Arc<Triage>>),
     Tree(Arc<RangeTree>),
-    /// Kernels inside a node, for a screen: with their time and number, longest first; and a typical launch of the first, with the range
-    /// around it that the node is of, where ncu sees that.
+    /// Kernels inside a node, for a screen: with time and number of launches, longest first; and a typical launch of
+    /// the first, with the range around it that the node represents, if ncu can see it.
     Inside(u64, u32, Arc<[KernelTime]>, Option<Typical>),
     Timeline(Box<Built>),
     Gaps(Arc<Gaps>),
     Worths(Arc<Worths>),
-    /// Events that match, for a screen: the text, and how many parts of the timeline there were.
+    /// Matching events, for a screen: the text, and the number of timeline parts searched.
     Matches(u64, String, usize, Arc<Matches>),
-    /// What limits the run in a window, for a screen.
+    /// Triage of a window, for a screen.
     Judged(u64, (i64, i64), Option<Arc<Triage>>),
     Paths(Arc<Paths>),
     Group(Arc<Grouping>),
     /// First hints of the report's own results.
     Verdicts(Arc<HashMap<usize, FirstHint>>),
-    /// Pairs with another report's results, with ncu's durations and the first hints of these results.
+    /// Matches with another report's results, ncu's durations of these results, and their first hints.
     Joined(usize, Arc<Join>, Arc<Vec<(usize, Nanos)>>, Arc<HashMap<usize, FirstHint>>),
-    /// Floating-point work of the run, where results count it.
+    /// Floating-point work of the run, if results count it.
     Work(Option<Rate>),
-    /// What changed between two reports.
+    /// Changes between two reports.
     Diff((usize, usize), Arc<Diff>),
     Ranks(Arc<Ranks>),
-    /// How memory is used, for a screen; nothing where the report does not say.
+    /// Memory use, for a screen; `None` if the report has no memory data.
     Memory(u64, Option<Arc<MemoryView>>),
-    /// Who holds memory, for a screen: the device and the event after which.
+    /// Owners of memory, for a screen: the device, and the last event before.
     Held(u64, usize, Option<u32>, Arc<[Row]>),
-    /// Memory over a part of the time: of a screen, a device.
+    /// Memory over a part of the time: screen, device, curve.
     MemoryWindow(u64, usize, Arc<Curve>),
-    /// What another report's program held, for a screen; nothing where that report does not say.
+    /// Memory held by another report's program, for a screen; `None` if that report has no memory data.
     Beside(u64, Option<Arc<Beside>>),
-    /// Details of a group: the question's number, the grouping, the row.
+    /// Details of a group: number of the request, grouping, row.
     Detail(u64, GroupBy, usize, Arc<Detail>),
-    /// Launches, and which row is to be selected.
+    /// Launches, and the row to select.
     Launches(ListKey, Arc<LaunchList>, usize),
-    /// Where the launch is in the list of a screen, if it is there at all.
+    /// Position of the launch in the list of a screen, if it is listed.
     Jumped(u64, Arc<LaunchList>, JumpTo, Option<usize>),
-    /// Commands: the screen's number, what was wanted, what was picked, and what came out.
+    /// Commands: number of the screen, request, selected launches, and plan.
     Rerun(u64, Box<Request>, Arc<Picked>, Result<Arc<Plan>, String>),
-    /// What a launch tells, for a screen.
+    /// Advice on a launch, for a screen.
     Advice(u64, Option<Arc<Advice>>),
     /// The checklist, for a screen.
     Checklist(u64, Arc<[Item]>),
 }
 
 impl Done {
-    /// Whether it is about what the report is narrowed to.
+    /// Returns true if the result depends on the report's time filter.
     #[must_use]
     pub fn narrowed(&self) -> bool {
         matches!(
@@ -291,7 +291,7 @@ impl Done {
     }
 }
 
-/// Does a piece of analysis; `None` when it is wanted no more.
+/// Performs an analysis; returns `None` if it was cancelled.
 #[must_use]
 pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
     let profile = &*work.profile;
@@ -340,7 +340,7 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
         Ask::Ranks(members) => Done::Ranks(Arc::new(Ranks::of(members))),
         Ask::Triage => {
             let mut found = triage(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);
-            // Of a part of the run it would say what is true of all of it.
+            // Memory findings are of the whole run: omit them for a window.
             if let Some(found) = found.as_mut().filter(|_| work.window.is_none()) {
                 found.take_memory(crate::analysis::memory::wrong(profile, None, cancel));
             }
@@ -403,12 +403,12 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
     })
 }
 
-/// Launches with the results that are of them.
+/// Launches paired with their results.
 fn pairs((metrics, join): &(Arc<Metrics>, Arc<Join>)) -> Vec<Joined> {
     join.pairs.iter().map(|p| (p.launch, Arc::clone(metrics), p.result)).collect()
 }
 
-/// The range around a launch that a node of the tree stands for.
+/// Range around a launch that a node of the tree represents.
 fn around(profile: &Profile, tree: &RangeTree, node: u32, launch: u32) -> Option<RangeName> {
     let name = like(&tree.nodes.get(node as usize)?.name);
     nvtx::enclosing(profile, launch as usize).into_iter().map(|e| e.range).find(|r| like(&profile.ranges.label(r.name)) == name)

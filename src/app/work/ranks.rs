@@ -1,4 +1,4 @@
-//! The ranks of the session's reports, judged together.
+//! Ranks of the session's reports, analysed together
 
 use crate::analysis::ranks::{Job, StepCell, digests, job, without_doubles};
 use crate::analysis::triage::Triage;
@@ -6,25 +6,25 @@ use crate::model::Profile;
 use crate::model::digest::Digest;
 use std::sync::Arc;
 
-/// A report of the session that ranks are looked for in.
+/// Report of the session that may contain ranks.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Its index in the session.
+    /// Index of the report in the session.
     pub report: usize,
     pub name: String,
     pub profile: Arc<Profile>,
-    /// Of a run; a digest has what it needs of that.
+    /// Triage of a run; a digest already contains the necessary data.
     pub triage: Option<Arc<Triage>>,
 }
 
-/// What is known of the ranks of a session.
+/// Analysis of the ranks in a session.
 #[derive(Clone, Debug)]
 pub struct Ranks {
     pub digests: Vec<Digest>,
-    /// Of each digest its report in the session.
+    /// Report of each digest, as an index into the session.
     pub reports: Vec<usize>,
     pub job: Job,
-    /// Steps by number: what each rank of the job, by its row, did in them.
+    /// Steps by number, with the activity of each rank of the job, by row.
     pub steps: Vec<(u32, Vec<Option<StepCell>>)>,
 }
 

@@ -1,4 +1,4 @@
-//! `warpscope help`: long explanations by topic. What comes from tables of the code is filled in from them.
+//! `warpscope help`: long explanations by topic. Placeholders are filled in from tables of the code.
 
 use super::args::Args;
 use super::{Failure, print};
@@ -13,7 +13,7 @@ use crate::ui::glossary::GLOSSARY;
 use crate::ui::text::wrap;
 use clap::CommandFactory;
 
-/// Topics: name, and text in Markdown whose first line is its title. A new one is a file and a row.
+/// Topics: name, and Markdown text whose first line is its title. A new topic is a file and a row.
 pub static TOPICS: &[(&str, &str)] = &[
     ("run", include_str!("run.md")),
     ("recipes", include_str!("recipes.md")),
@@ -37,15 +37,15 @@ pub static TOPICS: &[(&str, &str)] = &[
     ("keys", "# Keys: all of them, and where they work\n\n{{keys}}\n"),
 ];
 
-/// Columns of a page where nothing else is known.
+/// Default width of a page, columns.
 const COLUMNS: usize = 100;
-/// Columns that a term has at most before its meaning goes to a line of its own.
+/// Maximum width of a term whose meaning is on the same line, columns.
 const TERM: usize = 28;
 
 /// A term and its meaning.
 type Entry = (String, String);
 
-/// The table that a placeholder stands for.
+/// Returns the table for a placeholder.
 fn table(name: &str) -> Option<Vec<Entry>> {
     Some(match name {
         "verdicts" => VERDICTS.iter().map(|(_, id, meaning)| ((*id).to_owned(), (*meaning).to_owned())).collect(),
@@ -64,7 +64,7 @@ fn table(name: &str) -> Option<Vec<Entry>> {
     })
 }
 
-/// Entries in two columns, for so many columns.
+/// Formats entries in two columns for a given width.
 fn entries(all: &[Entry], columns: usize, out: &mut Vec<String>) {
     let term = all.iter().map(|e| width(&e.0)).filter(|w| *w <= TERM).max().unwrap_or(0);
     let room = columns.saturating_sub(term + 4).max(24);
@@ -81,7 +81,7 @@ fn entries(all: &[Entry], columns: usize, out: &mut Vec<String>) {
     }
 }
 
-/// The lines of a topic, for so many columns.
+/// Returns the lines of a topic for a given width.
 #[must_use]
 pub fn page(text: &str, columns: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
@@ -105,13 +105,13 @@ pub fn page(text: &str, columns: usize) -> Vec<String> {
     out
 }
 
-/// The title of a topic without its name.
+/// Returns the title of a topic without its name.
 fn title(text: &str) -> &str {
     let first = text.lines().next().unwrap_or("").trim_start_matches("# ");
     first.split_once(": ").map_or(first, |(_, rest)| rest)
 }
 
-/// The topics, a line each.
+/// Lists the topics, one line each.
 fn list() -> Vec<String> {
     let mut out = vec!["warpscope help TOPIC explains:".to_owned(), String::new()];
     let all: Vec<Entry> = TOPICS.iter().map(|(name, text)| ((*name).to_owned(), title(text).to_owned())).collect();
@@ -155,7 +155,7 @@ mod tests {
             for columns in [60, 80, 100] {
                 for line in page(text, columns) {
                     assert!(!line.contains("{{"), "{name}: {line}");
-                    // Pictures of screens and commands are as wide as they are.
+                    // Code blocks are not wrapped.
                     assert!(width(&line) <= COLUMNS + 14, "{name}: {line}");
                 }
             }

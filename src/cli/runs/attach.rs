@@ -1,4 +1,4 @@
-//! `warpscope attach`: a run that goes on by itself, live.
+//! `warpscope attach`: follows a run live.
 
 use super::super::args::{Args, Attach};
 use super::super::live;
@@ -14,7 +14,7 @@ use crate::library::Library;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// The path that the processes of a program write to, without process id and suffix.
+/// Returns the path of a program's traces without process id and suffix.
 fn output(what: &Traced) -> Result<PathBuf, Failure> {
     match what {
         Traced::Traces(output) => Ok(output.clone()),
@@ -66,7 +66,7 @@ fn snapshot(what: &Traced, args: &Attach) -> Result<(), Failure> {
     print::lines(&[path.display().to_string()])
 }
 
-/// Follows a run; of one that has ended it opens what it left.
+/// Follows a run; opens the reports if it has ended.
 pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure> {
     let what = traced::named(args.what.as_deref())?;
     if args.stop {

@@ -1,4 +1,4 @@
-//! `warpscope run`: which profiler with which recipe, what stands in its way, and then the run.
+//! `warpscope run`: chooses profiler and recipe, checks the machine, and starts the run.
 
 use super::super::args::{Args, Run as RunArgs};
 use super::super::words;
@@ -15,13 +15,15 @@ use crate::rerun::shell;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// Variable that, set to `off`, leaves the built-in tracer out of the choice of a profiler; it can still be named.
+/// Variable that, set to `off`, excludes the built-in tracer from the automatic choice of a profiler; it can still be
+/// named.
 const TRACER: &str = "WARPSCOPE_TRACER";
 
-/// Whether a profiler is on this machine. PyTorch's is in the program's own Python, which says so itself when it is not.
+/// Returns true if a profiler is available. PyTorch's is part of the program's own Python, which reports if it is
+/// missing.
 fn has(tool: &str, nsys: Option<&Path>) -> bool {
     match tool {
-        // The one that was named may not be there.
+        // The given path may not exist.
         "nsys" => find::nsys(nsys).iter().any(|p| p.is_file()),
         "torch" => true,
         "trace" => !tracer::OBJECT.is_empty(),
@@ -29,7 +31,7 @@ fn has(tool: &str, nsys: Option<&Path>) -> bool {
     }
 }
 
-/// The recipe that was asked for, else the one that this machine can do; with what to say about the choice.
+/// Returns the requested recipe, by default the best for this machine, and a message about the choice.
 fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<(Recipe<'a>, Option<String>), Failure> {
     if args.survey.is_some() {
         return Ok((recipes::find("trace-survey", users)?, None));
@@ -57,7 +59,7 @@ fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<
             None,
         ));
     }
-    // The kernel drivers' own devices tell whose GPUs are here.
+    // Device nodes of the kernel drivers tell the vendor of the GPUs.
     if Path::new("/dev/kfd").exists() && !Path::new("/dev/nvidiactl").exists() {
         if has("rocprofv3", None) {
             return Ok((recipes::find("rocprof", users)?, None));
@@ -90,7 +92,7 @@ fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<
     Err(Failure { text: text.to_owned(), code: FAILED })
 }
 
-/// What is to be run, as far as it is known before the run has a number.
+/// Facts about the run that are known before it has a number.
 struct Chosen<'a> {
     recipe: Recipe<'a>,
     args: &'a RunArgs,
@@ -124,7 +126,7 @@ impl Chosen<'_> {
         }
     }
 
-    /// The whole of the run once its folder is known.
+    /// Completes the run once its folder is known.
     fn complete(&self, folder: &Path) -> Result<NewRun, LibraryError> {
         let refused = LibraryError::Refused;
         let failed = |path: &Path| {
@@ -132,7 +134,7 @@ impl Chosen<'_> {
             move |source| LibraryError::File { path, source }
         };
         let output = match &self.args.output {
-            // With its suffix the profiler would give it another.
+            // Remove the extension, because the profiler would append another.
             Some(path) => {
                 let whole = path.extension().is_some_and(|e| e == "nsys-rep" || e == "ncu-rep");
                 self.directory.join(if whole { path.with_extension("") } else { path.clone() })
@@ -149,7 +151,7 @@ impl Chosen<'_> {
         let prepared = self.prepare(name).map_err(|e| refused(e.text))?;
         let inside = |name: &str| place.join(name);
         let patterns: Vec<String> = prepared.reports.iter().map(|p| inside(&p.to_string()).display().to_string()).collect();
-        // nsys writes elsewhere when the name is taken, ncu not at all.
+        // If the name is taken, nsys writes elsewhere and ncu does not write at all.
         if let Some(taken) =
             prepared.reports.iter().filter(|p| p.tail.is_none()).map(|p| inside(&p.head)).find(|p| p.symlink_metadata().is_ok())
         {
@@ -186,14 +188,14 @@ impl Chosen<'_> {
     }
 }
 
-/// What the user does while the server runs.
+/// Returns the steps for the user while the server runs.
 fn steps(prepared: &Prepared) -> Vec<Step> {
     let todo = prepared.steps.iter().filter(|s| s.role != Role::Start);
     todo.map(|s| Step { role: s.role.word().to_owned(), what: s.what.clone(), argv: s.argv.clone(), why: s.why.clone(), left_out: false })
         .collect()
 }
 
-/// The steps, for a run that nobody watches in the explorer.
+/// Prints the steps for a run without the explorer.
 fn tell_steps(steps: &[Step]) {
     for (i, s) in steps.iter().enumerate() {
         let command = if s.argv.is_empty() { String::new() } else { format!(" {}", shell::line(&s.argv)) };
@@ -201,7 +203,7 @@ fn tell_steps(steps: &[Step]) {
     }
 }
 
-/// Says what stands in the way; what blocks ends it, unless it is forced.
+/// Prints the results of preflight checks; blockers are errors unless `force` is set.
 fn look_before(found: &[Check], force: bool) -> Result<(), Failure> {
     for check in found {
         let word = if check.state == State::Blocks && !force { "blocked" } else { "warning" };
@@ -213,7 +215,7 @@ fn look_before(found: &[Check], force: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether there is a program of that name, and whether its name is one.
+/// Checks that the program exists and is not an option.
 fn check_program(program: &[String], directory: &Path, force: bool) -> Result<(), Failure> {
     let Some(name) = program.first().filter(|n| !n.is_empty()) else {
         return Err(Failure::wrong("name the program: `warpscope run -- python3 train.py`"));
@@ -242,7 +244,7 @@ pub fn run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
     let users = recipes::users(config)?;
     let (recipe, said) = choose(args, nsys.as_deref(), &users)?;
     let chosen = Chosen { recipe, args, directory, nsys: nsys.clone() };
-    // Mistakes of the call are told before anything is looked at.
+    // Report mistakes in the arguments before checking the machine.
     let trial = chosen.prepare("report")?;
     if let Some(said) = said {
         print::error(&said);

@@ -1,4 +1,4 @@
-//! Names in a profiler's command: where the tool is, where its report goes, what it will be called.
+//! File names in a profiler's command: path of the tool, output path, and report names.
 
 use crate::launch::find;
 use crate::launch::runs::options;
@@ -7,11 +7,11 @@ use crate::library::{LibraryError, Report, Run, export};
 use crate::rerun::shell;
 use std::path::{Path, PathBuf};
 
-/// Puts the tool's whole path in front where it is not on PATH, or where the user named another.
+/// Replaces the tool by its full path if it is not on PATH, or if the user set another.
 pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
     let Some(first) = argv.first_mut() else { return };
     if first == "warpscope" {
-        // The tracer is this program, wherever it lies.
+        // The tracer is part of this program, at its current path.
         *first = std::env::current_exe().map_or_else(|_| first.clone(), |p| p.display().to_string());
         return;
     }
@@ -28,8 +28,8 @@ pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
     }
 }
 
-/// Leaves out of a command what the profiler that is here does not know, and says so in a sentence for each. Fails when the profiler lacks what
-/// the command is about, unless that is `forced`. Of commands that begin with something else (a launcher) nothing is known.
+/// Removes options that the installed profiler does not support, and returns a sentence for each. Fails if essential
+/// options are missing, unless `forced`. Commands that begin with another program (a launcher) are left unchanged.
 pub fn fit(argv: &mut Vec<String>, program: usize, tool: &str, forced: bool) -> Result<Vec<String>, LibraryError> {
     let first = argv.first().map_or("", String::as_str);
     if Path::new(first).file_name().is_none_or(|n| n != tool) {
@@ -47,18 +47,19 @@ pub fn fit(argv: &mut Vec<String>, program: usize, tool: &str, forced: bool) -> 
     Ok(fitted.dropped.iter().map(|option| format!("skipped {option}, which this {tool} does not support")).collect())
 }
 
-/// Sends the report to a folder: its name keeps its last part. Returns where it goes then, or nothing when the command does not name it.
+/// Redirects the report to a folder and keeps the last part of its name. Returns the new path; `None` if the command
+/// does not name a report.
 pub fn redirect(argv: &mut [String], program: usize, tool: &str, folder: &Path) -> Option<String> {
     let at = options::report_at(argv, program, tool)?;
     let value = argv.get_mut(at)?;
     let name = value.rsplit('/').find(|p| !p.is_empty()).unwrap_or("report").to_owned();
     let folder = folder.to_str()?;
-    // The tracer takes names as they are.
+    // The tracer does not expand macros in names.
     *value = format!("{}/{name}", if tool == "trace" { folder.to_owned() } else { shell::output_path(folder) });
     Some(format!("{folder}/{name}"))
 }
 
-/// The traces of a run's processes as the one report that they are.
+/// Joins the traces of a run's processes into one report.
 pub fn joined(run: &Run, reports: &mut Vec<Report>, folder: &Path) -> std::io::Result<()> {
     let whole = run.patterns.first().filter(|p| run.tool == "trace" && !p.contains('*')).map(PathBuf::from);
     let Some(whole) = whole.filter(|w| !reports.is_empty() && reports.iter().all(|r| r.path != *w)) else { return Ok(()) };
@@ -68,13 +69,13 @@ pub fn joined(run: &Run, reports: &mut Vec<Report>, folder: &Path) -> std::io::R
     Ok(())
 }
 
-/// The files that a profiler makes of a name: macros (`%q{RANK}`, `%p`) may become anything.
+/// Returns patterns for the files that a profiler writes; macros (`%q{RANK}`, `%p`) may expand to anything.
 #[must_use]
 pub fn patterns(tool: &str, output: &str) -> Vec<String> {
     let suffix = match tool {
         "nsys" => "nsys-rep",
         "ncu" => "ncu-rep",
-        // One of each rank.
+        // One file per rank.
         "torch" => return vec![output.replace("{rank}", "*")],
         "trace" => return vec![format!("{output}.wstrace"), format!("{output}.*.wstrace")],
         "rocprofv3" => {
@@ -85,7 +86,7 @@ pub fn patterns(tool: &str, output: &str) -> Vec<String> {
     };
     let (folder, name) = output.rsplit_once('/').map_or(("", output), |(f, n)| (f, n));
     let name = name.strip_suffix(&format!(".{suffix}")).unwrap_or(name);
-    // Between the first macro and the last anything may stand.
+    // Any text may appear between the first and the last macro.
     let (mut head, mut tail, mut open) = (String::new(), String::new(), false);
     let mut rest = name;
     while let Some(at) = rest.find('%') {

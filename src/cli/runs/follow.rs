@@ -1,4 +1,4 @@
-//! Follows a run, whoever started it: what it prints and how it is.
+//! Follows the output and state of a run, including runs of other processes.
 
 use super::super::Failure;
 use crate::launch::runs::{News, Tail, process};
@@ -8,25 +8,25 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A run that is followed.
+/// A followed run.
 #[derive(Debug)]
 pub struct Follow {
     library: Library,
     id: i64,
     tail: Tail,
-    /// Since when the run seems to be lost.
+    /// Time at which the run was first seen as lost.
     lost: Option<Instant>,
 }
 
-/// Time for the process that keeps a supervisor to take over from it.
+/// Time for a supervisor's keeper process to take over.
 const TAKE_OVER: Duration = Duration::from_secs(1);
 
-/// What is new of a run.
+/// Changes of a run.
 #[derive(Debug)]
 pub struct Update {
     pub news: News,
     pub run: Run,
-    /// Whether nothing more will come.
+    /// True after the last update.
     pub ended: bool,
 }
 
@@ -38,16 +38,16 @@ impl Follow {
         Self { library, id, tail, lost: None }
     }
 
-    /// The same, leaving nothing out that is still there.
+    /// Follows without skipping lines that are still available.
     #[must_use]
     pub fn patient(library: Library, id: i64) -> Self {
         let tail = Tail::patient(&library.run_folder(id));
         Self { library, id, tail, lost: None }
     }
 
-    /// What is new since the last look.
+    /// Returns the changes since the last call.
     pub fn look(&mut self) -> Result<Update, Failure> {
-        // In this order: what a run that has ended printed is all there.
+        // Read the state first: the log of a run that has ended is complete.
         let run = self.library.run(self.id)?;
         let mut news = self.tail.look();
         for line in news.lines.iter_mut().flatten() {
@@ -56,7 +56,7 @@ impl Follow {
         news.open = bare(&news.open);
         self.lost = if run.state == State::Lost && run.ended_ms.is_none() { self.lost.or_else(|| Some(Instant::now())) } else { None };
         let ended = !run.state.live() && news.all && self.lost.is_none_or(|since| since.elapsed() > TAKE_OVER);
-        // Nobody watches over what the run left behind any more.
+        // The supervisor is gone: end the processes that the run left behind.
         if ended
             && run.state == State::Lost
             && let Some((supervisor, _)) = run.holder.filter(|_| run.profiler.is_some())
@@ -67,7 +67,7 @@ impl Follow {
     }
 }
 
-/// The last lines of a log, safe for this terminal.
+/// Returns the last lines of a log, safe for this terminal.
 #[must_use]
 pub fn last_lines(folder: &Path, most: usize) -> Vec<String> {
     let mut tail = Tail::new(folder);
@@ -84,7 +84,7 @@ pub fn last_lines(folder: &Path, most: usize) -> Vec<String> {
     }
 }
 
-/// A line of somebody else's output without colours and cursor movements, safe for this terminal.
+/// Strips colours and cursor movements from a line of foreign output, to make it safe for this terminal.
 #[must_use]
 pub fn bare(line: &str) -> String {
     let stripped = anstream::adapter::strip_str(line).to_string();

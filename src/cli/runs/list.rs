@@ -1,4 +1,4 @@
-//! `warpscope runs`: what was recorded, and keeping it tidy.
+//! `warpscope runs`: lists, edits and deletes recorded runs.
 
 use super::super::args::{Gc, Runs, RunsCommand};
 use super::super::{Failure, print};
@@ -38,7 +38,7 @@ pub fn runs(args: &Runs, nsys: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// The run that is meant: its number, else the newest.
+/// Returns the run with this number, by default the newest.
 pub fn the(library: &Library, number: Option<i64>, live: bool) -> Result<Run, Failure> {
     if let Some(number) = number {
         return Ok(library.run(number)?);
@@ -73,7 +73,7 @@ fn show(library: &Library, id: Option<i64>, format: Option<Format>) -> Result<()
     })
 }
 
-/// Asks on the terminal; without one only `--yes` is a yes.
+/// Asks on the terminal; without a terminal only `--yes` confirms.
 fn ask(what: &str, yes: bool) -> Result<bool, Failure> {
     if yes {
         return Ok(true);
@@ -93,7 +93,7 @@ fn own(run: &Run) -> u64 {
     run.reports.iter().filter(|r| r.owned).map(|r| r.bytes).sum()
 }
 
-/// Deletes a run; says what stays.
+/// Deletes a run; prints the files that are kept.
 pub fn delete(library: &Library, run: &Run) -> Result<u64, Failure> {
     let (free, left) = gc::remove(library, run)?;
     for path in left {
@@ -105,7 +105,7 @@ pub fn delete(library: &Library, run: &Run) -> Result<u64, Failure> {
     Ok(free)
 }
 
-/// Deletes a run from the explorer, which has no stderr to speak to.
+/// Deletes a run without output to stderr, for the explorer.
 pub fn remove_quietly(library: &Library, id: i64) -> Result<(), Failure> {
     let run = library.run(id)?;
     gc::remove(library, &run)?;

@@ -1,4 +1,4 @@
-//! What may prevent a run on this machine.
+//! Preflight checks of a run on this machine.
 
 use crate::launch::doctor::preflight::MEASURE;
 use crate::launch::doctor::{Check, Places, gather, preflight};
@@ -6,7 +6,7 @@ use crate::library::store;
 use crate::rerun::recipes::expected_bytes;
 use std::path::Path;
 
-/// One line for a check.
+/// Formats a check in one line.
 #[must_use]
 pub fn sentence(check: &Check) -> String {
     let means = if check.means.is_empty() { String::new() } else { format!("; {}", check.means) };
@@ -14,10 +14,10 @@ pub fn sentence(check: &Check) -> String {
     format!("{}: {}{means}{fix}", check.what, check.found)
 }
 
-/// What may prevent a command from running, the worst first. Its reports go to the folder, or to the library.
+/// Returns potential obstacles to a command, most severe first. Reports go to `folder`, or to the library.
 pub fn look(tool: &str, argv: &[String], folder: Option<&Path>, nsys: Option<&Path>) -> Vec<Check> {
     let samples = argv.iter().any(|w| w == "--sample=process-tree");
-    // The tracer's own words: the report's name is the last before the program.
+    // The tracer's own options: its report name is the last one before the program.
     let own = argv.iter().skip_while(|w| *w != "trace").take_while(|w| *w != "--output");
     let measures = |w: &String| ["--survey", "--measure", "--stalls"].iter().any(|o| w.split('=').next() == Some(o));
     let of = if tool == "trace" && own.clone().any(measures) { MEASURE } else { tool };

@@ -1,4 +1,4 @@
-//! `warpscope run`, `attach` and `runs`: recording programs, and what was recorded.
+//! `warpscope run`, `attach` and `runs`: records programs, and manages recorded runs.
 
 pub mod attach;
 pub mod begin;

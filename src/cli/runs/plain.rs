@@ -1,4 +1,4 @@
-//! A run without the explorer: what it prints goes to stderr, the reports' names go to stdout.
+//! Runs without the explorer: prints the output to stderr, and the report names to stdout.
 
 use super::super::{FAILED, Failure, interrupt, print};
 use super::follow::Follow;
@@ -11,17 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How often a run is looked at.
+/// Poll interval of a run.
 pub const LOOK: Duration = Duration::from_millis(100);
 
-/// Who holds the run: this program, or somebody else.
+/// Owner of the run.
 pub enum Holder {
     /// This program started it.
     Mine(Box<Started>),
     Other,
 }
 
-/// Counts the signals that ask for an end. To be called before a run is started: none of them gets lost then.
+/// Counts termination requests by signals. Call it before a run is started, so that no signal is lost.
 pub fn listen() -> Result<Arc<AtomicUsize>, Failure> {
     let asked = Arc::new(AtomicUsize::new(0));
     let mut signals = signal_hook::iterator::Signals::new(interrupt::heard(&[SIGINT, SIGTERM, SIGHUP]))?;
@@ -34,7 +34,7 @@ pub fn listen() -> Result<Arc<AtomicUsize>, Failure> {
     Ok(asked)
 }
 
-/// Follows a run to its end. INT and TERM stop it (of a detached run: only the following).
+/// Follows a run to its end. INT and TERM stop the run, or only the following if another process holds it.
 pub fn follow(library: Library, run: &Run, mut holder: Holder, asked: &AtomicUsize) -> Result<Run, Failure> {
     let mut follow = Follow::patient(library, run.id);
     let mut done = 0;
@@ -44,7 +44,7 @@ pub fn follow(library: Library, run: &Run, mut holder: Holder, asked: &AtomicUsi
         let update = follow.look()?;
         let mut err = std::io::stderr().lock();
         for line in update.news.lines.iter().filter(|l| worth(l.as_deref(), &mut percent)) {
-            // A reader of stderr that went away does not end the run.
+            // A closed stderr does not end the run.
             let _ = match line {
                 Some(line) => writeln!(err, "{line}"),
                 None => writeln!(err, "… lines dropped: the log keeps the first and the last few MB of a long output"),
@@ -70,14 +70,14 @@ pub fn follow(library: Library, run: &Run, mut holder: Holder, asked: &AtomicUsi
         {
             return Err(Failure { text: "the run's supervisor could not start".to_owned(), code: FAILED });
         }
-        // What is there already is not waited for.
+        // Read available output without waiting.
         if update.news.all {
             std::thread::park_timeout(LOOK);
         }
     }
 }
 
-/// Of nsys' bar, which it draws again and again, only every quarter.
+/// Filters nsys' progress bar, which is redrawn often, to one line per quarter.
 fn worth(line: Option<&str>, last: &mut Option<u8>) -> bool {
     let Some(Progress::Report(now)) = line.and_then(progress::parse).filter(|_| line.is_some_and(|l| l.starts_with('['))) else {
         return true;
@@ -92,7 +92,7 @@ fn this() -> i32 {
     i32::try_from(std::process::id()).unwrap_or(i32::MAX)
 }
 
-/// Says how a run ended: why on stderr, its reports on stdout, and the exit code.
+/// Prints the outcome of a run: reasons to stderr, reports to stdout; returns the exit code as an error.
 pub fn tell(run: &Run) -> Result<(), Failure> {
     for f in &run.findings {
         print::error(&if f.fix.is_empty() { f.what.clone() } else { format!("{}: {}", f.what, f.fix) });

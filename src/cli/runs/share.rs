@@ -1,4 +1,4 @@
-//! `warpscope runs export`: a run's files for somebody else, with what is private in them said first.
+//! `warpscope runs export`: copies a run's files for sharing, and lists private data in them first.
 
 use super::super::{FAILED, Failure, interrupt, print};
 use crate::import::{Job, Wants, exported};
@@ -9,7 +9,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Copies a run's reports into a folder; `clean`: of timelines, only copies without the environment.
+/// Copies a run's reports into a folder. With `clean`, timelines are copied only without the environment.
 pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: Option<&Path>) -> Result<(), Failure> {
     let run = library.run(id)?;
     if run.reports.is_empty() {
@@ -19,7 +19,7 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
         let path = path.display().to_string();
         move |source| LibraryError::File { path, source }
     };
-    // As private as where they come from.
+    // Keep the permissions as private as in the library.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(wrong(folder))?;
     let scratch = store::folder()?;
     if let Some(odd) = run.reports.iter().find(|r| r.path.exists() && !gc::is_sound(&library.run_folder(id), r)) {
@@ -95,7 +95,7 @@ fn is(name: &str, kinds: &[&str]) -> bool {
     kinds.iter().any(|k| name.ends_with(k))
 }
 
-/// What a report tells about whoever recorded it.
+/// Describes the private data in a report.
 fn holds(name: &str) -> &'static str {
     if is(name, &[".nsys-rep", ".qdrep", ".sqlite"]) {
         "timelines contain the environment of every traced process, secrets included; --clean makes copies without it"
@@ -108,7 +108,7 @@ fn holds(name: &str) -> &'static str {
     }
 }
 
-/// The name of a report's copy: two of one name, from two folders, keep the folder's name before theirs.
+/// Returns the name of a report's copy; prefixes the folder's name if two reports share a name.
 fn own_name(all: &[Report], report: &Report) -> String {
     let name = |p: &Path| p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let own = name(&report.path);

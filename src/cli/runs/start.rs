@@ -1,4 +1,4 @@
-//! Starts a run: takes it into the library and puts it under a supervisor of its own.
+//! Starts a run: adds it to the library and starts a supervisor process for it.
 
 use super::super::{FAILED, Failure};
 use super::supervisor::SUPERVISE;
@@ -16,22 +16,22 @@ impl From<LibraryError> for Failure {
     }
 }
 
-/// A run that this program started, and the line that holds it: when the line is cut, the run is stopped.
+/// A run that this program started, with its lifeline pipe: closing the pipe stops the run.
 #[derive(Debug)]
 pub struct Started {
-    /// The run as it began.
+    /// Initial state of the run.
     pub run: Run,
     lifeline: Option<ChildStdin>,
     supervisor: Child,
 }
 
 impl Started {
-    /// Asks for a stop; again, for the next step of it.
+    /// Requests a stop; each repetition escalates.
     pub fn stop(&mut self) {
         self.say(STOP);
     }
 
-    /// Lets go: the run goes on without this program.
+    /// Detaches the run: it continues without this program.
     pub fn detach(&mut self) {
         self.say(DETACH);
         self.lifeline = None;
@@ -39,21 +39,21 @@ impl Started {
 
     fn say(&mut self, byte: u8) {
         if let Some(line) = &mut self.lifeline {
-            // A supervisor that has just ended needs no telling.
+            // A supervisor that has just ended needs no message.
             let _ = line.write_all(&[byte]);
         }
     }
 
-    /// The run has ended, or goes on by itself: whoever waits for its supervisor does so beside.
+    /// Releases a run that has ended or was detached; waits for its supervisor on another thread.
     pub fn done(mut self: Box<Self>) {
         self.lifeline = None;
         std::thread::spawn(move || {
-            // There is nothing to do about a supervisor that cannot be waited for.
+            // Nothing can be done if the wait fails.
             let _ = self.supervisor.wait();
         });
     }
 
-    /// Whether the supervisor is gone.
+    /// Returns true if the supervisor has ended.
     pub fn gone(&mut self) -> bool {
         !matches!(self.supervisor.try_wait(), Ok(None))
     }
@@ -72,7 +72,7 @@ pub fn start(
     let spawned = spawn::supervisor(&program, &words, !detached);
     match spawned {
         Ok(mut supervisor) => {
-            // From its word on the supervisor holds the run: this process may end, and so may the terminal.
+            // After this byte the supervisor holds the run: this process and the terminal may end.
             let mut word = [0];
             let held = supervisor.stdout.take().is_some_and(|mut o| o.read_exact(&mut word).is_ok());
             if held {

@@ -1,4 +1,4 @@
-//! The hidden commands that a run consists of: its supervisor, and the last step before the profiler.
+//! The hidden commands behind a run: its supervisor, and the exec step before the profiler.
 
 use super::super::{FAILED, Failure};
 use super::temporary::{self, Temporary};
@@ -15,15 +15,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Name of the supervisor's command.
+/// Name of the supervisor command.
 pub const SUPERVISE: &str = "__supervise";
-/// Its option: this is the supervisor itself, and not the process that keeps it.
+/// Option that runs the supervisor itself instead of its keeper process.
 const KEPT: &str = "--kept";
-/// Name of the last step's command.
+/// Name of the exec command.
 pub const EXEC: &str = "__exec";
-/// Exit code of the last step when the program is not there, as shells have it.
+/// Exit code of the exec step if the program does not exist, as in shells.
 const NOT_FOUND: u8 = 127;
-/// Exit code when it is there but cannot be run.
+/// Exit code if it exists but cannot be executed.
 const NOT_RUN: u8 = 126;
 
 /// `__exec SUPERVISOR WORD…`.
@@ -35,36 +35,36 @@ pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
     Failure { text: format!("cannot start {program}: {error}"), code }
 }
 
-/// Time for a profiler that was told to end (the system does so when its supervisor is gone) to write its report.
+/// Time for a profiler to write its report after its supervisor died, which makes the system tell it to end.
 const LAST_REPORT: Duration = Duration::from_secs(5);
 
-/// `__supervise RUN`: keeps a supervisor in a process of its own. Should that be killed, all that it left behind comes here, in whatever sessions
-/// it is, and is ended; and the run is brought to its end in the library.
+/// `__supervise RUN`: keeps a supervisor in a child process. If that is killed, its orphans in all sessions are
+/// reparented to this process and ended, and the run is marked as ended in the library.
 pub fn keep(id: i64, detached: bool) -> Result<(), Failure> {
-    // A session of its own: neither the terminal's keys nor its end reach the profiler.
+    // A separate session keeps the terminal's keys and hangup away from the profiler.
     let _ = process::own_session();
-    // Whoever means the run by these means the supervisor, which hears them, too.
+    // Ignore these signals: they are meant for the supervisor, which receives them, too.
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::default())?;
     }
     let mut words = vec![SUPERVISE.to_owned(), id.to_string(), KEPT.to_owned()];
     words.extend(detached.then(|| "--detached".to_owned()));
     let mut supervisor = spawn::kept(&std::env::current_exe()?, &words)?;
-    // Only the supervisor speaks to whoever started this.
+    // Only the supervisor reports to the process that started the run.
     let ended = supervisor.wait()?;
     let killed = !ended.success();
     let library = Library::open();
     if killed && let Ok(library) = &library {
-        // Whoever follows the run waits for its end.
+        // Hold the run, because followers wait for its end.
         let _ = library.hold(id);
     }
     if killed {
-        // Whatever the library says, or cannot.
+        // Independent of the state of the library.
         supervise::end_leftovers(LAST_REPORT);
     }
     let library = library?;
     let run = library.run(id)?;
-    // A run that nobody holds reads as lost even where its row says that it is under way.
+    // A run that no process holds reads as lost even if its row says that it is in progress.
     if run.ended_ms.is_some() || !matches!(run.state, State::Lost | State::Starting | State::Running) {
         return Ok(());
     }
@@ -78,9 +78,9 @@ pub fn keep(id: i64, detached: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `__supervise RUN --kept`: nobody reads what this process says, so everything goes into the library and the log.
+/// `__supervise RUN --kept`: stdout is not read, so all output goes into the library and the log.
 pub fn supervise(id: i64, detached: bool) -> Result<(), Failure> {
-    // Its number names all that is the run's, should both this process and the one that keeps it be killed.
+    // The session id identifies all processes of the run, in case this process and its keeper are killed.
     let _ = process::own_session();
     let signals = Arc::new(AtomicUsize::new(0));
     listen(&signals)?;
@@ -99,10 +99,10 @@ pub fn supervise(id: i64, detached: bool) -> Result<(), Failure> {
     }
 }
 
-/// Says that the run is held. Whoever started this process waits for it; nobody reads what comes after.
+/// Tells the starter, which waits for it, that the run is held. Later output is not read.
 fn tell_starter() {
     let mut out = std::io::stdout();
-    // If the starter is gone already, the lifeline says so.
+    // If the starter is gone, the lifeline reports it.
     let _ = out.write_all(b"h").and_then(|()| out.flush());
 }
 
@@ -111,7 +111,7 @@ fn listen(count: &Arc<AtomicUsize>) -> Result<(), Failure> {
     let count = Arc::clone(count);
     std::thread::spawn(move || {
         for signal in signals.forever() {
-            // The terminal's end is no wish to stop: the lifeline tells whether somebody still wants the run.
+            // A hangup does not request a stop: the lifeline tells whether the run is still wanted.
             if signal != SIGHUP {
                 count.fetch_add(1, Ordering::SeqCst);
             }
@@ -140,7 +140,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
         signals,
         helper: Some(looking),
     };
-    // What cannot be written into the library while the profiler runs is no reason to stop it.
+    // Do not stop the profiler if the library cannot be written.
     let outcome = supervise::supervise(order, &mut log, &mut |event| {
         let _ = match event {
             Event::Started(pid) => library.started(run.id, pid),
@@ -154,7 +154,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     }
     let mut reports = export::found(&run.patterns, &folder, run.started_ms);
     for path in &outcome.watch.generated {
-        // The profiler may have written elsewhere than it was told to.
+        // The profiler may have written to another path than requested.
         if path.is_file() && reports.iter().all(|r| !same(&r.path, path)) {
             reports.push(export::report(path.clone(), &folder));
         }
@@ -169,12 +169,12 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     findings
         .extend(log.trouble.map(|why| Finding { what: format!("its output could not be logged to the end: {why}"), fix: String::new() }));
     library.end(run.id, state, outcome.exit, &findings, &reports)?;
-    // Whoever waits for the run goes on; what is not kept can be read from the report.
+    // Followers need not wait for this; missing data can be read from the report.
     let _ = super::promises::keep(library, run.id, &reports);
     Ok(())
 }
 
-/// How a run ended, and why.
+/// Determines the final state of a run and its findings.
 #[must_use]
 pub fn judge(tool: &str, exit: Exit, watch: &crate::launch::runs::Watch, reports: &[Report]) -> (State, Vec<Finding>) {
     let findings = explain(tool, exit, watch, reports.len());
@@ -190,14 +190,14 @@ fn same(a: &Path, b: &Path) -> bool {
     a == b || std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
 }
 
-/// Looks at the machine and the code while the profiler already runs.
+/// Records facts about the machine and the code while the profiler already runs.
 #[must_use]
 pub fn look_around(run: &Run) -> JoinHandle<()> {
     let (id, directory, tool) = (run.id, run.directory.clone(), run.argv.first().cloned());
     std::thread::spawn(move || {
         let Ok(library) = Library::open() else { return };
         let tell = |column, value: &str| {
-            // A fact less is no reason to fail.
+            // Missing facts are not an error.
             let _ = library.describe(id, column, value);
         };
         if let Some(gpus) = facts::gpus() {

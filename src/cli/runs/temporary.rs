@@ -1,8 +1,9 @@
-//! A private folder for nsys' temporary files. What it collects (`nsys-report-*.qdstrm`, readable by everybody) holds the whole environment, and
-//! stays behind when nsys is killed or the disk is full.
+//! A private folder for nsys' temporary files. Its raw data (`nsys-report-*.qdstrm`, world-readable) contain the
+//! whole environment, and are left behind when nsys is killed or the disk is full.
 //!
-//! Only nsys itself gets it: the program keeps its own `TMPDIR`, since a long path breaks sockets in it. Not for guided runs, whose steps start
-//! and stop the collection from outside and find it by files there.
+//! Only nsys itself uses the folder: the program keeps its own `TMPDIR`, since a long path breaks sockets in it.
+//! Guided runs do not use it, because their steps start and stop the collection from outside and find it by files in
+//! the usual folder.
 
 use crate::launch::runs::Finding;
 use crate::library::gc::TEMPORARY;
@@ -10,17 +11,17 @@ use crate::library::{LibraryError, Report, Run};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// What is run, and where its temporary files go.
+/// The command to run, with its temporary folder.
 #[derive(Debug)]
 pub struct Temporary {
     pub argv: Vec<String>,
-    /// Variables on top of those that are there.
+    /// Environment variables added to the existing ones.
     pub env: Vec<(String, String)>,
     folder: Option<PathBuf>,
 }
 
 impl Temporary {
-    /// Makes the folder where the run wants one.
+    /// Creates the folder if the run needs one.
     pub fn make(run: &Run, folder: &Path) -> Result<Self, LibraryError> {
         let mut out = Self { argv: run.argv.clone(), env: run.env.clone(), folder: None };
         let own = run.env.iter().find(|(name, _)| name == "TMPDIR").map(|(_, value)| value.clone());
@@ -29,7 +30,7 @@ impl Temporary {
         let named = |word: &String| word.starts_with("-e") || word.starts_with("--env");
         let nsys = run.argv.first().is_some_and(|w| Path::new(w).file_name().is_some_and(|n| n == "nsys"));
         let profile = run.argv.get(1).is_some_and(|w| w == "profile");
-        // A comma would begin another variable.
+        // A comma would start another variable.
         let fits = nsys && profile && run.steps.is_empty() && !before.contains(',') && !run.argv[..program].iter().any(named);
         let private = folder.join(TEMPORARY);
         if let Some(text) = private.to_str().filter(|_| fits) {
@@ -42,28 +43,29 @@ impl Temporary {
         Ok(out)
     }
 
-    /// Whether there is one.
+    /// Returns true if the folder was created.
     #[must_use]
     pub fn made(&self) -> bool {
         self.folder.is_some()
     }
 
-    /// Clears it away, as [`clear`] says.
+    /// Removes the folder; see [`clear`].
     #[must_use]
     pub fn clear(self, reports: &[Report]) -> Option<PathBuf> {
         clear(&self.folder?, reports)
     }
 }
 
-/// Clears a run's temporary folder away, all but reports that nsys wrote there because it could not elsewhere. Where there is no report, what nsys
-/// collected is all there is, and only this user can read it: that stays, and its place is returned.
+/// Removes a run's temporary folder, except reports that nsys wrote there because it could not write elsewhere.
+/// Without any report, the raw data are all that is left: they are kept (readable only by this user) and their path
+/// is returned.
 #[must_use]
 pub fn clear(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
     let files = || std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
     let collected = files().find(|p| p.extension().is_some_and(|e| e == "qdstrm"));
     let keep = collected.filter(|_| reports.is_empty());
     if keep.is_none() && reports.iter().all(|r| !r.path.starts_with(folder)) {
-        // What cannot be removed is in nobody's way: the folder is private.
+        // Ignore errors: the folder is private and does no harm.
         let _ = std::fs::remove_dir_all(folder);
         return None;
     }
@@ -73,7 +75,7 @@ pub fn clear(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
     keep
 }
 
-/// What to say of a collection that stays.
+/// Returns the finding about kept raw data.
 #[must_use]
 pub fn kept(collected: &Path) -> Finding {
     Finding {
@@ -108,7 +110,7 @@ mod tests {
         let report = Report { path: folder.join("nsys/report.nsys-rep"), bytes: 1, owned: true };
         assert_eq!(made.clear(&[report]), None);
         assert!(!folder.join("tmp").exists());
-        // Without a report it is all that there is.
+        // Without a report the raw data are kept.
         let made = Temporary::make(&run, &folder).unwrap();
         let collected = folder.join("tmp/nsys-report-1.qdstrm");
         std::fs::write(&collected, "events").unwrap();

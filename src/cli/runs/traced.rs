@@ -1,4 +1,4 @@
-//! Names of programs that are being traced, as `warpscope watch` and `attach` take them.
+//! Resolves the names of traced programs for `warpscope watch` and `attach`.
 
 use super::super::Failure;
 use super::list;
@@ -9,14 +9,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A program that is being traced.
+/// A traced program.
 pub enum Traced {
     Run(Box<Run>),
-    /// Traces by their path without process id and suffix.
+    /// Path of the traces without process id and suffix.
     Traces(PathBuf),
 }
 
-/// `PREFIX` of `PREFIX.PID.wstrace`, also of `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`.
+/// Returns `PREFIX` of `PREFIX.PID.wstrace`, also of `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`.
 #[must_use]
 pub fn prefix(file: &Path) -> Option<PathBuf> {
     let name = file.file_name()?.to_str()?.strip_suffix(&format!(".{}", trace::SUFFIX))?;
@@ -28,7 +28,7 @@ pub fn prefix(file: &Path) -> Option<PathBuf> {
     number(tail).then(|| file.with_file_name(head))
 }
 
-/// The prefix that a traced process of that number and this user writes to: its environment has it.
+/// Returns the trace prefix of a traced process of this user, from its environment.
 fn of_process(pid: &str) -> Option<PathBuf> {
     let owner = |process: &str| Some(std::fs::metadata(format!("/proc/{process}")).ok()?.uid());
     if owner(pid)? != owner("self")? {
@@ -39,8 +39,8 @@ fn of_process(pid: &str) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(value))).filter(|p| p.is_absolute())
 }
 
-/// The program that the user named: a run's number, the number of a traced process, a file of traces, a folder with traces of one program, or their path without
-/// process id and suffix. Without a name, the newest run in progress.
+/// Resolves the program named by the user: a run number, the id of a traced process, a trace file, a folder with
+/// traces of one program, or their path without process id and suffix. The default is the newest run in progress.
 pub fn named(named: Option<&Path>) -> Result<Traced, Failure> {
     let Some(named) = named else {
         return Ok(Traced::Run(Box::new(list::the(&Library::open()?, None, true)?)));
@@ -48,7 +48,7 @@ pub fn named(named: Option<&Path>) -> Result<Traced, Failure> {
     if let Some((text, number)) = named.to_str().and_then(|n| Some((n, n.parse().ok()?))).filter(|_| !named.exists()) {
         let run = Library::open().map_err(Failure::from).and_then(|library| list::the(&library, Some(number), false));
         return match (run, of_process(text)) {
-            // A run that has ended may have the number of a process.
+            // The number of an ended run may equal a process id.
             (Ok(run), None) => Ok(Traced::Run(Box::new(run))),
             (Ok(run), Some(_)) if run.state.live() => Ok(Traced::Run(Box::new(run))),
             (_, Some(output)) => Ok(Traced::Traces(output)),
@@ -64,7 +64,7 @@ pub fn named(named: Option<&Path>) -> Result<Traced, Failure> {
         let mut found: Vec<PathBuf> = std::fs::read_dir(&path)?.flatten().filter_map(|e| prefix(&e.path())).collect();
         found.sort();
         found.dedup();
-        // A program that still runs listens: of several it is the one.
+        // Prefer the only program with a control socket: it still runs.
         let listens = |p: &PathBuf| {
             let stem = p.file_name().map(|n| format!("{}.", n.to_string_lossy())).unwrap_or_default();
             let sock = |name: &str| name.strip_prefix(&stem).is_some_and(|n| n.strip_suffix(".sock").is_some());

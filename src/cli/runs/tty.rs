@@ -1,7 +1,7 @@
-//! A run that has the terminal to itself: for programs that ask, draw or debug. What it prints is not kept.
+//! Runs that own the terminal: for programs that prompt, draw or debug. Their output is not recorded.
 //!
-//! A process of its own stands between the explorer and the profiler here, too, in the terminal's session: it ends the profiler and what that
-//! leaves behind when the explorer is killed or the terminal goes away.
+//! As in other runs, a process of its own runs between the explorer and the profiler, here in the terminal's session.
+//! It ends the profiler and the processes left behind if the explorer is killed or the terminal goes away.
 
 use super::super::args::Args;
 use super::super::{FAILED, Failure, explore};
@@ -19,10 +19,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Duration;
 
-/// Name of the command that has the terminal.
+/// Name of the command that owns the terminal.
 pub const FOREGROUND: &str = "__foreground";
 
-/// The terminal sends its keys' signals to the profiler, too, which is meant; these programs wait for what comes of it.
+/// Ignores the terminal's key signals in this process: the profiler receives them, too, and this process waits for
+/// its end.
 fn leave_keys_to_the_profiler() -> std::io::Result<()> {
     for signal in [SIGINT, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
@@ -30,17 +31,17 @@ fn leave_keys_to_the_profiler() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Time for a profiler whose supervisor was killed to write its report.
+/// Time for a profiler to write its report after its supervisor was killed.
 const LAST_REPORT: Duration = Duration::from_secs(5);
 
-/// Runs it to its end in the foreground.
+/// Runs a program in the foreground to its end.
 pub fn run(library: &mut Library, make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>) -> Result<Run, Failure> {
     let run = library.begin(make)?;
     leave_keys_to_the_profiler()?;
     let words = [FOREGROUND.to_owned(), run.id.to_string(), std::process::id().to_string()];
     let status = spawn::in_terminal(&std::env::current_exe()?, &words)?;
     if !status.success() {
-        // Of a process that was killed everything came here.
+        // Orphans of a killed process were reparented to this process.
         supervise::end_leftovers(LAST_REPORT);
     }
     let ended = library.run(run.id)?;
@@ -68,7 +69,7 @@ pub fn foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     let words: Vec<OsString> = own.into_iter().chain(private.argv.iter().map(OsString::from)).collect();
     let patience = supervise::patience(&run.tool);
     let (status, stopped) = supervise::foreground(&words, &private.env, &run.directory, patience, &stop, |pid| {
-        // A fact less is no reason to stop.
+        // Missing facts are not an error.
         let _ = library.started(run.id, pid);
     })?;
     let _ = looking.join();
@@ -76,7 +77,7 @@ pub fn foreground(id: i64, explorer: i32) -> Result<(), Failure> {
         let _ = library.describe(run.id, "clocks_end", &gpus.clocks);
     }
     let reports = export::found(&run.patterns, &library.run_folder(run.id), run.started_ms);
-    // Ctrl-C in its terminal is how such a run is stopped; shells tell it as 130.
+    // Such a run is stopped by Ctrl-C in its terminal; shells report it as 130.
     let interrupted = status.signal() == Some(SIGINT) || status.code() == Some(128 + SIGINT);
     let exit = Exit { code: status.code(), signal: status.signal(), stopped: stopped || interrupted };
     let (state, mut findings) = judge(&run.tool, exit, &Watch::default(), &reports);
@@ -85,7 +86,7 @@ pub fn foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Opens what it left in the explorer.
+/// Opens the reports of a run in the explorer.
 pub fn open(args: &Args, config: &Config, run: &Run) -> Result<(), Failure> {
     if run.openable().next().is_none() {
         return plain::tell(run);

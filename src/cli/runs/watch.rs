@@ -1,4 +1,4 @@
-//! `warpscope watch`: a program while it is being traced, on a screen or as lines.
+//! `warpscope watch`: shows a traced program live, on a screen or as lines.
 
 use super::super::args::{Args, Watch};
 use super::super::live::{self, Told};
@@ -13,7 +13,6 @@ use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Watches a program.
 pub fn watch(all: &Args, args: &Watch, config: &Config) -> Result<(), Failure> {
     let what = traced::named(args.what.as_deref())?;
     if let Traced::Run(run) = &what
@@ -37,7 +36,7 @@ pub fn watch(all: &Args, args: &Watch, config: &Config) -> Result<(), Failure> {
     as_lines(&what, args, &asked)
 }
 
-/// A line each second, until the program ends, the time is over, or somebody stops this.
+/// Prints a line each second until the program ends, the time is up, or a signal arrives.
 fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Failure> {
     let output = match what {
         Traced::Run(run) => live::output(run),
@@ -60,13 +59,13 @@ fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Fail
     let (_keep, asks) = crossbeam_channel::unbounded();
     let followed = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Nothing may be told for long: no process has used CUDA yet.
+        // No message may arrive for a while, until a process initialises CUDA.
         scope.spawn(|| {
             while !enough.is_cancelled() && !over() && !ended() {
                 std::thread::park_timeout(Duration::from_millis(200));
             }
             enough.cancel();
-            // The rest may wait for a disk or a network that is gone.
+            // The other thread may be blocked on an unreachable disk or network.
             let since = Instant::now();
             while asked.load(Ordering::SeqCst) > 0 && !followed.load(Ordering::SeqCst) {
                 if since.elapsed() > interrupt::PATIENCE {

@@ -1,15 +1,15 @@
-//! The container of an Nsight Compute report: blocks one after another, each a header and its messages, every one with its length before it.
-//! There is no index and no end mark. Lengths are checked against the bytes that are there before anything is allocated; what is not asked
-//! for is skipped over without being read.
+//! Container of an Nsight Compute report: a sequence of blocks, each a header and its messages, all length-prefixed.
+//! There is neither index nor end mark. Lengths are checked against the remaining bytes before anything is allocated;
+//! unrequested messages are skipped without being read.
 
 use super::wire::{Form, Wire};
 use crate::import::{ImportError, Input};
 use std::sync::Arc;
 
-/// Kinds of messages in a block, in the order in which they lie there.
+/// Message types of a block, in file order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A kernel's binary and sources.
+    /// Binary and sources of a kernel.
     Source,
     Kernel,
     Range,
@@ -20,33 +20,33 @@ pub enum Kind {
 
 #[derive(Debug, Default)]
 pub struct Header {
-    /// Metric names; results refer to them by number.
+    /// Metric names; results refer to them by index.
     pub names: Vec<Arc<str>>,
-    /// Facts of the session, a message.
+    /// Session message, not decoded.
     pub session: Option<Vec<u8>>,
-    /// The process that the results are of, a message.
+    /// Message of the profiled process, not decoded.
     pub process: Option<Vec<u8>>,
-    /// How many messages of each kind follow.
+    /// Number of messages of each kind that follow.
     counts: [u64; 5],
-    /// Bytes of all of them.
+    /// Total size of these messages, bytes.
     payload: u64,
 }
 
-/// What comes next in the file.
+/// Next item of the file.
 pub enum Item {
     Header(Header),
-    /// A message begins: it ends before this place.
+    /// A message, with the position of its end.
     Message(Kind, u64),
 }
 
 /// Reads a report from its beginning.
 pub struct Blocks {
-    /// The bytes, standing where the last item was found.
+    /// Byte reader, positioned at the last item.
     pub wire: Wire,
-    /// Messages of the current block that are still to come, and where the block ends.
+    /// Remaining messages of the current block; `end` is the end of the block.
     left: Vec<(Kind, u64)>,
     end: u64,
-    /// Where the current message ends: what of it was not read is stepped over.
+    /// End of the current message; its unread rest is skipped.
     message_end: u64,
 }
 
@@ -62,7 +62,7 @@ impl Blocks {
         Ok(Self { wire, left: Vec::new(), end: at, message_end: at })
     }
 
-    /// The next header or message; `None` at the end of the report.
+    /// Returns the next header or message; `None` at the end of the report.
     pub fn step(&mut self) -> Result<Option<Item>, ImportError> {
         let rest = self.message_end.saturating_sub(self.wire.at);
         self.wire.skip(rest, "result")?;
@@ -83,14 +83,14 @@ impl Blocks {
             if self.wire.at + length > self.wire.size {
                 return Err(self.wire.damaged(place, "it is longer than the rest of the file"));
             }
-            // An empty source is possible; an empty result is none, and four bytes must not become a row.
+            // A source may be empty, a result may not: four bytes must not become a row.
             if length == 0 && kind != Kind::Source {
                 return Err(self.wire.damaged(place, "it is empty"));
             }
             self.message_end = self.wire.at + length;
             return Ok(Some(Item::Message(kind, self.message_end)));
         }
-        // What a newer version may have put after the messages is not known.
+        // Unknown data that a newer version may have put after the messages.
         let rest = self.end.saturating_sub(self.wire.at);
         self.wire.skip(rest, "block")?;
         let Some(length) = self.wire.length("block")? else {
@@ -109,10 +109,10 @@ impl Blocks {
     }
 }
 
-/// Bytes of memory for a name beside its letters: the reference, its counters, and what an allocation costs.
+/// Memory of a name besides its text, bytes: reference, counters and allocation overhead.
 const NAME: usize = 64;
 
-/// Reads a header up to `end`. Field by field: what is in it may be a hundred times as large in memory when it is decoded whole.
+/// Reads a header up to `end`, field by field: decoded as a whole, it could take a hundred times its size in memory.
 fn header(wire: &mut Wire, end: u64) -> Result<Header, ImportError> {
     let mut out = Header::default();
     while let Some((number, form)) = wire.field(end)? {

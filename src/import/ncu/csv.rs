@@ -1,4 +1,5 @@
-//! What `ncu --csv` prints, raw or details page: a table amid the profiler's own lines and, in a live log, the program's.
+//! Output of `ncu --csv`, raw or details page: a table among the lines of the profiler and, in
+//! a live log, of the program.
 
 use super::numbers::{Decimal, Evidence, base_unit, number};
 use super::units;
@@ -9,14 +10,14 @@ use std::io::{BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of one record that are read at most: a raw row of a full set has 40,000.
+/// Maximum size of a record, bytes: a raw row of a full set has 40,000.
 const MOST_RECORD: usize = 4 << 20;
-/// Digits of a row's number at most.
+/// Maximum number of digits of a row number.
 const LONGEST_NUMBER: usize = 20;
-/// The profiler's errors that are kept.
+/// Maximum number of profiler errors kept.
 const MOST_ERRORS: usize = 20;
 
-/// Columns that are no metrics.
+/// Columns that are not metrics.
 const FACTS: [&str; 21] = [
     "ID",
     "Process ID",
@@ -44,13 +45,13 @@ const FACTS: [&str; 21] = [
 #[derive(Default)]
 struct Header {
     titles: Vec<String>,
-    /// For each column: the metric, or `None` for a fact.
+    /// Metric of each column; `None` for columns that are not metrics.
     metrics: Vec<Option<u32>>,
-    /// The columns of a details page: section, metric, unit, value.
+    /// Columns of a details page: section, metric, unit, value.
     details: Option<[usize; 4]>,
-    /// What every row has at least: rows of the small tables that stand within a details page have less.
+    /// Index of the last column that every row has: rows of small tables within a details page have fewer.
     last_fact: usize,
-    /// Fields are in quotes, as ncu writes them; a spreadsheet may have taken them away.
+    /// True if fields are quoted, as ncu writes them; a spreadsheet may have removed the quotes.
     quoted: bool,
 }
 
@@ -60,7 +61,7 @@ impl Header {
     }
 }
 
-/// A metric's cell as it stands, and what its unit multiplies it by.
+/// Raw text of a metric's cell, and the factor of its unit.
 struct Cell {
     metric: u32,
     text: String,
@@ -70,25 +71,25 @@ struct Cell {
 struct Reader {
     out: Metrics,
     cells: Vec<Vec<Cell>>,
-    /// Place of the first cell of each metric of the last result.
+    /// Index of the first cell of each metric in the last result.
     there: HashMap<u32, usize>,
     budget: Budget,
-    /// True if no more may be kept.
+    /// True if the memory budget is exhausted.
     full: bool,
     index: HashMap<String, u32>,
     header: Option<Header>,
-    /// Units of the raw page's columns.
+    /// Unit factors of the raw page's columns.
     scales: Vec<f64>,
-    /// Result that the rows are of: its process, number and kernel.
+    /// Result of the current rows: process, number and kernel.
     current: Option<[String; 3]>,
     errors: Vec<String>,
-    /// The profiler's own lines were seen.
+    /// True if lines of the profiler were seen.
     profiled: bool,
-    /// Why there may be no results.
+    /// Reason for missing results.
     warning: Option<String>,
 }
 
-/// Reads it. `decimal` is the sign before decimals, if the user knows it.
+/// Reads the text. `decimal` is the decimal separator, if the user specified it.
 pub fn read(input: &Input, reader: impl BufRead, job: &Job<'_>, out: Metrics, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
     let (path, budget) = (&*input.path, input.budget());
     let mut state = Reader {
@@ -112,16 +113,16 @@ pub fn read(input: &Input, reader: impl BufRead, job: &Job<'_>, out: Metrics, de
     Ok(state.finish(decimal))
 }
 
-/// Whether a line opens a quote and leaves it open, or closes one.
+/// Returns true if a line opens a quote without closing it, or closes one.
 fn odd_quotes(line: &str) -> bool {
     !line.bytes().filter(|&b| b == b'"').count().is_multiple_of(2)
 }
 
-/// A row of the table begins with its number in the first field, in quotes if its header has them: a program may print numbers, too. The
-/// units row of the raw page has none there.
+/// Returns true if a line begins a table row: the first field is a number, quoted if the header is, as a program may
+/// print numbers too. The raw page's units row has no number there.
 fn begins_row(line: &str, quoted: bool) -> bool {
     let line = if quoted { line.strip_prefix('"') } else { Some(line) };
-    // No number of a row is longer: a line that begins with millions of digits would be gone over with every line that follows.
+    // No row number is longer: a line of millions of digits would be scanned again with every line that follows.
     let digits = |l: &str| l.bytes().take(LONGEST_NUMBER).take_while(u8::is_ascii_digit).count();
     let rest = line.and_then(|l| l.get(digits(l)..));
     rest.is_some_and(|r| r.starts_with(if quoted { "\"," } else { "," }))
@@ -132,13 +133,13 @@ fn fields(record: &str) -> Vec<String> {
     one.records().next().and_then(Result::ok).map(|r| r.iter().map(str::to_owned).collect()).unwrap_or_default()
 }
 
-/// `(128, 1, 1)`, or `128,1,1`.
+/// Parses `(128, 1, 1)` or `128,1,1`.
 fn dims(text: &str) -> Option<[u32; 3]> {
     let numbers: Vec<u32> = text.trim_matches(['(', ')', ' ']).split(',').map(|n| n.trim().parse()).collect::<Result<_, _>>().ok()?;
     <[u32; 3]>::try_from(numbers).ok()
 }
 
-/// The form in which ncu wrote a name is an option of it, and not told.
+/// Returns a kernel by name. The name's form depends on an option of ncu that is not recorded.
 fn kernel(name: &str) -> Kernel {
     let text = Some(Arc::from(name)).filter(|_| !name.is_empty());
     match name {
@@ -165,7 +166,7 @@ impl Reader {
             let line = text.trim_start_matches('\u{feff}');
             let quoted = self.header.as_ref().is_some_and(|h| h.quoted);
             if !open.is_empty() && !begins_row(line, quoted) && open.len() + line.len() <= MOST_RECORD {
-                // A rule's text may have several lines.
+                // A rule's text may span several lines.
                 open.push_str(line);
                 odd ^= odd_quotes(line);
             } else {
@@ -204,7 +205,7 @@ impl Reader {
         }
     }
 
-    /// A line outside the table: a header, the profiler's, or the program's.
+    /// Handles a line outside the table: a header, or output of the profiler or program.
     fn other(&mut self, line: &str) {
         if line.starts_with("\"ID\",") || line.starts_with("ID,") {
             let titles = fields(line);
@@ -228,7 +229,7 @@ impl Reader {
         if let [Some(a), Some(b), Some(c), Some(d)] = details {
             header.details = Some([a, b, c, d]);
         } else {
-            // Ranges that were open are columns of their own.
+            // Open NVTX ranges have columns of their own.
             let is_metric = |t: &String| !t.is_empty() && !FACTS.contains(&t.as_str()) && !t.contains("Domain:");
             header.metrics = header.titles.clone().iter().map(|t| is_metric(t).then(|| self.metric(t))).collect();
         }
@@ -252,7 +253,7 @@ impl Reader {
 
     fn unit(&mut self, metric: u32, unit: &str) -> f64 {
         let (base, scale) = base_unit(unit.trim());
-        // ncu 2024.1.1 gives some percentages of newer versions the unit of what they are a part of.
+        // ncu 2024.1.1 gives some percentages of newer versions the unit of their base quantity.
         let name = self.out.names.get(metric as usize).map_or("", |n| n);
         let base = if scale.to_bits() == 1.0_f64.to_bits() && units::unit(name) == "%" { "%".to_owned() } else { base };
         if let Some(known) = self.out.units.get_mut(metric as usize).filter(|u| u.is_empty()) {
@@ -276,7 +277,7 @@ impl Reader {
             && header.column("Process ID").is_none_or(|i| text(i).parse::<u32>().is_ok())
         {
             let key = [of("Process ID"), text(0), of("Kernel Name")].map(str::to_owned);
-            // The raw page has one row for each result, the details page many.
+            // The raw page has one row per result, the details page many.
             if header.details.is_none() || self.current.as_ref() != Some(&key) {
                 self.current = Some(key);
                 let (grid, block) = (dims(of("Grid Size")), dims(of("Block Size")));
@@ -320,7 +321,8 @@ impl Reader {
         self.header = Some(header);
     }
 
-    /// A row of the details page has one metric, or one rule. Labels repeat between sections, real names mean the same everywhere.
+    /// Reads a row of the details page: one metric or one rule. Labels repeat between
+    /// sections; metric names are unique.
     fn details(&mut self, section: &str, name: &str, unit: &str, value: &str) {
         if name.is_empty() {
             return;
@@ -332,7 +334,7 @@ impl Reader {
         let before = self.there.get(&metric).and_then(|at| self.cells.last()?.get(*at)).map(|c| c.text == value);
         match before {
             None => self.cell(metric, value, scale),
-            // A real name is one value, in whatever section; a label may stand for two metrics of one section.
+            // A metric name has one value in all sections; a label may stand for two metrics of a section.
             Some(false) if !real => {
                 let second = self.metric(&format!("{full} (2)"));
                 let scale = self.unit(second, unit);
@@ -379,7 +381,7 @@ impl Reader {
         self.out
     }
 
-    /// Why a text without a table is none.
+    /// Returns the error for a text without a table.
     fn explain(&self, path: &Path) -> ImportError {
         let Some(error) = self.errors.first().or(self.warning.as_ref()) else {
             if self.profiled {

@@ -1,4 +1,5 @@
-//! A kernel's binary: its functions, and which source line each instruction came from (DWARF line tables, when it was built with `-lineinfo`).
+//! Kernel binaries: functions, and the source line of each instruction (DWARF line tables,
+//! when built with `-lineinfo`).
 
 use crate::import::Cancel;
 use crate::model::code::{Function, SourceFile};
@@ -8,27 +9,28 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Sections get addresses of their own while the line table is read: an ELF file of CUDA has all of them at zero.
+/// Shift for synthetic section addresses while the line table is read: in a CUDA ELF file, all sections start at
+/// zero.
 const SECTION_SHIFT: u32 = 40;
-/// Rows of line tables that are read at most: a real binary of many kernels has some hundred thousand.
+/// Maximum number of line table rows: a real binary of many kernels has some hundred thousand.
 const MOST_ROWS: usize = 4_000_000;
-/// Bytes of all files' names: an entry of a few bytes may name a folder of thousands.
+/// Maximum total size of file names, bytes: an entry of a few bytes may refer to a folder name of thousands.
 const MOST_PATHS: usize = 16 << 20;
-/// An instruction takes at least so many bytes: 8 up to Pascal, 16 since.
+/// Minimum size of an instruction, bytes: 8 up to Pascal, 16 since.
 const LEAST_INSTRUCTION: u64 = 8;
-/// Instructions of a line table between two looks at whether somebody still waits for it.
+/// Line table instructions between two checks for cancellation.
 const LOOK: usize = 1 << 12;
 
-/// What is read of a binary.
+/// Contents of a binary.
 #[derive(Debug, Default)]
 pub struct Cubin {
-    /// Functions, without their addresses.
+    /// Functions, without addresses.
     pub functions: Vec<Function>,
     /// Files, numbered from 1.
     pub files: Vec<SourceFile>,
 }
 
-/// Reads a binary; what is damaged is left out, and once cancelled, the rest of its line tables.
+/// Reads a binary; skips damaged parts, and after cancellation the rest of its line tables.
 #[must_use]
 pub fn read(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
     let elf = ElfFile64::<object::LittleEndian>::parse(bytes).ok()?;
@@ -54,7 +56,7 @@ pub fn read(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
             slot.copy_from_slice(&address.to_le_bytes());
         }
     }
-    // What of the table can be read is right; the rest has no lines.
+    // Rows read before an error are valid; the others have no lines.
     let _ = table(&data, &by_section, &mut out, cancel);
     for function in &mut out.functions {
         function.lines.sort_by_key(|l| l.0);
@@ -63,11 +65,11 @@ pub fn read(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
     Some(out)
 }
 
-/// NVIDIA's own instruction of line tables: rows after it are inlined code, called from the row with this number (from 1, in its sequence; 0
-/// for none).
+/// NVIDIA's own line table opcode: rows after it are inlined code, called from the row with the given number (from 1,
+/// within the sequence; 0 for none).
 const INLINED_CALL: u8 = 0x90;
 
-/// A row of the sequence so far: the place in the user's own code that led to it, if any.
+/// A row of the current sequence, with the location in user code that led to it, if any.
 struct Row {
     own: Option<(u32, u32)>,
 }
@@ -77,12 +79,12 @@ fn table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cubin, cance
     let mut at = 0;
     let mut rows_left = MOST_ROWS;
     let mut files: HashMap<String, u32> = HashMap::new();
-    // Of each file, whether it is a library's.
+    // True for each library file.
     let mut library: Vec<bool> = Vec::new();
     let (mut paths, mut steps) = (0, 0_usize);
     while at < data.len() {
         let mut program = section.program(DebugLineOffset(at), 8, None, None)?;
-        // The length does not count itself.
+        // The length does not include itself.
         let length = program.header().unit_length();
         at = at.saturating_add(length).saturating_add(4);
         let mut numbers: HashMap<u64, u32> = HashMap::new();
@@ -135,9 +137,9 @@ fn table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cubin, cance
             let offset = address & ((1 << SECTION_SHIFT) - 1);
             let more = function.lines.len() as u64 <= function.size / LEAST_INSTRUCTION;
             match function.lines.last_mut() {
-                // Of several rows for one instruction the last counts.
+                // The last of several rows for one instruction wins.
                 Some(last) if last.0 == offset => *last = (offset, file, line),
-                // A function has no more places than instructions.
+                // A function cannot have more locations than instructions.
                 _ if more => function.lines.push((offset, file, line)),
                 _ => {}
             }
@@ -146,13 +148,13 @@ fn table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cubin, cance
     Ok(())
 }
 
-/// Whether a file is not the user's own code.
+/// Returns true for a file outside the user's own code.
 fn is_library(name: &str) -> bool {
     ["/usr/", "/opt/"].iter().any(|p| name.starts_with(p)) || (name.contains("/cuda") && name.contains("/include/"))
 }
 
-/// The place in the user's own code behind a row: the row itself, or for code that was inlined from a library, what the row that called it (by
-/// its number, 0 for none) led to. Only rows before it can have called it.
+/// Returns the location in user code of a row: its own, or for code inlined from a library, that of the row that
+/// called it (by number, 0 for none). Only earlier rows can be callers.
 fn own(rows: &[Row], file: u32, line: u32, caller: usize, library: &[bool]) -> Option<(u32, u32)> {
     let of_library = usize::try_from(file).ok().and_then(|f| library.get(f.checked_sub(1)?)).is_some_and(|&l| l);
     if !of_library {
@@ -164,7 +166,7 @@ fn own(rows: &[Row], file: u32, line: u32, caller: usize, library: &[bool]) -> O
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Bytes of a path: Linux opens no longer one.
+/// Maximum length of a path, bytes: Linux opens none longer.
 const LONGEST_PATH: usize = 4096;
 
 fn path(header: &gimli::LineProgramHeader<Slice<'_>>, file: &gimli::FileEntry<Slice<'_>>) -> String {
@@ -189,7 +191,7 @@ mod tests {
         assert!(
             is_library("/usr/local/cuda/include/crt/mma.hpp") && is_library("/home/me/cuda-12/include/x.h") && !is_library("/home/me/k.cu")
         );
-        // Files: the user's kernel, a library's header, the user's helper.
+        // Files: the user's kernel, a library header, the user's helper.
         let library = [false, true, false];
         let mut rows: Vec<Row> = Vec::new();
         let mut add = |file, line, caller| {
@@ -197,13 +199,13 @@ mod tests {
             rows.push(Row { own });
             own
         };
-        // Row 1 calls; row 2 is inlined there; row 3 is inlined into row 2.
+        // Row 1 is the call; row 2 is inlined there; row 3 is inlined into row 2.
         assert_eq!(add(1, 25, 0), Some((1, 25)));
         assert_eq!(add(2, 91, 1), Some((1, 25)));
         assert_eq!(add(2, 99, 2), Some((1, 25)));
         // The user's own helper keeps its lines.
         assert_eq!(add(3, 7, 1), Some((3, 7)));
-        // Without a caller, or called by itself or by a later row, there is no other place.
+        // Without a caller, or with itself or a later row as caller, the location is unknown.
         assert_eq!(add(2, 91, 0), None);
         assert_eq!(add(2, 91, 6), None);
         assert_eq!(add(2, 91, 70), None);

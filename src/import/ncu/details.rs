@@ -1,4 +1,4 @@
-//! What a report holds about one result beside its values, read when somebody looks at the result: sections, rules, instances, NVTX state.
+//! Details of one result, read on demand: sections, rules, metric instances, NVTX state.
 
 use super::layout;
 use super::proto::{Instance, MetricValue, NvtxState, SourceReference};
@@ -8,11 +8,12 @@ use crate::model::sections::{InstanceKey, Instances};
 use crate::model::{Details, ResultKind, ResultMetrics, Value};
 use prost::Message;
 
-/// Sections and rules of a result that are shown: real results have up to about 30 and 60; a screen is made of all of them.
+/// Maximum number of sections and rules shown of a result: real results have up to about 30 and 60,
+/// and one screen lists them all.
 const MOST_SECTIONS: usize = 2_000;
 const MOST_RULES: usize = 5_000;
 
-/// Numbers of the fields that differ between kinds of results; those of NVIDIA's `.proto` files, which ship with ncu.
+/// Field numbers that differ between kinds of results, from NVIDIA's `.proto` files, which ship with ncu.
 struct Fields {
     metric: u64,
     section: u64,
@@ -24,13 +25,13 @@ struct Fields {
 fn fields(kind: ResultKind) -> Fields {
     match kind {
         ResultKind::Kernel => Fields { metric: 13, section: 17, rules: &[19], nvtx: 21, source: 15 },
-        // Rules of ranges and of graphs are of ncu 2025 and later.
+        // Rules of ranges and graphs exist since ncu 2025.
         ResultKind::Range => Fields { metric: 4, section: 7, rules: &[20], nvtx: 10, source: 15 },
         ResultKind::CommandList | ResultKind::Graph => Fields { metric: 4, section: 7, rules: &[21, 22], nvtx: 10, source: 17 },
     }
 }
 
-/// Reads them. The report must still be the one that the result is from.
+/// Reads the details. The report must still be the one that the result came from.
 pub fn read(input: &Input, result: &ResultMetrics) -> Result<Details, ImportError> {
     let Some(place) = result.place else {
         return Ok(Details::default());
@@ -80,7 +81,7 @@ pub fn read(input: &Input, result: &ResultMetrics) -> Result<Details, ImportErro
     Ok(out)
 }
 
-/// A metric's name and instances, when it has any.
+/// Reads a metric's name and instances; `None` without instances.
 fn instances(wire: &mut Wire, end: u64) -> Result<Option<(u32, Instances)>, ImportError> {
     let (mut name, mut list) = (None, Instances::default());
     while let Some((number, form)) = wire.field(end)? {
@@ -89,7 +90,7 @@ fn instances(wire: &mut Wire, end: u64) -> Result<Option<(u32, Instances)>, Impo
             (3, Form::Bytes) => {
                 let bytes = wire.bytes(end)?;
                 wire.keep(size_of::<(InstanceKey, Value)>() + bytes.len())?;
-                // No field of it is there more than once, so it is no larger in memory than that.
+                // None of its fields repeats, so its memory is bounded by its encoded size.
                 let Ok(instance) = Instance::decode(&*bytes) else {
                     return Err(wire.damaged("result", "it cannot be read"));
                 };
@@ -123,7 +124,7 @@ fn value(v: MetricValue) -> Option<Value> {
     }
 }
 
-/// Ranges that were open at the launch: those of its thread, outermost first, then those of the process.
+/// NVTX ranges that were open at the launch: those of its thread, outermost first, then those of the process.
 fn nvtx(state: &NvtxState, thread: Option<u32>) -> Vec<String> {
     let domain = |id: Option<u64>| {
         let name = state.domains.iter().find(|d| d.id == id).and_then(|d| d.name.as_deref()).unwrap_or_default();

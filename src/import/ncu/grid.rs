@@ -1,12 +1,12 @@
-//! Grids in blocks. ncu 2020.1 and 2020.2 stored a launch's grid in threads, and its metrics in blocks.
+//! Grids in blocks. ncu 2020.1 and 2020.2 stored the grid of a launch in threads, but its metrics in blocks.
 
 use crate::model::{Metrics, ResultMetrics};
 
-/// Versions that stored it so.
+/// Versions that store grids in threads.
 const IN_THREADS: [&str; 2] = ["2020.1.", "2020.2."];
 
-/// Takes every grid that is in threads to blocks: where the launch's own metrics contradict it, and of versions that are known for it where no
-/// metric says otherwise.
+/// Converts grids from threads to blocks: if the launch's own metrics contradict the grid, or, without such metrics,
+/// if the version is known for it.
 pub fn in_blocks(metrics: &mut Metrics) {
     let known = metrics.source.version.as_deref().is_some_and(|v| IN_THREADS.iter().any(|p| v.starts_with(p)));
     let grids: Vec<Option<[u32; 3]>> = metrics.results.iter().map(|r| blocks(metrics, r, known)).collect();
@@ -19,7 +19,7 @@ fn product(of: [u32; 3]) -> u64 {
     of.iter().map(|&n| u64::from(n)).fold(1, u64::saturating_mul)
 }
 
-/// The grid in blocks; `None` where it is already, or nothing proves that it is not.
+/// Returns the grid in blocks; `None` if it is already, or without evidence.
 fn blocks(metrics: &Metrics, result: &ResultMetrics, known: bool) -> Option<[u32; 3]> {
     let (grid, block) = result.grid.zip(result.block)?;
     let integer = |name: &str| metrics.integer(result, name).filter(|n| *n > 0);
@@ -39,7 +39,7 @@ fn blocks(metrics: &Metrics, result: &ResultMetrics, known: bool) -> Option<[u32
             dims.filter(|d| product(*d) == size).or_else(|| divided().filter(|d| product(*d) == size))
         }
         None if known => divided(),
-        // Another contradiction, of which nothing is known.
+        // The contradiction has another cause.
         Some(_) | None => None,
     }
 }
@@ -55,21 +55,21 @@ mod tests {
         let size = |n: u64| vec![("launch__grid_size", n)];
         let dims = |d: [u64; 3]| vec![("launch__grid_dim_x", d[0]), ("launch__grid_dim_y", d[1]), ("launch__grid_dim_z", d[2])];
         for (version, grid, block, pairs, want) in [
-            // The metrics decide, whatever the version.
+            // Metrics decide, regardless of the version.
             (None, [156_160, 1, 1], [128, 1, 1], [size(1220), dims([1220, 1, 1])].concat(), [1220, 1, 1]),
             (None, [156_160, 1, 1], [128, 1, 1], size(1220), [1220, 1, 1]),
             (Some("2020.1.2.0"), [64, 96, 4], [16, 8, 2], size(96), [4, 12, 2]),
             (Some("2020.2.0.0"), [64, 96, 4], [16, 8, 2], dims([4, 12, 2]), [4, 12, 2]),
-            // They agree.
+            // Metrics and grid agree.
             (Some("2020.2.0.0"), [1220, 1, 1], [128, 1, 1], size(1220), [1220, 1, 1]),
             (Some("2024.1.1.0"), [1220, 1, 1], [128, 1, 1], size(1220), [1220, 1, 1]),
             (Some("2020.1.0.0"), [7, 1, 1], [1, 1, 1], size(7), [7, 1, 1]),
-            // Without them the version does.
+            // Without metrics, the version decides.
             (Some("2020.2.1.0"), [1024, 32, 1], [256, 2, 1], vec![], [4, 16, 1]),
             (Some("2020.2.1.0"), [1000, 1, 1], [256, 1, 1], vec![], [1000, 1, 1]),
             (Some("2020.3.0.0"), [1024, 1, 1], [256, 1, 1], vec![], [1024, 1, 1]),
             (None, [1024, 1, 1], [256, 1, 1], vec![], [1024, 1, 1]),
-            // They contradict it in another way.
+            // Metrics contradict the grid in another way.
             (Some("2020.1.0.0"), [1024, 1, 1], [256, 1, 1], size(5), [1024, 1, 1]),
         ] {
             let mut metrics = Metrics { source: Source { version: version.map(str::to_owned), ..Source::default() }, ..Metrics::default() };

@@ -1,4 +1,4 @@
-//! From the report's own section layouts and rules to the model's.
+//! Converts section layouts and rules of a report to the model's types.
 
 use super::markup;
 use super::proto;
@@ -9,10 +9,10 @@ fn text(t: Option<String>) -> Arc<str> {
     Arc::from(t.unwrap_or_default())
 }
 
-/// Whether something is for this chip (compute capability times ten; unknown: everything is).
+/// Returns true if an item applies to this chip (compute capability times ten). For an unknown chip, everything does.
 fn passes(filter: Option<&proto::Filter>, chip: Option<u32>) -> bool {
     let (Some(filter), Some(chip)) = (filter, chip) else { return true };
-    // A report's own bounds that are outside the enum's range are open ends.
+    // Bounds outside of the enum's range are open ends.
     let within = |least: Option<u32>, most: Option<u32>| least.is_none_or(|l| chip >= l) && most.is_none_or(|m| chip <= m);
     if filter.items.is_empty() { within(filter.least, filter.most) } else { filter.items.iter().any(|i| within(i.least, i.most)) }
 }
@@ -22,7 +22,7 @@ fn entry(e: proto::Entry, chip: Option<u32>) -> Option<Entry> {
     let other = e.options.into_iter().find(|o| o.filter.is_some() && passes(o.filter.as_ref(), chip));
     let label = text(e.label);
     match other {
-        // The section names another metric for this chip.
+        // The section has another metric for this chip.
         Some(o) => {
             let renamed = text(o.label);
             let label = if renamed.is_empty() { label } else { renamed };
@@ -37,7 +37,7 @@ fn entries(all: Vec<proto::Entry>, chip: Option<u32>) -> Vec<Entry> {
     all.into_iter().filter_map(|e| entry(e, chip)).collect()
 }
 
-/// One section for a chip.
+/// Converts a section for one chip.
 pub fn section(s: proto::Section, chip: Option<u32>) -> Section {
     let mut items = Vec::new();
     for item in s.bodies.into_iter().flat_map(|b| b.items) {
@@ -54,7 +54,7 @@ pub fn section(s: proto::Section, chip: Option<u32>) -> Section {
     }
 }
 
-/// Containers in containers that are followed.
+/// Maximum nesting of containers.
 const DEEPEST: usize = 8;
 
 fn body_item(item: proto::BodyItem, chip: Option<u32>, out: &mut Vec<Item>, depth: usize) {
@@ -70,7 +70,7 @@ fn body_item(item: proto::BodyItem, chip: Option<u32>, out: &mut Vec<Item>, dept
         out.push(Item::Table { label: text(t.label), entries: entries(t.metrics, chip) });
     }
     if let Some(b) = item.bars {
-        // 1 is by value; bars so ordered are read from the largest on.
+        // 1 means by value: such bars are shown from the largest on.
         let largest_first = b.sort == Some(1);
         out.push(Item::Bars { label: text(b.label), entries: entries(b.metrics, chip), largest_first });
     }
@@ -132,7 +132,7 @@ fn roof_value(v: proto::RoofValue, chip: Option<u32>) -> Option<RoofValue> {
     v.constant.map(RoofValue::Constant)
 }
 
-/// What one rule says.
+/// Converts the result of a rule.
 pub fn rule(r: proto::RuleResult) -> RuleResult {
     let name = r.name.unwrap_or_default();
     let mut messages: Vec<Message> = Vec::new();
@@ -149,7 +149,7 @@ pub fn rule(r: proto::RuleResult) -> RuleResult {
             let text = markup::pieces(m.text.as_deref().unwrap_or_default());
             messages.push(Message { verdict, title, text, speedup: None, because: Vec::new() });
         }
-        // Speed-ups and the metrics behind a message follow it.
+        // Speedups and the metrics of a message come after it.
         let Some(last) = messages.last_mut() else { continue };
         if let Some(s) = item.speedup
             && let Some(percent) = s.percent.filter(|p| p.is_finite())

@@ -1,8 +1,8 @@
-//! The text of NVIDIA's rules: `@section:Identifier:Label@` and `@url:Label:https://…@` among plain text.
+//! Markup in the text of NVIDIA's rules: `@section:Identifier:Label@` and `@url:Label:https://…@`.
 
 use crate::model::sections::Piece;
 
-/// Takes a rule's text apart. What only looks like a link stays text.
+/// Splits a rule's text into pieces. Invalid links remain text.
 #[must_use]
 pub fn pieces(text: &str) -> Vec<Piece> {
     let mut out = Vec::new();
@@ -35,7 +35,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
 
 fn link(inside: &str) -> Option<Piece> {
     let (kind, rest) = inside.split_once(':')?;
-    // An address holds colons itself, a label of a section does not.
+    // A URL contains colons, a section label does not.
     let (first, second) = rest.split_once(':')?;
     match kind {
         "section" => Some(Piece::Section { id: first.to_owned(), label: second.to_owned() }),

@@ -1,5 +1,5 @@
-//! Nsight Compute reports (`.ncu-rep`, `.nsight-cuprof-report`), read natively: every metric value of every result when the report is
-//! opened; sections, rules, sources and instance values when somebody looks at them. And what `ncu --csv` prints.
+//! Nsight Compute reports (`.ncu-rep`, `.nsight-cuprof-report`), read natively: all metric values on opening;
+//! sections, rules, sources and instance values on demand. Also the output of `ncu --csv`.
 
 pub mod blocks;
 mod csv;
@@ -33,20 +33,21 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whether these are the bytes of a report.
+/// Returns true for the bytes of a report.
 #[must_use]
 pub fn is_report(input: &Input) -> bool {
     input.head.starts_with(b"NVR\0")
 }
 
-/// Reads all metrics, of a report or a CSV; `decimal` settles numbers in a CSV that nothing else does (`117.344`). A report that is damaged gives the results before the damage and a note, or the error if there are none.
+/// Reads all metrics of a report or CSV; `decimal` resolves numbers in a CSV that are ambiguous otherwise
+/// (`117.344`). A damaged report gives the results before the damage and a note, or the error if there are none.
 pub fn read(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
-    // What is neither a report nor text is not unpacked.
+    // Only reports and text are unpacked.
     let is_text = |i: &Input| !i.head.contains(&0);
     let knows = |i: &Input| is_report(i) || is_text(i);
     let refusal = |i: &Input| known::refusal(i, "Nsight Compute reports (.ncu-rep, `ncu --csv`)", "Nsight Compute");
     let input = Input::open(path, job, Kinds { knows: &knows, salvages: &|_| false, refusal: &refusal })?;
-    // The beginning of a report is text, too.
+    // Truncated reports can look like text.
     if input.head == b"NVR" {
         return Err(refusal(&input));
     }
@@ -56,7 +57,7 @@ pub fn read(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metr
     read_input(&input, job, decimal)
 }
 
-/// The same for an input that was opened before.
+/// Like [`read`], for an input that is already open.
 pub fn read_input(input: &Input, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
     let path = &input.path;
     let mut out = Metrics { source: Source { tool: "ncu".to_owned(), file: path.clone(), ..Source::default() }, ..Metrics::default() };
@@ -89,7 +90,7 @@ pub fn read_input(input: &Input, job: &Job<'_>, decimal: Option<Decimal>) -> Res
     }
 }
 
-/// What follows from the metrics: their units, and the device of each result.
+/// Adds the information that follows from metrics: their units, and the device of each result.
 fn describe(out: &mut Metrics) {
     out.units = out.names.iter().map(|n| Arc::from(units::unit(n))).collect();
     let device: Vec<_> = out
@@ -117,7 +118,7 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
                 job.progress("results", blocks.wire.at, blocks.wire.size);
                 let names = header.names;
                 if !names.is_empty() && !out.names.is_empty() {
-                    // No known report has two; that the second goes on from the first is a guess.
+                    // No known report has two lists; that the second continues the first is a guess.
                     let text = "The report has a second list of metric names; results after it may have wrong names";
                     out.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
                 }
@@ -128,9 +129,9 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
                     let ncu = session.versions.into_iter().find(|v| v.provider.as_deref() == Some("Nsight Compute Target"));
                     let version = ncu.and_then(|v| v.version).and_then(|v| v.split(' ').next().map(str::to_owned));
                     out.source.version = out.source.version.take().or(version);
-                    // ncu joins words by blanks and quotes nothing: a word with a blank is two here.
+                    // ncu joins arguments with blanks and without quotes: an argument with a blank becomes two here.
                     let words = |t: String| t.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-                    // A command must be exact: what is no text is none.
+                    // A command must be exact, so text that is not UTF-8 is rejected.
                     let exact = |b: Option<Vec<u8>>| String::from_utf8(b.unwrap_or_default());
                     if let Some(p) = session.program.filter(|_| out.program.is_empty()) {
                         if let (Ok(directory), Ok(path), Ok(arguments)) = (exact(p.directory), exact(p.path), exact(p.arguments)) {

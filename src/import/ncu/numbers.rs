@@ -1,6 +1,7 @@
-//! Numbers and units as `ncu --csv` writes them: by the locale of the machine, scaled (`Gbyte/second`) or not, in the spelling of the version.
+//! Numbers and units in the output of `ncu --csv`: formatted for the machine's locale, scaled (`Gbyte/second`) or
+//! not, in the spelling of the version.
 
-/// Which sign stands before the decimals.
+/// Decimal separator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decimal {
     /// `27,199.72`
@@ -9,31 +10,33 @@ pub enum Decimal {
     Comma,
 }
 
-/// How a number with one sign and three digits behind it (`117.344`) is to be read.
+/// Evidence on how to read a number with one separator and three digits behind it (`117.344`).
 ///
-/// ncu prints real numbers with two digits behind the sign, or with six (raw page, scaled units), and whole numbers in groups of three by the
-/// locale; measured with 2024.1.1 and 2025.3.1 in five locales. In one file both signs can be the same (raw page in a German locale:
-/// `0.001591` and `1.399.000`), so that only such a number is in doubt, and in what ncu itself wrote it is a whole one. A table that was
-/// saved again by another program has lost zeros.
+/// ncu prints real numbers with two decimals, or six (raw page, scaled units), and integers grouped in threes
+/// according to the locale; measured with 2024.1.1 and 2025.3.1 in five locales. Both separators of a file can be the
+/// same (raw page in a German locale: `0.001591` and `1.399.000`), so only such a number is ambiguous, and in ncu's
+/// own output it is an integer. A table saved again by another program has lost trailing zeros.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence {
-    /// For point and comma: numbers in which it groups, numbers in which it stands before two or six digits, and before others.
+    /// For point and comma: count of numbers in which it groups digits, in which it precedes two or six digits, and
+    /// in which it precedes another number of digits.
     seen: [[u64; 3]; 2],
     doubtful: u64,
 }
 
-/// What one number says by itself.
+/// Separators of a single number.
 enum Shape {
-    /// No sign at all.
+    /// No separator.
     Whole,
     Groups(u8),
-    /// This sign is before so many decimals.
+    /// This separator precedes so many decimals.
     Decimals(u8, usize),
-    /// This sign groups or is before three decimals.
+    /// This separator groups digits, or precedes three decimals.
     Doubtful(u8),
 }
 
-/// Signs that only ever group: those of French and Swiss locales. A plain space groups where three digits follow.
+/// Characters that only group digits: those of French and Swiss locales. A plain space groups
+/// only if three digits follow.
 fn is_group(c: char) -> bool {
     matches!(c, '\'' | '’' | '\u{a0}' | '\u{202f}' | ' ')
 }
@@ -55,7 +58,7 @@ fn sign_of(c: char) -> Option<u8> {
     }
 }
 
-/// The shape of a text of digits and signs; `None` for other text.
+/// Classifies a text of digits and separators; `None` for other text.
 fn shape(text: &str) -> Option<Shape> {
     let text = text.trim_start_matches(['-', '+']);
     if !text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(|c| c.is_ascii_digit() || sign_of(c).is_some()) {
@@ -73,7 +76,7 @@ fn shape(text: &str) -> Option<Shape> {
             }
         }
         [.., (at, last)] => {
-            // 2025.3.1 is a version: groups have three digits.
+            // Groups have three digits: 2025.3.1 is a version.
             let single = signs.iter().filter(|(_, s)| s == last).count() == 1;
             let (whole, sign) = if single { (&text[..*at], signs[0].1) } else { (text, *last) };
             let parts: Vec<&str> = whole.split(['.', ',']).collect();
@@ -88,14 +91,14 @@ fn shape(text: &str) -> Option<Shape> {
     })
 }
 
-/// The number of a cell: without `(!)`, and without the instances of `--print-metric-instances values`: `7 (3; 4)`.
+/// The number in a cell, without `(!)` and the instances of `--print-metric-instances values`: `7 (3; 4)`.
 fn stem(text: &str) -> &str {
     let text = text.trim().trim_start_matches("(!)").trim();
     text.strip_suffix(')').and_then(|t| t.split_once(" (")).map_or(text, |(total, _)| total)
 }
 
 impl Evidence {
-    /// Looks at one cell.
+    /// Takes one cell into account.
     pub fn add(&mut self, text: &str) {
         match shape(&without_groups(stem(text))) {
             None | Some(Shape::Whole) => {}
@@ -106,20 +109,21 @@ impl Evidence {
         }
     }
 
-    /// Whether this sign groups in a number in doubt.
+    /// Returns true if this separator groups digits in an ambiguous number.
     fn groups(&self, sign: u8) -> bool {
         let [groups, _, other] = self.seen[usize::from(sign)];
         groups > 0 || other == 0
     }
 
-    /// Whether numbers are in doubt that nothing in the file settles.
+    /// Returns true if there are ambiguous numbers without any evidence in the file.
     #[must_use]
     pub fn unsettled(&self) -> bool {
         self.doubtful > 0 && self.seen == [[0; 3]; 2]
     }
 }
 
-/// A number; `None` for other text. Knows `nan`, `inf` and ncu's `(!) nan`. `decimal`, if given, settles numbers in doubt.
+/// Parses a number; `None` for other text. Accepts `nan`, `inf` and ncu's `(!) nan`. `decimal`, if given,
+/// resolves ambiguous numbers.
 #[must_use]
 pub fn number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -> Option<f64> {
     let plain = without_groups(stem(text));
@@ -131,7 +135,8 @@ pub fn number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -> Opti
         return plain.parse().ok();
     }
     let point = match shape(&plain) {
-        // An exponent, or no number: what only looks like one to Rust ("infinity" in a device's name) is none.
+        // A number with an exponent, or not a number: words that Rust would parse ("infinity" in
+        // a device name) are rejected.
         None => return bare.starts_with(|c: char| c.is_ascii_digit()).then(|| plain.parse().ok()).flatten(),
         Some(Shape::Whole | Shape::Groups(_)) => None,
         Some(Shape::Decimals(sign, _)) => Some(sign),
@@ -144,7 +149,7 @@ pub fn number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -> Opti
     digits.parse().ok()
 }
 
-/// The base unit in the spelling of [`super::units`], and by what a number must be multiplied: `Gbyte/s` is `byte/second` times 1e9.
+/// Returns the base unit in the spelling of [`super::units`] and the factor: `Gbyte/s` is `byte/second` times 1e9.
 /// ncu's prefixes are decimal.
 #[must_use]
 pub fn base_unit(unit: &str) -> (String, f64) {
@@ -158,12 +163,12 @@ pub fn base_unit(unit: &str) -> (String, f64) {
         };
     };
     let (per, by) = part(under);
-    // Of `%/Kbyte` ncu scales the number as it scales bytes: it prints 1.59 for 1591 %/byte.
+    // ncu scales `%/Kbyte` in the same direction as bytes: it prints 1.59 for 1591 %/byte.
     let by = if per == "byte" { by.recip() } else { by };
     (format!("{name}/{per}"), scale / by)
 }
 
-/// A word of a unit without its prefix, and what the prefix stands for.
+/// A unit's word without its prefix, and the factor of the prefix.
 fn part(word: &str) -> (&str, f64) {
     match word {
         "s" | "second" => return ("second", 1.0),
@@ -199,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_file_settles_what_is_in_doubt() {
-        // The file's other cells, and what 117.344 is then.
+        // Other cells of the file, and the value of 117.344 that follows.
         for (cells, want) in [
             (vec!["27,199.72"], 117_344.0),
             (vec!["27.199,72"], 117_344.0),

@@ -1,13 +1,13 @@
-//! Metrics that a result has more than once under one name: ncu shows the last (2024.1.1, raw page, for a report with a second duration behind
-//! the first and for one with it before).
+//! Metrics that occur several times in a result under one name: ncu shows the last (2024.1.1, raw page, for reports
+//! with a second duration after and before the first).
 
 use crate::model::{ResultMetrics, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Leaves each name once, where it came first, with the value that came last.
+/// Keeps each name once, at its first position, with its last value.
 pub fn last_of_each(names: &[Arc<str>], results: &mut [ResultMetrics]) {
-    // Two numbers may stand for one name, too.
+    // Two ids may have the same name, too.
     let mut known: HashMap<&str, u32> = HashMap::new();
     let own: Vec<u32> = (0..).zip(names).map(|(at, name)| *known.entry(name).or_insert(at)).collect();
     let mut place: Vec<Option<usize>> = vec![None; names.len()];
@@ -48,7 +48,7 @@ mod tests {
             ("three times", vec![(1, 1), (0, 1), (0, 2), (2, 3)], vec![(1, 1), (0, 3)]),
             ("a number without a name", vec![(9, 1), (9, 2)], vec![(9, 1), (9, 2)]),
         ] {
-            // One result says nothing of the next.
+            // Results are independent of each other.
             let mut results = [of(&values), of(&[(0, 7)])];
             last_of_each(&names, &mut results);
             assert_eq!(results, [of(&want), of(&[(0, 7)])], "{what}");

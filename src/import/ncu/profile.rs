@@ -1,4 +1,4 @@
-//! A session from an ncu report alone: each result is a launch, with ncu's duration.
+//! Profile of an ncu report without a timeline: each result is a launch with ncu's duration.
 
 use super::{is_report, read_input};
 use crate::import::{ImportError, Importer, Input, Job};
@@ -37,7 +37,7 @@ impl Importer for Ncu {
     }
 }
 
-/// Interns values in the order in which they come.
+/// Interns values in order of appearance.
 struct Table<T> {
     ids: HashMap<T, u32>,
     list: Vec<T>,
@@ -59,7 +59,7 @@ impl<T: Clone + Eq + Hash> Table<T> {
     }
 }
 
-/// The profile of a set of results.
+/// Builds the profile of a set of results.
 #[must_use]
 pub fn of(metrics: Metrics) -> Profile {
     let mut profile = Profile::new(metrics.source.clone());
@@ -124,7 +124,7 @@ fn notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64) {
         let text = format!("{} without a duration: it was not collected, and is shown as zero in the table.", count(untimed, "result"));
         notes.push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix(fix));
     }
-    // The tracer says itself how it measured.
+    // The tracer describes its measurements itself.
     if metrics.source.tool == IN_PLACE {
         return;
     }
@@ -139,7 +139,7 @@ fn notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64) {
 fn config_of(metrics: &Metrics, result: &ResultMetrics) -> LaunchConfig {
     let number = |name: &str| metrics.integer(result, name);
     let small = |name: &str| number(name).and_then(|n| u32::try_from(n).ok());
-    // A cluster of no blocks is no cluster.
+    // A cluster of 0 blocks means no cluster.
     let cluster = match ["x", "y", "z"].map(|d| small(&format!("launch__cluster_dim_{d}"))) {
         [Some(x), Some(y), Some(z)] if x > 0 => Some([x, y.max(1), z.max(1)]),
         _ => None,
@@ -157,7 +157,7 @@ fn config_of(metrics: &Metrics, result: &ResultMetrics) -> LaunchConfig {
     }
 }
 
-/// Index of the result's device among those seen, which is added when it is new.
+/// Index of the result's device in `devices`; adds a new device.
 fn device_index(devices: &mut Vec<Device>, metrics: &Metrics, result: &ResultMetrics) -> Option<u32> {
     let id = u32::try_from(result.device?).ok()?;
     if let Some(at) = devices.iter().position(|d| d.id == id) {
@@ -169,7 +169,7 @@ fn device_index(devices: &mut Vec<Device>, metrics: &Metrics, result: &ResultMet
         Some(Value::Text(t)) => Some(t.to_string()),
         _ => None,
     };
-    // kHz; two transfers a cycle.
+    // The clock is in kHz; memory transfers twice per cycle.
     let bandwidth = attribute("memory_clock_rate")
         .zip(attribute("global_memory_bus_width"))
         .map(|(khz, bits)| khz.saturating_mul(1_000).saturating_mul(2).saturating_mul(bits) / 8);

@@ -1,16 +1,16 @@
-//! The messages of an Nsight Compute report that are decoded whole; numbers of fields as in NVIDIA's `.proto` files, which ship with ncu.
-//! Fields that are not named here are skipped over.
+//! Messages of an Nsight Compute report that are decoded as a whole, with field numbers of NVIDIA's `.proto` files,
+//! which ship with ncu. Fields not declared here are skipped.
 
 pub use super::proto_sections::*;
 use prost::Message;
 
-/// Text of fields that hold what is not NVIDIA's: paths, arguments, names and sources are bytes to a system, and one that is no UTF-8 must not
-/// lose the message that it is in. For people: such bytes show as replacement characters.
+/// Decodes text that is not under NVIDIA's control: paths, arguments, names and sources are arbitrary bytes, and
+/// invalid UTF-8 must not lose the whole message. Invalid bytes become replacement characters, for display.
 pub fn lossy(bytes: Option<Vec<u8>>) -> Option<String> {
     bytes.map(|b| String::from_utf8(b).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
-/// Facts of the session, of which only versions and ncu's own command line are read: the rest is private.
+/// Session data: only versions, the program and ncu's own command line are read, the rest is private.
 #[derive(Clone, PartialEq, Message)]
 pub struct Session {
     #[prost(message, optional, tag = "9")]
@@ -21,7 +21,7 @@ pub struct Session {
     pub versions: Vec<Version>,
 }
 
-/// The program. Its environment is not read.
+/// The profiled program. Its environment is not read.
 #[derive(Clone, PartialEq, Message)]
 pub struct Program {
     #[prost(bytes = "vec", optional, tag = "1")]
@@ -62,7 +62,7 @@ pub struct Instance {
     pub value: Option<MetricValue>,
 }
 
-/// One of these is set.
+/// Exactly one field is set.
 #[derive(Clone, PartialEq, Message)]
 pub struct MetricValue {
     #[prost(string, optional, tag = "1")]
@@ -77,7 +77,7 @@ pub struct MetricValue {
     pub large: Option<u64>,
 }
 
-/// Where a function lay while it was profiled.
+/// Address of a function while it was profiled.
 #[derive(Clone, PartialEq, Message)]
 pub struct Symbol {
     #[prost(string, optional, tag = "1")]
@@ -94,7 +94,7 @@ pub struct SourceFile {
     pub content: Option<Vec<u8>>,
 }
 
-/// All facts of the session, for those who ask.
+/// All session data, read only on explicit request.
 #[derive(Clone, PartialEq, Message)]
 pub struct FullSession {
     #[prost(uint64, optional, tag = "2")]

@@ -1,4 +1,5 @@
-//! Messages of sections, rules and NVTX state in an Nsight Compute report; numbers of fields as in NVIDIA's `.proto` files.
+//! Messages of sections, rules and NVTX state in an Nsight Compute report, with field numbers
+//! of NVIDIA's `.proto` files.
 
 use prost::Message;
 
@@ -49,7 +50,7 @@ pub struct Entry {
     pub options: Vec<EntryOption>,
 }
 
-/// Another metric in its place, for other chips.
+/// Alternative metric for other chips.
 #[derive(Clone, PartialEq, Message)]
 pub struct EntryOption {
     #[prost(string, optional, tag = "1")]
@@ -60,7 +61,7 @@ pub struct EntryOption {
     pub filter: Option<Filter>,
 }
 
-/// Chips that something is for, by compute capability times ten.
+/// Applicable chips, by compute capability times ten.
 #[derive(Clone, PartialEq, Message)]
 pub struct Filter {
     #[prost(uint32, optional, tag = "1")]
@@ -79,7 +80,7 @@ pub struct FilterItem {
     pub most: Option<u32>,
 }
 
-/// One of these is set.
+/// Exactly one field is set.
 #[derive(Clone, PartialEq, Message)]
 pub struct BodyItem {
     #[prost(message, optional, tag = "1")]
@@ -127,7 +128,7 @@ pub struct Container {
     pub items: Vec<BodyItem>,
 }
 
-/// A table; a chart of bars has the same fields.
+/// A table; bar charts have the same fields.
 #[derive(Clone, PartialEq, Message)]
 pub struct Table {
     #[prost(string, optional, tag = "1")]
@@ -191,7 +192,7 @@ pub struct Roof {
     pub options: Option<Axis>,
 }
 
-/// One of these is set.
+/// Exactly one field is set.
 #[derive(Clone, PartialEq, Message)]
 pub struct RoofValue {
     #[prost(double, optional, tag = "1")]

@@ -1,4 +1,4 @@
-//! The values of a result. Sections, rules, sources and instance values, which are most of its bytes, are stepped over.
+//! Metric values of a result. Sections, rules, sources and instance values, which are most of its bytes, are skipped.
 
 use super::blocks::Kind;
 use super::wire::{Form, Wire};
@@ -6,17 +6,17 @@ use crate::import::ImportError;
 use crate::model::{Extent, ResultKind, ResultMetrics, Value};
 use std::sync::Arc;
 
-/// Numbers of the fields that differ between kinds of results; those of NVIDIA's `.proto` files, which ship with ncu.
+/// Field numbers that differ between kinds of results, from NVIDIA's `.proto` files, which ship with ncu.
 pub struct Fields {
-    /// A metric with its value.
+    /// Metric with its value.
     pub metric: u64,
     pub context: u64,
     pub stream: u64,
-    /// Whether clocks were locked.
+    /// Clock locking state.
     pub clocks: u64,
 }
 
-/// The numbers for a kind.
+/// Field numbers of a kind.
 #[must_use]
 pub fn fields(kind: Kind) -> Fields {
     match kind {
@@ -114,7 +114,7 @@ fn dims(wire: &mut Wire, end: u64) -> Result<[u32; 3], ImportError> {
     Ok(out)
 }
 
-/// A metric with a value of its own; some have only instances.
+/// Reads a metric; `None` if it has only instances.
 fn metric(wire: &mut Wire, end: u64) -> Result<Option<(u32, Value)>, ImportError> {
     let (mut name, mut value) = (None, None);
     while let Some((number, form)) = wire.field(end)? {
@@ -130,13 +130,13 @@ fn metric(wire: &mut Wire, end: u64) -> Result<Option<(u32, Value)>, ImportError
     Ok(name.zip(value))
 }
 
-/// One of several is set.
+/// Reads a value, which has exactly one field set.
 fn value(wire: &mut Wire, end: u64) -> Result<Option<Value>, ImportError> {
     let mut out = None;
     while let Some((number, form)) = wire.field(end)? {
         out = match (number, form) {
             (1, Form::Bytes) => {
-                // An empty text says nothing, and ncu prints nothing for it.
+                // An empty text carries no information, and ncu prints nothing for it.
                 let text = wire.text(end)?;
                 (!text.is_empty()).then(|| Value::Text(text.into()))
             }
@@ -152,7 +152,7 @@ fn value(wire: &mut Wire, end: u64) -> Result<Option<Value>, ImportError> {
     Ok(out)
 }
 
-/// What results refer to a source by.
+/// Reads the id by which results refer to a source.
 pub fn reference(wire: &mut Wire, end: u64) -> Result<Option<u64>, ImportError> {
     while let Some((number, form)) = wire.field(end)? {
         if (number, form) == (1, Form::Varint) {

@@ -1,14 +1,14 @@
-//! Facts of a report's session: machines, versions, the program with its directory and environment. Private, so they are read only for
-//! those who ask for them.
+//! Session data of a report: machines, versions, the program with its directory and environment. They are private, so
+//! they are read only on explicit request.
 
 use super::blocks::{Blocks, Item};
 use super::proto::{FullProcess, FullSession, lossy};
 use crate::import::{ImportError, Input};
 
-/// One fact: what it is, and its text.
+/// A fact: label and text.
 pub type Fact = (&'static str, String);
 
-/// Reads all facts, in the order of the report.
+/// Reads all facts, in report order.
 pub fn read(input: &Input) -> Result<Vec<Fact>, ImportError> {
     let mut out: Vec<Fact> = Vec::new();
     let mut add = |word: &'static str, text: Option<String>| {
@@ -54,7 +54,7 @@ pub fn read(input: &Input) -> Result<Vec<Fact>, ImportError> {
             }
             Ok(Some(Item::Message(..))) => {}
             Ok(None) => return Ok(out),
-            // What was read before the damage is true.
+            // Facts before the damage are valid.
             Err(ImportError::Damaged { .. }) if !out.is_empty() => return Ok(out),
             Err(e) => return Err(e),
         }

@@ -1,5 +1,5 @@
-//! The code of a result, read when somebody looks at it: the binary and the sources that the report stores, files of the disk where it stores
-//! none, and instructions through NVIDIA's disassembler when it is installed.
+//! Code of a result, read on demand: the binary and sources stored in the report, files on disk if it stores none,
+//! and instructions from NVIDIA's disassembler if installed.
 
 use super::cubin;
 use super::proto;
@@ -19,18 +19,18 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A source file larger than this is not read from the disk.
+/// Maximum size of a source file read from disk, bytes.
 const MOST_SOURCE: u64 = 8 << 20;
-/// Source files that are read from the disk at most.
+/// Maximum number of source files read from disk.
 const MOST_FILES: usize = 64;
-/// How long a disassembler may take.
+/// Timeout of a disassembler.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Bytes of memory for a symbol beside its name.
+/// Memory of a symbol besides its name, bytes.
 const SYMBOL: usize = 64;
-/// Instructions that are kept at most.
+/// Maximum number of instructions kept.
 const MOST_INSTRUCTIONS: usize = 2_000_000;
 
-/// Reads the code of a result. `tools` are disassemblers that were found; they are tried in turn.
+/// Reads the code of a result. `tools` are the disassemblers found; they are tried in turn.
 pub fn read(
     input: &Input,
     metrics: &Metrics,
@@ -63,7 +63,7 @@ pub fn read(
     let own = metrics.results.get(result).and_then(|r| r.kernel.mangled.clone());
     for function in &mut code.functions {
         let known = addresses.get(&*function.name).copied();
-        // The kernel's own address is in the values even where the symbols are not.
+        // The kernel's own address is in the metric values even if symbols are missing.
         function.address = known.or(first.filter(|_| own.as_deref() == Some(&*function.name))).unwrap_or(0);
     }
     code.functions.retain(|f| f.address > 0);
@@ -71,7 +71,7 @@ pub fn read(
     if code.functions.is_empty()
         && let Some(address) = first
     {
-        // Offsets from the kernel's beginning are better than addresses.
+        // Offsets from the kernel's start are more useful than absolute addresses.
         code.functions.push(Function { name: own.unwrap_or_else(|| Arc::from("kernel")), address, ..Function::default() });
     }
     if binary.is_some() && code.functions.iter().all(|f| f.lines.is_empty()) {
@@ -91,7 +91,7 @@ pub fn read(
 
 const NO_LINES: &str = "no line information: build with nvcc -lineinfo (or your compiler's equivalent) to see source lines";
 
-/// The same of a launch that was sampled while its program ran: `modules` are the binaries that were kept.
+/// Reads the code of a launch that was sampled while the program ran: `modules` are the binaries kept.
 #[must_use]
 pub fn of_modules(
     input: &Input,
@@ -128,7 +128,7 @@ pub fn of_modules(
     code.functions.sort_by_key(|f| f.address);
     texts(&mut code, None, &folders(input, metrics));
     if !modules.is_empty() {
-        // ncu reads reports only.
+        // ncu only reads reports.
         let tools: Vec<PathBuf> = tools.iter().filter(|t| t.file_name().is_none_or(|n| n != "ncu")).cloned().collect();
         let of = |module: u64| sampled.functions.iter().filter(move |f| f.module == module).map(|f| f.address).collect();
         let binaries: Vec<(&[u8], Option<HashSet<u64>>)> = modules.iter().map(|(m, b)| (b.as_slice(), Some(of(*m)))).collect();
@@ -137,7 +137,8 @@ pub fn of_modules(
     code
 }
 
-/// Texts of the instructions, by the first tool that has them. Each binary with the addresses of its functions where there are several.
+/// Disassembles the instructions with the first tool that succeeds. If there are several binaries, each has the
+/// addresses of its functions.
 fn disassemble(
     code: &mut Code,
     binaries: &[(&[u8], Option<HashSet<u64>>)],
@@ -156,14 +157,14 @@ fn disassemble(
             instructions(code, binary, only.as_ref(), details, tool, report, cancel);
         }
         if code.functions.iter().any(|f| !f.instructions.is_empty()) {
-            // What others could not do matters no more.
+            // Errors of the other tools do not matter any more.
             code.remarks.truncate(before);
             break;
         }
     }
 }
 
-/// Reads what the report stores of a kernel's code: its binary, the texts of its files, and where its functions lay.
+/// Reads the code stored in the report: binary, source texts, and addresses of functions.
 fn stored_code(
     wire: &mut Wire,
     end: u64,
@@ -174,7 +175,7 @@ fn stored_code(
     while let Some((number, form)) = wire.field(end)? {
         match (number, form) {
             (4, Form::Bytes) if binary.is_none() => *binary = Some(wire.bytes(end)?).filter(|b| !b.is_empty()),
-            // Both are lists in a message of their own.
+            // Both are lists in a nested message.
             (8 | 9, Form::Bytes) => {
                 let to = wire.bytes_end(end)?;
                 while let Some((inner, form)) = wire.field(to)? {
@@ -184,7 +185,7 @@ fn stored_code(
                     }
                     let bytes = wire.bytes(to)?;
                     let damaged = || wire.damaged("source", "it cannot be read");
-                    // No field of these is there more than once: they are no larger in memory.
+                    // None of their fields repeats, so their memory is bounded by their encoded size.
                     if number == 8 {
                         let file = proto::SourceFile::decode(&*bytes).map_err(|_| damaged())?;
                         if let (Some(name), Some(text)) = (proto::lossy(file.name), proto::lossy(file.content).filter(|c| !c.is_empty())) {
@@ -206,7 +207,7 @@ fn stored_code(
     Ok(())
 }
 
-/// Where the kernel began: instance of `launch__function_pcs`, by index.
+/// Start address of the kernel: instance 0 of `launch__function_pcs`.
 fn first_address(metrics: &Metrics, result: usize, details: &Details) -> Option<u64> {
     metrics.results.get(result)?;
     let id = metrics.names.iter().position(|n| &**n == "launch__function_pcs")?;
@@ -217,7 +218,7 @@ fn first_address(metrics: &Metrics, result: usize, details: &Details) -> Option<
     })
 }
 
-/// Texts of the files that instructions came from: the report's, else the disk's.
+/// Adds the texts of files that instructions came from: from the report, else from disk.
 fn texts(code: &mut Code, stored: Option<&HashMap<String, String>>, folders: &[PathBuf]) {
     let used: HashSet<u32> = code.functions.iter().flat_map(|f| f.lines.iter().map(|l| l.1)).collect();
     let (mut disk, mut missing) = (0, 0);
@@ -247,29 +248,30 @@ fn texts(code: &mut Code, stored: Option<&HashMap<String, String>>, folders: &[P
     }
 }
 
-/// Folders whose sources are shown: the toolkit's and the system's, the report's own, the current one, and the program's, unless that is so high up
-/// that everything is below it. A report says itself where its program ran.
+/// Folders whose sources may be shown: the toolkit's and the system's, the report's own, the current one, and the
+/// program's, unless that is so close to the root that it contains everything: its path comes from the report.
 fn folders(input: &Input, metrics: &Metrics) -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|h| h.canonicalize().ok());
     let narrow = |p: &PathBuf| p.components().count() > 2 && home.as_ref().is_none_or(|h| !h.starts_with(p));
     let program = metrics.directory.iter().map(PathBuf::from);
     let told = program.chain(input.path.parent().map(Path::to_owned)).filter_map(|p| p.canonicalize().ok()).filter(narrow);
-    // Whoever goes to a folder means it.
+    // The user chose the current folder.
     let here = std::env::current_dir().ok().and_then(|p| p.canonicalize().ok());
     ["/usr", "/opt"].into_iter().map(PathBuf::from).chain(told).chain(here).collect()
 }
 
-/// Endings of source files: CUDA, C, C++, Python, Fortran, HIP, `OpenCL`, Rust, Julia, and what they are compiled to.
+/// File name extensions of sources: CUDA, C, C++, Python, Fortran, HIP, `OpenCL`, Rust, Julia, and their compiled
+/// forms.
 const SOURCES: [&str; 26] = [
     "cu", "cuh", "c", "cc", "cpp", "cxx", "c++", "h", "hh", "hpp", "hxx", "h++", "inl", "inc", "ipp", "tcc", "py", "pyx", "f", "f90",
     "cuf", "hip", "cl", "rs", "jl", "ptx",
 ];
 
-/// A source file of this disk. The report names it, and a report is not to be trusted: only what ends like a source, is not hidden, and lies in one of
-/// the folders is shown, and what the kernel makes up as it is read is no source.
+/// Reads a source file from disk. The path comes from an untrusted report: only files with a source's extension that
+/// are not hidden and are in one of the folders are shown, and none of the pseudo file systems.
 fn from_disk(name: &str, folders: &[PathBuf]) -> Option<String> {
     let path = Path::new(name);
-    // Links are followed first: one could lead out of the folder.
+    // Resolve symlinks first: one could lead out of the folder.
     let path = path.canonicalize().ok().filter(|_| path.is_absolute())?;
     if ["/proc", "/sys", "/dev"].iter().any(|p| path.starts_with(p)) {
         return None;
@@ -285,8 +287,8 @@ fn from_disk(name: &str, folders: &[PathBuf]) -> Option<String> {
     (bytes.len() as u64 <= MOST_SOURCE).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Disassemblers on PATH and in the toolkit's usual place, best first: `cuobjdump` says where branches go, `nvdisasm` names labels, ncu has
-/// one of its own, is slower to start, and must know the chip.
+/// Finds disassemblers on PATH and in the toolkit's default folder, best first: `cuobjdump` resolves branch targets,
+/// `nvdisasm` names labels, and ncu's own starts more slowly and must know the chip.
 #[must_use]
 pub fn disassemblers() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -307,14 +309,14 @@ fn instructions(
 ) {
     let name = tool.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut command = Command::new(tool);
-    // Kept until the child has ended.
+    // Keeps the file until the child has exited.
     let mut file = None;
     if name == "ncu" {
         let Some((path, result)) = report else {
             code.remarks.push("no SASS text: ncu can read it from a file only".to_owned());
             return;
         };
-        // A `config.ncu-cfg` could have it write its log over any file.
+        // A `config.ncu-cfg` could make ncu write its log over any file.
         command.args(["--config-file", "off", "--import"]).arg(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
         command.args(["--page", "source", "--csv", "--print-source", "sass", "--launch-count", "1", "--launch-skip"]);
         command.arg(result.to_string());
@@ -388,20 +390,20 @@ fn instructions(
     }
 }
 
-/// Index of the function at an address, and the offset in it.
+/// Index of the function at an address, and the offset within it.
 fn place(functions: &[Function], address: u64) -> Option<(usize, u64)> {
     let at = functions.partition_point(|f| f.address <= address).checked_sub(1)?;
     functions.get(at).map(|f| (at, address - f.address))
 }
 
-/// Address and text of a row of ncu's source page: `"0x7f…","      LDC R1, c[0x0][0x28] ",…`.
+/// Parses address and text of a row of ncu's source page: `"0x7f…","   LDC R1, c[0x0][0x28] ",…`.
 fn page_row(line: &str) -> Option<(u64, &str)> {
     let (address, rest) = line.strip_prefix("\"0x")?.split_once("\",\"")?;
     let text = rest.split("\",").next()?.trim().trim_end_matches(['"', ';']).trim_end();
     Some((u64::from_str_radix(address, 16).ok()?, text)).filter(|r| !r.1.is_empty())
 }
 
-/// The function that a line begins: `.text.NAME:` of nvdisasm, `Function : NAME` of cuobjdump.
+/// Parses the start of a function: `.text.NAME:` of nvdisasm, `Function : NAME` of cuobjdump.
 fn function_head(line: &str) -> Option<&str> {
     let line = line.trim();
     if let Some(name) = line.strip_prefix("Function :") {
@@ -410,7 +412,7 @@ fn function_head(line: &str) -> Option<&str> {
     line.strip_prefix(".text.").and_then(|l| l.strip_suffix(':'))
 }
 
-/// Offset and text of `/*0010*/  MOV R1, c[0x0][0x28] ;  /* 0x… */`.
+/// Parses offset and text of `/*0010*/  MOV R1, c[0x0][0x28] ;  /* 0x… */`.
 fn instruction(line: &str) -> Option<(u64, &str)> {
     let (offset, rest) = line.trim_start().strip_prefix("/*")?.split_once("*/")?;
     let offset = u64::from_str_radix(offset.trim(), 16).ok()?;

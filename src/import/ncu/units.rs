@@ -1,10 +1,10 @@
-//! Units of Nsight Compute's metrics: a report does not hold them. Most follow from the name; `units.tsv` has those that do not, as ncu
-//! 2024.1.1 prints them with `--print-units base`.
+//! Units of Nsight Compute's metrics, which reports lack. Most follow from the name; `units.tsv` has the others, as
+//! ncu 2024.1.1 prints them with `--print-units base`.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// What is summed, averaged or compared over, between the counter's name and how it is expressed.
+/// Rollups, between the counter's name and the submetric.
 const ROLLUPS: [&str; 7] = ["sum", "avg", "min", "max", "pct", "ratio", "max_rate"];
 
 fn exceptions() -> &'static HashMap<&'static str, &'static str> {
@@ -12,7 +12,7 @@ fn exceptions() -> &'static HashMap<&'static str, &'static str> {
     TABLE.get_or_init(|| include_str!("units.tsv").lines().filter_map(|l| l.split_once('\t')).collect())
 }
 
-/// The base unit of a metric in ncu's spelling (`%`, `byte/second`, `inst`); empty for a number without one.
+/// Returns the base unit of a metric in ncu's spelling (`%`, `byte/second`, `inst`); empty for a plain number.
 #[must_use]
 pub fn unit(name: &str) -> String {
     if let Some(unit) = exceptions().get(name) {
@@ -46,7 +46,7 @@ pub fn unit(name: &str) -> String {
     base.to_owned()
 }
 
-/// What a counter counts, from the words in its name.
+/// Unit of a counter, from the words of its name.
 fn base(counter: &str) -> &'static str {
     if counter.starts_with("device__attribute") || counter.starts_with("profiler__") {
         return "";

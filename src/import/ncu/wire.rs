@@ -1,5 +1,5 @@
-//! Protocol-buffer messages read straight from the file, field by field: what is not asked for is stepped over without being read. Every
-//! length is checked against the message that it lies in before anything is allocated.
+//! Protocol Buffers reader on a file, field by field: unrequested fields are skipped without being read. Every length
+//! is checked against the enclosing message before anything is allocated.
 
 use crate::import::input::Bytes;
 use crate::import::{Budget, ImportError};
@@ -7,43 +7,43 @@ use crate::launch::open;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// A place to read a report from.
+/// Source of a report's bytes.
 pub trait ReadSeek: Read + Seek + Send {}
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// Bytes of a message, text or binary that are read at once at most: results of real reports have a few megabytes.
+/// Maximum size of a message, text or binary read at once, bytes: results of real reports have a few megabytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Fields of one message that is decoded whole, those of the messages in it included. Sections and rules of real reports have some hundreds;
-/// each may take a hundred bytes and more of memory where it takes two of the file.
+/// Maximum number of fields of a message decoded as a whole, nested messages included. Sections and rules of real
+/// reports have some hundreds; a field of two bytes may take a hundred bytes of memory or more.
 const MOST_FIELDS: usize = 100_000;
-/// Bytes of memory that a field takes on average once it is what a screen shows.
+/// Average memory of a decoded field, bytes.
 const FIELD: usize = 64;
-/// Messages in messages that are looked into to count their fields.
+/// Maximum nesting of messages searched for fields.
 const DEEPEST: usize = 24;
 
-/// How a field is written.
+/// Wire type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A number of variable length.
+    /// Variable-length integer.
     Varint,
     /// Eight bytes.
     Fixed64,
-    /// A length and so many bytes.
+    /// Length-prefixed bytes.
     Bytes,
     /// Four bytes.
     Fixed32,
 }
 
-/// A report that is read from front to back.
+/// A report read from front to back.
 pub struct Wire {
     path: PathBuf,
     reader: BufReader<Box<dyn ReadSeek>>,
-    /// Where the next byte lies.
+    /// Position of the next byte.
     pub at: u64,
-    /// Size of the report.
+    /// Size of the report, bytes.
     pub size: u64,
-    /// Memory that may still be kept: an instance of a metric takes three times its bytes.
+    /// Memory budget: an instance of a metric takes three times its encoded size.
     budget: Budget,
 }
 
@@ -63,19 +63,19 @@ impl Wire {
         })
     }
 
-    /// An error about this file, at this place.
+    /// Returns an error for the current position of this file.
     #[must_use]
     pub fn damaged(&self, place: &str, reason: &str) -> ImportError {
         let next = "copy it again from where it was recorded, or profile again".to_owned();
         ImportError::Damaged { path: self.path.clone(), place: format!("{place} at byte {}", self.at), reason: reason.to_owned(), next }
     }
 
-    /// Counts memory that is kept for what was read; fails when no honest report of this size takes so much.
+    /// Counts memory kept; returns an error if a real report of this size would not need as much.
     pub fn keep(&mut self, bytes: usize) -> Result<(), ImportError> {
         self.budget.keep(bytes as u64)
     }
 
-    /// A message that is decoded whole.
+    /// Decodes a message as a whole.
     pub fn decode<M: prost::Message + Default>(&mut self, bytes: &[u8], place: &str) -> Result<M, ImportError> {
         let mut left = MOST_FIELDS;
         count(bytes, &mut left, DEEPEST);
@@ -90,7 +90,7 @@ impl Wire {
         ImportError::io(&self.path, e)
     }
 
-    /// Goes to a place.
+    /// Moves to a position.
     pub fn seek(&mut self, to: u64) -> Result<(), ImportError> {
         if to > self.size {
             return Err(self.damaged("report", "it ends before that"));
@@ -100,7 +100,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Steps over bytes; within the buffer this reads nothing.
+    /// Skips bytes; within the buffer this reads nothing.
     pub fn skip(&mut self, bytes: u64, place: &str) -> Result<(), ImportError> {
         let Some(to) = self.at.checked_add(bytes).filter(|&to| to <= self.size) else {
             return Err(self.damaged(place, "it is longer than the file"));
@@ -111,7 +111,7 @@ impl Wire {
         Ok(())
     }
 
-    /// A length of four bytes; `None` at the end of the file.
+    /// Reads a length of four bytes; `None` at the end of the file.
     pub fn length(&mut self, place: &str) -> Result<Option<u64>, ImportError> {
         let mut bytes = [0; 4];
         if self.reader.fill_buf().map_err(|e| ImportError::io(&self.path, e))?.is_empty() {
@@ -127,7 +127,7 @@ impl Wire {
         }
     }
 
-    /// So many bytes.
+    /// Reads `bytes` bytes.
     pub fn take(&mut self, bytes: u64, place: &str) -> Result<Vec<u8>, ImportError> {
         if bytes > MOST_BYTES || self.at.checked_add(bytes).is_none_or(|to| to > self.size) {
             return Err(self.damaged(place, "it is longer than the rest of the file"));
@@ -142,13 +142,13 @@ impl Wire {
         self.damaged("result", "it cannot be read")
     }
 
-    /// A number, not beyond `end`.
+    /// Reads a varint that ends before `end`.
     pub fn varint(&mut self, end: u64) -> Result<u64, ImportError> {
         let mut value = 0_u64;
         let mut used = 0_usize;
         let mut done = false;
         {
-            // Nearly always the whole number is in the buffer.
+            // The whole number is nearly always in the buffer.
             let buffer = self.reader.fill_buf().map_err(|e| ImportError::io(&self.path, e))?;
             for (&byte, shift) in buffer.iter().take(10).zip((0..).step_by(7)) {
                 value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or_default();
@@ -180,7 +180,7 @@ impl Wire {
         if done && self.at <= end { Ok(value) } else { Err(self.broken()) }
     }
 
-    /// The next field's number and form; `None` at the end of the message.
+    /// Reads the next field's number and wire type; `None` at the end of the message.
     pub fn field(&mut self, end: u64) -> Result<Option<(u64, Form)>, ImportError> {
         if self.at >= end {
             return Ok(None);
@@ -196,13 +196,13 @@ impl Wire {
         Ok(Some((key >> 3, form)))
     }
 
-    /// Where the bytes of a field end.
+    /// Reads a field's length and returns the end of its bytes.
     pub fn bytes_end(&mut self, end: u64) -> Result<u64, ImportError> {
         let length = self.varint(end)?;
         self.at.checked_add(length).filter(|&to| to <= end).ok_or_else(|| self.broken())
     }
 
-    /// Steps over a field's value.
+    /// Skips a field's value.
     pub fn skip_value(&mut self, form: Form, end: u64) -> Result<(), ImportError> {
         let bytes = match form {
             Form::Varint => return self.varint(end).map(drop),
@@ -219,23 +219,23 @@ impl Wire {
         self.skip(bytes, "result")
     }
 
-    /// Bytes of a field.
+    /// Reads a field's bytes.
     pub fn bytes(&mut self, end: u64) -> Result<Vec<u8>, ImportError> {
         let to = self.bytes_end(end)?;
         self.take(to - self.at, "result")
     }
 
-    /// A field's text; bytes that are none show as replacement characters.
+    /// Reads a field's text; invalid UTF-8 becomes replacement characters.
     pub fn text(&mut self, end: u64) -> Result<String, ImportError> {
         Ok(String::from_utf8(self.bytes(end)?).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
     }
 
-    /// Eight bytes.
+    /// Reads eight bytes.
     pub fn fixed64(&mut self, end: u64) -> Result<[u8; 8], ImportError> {
         self.fixed(end)
     }
 
-    /// Four bytes.
+    /// Reads four bytes.
     pub fn fixed32(&mut self, end: u64) -> Result<[u8; 4], ImportError> {
         self.fixed(end)
     }
@@ -250,8 +250,8 @@ impl Wire {
     }
 }
 
-/// Takes the fields of a message from `left`, and those of the messages in it; a text that looks like a message counts as one. False when it is
-/// no message.
+/// Subtracts the fields of a message from `left`, including those of nested messages; a text that looks like a
+/// message counts as one. Returns false if the bytes are not a message.
 fn count(mut bytes: &[u8], left: &mut usize, depth: usize) -> bool {
     while !bytes.is_empty() && *left > 0 {
         let Some(key) = number(&mut bytes) else { return false };
@@ -278,7 +278,7 @@ fn count(mut bytes: &[u8], left: &mut usize, depth: usize) -> bool {
     true
 }
 
-/// A number of variable length at the beginning of the bytes, which lose it.
+/// Reads a varint from the front of `bytes`.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..70).step_by(7) {
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn fields_are_counted_at_every_depth_and_what_is_kept_is_bounded() {
-        // A number, a message of two numbers, a text that is no message.
+        // A number, a message of two numbers, and a text that is not a message.
         let bytes = [0x08, 1, 0x12, 4, 0x08, 1, 0x10, 2, 0x1a, 2, b'?', b'?'];
         let mut left = 10;
         assert!(count(&bytes, &mut left, 4));
@@ -326,12 +326,12 @@ mod tests {
         assert_eq!(w.field(12).unwrap(), Some((3, Form::Fixed32)));
         assert_eq!(w.fixed32(12).unwrap(), [1, 0, 0, 0]);
         assert_eq!(w.field(12).unwrap(), None);
-        // A text that is longer than its message, a number without end, a group.
+        // A text longer than its message, an unterminated number, a group.
         assert!(wire(&[0x7f, b'a']).text(2).is_err());
         assert!(wire(&[0xff; 16]).varint(16).is_err());
         assert!(wire(&[0x0b]).field(1).is_err());
         assert!(wire(&[0x80]).varint(1).is_err());
-        // The end, a length, and what is left of one.
+        // End of file, a length, a truncated length.
         assert_eq!(wire(&[]).length("x").unwrap(), None);
         assert_eq!(wire(&[2, 1, 0, 0]).length("x").unwrap(), Some(258));
         assert!(wire(&[2, 1, 0]).length("x").is_err());

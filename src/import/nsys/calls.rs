@@ -1,7 +1,8 @@
-//! Host API calls: which call launched which kernel, and from that the order in which a re-run will count the launches.
+//! Host API calls, joined to the kernels that they launched, and from these the host launch order,
+//! as a re-run counts launches.
 //!
-//! A call and its launches share process and correlation id; correlation ids alone repeat over processes. Nodes of a graph share the call
-//! that launched the graph and are ordered by their device start.
+//! A call and its launches share process and correlation id; correlation ids alone repeat across processes. Nodes of
+//! a graph share the call that launched the graph and are ordered by their device start.
 
 use super::kernels::NO_CORRELATION;
 use super::strings::Strings;
@@ -16,9 +17,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The table of runtime and driver calls; both are in it.
+/// Table of runtime and driver calls.
 pub const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
-/// Serialized ids are hardware (8 bits), VM (8), process (24), thread (24).
+/// Serialized ids consist of hardware (8 bits), VM (8), process (24) and thread (24).
 const THREAD_BITS: u32 = 24;
 const MASK: i64 = 0xff_ffff;
 
@@ -34,16 +35,16 @@ pub fn tid_of(global: i64) -> Option<u32> {
     (global != NULL).then(|| u32::try_from(global & MASK).unwrap_or_default())
 }
 
-/// The correlation ids of one process that launched something, numbered densely.
+/// Correlation ids of one process with launches, numbered densely.
 enum Correlations {
-    /// One bit an id, and how many bits are set before each word.
+    /// One bit per id, and the number of bits set before each word.
     Bits { bits: Vec<u64>, before: Vec<u32> },
-    /// For ids that are few and far between.
+    /// For few, widely spread ids.
     Sparse(FxHashMap<u32, u32>),
 }
 
 impl Correlations {
-    /// Numbers ids from `first`. Up to `room` words of bits may be empty.
+    /// Numbers ids from `first`. At most `room` words of bits may be empty.
     fn new(ids: impl Iterator<Item = u32> + Clone, first: u32, room: usize) -> (Self, u32) {
         let (max, count) = ids.clone().fold((0_u32, 0_usize), |(m, n), id| (m.max(id), n + 1));
         if max as usize / 64 > count.saturating_mul(16).saturating_add(room) {
@@ -85,7 +86,7 @@ impl Correlations {
     }
 }
 
-/// What is known about the call behind each number. Sixteen bytes a call: this table stands beside the launches at the peak.
+/// Call data by number. 16 bytes per call, as this table coexists with the launches at peak memory.
 struct Found {
     start: Vec<AtomicI64>,
     cost: Vec<AtomicU32>,
@@ -102,27 +103,27 @@ struct Reader {
     blocked: Vec<(usize, i64)>,
 }
 
-/// What the calls tell about the launches, in file order.
+/// Call data of the launches, in file order.
 pub struct Joined {
-    /// Device start minus call start.
+    /// Device start minus call start, ns.
     pub since_call: TimesBuilder,
-    /// Duration of the call.
+    /// Duration of the call, ns.
     pub cost: TimesBuilder,
-    /// Launches without a call.
+    /// Number of launches without a call.
     pub missing: u64,
 }
 
-/// Launches that are to be joined to their calls.
+/// Launches to be joined to their calls.
 pub struct Unjoined<'a> {
     /// The launches, without places.
     pub launches: &'a Launches,
-    /// Correlation id of each.
+    /// Correlation id of each launch.
     pub correlation: &'a [u32],
-    /// Place of each; replaced by what `with_thread` says.
+    /// Place of each launch; replaced by the result of `with_thread`.
     pub place: &'a mut [u32],
     /// Serialized process id of each place.
     pub place_pid: Vec<i64>,
-    /// The place that a place becomes with its launching thread.
+    /// Maps a place and its launching thread to a place with that thread.
     pub with_thread: &'a mut dyn FnMut(u32, Option<u32>) -> u32,
 }
 
@@ -152,7 +153,7 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
             by_process.entry(process_at(Some(place))).or_default().push(id);
         }
     }
-    // Together they may be as large as one.
+    // Together they may be as large as a single one.
     let room = (1 << 20) / processes.len().max(1);
     for &p in &processes {
         let (correlations, next) = match by_process.get(&p) {
@@ -182,7 +183,7 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
             for &[start, end, thread, id, name] in rows {
                 let total = reader.totals.entry(name).or_default();
                 total.0 += 1;
-                // A call without a time is counted, and is at no time.
+                // A call without a time is counted, but not placed in time.
                 if start == NULL {
                     continue;
                 }
@@ -244,7 +245,7 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
     Ok((Some(joined), calls))
 }
 
-/// Merges the threads' tables; kept calls come out in file order.
+/// Merges the threads' tables; kept calls are in file order.
 fn totals(readers: Vec<Reader>, strings: &mut Strings<'_>) -> HostCalls {
     let mut by_name: BTreeMap<String, (u64, i64, Vec<i64>)> = BTreeMap::new();
     let mut kept = Vec::new();

@@ -1,4 +1,4 @@
-//! What devices did beside work: waits, metrics over time, allocations.
+//! Device activity other than kernels and copies: synchronisation, GPU metrics over time, allocations.
 
 use super::calls::pid_of;
 use super::memops::memory_kind;
@@ -16,9 +16,10 @@ const SYNC: &str = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
 const METRICS: &str = "GPU_METRICS";
 const METRIC_NAMES: &str = "TARGET_INFO_GPU_METRICS";
 const MEMORY: &str = "CUDA_GPU_MEMORY_USAGE_EVENTS";
-/// Bits of `typeId` that number the GPU (nsys' User Guide, "GPU Metrics", SQL example: `typeId & 0xFF`).
+/// Bits of `typeId` that hold the GPU number (nsys' User Guide, "GPU Metrics", SQL example: `typeId & 0xFF`).
 const GPU_OF_TYPE: i64 = 0xff;
-/// No clock of a GPU runs slower, counted in Hz, or faster, counted in MHz. nsys names clocks in MHz and stores Hz (measured on an H200 with 2025.3).
+/// Distinguishes Hz from MHz: no GPU clock is slower than this in Hz, or faster in MHz. nsys labels clocks MHz but
+/// stores Hz (measured on an H200 with 2025.3).
 const HZ_FROM: f64 = 1e5;
 const HZ_IN_MHZ: f64 = 1e6;
 /// `memoryOperationType` of a free (`ENUM_CUDA_DEV_MEM_EVENT_OPER`).
@@ -28,7 +29,7 @@ fn number(value: i64) -> u32 {
     u32::try_from(value).unwrap_or(NONE)
 }
 
-/// What streams waited for, and threads for devices, by start.
+/// Reads synchronisation of streams, and of threads with devices, by start.
 pub fn waits(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Waits, ImportError> {
     let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId", "syncType", "eventId"];
     let mut rows = gather(db, job, SYNC, columns, "waits")?;
@@ -46,7 +47,7 @@ pub fn waits(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Waits, I
             4 => WaitKind::Context,
             _ => WaitKind::Other,
         });
-        // A wait for no stream in particular has the largest number.
+        // The largest number stands for no particular stream.
         let stream = if stream == i64::from(NONE) { NULL } else { stream };
         out.place.push(places.id([pid, device, context, stream], None));
         out.correlation.push(number(correlation));
@@ -55,7 +56,7 @@ pub fn waits(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Waits, I
     Ok(out)
 }
 
-/// Metrics of GPUs over time, one track a metric, in the order of the GPUs and of nsys' numbers for metrics.
+/// Reads GPU metrics over time, one track per metric, ordered by GPU and nsys' metric number.
 pub fn counters(db: &Db, job: &Job<'_>, target: &Target) -> Result<Vec<CounterTrack>, ImportError> {
     let mut rows = gather(db, job, METRICS, ["timestamp", "typeId", "metricId", "value"], "GPU metrics")?;
     if rows.is_empty() {
@@ -75,7 +76,7 @@ pub fn counters(db: &Db, job: &Job<'_>, target: &Target) -> Result<Vec<CounterTr
         let Some(&[_, kind, metric, _]) = group.first() else { continue };
         let gpu = u32::try_from(kind & GPU_OF_TYPE).ok();
         let name = names.get(&(kind, metric)).map_or_else(|| format!("metric {metric}"), String::clone);
-        // `SMs Active [Throughput %]`: what it measures, then how.
+        // Metric name and unit: `SMs Active [Throughput %]`.
         let (name, unit) = match name.strip_suffix(']').and_then(|n| n.rsplit_once(" [")) {
             Some((name, unit)) => (name.to_owned(), unit.to_owned()),
             None => (name, String::new()),
@@ -95,7 +96,7 @@ pub fn counters(db: &Db, job: &Job<'_>, target: &Target) -> Result<Vec<CounterTr
     Ok(out)
 }
 
-/// Allocations and frees that CUDA's driver was asked for, by time.
+/// Reads allocations and frees by the CUDA driver, by time.
 pub fn memory(db: &Db, job: &Job<'_>, target: &Target) -> Result<MemoryEvents, ImportError> {
     let columns = ["start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType"];
     let mut rows = gather(db, job, MEMORY, columns, "memory usage")?;
@@ -104,7 +105,7 @@ pub fn memory(db: &Db, job: &Job<'_>, target: &Target) -> Result<MemoryEvents, I
     let event = |[time, global, device, address, bytes, kind, operation]: [i64; 7]| {
         let bytes = if bytes == NULL { 0 } else { bytes.max(0) };
         let kind = memory_kind(kind);
-        // Host memory has a device in the export: the one whose context asked for it.
+        // Host memory has a device in the export: the one whose context requested it.
         let host = matches!(kind, Some(MemoryKind::Pageable | MemoryKind::Pinned));
         let pid = pid_of(global);
         MemoryEvent {

@@ -1,10 +1,10 @@
-//! Numbers distinct values while several threads read, with a result that does not depend on which thread came first.
+//! Numbers distinct values read by several threads, independent of their timing.
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Distinct values, the position at which each was first seen, and a number for each.
+/// Distinct values with their numbers, and the position at which each was first seen.
 #[derive(Debug)]
 pub struct Interner<K> {
     inner: Mutex<Inner<K>>,
@@ -16,17 +16,17 @@ struct Inner<K> {
     keys: Vec<(K, u64)>,
 }
 
-/// A thread's view of an [`Interner`]: answers from its own table, and asks the shared one only for values that are new to it.
+/// A thread's view of an [`Interner`]: uses its own table, and the shared one only for values that are new to it.
 #[derive(Debug)]
 pub struct Local<'a, K> {
     shared: &'a Interner<K>,
     ids: FxHashMap<K, u32>,
-    /// Values that were seen last, by a hash: a report goes round few of them, millions of times.
+    /// Recently seen values, by hash: a report cycles through a few of them, millions of times.
     recent: Vec<Option<(K, u32)>>,
     last: Option<(K, u32)>,
 }
 
-/// Values that are remembered by a thread without being looked up.
+/// Size of the cache of recent values per thread.
 const RECENT: usize = 256;
 
 impl<K: Copy + Eq + Hash> Default for Interner<K> {
@@ -40,18 +40,18 @@ impl<K: Copy + Eq + Hash> Interner<K> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A view for one thread. Threads must see their positions in rising order.
+    /// Returns a view for one thread. Each thread must see positions in ascending order.
     pub fn local(&self) -> Local<'_, K> {
         Local { shared: self, ids: FxHashMap::default(), recent: vec![None; RECENT], last: None }
     }
 
-    /// The values seen so far, by number.
+    /// Values seen so far from number `from` on, by number.
     #[must_use]
     pub fn snapshot(&self, from: usize) -> Vec<K> {
         self.lock().keys.iter().skip(from).map(|(k, _)| *k).collect()
     }
 
-    /// The values in the order in which they were first seen, and for each number given out its place in that order.
+    /// Values in the order in which they were first seen, and the index in that order for each number.
     #[must_use]
     pub fn finish(&self) -> (Vec<K>, Vec<u32>) {
         let inner = self.lock();
@@ -66,14 +66,14 @@ impl<K: Copy + Eq + Hash> Interner<K> {
 }
 
 impl<K: Copy + Eq + Hash> Local<'_, K> {
-    /// The number of a value seen at a position.
+    /// Returns the number of a value seen at `position`.
     pub fn id(&mut self, key: K, position: u64) -> u32 {
         if let Some((last, id)) = self.last
             && last == key
         {
             return id;
         }
-        // The upper bits are the mixed ones.
+        // Use the upper bits: they are mixed best.
         let slot = (FxBuildHasher.hash_one(key) >> 56) as usize % RECENT;
         if let Some((recent, id)) = self.recent[slot]
             && recent == key
@@ -104,7 +104,7 @@ impl<K: Copy + Eq + Hash> Local<'_, K> {
     }
 }
 
-/// Rewrites a column of numbers by [`Interner::finish`]'s table, unless the table changes nothing.
+/// Maps a column of numbers through the table of [`Interner::finish`], unless it is the identity.
 pub fn renumber(column: &mut [u32], place: &[u32]) {
     if place.iter().enumerate().all(|(i, &p)| i == p as usize) {
         return;

@@ -1,4 +1,4 @@
-//! The kernel table, in two passes: names and times for the first table, then everything else about each launch.
+//! The kernel table, in two passes: first names and times for an early table, then the other columns.
 
 use super::intern::{Interner, renumber};
 use super::strings::Strings;
@@ -12,26 +12,26 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The table of kernel launches.
+/// Table of kernel launches.
 pub const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
-/// How often the table is shown while it grows.
+/// Interval between previews of the growing table.
 const PREVIEW_EVERY: Duration = Duration::from_millis(60);
-/// Stands in the correlation column for a launch without a (32-bit) correlation id.
+/// Marks a launch without a (32-bit) correlation id in the correlation column.
 pub const NO_CORRELATION: u32 = u32::MAX;
 
-/// What the first pass gives.
+/// Result of the first pass.
 pub struct FirstPass {
     /// Launches with start, duration and kernel, in file order.
     pub launches: Launches,
-    /// Kernels, in the order of their first launch.
+    /// Kernels, ordered by first launch.
     pub kernels: Vec<Kernel>,
-    /// How the table was cut, for the second pass.
+    /// Division of the table into chunks, for the second pass.
     pub layout: Layout,
 }
 
 type NameIds = [i64; 3];
 
-/// Where one chunk's rows go.
+/// Output slices of one chunk's rows.
 struct Slot<'a> {
     start: &'a mut [i64],
     duration: &'a mut [u32],
@@ -39,7 +39,7 @@ struct Slot<'a> {
     filled: usize,
 }
 
-/// One thread's state in the first pass.
+/// State of one thread in the first pass.
 struct Reader<'a> {
     names: super::intern::Local<'a, NameIds>,
     wide: Vec<(usize, usize, i64)>,
@@ -55,7 +55,7 @@ pub fn first_pass(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<F
         } else {
             read_names(db, job, strings, [DURATION, "demangledName"], |row: &[i64; 2]| [row[1], NULL, NULL])?
         };
-        // A launch without this name goes by another one, which then has to be read.
+        // A launch without this name has another one, which must be read then.
         if pass.kernels.iter().all(|k| k.demangled.is_some()) {
             return Ok(pass);
         }
@@ -117,7 +117,7 @@ fn read_names<const N: usize>(
             for (i, (row, (duration, kernel))) in rows.iter().zip(slot.duration.iter_mut().zip(slot.kernel.iter_mut())).enumerate() {
                 let from = row[0];
                 let length = if with_starts { row[1].saturating_sub(from) } else { from };
-                // Without a start, or with an end before it, nobody knows how long it ran.
+                // Without a start, or with an end before it, the duration is unknown.
                 let known = length >= 0 && from != NULL;
                 if let Some(start) = slot.start.get_mut(i) {
                     *start = if from == NULL { 0 } else { from };
@@ -170,12 +170,12 @@ fn read_names<const N: usize>(
     })
 }
 
-/// Fails when a chunk gives more rows than its range of rowids allows.
+/// Returns an error if a chunk has more rows than its range of rowids.
 fn fits(db: &Db, rows: usize, room: usize) -> Result<usize, ImportError> {
     if rows <= room { Ok(rows) } else { Err(ImportError::damaged(db.path(), KERNEL, "more rows than row numbers")) }
 }
 
-/// Names for ids. Ids that stand for the same three names are one kernel: `nsys stats` groups by the text as well.
+/// Resolves name ids. Ids of the same three names are one kernel: `nsys stats` groups by text as well.
 fn resolve(keys: &[NameIds], strings: &mut Strings<'_>) -> (Vec<Kernel>, Vec<u32>) {
     let mut kernels: Vec<Kernel> = Vec::new();
     let mut ids: HashMap<Kernel, u32> = HashMap::new();
@@ -197,7 +197,7 @@ fn resolve(keys: &[NameIds], strings: &mut Strings<'_>) -> (Vec<Kernel>, Vec<u32
     (kernels, merged)
 }
 
-/// Sums for the table that is shown while reading.
+/// Totals of the preview table.
 struct Totals<'s, 'd> {
     strings: &'s mut Strings<'d>,
     names: Vec<String>,
@@ -210,7 +210,7 @@ impl<'s, 'd> Totals<'s, 'd> {
         Self { strings, names: Vec::new(), sums: Vec::new(), shown: Instant::now() }
     }
 
-    /// Adds a thread's sums, which start again from zero, and shows the table when it is time.
+    /// Adds a thread's sums, resets them, and shows the preview when it is due.
     fn add(&mut self, sums: &mut [(u64, i64)], names: &Interner<NameIds>, job: &Job<'_>) {
         if self.sums.len() < sums.len() {
             self.sums.resize(sums.len(), (0, 0));
@@ -245,7 +245,7 @@ impl<'s, 'd> Totals<'s, 'd> {
     }
 }
 
-/// What the second pass gives: a column each, in file order.
+/// Result of the second pass: one column each, in file order.
 pub struct SecondPass {
     /// Index into `configs`.
     pub config: Vec<u32>,
@@ -255,7 +255,7 @@ pub struct SecondPass {
     pub place: Vec<u32>,
     /// Distinct (globalPid, deviceId, contextId, streamId).
     pub places: Vec<[i64; 4]>,
-    /// Index into `nodes`, or `NO_NODE`; empty when no launch came from a graph.
+    /// Index into `nodes`, or `NO_NODE`; empty if no launch came from a graph.
     pub node: Vec<u32>,
     /// Distinct graph nodes.
     pub nodes: Vec<u64>,
@@ -344,7 +344,7 @@ pub fn second_pass(db: &Db, job: &Job<'_>, layout: Layout) -> Result<SecondPass,
     if node_ids.is_empty() {
         node = Vec::new();
     } else {
-        // NO_NODE lies beyond the table and stays as it is.
+        // NO_NODE is beyond the table and stays unchanged.
         renumber(&mut node, &order);
     }
     let nodes = node_ids.iter().map(|&n| n.cast_unsigned()).collect();
@@ -369,7 +369,7 @@ fn config_of(key: &ConfigKey) -> LaunchConfig {
     }
 }
 
-/// Row at which each chunk begins once the gaps are closed.
+/// First row of each chunk after compaction.
 fn bases(filled: &[usize]) -> Vec<usize> {
     filled
         .iter()
@@ -381,7 +381,7 @@ fn bases(filled: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-/// Closes the gaps that deleted rows leave at the end of chunks.
+/// Removes the gaps that deleted rows leave at the end of chunks.
 fn compact<T: Copy>(column: &mut Vec<T>, filled: &[usize]) {
     let mut to = 0;
     for (chunk, &n) in filled.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Copies, sets, and graphs that were traced as a whole.
+//! Memory copies, memory sets, and graphs traced as a whole.
 
 use super::calls::{RUNTIME, pid_of};
 use super::kernels::NO_CORRELATION;
@@ -13,14 +13,14 @@ use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The table of copies.
+/// Table of memory copies.
 pub const MEMCPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
-/// The table of sets.
+/// Table of memory sets.
 pub const MEMSET: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
-/// The table of whole graphs.
+/// Table of whole graphs.
 pub const GRAPH: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 
-/// `CUpti_ActivityMemcpyKind`, and what nsys adds to it for unified memory.
+/// Maps `CUpti_ActivityMemcpyKind`, with nsys' additions for unified memory.
 #[must_use]
 pub fn copy_kind(kind: i64) -> CopyKind {
     match kind {
@@ -53,7 +53,7 @@ fn span(row: &[i64]) -> (Nanos, Nanos) {
     (Nanos(start), Nanos(end.saturating_sub(start).max(0)))
 }
 
-/// The calls that may have started a copy or set, by process and correlation id; of two that share one, the outer.
+/// Calls that may have started a copy or set, by process and correlation id; if two share one, the outer.
 fn by_correlation(calls: &HostCalls) -> FxHashMap<(u32, u32), u32> {
     let mut out: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     for (row, &correlation) in (0..).zip(&calls.correlation) {
@@ -69,12 +69,12 @@ fn by_correlation(calls: &HostCalls) -> FxHashMap<(u32, u32), u32> {
     out
 }
 
-/// Starts of the calls that launched graphs whose nodes were traced, by process and correlation id.
+/// Start times of graph launch calls whose nodes were traced, by process and correlation id.
 #[derive(Default)]
 pub struct GraphCalls(FxHashMap<(u32, u32), i64>);
 
 impl GraphCalls {
-    /// Takes launches in file order.
+    /// Collects the calls from launches in file order.
     pub fn of(launches: &Launches, correlation: &[u32], places: &[Place]) -> Self {
         let mut out = FxHashMap::default();
         let rows = if launches.has_graph_nodes() { launches.len() } else { 0 };
@@ -87,7 +87,7 @@ impl GraphCalls {
         Self(out)
     }
 
-    /// The first launch of each, once launches are in their order.
+    /// Returns the first launch of each call; launches must be in their final order.
     pub fn rows(self, launches: &Launches, places: &[Place]) -> FxHashMap<(u32, u32), u32> {
         if self.0.is_empty() {
             return FxHashMap::default();
@@ -97,7 +97,8 @@ impl GraphCalls {
     }
 }
 
-/// Reads copies and sets, by start, and joins them to their calls; `graphs` are launches of graphs by process and correlation id.
+/// Reads copies and sets, by start, and joins them to their calls; `graphs` are graph launches by
+/// process and correlation id.
 pub fn read(
     db: &Db,
     job: &Job<'_>,
@@ -112,7 +113,7 @@ pub fn read(
     let joined = by_correlation(calls);
     let key = |pid: i64, correlation: i64| Some((pid_of(pid)?, u32::try_from(correlation).ok()?));
     let call_of = |pid: i64, correlation: i64| joined.get(&key(pid, correlation)?).copied();
-    // A call that launched kernels is not among the others.
+    // A call that launched kernels is not in the list of other calls.
     let launch_of = |pid: i64, correlation: i64| {
         let key = key(pid, correlation)?;
         graphs.get(&key).filter(|_| !joined.contains_key(&key)).copied()
@@ -166,7 +167,7 @@ pub fn read(
 
 type Calls = HashMap<(Option<u32>, i64), i64>;
 
-/// Starts of the calls that launched graphs, by process and correlation id.
+/// Start times of graph launch calls, by process and correlation id.
 fn graph_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Calls, ImportError> {
     if !db.has(RUNTIME) {
         return Ok(Calls::new());
@@ -196,7 +197,7 @@ fn graph_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Call
     Ok(out)
 }
 
-/// Reads graphs that were traced as a whole, in the order of the calls that launched them.
+/// Reads graphs traced as a whole, ordered by launch call.
 pub fn graphs(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, places: &mut Places<'_>) -> Result<Vec<GraphLaunch>, ImportError> {
     let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "graphId", "correlationId"];
     let rows = gather(db, job, GRAPH, columns, "graphs")?;

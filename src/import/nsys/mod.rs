@@ -1,5 +1,5 @@
-//! Nsight Systems' SQLite export, every schema from 2.9 (2022) on. Stages: names and times, then the details of each launch,
-//! host calls and with them the launch order, copies, ranges.
+//! Nsight Systems' SQLite export, every schema from 2.9 (2022) on. Stages: names and times; launch details; host
+//! calls and launch order; copies; ranges.
 
 mod calls;
 mod devices;
@@ -35,7 +35,7 @@ impl Importer for NsysSqlite {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        // Other producers' databases have tables of their own; what is damaged or empty is this importer's to explain.
+        // Other tools' databases have tables of their own; this importer explains damaged or empty ones.
         let others: [&[u8]; 3] = [b"rocpd_", b"compute_kernel_metric", b"CREATE TABLE KERN "];
         input.head.starts_with(b"SQLite format 3\0") && others.iter().all(|t| memchr::memmem::find(&input.head, t).is_none())
     }
@@ -54,7 +54,7 @@ impl Importer for NsysSqlite {
     }
 }
 
-/// Tables that only an Nsight Systems export has; real ones hold at least one of them.
+/// Tables that are unique to Nsight Systems exports; real ones have at least one of them.
 const MARKS: [&str; 6] = ["META_DATA_EXPORT", "EXPORT_META_DATA", "StringIds", "TARGET_INFO_GPU", kernels::KERNEL, calls::RUNTIME];
 
 fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
@@ -71,7 +71,7 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     profile.notes = early_notes;
     profile.devices.clone_from(&target.devices);
     profile.capture = target.capture.clone();
-    // A delay is an option; the other gates show only in what nsys wrote down.
+    // A delay is an option; the other gates appear only in nsys' diagnostics.
     profile.capture.gate = match (profile.capture.gate.take(), diagnostics.gate()) {
         (Some(Gate::Delay(delay)), _) => Some(Gate::Delay(delay)),
         (option, written) => written.or(option),
@@ -102,7 +102,7 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     if let Some(layout) = layout.filter(|_| job.wants.has(Parts::DETAILS)) {
         joined = details(db, job, &mut strings, &mut profile, (&mut places, &mut graphs), layout)?;
     } else if job.wants.has(Parts::CALLS) || profile.launches.is_empty() {
-        // Without launches the calls tell why there are none.
+        // Without launches, the calls reveal the reason.
         let none = calls::Unjoined {
             launches: &Launches::default(),
             correlation: &[],
@@ -146,7 +146,7 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     Ok(profile)
 }
 
-/// Reads what no table of kernels rests on, as far as it is wanted.
+/// Reads the requested parts that the kernel table does not need.
 fn beside(
     db: &Db,
     job: &Job<'_>,
@@ -186,17 +186,17 @@ fn beside(
     Ok(())
 }
 
-/// What is known of the launching calls.
+/// State of the join with launching calls.
 enum Joined {
-    /// They were not asked for.
+    /// Calls were not requested.
     NotRead,
-    /// The report has none at all.
+    /// The report has no calls.
     None,
-    /// All launches but this many have one.
+    /// Number of launches without a call.
     Missing(u64),
 }
 
-/// Reads configurations, places and, if wanted, the launching calls.
+/// Reads configurations, places and, if requested, the launching calls.
 fn details(
     db: &Db,
     job: &Job<'_>,
@@ -211,7 +211,7 @@ fn details(
     let mut column = pass.place;
     let mut last = None;
     let mut with_thread = |place: u32, thread: Option<u32>| {
-        // Consecutive launches nearly always share their place.
+        // Consecutive launches nearly always have the same place.
         if let Some((key, id)) = last
             && key == (place, thread)
         {
@@ -254,7 +254,7 @@ fn details(
     Ok(Joined::Missing(joined.missing))
 }
 
-/// Damage in a table that the ranking does not rest on becomes a note; the rest of the report is still worth reading.
+/// Turns damage in a table that the ranking does not need into a note: the rest of the report is still useful.
 fn secondary<T: Default>(notes: &mut Vec<Note>, read: Result<T, ImportError>) -> Result<T, ImportError> {
     match read {
         Err(ImportError::Damaged { place, reason, .. }) => {

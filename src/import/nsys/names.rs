@@ -1,13 +1,13 @@
-//! Names that nsys shortened: before 2021.4 it wrote long ones that it could not demangle as `PREFIX_NUMBER...`.
+//! Names shortened by nsys: before 2021.4, it wrote long names that it could not demangle as `PREFIX_NUMBER...`.
 
 use crate::import::ImportError;
 use crate::import::sqlite::db::Db;
 use crate::model::{Kernel, KernelId, Shortened, kernel};
 
-/// Names that are kept as candidates for one kernel.
+/// Maximum number of candidates kept per kernel.
 const MOST: usize = 16;
 
-/// Kernels with such a name, and the whole names in the export that they may have.
+/// Kernels with a shortened name, and the full names in the export that may match.
 pub fn shortened(db: &Db, kernels: &[Kernel]) -> Result<Vec<Shortened>, ImportError> {
     let prefix = |k: &Kernel| kernel::shortened(k.function()).map(str::to_owned);
     let mut out: Vec<(String, Shortened)> =

@@ -1,4 +1,4 @@
-//! Remarks on a report: nsys' own warnings, and why it holds fewer kernels than its reader expects.
+//! Notes on a report: nsys' own warnings, and reasons for missing kernels.
 
 use super::calls::RUNTIME;
 use super::target::Target;
@@ -7,14 +7,14 @@ use crate::import::sqlite::db::Db;
 use crate::model::{CallKind, Gate, GraphMode, LaunchOrder, Note, NoteKind, Profile, Severity, units};
 use rustc_hash::FxHashMap;
 
-/// nsys' remarks on the capture: only what is a warning or an error becomes a note, the rest tells about gates.
+/// nsys' diagnostics: warnings and errors become notes, the rest gives information about gates.
 #[derive(Debug, Default)]
 pub struct Diagnostics {
-    /// Warnings and errors, equal ones counted.
+    /// Warnings and errors, with equal ones counted.
     pub notes: Vec<Note>,
-    /// All texts, for clues.
+    /// All texts, to search for clues.
     texts: Vec<String>,
-    /// Whether a process was already prepared when the capture began.
+    /// True if a process was already instrumented when the capture began.
     late: bool,
 }
 
@@ -29,8 +29,8 @@ impl Diagnostics {
                 continue;
             };
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            // Time 0 is when the capture begins. Seen with nsys 2025.3: negative for captures by cudaProfilerStart, NVTX range and delay.
-            // Absolute times begin when the session does.
+            // Time 0 is the start of the capture. Seen with nsys 2025.3: negative for captures by cudaProfilerStart,
+            // NVTX range and delay. Absolute times count from the start of the session.
             let time = timestamp.as_deref().and_then(|t| t.parse::<i64>().ok());
             let before = time.is_some_and(|t| t < 0 || epoch.is_some_and(|e| t > e / 2 && t < e));
             out.late |= before && text.contains("CUDA injection initialized");
@@ -65,7 +65,7 @@ impl Diagnostics {
         self.texts.iter().any(|t| t.contains(words))
     }
 
-    /// What opened the capture, when nsys wrote it down.
+    /// Trigger that opened the capture, if nsys recorded it.
     #[must_use]
     pub fn gate(&self) -> Option<Gate> {
         // "Profiling started due to cudaProfilerStart API …" opens; "The cudaProfilerStart API was ignored …" does not.
@@ -80,7 +80,7 @@ impl Diagnostics {
     }
 }
 
-/// Adds what can be said about the report as a whole, most important first.
+/// Adds notes on the report as a whole, most important first.
 pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Diagnostics) {
     let mut notes = Vec::new();
     if profile.launches.is_empty() {
@@ -151,12 +151,12 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
             .into_iter()
             .map(|n| if gated && ends_early(&n) { Note { severity: Severity::Info, kind: NoteKind::Tool, ..n } } else { n }),
     );
-    // Stable: within a severity the order above stays.
+    // Stable sort: within a severity the order above is kept.
     notes.sort_by_key(|n| std::cmp::Reverse(n.severity));
     profile.notes = notes;
 }
 
-/// nsys says so of every capture that ends before its program does.
+/// Returns true for nsys' message about a capture that ends before its program.
 fn ends_early(note: &Note) -> bool {
     note.text.starts_with("nsys: Not all ") && note.text.trim_end_matches('.').ends_with(" events might have been collected")
 }
@@ -174,7 +174,7 @@ fn whole_graphs(profile: &Profile, severity: Severity) -> Note {
     .with_fix("record again with `nsys profile --cuda-graph-trace=node …`")
 }
 
-/// The likeliest reason why there are no kernels, with the one thing to change.
+/// The most likely reason for a report without kernels, with one fix.
 fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnostics) -> Note {
     let note = |text: String, fix: &str| Note::new(Severity::Error, NoteKind::Empty, text).with_fix(fix);
     if target.exporter.is_none() && db.table_count() <= 4 && db.has("StringIds") {

@@ -1,4 +1,4 @@
-//! Interns where things ran, and maps a process' device ordinals to the machine's GPUs.
+//! Interns places, and maps a process's device ordinals to the machine's GPUs.
 
 use super::calls::pid_of;
 use super::target::Target;
@@ -6,10 +6,10 @@ use crate::import::sqlite::scan::NULL;
 use crate::model::{Place, PlaceId};
 use rustc_hash::FxHashMap;
 
-/// (globalPid, deviceId, contextId, streamId), as every table of device activity has them.
+/// (globalPid, deviceId, contextId, streamId), as in all device activity tables.
 pub type Key = [i64; 4];
 
-/// Distinct places, numbered as they are met.
+/// Distinct places, numbered in order of appearance.
 pub struct Places<'a> {
     target: &'a Target,
     ids: FxHashMap<(Key, Option<u32>), u32>,
@@ -17,13 +17,12 @@ pub struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// No places yet.
     #[must_use]
     pub fn new(target: &'a Target) -> Self {
         Self { target, ids: FxHashMap::default(), list: Vec::new() }
     }
 
-    /// The number of a place.
+    /// Returns the number of a place.
     pub fn id(&mut self, key: Key, thread: Option<u32>) -> PlaceId {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let id = *self.ids.entry((key, thread)).or_insert(next);

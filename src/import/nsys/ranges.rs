@@ -13,10 +13,10 @@ use rusqlite::types::ValueRef;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The table of NVTX events.
+/// Table of NVTX events.
 pub const NVTX: &str = "NVTX_EVENTS";
 
-/// A name before its domain and text are known: process, domain id, and the text or its id.
+/// A name before it is resolved: its text, or the id of the text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Text {
     Inline(Box<str>),
@@ -32,13 +32,13 @@ struct Reader {
     thread_list: Vec<(u32, u32)>,
     ranges: Vec<(usize, Range)>,
     domains: Vec<(u32, i64, Text)>,
-    /// Process, domain and number of categories that have a name.
+    /// Named categories: process, domain, number, name.
     categories: Vec<(u32, i64, i64, Text)>,
-    /// Of ranges that have any, by their place in `ranges`.
+    /// Optional attributes, by position in `ranges`.
     extra: Vec<((usize, usize), Extra)>,
 }
 
-/// What few ranges have.
+/// Attributes that few ranges have.
 #[derive(Debug, Default, PartialEq)]
 struct Extra {
     color: Option<u32>,
@@ -47,27 +47,27 @@ struct Extra {
     payload: Option<Given>,
 }
 
-/// A payload before its text is known.
+/// A payload before its text is resolved.
 #[derive(Debug, PartialEq)]
 enum Given {
     Known(Payload),
     Text(i64),
-    /// The first bytes of an extended payload, and how many there are.
+    /// First bytes of an extended payload, and its size.
     Bytes([u8; MESSAGE], usize),
 }
 
-/// Bytes of an extended payload that say something of NCCL's calls.
+/// Bytes of an extended payload that are used for NCCL calls.
 const MESSAGE: usize = 24;
 
 const TOO_LONG: &str = "its strings are longer than a file of this size can contain";
 
-/// Event types, from nsys' `ENUM_NSYS_EVENT_TYPE`.
+/// Event types of nsys' `ENUM_NSYS_EVENT_TYPE`.
 const PUSH_POP: i64 = 59;
 const START_END: i64 = 60;
-/// Text ranges imported from elsewhere; they nest like push/pop.
+/// Imported text ranges, which nest like push/pop.
 const IMPORTED: [i64; 2] = [70, 71];
 const DOMAIN: i64 = 75;
-/// A name for a category.
+/// Name of a category.
 const CATEGORY: i64 = 33;
 
 /// Reads all ranges. Marks, categories and thread names are not ranges.
@@ -91,7 +91,7 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
     ];
     let details = job.wants.has(Parts::RANGE_DETAILS);
     let mut columns = if details { [&plain[..], &extra].concat() } else { plain.to_vec() };
-    // Extended payloads: of NCCL's ranges their layout is known.
+    // Extended payloads: their layout is known for NCCL's ranges.
     let binary = columns.len();
     columns.push("binaryData");
     let texts = db.allowance();
@@ -154,7 +154,8 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
     Ok(merge(readers, strings))
 }
 
-/// The bytes of the only extended payload of a range. nsys has a header before them: their number, and of each the schema, the size and the place.
+/// Returns the only extended payload of a range. nsys stores a header before: their number, and
+/// schema, size and offset of each.
 fn extended(bytes: &[u8]) -> Option<&[u8]> {
     let long = |at: usize| usize::try_from(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).ok();
     let (size, from) = (long(16)?, long(24)?);
@@ -164,7 +165,7 @@ fn extended(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(from..from.checked_add(size)?)
 }
 
-/// The one value that a range carries, by the columns that follow `category`.
+/// Returns the single payload of a range, from the columns after `category`.
 fn payload(row: &Row<'_>, texts: &Budget) -> rusqlite::Result<Option<Given>> {
     let known = |p| Ok(Some(Given::Known(p)));
     if let ValueRef::Integer(id) = row.get_ref(9)? {
@@ -219,7 +220,7 @@ impl Reader {
     }
 }
 
-/// Numbers categories as they are met.
+/// Numbers categories in order of appearance.
 #[derive(Default)]
 struct Categories {
     named: FxHashMap<(u32, i64, i64), Arc<str>>,
@@ -227,7 +228,7 @@ struct Categories {
 }
 
 impl Categories {
-    /// Its number in `list`; `None` beyond what a column holds.
+    /// Index in `list`; `None` if the column type is exhausted.
     fn number(&mut self, key: (u32, i64, i64), list: &mut Vec<Arc<str>>) -> Option<u16> {
         if let Some(&number) = self.numbers.get(&key) {
             return Some(number);
@@ -239,7 +240,7 @@ impl Categories {
     }
 }
 
-/// Joins the threads' tables; ranges come out in file order.
+/// Merges the threads' tables; ranges are in file order.
 fn merge(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
     let mut text = |t: &Text| match t {
         Text::Inline(t) => Arc::from(&**t),
@@ -283,7 +284,7 @@ fn merge(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
             .collect();
         parts.push((reader.ranges, name_ids, thread_ids, reader.extra.into_iter().peekable()));
     }
-    // Each thread's chunks rise, so the parts are merged by chunk without sorting single ranges.
+    // Chunks of each thread ascend, so parts are merged by chunk without sorting single ranges.
     let mut at = vec![0; parts.len()];
     while let Some((part, chunk)) =
         parts.iter().enumerate().filter_map(|(p, (ranges, ..))| Some((p, ranges.get(at[p])?.0))).min_by_key(|&(_, chunk)| chunk)

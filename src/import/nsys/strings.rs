@@ -1,4 +1,4 @@
-//! `StringIds`: every name in an export, looked up by id as names are met.
+//! `StringIds`: all names of an export, looked up by id on demand.
 
 use crate::import::Budget;
 use crate::import::ImportError;
@@ -7,11 +7,11 @@ use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Looks strings up one by one, with a memory.
+/// Cached string lookup.
 pub struct Strings<'a> {
     db: &'a Db,
     connection: Option<Connection>,
-    /// `StringIds.id` is the table's key in every real export; a hand-made table is read whole instead.
+    /// `StringIds.id` is the primary key in every real export; a hand-made table is read whole instead.
     keyed: bool,
     known: FxHashMap<i64, Option<Arc<str>>>,
     allowance: Budget,
@@ -19,7 +19,7 @@ pub struct Strings<'a> {
 }
 
 impl<'a> Strings<'a> {
-    /// Strings of an export; without the table every lookup is `None`.
+    /// Opens the strings of an export; without the table every lookup returns `None`.
     pub fn open(db: &'a Db) -> Result<Self, ImportError> {
         let mut strings = Self { db, connection: None, keyed: false, known: FxHashMap::default(), allowance: db.allowance(), damage: None };
         if db.has_column("StringIds", "id") && db.has_column("StringIds", "value") {
@@ -38,12 +38,12 @@ impl<'a> Strings<'a> {
         Ok(strings)
     }
 
-    /// Fails when a string could not be read: names would be missing without a word.
+    /// Returns an error if a string could not be read, as names would be missing silently otherwise.
     pub fn check(&mut self) -> Result<(), ImportError> {
         self.damage.take().map_or(Ok(()), Err)
     }
 
-    /// The string of an id; `None` when there is none or it is empty.
+    /// Returns the string of an id; `None` if it is missing or empty.
     pub fn get(&mut self, id: i64) -> Option<Arc<str>> {
         if let Some(known) = self.known.get(&id) {
             return known.clone();
@@ -56,7 +56,7 @@ impl<'a> Strings<'a> {
             Ok(statement.query_row([id], |r| r.get_ref(0).map(text_of)).optional()?.flatten())
         };
         let found = match self.connection.as_ref().map(lookup) {
-            // Texts that many ids share are not counted again and again here: each id is looked up once.
+            // Each id is looked up once, so texts shared by many ids are not counted repeatedly.
             Some(Ok(Some(found))) if !self.allowance.spend(found.len() as u64) => {
                 self.damage.get_or_insert(self.db.overfull("StringIds"));
                 None

@@ -1,6 +1,6 @@
-//! What the export says about the machine, the processes and how the capture was made.
+//! Machine, processes and capture settings of an export.
 //!
-//! Environment variables are in these tables too. They are never read.
+//! These tables also contain environment variables, which are never read.
 
 use super::secondary;
 use crate::import::ImportError;
@@ -13,23 +13,23 @@ use std::collections::BTreeMap;
 pub struct Target {
     /// GPUs by id.
     pub devices: Vec<Device>,
-    /// How the capture was made.
+    /// Capture settings.
     pub capture: Capture,
-    /// Options of the capture by name, environment excepted.
+    /// Capture options by name, except the environment.
     pub options: BTreeMap<String, String>,
-    /// Kinds of events that were asked for (`Cuda`, `NvtxEvents` …).
+    /// Requested event types (`Cuda`, `NvtxEvents` …).
     pub event_types: Vec<String>,
-    /// Exporting tool's version, e.g. `2025.3.2.0`.
+    /// Version of the exporting tool, e.g. `2025.3.2.0`.
     pub exporter: Option<String>,
     /// Schema version, e.g. `3.20.3`.
     pub schema: Option<String>,
-    /// How the session's clock stands to the wall's.
+    /// Relation of the session's clock to wall time.
     pub clock: Clock,
     /// Name of the machine.
     pub host: Option<String>,
-    /// CUDA ordinal in a process → index into `devices`.
+    /// Maps process and CUDA ordinal to an index into `devices`.
     by_process: BTreeMap<(u32, u32), u32>,
-    /// CUDA ordinal → index into `devices`, when it is the same in all processes.
+    /// Maps a CUDA ordinal to an index into `devices`, if it is the same in all processes.
     by_ordinal: BTreeMap<u32, u32>,
     names: BTreeMap<u32, String>,
 }
@@ -57,7 +57,7 @@ const GPU: [&str; 19] = [
 ];
 
 impl Target {
-    /// Reads the small tables. What is damaged among them becomes a note: the ranking does not need it.
+    /// Reads the small tables. Damage in them becomes a note: the ranking does not need them.
     pub fn read(db: &Db, notes: &mut Vec<Note>) -> Result<Self, ImportError> {
         let mut target = Self::default();
         let devices = target.read_devices(db);
@@ -88,7 +88,7 @@ impl Target {
         let mut ordinals = Vec::new();
         for row in db.rows("TARGET_INFO_GPU", &[&GPU[..], &["cuDevice"]].concat())? {
             let text = |i: usize| row.get(i).and_then(Clone::clone).filter(|t| !t.is_empty());
-            // A zero limit is one that the driver did not give.
+            // A limit of zero means that the driver did not report it.
             let number = |i: usize| text(i).and_then(|t| t.parse::<u64>().ok()).filter(|&n| n > 0);
             let small = |i: usize| number(i).and_then(|n| u32::try_from(n).ok());
             let id = text(0).and_then(|t| t.parse().ok()).unwrap_or_else(|| u32::try_from(self.devices.len()).unwrap_or(0));
@@ -179,13 +179,13 @@ impl Target {
         Ok(())
     }
 
-    /// An option of the profiled process.
+    /// Option of the profiled process.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.get(&format!("PROCESS_0:{name}")).map(String::as_str)
     }
 
-    /// Index of the GPU behind a process' device ordinal.
+    /// Index of the GPU with a process's device ordinal.
     #[must_use]
     pub fn gpu_of(&self, pid: Option<u32>, ordinal: Option<u32>) -> Option<u32> {
         let ordinal = ordinal?;
@@ -193,7 +193,7 @@ impl Target {
         exact.copied().or((self.devices.len() == 1).then_some(0))
     }
 
-    /// The process of an id, with the name that the report gives it.
+    /// Returns a process with the name in the report.
     #[must_use]
     pub fn process(&self, pid: u32) -> Process {
         Process { pid, name: self.names.get(&pid).cloned().filter(|n| !n.is_empty()), rank: None }

@@ -1,4 +1,4 @@
-//! What threads did outside of CUDA: their names, calls of the operating system, scheduling, sampled stacks, and what the profiler cost.
+//! Thread activity outside of CUDA: names, OS runtime calls, scheduling, sampled call stacks, and profiler overhead.
 
 use super::calls::{pid_of, tid_of};
 use super::strings::Strings;
@@ -14,14 +14,14 @@ const OSRT: &str = "OSRT_API";
 const SCHED: &str = "SCHED_EVENTS";
 const SAMPLES: &str = "COMPOSITE_EVENTS";
 const CHAINS: &str = "SAMPLING_CALLCHAINS";
-/// nsys' own account; `CUPTI_ACTIVITY_KIND_OVERHEAD` is CUPTI's, which newer exports have beside it.
+/// nsys' own overhead; `CUPTI_ACTIVITY_KIND_OVERHEAD` is CUPTI's, which newer exports have in addition.
 const OVERHEADS: [&str; 2] = ["PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"];
 
 fn thread(threads: &mut Threads, global: i64) -> u32 {
     threads.id(pid_of(global).unwrap_or_default(), tid_of(global).unwrap_or_default()).0
 }
 
-/// Names the threads that are known by now: exports name every thread of the machine.
+/// Names the threads known so far; exports name every thread of the machine.
 pub fn names(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads, used: &[(u32, u32)]) -> Result<(), ImportError> {
     let rows = gather(db, job, NAMES, ["nameId", "globalTid"], "thread names")?;
     for &(pid, tid) in used {
@@ -38,7 +38,7 @@ pub fn names(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Th
     Ok(())
 }
 
-/// Calls of the operating system's runtime, by start.
+/// OS runtime calls, by start.
 pub fn os_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<OsCalls, ImportError> {
     let mut rows = gather(db, job, OSRT, ["start", "end", "globalTid", "nameId"], "OS runtime calls")?;
     rows.retain(|row| row[0] != NULL);
@@ -57,7 +57,7 @@ pub fn os_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut
     Ok(out)
 }
 
-/// When threads were put on a processor and taken off it, by time.
+/// Times at which threads were scheduled on and off a CPU, in order.
 pub fn states(db: &Db, job: &Job<'_>, threads: &mut Threads) -> Result<Vec<StateChange>, ImportError> {
     let rows = gather(db, job, SCHED, ["start", "cpu", "isSchedIn", "globalTid"], "scheduling")?;
     let mut out: Vec<StateChange> = rows
@@ -74,7 +74,7 @@ pub fn states(db: &Db, job: &Job<'_>, threads: &mut Threads) -> Result<Vec<State
     Ok(out)
 }
 
-/// Sampled stacks of the host, by time. A frame is its symbol, and the module's name behind it.
+/// Sampled call stacks of the host, by time. A frame is a symbol, followed by the module's name.
 pub fn samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<Samples, ImportError> {
     let mut out = Samples::default();
     let mut rows = gather(db, job, SAMPLES, ["id", "start", "globalTid"], "CPU samples")?;
@@ -83,7 +83,7 @@ pub fn samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut 
     }
     rows.sort_by_key(|row| row[1]);
     let mut frames: FxHashMap<(i64, i64), u32> = FxHashMap::default();
-    // By sample: depth and frame.
+    // Depth and frame by sample.
     let mut stacks: FxHashMap<i64, Vec<(i64, u32)>> = FxHashMap::default();
     for [id, symbol, module, depth] in gather(db, job, CHAINS, ["id", "symbol", "module", "stackDepth"], "CPU stacks")? {
         let frame = *frames.entry((symbol, module)).or_insert_with(|| {
@@ -109,7 +109,7 @@ pub fn samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut 
     Ok(out)
 }
 
-/// Time that nsys and CUPTI took, by start.
+/// Overhead of nsys and CUPTI, by start.
 pub fn overhead(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<Vec<Overhead>, ImportError> {
     let mut out = Vec::new();
     for table in OVERHEADS {

@@ -1,4 +1,4 @@
-//! The files of a decoded thread trace: `code.json` with the kernel's instructions, one file for each wave, clocks.
+//! Files of a decoded thread trace: `code.json` with the kernel's instructions, a file per wave, and clock readings.
 
 use crate::import::{Budget, ImportError, budget};
 use crate::launch::open;
@@ -7,25 +7,25 @@ use serde_json::Value as Json;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes that a file of a wave, or of a source, has at most.
+/// Maximum size of a wave or source file, bytes.
 const MOST: u64 = 1 << 30;
-/// Bits of an address above those of the code object's own.
+/// Bit position of the code object id in an address, above the offset within the object.
 const OBJECT: u32 = 44;
 
-/// An instruction, or a function's name.
+/// A row of `code.json`: an instruction, or a function name.
 pub struct Row {
     pub text: Arc<str>,
-    /// `file:line`, of an instruction; of a function its demangled name.
+    /// `file:line` of an instruction, or a function's demangled name.
     pub source: String,
     pub address: u64,
-    /// Executions by waves; cycles at it, of which it was stalled; cycles before it in which the wave had none.
+    /// Executions, cycles spent, cycles stalled (included in these), and idle cycles before it, over all waves.
     pub cycles: [u64; 4],
-    /// Samples in which it was issued, and in which it was not.
+    /// PC samples in which it was issued, and in which it was not.
     pub samples: [u64; 2],
 }
 
 impl Row {
-    /// The symbol of a function that begins here.
+    /// Symbol name, if a function begins here.
     pub fn symbol(&self) -> Option<&str> {
         self.text.strip_prefix("; ")
     }
@@ -40,7 +40,7 @@ struct CodeFile {
 pub struct WaveFile {
     #[serde(default)]
     pub duration: u64,
-    /// Its shader engine: `SE0`.
+    /// Shader engine, such as `SE0`.
     #[serde(default)]
     pub name: String,
     pub wave: Wave,
@@ -56,12 +56,12 @@ pub struct Wave {
     pub simd: u32,
     pub slot: u32,
     pub id: u32,
-    /// States, one after the other, with their cycles.
+    /// Consecutive states with their cycles.
     pub timeline: Vec<(u64, u64)>,
     pub instructions: Vec<Step>,
 }
 
-/// An instruction as a wave executed it: `[time, type, stall, duration, row of code.json]`.
+/// An executed instruction of a wave: `[time, type, stall, duration, row of code.json]`.
 #[derive(Deserialize)]
 #[serde(from = "(i64, i64, i64, i64, i64)")]
 pub struct Step {
@@ -105,7 +105,7 @@ pub fn parsed(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
     Ok(file.code.iter().filter_map(row).collect())
 }
 
-/// The bytes of a file beside the trace: one that is a file, not a pipe or a link elsewhere, and no larger than these are.
+/// Reads a file beside the trace, if it is a regular file (not a pipe or symlink) of at most `MOST` bytes.
 pub fn beside(path: &Path) -> Option<Vec<u8>> {
     let meta = path.symlink_metadata().ok()?;
     if !meta.is_file() || meta.len() > MOST {
@@ -120,7 +120,7 @@ pub fn json<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
     Budget::plain(path, size, size).spend(budget::json(&bytes)).then(|| serde_json::from_slice(&bytes).ok())?
 }
 
-/// The waves that `filenames.json` lists.
+/// Reads the waves listed in `filenames.json`.
 pub fn waves(folder: &Path) -> Vec<WaveFile> {
     let names: Json = json(&folder.join("filenames.json")).unwrap_or_default();
     let mut files: Vec<String> = Vec::new();
@@ -134,11 +134,11 @@ pub fn waves(folder: &Path) -> Vec<WaveFile> {
     }
     files.sort();
     files.dedup();
-    // A name is a file's in the folder, not a way out of it.
+    // Only plain file names: a path could lead out of the folder.
     files.iter().filter(|n| !n.contains(['/', '\\'])).filter_map(|n| json(&folder.join(n))).collect()
 }
 
-/// Clock of the GPU's cycles in Hz, from two readings beside a clock of known frequency.
+/// Frequency of the GPU's cycle counter in Hz, from two readings against a clock of known frequency.
 pub fn clock(folder: &Path) -> Option<f64> {
     let all: Json = json(&folder.join("realtime.json"))?;
     let frequency = all["metadata"]["frequency"].as_f64()?;

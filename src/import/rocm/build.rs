@@ -1,4 +1,4 @@
-//! Makes a profile of the rows: dispatches in their order with the calls that launched them, copies, calls, ranges.
+//! Builds a profile from the rows: dispatches in order with their launching calls, copies, API calls and ranges.
 
 use super::counters;
 use super::rows::{Call, Dispatch, Rows};
@@ -13,10 +13,10 @@ use crate::model::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Streams beyond which lanes are those of queues: some programs make hundreds.
+/// Number of streams above which lanes are queues instead: some programs create hundreds.
 const STREAMS: usize = 16;
 
-/// Places, numbered as they are met.
+/// Places, numbered in order of appearance.
 #[derive(Default)]
 struct Places {
     ids: FxHashMap<Place, u32>,
@@ -33,16 +33,16 @@ impl Places {
     }
 }
 
-/// What all parts need.
+/// Data shared by all parts of the build.
 struct Context<'a> {
     rows: &'a Rows,
-    /// Of each agent its index among the devices.
+    /// Device index of each agent.
     devices: Vec<Option<u32>>,
-    /// The first time of all: the session's 0.
+    /// The earliest time: time 0 of the session.
     zero: i64,
-    /// Whether lanes are streams.
+    /// True if lanes are streams, false if they are queues.
     streams: bool,
-    /// Whether any dispatch has a time.
+    /// True if any dispatch has a time.
     timed: bool,
 }
 
@@ -60,7 +60,7 @@ impl Context<'_> {
     }
 }
 
-/// Makes the profile. `profile` has the source.
+/// Builds the profile. `profile` has the source.
 #[must_use]
 pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
     let wants = |part| job.wants.has(part);
@@ -75,7 +75,7 @@ pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
         }));
     }
     if profile.devices.is_empty() && !rows.dispatches.is_empty() {
-        // Nothing says which GPU it was; it was one of AMD's.
+        // The GPU is unknown, but it is one of AMD's.
         profile.devices.push(Device { maker: Maker::Amd, ..Device::default() });
     }
     only_dispatched(&mut rows);
@@ -85,7 +85,7 @@ pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
     let mut lanes: Vec<u32> = rows.dispatches.iter().filter_map(|d| d.stream).collect();
     lanes.sort_unstable();
     lanes.dedup();
-    // One stream for all says nothing: then queues do.
+    // A single stream for everything carries no information: use queues then.
     let streams = (2..=STREAMS).contains(&lanes.len());
     rows.dispatches.sort_by_key(|d| (d.process, d.id, d.correlation, d.start));
     rows.calls.sort_by_key(|c| c.start);
@@ -126,7 +126,7 @@ pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
     profile
 }
 
-/// Leaves out symbols that were loaded and never dispatched: a code object has hundreds of them.
+/// Drops symbols that were loaded but never dispatched: a code object has hundreds of them.
 fn only_dispatched(rows: &mut Rows) {
     let mut used = vec![false; rows.symbols.len()];
     for d in &rows.dispatches {
@@ -149,17 +149,17 @@ fn only_dispatched(rows: &mut Rows) {
     }
 }
 
-/// The program of a command line.
+/// Program name of a command line.
 fn program(command: &str) -> Option<String> {
     let first = command.split_whitespace().next()?;
     Some(first.rsplit('/').next().unwrap_or(first).to_owned())
 }
 
-/// The launches; returns of each call whether it launched a kernel.
+/// Builds the launches; returns a flag per call: true if it launched a kernel.
 fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: &mut Profile) -> Vec<bool> {
     let rows = context.rows;
     let mut launching = vec![false; rows.calls.len()];
-    // Of calls inside each other the innermost has begun last; HIP's own is the one around HSA's.
+    // Nested calls share an id: keep the outermost, which starts first. HIP calls enclose HSA calls.
     let mut by_id: FxHashMap<(u32, u64), usize> = FxHashMap::default();
     for (i, call) in rows.calls.iter().enumerate().filter(|(_, c)| !c.marker && c.correlation != 0) {
         by_id.entry((call.process, call.correlation)).or_insert(i);
@@ -167,7 +167,7 @@ fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: 
     let call_of = |d: &Dispatch| by_id.get(&(d.process, d.correlation)).copied();
     let mut order: Vec<u32> = (0..u32::try_from(rows.dispatches.len()).unwrap_or(u32::MAX)).collect();
     if rows.processes.len() > 1 {
-        // In a process the order is that of dispatches, between them that of time.
+        // Keep dispatch order within a process; order by time across processes.
         let mut at = Vec::with_capacity(order.len());
         let mut last = (u32::MAX, i64::MIN);
         for d in &rows.dispatches {
@@ -234,7 +234,8 @@ fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: 
     launching
 }
 
-/// Totals of all calls, and those one by one that launched no kernel; `of_call` gets their rows by process and correlation id.
+/// Totals of all calls, and single rows for calls that launched no kernel. Fills `of_call` with these rows by
+/// process and correlation id.
 fn calls(context: &Context<'_>, launching: &[bool], of_call: &mut FxHashMap<(u32, u64), u32>) -> HostCalls {
     let rows = context.rows;
     let mut totals: FxHashMap<u32, (u64, i64)> = FxHashMap::default();
@@ -272,9 +273,9 @@ fn calls(context: &Context<'_>, launching: &[bool], of_call: &mut FxHashMap<(u32
     out
 }
 
-/// `MEMORY_COPY_HOST_TO_DEVICE` and its like; older writers have other words for the same.
+/// Parses `MEMORY_COPY_HOST_TO_DEVICE` and the spellings of older writers.
 fn copy_kind(name: &str) -> CopyKind {
-    // rocprof: `CopyHostToDevice`; HIP's own words: `hipMemcpyHostToDevice`.
+    // rocprof: `CopyHostToDevice`; HIP: `hipMemcpyHostToDevice`.
     let name = name
         .strip_prefix("Copy")
         .or_else(|| name.strip_prefix("hipMemcpy"))
@@ -291,7 +292,7 @@ fn copy_kind(name: &str) -> CopyKind {
     }
 }
 
-/// The first launch of the calls that launched graphs, by process and correlation id.
+/// First launch of each graph launch call, by process and correlation id.
 fn graphs(context: &Context<'_>, launching: &[bool], places: &Places, profile: &Profile) -> FxHashMap<(u32, u64), u32> {
     let rows = context.rows;
     let graph = |name: u32| rows.texts.get(name as usize).is_some_and(|t| CallKind::of(t) == CallKind::GraphLaunch);
@@ -355,7 +356,7 @@ fn memory(context: &Context<'_>, a: &super::rows::Allocation) -> MemoryEvent {
 fn ranges(context: &Context<'_>) -> Ranges {
     let mut out = Ranges::default();
     let (mut names, mut threads): (FxHashMap<u32, u32>, FxHashMap<(u32, u32), u32>) = (FxHashMap::default(), FxHashMap::default());
-    // Of two that begin together the longer is around the other; a mark has no length.
+    // If two ranges have the same start, the longer encloses the other; a mark has no length.
     let mut markers: Vec<_> = context.rows.calls.iter().filter(|c| c.marker && c.end > c.start).collect();
     markers.sort_by_key(|c| (c.start, std::cmp::Reverse(c.end)));
     for call in markers {

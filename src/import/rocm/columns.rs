@@ -1,6 +1,7 @@
-//! Columns of tables with a row for each dispatch: facts of the dispatch, and counters.
+//! Columns of tables with a row per dispatch: dispatch attributes and counters.
 
-/// Columns of a dispatch that are no counters, lower-case, `_` for `-`: of rocprof v1 and v2, and of the tables that rocprof-compute makes of them.
+/// Columns that are not counters, lower-case, `_` for `-`: of rocprof v1 and v2, and of the tables that
+/// rocprof-compute makes of them.
 const FACTS: [&str; 51] = [
     "index",
     "kernelname",
@@ -55,7 +56,7 @@ const FACTS: [&str; 51] = [
     "name",
 ];
 
-/// Whether a column of a row per dispatch holds a counter, or one instance of one.
+/// Returns true if a column holds a counter, or one instance of a counter.
 #[must_use]
 pub fn is_counter(column: &str) -> bool {
     let name = column.trim().to_ascii_lowercase().replace('-', "_");

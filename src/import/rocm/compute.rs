@@ -1,5 +1,5 @@
-//! rocprof-compute's analysis database (`rocprof-compute analyze --output-format db`): metrics of kernels with their tables, units and peaks, averaged
-//! over the dispatches of each kernel.
+//! rocprof-compute's analysis database (`rocprof-compute analyze --output-format db`): kernel metrics with their
+//! tables, units and peaks, averaged over the dispatches of each kernel.
 
 use super::counters::agent;
 use super::rows::bare;
@@ -16,14 +16,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A table that only such a database has.
+/// A table that is unique to this database.
 pub const VALUES: &str = "compute_kernel_metric_value";
 
 fn number<N: std::str::FromStr>(text: Option<&Option<String>>) -> Option<N> {
     text?.as_ref()?.parse().ok()
 }
 
-/// Texts of JSON that a column holds.
+/// System information, stored as JSON in a column.
 fn facts(db: &Db) -> Result<serde_json::Value, ImportError> {
     let rows = db.rows("compute_workload", &["sys_info_extdata"])?;
     Ok(rows.into_iter().next().and_then(|r| serde_json::from_str(r.into_iter().next()??.as_str()).ok()).unwrap_or_default())
@@ -45,7 +45,7 @@ fn device(facts: &serde_json::Value) -> Device {
     }
 }
 
-/// Reads the database: its dispatches as launches, and a result for each kernel.
+/// Reads the database: dispatches as launches, and one result per kernel.
 pub fn read(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
     let facts = facts(db)?;
     profile.source.version = db.rows("compute_metadata", &["compute_version"])?.into_iter().next().and_then(|r| r.into_iter().next()?);
@@ -80,7 +80,8 @@ pub fn read(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, Imp
     let index: FxHashMap<i64, u32> = results.keys().copied().zip(0..).collect();
     profile.kernels = results.values().map(|r| r.kernel.clone()).collect();
     profile.configs = results.values().map(|r| LaunchConfig { grid: r.grid, block: r.block, ..LaunchConfig::default() }).collect();
-    // Results are averages of a kernel: each stands with the first of its dispatches, and these come in the order of the results.
+    // Results are averages per kernel: each is attached to the kernel's first dispatch, so these come
+    // first, in the order of results.
     let mut seen = FxHashSet::default();
     let mut ran: Vec<(bool, u32, i64, i64)> = ran
         .into_iter()
@@ -108,7 +109,7 @@ pub fn read(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, Imp
     Ok(profile)
 }
 
-/// The values of all kernels, named by their table and metric as ncu's details page has them: `Table: Metric`.
+/// Reads the values of all kernels, named `Table: Metric` as on ncu's details page.
 fn values(
     db: &Db,
     job: &Job<'_>,
@@ -148,7 +149,7 @@ fn values(
         });
         result.values.push((id, Value::Float(value)));
     }
-    // The same under the names of rocprofv3's derived counters, which rules and rooflines read.
+    // The same values under the names of rocprofv3's derived counters, which rules and rooflines read.
     let mut named: FxHashMap<&'static str, u32> = FxHashMap::default();
     let mut number = |name: &'static str, unit: &'static str, metrics: &mut Metrics| {
         *named.entry(name).or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! Counters as results: one for each dispatch that they were collected of, with what AMD derives from them.
+//! Hardware counters as results: one result per dispatch, with AMD's derived metrics.
 
 use super::rows::{Dispatch, Rows, Symbol, bare};
 use crate::model::kernel::function_of;
@@ -6,25 +6,26 @@ use crate::model::{Device, Kernel, Metrics, Profile, ResultMetrics, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// What a formula needs beside counters.
+/// Device and dispatch parameters of the formulas.
 #[derive(Clone, Copy, Debug)]
 pub struct Gpu {
-    /// Compute units, and dies (XCC) that each count for themselves.
+    /// Number of compute units, and of dies (XCC), each of which counts separately.
     pub units: f64,
     pub dies: f64,
     /// Duration of the dispatch, ns.
     pub ns: f64,
 }
 
-/// A derived metric: its name, its unit, its formula over counters. The names are AMD's where rocprofv3 has one for it.
+/// A derived metric: name, unit, formula over counters. Names are those of rocprofv3 if it has the metric.
 type Derived = (&'static str, &'static str, fn(&dyn Fn(&str) -> Option<f64>, Gpu) -> Option<f64>);
 
-/// Cycles of one die in which the GPU was busy: a row of a counter is the sum over all dies.
+/// Busy cycles of one die: a counter's row is the sum over all dies.
 fn cycles(c: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> Option<f64> {
     c("GRBM_GUI_ACTIVE").map(|n| n / gpu.dies)
 }
 
-/// Formulas of CDNA GPUs, as rocprofiler-sdk's `counter_defs.yaml` and rocprofiler-compute's analysis have them (ROCm/rocm-systems @1b1610fc2b).
+/// Formulas for CDNA GPUs from rocprofiler-sdk's `counter_defs.yaml` and rocprofiler-compute's analysis
+/// (ROCm/rocm-systems @1b1610fc2b).
 static DERIVED: [Derived; 33] = [
     ("VALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_VALU")? / (cycles(c, g)? * g.units))),
     ("SALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_SCA")? / (cycles(c, g)? * g.units))),
@@ -74,18 +75,20 @@ static DERIVED: [Derived; 33] = [
     ("L1 Cache Bandwidth", "byte/second", |c, g| Some(64.0 * c("TCP_TOTAL_CACHE_ACCESSES_sum")? / g.ns * 1e9)),
 ];
 
-/// Floating-point operations of the vector ALUs: all 64 lanes of a wave count as active, and a fused multiply-add is two.
+/// Floating-point operations of the vector ALUs: all 64 lanes of a wave count as active, and a fused multiply-add as
+/// two.
 fn vector(c: &dyn Fn(&str) -> Option<f64>, of: &str) -> Option<f64> {
     let n = |op: &str| c(&format!("SQ_INSTS_VALU_{op}_{of}"));
     Some(64.0 * (n("ADD")? + n("MUL")? + n("TRANS")? + 2.0 * n("FMA")?))
 }
 
-/// Operations of the matrix cores, which are counted by 512.
+/// Operations of the matrix cores, which are counted in units of 512.
 fn matrix(c: &dyn Fn(&str) -> Option<f64>, of: &str) -> Option<f64> {
     c(&format!("SQ_INSTS_VALU_MFMA_MOPS_{of}")).map(|n| 512.0 * n)
 }
 
-/// Bytes that L2 read from what is behind it: as AMD's own counter has it (in KiB), else by the size of requests, which CDNA 3 has of 128 bytes, too.
+/// Bytes that L2 read from the level behind it: AMD's own counter (KiB) if present, else by request size; CDNA 3
+/// also has requests of 128 bytes.
 fn read(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     if let Some(kib) = c("FETCH_SIZE") {
         return Some(kib * 1024.0);
@@ -98,7 +101,7 @@ fn read(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     Some(64.0 * (all - small) + 32.0 * small)
 }
 
-/// Bytes that L2 wrote to what is behind it.
+/// Bytes that L2 wrote to the level behind it.
 fn written(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     if let Some(kib) = c("WRITE_SIZE") {
         return Some(kib * 1024.0);
@@ -108,13 +111,14 @@ fn written(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     Some(64.0 * large + 32.0 * (all - large))
 }
 
-/// Architectures that the formulas are of.
+/// Architectures that the formulas apply to.
 const ARCHITECTURES: [&str; 3] = ["gfx90a", "gfx942", "gfx950"];
 
-/// The counters, by name, that stand at 0 although they cannot: the block of the GPU that they are of did not count. GPUs do so in a power state in which
-/// their counters are off (ROCm/rocm-systems#5683, #5953), and drivers of chips that do not have a counter (rocprofiler-sdk#47, #57).
+/// Metric that lists counters with an impossible value of 0: their hardware block did not count. This happens on GPUs
+/// in a power state that turns counters off (ROCm/rocm-systems#5683, #5953), and with drivers of chips that lack a
+/// counter (rocprofiler-sdk#47, #57).
 const NOT_COUNTED: &str = "Not Counted";
-/// Counters of the sequencer that a dispatch with waves has, in cycles or waves.
+/// Sequencer counters that are nonzero for any dispatch with waves, in cycles or waves.
 const OF_WAVES: [&str; 4] = ["SQ_WAVES", "SQ_BUSY_CU_CYCLES", "SQ_BUSY_CYCLES", "SQ_WAVE_CYCLES"];
 
 fn not_counted<'v>(values: &FxHashMap<&'v str, f64>, ran: bool) -> Vec<&'v str> {
@@ -126,7 +130,8 @@ fn not_counted<'v>(values: &FxHashMap<&'v str, f64>, ran: bool) -> Vec<&'v str> 
     out
 }
 
-/// What can be derived; what is no number, as of a kernel that used no vector unit, is left out.
+/// Returns the metrics that can be derived; results that are not finite, as for a kernel without
+/// vector instructions, are omitted.
 pub fn derived(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
     let one = move |(name, unit, of): &Derived| {
         let value = of(counter, gpu).filter(|v| v.is_finite() && counter(name).is_none())?;
@@ -136,20 +141,20 @@ pub fn derived(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl Iterator
 }
 
 fn unit(counter: &str) -> &'static str {
-    // counter_defs.yaml: both are in units of 1,024 bytes.
+    // In units of 1,024 bytes according to counter_defs.yaml.
     match counter {
         "FETCH_SIZE" | "WRITE_SIZE" => "Kibyte",
         _ => DERIVED.iter().find(|d| d.0 == counter).map_or("", |d| d.1),
     }
 }
 
-/// What rocprofv3 says of the dispatch, under the names of its columns.
+/// Dispatch attributes under rocprofv3's column names.
 fn beside(d: &Dispatch, ns: i64) -> Vec<(&'static str, &'static str, Value)> {
     let number = |n: Option<u32>| n.map(|n| Value::Integer(u64::from(n)));
     let all = [
         ("Dispatch_Id", "", Some(d.id).filter(|&id| id > 0).map(Value::Integer)),
         ("Duration", "nsecond", u64::try_from(ns).ok().filter(|&ns| ns > 0).map(Value::Integer)),
-        // Accumulation registers are counted in.
+        // Includes accumulation registers.
         ("VGPR_Count", "register/thread", number(d.registers)),
         ("LDS_Block_Size", "byte/block", number(d.lds)),
         ("Scratch_Size", "byte/thread", number(d.scratch)),
@@ -157,7 +162,7 @@ fn beside(d: &Dispatch, ns: i64) -> Vec<(&'static str, &'static str, Value)> {
     all.into_iter().filter_map(|(name, unit, value)| Some((name, unit, value?))).collect()
 }
 
-/// What is said of a GPU, under the names of rocprofv3's columns.
+/// GPU attributes under rocprofv3's column names.
 pub fn agent(device: &Device, dies: u32) -> Vec<(&'static str, &'static str, Value)> {
     let text = |t: &Option<String>| t.as_ref().map(|t| Value::Text(Arc::from(t.as_str())));
     let number = |n: Option<u32>| n.map(|n| Value::Integer(u64::from(n)));
@@ -171,7 +176,7 @@ pub fn agent(device: &Device, dies: u32) -> Vec<(&'static str, &'static str, Val
     all.into_iter().filter_map(|(name, unit, value)| Some((name, unit, value?))).collect()
 }
 
-/// Unit of a column of `roofline.csv`, once its 10⁹ are counted in.
+/// Unit of a column of `roofline.csv`, after scaling by 10⁹.
 fn rate(column: &str) -> &'static str {
     match column {
         c if c.ends_with("Bw") => "byte/second",
@@ -180,7 +185,7 @@ fn rate(column: &str) -> &'static str {
     }
 }
 
-/// The results of the launches, in their order; `None` where they are not what the report is of.
+/// Results of the launches, in launch order; `None` if counters are not the subject of the report.
 #[must_use]
 pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metrics>> {
     if rows.counters.is_empty() || !rows.chosen {
@@ -189,7 +194,7 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
     let mut of: FxHashMap<(u32, u64), Vec<(u32, f64)>> = FxHashMap::default();
     let mut seen: FxHashSet<(u32, u64, u32)> = FxHashSet::default();
     for counter in &rows.counters {
-        // Of a kernel that was replayed a counter comes again.
+        // A replayed kernel repeats its counters.
         if seen.insert((counter.process, counter.dispatch, counter.name)) {
             of.entry((counter.process, counter.dispatch)).or_default().push((counter.name, counter.value));
         }
@@ -229,7 +234,7 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
         if let (Some(agent), Some(units)) = (agent, device.and_then(|d| d.sm_count))
             && device.and_then(|d| d.arch.as_deref()).is_some_and(|a| ARCHITECTURES.contains(&a))
         {
-            // Of a GPU of several dies nothing can be said per cycle where their number is not told.
+            // With several dies of unknown number, per-cycle metrics cannot be computed.
             let dies = if agent.dies > 0 || device.and_then(|d| d.arch.as_deref()) == Some("gfx90a") {
                 f64::from(agent.dies.max(1))
             } else {
@@ -262,7 +267,7 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
     Some(Arc::new(out))
 }
 
-/// One for each symbol: rocprofv3 counts them apart even where they share their name.
+/// Returns the kernel of a symbol: rocprofv3 counts symbols separately even if they share a name.
 #[must_use]
 pub fn kernel(symbol: &Symbol) -> Kernel {
     let mangled = symbol.mangled.as_deref().map(bare).filter(|m| !m.is_empty()).map(Arc::from);
@@ -283,15 +288,16 @@ mod tests {
         let all = [("SQ_WAVES", 0.0), ("SQ_INSTS_VALU", 0.0), ("GRBM_GUI_ACTIVE", 61_234.0), ("TCC_HIT_sum", 0.0)];
         assert_eq!(of(&all, true), "SQ_INSTS_VALU SQ_WAVES");
         assert_eq!(of(&all, false), "", "nothing is known of what ran");
-        // With waves that did nothing counted, their cycles cannot be 0.
+        // If waves counted as 0 busy cycles, the sequencer did not count.
         assert_eq!(of(&[("SQ_WAVES", 16_384.0), ("SQ_WAVE_CYCLES", 0.0), ("SQ_INSTS_MFMA", 0.0)], true), "SQ_INSTS_MFMA SQ_WAVE_CYCLES");
         // A kernel without matrix instructions.
         assert_eq!(of(&[("SQ_WAVES", 16_384.0), ("SQ_WAVE_CYCLES", 7.0), ("SQ_INSTS_MFMA", 0.0)], true), "");
         assert_eq!(of(&[("GRBM_GUI_ACTIVE", 0.0)], true), "GRBM_GUI_ACTIVE");
     }
 
-    /// A fill kernel of 151 launches on an MI300X beside what rocprof-compute 3.3 printed of it: SALU 2.77 %, VALU 1.15 %, 63.18 active threads of 64,
-    /// IPC 0.30, L2 hits 50.82 %. The counters are made so that they have these ratios.
+    /// A fill kernel of 151 launches on an MI300X, with the values that rocprof-compute 3.3 printed: SALU 2.77
+    /// %, VALU 1.15 %, 63.18 active threads of 64, IPC 0.30, L2 hits 50.82 %. The counters are synthetic,
+    /// chosen to have these ratios.
     #[test]
     fn formulas_are_amd_s() {
         let gpu = Gpu { units: 304.0, dies: 8.0, ns: 1e6 };

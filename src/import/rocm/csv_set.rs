@@ -1,5 +1,5 @@
-//! rocprofv3's CSV files of `ROCm` 6.0 to 7.x, and the results of rocprof (v1, v2): tables that belong together by the names of their files, each known
-//! by its header. Columns are looked for by name; releases differ in which there are.
+//! CSV files of rocprofv3 (`ROCm` 6.0 to 7.x), and results of rocprof (v1, v2): tables that belong together by file
+//! name, each recognised by its header. Columns are found by name, as they differ between releases.
 
 use super::columns::is_counter;
 use super::passes;
@@ -14,22 +14,22 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a table holds.
+/// Type of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Table {
     Agents,
-    /// Calls of HIP, HSA, RCCL, and markers.
+    /// API calls of HIP, HSA and RCCL, and markers.
     Calls,
     Kernels,
-    /// Dispatches of which counters were collected, one row for each counter.
+    /// Dispatches with counters, a row per counter.
     Counters,
     Copies,
     Allocations,
-    /// One row a kernel: `rocprof` before rocprofv3.
+    /// A row per kernel, from `rocprof` before rocprofv3.
     Legacy,
 }
 
-/// Columns by which a table is known, lower-case; all of a row must be there.
+/// Columns that identify a table, lower-case; all columns of an entry must be present.
 const HEADS: [(Table, &[&str]); 9] = [
     (Table::Agents, &["node_id", "agent_type"]),
     (Table::Counters, &["dispatch_id", "kernel_name", "counter_name", "counter_value"]),
@@ -42,13 +42,13 @@ const HEADS: [(Table, &[&str]); 9] = [
     (Table::Legacy, &["dispatch_id", "kernel_name", "gpu_id", "start_timestamp"]),
 ];
 
-/// Columns of the widest table of rocprofv3: agents have 54.
+/// Column limit for tables of rocprofv3: its widest, for agents, has 54.
 const MOST_COLUMNS: usize = 80;
 
-/// Which columns of a table are where.
+/// Column positions of a table.
 pub(super) struct Head {
     at: FxHashMap<String, usize>,
-    /// Columns that hold counters in a table with a row for each dispatch.
+    /// Counter columns of a table with a row per dispatch.
     pub counters: Vec<(usize, String)>,
 }
 
@@ -78,7 +78,7 @@ impl Head {
     }
 }
 
-/// What the first line of a file says it is.
+/// Table type from the first line of a file.
 #[must_use]
 pub fn table(head: &[u8]) -> Option<Table> {
     let line = head.split(|b| *b == b'\n').next()?;
@@ -87,7 +87,7 @@ pub fn table(head: &[u8]) -> Option<Table> {
     (reader.read_byte_record(&mut record).ok()? && record.len() > 2).then(|| Head::of(&record).table())?
 }
 
-/// What names of a set's files end with, before `.csv`.
+/// Suffixes of the set's file names, before `.csv`.
 const PARTS: [&str; 12] = [
     "_kernel_trace",
     "_hip_api_trace",
@@ -103,19 +103,19 @@ const PARTS: [&str; 12] = [
     "_hip_trace",
 ];
 
-/// The folder and the name that all files of a process begin with.
+/// Folder and file name prefix shared by all files of a process.
 fn stem(path: &Path) -> PathBuf {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let own = PARTS.iter().find_map(|p| name.strip_suffix(&format!("{p}.csv"))).map(str::to_owned);
     path.with_file_name(own.unwrap_or(name))
 }
 
-/// The files that belong to one: those of its folder whose names go on where this one's own part ends.
+/// Files of the same set: in the same folder, with the same prefix.
 #[must_use]
 pub fn siblings(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(stem) = PARTS.iter().find_map(|p| name.strip_suffix(&format!("{p}.csv"))) else { return vec![path.to_owned()] };
-    // Counters are a report of their own: they were collected while one kernel ran at a time.
+    // Counters are a separate report: kernels were serialised while they were collected.
     let counters = name.ends_with("_counter_collection.csv");
     let wanted = |part: &str| match part {
         "_agent_info" => true,
@@ -138,7 +138,8 @@ pub fn read(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
         let n = open::regular(file).and_then(|mut f| f.read(&mut head)).map_err(|e| ImportError::io(file, e))?;
         known.extend(table(&head[..n]).map(|t| (t, file)));
     }
-    // Files of one process have one stem; in a process what others refer to comes first, and of dispatches the trace knows more than the counters.
+    // Files of a process share one stem. Within a process, referenced tables come first, and the trace before
+    // counters, as it knows more about dispatches.
     known.sort_by_key(|(table, path)| (stem(path), *table));
     let mut reader = Reader::default();
     let mut last = None;
@@ -168,26 +169,26 @@ pub fn read_one(bytes: &[u8], path: &Path, job: &Job<'_>) -> Result<Rows, Import
 #[derive(Default)]
 pub(super) struct Reader {
     pub rows: Rows,
-    /// Processes by id; tables without one are of the process that the set is of.
+    /// Processes by id; tables without one belong to the process of the set.
     processes: FxHashMap<u32, u32>,
-    /// Index of the process that the files are of.
+    /// Index of the process of the files.
     own: u32,
-    /// Processes of tables that name them by `Guid`.
+    /// Processes of tables that identify them by `Guid`.
     guids: FxHashMap<Vec<u8>, u32>,
-    /// The first thread that launches, for each process without an id.
+    /// First launching thread of each process without an id.
     unnamed: FxHashMap<u32, u32>,
-    /// Kernels say which process they are of.
+    /// True if kernel rows name their process.
     named: bool,
     agents: FxHashMap<String, u32>,
-    /// GPUs among the agents that tables list.
+    /// Number of GPUs among the listed agents.
     gpus: u32,
     symbols: FxHashMap<(u32, u64, Arc<str>), u32>,
     texts: Texts,
-    /// Sizes of what was allocated.
+    /// Sizes of allocations by address.
     sizes: FxHashMap<u64, i64>,
-    /// Whether launches were read from a trace.
+    /// True if launches were read from a trace.
     traced: bool,
-    /// The pass that the files are of.
+    /// Profiling pass of the files.
     pass: Option<u32>,
 }
 
@@ -204,7 +205,7 @@ impl Reader {
             return Ok(());
         }
         let head = Head::of(&record);
-        // Short rows are the larger ones once they are read.
+        // Short rows take more memory once decoded than in the file.
         let budget = Budget::plain(path, total, total);
         let mut rows = 0_u64;
         while reader.read_byte_record(&mut record).map_err(damaged)? {
@@ -229,12 +230,13 @@ impl Reader {
         }
         self.traced |= table == Table::Kernels;
         self.rows.legacy |= table == Table::Legacy;
-        // Which of all dispatches these are is not told.
+        // The table does not say which of all dispatches these are.
         self.rows.chosen |= (table == Table::Counters && !self.traced) || (table == Table::Legacy && !self.rows.counters.is_empty());
         Ok(())
     }
 
-    /// Files of another process: ids mean something else in them. By default a name is the process id.
+    /// Starts the files of another process, whose ids have other meanings. By default, the
+    /// file name is the process id.
     pub(super) fn begin(&mut self, stem: &Path) {
         self.processes.clear();
         self.guids.clear();
@@ -251,7 +253,7 @@ impl Reader {
 
     pub(super) fn process(&mut self, pid: Option<u32>) -> u32 {
         let Some(pid) = pid else { return self.own };
-        // The one that was not named until now is this one.
+        // The process without an id so far is this one.
         if let Some(own) = self.rows.processes.get_mut(self.own as usize)
             && own.pid == 0
         {
@@ -265,14 +267,15 @@ impl Reader {
         })
     }
 
-    /// The process that a row is of: by its id, else by its `Guid`, which `rocpd convert` gives each database; its kernel tables have no process ids.
+    /// Process of a row: by id, else by the `Guid` that `rocpd convert` assigns to each database; its
+    /// kernel tables lack process ids.
     fn process_of(&mut self, head: &Head, row: &ByteRecord) -> u32 {
         let pid = head.number(row, &["process_id", "pid"]);
         let Some(guid) = head.text(row, &["guid"]).filter(|g| !g.is_empty()) else { return self.process(pid) };
         let process = match self.guids.get(guid) {
             Some(&known) => known,
             None => {
-                // The first one is the process that the files are of.
+                // The first one is the process of the files.
                 let new = if pid.is_some() || self.guids.is_empty() {
                     self.process(pid)
                 } else {
@@ -299,14 +302,14 @@ impl Reader {
         self.texts.number(bytes, &mut self.rows.texts)
     }
 
-    /// An agent by what the tables call it: `Agent 2`, `2`.
+    /// Agent by its name in the tables: `Agent 2`, `2`.
     pub(super) fn agent(&mut self, named: &[u8], gpu: bool) -> u32 {
         let text = String::from_utf8_lossy(named);
         let key = text.rsplit(' ').next().unwrap_or_default().to_owned();
         if let Some(&known) = self.agents.get(&key) {
             return known;
         }
-        // Without a table of agents, what runs kernels is a GPU, and its label is all that is known.
+        // Without an agent table, an agent that runs kernels is a GPU, known only by its label.
         let device = gpu.then(|| Device { id: key.parse().unwrap_or(0), maker: Maker::Amd, ..Device::default() });
         let number = next(self.rows.agents.len());
         self.rows.agents.push(Agent { device, ..Agent::default() });
@@ -392,15 +395,15 @@ impl Reader {
         Some(())
     }
 
-    /// A dispatch that counters were collected of: the same again for each counter, with sizes as products.
+    /// Reads a dispatch with counters: its row is repeated for each counter, with sizes as products.
     fn counted(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
         let id = head.number(row, &["dispatch_id"])?;
-        // A trace whose kernels name no process is of one, whatever its files are called.
+        // In a trace whose kernels name no process, all belong to the same one, whatever the file names.
         let process = if self.traced && !self.named { self.own } else { self.process_of(head, row) };
         let name = self.text(head.text(row, &["counter_name"])?);
         let value = head.number(row, &["counter_value"])?;
         self.rows.counters.push(Counter { process, dispatch: id, name, value });
-        // The trace knows more of its dispatches.
+        // The trace knows more about its dispatches.
         if self.traced || self.rows.dispatches.last().is_some_and(|d| d.id == id && d.process == process) {
             return Some(());
         }
@@ -467,7 +470,7 @@ impl Reader {
     }
 
     pub(super) fn finish(mut self) -> Rows {
-        // Several must differ.
+        // Several processes need distinct ids.
         let several = self.unnamed.len() > 1;
         for (process, thread) in self.unnamed.into_iter().filter(|_| several) {
             if let Some(of) = self.rows.processes.get_mut(process as usize).filter(|p| p.pid == 0) {
@@ -479,7 +482,7 @@ impl Reader {
     }
 }
 
-/// Vector registers of a work-item: on GPUs with accumulation registers both kinds share one file.
+/// Vector registers per work-item: on GPUs with accumulation registers, both kinds share one register file.
 pub(super) fn registers(head: &Head, row: &ByteRecord) -> Option<u32> {
     let vector: u32 = head.number(row, &["vgpr_count", "arch_vgpr", "vgpr"])?;
     Some(vector + head.number::<u32>(row, &["accum_vgpr_count", "accum_vgpr"]).unwrap_or(0))

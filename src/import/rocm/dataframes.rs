@@ -1,5 +1,5 @@
-//! The tables of `rocprof-compute analyze --save-dfs`: a CSV file for each, named by its panel and number (`2.1_Speed-of-Light.csv`). They hold
-//! averages over all dispatches that were analyzed.
+//! Tables of `rocprof-compute analyze --save-dfs`: a CSV file per table, named by panel and number
+//! (`2.1_Speed-of-Light.csv`), with averages over all analyzed dispatches.
 
 use super::rows::bare;
 use super::tables::{Cell, known, only, plain};
@@ -18,13 +18,13 @@ use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Panels whose tables have the same title, `Speed-of-Light`, and what rocprof-compute calls them elsewhere.
+/// Panels whose tables share the title `Speed-of-Light`, with rocprof-compute's other name for each.
 const PANELS: [(u32, &str); 7] =
     [(2, "System"), (11, "Compute"), (12, "LDS"), (13, "Instruction Cache"), (14, "Scalar L1D"), (16, "vL1D"), (17, "L2")];
-/// Columns of a table that are no values: what names its rows, and the unit.
+/// Columns without values: row labels and the unit.
 const NO_VALUES: [&str; 6] = ["Metric", "Channel", "Unit", "Type", "Transaction", "Coherency"];
 
-/// Panel, number and title by the file's name.
+/// Panel, number and title from the file name.
 fn title(path: &Path) -> Option<(u32, u32, String)> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".csv")?;
     let (number, words) = stem.split_once('_')?;
@@ -35,17 +35,18 @@ fn title(path: &Path) -> Option<(u32, u32, String)> {
     Some((panel, table, prefix.map_or(words.clone(), |p| format!("{p} {words}"))))
 }
 
-/// Whether it is one of these tables.
+/// Returns true for one of these tables.
 fn table(member: &Member) -> bool {
     title(&member.path).is_some() && [&b"Metric,"[..], b"Channel,"].iter().any(|start| member.head.starts_with(start))
 }
 
-/// Whether a folder holds such tables, and not also the counters that they were made from.
+/// Returns true if a folder has such tables, but not the counters that they were made from.
 pub fn knows(input: &Input) -> bool {
     input.members.iter().any(table) && !input.members.iter().any(|m| workload::knows(&m.head))
 }
 
-/// A kernel of the first table: `0.1_Top_Kernels.csv` has the names wrapped into lines of 40 characters, and long ones cut.
+/// A kernel of the first table, `0.1_Top_Kernels.csv`, in which names are wrapped at 40
+/// characters and long ones truncated.
 struct Top {
     name: String,
     count: u64,
@@ -70,7 +71,7 @@ fn top(path: &Path) -> Vec<Top> {
     rows.collect()
 }
 
-/// A row's cell with its owned texts.
+/// A cell of a row, with owned strings.
 struct Owned {
     table: String,
     metric: String,
@@ -92,7 +93,7 @@ fn cells(path: &Path, table: &str, out: &mut Vec<Owned>) -> Result<u64, csv::Err
         };
         let Some(metric) = row.get(0).filter(|m| !m.is_empty()) else { continue };
         for (i, which) in head.iter().enumerate().filter(|(_, h)| !NO_VALUES.contains(h) && !h.is_empty()) {
-            // An empty cell is a metric that this GPU, or these counters, do not have.
+            // An empty cell is a metric that this GPU or counter set lacks.
             let Some(value) = row.get(i).and_then(|t| t.trim().parse::<f64>().ok()).filter(|v| v.is_finite()) else { continue };
             let unit = unit.and_then(|u| row.get(u)).unwrap_or_default().to_owned();
             out.push(Owned { table: table.to_owned(), metric: metric.to_owned(), which: which.to_owned(), unit, value });
@@ -101,7 +102,7 @@ fn cells(path: &Path, table: &str, out: &mut Vec<Owned>) -> Result<u64, csv::Err
     Ok(broken)
 }
 
-/// Reads the folder: totals of its kernels, and one result, of the only kernel or of all of them together.
+/// Reads the folder: kernel totals, and one result for the only kernel or for all of them together.
 pub fn read(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
     let mut files: Vec<((u32, u32, String), &Member)> =
         input.members.iter().filter(|m| table(m)).filter_map(|m| Some((title(&m.path)?, m))).collect();
@@ -147,7 +148,7 @@ pub fn read(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result<Profil
     Ok(profile)
 }
 
-/// The only kernel as one launch of mean duration: its result is that launch's.
+/// Adds the only kernel as one launch of mean duration; the result belongs to it.
 fn launch(one: &Top, profile: &mut Profile) {
     let mut columns = LaunchColumns::default();
     let mut durations = TimesBuilder::default();
@@ -187,7 +188,7 @@ fn kernel(name: &str) -> Kernel {
     Kernel { function: Some(function_of(name).into()), demangled: Some(name.into()), mangled, ..Kernel::default() }
 }
 
-/// One result with every cell as `Table: Metric (Column)`.
+/// Returns one result with every cell as `Table: Metric (Column)`.
 fn metrics(all: &[Owned], kernels: &[Top], (device, dies): (&Device, u32), profile: &Profile) -> Metrics {
     let mut out = Metrics { source: profile.source.clone(), ..Metrics::default() };
     let mut values: Vec<(u32, Value)> = Vec::new();
@@ -213,7 +214,7 @@ fn metrics(all: &[Owned], kernels: &[Top], (device, dies): (&Device, u32), profi
         all.iter().map(|c| Cell { table: &c.table, metric: &c.metric, which: &c.which, unit: &c.unit, value: c.value }).collect();
     let one = kernels.len() == 1;
     let (grid, block) = (only(&borrowed, "Grid Size"), only(&borrowed, "Workgroup Size"));
-    // Of several kernels together no rule and no roofline may speak.
+    // Rules and rooflines must not judge several kernels together.
     if one {
         for (name, unit, value) in known(&borrowed) {
             add(name.to_owned(), unit, Value::Float(value), &mut out);

@@ -1,4 +1,4 @@
-//! rocprofv3's JSON: one object for each process. Only what is wanted is kept of it.
+//! rocprofv3's JSON: one object per process. Only requested parts are kept.
 
 use super::many::{Many, counting};
 use super::rocpd::device;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The one key at the top.
+/// The only top-level key.
 pub const KEY: &str = "rocprofiler-sdk-tool";
 
 #[derive(Deserialize)]
@@ -54,14 +54,14 @@ struct Strings {
     marker_api: Many<Marked>,
 }
 
-/// Operations of a kind of record, by number.
+/// Operations of a record kind, by number.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Kind {
     operations: Vec<String>,
 }
 
-/// A text of `ROCTx`, by the correlation id of its call.
+/// A `ROCTx` message, by the correlation id of its call.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Marked {
@@ -193,7 +193,7 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
         let number = |key: &str| agent.get(key).and_then(Value::as_u64);
         let text = |key: &str| agent.get(key).and_then(Value::as_str).filter(|t| !t.is_empty()).map(str::to_owned);
         let Some(handle) = agent.get("id").and_then(|i| i.get("handle")).and_then(Value::as_u64) else { continue };
-        // HSA's number for GPUs.
+        // Agent type of GPUs in HSA.
         let gpu = (number("type") == Some(2)).then(|| {
             let mut device = device(&number);
             device.id = gpus;
@@ -213,7 +213,8 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
         rows.symbols.push(Symbol {
             process,
             kernel_id: s.kernel_id,
-            // Without options of its own a run filters by the demangled name, whatever this one was recorded with.
+            // Without filter options, a run filters by the demangled name, regardless of the options of this
+            // recording.
             formatted: Arc::from(bare(if s.demangled_kernel_name.is_empty() {
                 &s.formatted_kernel_name
             } else {

@@ -1,5 +1,5 @@
-//! What rocprof wrote before rocprofv3 (v1, v2): one row for each dispatch with its counters as columns; in its database also HIP's and HSA's calls,
-//! their arguments as text, copies, and dispatches as the runtime saw them.
+//! Output of rocprof before rocprofv3 (v1, v2): a row per dispatch with counters as columns. Its database also has
+//! HIP and HSA calls with arguments as text, copies, and dispatches as the runtime saw them.
 
 use super::csv_set::{Head, Reader, registers};
 use super::rows::{Call, Copy, Counter, Dispatch, Rows};
@@ -9,7 +9,7 @@ use csv::ByteRecord;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// Sizes that HIP's arguments name: `numBlocks({z(16) y(64) x(16})` is `[16, 64, 16]`.
+/// Parses dimensions in HIP's arguments: `numBlocks({z(16) y(64) x(16})` is `[16, 64, 16]`.
 fn sizes(arguments: &str, name: &str) -> Option<[u32; 3]> {
     let inside = arguments.split_once(&format!("{name}({{"))?.1.split_once('}')?.0;
     let of = |axis: &str| -> Option<u32> {
@@ -19,19 +19,19 @@ fn sizes(arguments: &str, name: &str) -> Option<[u32; 3]> {
     Some([of("x")?, of("y")?, of("z")?])
 }
 
-/// A number that HIP's arguments name: `sizeBytes(8388608)`.
+/// Parses a number in HIP's arguments: `sizeBytes(8388608)`.
 fn number(arguments: &str, name: &str) -> Option<u64> {
     arguments.split_once(&format!("{name}("))?.1.split(')').next()?.trim().parse().ok()
 }
 
 impl Reader {
-    /// A row of rocprof's results.csv or rocprofv2's: sizes are products.
+    /// Reads a row of the `results.csv` of rocprof or rocprofv2: sizes are products.
     pub(super) fn legacy(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
-        // Tables of counters alone have no times.
+        // Tables with only counters have no times.
         let start: i64 = head.number(row, &["beginns", "start_timestamp"]).unwrap_or(0);
         let process = self.process(head.number(row, &["pid", "process_id"]));
         let name = head.text(row, &["kernelname", "kernel_name"])?;
-        // The database keeps the quotes of the table that it was made from.
+        // The database keeps the quotes of the source table.
         let name = name.strip_prefix(b"\"").and_then(|n| n.strip_suffix(b"\"")).unwrap_or(name);
         let symbol = self.symbol(process, head.number(row, &["kernel_id"]).unwrap_or(0), name);
         let agent = self.agent(head.text(row, &["gpu_id"]).unwrap_or(b"0"), true);
@@ -65,7 +65,7 @@ impl Reader {
         Some(())
     }
 
-    /// A call of HIP or HSA, or a range of `ROCTx`.
+    /// Reads a call of HIP or HSA, or a range of `ROCTx`.
     fn legacy_call(
         &mut self,
         row: &[Option<String>],
@@ -98,7 +98,7 @@ impl Reader {
         self.rows.calls.push(call);
     }
 
-    /// A dispatch as the runtime saw it, or a copy.
+    /// Reads a dispatch as the runtime saw it, or a copy.
     fn legacy_operation(&mut self, row: &[Option<String>], copy: bool, launches: &FxHashMap<u64, String>, bytes: &FxHashMap<u64, u64>) {
         let text = |i: usize| row.get(i).and_then(Option::as_deref);
         let small = |i: usize| text(i).and_then(|t| t.parse::<u32>().ok());
@@ -143,7 +143,7 @@ impl Reader {
     }
 }
 
-/// Tables of calls, and whether they are `ROCTx`'s.
+/// Tables of calls; true for those of `ROCTx`.
 const CALLS: [(&str, bool); 3] = [("HIP", false), ("HSA", false), ("rocTX", true)];
 
 /// Reads a database of rocprof v1.
@@ -171,13 +171,13 @@ pub fn read_db(db: &Db, path: &Path, job: &Job<'_>) -> Result<Rows, ImportError>
     }
     let traced = reader.rows.dispatches.is_empty();
     for (table, copy) in [("OPS", false), ("COPY", true)] {
-        // Dispatches that counters or times were collected of are there already, and say more.
+        // Dispatches with counters or times have been read already, with more detail.
         if !copy && !traced {
             continue;
         }
         let mut rows = db.rows(table, &["BeginNs", "EndNs", "dev-id", "queue-id", "Name", "pid", "tid", "stream-id", "Index"])?;
         let key = |r: &Vec<Option<String>>, i: usize| r.get(i).and_then(|t| t.as_ref()?.parse::<i64>().ok()).unwrap_or(i64::MAX);
-        // Numbered as they were launched; what one launch started (a graph), as it began.
+        // Sorted by launch; the operations of one launch (a graph) by start.
         rows.sort_by_key(|r| (key(r, 8), key(r, 0)));
         for row in rows {
             reader.legacy_operation(&row, copy, &launches, &bytes);

@@ -1,4 +1,4 @@
-//! Long lists of a JSON file, whose items are counted while they are read: so that reading ends where the job was asked to stop.
+//! Long JSON lists whose items are counted while they are read, so that a cancelled job stops early.
 
 use crate::model::Pace;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
@@ -8,11 +8,11 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 thread_local! {
-    /// The counter of items on this thread: serde hands nothing down to where they are read.
+    /// Item counter of this thread: serde cannot pass context to the place where items are read.
     static PACE: RefCell<Option<Rc<Pace>>> = const { RefCell::new(None) };
 }
 
-/// Reads with items counted.
+/// Runs `read` with items counted.
 pub fn counting<T>(pace: &Rc<Pace>, read: impl FnOnce() -> T) -> T {
     let before = PACE.replace(Some(Rc::clone(pace)));
     let out = read();
@@ -20,7 +20,7 @@ pub fn counting<T>(pace: &Rc<Pace>, read: impl FnOnce() -> T) -> T {
     out
 }
 
-/// Such a list.
+/// A counted list.
 pub struct Many<T>(pub Vec<T>);
 
 impl<T> Default for Many<T> {

@@ -1,4 +1,5 @@
-//! What AMD's profilers write: rocprofv3's database (rocpd), its CSV files and its JSON, and rocprof's results.
+//! Importers of AMD's profilers: rocprofv3's database (rocpd), CSV, JSON and Perfetto files,
+//! rocprof's results, and more.
 
 mod att_files;
 mod build;
@@ -34,12 +35,12 @@ use std::sync::Arc;
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// Whether a file begins as rocprofv3's databases do.
+/// Returns true if a file begins like a rocprofv3 database.
 fn database(head: &[u8]) -> bool {
     head.starts_with(MAGIC) && memchr::memmem::find(head, b"rocpd_info_").is_some()
 }
 
-/// rocprofv3's database.
+/// Importer of rocprofv3's database.
 pub struct Rocpd;
 
 impl Importer for Rocpd {
@@ -52,7 +53,7 @@ impl Importer for Rocpd {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        // Each process writes one, each pass its own; beside decoded thread traces they are not what is asked for.
+        // Each process and each pass writes its own; beside decoded thread traces, the databases are not the subject.
         let traced = input.members.iter().any(|m| m.path.file_name().is_some_and(|n| n == "code.json"));
         let part = |m: &super::input::Member| m.head.starts_with(MAGIC) && Input::open_part(&m.path).is_ok_and(|i| database(&i.head));
         database(&input.head) || (!traced && input.members.iter().any(part))
@@ -79,7 +80,7 @@ impl Importer for Rocpd {
 }
 
 impl Rocpd {
-    /// The rows of one database, and the version of its schema.
+    /// Reads the rows of one database, and the version of its schema.
     fn rows(input: &Input, job: &Job<'_>) -> Result<(Rows, Option<String>), ImportError> {
         let db = Db::open(input, &job.cancel)?;
         if rocpd::suffixes(&db).is_empty() {
@@ -98,7 +99,7 @@ impl Rocpd {
     }
 }
 
-/// rocprof's database, before rocprofv3.
+/// Importer of the database of rocprof, before rocprofv3.
 pub struct RocprofDb;
 
 impl Importer for RocprofDb {
@@ -122,7 +123,7 @@ impl Importer for RocprofDb {
     }
 }
 
-/// rocmProfileData's database.
+/// Importer of rocmProfileData's database.
 pub struct Rpd;
 
 impl Importer for Rpd {
@@ -146,7 +147,7 @@ impl Importer for Rpd {
     }
 }
 
-/// rocprof-compute's analysis database.
+/// Importer of rocprof-compute's analysis database.
 pub struct RocprofCompute;
 
 impl Importer for RocprofCompute {
@@ -169,7 +170,7 @@ impl Importer for RocprofCompute {
     }
 }
 
-/// Counters of a workload of rocprof-compute.
+/// Importer of counters of a rocprof-compute workload.
 pub struct RocprofWorkload;
 
 impl Importer for RocprofWorkload {
@@ -207,14 +208,14 @@ impl Importer for RocprofWorkload {
 }
 
 impl RocprofWorkload {
-    /// The table of counters in a workload's folder. Counters of accumulators stand in files of their own beside it.
+    /// Path of the counter table in a workload's folder. Accumulator counters have files of their own beside it.
     fn member(input: &Input) -> Option<&std::path::Path> {
         let tables = || input.members.iter().filter(|m| workload::knows(&m.head)).map(|m| m.path.as_path());
         tables().find(|path| path.file_name().is_some_and(|n| n == "pmc_perf.csv")).or_else(|| tables().next())
     }
 }
 
-/// Tables of rocprof-compute's analysis.
+/// Importer of the tables of rocprof-compute's analysis.
 pub struct RocprofTables;
 
 impl Importer for RocprofTables {
@@ -236,7 +237,7 @@ impl Importer for RocprofTables {
     }
 }
 
-/// Decoded thread traces of rocprofv3.
+/// Importer of rocprofv3's decoded thread traces.
 pub struct RocmThreadTrace;
 
 impl Importer for RocmThreadTrace {
@@ -261,13 +262,13 @@ impl Importer for RocmThreadTrace {
 }
 
 impl RocmThreadTrace {
-    /// Whether results are of a thread trace.
+    /// Returns true if the results come from a thread trace.
     #[must_use]
     pub fn made(metrics: &Metrics) -> bool {
         metrics.source.tool == thread_trace::TOOL
     }
 
-    /// Values of each instruction; the kernel's code with its source lines.
+    /// Values per instruction, and the kernel's code with source lines.
     pub fn details(input: &Input, metrics: &Metrics) -> Result<Details, ImportError> {
         thread_trace::code_file(input).map_or_else(|| Ok(Details::default()), |path| thread_trace::details(&path, metrics))
     }
@@ -277,7 +278,7 @@ impl RocmThreadTrace {
     }
 }
 
-/// CSV files of rocprofv3 and rocprof.
+/// Importer of CSV files of rocprofv3 and rocprof.
 pub struct RocmCsv;
 
 impl Importer for RocmCsv {
@@ -301,7 +302,7 @@ impl Importer for RocmCsv {
                 csv_set::read(&files, job)
             }
             Bytes::File(path) if *path == input.path => csv_set::read(&csv_set::siblings(path), job),
-            // What was unpacked stands alone.
+            // An unpacked file has no siblings.
             Bytes::File(path) => csv_set::read(std::slice::from_ref(path), job),
             Bytes::BuiltIn(bytes) => csv_set::read_one(bytes, &input.path, job),
         }?;
@@ -309,7 +310,7 @@ impl Importer for RocmCsv {
     }
 }
 
-/// Totals of kernels by rocprofv3 or rocprof.
+/// Importer of kernel totals of rocprofv3 or rocprof.
 pub struct RocmStats;
 
 impl Importer for RocmStats {
@@ -334,7 +335,7 @@ impl Importer for RocmStats {
     }
 }
 
-/// rocprofv3's JSON.
+/// Importer of rocprofv3's JSON.
 pub struct RocmJson;
 
 impl Importer for RocmJson {
@@ -359,7 +360,7 @@ impl Importer for RocmJson {
     }
 }
 
-/// rocprofv3's Perfetto traces.
+/// Importer of rocprofv3's Perfetto traces.
 pub struct RocmPerfetto;
 
 impl Importer for RocmPerfetto {
@@ -398,7 +399,7 @@ impl Importer for RocmPerfetto {
     }
 }
 
-/// Dispatches that are not there, by the numbers of those that are: each process counts its own from 1.
+/// Number of missing dispatches according to the ids present: each process counts its own from 1.
 fn missing(rows: &Rows) -> u64 {
     if rows.chosen || rows.legacy {
         return 0;
@@ -412,7 +413,7 @@ fn missing(rows: &Rows) -> u64 {
     of.values().map(|(most, seen)| most - seen.len() as u64).sum()
 }
 
-/// The dispatches of a trace that counters were collected of, with these; `None` where there are none, or where the report has no others.
+/// Dispatches of a trace that have counters, with the counters; `None` if there are none, or no dispatches without.
 fn counted(rows: &Rows) -> Option<Rows> {
     if rows.chosen || rows.counters.is_empty() {
         return None;
@@ -431,7 +432,7 @@ fn counted(rows: &Rows) -> Option<Rows> {
     })
 }
 
-/// The profile with what a reader should know of it.
+/// Builds the profile and adds its notes.
 fn finish(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) -> Profile {
     let source =
         Source { tool: if rows.legacy { "rocprof" } else { "rocprofv3" }.to_owned(), version: None, schema, file: input.path.clone() };

@@ -1,18 +1,20 @@
-//! Passes: for each list of counters rocprofv3 runs the program again and writes to a folder of its own, `pass_N` or `pmc_N`. Dispatches of the same
-//! number, kernel and size are taken as the same, so that one dispatch has the counters of all passes.
+//! Counter passes: rocprofv3 runs the program once per counter list and writes to separate folders, `pass_N` or
+//! `pmc_N`. Dispatches with the same number, kernel and size are considered the same, so that one dispatch gets
+//! the counters of all passes.
 
 use super::rows::{Dispatch, Rows};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// The number of the pass that a file is of.
+/// Pass number of a file, from its folder.
 #[must_use]
 pub fn number(path: &Path) -> Option<u32> {
     let mut names = path.components().rev().skip(1).filter_map(|c| c.as_os_str().to_str());
     names.find_map(|n| n.strip_prefix("pass_").or_else(|| n.strip_prefix("pmc_"))?.parse().ok())
 }
 
-/// Joins the passes; returns how many there were, and how many of them had other dispatches and stand for themselves. Nothing where there is one.
+/// Merges the passes; returns their number, and the number of passes with other dispatches, which stay
+/// separate. `None` for a single pass.
 pub fn join(rows: &mut Rows) -> Option<(usize, usize)> {
     let mut passes: Vec<u32> = rows.processes.iter().filter_map(|p| p.pass).collect();
     passes.sort_unstable();
@@ -29,7 +31,7 @@ pub fn join(rows: &mut Rows) -> Option<(usize, usize)> {
         base.insert((d.process, d.id), d);
         of.entry(d.process).or_default().push(d);
     }
-    // Of each process of a later pass the one of the first pass that it is joined to.
+    // Process of the first pass that each process of a later pass is merged into.
     let mut joined: FxHashMap<u32, u32> = FxHashMap::default();
     let mut others = 0;
     let firsts = of_pass(first);
@@ -56,7 +58,7 @@ pub fn join(rows: &mut Rows) -> Option<(usize, usize)> {
     rows.calls.retain(|c| alone(c.process));
     rows.copies.retain(|c| alone(c.process));
     rows.allocations.retain(|a| alone(a.process));
-    // A counter that several passes have is of the first of them.
+    // A counter collected in several passes is taken from the first.
     let mut seen = rustc_hash::FxHashSet::default();
     if !joined.is_empty() {
         rows.counters.retain(|c| seen.insert((c.process, c.dispatch, c.name)));

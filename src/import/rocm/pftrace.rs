@@ -1,5 +1,5 @@
-//! Perfetto traces (`.pftrace`) of rocprofv3. Slices tell everything in their annotations: times, queue, stream, sizes. They have no dispatch ids.
-//! Field numbers are those of Perfetto's published `perfetto_trace.proto`.
+//! Perfetto traces (`.pftrace`) of rocprofv3. Slices carry times, queue, stream and sizes as annotations; there are
+//! no dispatch ids. Field numbers are those of Perfetto's published `perfetto_trace.proto`.
 
 use super::protobuf::{Fields, Text, Value};
 use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, bare};
@@ -8,19 +8,19 @@ use crate::model::{Device, Maker, Pace};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Categories of rocprofv3's slices by which a trace is known as one of its.
+/// Slice categories that identify a trace of rocprofv3.
 const CATEGORIES: [&[u8]; 4] = [b"kernel_dispatch", b"hip_api", b"hsa_api", b"memory_copy"];
 
-/// Whether the first bytes are those of such a trace.
+/// Returns true for the first bytes of such a trace.
 #[must_use]
 pub fn knows(head: &[u8]) -> bool {
     // The first field is a packet.
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
-    // rocprofiler-systems has its own names for them.
+    // rocprofiler-systems uses other names.
     head.first() == Some(&0x0a) && CATEGORIES.iter().any(|c| has(c)) && !has(b"rocm_")
 }
 
-/// Texts of a sequence of packets by number, until they are said to be forgotten.
+/// Interned strings of a packet sequence by id, until its state is cleared.
 #[derive(Default)]
 struct Interned<'a> {
     categories: FxHashMap<u64, &'a [u8]>,
@@ -30,7 +30,7 @@ struct Interned<'a> {
 }
 
 impl<'a> Interned<'a> {
-    /// Takes what is said of texts; how many there are.
+    /// Takes interned strings; returns their number.
     fn take(&mut self, data: &'a [u8], pace: &Pace) -> u64 {
         let mut taken = 0;
         for (field, value) in Fields::new(data) {
@@ -62,7 +62,7 @@ impl<'a> Interned<'a> {
     }
 }
 
-/// A name that stands in the event, or that the event refers to.
+/// A name stored in the event, or an interned one.
 enum Name<'a, 'r> {
     Here(&'a [u8]),
     There(&'r Text<'a>),
@@ -74,10 +74,11 @@ impl Default for Name<'_, '_> {
     }
 }
 
-/// Bytes of a key, of an agent's name and of a number in letters: what is longer is none, and may be referred to by every event.
+/// Maximum length of a key, an agent's name or a number as text, bytes: longer ones are invalid, and
+/// every event may refer to one.
 const LONGEST: usize = 256;
 
-/// What is told of a slice.
+/// Attributes of a slice.
 #[derive(Default)]
 struct Slice<'a, 'r> {
     category: &'a [u8],
@@ -131,24 +132,24 @@ impl<'a, 'r> Slice<'a, 'r> {
     }
 }
 
-/// What is lost of a trace.
+/// Lost parts of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Chunks that had no room in the buffer, or were overwritten.
+    /// Chunks that did not fit into the buffer, or were overwritten.
     pub chunks: u64,
-    /// The file ends in the middle of a packet.
+    /// True if the file ends within a packet.
     pub torn: bool,
 }
 
 #[derive(Default)]
 struct Reader {
     rows: Rows,
-    /// Numbers of names, and by them the numbers of texts and symbols.
+    /// Ids of names, and by these ids the numbers of texts and the symbol names.
     names: FxHashMap<Vec<u8>, u32>,
     named: FxHashMap<u32, u32>,
     formatted: FxHashMap<u32, Arc<str>>,
     agents: FxHashMap<Vec<u8>, u32>,
-    /// GPUs among the agents.
+    /// Number of GPUs among the agents.
     gpus: u32,
     symbols: FxHashMap<(u64, u32), u32>,
 }
@@ -157,10 +158,10 @@ fn next(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Bytes that a text takes in its table.
+/// Memory of an interned string besides its bytes, bytes.
 const TEXT: u64 = 64;
 
-/// Reads a trace, and what it lost.
+/// Reads a trace, and its lost parts.
 pub fn read(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<(Rows, Lost), ImportError> {
     let (budget, pace) = (input.budget(), job.cancel.pace());
     let mut reader = Reader::default();
@@ -189,7 +190,7 @@ pub fn read(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<(Rows, Lost), 
 }
 
 impl Reader {
-    /// Takes a packet; the bytes of memory that it needs.
+    /// Reads a packet; returns the memory that it needs, bytes.
     fn packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, lost: &mut Lost, pace: &Pace) -> u64 {
         let (mut sequence, mut flags, mut event, mut data) = (0, 0, None, None);
         for (field, value) in Fields::new(packet) {
@@ -222,12 +223,12 @@ impl Reader {
             self.rows.broken += u64::from(understood.is_none());
         }
         let new = (sequences.len() - sequenced) * size_of::<Interned<'_>>() * 2;
-        // A row, or what it refers to, and what is looked up by it.
+        // A row with its lookup entries.
         let row = if event.is_some() { size_of::<Dispatch>() } else { 0 };
         (new + row) as u64 + texts * TEXT
     }
 
-    /// The process of a track.
+    /// Reads the process of a track descriptor.
     fn track(&mut self, track: &[u8]) {
         let process = Fields::new(track).find(|(field, _)| *field == 3).and_then(|(_, v)| v.bytes());
         let Some(process) = process else { return };
@@ -244,11 +245,11 @@ impl Reader {
         }
     }
 
-    /// A name's number, and its bytes.
+    /// Id of a name, and its bytes.
     fn number<'a>(&mut self, name: &Name<'a, '_>, pace: &Pace) -> (u32, &'a [u8]) {
         let names = &mut self.names;
         let mut look_up = |bytes: &[u8]| {
-            // Where the job was asked to stop, the next packet is not read.
+            // If cancelled, the next packet is not read.
             let _ = pace.step(bytes.len());
             names.get(bytes).copied().unwrap_or_else(|| {
                 let new = next(names.len());
@@ -271,7 +272,7 @@ impl Reader {
         })
     }
 
-    /// `Agent-2`, `Agent 2`.
+    /// Agent by name: `Agent-2`, `Agent 2`.
     fn agent(&mut self, named: &[u8], gpu: bool) -> u32 {
         if let Some(&known) = self.agents.get(named) {
             return known;
@@ -288,7 +289,7 @@ impl Reader {
         let (start, end) = (slice.number("begin_ns")?, slice.number("end_ns")?);
         let id = slice.number("kernel_id").unwrap_or(0);
         let (number, bytes) = self.number(&slice.name, pace);
-        // Kernels that share a name share its text.
+        // Kernels with the same name share its text.
         let formatted = self.formatted.entry(number).or_insert_with(|| {
             let _ = pace.step(bytes.len());
             Arc::from(bare(&String::from_utf8_lossy(bytes)))
@@ -306,7 +307,7 @@ impl Reader {
             agent,
             symbol,
             thread: slice.number("tid").unwrap_or(0),
-            // Written less one.
+            // Written minus one.
             queue: slice.number::<u32>("queue").map_or(0, |q| q.saturating_add(1)),
             stream: slice.number("stream_ID"),
             correlation: slice.number("corr_id").unwrap_or(0),
@@ -357,7 +358,7 @@ impl Reader {
     }
 }
 
-/// Chunks that the buffers had no room for: what came later is missing, and the events do not show it.
+/// Number of chunks dropped because buffers were full: later data is missing, which the events do not show.
 fn dropped(stats: &[u8]) -> u64 {
     let buffers = Fields::new(stats).filter(|(field, _)| *field == 1).filter_map(|(_, v)| v.bytes());
     let chunks = |buffer| Fields::new(buffer).filter(|(field, _)| matches!(field, 3 | 18)).filter_map(|(_, v)| v.number());

@@ -1,9 +1,9 @@
-//! Protocol-buffer messages in memory, field by field. What makes no sense ends the message.
+//! Protocol Buffers reader, field by field, on a byte slice. An invalid field ends the message.
 
 use std::cell::Cell;
 
-/// A text that stands once in a trace and is referred to by its number, by however many events: what it is numbered as is looked up once, for that takes
-/// as long as it is.
+/// An interned string of a trace with its cached number: events may refer to it any number of times, and a lookup
+/// takes time proportional to its length.
 #[derive(Clone, Debug, Default)]
 pub struct Text<'a> {
     pub bytes: &'a [u8],
@@ -16,7 +16,7 @@ impl<'a> Text<'a> {
         Self { bytes, number: Cell::new(None) }
     }
 
-    /// Its number, by `look_up` the first time.
+    /// Returns the number, from `look_up` on first use.
     pub fn number(&self, look_up: impl FnOnce(&'a [u8]) -> u32) -> u32 {
         let number = self.number.get().unwrap_or_else(|| look_up(self.bytes));
         self.number.set(Some(number));
@@ -24,10 +24,10 @@ impl<'a> Text<'a> {
     }
 }
 
-/// A field's value.
+/// Value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// A number of variable length, or of four or eight bytes.
+    /// A varint, or a fixed 32-bit or 64-bit number.
     Number(u64),
     Bytes(&'a [u8]),
 }
@@ -44,11 +44,11 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The fields of a message, in order.
+/// Iterator over the fields of a message, in order.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],
-    /// Whether it ended in the middle of a field.
+    /// True if the message ended within a field.
     pub torn: bool,
 }
 

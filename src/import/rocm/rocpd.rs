@@ -1,5 +1,5 @@
-//! rocpd: the SQLite database of rocprofv3 (schema 3.0.x), of one process or several (`rocpd merge`). The views that it brings are not used: they
-//! leave out dispatches that lack a queue or a thread.
+//! rocpd, the SQLite database of rocprofv3 (schema 3.0.x), for one process or several (`rocpd merge`). Its views are
+//! not used: they omit dispatches that lack a queue or a thread.
 
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, bare};
 use crate::import::sqlite::db::Db;
@@ -10,10 +10,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What the names of its tables begin with; what comes behind the table's own name is the same for all tables of a process.
+/// Name of the dispatch table without its suffix, which is the same for all tables of a process.
 const DISPATCHES: &str = "rocpd_kernel_dispatch";
 
-/// The ends of the tables' names: one for each database that was merged.
+/// Table name suffixes: one per merged database.
 #[must_use]
 pub fn suffixes(db: &Db) -> Vec<String> {
     let mut out: Vec<String> = db.table_names().filter_map(|n| n.strip_prefix("rocpd_metadata")).map(str::to_owned).collect();
@@ -21,7 +21,7 @@ pub fn suffixes(db: &Db) -> Vec<String> {
     out
 }
 
-/// A value of the metadata.
+/// Reads a value of the metadata.
 pub fn metadata(db: &Db, tag: &str) -> Result<Option<String>, ImportError> {
     for suffix in suffixes(db) {
         for row in db.rows(&format!("rocpd_metadata{suffix}"), &["tag", "value"])? {
@@ -33,7 +33,7 @@ pub fn metadata(db: &Db, tag: &str) -> Result<Option<String>, ImportError> {
     Ok(None)
 }
 
-/// Reads everything that is wanted.
+/// Reads all requested parts.
 pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut rows = Rows::default();
     for suffix in suffixes(db) {
@@ -42,24 +42,24 @@ pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     Ok(rows)
 }
 
-/// Rows of this database by what they are called in it.
+/// Maps ids of this database to row indices.
 #[derive(Default)]
 struct Ids {
     texts: FxHashMap<i64, u32>,
     processes: FxHashMap<i64, u32>,
-    /// The system's thread ids by row.
+    /// OS thread ids by row id.
     threads: FxHashMap<i64, u32>,
     agents: FxHashMap<i64, u32>,
     symbols: FxHashMap<i64, u32>,
-    /// Of each event what it and its call share, and its category's text.
+    /// Correlation id and category text of each event.
     events: Events,
-    /// Of the events that counters are of: process and dispatch id, once they are known.
+    /// Events with counters: process and dispatch id, once known.
     counted: FxHashMap<i64, Option<(u32, u64)>>,
-    /// Texts of categories of `ROCTx`.
+    /// Text ids of the `ROCTx` categories.
     markers: FxHashSet<i64>,
 }
 
-/// Events by their ids, which are nearly always numbered one after the other.
+/// Events by id; ids are nearly always consecutive.
 #[derive(Default)]
 struct Events {
     first: i64,
@@ -165,7 +165,7 @@ impl One<'_> {
             });
         }
         if self.ids.processes.is_empty() {
-            // A run that crashed may have written none.
+            // A crashed run may have written none.
             rows.processes.push(Process { host, ..Process::default() });
         }
         for row in self.db.rows(&self.table("info_thread"), &["id", "tid", "name", "pid"])? {
@@ -212,7 +212,8 @@ impl One<'_> {
             let text = |i: usize| row.get(i).and_then(Option::as_deref);
             let extdata: Value = text(6).and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default();
             let known = |key: &str| extdata.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
-            // What is shown, and the formatted name, follow options of the run; without them filters see the demangled name.
+            // The displayed and the formatted name depend on options of the run; without these,
+            // filters see the demangled name.
             let formatted = known("demangled_kernel_name").or(known("formatted_kernel_name")).or(text(3)).or(text(2)).unwrap_or_default();
             let registers = number(row.get(4)).zip(number(row.get(5)).or(Some(0))).and_then(|(a, b)| some(a.saturating_add(b)));
             self.ids.symbols.insert(id, next(rows.symbols.len()));
@@ -227,7 +228,7 @@ impl One<'_> {
         Ok(())
     }
 
-    /// What an event shares with its call.
+    /// Correlation id that an event shares with its call.
     fn shared(&self, event: i64) -> u64 {
         self.ids.events.get(event).map_or(0, |e| e.0)
     }
@@ -240,7 +241,7 @@ impl One<'_> {
         let table = format!("{DISPATCHES}{}", self.suffix);
         let first = ["pid", "kernel_id", "dispatch_id", "start", "end", "event_id"];
         if !self.job.wants.has(Parts::DETAILS) && self.ids.counted.is_empty() {
-            // For a table of kernels nothing else is looked at, and these reports are large.
+            // A kernel table needs nothing else, and these reports are large.
             let all = pieces(self.db, self.job, &table, first, "kernels")?;
             rows.dispatches.reserve_exact(all.iter().map(Vec::len).sum());
             for piece in all {
@@ -277,7 +278,8 @@ impl One<'_> {
         Ok(())
     }
 
-    /// A dispatch: what says which it is and when it ran; thread, agent, queue, stream, scratch, LDS, sizes of workgroup and grid.
+    /// Reads a dispatch: identity and times; then thread, agent, queue, stream, scratch, LDS, workgroup and grid
+    /// sizes.
     fn dispatch(&mut self, rows: &mut Rows, [process, kernel, id, start, end, event]: [i64; 6], rest: [i64; 12]) {
         let [thread, agent, queue, stream, scratch, lds, wx, wy, wz, gx, gy, gz] = rest;
         let Some(&symbol) = self.ids.symbols.get(&kernel).filter(|_| start != NULL) else {
@@ -329,7 +331,7 @@ impl One<'_> {
         Ok(())
     }
 
-    /// Counters of dispatches: instances of one counter are added up, as AMD's own tables do.
+    /// Reads counters of dispatches. Instances of one counter are added up, as in AMD's own tables.
     fn counters(&self, rows: &mut Rows) -> Result<(), ImportError> {
         if self.ids.counted.is_empty() {
             return Ok(());
@@ -342,7 +344,7 @@ impl One<'_> {
             }
         }
         let mut sums: FxHashMap<(u32, u64, Arc<str>), (u32, f64)> = FxHashMap::default();
-        // Samples over time are no values of a dispatch; releases before 3.0.3 have no such column.
+        // Samples over time are not values of a dispatch; releases before 3.0.3 lack the column.
         for row in self.db.rows(&self.table("pmc_event"), &["event_id", "pmc_id", "value", "sample_id"])? {
             let text = |i: usize| row.get(i).and_then(Option::as_deref);
             let (Some(event), Some(name), Some(value)) =
@@ -392,7 +394,7 @@ impl One<'_> {
 
     fn allocations(&self, rows: &mut Rows) -> Result<(), ImportError> {
         let table = self.table("memory_allocate");
-        // What kind of row it is stands in it as a word.
+        // The row type is a text column.
         let mut sizes: FxHashMap<u64, i64> = FxHashMap::default();
         for row in self.db.rows(&table, &["pid", "agent_id", "type", "start", "address", "size"])? {
             let (Some(time), Some(word)) = (number(row.get(3)), row.get(2).and_then(Option::as_deref)) else { continue };
@@ -403,7 +405,7 @@ impl One<'_> {
                     sizes.insert(address, bytes);
                     bytes
                 }
-                // Freeing does not say how much.
+                // FREE rows have no size.
                 "FREE" => match sizes.remove(&address) {
                     Some(bytes) => -bytes,
                     None => continue,
@@ -422,11 +424,11 @@ impl One<'_> {
     }
 }
 
-/// A GPU by the fields of AMD's agent record, which has the same names in all containers.
+/// GPU from the fields of AMD's agent record, which have the same names in all containers.
 #[must_use]
 pub fn device(field: &dyn Fn(&str) -> Option<u64>) -> Device {
     let some = |key: &str| field(key).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
-    // PCI addresses as the system writes them: bus, device and function are in one number.
+    // PCI address in the system's notation: bus, device and function are packed into one number.
     let bus =
         field("location_id").map(|l| format!("{:04x}:{:02x}:{:02x}.{:x}", field("domain").unwrap_or(0), l >> 8 & 255, l >> 3 & 31, l & 7));
     Device {

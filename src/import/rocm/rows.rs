@@ -1,19 +1,20 @@
-//! What AMD's profilers write, whatever the container: dispatches, calls, copies, markers, as they are numbered there.
+//! Rows of AMD's profilers, independent of the container: dispatches, calls, copies and markers,
+//! with the original numbering.
 
 use crate::model::{Bytes, Device, LaunchConfig};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A process that was profiled.
+/// A profiled process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
     pub command: Option<String>,
     pub host: Option<String>,
-    /// Value of the variable that tells its rank.
+    /// Rank, from an environment variable.
     pub rank: Option<u32>,
     pub world: Option<u32>,
-    /// The pass over the program that it was, where counters took several.
+    /// Profiling pass, if counters needed several.
     pub pass: Option<u32>,
 }
 
@@ -22,9 +23,9 @@ pub struct Process {
 pub struct Agent {
     /// The GPU; `None` for the host.
     pub device: Option<Device>,
-    /// Dies (XCC) of the GPU, each with counters of its own; 0 where that is not told.
+    /// Number of dies (XCC), each with counters of its own; 0 if unknown.
     pub dies: u32,
-    /// What AMD's benchmark reached on it: a column of `roofline.csv`, and bytes or operations per second.
+    /// Peaks measured by AMD's benchmark: a column of `roofline.csv`, and bytes or operations per second.
     pub reached: Vec<(Arc<str>, f64)>,
 }
 
@@ -33,29 +34,29 @@ pub struct Agent {
 pub struct Symbol {
     /// Index of the process.
     pub process: u32,
-    /// AMD's number of it in its process.
+    /// AMD's id of the symbol within the process.
     pub kernel_id: u64,
-    /// As rocprofv3's filters see it, where that is known: without `.kd`.
+    /// Name as rocprofv3's filters see it, if known; without `.kd`.
     pub formatted: Arc<str>,
-    /// The symbol in the code object.
+    /// Symbol name in the code object.
     pub mangled: Option<Arc<str>>,
-    /// Vector registers of a work-item, accumulation registers included.
+    /// Vector registers per work-item, including accumulation registers.
     pub registers: Option<u32>,
 }
 
-/// A kernel that was dispatched.
+/// A kernel dispatch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dispatch {
-    /// Index of the process, the agent, the symbol.
+    /// Indices of process, agent and symbol.
     pub process: u32,
     pub agent: u32,
     pub symbol: u32,
     pub thread: u32,
-    /// Its place in the order in which packets were written; 0 where that is not told.
+    /// Position in the order of dispatch packets; 0 if unknown.
     pub id: u64,
     pub queue: u32,
     pub stream: Option<u32>,
-    /// Shared with the call that launched it.
+    /// Correlation id shared with the launching call.
     pub correlation: u64,
     /// ns.
     pub start: i64,
@@ -63,27 +64,26 @@ pub struct Dispatch {
     pub workgroup: [u32; 3],
     /// In work-items.
     pub grid: [u32; 3],
-    /// Bytes of a workgroup; of a work-item.
+    /// LDS bytes per workgroup; `scratch` is in bytes per work-item.
     pub lds: Option<u32>,
     pub scratch: Option<u32>,
     pub registers: Option<u32>,
 }
 
-/// A call of an API, or a range or mark of `ROCTx`.
+/// An API call, or a range or mark of `ROCTx`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     pub process: u32,
     pub thread: u32,
     /// Index into [`Rows::texts`].
     pub name: u32,
-    /// Whether it is of `ROCTx`.
+    /// True if it comes from `ROCTx`.
     pub marker: bool,
     pub correlation: u64,
     pub start: i64,
     pub end: i64,
 }
 
-/// A copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
     pub process: u32,
@@ -91,7 +91,7 @@ pub struct Copy {
     /// Indices of agents.
     pub from: Option<u32>,
     pub to: Option<u32>,
-    /// Index into [`Rows::texts`]: what AMD calls it.
+    /// Index into [`Rows::texts`] of AMD's name for it.
     pub name: u32,
     pub bytes: Option<u64>,
     pub stream: Option<u32>,
@@ -100,7 +100,7 @@ pub struct Copy {
     pub end: i64,
 }
 
-/// Memory that was allocated (`bytes` positive) or freed.
+/// An allocation (`bytes` positive) or a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
     pub process: u32,
@@ -110,18 +110,18 @@ pub struct Allocation {
     pub bytes: i64,
 }
 
-/// A counter's value of a dispatch, summed over the GPU.
+/// Counter value of a dispatch, summed over the GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counter {
     pub process: u32,
-    /// The dispatch's id.
+    /// Dispatch id.
     pub dispatch: u64,
     /// Index into [`Rows::texts`].
     pub name: u32,
     pub value: f64,
 }
 
-/// Everything of a report.
+/// All rows of a report.
 #[derive(Debug, Default)]
 pub struct Rows {
     pub processes: Vec<Process>,
@@ -135,18 +135,18 @@ pub struct Rows {
     pub texts: Vec<Arc<str>>,
     /// Names of threads.
     pub threads: Vec<(u32, u32, Arc<str>)>,
-    /// Processes are told apart by their databases: their ids are not known.
+    /// True if processes are distinguished by database because their ids are unknown.
     pub by_guid: bool,
-    /// Written by rocprof, before rocprofv3.
+    /// True if written by rocprof, before rocprofv3.
     pub legacy: bool,
-    /// Whether the dispatches are only those that counters were collected of.
+    /// True if only dispatches with counters are present.
     pub chosen: bool,
-    /// Rows that refer to something that is not there.
+    /// Number of rows with dangling references.
     pub broken: u64,
 }
 
 impl Rows {
-    /// Adds the rows of another report of the same run: what they number goes on after what is there; what stands for none still does.
+    /// Appends the rows of another report of the same run, with indices shifted; markers for "none" stay.
     pub fn append(&mut self, other: Self) {
         let after = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
         let (process, agent, symbol, text) =
@@ -193,14 +193,14 @@ impl Rows {
     }
 }
 
-/// Numbers of [`Rows::texts`] by their bytes, for reports that repeat a text instead of numbering it.
+/// Lookup of [`Rows::texts`] by bytes, for reports that repeat texts instead of numbering them.
 #[derive(Default)]
 pub struct Texts {
     of: FxHashMap<Vec<u8>, u32>,
 }
 
 impl Texts {
-    /// The number of a text, which is added where it is new.
+    /// Returns the number of a text, and adds it if it is new.
     pub fn number(&mut self, bytes: &[u8], texts: &mut Vec<Arc<str>>) -> u32 {
         if let Some(&known) = self.of.get(bytes) {
             return known;
@@ -212,17 +212,17 @@ impl Texts {
     }
 }
 
-/// A name as rocprofv3's filters see it: the suffix of kernel descriptors is not part of it.
+/// Returns a name as rocprofv3's filters see it: without the suffix of kernel descriptors.
 #[must_use]
 pub fn bare(name: &str) -> &str {
     [" [clone .kd]", " (.kd)", ".kd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
 impl Dispatch {
-    /// Its sizes and resources; registers as the dispatch, or else its symbol, has them.
+    /// Sizes and resources; registers come from the dispatch, or else from its symbol.
     #[must_use]
     pub fn config(&self, symbol: Option<&Symbol>) -> LaunchConfig {
-        // A grid is given in work-items; the last workgroup of a direction may be a part of one.
+        // Grids are in work-items; the last workgroup of a dimension may be partial.
         let groups = |i: usize| if self.workgroup[i] == 0 { 0 } else { self.grid[i].div_ceil(self.workgroup[i]) };
         let known = self.workgroup.iter().all(|&n| n > 0) && self.grid.iter().all(|&n| n > 0);
         let bytes = |n: Option<u32>| n.map(|n| Bytes(u64::from(n)));

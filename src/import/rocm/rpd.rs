@@ -1,8 +1,9 @@
-//! rocmProfileData (`.rpd`): the SQLite database of `rpd_tracer`, which users of `vLLM` and `SGLang` record with on AMD GPUs.
+//! rocmProfileData (`.rpd`): the SQLite database of `rpd_tracer`, used with `vLLM` and `SGLang` on AMD GPUs.
 //!
-//! Two libraries write it (ROCm/rocmProfileData @e943e7a). With rocprofiler-sdk (`RocprofDataSource.cpp`) an operation has its dispatch id
-//! (`sequenceId`), and grids are in work-items. With roctracer (`RoctracerDataSource.cpp`) there are no ids, grids are in blocks but of the calls that
-//! take work-items, and kernels of a HIP graph are called `Task`.
+//! Two libraries write it (ROCm/rocmProfileData @e943e7a). With rocprofiler-sdk (`RocprofDataSource.cpp`), an
+//! operation has a dispatch id (`sequenceId`), and grids are in work-items. With roctracer
+//! (`RoctracerDataSource.cpp`), ids are missing, grids are in blocks except for calls that take work-items, and
+//! kernels of a HIP graph are called `Task`.
 
 use super::rocpd::{next, some};
 use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol};
@@ -13,12 +14,12 @@ use crate::model::{Device, Maker};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Calls whose grid is in work-items.
+/// Calls with grids in work-items.
 const IN_ITEMS: [&str; 2] = ["hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"];
-/// The call that a range or mark is.
+/// Call name of a range or mark.
 const MARKER: &str = "UserMarker";
 
-/// A kernel launch as its call has it: stands for the operations of that call.
+/// Launch parameters of a call, which apply to its operations.
 #[derive(Clone, Copy)]
 struct Launch {
     grid: [u32; 3],
@@ -28,7 +29,7 @@ struct Launch {
     name: i64,
 }
 
-/// True if a file begins as these databases do.
+/// Returns true if a file begins like one of these databases.
 #[must_use]
 pub fn database(head: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
@@ -39,7 +40,7 @@ fn three(values: [i64; 3]) -> [u32; 3] {
     values.map(|v| some(v).unwrap_or(0))
 }
 
-/// Reads everything that is wanted.
+/// Reads all requested parts.
 pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut rows = Rows::default();
     let mut texts: FxHashMap<i64, u32> = FxHashMap::default();
@@ -51,7 +52,7 @@ pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     }
     let text = |rows: &Rows, id: i64| texts.get(&id).and_then(|&at| rows.texts.get(at as usize)).cloned().unwrap_or_default();
     let mut processes: FxHashMap<i64, u32> = FxHashMap::default();
-    // Process and thread of each call; true where its grid is in work-items.
+    // Process and thread of each call; true if its grid is in work-items.
     let mut of_api: FxHashMap<i64, (u32, u32, bool)> = FxHashMap::default();
     let mut nvidia = false;
     let columns = ["id", "pid", "tid", "start", "end", "apiName_id", "args_id"];
@@ -123,7 +124,7 @@ pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
         }
         let is_kernel = matches!(&*kind, "KernelExecution" | "Task");
         if !is_kernel {
-            // Barriers and marks of a queue are no work.
+            // Barriers and markers of a queue are not work.
             let named = match &*kind {
                 "Memcpy" => description,
                 k if k == "FillBuffer" || k.contains("Copy") || k.contains("COPY") => of_kind,
@@ -157,7 +158,7 @@ pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
             });
             next(rows.symbols.len() - 1)
         });
-        // The kernels of a graph have the call of the graph, and no sizes of their own.
+        // Graph kernels have the graph's call, and no sizes of their own.
         let sized = launch.filter(|_| &*kind == "KernelExecution");
         let (workgroup, mut grid) = sized.map_or(([0; 3], [0; 3]), |l| (l.workgroup, l.grid));
         if sequence <= 0 && !in_items {

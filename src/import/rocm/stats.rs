@@ -1,4 +1,4 @@
-//! Tables of totals: rocprofv3's `_kernel_stats.csv` and rocprof's `results.stats.csv`, a row for each kernel.
+//! Tables of totals with a row per kernel: rocprofv3's `_kernel_stats.csv` and rocprof's `results.stats.csv`.
 
 use super::rows::bare;
 use crate::import::{ImportError, Job};
@@ -8,7 +8,7 @@ use csv::StringRecord;
 use std::io::Read;
 use std::path::Path;
 
-/// Whether a file begins as such a table does.
+/// Returns true if a file begins like such a table.
 #[must_use]
 pub fn knows(head: &[u8]) -> bool {
     let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
@@ -16,7 +16,7 @@ pub fn knows(head: &[u8]) -> bool {
     line.starts_with("Name,Calls,TotalDurationNs,")
 }
 
-/// A row's name that is a call, a domain or a copy, and no kernel.
+/// Returns true for a row name that is a call, a domain or a copy instead of a kernel.
 fn no_kernel(name: &str) -> bool {
     let call = ["hip", "__hip", "hsa_", "rocdec", "rocjpeg", "MEMORY_", "Copy", "nccl"].iter().any(|start| name.starts_with(start));
     let domain = matches!(name, "KERNEL_DISPATCH" | "SCRATCH_MEMORY") || name.ends_with("_API") || name.ends_with("_API_EXT");

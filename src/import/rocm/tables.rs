@@ -1,4 +1,5 @@
-//! What the tables of rocprof-compute's analysis say, under the names that rocprofv3's derived counters have: rules and rooflines read these.
+//! Maps values in rocprof-compute's analysis tables to the names of rocprofv3's derived counters,
+//! which rules and rooflines read.
 
 /// A cell of a table.
 pub struct Cell<'a> {
@@ -11,16 +12,17 @@ pub struct Cell<'a> {
     pub value: f64,
 }
 
-/// Whether a column holds the value itself.
+/// Returns true if a column holds the value itself.
 #[must_use]
 pub fn plain(which: &str) -> bool {
     matches!(which, "Avg" | "Value" | "")
 }
 
-/// A value of one metric: the name of the derived counter, its unit, a part of the table's title, the metric's names in several releases.
+/// Mapping of one metric: derived counter, its unit, part of the table's title, names of the
+/// metric in several releases.
 type Same = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
-/// Percentages and plain numbers, which every release has in the same unit.
+/// Percentages and plain numbers, with the same unit in every release.
 static SAME: [Same; 16] = [
     ("VALUBusy", "%", "Speed-of-Light", &["VALU Utilization"]),
     ("SALUBusy", "%", "Speed-of-Light", &["SALU Utilization"]),
@@ -34,14 +36,15 @@ static SAME: [Same; 16] = [
     ("Duration", "nsecond", "Wavefront Runtime", &["Kernel Time", "Kernel Time (Nanosec)"]),
     ("LDS_Block_Size", "byte/block", "Wavefront Launch", &["LDS Allocation"]),
     ("Scratch_Size", "byte/thread", "Wavefront Launch", &["Scratch Allocation"]),
-    // Shares of each other, whether per wave or per kernel.
+    // Only their ratios matter, so per wave or per kernel makes no difference.
     ("Wave Cycles", "", "Wavefront Runtime", &["Wave Cycles"]),
     ("Dependency Wait Cycles", "", "Wavefront Runtime", &["Dependency Wait Cycles"]),
     ("Issue Wait Cycles", "", "Wavefront Runtime", &["Issue Wait Cycles"]),
     ("Active Cycles", "", "Wavefront Runtime", &["Active Cycles"]),
 ];
 
-/// Rates, which the tables have in 10⁹ per second, and the column of `roofline.csv` with what AMD's benchmark reached.
+/// Rates, in 10⁹ per second in the tables, and the column of `roofline.csv` with the peak that AMD's benchmark
+/// measured.
 static RATES: [(&str, &str, &str, &str); 17] = [
     ("L2-Fabric Read BW", "byte/second", "Speed-of-Light", ""),
     ("L2-Fabric Write BW", "byte/second", "Speed-of-Light", ""),
@@ -62,12 +65,12 @@ static RATES: [(&str, &str, &str, &str); 17] = [
     ("MFMA IOPs (Int8)", "op/second", "Speed-of-Light", "MFMAI8Ops"),
 ];
 
-/// Giga in 10⁹ of a unit of these tables; `None` where it is none of a rate.
+/// Factor of a unit with the prefix giga; `None` for other units.
 fn giga(unit: &str) -> Option<f64> {
     unit.starts_with(['G', 'g']).then_some(1e9)
 }
 
-/// The values that these cells of one kernel hold, with their units; each name once.
+/// Returns the values found in these cells of one kernel, with their units; each name once.
 #[must_use]
 pub fn known(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)> {
     let find = |table: &str, names: &[&str], which: &dyn Fn(&str) -> bool| {
@@ -86,11 +89,11 @@ pub fn known(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)> {
             out.extend(reached.filter(|v| *v > 0.0).map(|v| (column, unit, v)));
         }
     }
-    // Of work-items of a wave of 64; of the waves that all compute units hold.
+    // Percent of the 64 work-items of a wave, and of the waves that all compute units can hold.
     let share = |metric: &str| find("Speed-of-Light", &[metric], &|w| w.starts_with("Pct")).map(|c| c.value);
     out.extend(share("VALU Active Threads").map(|v| ("VALUUtilization", "%", v)));
     out.extend(share("Wavefront Occupancy").map(|v| ("OccupancyPercent", "%", v)));
-    // Cycles of conflicts over all cycles: LDS is busy with accesses and their conflicts.
+    // Conflict cycles over all cycles: LDS busy cycles are accesses plus their conflicts.
     let conflicts = value("Speed-of-Light", &["LDS Bank Conflicts/Access"]).zip(value("LDS Speed-of-Light", &["Utilization"]));
     out.extend(conflicts.filter(|(c, _)| *c >= 0.0).map(|(c, busy)| ("LDSBankConflict", "%", busy * c / (1.0 + c))));
     let registers = value("Wavefront Launch", &["VGPRs"]).map(|v| v + value("Wavefront Launch", &["AGPRs"]).unwrap_or(0.0));
@@ -98,7 +101,7 @@ pub fn known(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)> {
     out
 }
 
-/// The only value of a metric: the least and the most are the same.
+/// The value of a metric whose minimum and maximum are equal.
 #[must_use]
 pub fn only(cells: &[Cell<'_>], metric: &str) -> Option<u32> {
     let of = |which: &str| {

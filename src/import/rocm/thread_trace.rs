@@ -1,5 +1,6 @@
-//! rocprofv3's decoded thread traces: a folder `ui_output_agent_…_dispatch_…` with the instructions of a kernel (`code.json`), the cycles that the
-//! waves of one compute unit spent at each, and a file for each of these waves. PC samples are written in the same form.
+//! rocprofv3's decoded thread traces: a folder `ui_output_agent_…_dispatch_…` with the instructions of a
+//! kernel (`code.json`), the cycles that the waves of one compute unit spent at each, and a file per wave. PC
+//! samples have the same form.
 
 use super::att_files::{Row, WaveFile, beside, clock, json, parsed, rows, waves};
 use super::rows::bare;
@@ -19,40 +20,40 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How the tool is called whose reports these are.
+/// Tool name of these reports.
 pub const TOOL: &str = "rocprofv3 thread trace";
-/// Values of instructions, by name: executions by waves; cycles at it, of which it was stalled; cycles before it in which the wave had none.
+/// Instruction metrics: executions, cycles spent, cycles stalled (included), and idle cycles before the instruction.
 const COLUMNS: [&str; 4] = ["Hitcount", "Latency", "Stall", "Idle"];
-/// The same of PC samples: samples in which it was issued, and in which it was not.
+/// Instruction metrics of PC samples: samples in which it was issued, and in which it was not.
 const SAMPLES: [&str; 2] = ["PC_Issued", "PC_Stalled"];
-/// Whether a file begins as `code.json` does.
+/// Returns true if a file begins like `code.json`.
 pub fn knows(head: &[u8]) -> bool {
     let mut rest = head.trim_ascii_start();
     for part in [&b"{"[..], b"\"code\"", b":", b"[", b"[", b"\""] {
         let Some(after) = rest.strip_prefix(part) else { return false };
         rest = after.trim_ascii_start();
     }
-    // The first row names the function; instructions of code without symbols are known by the code object and address behind them.
+    // The first row names the function; code without symbols is recognised by its instructions.
     rest.starts_with(b"; ") || memchr::memmem::find(head, b"\"s_").is_some() || memchr::memmem::find(head, b"\"v_").is_some()
 }
 
-/// `code.json` of the only thread trace of a folder.
+/// Path of `code.json`, if a folder has exactly one thread trace.
 pub fn code_file(input: &Input) -> Option<PathBuf> {
     if input.members.is_empty() {
         return knows(&input.head).then(|| input.path.clone());
     }
     let mut found = input.members.iter().filter(|m| m.path.file_name().is_some_and(|n| n == "code.json") && knows(&m.head));
     let one = found.next()?;
-    // Several are a report each.
+    // Several traces are separate reports.
     found.next().is_none().then(|| one.path.clone())
 }
 
-/// A sum of counts that damage cannot overflow.
+/// Saturating sum, so that corrupt counts cannot overflow.
 fn sum(values: impl Iterator<Item = u64>) -> u64 {
     values.fold(0, u64::saturating_add)
 }
 
-/// What a wave waits for at an instruction, or which unit it goes to: AMD's counters of what is outstanding, and kinds of instructions.
+/// Wait reason or unit of an instruction: AMD's counters of outstanding operations, and instruction types.
 fn kind(text: &str) -> &'static str {
     let name = text.split_whitespace().next().unwrap_or_default();
     if name == "s_waitcnt" {
@@ -63,7 +64,7 @@ fn kind(text: &str) -> &'static str {
             (false, false) => "s_waitcnt",
         };
     }
-    // RDNA 4 has an instruction for each counter.
+    // RDNA 4 has one instruction per counter.
     match name {
         "s_wait_loadcnt" | "s_wait_samplecnt" | "s_wait_bvhcnt" | "s_waitcnt_vmcnt" => return "s_waitcnt vmcnt",
         "s_wait_storecnt" | "s_waitcnt_vscnt" => return "s_waitcnt vscnt",
@@ -179,7 +180,7 @@ fn metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, source: &So
             put("Hottest instruction", "", Some(Value::Text(hot.text.clone())));
             put("Latency and idle of the hottest instruction", "cycle", Some(Value::Integer(hot.cycles[1].saturating_add(hot.cycles[3]))));
         }
-        // Gaps between code objects are no code.
+        // Gaps between code objects are not code.
         put(
             "Code size",
             "byte",
@@ -197,7 +198,7 @@ fn metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, source: &So
     out
 }
 
-/// Values of each instruction.
+/// Reads the values of each instruction.
 pub fn details(path: &Path, metrics: &Metrics) -> Result<Details, ImportError> {
     let rows = rows(path)?;
     let mut out = Details { sources: vec![1], ..Details::default() };
@@ -216,7 +217,7 @@ pub fn details(path: &Path, metrics: &Metrics) -> Result<Details, ImportError> {
     Ok(out)
 }
 
-/// Copies of source files, by the path that they had: `snapshots.json` has a folder in each level.
+/// Copies of source files by their original path: `snapshots.json` is a tree of folders.
 fn snapshots(folder: &Path) -> BTreeMap<String, String> {
     let tree: Json = json(&folder.join("snapshots.json")).unwrap_or_default();
     let mut out = BTreeMap::new();
@@ -233,7 +234,7 @@ fn snapshots(folder: &Path) -> BTreeMap<String, String> {
     out
 }
 
-/// Functions, instructions and the lines that they are from; of several inlined ones the innermost, which comes first.
+/// Functions, instructions and their source lines; for inlined code the innermost line, which comes first.
 pub fn code(path: &Path) -> Result<Code, ImportError> {
     let (rows, folder) = (rows(path)?, path.parent().unwrap_or(Path::new(".")));
     let copies = snapshots(folder);

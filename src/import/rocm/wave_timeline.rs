@@ -1,4 +1,4 @@
-//! What the waves of a thread trace did over time: their states and instructions, and how many were there at once.
+//! Timeline of a thread trace's waves: states, instructions, and number of resident waves.
 
 use super::att_files::{Row, WaveFile, json};
 use crate::import::{Job, Parts};
@@ -10,21 +10,21 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Instructions of a trace that are shown one by one.
+/// Maximum number of instructions shown one by one.
 const MOST: usize = 4_000_000;
-/// States of a wave in AMD's words, from 1 on; 0 is an empty slot.
+/// Wave states in AMD's terms, from 1; 0 is an empty slot.
 const STATES: [&str; 4] = ["idle", "executing", "waiting", "stalled"];
 
-/// Cycles of the GPU's clock as times of the profile.
+/// Converts cycles of the GPU's clock to profile times.
 #[derive(Clone, Copy)]
 pub struct Cycles {
     zero: i64,
-    /// ns; 1 where the clock is not known.
+    /// Duration of a cycle, ns; 1 if the clock is unknown.
     each: f64,
 }
 
 impl Cycles {
-    /// From the first wave on; `hz` is the clock of the cycles.
+    /// Counts from the first wave; `hz` is the clock frequency.
     pub fn from(waves: &[WaveFile], hz: Option<f64>) -> Self {
         let zero = waves.iter().map(|w| w.wave.begin).min().unwrap_or(0);
         Self { zero: i64::try_from(zero).unwrap_or(0), each: hz.map_or(1.0, |hz| 1e9 / hz) }
@@ -39,7 +39,7 @@ impl Cycles {
     }
 }
 
-/// Names of ranges, numbered as they are met.
+/// Range names, numbered in order of appearance.
 #[derive(Default)]
 struct Names(FxHashMap<Arc<str>, u32>);
 
@@ -52,7 +52,8 @@ impl Names {
     }
 }
 
-/// Puts waves, their states and instructions, and the trace's curves into the profile: a slot of a SIMD is a thread, which has one wave at a time.
+/// Adds waves, their states and instructions, and the trace's counters to the profile. A slot of a SIMD, which holds
+/// one wave at a time, becomes a thread.
 pub fn add(folder: &Path, waves: &[WaveFile], rows: &[Row], clock: Cycles, job: &Job<'_>, profile: &mut Profile) {
     if job.wants.has(Parts::COUNTERS) {
         profile.counters = occupancy(folder, clock);
@@ -124,16 +125,16 @@ fn track(name: String, mut points: Vec<(i64, f64)>) -> Option<CounterTrack> {
     (!out.times.is_empty()).then_some(out)
 }
 
-/// Waves on all CUs of each shader engine, from their starts and ends.
+/// Number of waves on all CUs of each shader engine, from their starts and ends.
 fn occupancy(folder: &Path, clock: Cycles) -> Vec<CounterTrack> {
     let all: Json = json(&folder.join("occupancy.json")).unwrap_or_default();
     let engines = all.as_object().into_iter().flatten().filter(|(name, _)| name.parse::<u32>().is_ok());
     let of = |(engine, events): (&String, &Json)| {
         let mut edges: Vec<(i64, i32)> =
             events.as_array()?.iter().filter_map(|e| Some((e.get(0)?.as_i64()?, if e.get(4)?.as_i64()? == 0 { -1 } else { 1 }))).collect();
-        // Of one moment ends first: their slots may be taken again.
+        // At equal times, ends come first: their slots may be reused.
         edges.sort_unstable();
-        // A wave that was there before the trace began has an end alone.
+        // A wave that started before the trace has only an end.
         let changes = edges.iter().scan(0, |sum, (_, change)| {
             *sum += change;
             Some(*sum)
@@ -145,7 +146,7 @@ fn occupancy(folder: &Path, clock: Cycles) -> Vec<CounterTrack> {
     engines.filter_map(of).collect()
 }
 
-/// How many of the traced waves were in each state.
+/// Number of traced waves in each state.
 fn states(folder: &Path, clock: Cycles) -> Vec<CounterTrack> {
     let of = |(number, state): (usize, &&str)| {
         let curve: Json = json(&folder.join(format!("wstates{number}.json")))?;

@@ -1,5 +1,5 @@
-//! rocprof-compute's workloads: `pmc_perf.csv` has a row for each dispatch and a column for each counter, of several runs put together; `sysinfo.csv`
-//! beside it says what the GPU is.
+//! rocprof-compute's workloads: `pmc_perf.csv` has a row per dispatch and a column per counter, merged from several
+//! runs; `sysinfo.csv` beside it describes the GPU.
 
 use super::columns::is_counter;
 use super::rows::{Agent, Counter, Dispatch, Rows, Symbol, Texts, bare};
@@ -12,19 +12,19 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of a table beside the workload that are read: real ones have some kilobytes.
+/// Maximum bytes read of a table beside the workload: real ones have some kilobytes.
 const MOST_BESIDE: u64 = 1 << 20;
 
-/// Whether a file begins as such a table does.
+/// Returns true if a file begins like such a table.
 pub fn knows(head: &[u8]) -> bool {
     let line = head.split(|&b| b == b'\n').next().unwrap_or_default();
     let has = |name: &str| memchr::memmem::find(line, name.as_bytes()).is_some();
     has("Dispatch_ID") && has("LDS_Per_Workgroup") && has("Arch_VGPR")
 }
 
-/// A column of a counter, or of one of its instances, which are added up where the sum is not there by itself.
+/// Counter name of a column. Instances of a counter are summed unless the sum has its own column.
 fn counter(column: &str, columns: &FxHashMap<&str, usize>) -> Option<String> {
-    // What an accumulator counts differs between the runs that were put together.
+    // The event that an accumulator counts differs between the merged runs.
     let other = ["Kernel_ID", "Correlation_ID", "SQ_ACCUM_PREV"].iter().any(|start| column.starts_with(start));
     if other || !is_counter(column) {
         return None;
@@ -34,12 +34,12 @@ fn counter(column: &str, columns: &FxHashMap<&str, usize>) -> Option<String> {
     (!columns.contains_key(sum.as_str())).then_some(sum)
 }
 
-/// A table beside the workload, which nobody named: a pipe or a device of its name is none.
+/// Opens a table beside the workload. The user did not name it: pipes and devices are skipped.
 fn beside(folder: &Path, name: &str) -> Option<csv::Reader<std::io::Take<std::fs::File>>> {
     Some(csv::Reader::from_reader(open::regular(&folder.join(name)).ok()?.take(MOST_BESIDE)))
 }
 
-/// The GPU of a workload, and its dies, by `sysinfo.csv`.
+/// The GPU of a workload and its number of dies, from `sysinfo.csv`.
 pub fn device(folder: &Path) -> Option<(Device, u32)> {
     let mut reader = beside(folder, "sysinfo.csv")?;
     let names = reader.headers().ok()?.clone();
@@ -60,8 +60,8 @@ pub fn device(folder: &Path) -> Option<(Device, u32)> {
     Some((device, some("num_xcd").unwrap_or(0)))
 }
 
-/// What AMD's benchmark reached on that machine, the best of its GPUs: the columns of `roofline.csv` that count in 10⁹ per second, without the ends
-/// of their intervals.
+/// Peaks measured by AMD's benchmark, for the best GPU of the machine: the columns of `roofline.csv` in 10⁹ per
+/// second, without the bounds of their intervals.
 fn reached(folder: &Path) -> Vec<(Arc<str>, f64)> {
     let Some(mut reader) = beside(folder, "roofline.csv") else { return Vec::new() };
     let Ok(head) = reader.headers().cloned() else { return Vec::new() };
@@ -74,7 +74,7 @@ fn reached(folder: &Path) -> Vec<(Arc<str>, f64)> {
     head.iter().enumerate().filter(|(_, name)| kept(name)).filter_map(|(at, name)| Some((Arc::from(name), best(at)?))).collect()
 }
 
-/// Adds the counters of another run of the program, of the same dispatches in the same order, that the first run does not have.
+/// Adds counters that are missing so far from another run with the same dispatches in the same order.
 pub fn merge(rows: &mut Rows, other: &Rows) {
     let name = |rows: &Rows, d: &Dispatch| rows.symbols.get(d.symbol as usize).map(|s| s.formatted.clone());
     let same = rows.dispatches.len() == other.dispatches.len()
@@ -111,11 +111,11 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
     let mut rows = Rows { chosen: true, processes: vec![super::rows::Process::default()], ..Rows::default() };
     let mut texts = Texts::default();
     let first: FxHashMap<&str, usize> = header.iter().enumerate().rev().map(|(i, n)| (n.as_str(), i)).collect();
-    // A column that comes again is left out.
+    // Ignore repeated columns.
     let named = |(i, column): (usize, &String)| counter(column, &columns).filter(|_| first.get(column.as_str()) == Some(&i));
     let of: Vec<Option<u32>> =
         header.iter().enumerate().map(|c| named(c).map(|name| texts.number(name.as_bytes(), &mut rows.texts))).collect();
-    // By column, the sum that it is added to: sums in the order of their first columns.
+    // Index of the sum that each column is added to; sums are in the order of their first columns.
     let mut names: Vec<u32> = Vec::new();
     let mut place: FxHashMap<u32, usize> = FxHashMap::default();
     let slot = |name: &Option<u32>| {
@@ -140,7 +140,7 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
         let text = |name: &str| columns.get(name).and_then(|&i| field(i));
         let number = |name: &str| text(name).and_then(|t| t.parse::<f64>().ok()).filter(|n| n.is_finite());
         let small = |name: &str| number(name).filter(|n| *n >= 0.0).map(|n| n as u32);
-        // A row that was cut off.
+        // A truncated row.
         if record.len() < header.len() {
             rows.broken += 1;
             continue;
@@ -161,7 +161,7 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
             rows.symbols.push(Symbol { kernel_id: rows.symbols.len() as u64, formatted: name.clone(), mangled, ..Symbol::default() });
             u32::try_from(rows.symbols.len() - 1).unwrap_or(u32::MAX)
         });
-        // Ids are written anew, from 0.
+        // rocprof-compute renumbers its dispatches from 0; ids here start at 1.
         let id = rows.dispatches.len() as u64 + 1;
         let start = number("Start_Timestamp").unwrap_or(0.0) as i64;
         rows.dispatches.push(Dispatch {

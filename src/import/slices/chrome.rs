@@ -1,4 +1,5 @@
-//! Chrome's trace JSON of any tool: complete events and pairs of begin and end, with the names of processes and threads.
+//! Chrome trace JSON of any tool: complete events, begin/end pairs, counters and flows, with process and thread
+//! names.
 
 use super::sizes::{kernel_details, moved, our_config, three};
 use super::slice::End;
@@ -17,10 +18,10 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::io::{ErrorKind, Read};
 
-/// Bytes of the values of a counter's event.
+/// Maximum size of a counter event's values, bytes.
 const LONGEST_SERIES: usize = 1 << 16;
 
-/// Events of a trace with the names around them.
+/// Events of a trace, and the names of its processes and threads.
 #[derive(Default)]
 struct Reader {
     slices: Slices,
@@ -30,7 +31,7 @@ struct Reader {
     threads: FxHashMap<(String, String), String>,
 }
 
-/// Reads the trace; `None` where nothing in it ran on a GPU.
+/// Reads the trace; `None` if nothing in it ran on a GPU.
 pub fn read(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, ImportError> {
     let reader: Box<dyn Read> = match &input.bytes {
         Bytes::File(path) => Box::new(open::regular(path).map_err(|e| ImportError::io(path, e))?),
@@ -44,7 +45,7 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, ImportError
         let batch = match splitter.batch() {
             Ok(Some(batch)) => batch,
             Ok(None) => break,
-            // Damage that broke the first reading breaks this one; the rows before it are judged.
+            // Damage that stopped the first pass stops this one as well; use the rows before it.
             Err(e) if e.kind() == ErrorKind::InvalidData => break,
             Err(e) => return Err(ImportError::io(&input.path, e)),
         };
@@ -68,7 +69,7 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, ImportError
             process: processes.get(pid).cloned().unwrap_or_else(|| pid.clone()),
             track: threads.get(&(pid.clone(), tid.clone())).cloned().unwrap_or_else(|| tid.clone()),
             pid: number(pid),
-            // A word for a thread gets its track's number.
+            // A thread with a non-numeric id gets its track's number.
             tid: tid.parse::<i64>().map_or(track, |n| n as u32),
         }
     };
@@ -88,7 +89,7 @@ impl Reader {
         number
     }
 
-    /// `None` for what is no event.
+    /// Reads an event; `None` if it is invalid.
     fn event(&mut self, text: &[u8]) -> Option<()> {
         let text = std::str::from_utf8(text).ok()?;
         let [phase, category, name, pid, tid, start, duration, args, id, point] =
@@ -126,11 +127,11 @@ impl Reader {
             }
             "C" => {
                 let time = time(start)?;
-                // Counters of one name are told apart by their number.
+                // The id distinguishes counters with the same name.
                 let name = id.map_or_else(|| text(name), |id| format!("{} {}", text(name), word(id)));
                 // Counters have no thread.
                 let track = self.track(pid, String::new());
-                // Some numbers, not a tree of them.
+                // Flat numbers only, no nested values.
                 let args = args?.get();
                 let series: BTreeMap<String, Value> = serde_json::from_str(Some(args).filter(|a| a.len() <= LONGEST_SERIES)?).ok()?;
                 let mut taken = false;
@@ -145,7 +146,7 @@ impl Reader {
                 let time = time(start)?;
                 let track = self.track(pid, tid);
                 let mut hasher = FxHasher::default();
-                // Numbers in other forms are not followed.
+                // Ids in other forms are ignored.
                 let Some(id) = id else { return Some(()) };
                 (text(category), word(id)).hash(&mut hasher);
                 let encloses = &*phase != "f" || point.is_some_and(|p| word(p) == "e");
@@ -157,7 +158,7 @@ impl Reader {
     }
 }
 
-/// The name with its parameters, where the arguments have it.
+/// The name with its parameters, if the arguments contain it.
 fn whole_name(name: Option<&RawValue>, args: Option<&RawValue>) -> String {
     let demangled = args.and_then(|a| pick(a.get(), ["demangled"])).and_then(|[d]| d);
     demangled.or(name).map(|r| word(r).into_owned()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Counters of a trace: values at times, on tracks of their own.
+//! Counters of a trace: values over time, on separate tracks.
 
 use super::tracks::{Named, device};
 use crate::import::torch::event::MOST_NS;
@@ -6,7 +6,7 @@ use crate::model::{CounterTrack, Device};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Letters of a unit in parentheses at most.
+/// Maximum length of a unit in parentheses.
 const UNIT: usize = 12;
 
 struct Series {
@@ -16,25 +16,26 @@ struct Series {
     values: Vec<(i64, f64)>,
 }
 
-/// Counters as they come.
+/// Counters in order of arrival.
 #[derive(Default)]
 pub struct Counters {
     list: Vec<Series>,
     ids: FxHashMap<(u32, String), usize>,
 }
 
-/// A counter's name and the unit behind it: `clock [MHz]`, `clock (MHz)`.
+/// Splits a counter's name and unit: `clock [MHz]`, `clock (MHz)`.
 fn split(name: &str) -> (&str, &str) {
-    // An index in brackets is no unit.
+    // An index in brackets is not a unit.
     let unit = |unit: &str| unit.contains(|c: char| c.is_alphabetic() || c == '%');
     let of = |open: &str, close: char| name.strip_suffix(close)?.rsplit_once(open).filter(|(name, u)| !name.is_empty() && unit(u));
-    // Words in round brackets may be anything.
+    // Parentheses may contain any words.
     let short = |unit: &str| unit.len() <= UNIT && !unit.contains(['(', ' ']);
     of(" [", ']').or_else(|| of(" (", ')').filter(|(_, unit)| short(unit))).unwrap_or((name, ""))
 }
 
 impl Counters {
-    /// A value; false for what is none. Tracks are numbered by the reader. `unit` is empty where the name may have it.
+    /// Adds a value; returns false if it is invalid. Tracks are numbered by the reader. `unit` is empty
+    /// if the name may contain it.
     pub fn take(&mut self, track: u32, (name, unit): (&str, &str), time: i64, value: f64) -> bool {
         if !value.is_finite() || time.unsigned_abs() >= MOST_NS.unsigned_abs() {
             return false;
@@ -49,7 +50,7 @@ impl Counters {
         true
     }
 
-    /// As the profile has them: times count from `begin`, one value at a time, the last where there are several.
+    /// Converts to the profile's tracks: times count from `begin`; of several values at one time, the last is kept.
     pub fn tracks(self, named: &dyn Fn(u32) -> Named, devices: &[Device], begin: i64) -> Vec<CounterTrack> {
         let index: FxHashMap<u32, u32> = devices.iter().map(|d| d.id).zip(0..).collect();
         let of = |mut s: Series| {
@@ -65,7 +66,7 @@ impl Counters {
                 values.push(value);
             }
             let mut id = device(&named(s.track));
-            // As `warpscope export` writes it where counters lie on no track: `GPU 0 · NVIDIA H200 · clock`.
+            // Name written by `warpscope export` for counters without a track: `GPU 0 · NVIDIA H200 · clock`.
             if let Some((gpu, name)) = s.name.clone().rsplit_once(" · ").filter(|(gpu, _)| gpu.starts_with("GPU ")) {
                 id = device(&Named { track: gpu.to_owned(), ..Named::default() });
                 s.name = Arc::from(name);

@@ -1,9 +1,9 @@
-//! Arrows of Chrome's traces: each end is a time on a track, and belongs to the slice that is there.
+//! Flow events of Chrome traces: each end is a time on a track, and binds to a slice there.
 
 use super::slice::{End, Slice};
 use rustc_hash::FxHashMap;
 
-/// The slices that ends belong to: index of the slice and number of the arrow.
+/// Binds flow ends to slices: returns slice index and flow id.
 pub fn bound(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {
     let mut of_track: FxHashMap<u32, Vec<usize>> = ends.iter().map(|e| (e.track, Vec::new())).collect();
     for (at, slice) in slices.iter().enumerate() {
@@ -13,7 +13,7 @@ pub fn bound(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {
     }
     let start = |at: usize| slices[at].start;
     for list in of_track.values_mut() {
-        // Of those that begin together the shortest last: it is the innermost.
+        // Among slices with the same start, the shortest is last: it is the innermost.
         list.sort_by_key(|&at| (start(at), -slices[at].duration));
     }
     let mut out = Vec::new();
@@ -21,7 +21,7 @@ pub fn bound(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {
         let Some(list) = of_track.get(&end.track) else { continue };
         let found = if end.encloses {
             let before = list.partition_point(|&at| start(at) <= end.time);
-            // Slices nest: few are looked at until one is open.
+            // Slices nest, so an open one is found after a few.
             list[..before].iter().rev().take(DEEPEST).copied().find(|&at| start(at) + slices[at].duration >= end.time)
         } else {
             list.get(list.partition_point(|&at| start(at) < end.time)).copied()
@@ -31,7 +31,7 @@ pub fn bound(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {
     out
 }
 
-/// Slices before a time that are looked at: those that have ended lie between.
+/// Maximum number of preceding slices searched for an open one.
 const DEEPEST: usize = 64;
 
 #[cfg(test)]

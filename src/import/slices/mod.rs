@@ -1,5 +1,5 @@
-//! Traces of other tools: slices on named tracks, as Chrome's JSON and Perfetto's protobuf have them. Which of them ran on a GPU is told by their
-//! category, or by the names of their tracks.
+//! Traces of other tools: slices on named tracks, in Chrome JSON or Perfetto protobuf. GPU work is recognised by
+//! category, or by track name.
 
 pub mod chrome;
 mod counters;
@@ -22,10 +22,10 @@ use slice::{End, Slice};
 use std::sync::Arc;
 use tracks::{Named, kind_of};
 
-/// Bytes that a text takes beside its letters.
+/// Memory of a text besides its bytes, bytes.
 const TEXT: usize = 96;
 
-/// What a slice's arguments say.
+/// Arguments of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Details {
     pub config: LaunchConfig,
@@ -33,7 +33,7 @@ pub struct Details {
     pub bytes: Option<u64>,
     pub device: Option<u32>,
     pub stream: Option<u32>,
-    /// The arrow that begins or ends there.
+    /// Id of the flow that begins or ends in the slice.
     pub flow: Option<u64>,
 }
 
@@ -59,21 +59,22 @@ impl Texts {
         self.list.get(id as usize).map_or("", |t| t)
     }
 
-    /// As much of it as tells what a slice is: a text may be a megabyte long, and that of a million slices.
+    /// The start of a text, which suffices to classify a slice: a text may be a megabyte long, and
+    /// belong to a million slices.
     fn start(&self, id: u32) -> &str {
         short(self.get(id))
     }
 }
 
-/// Bytes of what tracks and processes are called, and of a name in which it is looked for what the slice is.
+/// Maximum length used of track and process names, and of slice names for classification, bytes.
 const LONGEST: usize = 256;
 
-/// The beginning of a text, where it is longer than a name is.
+/// The start of a text, cut to [`LONGEST`] bytes.
 fn short(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST)]
 }
 
-/// A slice that is open on a track: name, category, start, details.
+/// An open slice on a track: name, category, start, details.
 type Open = (u32, u32, i64, u32);
 
 /// All slices of a trace.
@@ -84,11 +85,11 @@ pub struct Slices {
     details: Vec<Details>,
     open: FxHashMap<u32, Vec<Open>>,
     pub counters: Counters,
-    /// Ends of arrows, where they are not in the slices.
+    /// Flow ends that are not part of a slice.
     pub flows: Vec<End>,
-    /// Events that could not be understood.
+    /// Number of events that could not be understood.
     pub broken: u64,
-    /// Bytes of memory that were taken since somebody asked.
+    /// Memory taken since the last call of [`Slices::taken`], bytes.
     taken: usize,
 }
 
@@ -102,12 +103,12 @@ impl Slices {
         u32::try_from(self.details.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// Bytes of memory that were taken since this was asked last.
+    /// Returns the memory taken since the last call, bytes.
     pub fn taken(&mut self) -> u64 {
         std::mem::take(&mut self.taken) as u64
     }
 
-    /// The number of a text, which names and categories are given by.
+    /// Returns the number of a text, as used for names and categories.
     pub fn text(&mut self, text: &str) -> u32 {
         let known = self.texts.list.len();
         let id = self.texts.id(text);
@@ -117,13 +118,13 @@ impl Slices {
         id
     }
 
-    /// A whole slice, with its name and category; tracks are numbered by the reader.
+    /// Adds a complete slice with its name and category; tracks are numbered by the reader.
     pub fn whole(&mut self, track: u32, (name, category): (u32, u32), start: i64, duration: i64, details: Details) {
         let details = self.details(details);
         self.push(Slice { name, category, track, start, duration, details });
     }
 
-    /// Keeps a slice whose times are such: sums of thousands of these still fit.
+    /// Adds a slice if its times are valid, and small enough that sums of thousands still fit.
     fn push(&mut self, slice: Slice) {
         self.taken += size_of::<Slice>();
         if (0..LONGEST_NS).contains(&slice.duration) && slice.start.unsigned_abs() < MOST_NS.unsigned_abs() {
@@ -133,7 +134,7 @@ impl Slices {
         }
     }
 
-    /// The beginning of a slice, which the next end on its track closes.
+    /// Begins a slice, which the next end on its track closes.
     pub fn begin(&mut self, track: u32, (name, category): (u32, u32), start: i64, details: Details) {
         let open = (name, category, start, self.details(details));
         self.taken += size_of::<Open>();
@@ -141,13 +142,13 @@ impl Slices {
     }
 
     pub fn end(&mut self, track: u32, time: i64) {
-        // An end without a beginning is of a slice that began before the trace.
+        // An end without a beginning belongs to a slice that began before the trace.
         if let Some((name, category, start, details)) = self.open.get_mut(&track).and_then(Vec::pop) {
             self.push(Slice { name, category, track, start, duration: time.saturating_sub(start), details });
         }
     }
 
-    /// Gives slices the arrows whose ends they are.
+    /// Attaches flows to the slices that their ends bind to.
     fn bind(&mut self) {
         for (at, id) in flows::bound(&std::mem::take(&mut self.flows), &self.list) {
             let slice = &mut self.list[at];
@@ -161,14 +162,14 @@ impl Slices {
         }
     }
 
-    /// The profile; `None` where nothing ran on a GPU. `named` tells a track's process and its own name.
+    /// Builds the profile; `None` if nothing ran on a GPU. `named` returns the names and ids of a track.
     fn profile(mut self, named: &dyn Fn(u32) -> Named, source: Source, job: &Job<'_>) -> Option<Profile> {
         self.bind();
         let mut part = Part::default();
         let mut tracks: FxHashMap<u32, (Named, Option<tracks::Stream>)> = FxHashMap::default();
         let mut processes: FxHashMap<u32, String> = FxHashMap::default();
         let none = Details::default();
-        // Names by the numbers of their texts: to look one up takes as long as it is.
+        // Name numbers by text number: looking a name up takes time proportional to its length.
         let mut names = vec![u32::MAX; self.texts.list.len()];
         let pace = job.cancel.pace();
         for (at, slice) in self.list.iter().enumerate() {
@@ -193,7 +194,7 @@ impl Slices {
             let details = self.details.get(slice.details as usize).unwrap_or(&none);
             let at = (at as u64 >> 20, (at & 0xf_ffff) as u32);
             let on_host = || (named.pid, named.tid);
-            // Numbers of calls, where there are none those of arrows: they are counted apart.
+            // Correlation ids, or flow ids instead; the first number keeps them apart.
             let correlation = details.correlation.map(|c| (0, c)).or(details.flow.map(|f| (1, f.cast_signed())));
             match kind_of(name, category, named, *stream) {
                 Some(kind @ (Kind::Kernel | Kind::Copy | Kind::Set)) => {
@@ -222,7 +223,7 @@ impl Slices {
                 }
                 Some(_) => {
                     processes.entry(named.pid).or_insert_with(|| named.process.clone());
-                    // JAX and TensorFlow write functions of Python so: `$module.py:12 function`.
+                    // Python functions in the notation of JAX and TensorFlow: `$module.py:12 function`.
                     let origin = if name.starts_with('$') { RangeOrigin::Python } else { RangeOrigin::Annotation };
                     let name = numbered(&mut part);
                     let (start, duration, thread) = (slice.start, slice.duration, on_host());
@@ -256,7 +257,7 @@ impl Slices {
     }
 }
 
-/// Perfetto traces of any tool.
+/// Importer of Perfetto traces of any tool.
 pub struct PerfettoTrace;
 
 impl Importer for PerfettoTrace {

@@ -1,4 +1,4 @@
-//! The packets of a Perfetto trace, those too that lie compressed in it.
+//! Packets of a Perfetto trace, compressed ones included.
 
 use crate::import::rocm::protobuf::{Fields, Value};
 use crate::import::{Budget, ImportError};
@@ -8,12 +8,12 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-/// The field of a packet that holds others.
+/// Field of a packet that holds compressed packets.
 const COMPRESSED: u64 = 50;
-/// Bytes that are unpacked at once.
+/// Bytes unpacked at once.
 const PIECE: usize = 1 << 16;
 
-/// Packets as a file without compression has them, and whether those of a compressed one are missing.
+/// Packets as in an uncompressed file; `torn` is true if some compressed ones are missing.
 pub struct Packets<'a> {
     pub bytes: Cow<'a, [u8]>,
     pub torn: bool,
@@ -27,9 +27,9 @@ fn packets(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     Fields::new(bytes).filter_map(|(field, value)| if let (1, Value::Bytes(packet)) = (field, value) { Some(packet) } else { None })
 }
 
-/// Puts what compressed packets hold in their place. All of it is counted: some kilobytes may stand for gigabytes.
+/// Replaces compressed packets by their contents. All memory is counted: a few kilobytes may unpack to gigabytes.
 pub fn unpacked<'a>(bytes: Cow<'a, [u8]>, path: &Path, budget: &Budget, pace: &Pace) -> Result<Packets<'a>, ImportError> {
-    // A job that is to stop is told so by the loop below.
+    // The loop below returns the error if cancelled.
     if !packets(&bytes).any(|packet| !pace.step(1) || compressed(packet).is_some()) {
         return Ok(Packets { bytes, torn: false });
     }
@@ -39,7 +39,7 @@ pub fn unpacked<'a>(bytes: Cow<'a, [u8]>, path: &Path, budget: &Budget, pace: &P
             return Err(ImportError::Cancelled { path: path.to_owned() });
         }
         match compressed(packet) {
-            // They hold packets as a file does.
+            // Compressed data contains packets in the same form as a file.
             Some(data) => torn |= !unpack(data, &mut out, path, budget, pace)?,
             None => {
                 budget.keep(packet.len() as u64)?;
@@ -50,7 +50,7 @@ pub fn unpacked<'a>(bytes: Cow<'a, [u8]>, path: &Path, budget: &Budget, pace: &P
     Ok(Packets { bytes: Cow::Owned(out), torn })
 }
 
-/// Unpacks behind what is there; false where the data is damaged or ends early. That there is no memory is no end.
+/// Appends the unpacked data; returns false if it is damaged or truncated. Exhausted memory is an error instead.
 fn unpack(data: &[u8], out: &mut Vec<u8>, path: &Path, budget: &Budget, pace: &Pace) -> Result<bool, ImportError> {
     let mut decoder = ZlibDecoder::new(data);
     let mut piece = vec![0; PIECE];
@@ -71,7 +71,7 @@ fn unpack(data: &[u8], out: &mut Vec<u8>, path: &Path, budget: &Budget, pace: &P
     }
 }
 
-/// A packet as a field of a trace.
+/// Writes a packet as a field of a trace.
 fn put(packet: &[u8], out: &mut Vec<u8>) {
     out.push(0x0a);
     let mut n = packet.len();
@@ -122,7 +122,7 @@ mod tests {
         for cut in 1..data.len() {
             assert!(of(&trace(&data[..cut]), &cancel).unwrap().1, "{cut}");
         }
-        // 80 MB of nothing in 80 kB: one piece, and many pieces.
+        // 80 MB of zeros in 80 kB: one piece, and many pieces.
         let bomb = zipped(&vec![0; 80 << 20]);
         let pieces: Vec<u8> = (0..80).flat_map(|_| field(1, &field(50, &zipped(&vec![0; 1 << 20])))).collect();
         for bomb in [trace(&bomb), pieces] {

@@ -1,5 +1,5 @@
-//! Perfetto's protobuf of any tool: slices of track events, with the tracks that they lie on. Field numbers are those of Perfetto's published
-//! `perfetto_trace.proto`.
+//! Perfetto protobuf traces of any tool: slices of track events with their tracks. Field numbers are those of
+//! Perfetto's published `perfetto_trace.proto`.
 
 use super::packets::{self, Packets};
 use super::sizes::{our_config, three};
@@ -13,16 +13,17 @@ use crate::model::{Note, NoteKind, Pace, Profile, Severity, Source};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Bytes that a track and a sequence of packets take beside their texts, and a text in its table.
+/// Memory of a track and of a packet sequence besides their texts, and of a text's table entry, bytes.
 const TRACK: usize = 2 * size_of::<Track>();
 const SEQUENCE: usize = 2 * size_of::<Interned<'_>>();
 const ENTRY: usize = 64;
-/// Bytes of a number or of sizes in letters: what is longer is neither, and may be referred to by every event.
+/// Maximum length of a number or dimensions as text, bytes: longer texts are neither, and
+/// every event may refer to one.
 const LONGEST_WORDS: usize = 1 << 10;
-/// Tracks that a track may lie under.
+/// Maximum number of ancestors of a track.
 const DEEPEST: usize = 8;
 
-/// Whether the first bytes are packets with events, tracks or texts.
+/// Returns true if the first bytes are packets with events, tracks or interned strings.
 #[must_use]
 pub fn knows(head: &[u8]) -> bool {
     let first = Fields::new(head).take(8);
@@ -48,22 +49,22 @@ struct Track {
     counter: Option<Counter>,
 }
 
-/// What the values of a track are.
+/// Description of a counter track's values.
 #[derive(Clone, Default)]
 struct Counter {
     unit: String,
-    /// What a value is multiplied by; 0 where that is not said.
+    /// Factor of the values; 0 if not given.
     multiplier: i64,
-    /// Each value is a difference to the one before.
+    /// True if each value is a difference to the previous one.
     incremental: bool,
     sum: f64,
 }
 
-/// Texts of a sequence by number.
+/// Interned strings of a sequence by id.
 #[derive(Default)]
 struct Interned<'a> {
     kinds: [FxHashMap<u64, Text<'a>>; 4],
-    /// The track of events that do not say theirs.
+    /// Default track of events without a track id.
     track: u64,
 }
 
@@ -82,12 +83,12 @@ struct Reader {
 }
 
 impl Counter {
-    /// Of a `CounterDescriptor`.
+    /// Parses a `CounterDescriptor`.
     fn of(message: &[u8]) -> Self {
         let mut out = Self::default();
         for (field, value) in Fields::new(message) {
             match (field, value) {
-                // UNIT_TIME_NS, UNIT_SIZE_BYTES; a name of its own goes before.
+                // `UNIT_TIME_NS`, `UNIT_SIZE_BYTES`; an explicit unit name takes precedence.
                 (3, Value::Number(1)) if out.unit.is_empty() => "ns".clone_into(&mut out.unit),
                 (3, Value::Number(3)) if out.unit.is_empty() => "B".clone_into(&mut out.unit),
                 (6, Value::Bytes(b)) => short(&text(b)).clone_into(&mut out.unit),
@@ -113,7 +114,7 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Reads a trace whole.
+/// Reads a complete trace.
 pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let bytes: Cow<'_, [u8]> = match &input.bytes {
         Bytes::File(path) => Cow::Owned(open::bytes(path).map_err(|e| ImportError::io(path, e))?),
@@ -185,13 +186,13 @@ fn named(tracks: &FxHashMap<u64, Track>, uuid: u64) -> Named {
         }
         at = track.parent.and_then(|p| tracks.get(&p));
     }
-    // The nearest says most: a GPU's track goes before the process that used it.
+    // The nearest name is the most specific: a GPU's track takes precedence over the process that used it.
     out.process = above.first().map(|s| (*s).to_owned()).unwrap_or_default();
     out
 }
 
 impl Reader {
-    /// Takes a packet; the bytes of memory that it needs.
+    /// Reads a packet; returns the memory that it needs, bytes.
     fn packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, pace: &Pace) -> u64 {
         let (tracks, numbers, sequenced) = (self.tracks.len(), self.uuids.len(), sequences.len());
         let mut texts = 0;
@@ -236,7 +237,7 @@ impl Reader {
         for (field, value) in Fields::new(descriptor) {
             match (field, value) {
                 (1, Value::Number(n)) => uuid = n,
-                // Names, also those that only say what a name is taken from.
+                // Names, including fields that only tell the source of a name.
                 (2 | 10 | 13, Value::Bytes(b)) => short(&text(b)).clone_into(&mut track.name),
                 (5, Value::Number(n)) => track.parent = Some(n),
                 (3, Value::Bytes(b)) => {
@@ -279,10 +280,10 @@ impl Reader {
         number
     }
 
-    /// The number of a text.
+    /// Returns the number of a text.
     fn text(&mut self, text: &Text<'_>, pace: &Pace) -> u32 {
         text.number(|bytes| {
-            // Where the job was asked to stop, the next packet is not read.
+            // If cancelled, the next packet is not read.
             let _ = pace.step(bytes.len());
             self.slices.text(&String::from_utf8_lossy(bytes))
         })
@@ -301,7 +302,7 @@ impl Reader {
                 (22, Value::Bytes(b)) => category = Cow::Owned(Text::new(b)),
                 (10, Value::Number(id)) => name = interned.get(NAME, id),
                 (23, Value::Bytes(b)) => name = Cow::Owned(Text::new(b)),
-                // Flows that go on or begin here, and those that end: old forms first.
+                // Ids of flows that continue or begin here, and of those that end; old forms first.
                 (36 | 42 | 47 | 48, Value::Number(id)) => details.flow = details.flow.or(Some(id)),
                 (30, Value::Number(n)) => counted = Some(n.cast_signed() as f64),
                 (44, Value::Number(n)) => counted = Some(f64::from_bits(n)),
@@ -336,7 +337,7 @@ impl Reader {
     }
 }
 
-/// An annotation's key, and its number or text; the kernel's whole name where it is that.
+/// Reads an annotation's key and its number or text; returns the kernel's full name if the annotation holds it.
 fn take<'r, 'a>(annotation: &'a [u8], interned: &'r Interned<'a>, details: &mut Details) -> Option<Cow<'r, Text<'a>>> {
     let (mut key, mut number, mut words): (_, _, Option<Cow<'r, Text<'a>>>) = (&b""[..], None, None);
     for (field, value) in Fields::new(annotation) {
@@ -373,7 +374,7 @@ impl<'a> Interned<'a> {
         self.kinds.get(kind).and_then(|k| k.get(&id)).map(Cow::Borrowed).unwrap_or_default()
     }
 
-    /// Takes what is said of texts; how many there are.
+    /// Takes interned strings; returns their number.
     fn take(&mut self, data: &'a [u8], pace: &Pace) -> usize {
         let mut taken = 0;
         for (field, value) in Fields::new(data) {

@@ -1,8 +1,8 @@
-//! Sizes and configurations as several tools spell them.
+//! Parsers for dimensions and launch configurations in the spellings of several tools.
 
 use crate::model::{Bytes as Size, LaunchConfig};
 
-/// Three sizes as a list, or as text: `[1,2,3]`, `"1,2,3"`, `"(1, 2, 3)"`, `"4x2x1"`.
+/// Parses three dimensions as a list or text: `[1,2,3]`, `"1,2,3"`, `"(1, 2, 3)"`, `"4x2x1"`.
 pub fn three(text: &str) -> Option<[u32; 3]> {
     let mut out = [1; 3];
     let mut n = 0;
@@ -13,7 +13,7 @@ pub fn three(text: &str) -> Option<[u32; 3]> {
     (n > 0).then_some(out)
 }
 
-/// `regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:256,1,1 occ_pct:100`, as `TensorFlow` and JAX have it.
+/// Parses `regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:256,1,1 occ_pct:100` of `TensorFlow` and JAX.
 pub fn kernel_details(text: &str, config: &mut LaunchConfig) {
     for (key, value) in text.split([' ', '\n']).filter_map(|w| w.split_once(':')) {
         match key {
@@ -27,12 +27,13 @@ pub fn kernel_details(text: &str, config: &mut LaunchConfig) {
     }
 }
 
-/// `kind_src:pageable kind_dst:device size:4194304 dest:0 async:1`.
+/// Parses the bytes in `kind_src:pageable kind_dst:device size:4194304 dest:0 async:1`.
 pub fn moved(text: &str) -> Option<u64> {
     text.split(' ').filter_map(|w| w.split_once(':')).find(|w| w.0 == "size").and_then(|w| w.1.parse().ok())
 }
 
-/// `grid 2×66 block 384, 168 registers, 213188 B shared memory`: as `warpscope export` writes a configuration.
+/// Parses a configuration written by `warpscope export`: `grid 2×66 block 384, 168 registers, 213188 B shared
+/// memory`.
 pub fn our_config(words: &str, config: &mut LaunchConfig) {
     let mut list = words.split([' ', ',']).filter(|w| !w.is_empty()).peekable();
     let mut before = "";

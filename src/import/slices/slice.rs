@@ -1,9 +1,9 @@
-//! Slices and the ends of arrows, as readers give them.
+//! Slices and flow ends, as produced by the readers.
 
-/// A stretch of time on a track.
+/// A time span on a track.
 #[derive(Clone, Debug)]
 pub struct Slice {
-    /// Numbers of its name and category, and of its track.
+    /// Numbers of name, category and track.
     pub name: u32,
     pub category: u32,
     pub track: u32,
@@ -13,13 +13,13 @@ pub struct Slice {
     pub details: u32,
 }
 
-/// An end of an arrow.
+/// An end of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
     pub id: u64,
     pub track: u32,
     /// ns.
     pub time: i64,
-    /// It is of the slice that encloses the time, else of the next that begins.
+    /// True if it binds to the slice that encloses the time, false for the next slice to begin.
     pub encloses: bool,
 }

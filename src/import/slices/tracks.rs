@@ -1,30 +1,30 @@
-//! What the names of tracks and slices tell: which tracks are streams of a GPU, and what a slice is.
+//! Classification of tracks and slices by name: the tracks that are GPU streams, and the type of each slice.
 //!
-//! Names as they are written by: `TensorFlow` and JAX (`/device:GPU:0`, `Stream #14(Compute)`; other lanes of that process are derived from these),
-//! converters of nsys reports (`Device 0` or `GPU 0`, `Stream 7`; categories `cuda`, `gpu_kernel`), rocprofiler-systems (`GPU Kernel Dispatch [0]`,
-//! `HIP Activity Stream 1`), rocmProfileData (`GPU2`, whose lanes are queues), Triton's Proton (`GPU Stream 7`), and `warpscope export`.
+//! Names are those of `TensorFlow` and JAX (`/device:GPU:0`, `Stream #14(Compute)`; other lanes of that process are
+//! derived from these), converters of nsys reports (`Device 0` or `GPU 0`, `Stream 7`; categories `cuda`,
+//! `gpu_kernel`), rocprofiler-systems (`GPU Kernel Dispatch [0]`, `HIP Activity Stream 1`), rocmProfileData (`GPU2`,
+//! whose lanes are queues), Triton's Proton (`GPU Stream 7`), and `warpscope export`.
 
 use crate::import::torch::event::Kind;
 
-/// A track's names and numbers.
+/// Names and ids of a track.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// Name of its process, or of the track that it lies under.
+    /// Name of its process, or of its parent track.
     pub process: String,
-    /// Its own name.
     pub track: String,
     pub pid: u32,
     pub tid: u32,
 }
 
-/// A stream of a GPU.
+/// A GPU stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     pub device: u32,
     pub number: Option<u32>,
 }
 
-/// The number that follows a word within a few characters: `GPU:0`, `Device 1`, `Stream #14`, `Dispatch [0]`.
+/// Returns the number after a word, with few characters between: `GPU:0`, `Device 1`, `Stream #14`, `Dispatch [0]`.
 fn number_after(text: &str, word: &str) -> Option<u32> {
     let lower = text.to_ascii_lowercase();
     let mut from = 0;
@@ -45,20 +45,20 @@ fn says(text: &str, words: &[&str]) -> bool {
     words.iter().any(|w| lower.contains(w))
 }
 
-/// The GPU that a track is of, by the names around it.
+/// GPU of a track, from its names.
 #[must_use]
 pub fn device(named: &Named) -> Option<u32> {
     let words = ["gpu", "device", "cuda hw"];
     [&named.process, &named.track].into_iter().find_map(|text| words.iter().find_map(|w| number_after(text, w)))
 }
 
-/// GPU and queue of a lane of rocmProfileData: the process is `GPU2`, and the lane has no name but its number.
+/// GPU and queue of a lane of rocmProfileData: the process is `GPU2`, and the lane's name is its number.
 fn queue_of_rpd(named: &Named) -> Option<(u32, u32)> {
     let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
     Some((named.process.strip_prefix("GPU").and_then(number)?, number(&named.track)?))
 }
 
-/// An operation as rocmProfileData describes it (`args.desc`).
+/// Parses an operation of rocmProfileData (`args.desc`).
 #[must_use]
 pub fn of_rpd(description: &str) -> Option<Kind> {
     match description.to_ascii_lowercase().as_str() {
@@ -69,7 +69,7 @@ pub fn of_rpd(description: &str) -> Option<Kind> {
     }
 }
 
-/// The stream that a track is.
+/// Returns the stream that a track represents.
 #[must_use]
 pub fn stream(named: &Named) -> Option<Stream> {
     if let Some((device, queue)) = queue_of_rpd(named) {
@@ -84,14 +84,14 @@ pub fn stream(named: &Named) -> Option<Stream> {
     })
 }
 
-/// What a slice is; `None` for those of no use: other lanes of a GPU's process.
+/// Returns the type of a slice; `None` for ignored ones, such as other lanes of a GPU's process.
 #[must_use]
 pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>) -> Option<Kind> {
     let category = category.to_ascii_lowercase();
     if let Some(kind) = of_rpd(&category) {
         return Some(kind);
     }
-    // Barriers and marks on its queues are no work.
+    // Barriers and markers on its queues are not work.
     if queue_of_rpd(named).is_some() {
         return None;
     }
@@ -108,12 +108,12 @@ pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>
             Kind::Kernel
         });
     }
-    // Steps, modules and operators that JAX draws over its streams are no work of their own.
+    // Steps, modules and operators that JAX draws above its streams are not GPU work.
     if says(&named.process, &["/device:gpu", "/device:tpu"]) {
         return None;
     }
     let runtime = ["cuda_runtime", "cuda_driver", "cuda_api", "hip_api", "hip_runtime", "rocm_hip_api", "runtime_api", "driver_api"];
-    // What `warpscope export` calls a launch whose function the report does not name.
+    // Name that `warpscope export` gives a launch if the report does not name the function.
     let ours = category == "api" && name == "launch call";
     let call = |start: &str| name.strip_prefix(start).and_then(|rest| rest.chars().next()).is_some_and(|c| c.is_ascii_uppercase());
     Some(if ours || runtime.contains(&&*category) || ["cu", "cuda", "hip"].into_iter().any(call) { Kind::Call } else { Kind::Range })

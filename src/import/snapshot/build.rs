@@ -1,4 +1,4 @@
-//! Makes a profile of what a snapshot holds.
+//! Builds a profile from a snapshot.
 
 use super::parts::{BLOCK, EVENT, Parts, RawBlock, UNTIMED, pool_of};
 use super::sizes::{self, Row, What};
@@ -10,10 +10,10 @@ use crate::model::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// A profile of the whole pickle; `None` where it is no snapshot.
+/// Builds the profile of a pickle; `None` if it is not a snapshot.
 pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -> Option<Profile> {
     let traces = pickle.get(whole, "device_traces").and_then(|t| pickle.items(t));
-    // torch.cuda.memory_snapshot() gives the segments alone.
+    // `torch.cuda.memory_snapshot()` returns only the segments.
     let segments = pickle.get(whole, "segments").and_then(|s| pickle.items(s)).or_else(|| pickle.items(whole));
     if traces.is_none() && segments.is_none() {
         return None;
@@ -32,14 +32,14 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
     if !segments.is_empty() && state.segments.is_empty() && traces.is_empty() {
         return None;
     }
-    // Of each text what it is as an action: there are few texts, and many events.
+    // Action of each text: there are few texts, but many events.
     let actions: Vec<Option<What>> = pickle.texts.iter().map(|t| action(t)).collect();
     let mut rows: Vec<Row> = Vec::new();
     for (ordinal, entries) in traces.into_iter().filter(|t| !t.1.is_empty()) {
         if !pickle.pace.step(entries.len()) {
             return None;
         }
-        // A list that many devices share would be as many times as large.
+        // A list shared by many devices would be counted many times.
         if rows.len() + entries.len() > parts.events.len() {
             continue;
         }
@@ -47,12 +47,12 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
         let mut last = 0_i64;
         rows.reserve(entries.len());
         for (index, event) in entries.iter().filter_map(|e| entry(e).zip(pickle.taken(*e))).map(|(event, taken)| (taken.1, event)) {
-            // Without times the order is all there is.
+            // Without times, only the order is known.
             last = if event.time == UNTIMED { last.saturating_add(1) } else { event.time.saturating_sub(begin).saturating_mul(1_000) };
             rows.extend(actions.get(event.action as usize).copied().flatten().map(|what| Row { time: last, event: index, device, what }));
         }
     }
-    // What comes takes as much memory.
+    // Free its memory: the rest needs as much.
     drop(pickle);
     if !rows.is_sorted_by_key(|r| r.time) {
         rows.sort_by_key(|r| r.time);
@@ -112,26 +112,26 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
     Some(profile)
 }
 
-/// The lists of a list with their places in it, but for those that came before: a pickle may refer to one list again and again.
+/// Returns the distinct lists within a list, with their indices: a pickle may refer to one list repeatedly.
 fn own_lists<'p>(pickle: &'p Pickle, lists: &[Value]) -> Vec<(u32, &'p [Value])> {
     let mut seen: FxHashSet<u32> = FxHashSet::default();
     let mut own = |list: &Value| matches!(list, Value::List(at) if seen.insert(*at));
     (0..).zip(lists).filter(|(_, list)| own(list)).filter_map(|(at, list)| Some((at, pickle.items(*list)?))).collect()
 }
 
-/// Devices of one process that are looked at: more than any machine has.
+/// Maximum number of devices of a process: no machine has more.
 const DEVICES: usize = 256;
 
 #[derive(Default)]
 struct Devices {
     list: Vec<Device>,
     known: FxHashMap<u32, u32>,
-    /// True if there are more.
+    /// True if there are more devices than [`DEVICES`].
     more: bool,
 }
 
 impl Devices {
-    /// Its place in the list; `None` for one too many.
+    /// Index of a device in the list; `None` beyond the maximum.
     fn index(&mut self, ordinal: u32) -> Option<u32> {
         if let Some(&known) = self.known.get(&ordinal) {
             return Some(known);
@@ -147,7 +147,8 @@ impl Devices {
     }
 }
 
-/// What an entry of the trace is (`TraceEntry::Action` of `c10/cuda/CUDACachingAllocator.h`); `None` for what changes nothing.
+/// Parses an action of a trace entry (`TraceEntry::Action` of `c10/cuda/CUDACachingAllocator.h`);
+/// `None` if it changes nothing.
 fn action(text: &str) -> Option<What> {
     let change = |level, more| Some(What::Change(level, more));
     match text {
@@ -170,7 +171,7 @@ fn state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], de
         }
         let get = |key| pickle.get(segment, key);
         let (Some(size), Some(blocks)) = (natural(get("total_size")), get("blocks").and_then(|b| pickle.items(b))) else { continue };
-        // A list that many segments share would be as many times as large.
+        // A list shared by many segments would be counted many times.
         let shared = matches!(get("blocks"), Some(Value::List(at)) if !blocks.is_empty() && !seen.insert(at));
         if shared || !pickle.pace.step(blocks.len()) || out.blocks.len() + blocks.len() > raw.len() {
             continue;
@@ -207,7 +208,7 @@ fn state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], de
     out
 }
 
-/// Segments that went back to the driver: the history says of which stream and pool they were.
+/// Segments returned to the driver: stream and pool come from the history.
 fn former(rows: &[Row], parts: &Parts, state: &MemoryState) -> Vec<Segment> {
     let there: FxHashSet<(Option<u32>, u64)> = state.segments.iter().map(|s| (s.device, s.address)).collect();
     let mut seen: FxHashSet<(Option<u32>, u64, u64)> = FxHashSet::default();
@@ -233,7 +234,7 @@ fn former(rows: &[Row], parts: &Parts, state: &MemoryState) -> Vec<Segment> {
     out
 }
 
-/// Settings that somebody made: what differs from the defaults.
+/// Allocator settings that differ from the defaults.
 fn settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> {
     let Some(all) = pickle.get(whole, "allocator_settings") else { return Vec::new() };
     let mut out = Vec::new();
@@ -242,7 +243,7 @@ fn settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> {
         let value: Option<Arc<str>> = match value {
             Value::Text(_) => pickle.text(value).filter(|t| !t.is_empty()).cloned(),
             Value::Bool(true) => Some(Arc::from("True")),
-            // One is the default of the number of threads.
+            // The default number of threads is one.
             Value::Integer(n) if n > 1 => Some(Arc::from(n.to_string())),
             Value::Real(x) if x > 0.0 => Some(Arc::from(x.to_string())),
             _ => None,
@@ -252,10 +253,10 @@ fn settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> {
     out
 }
 
-/// Ranges that the program marked: start, end and name; times in microseconds.
+/// Ranges marked by the program: start, end and name; times in µs.
 fn annotations(pickle: &Pickle, whole: Value) -> Vec<(i64, Option<i64>, Arc<str>)> {
     let mut out: Vec<(i64, Option<i64>, Arc<str>)> = Vec::new();
-    // Of each name those that are open.
+    // Open ranges by name.
     let mut open: FxHashMap<(Arc<str>, u64), Vec<usize>> = FxHashMap::default();
     for &entry in pickle.get(whole, "external_annotations").and_then(|a| pickle.items(a)).unwrap_or_default() {
         if !pickle.pace.step(1) {
@@ -271,7 +272,7 @@ fn annotations(pickle: &Pickle, whole: Value) -> Vec<(i64, Option<i64>, Arc<str>
             out[at].1 = Some(time);
         }
     }
-    // Each device has them.
+    // Every device repeats them.
     out.sort();
     out.dedup();
     out

@@ -1,4 +1,4 @@
-//! Snapshots of `PyTorch`'s memory: the pickles that `torch.cuda.memory._dump_snapshot` writes.
+//! Snapshots of `PyTorch`'s CUDA memory: pickles written by `torch.cuda.memory._dump_snapshot`.
 
 mod build;
 mod parts;
@@ -17,7 +17,7 @@ use stream::Refusal;
 
 pub struct TorchSnapshot;
 
-/// A pickle of protocol 2 to 5 begins so.
+/// Returns true for the start of a pickle, protocol 2 to 5.
 #[must_use]
 pub fn is_pickle(head: &[u8]) -> bool {
     matches!(head, [0x80, 2..=5, ..])
@@ -83,7 +83,7 @@ fn error(input: &Input, refusal: Refusal, at: u64) -> ImportError {
     }
 }
 
-/// Says how far the reader is.
+/// A reader that reports its progress.
 struct Counted<'a> {
     inner: Box<dyn Read>,
     done: u64,

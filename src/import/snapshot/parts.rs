@@ -1,4 +1,4 @@
-//! The small dictionaries of a snapshot, taken as they come: frames, blocks and what happened.
+//! Small dictionaries of a snapshot, extracted while it is read: frames, blocks and events.
 
 use super::pickle::Take;
 use super::value::{Pickle, Value, natural};
@@ -7,12 +7,12 @@ use crate::model::{Frame, Stacks};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Kinds of what was taken.
+/// Kinds of extracted dictionaries.
 pub const FRAME: u8 = 0;
 pub const EVENT: u8 = 1;
 pub const BLOCK: u8 = 2;
 
-/// Keys that are looked for, and the order in which [`Fields`] has their values.
+/// Recognised keys, in the order of the values in [`Fields`].
 const KEYS: [&str; 16] = [
     "action",
     "addr",
@@ -32,15 +32,15 @@ const KEYS: [&str; 16] = [
     "pool_id",
 ];
 
-/// The time of an event without one.
+/// Marks an event without a time.
 pub const UNTIMED: i64 = i64::MIN;
 
-/// What happened, as the snapshot says it.
+/// An event as stored in the snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct RawEvent {
     /// Index into the pickle's texts.
     pub action: u32,
-    /// Of a request that was refused the bytes that the device had free.
+    /// Address; for a refused request, the free bytes of the device.
     pub address: u64,
     /// Bytes.
     pub size: u64,
@@ -51,10 +51,10 @@ pub struct RawEvent {
     pub owner: u32,
 }
 
-/// The stream and the pool that memory is of, as far as the snapshot says it.
+/// Stream and pool of memory, if known.
 pub type Owner = (Option<u64>, Option<(u64, u64)>);
 
-/// A block, as the snapshot says it.
+/// A block as stored in the snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct RawBlock {
     pub address: Option<u64>,
@@ -68,15 +68,15 @@ pub struct RawBlock {
 
 #[derive(Debug, Default)]
 pub struct Parts {
-    /// Which of [`KEYS`] a text is, and 1; by its index.
+    /// Index of a text in [`KEYS`] plus 1, by text index; 0 for others.
     keys: Vec<u8>,
     pub stacks: Stacks,
     frames: FxHashMap<Frame, u32>,
-    /// Stacks by their frames, and by the list that they came in.
+    /// Stacks by frames, and by index of the list in the pickle.
     by_frames: FxHashMap<Vec<u32>, u32>,
     by_list: FxHashMap<u32, u32>,
     pub events: Vec<RawEvent>,
-    /// Few of them.
+    /// Distinct owners; there are few.
     pub owners: Vec<Owner>,
     by_owner: FxHashMap<Owner, u32>,
     pub blocks: Vec<RawBlock>,
@@ -101,14 +101,14 @@ impl Parts {
         out
     }
 
-    /// The stack that a list of frames is.
+    /// Returns the stack for a list of frames.
     fn stack(&mut self, frames: Option<Value>, pickle: &mut Pickle) -> u32 {
         let Some(Value::List(list)) = frames else { return NONE };
         if let Some(&stack) = self.by_list.get(&list) {
             return stack;
         }
         let Some(items) = pickle.lists.get_mut(list as usize) else { return NONE };
-        // The frames are known by their stack from now on.
+        // Free the list: its frames are part of the stack now.
         let items = std::mem::take(items);
         let frames: Vec<u32> = items.iter().filter_map(|&f| pickle.taken(f)).filter(|t| t.0 == FRAME).map(|t| t.1).collect();
         let stack = match self.by_frames.get(&frames) {
@@ -147,7 +147,7 @@ impl Parts {
     }
 }
 
-/// The two numbers of a pool.
+/// Parses a pool id, which consists of two numbers.
 pub fn pool_of(value: Value, pickle: &Pickle) -> Option<(u64, u64)> {
     let parts = pickle.items(value)?;
     let part = |i: usize| natural(parts.get(i).copied());
@@ -167,14 +167,14 @@ impl Take for Parts {
                 Some(Value::Integer(us)) => us,
                 _ => UNTIMED,
             };
-            // A request that is refused has no address, but what was free.
+            // A refused request has no address, but the free memory.
             let address = natural(addr).or(natural(free)).unwrap_or(0);
             let owner = self.owner((natural(stream), pool.and_then(|p| pool_of(p, pickle))));
             self.events.push(RawEvent { action, address, size, time, stack, owner });
             return Some((EVENT, u32::try_from(self.events.len() - 1).ok()?));
         }
         if let (Some(Value::Text(state)), Some(size)) = (state, natural(size)) {
-            // Before PyTorch 2.1 the frames stand in the block's history, newest first, with the size that was asked for.
+            // Before PyTorch 2.1, frames are in the block's history, newest first, with the requested size.
             let newest = history.and_then(|h| pickle.items(h)?.first().copied());
             let (frames, asked) = match newest {
                 Some(newest) if frames.is_none() => (pickle.get(newest, "frames"), pickle.get(newest, "real_size")),

@@ -1,7 +1,8 @@
-//! A reader of pickles that hold nothing but plain values. It runs no code and makes no objects: an opcode that would is an error.
+//! Reader of pickles that contain only plain values. It neither runs code nor creates objects: an opcode
+//! that would do so is an error.
 //!
-//! Opcodes as `Lib/pickletools.py` of Python 3.14 describes them. Dictionaries that are one of the many small things of a snapshot are
-//! handed to a [`Take`] as soon as they are whole, so that ten million of them need no dictionaries.
+//! Opcodes as in `Lib/pickletools.py` of Python 3.14. The many small dictionaries of a snapshot are handed to a
+//! [`Take`] as soon as they are complete, so that ten million of them need no dictionary in memory.
 
 use super::stream::{Bytes, Refusal};
 use super::value::{Dict, Pickle, Value};
@@ -9,25 +10,26 @@ use crate::model::Pace;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Takes small dictionaries out of the pickle.
+/// Extracts small dictionaries from a pickle.
 pub trait Take {
-    /// Looks at a dictionary that just got these keys and values in turn; what it is to be replaced by, or nothing to leave it.
+    /// Called for a dictionary that just received these alternating keys and values; returns its
+    /// replacement, or `None` to keep it.
     fn take(&mut self, pairs: &[Value], pickle: &mut Pickle) -> Option<(u8, u32)>;
 }
 
-/// Values that wait to be put somewhere. Python writes batches of 1,000.
+/// Maximum number of values on the stack. Python writes batches of 1,000.
 const DEEPEST: usize = 1 << 16;
-/// Bytes of the longest text: names and paths are short, settings are not long.
+/// Maximum length of a text, bytes: names and paths are short, settings are not long.
 const LONGEST: u64 = 1 << 24;
 
-/// Bytes that a value takes in a list, a list and a dictionary without what is in it, and a text beside its letters: half as much again as at least,
-/// because all of these lie in tables that grow.
+/// Memory of a value in a list, of an empty list, of an empty dictionary, and of a text besides its letters, bytes.
+/// Half as much is added, because all of them are in growing tables.
 const VALUE: usize = size_of::<Value>() * 3 / 2;
 const LIST: usize = size_of::<Vec<Value>>() * 3 / 2;
 const DICT: usize = size_of::<Dict>() * 3 / 2;
 const TEXT: usize = 96;
 
-/// Opcodes that import, call or make something.
+/// Opcodes that import, call or construct something.
 const CODE: &[(u8, &str)] = &[
     (b'c', "GLOBAL"),
     (0x93, "STACK_GLOBAL"),
@@ -49,10 +51,10 @@ struct Machine<'a, R, T> {
     take: &'a mut T,
     out: Pickle,
     stack: Vec<Value>,
-    /// Where in the stack the items of lists, tuples and dictionaries begin that are still to come.
+    /// Stack positions at which the items of unfinished lists, tuples and dictionaries begin.
     marks: Vec<usize>,
     memo: Vec<Value>,
-    /// Bytes of memory that may still be taken.
+    /// Remaining memory budget, bytes.
     left: u64,
     word: Vec<u8>,
 }
@@ -66,7 +68,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.from.next()
     }
 
-    /// Counts memory that is taken: lists and tables of values grow to more than what is in them.
+    /// Takes memory from the budget: lists and tables of values have spare capacity.
     #[inline]
     fn keep(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.left = self.left.checked_sub(bytes as u64).ok_or(Refusal::Memory)?;
@@ -86,13 +88,13 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.stack.pop().ok_or(Refusal::Damaged("a value is missing"))
     }
 
-    /// Where the last so many values begin, none of which is before the last mark.
+    /// Position of the last `values` values, all of which must be after the last mark.
     fn below(&self, values: usize) -> Result<usize, Refusal> {
         let least = self.marks.last().copied().unwrap_or(0);
         self.stack.len().checked_sub(values).filter(|&at| at >= least).ok_or(Refusal::Damaged("a value is missing"))
     }
 
-    /// Where the values after the last mark begin.
+    /// Position of the values after the last mark, which is removed.
     fn marked(&mut self) -> Result<usize, Refusal> {
         self.marks.pop().ok_or(Refusal::Damaged("a mark is missing"))
     }
@@ -131,7 +133,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.push(value)
     }
 
-    /// Puts the values from there on into the list before them.
+    /// Moves the values from `from` on into the list before them.
     fn append(&mut self, from: usize) -> Result<(), Refusal> {
         let Some(&Value::List(list)) = from.checked_sub(1).and_then(|at| self.stack.get(at)) else {
             return Err(Refusal::Damaged("items without a list"));
@@ -142,14 +144,14 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         Ok(())
     }
 
-    /// The same of keys and values, and the dictionary before them.
+    /// Moves the keys and values from `from` on into the dictionary before them.
     fn set(&mut self, from: usize) -> Result<(), Refusal> {
         let Some(&Value::Dict(dict)) = from.checked_sub(1).and_then(|at| self.stack.get(at)) else {
             return Err(Refusal::Damaged("items without a dictionary"));
         };
         let items = self.stack.len() - from;
         self.pace(items)?;
-        // A part of it takes less.
+        // An extracted part takes less.
         self.keep(LIST + items * VALUE)?;
         let pairs = &self.stack[from..];
         if pairs.len() % 2 == 1 {
@@ -175,7 +177,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         let value = *self.stack.last().ok_or(Refusal::Damaged("nothing to remember"))?;
         let at = at.unwrap_or(self.memo.len());
         self.keep(VALUE)?;
-        // They are counted up from 0, or from 1.
+        // Numbered consecutively from 0, or from 1.
         match at.checked_sub(self.memo.len()) {
             None => self.memo[at] = value,
             Some(0 | 1) => self.memo.resize(at + 1, value),
@@ -189,8 +191,8 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.push(value)
     }
 
-    /// A two's complement integer, little-endian. Python's may be of any length; those of a snapshot have 64 bits or, as some line numbers,
-    /// so large a number that the nearest of 64 bits says as much.
+    /// Reads a two's complement integer, little-endian. Python's may have any length; those of a snapshot fit into 64
+    /// bits, except for some line numbers, which are so large that the nearest 64-bit number is as good.
     fn long(&mut self, length: usize) -> Result<(), Refusal> {
         // Most are addresses and times.
         if let 6 | 7 = length {
@@ -216,12 +218,12 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.push(Value::Integer(i64::try_from(nearest).unwrap_or(i64::MAX)))
     }
 
-    /// Does one opcode that is not the last.
+    /// Executes one opcode other than the last.
     #[inline]
     fn step(&mut self, code: u8) -> Result<(), Refusal> {
         match code {
             0x80 => drop(self.bytes::<1>()?),
-            // How long the next part is; nothing depends on it.
+            // Length of the next frame, which is not needed.
             0x95 => drop(self.bytes::<8>()?),
             b'N' => self.push(Value::None)?,
             0x88 => self.push(Value::Bool(true))?,
@@ -250,7 +252,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
                 let x = f64::from_be_bytes(self.bytes()?);
                 self.push(Value::Real(x))?;
             }
-            // Texts, and bytes, which a snapshot has none of that matter.
+            // Texts, and byte strings, of which a snapshot has no relevant ones.
             0x8c | b'C' => {
                 let [n] = self.bytes()?;
                 let text = self.text(n.into())?;
@@ -336,7 +338,8 @@ fn index(n: usize) -> Result<u32, Refusal> {
     u32::try_from(n).map_err(|_| Refusal::Damaged("more than four thousand million values"))
 }
 
-/// Reads a pickle to its end, with no more than `left` bytes of memory. The whole value, and how many opcodes there were before what failed.
+/// Reads a complete pickle with at most `left` bytes of memory. Returns the outermost value, or the error and the
+/// number of opcodes before it.
 pub fn read<R: Read, T: Take>(from: &mut R, take: &mut T, pace: Pace, left: u64) -> Result<(Pickle, Value), (Refusal, u64)> {
     let out = Pickle::new(pace);
     let from = Bytes::new(from);
@@ -393,7 +396,7 @@ mod tests {
 
     #[test]
     fn nothing_is_run() {
-        // os.system("true"), as pickle.dumps writes it of an object with __reduce__.
+        // `os.system("true")`, as `pickle.dumps` writes it for an object with `__reduce__`.
         let bytes =
             b"\x80\x04\x95\x1c\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94.";
         assert!(matches!(loaded(bytes), Err(Refusal::Code("STACK_GLOBAL"))));
@@ -426,7 +429,7 @@ mod tests {
         assert!(matches!(loaded(b"\x80\x04N\x72\xff\xff\xff\xff."), Err(Refusal::Damaged(_))));
         assert!(matches!(loaded(b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff."), Err(Refusal::Damaged(_))));
         assert!(matches!(loaded(&vec![b']'; 100_000]), Err(Refusal::Damaged(_) | Refusal::Memory)));
-        // A list in itself.
+        // A list that contains itself.
         assert!(loaded(b"\x80\x04]\x94h\x00a.").is_ok());
     }
 }

@@ -1,48 +1,49 @@
-//! How large the allocator's blocks are. A history has only what was asked for, and a block may be larger.
+//! Sizes of the allocator's blocks. The history has only requested sizes, and a block may be larger.
 
 use super::parts::RawEvent;
 use crate::model::{BlockState, MemoryLevel, MemoryState};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// Blocks are multiples of this (`kMinBlockSize` of `c10/cuda/CUDACachingAllocator.cpp`).
+/// Block sizes are multiples of this (`kMinBlockSize` of `c10/cuda/CUDACachingAllocator.cpp`).
 const MULTIPLE: u64 = 512;
-/// Up to this size blocks are of the pool for small ones (`kSmallSize`). Of the other pool the rest of a free block is split off only where it
-/// is larger than that, too (`should_split`).
+/// Maximum size of blocks in the small pool (`kSmallSize`). In the large pool, the rest of a free block is split off
+/// only if it is larger than this, too (`should_split`).
 const SMALL: u64 = 1 << 20;
-/// Segments of that pool (`kSmallBuffer`).
+/// Size of the small pool's segments (`kSmallBuffer`).
 pub const SMALL_SEGMENT: u64 = 2 << 20;
 
-/// What an entry of the history is.
+/// Type of a history entry.
 #[derive(Clone, Copy)]
 pub enum What {
-    /// Whether it is more or less from now on.
+    /// A level, and true for an increase.
     Change(MemoryLevel, bool),
     Refused,
 }
 
-/// An entry of the history, on a device.
+/// A history entry of a device.
 pub struct Row {
     /// ns.
     pub time: i64,
-    /// Index of what the snapshot says.
+    /// Index into the snapshot's events.
     pub event: u32,
     pub device: u32,
     pub what: What,
 }
 
-/// What is known of the addresses of a device while its history passes.
+/// Address space of a device while its history is replayed.
 #[derive(Default)]
 struct Space {
-    /// Segments: address and size.
+    /// Size of each segment by address.
     segments: BTreeMap<u64, u64>,
-    /// Blocks in use: address and size.
+    /// Size of each block in use by address.
     used: BTreeMap<u64, u64>,
     expandable: bool,
 }
 
 impl Space {
-    /// The size of the block that a request gets: the free memory that begins there ends at the next block in use, or with the segment.
+    /// Size of the block for a request: free memory at this address ends at the next block in use, or with the
+    /// segment.
     fn size(&self, address: u64, asked: u64) -> u64 {
         let size = asked.div_ceil(MULTIPLE).saturating_mul(MULTIPLE);
         if size <= SMALL || self.expandable {
@@ -57,10 +58,10 @@ impl Space {
     }
 }
 
-/// The bytes that each row is about.
+/// Size of each row, bytes.
 pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64> {
     let mut spaces: FxHashMap<u32, Space> = FxHashMap::default();
-    // Blocks that are in use at the end: what is allocated there last has their size.
+    // Blocks in use at the end: the last allocation at an address has the size of its block.
     let mut exact: FxHashMap<(u32, u64), u64> = FxHashMap::default();
     for segment in &state.segments {
         let device = segment.device.unwrap_or_default();
@@ -71,7 +72,7 @@ pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64>
         exact.extend(blocks.iter().filter(|b| b.state == BlockState::Allocated).map(|b| ((device, b.address), b.size)));
     }
     let of = |row: &Row| events.get(row.event as usize).map_or((0, 0), |e| (e.address, e.size));
-    // What was there when the history begins: what is in use or held at the end, and what the history undoes.
+    // Reconstruct the state before the history: memory in use or held at the end, with the history undone.
     for row in rows.iter().rev() {
         let (address, size) = of(row);
         if let What::Change(MemoryLevel::Driver, more) = row.what {
@@ -94,7 +95,7 @@ pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64>
             known.extend(size.filter(|_| more).map(|size| (at, size)));
         }
     }
-    // A block that is first seen when it is given back, or never, was there before. Small ones are in segments of their own.
+    // A block first seen when it is freed, or never, existed before. Small ones are in segments of their own.
     let mut seen: FxHashSet<(u32, u64)> = FxHashSet::default();
     for row in rows {
         if let What::Change(MemoryLevel::Allocator, more) = row.what {
@@ -132,7 +133,7 @@ pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64>
             }
             What::Change(MemoryLevel::Allocator, true) => {
                 let size = known.get(&at).copied().unwrap_or_else(|| space.size(address, asked));
-                // Small blocks are nobody's neighbours here, and there are the most of them.
+                // Small blocks are never neighbours of these, and they are the most frequent.
                 if size > SMALL {
                     space.used.insert(address, size);
                 }
@@ -141,7 +142,7 @@ pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64>
             What::Change(MemoryLevel::Allocator, false) if asked > SMALL - MULTIPLE => {
                 space.used.remove(&address).unwrap_or_else(|| space.size(address, asked))
             }
-            // By then the free of it was seen, as a rule just before.
+            // The block's free was seen already, usually just before.
             What::Change(..) => space.size(address, asked),
             What::Refused => asked,
         });

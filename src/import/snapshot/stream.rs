@@ -1,17 +1,17 @@
-//! The bytes of a pickle as they come, and why it may not be read.
+//! Byte stream of a pickle, and the errors of reading it.
 
 use std::io::{self, Read};
 
-/// Why a pickle was not read.
+/// Reason that a pickle was not read.
 #[derive(Debug)]
 pub enum Refusal {
     Io(io::Error),
-    /// The bytes end before the pickle does.
+    /// The data ends before the pickle does.
     Short,
-    /// It would make a Python object or call a function: the opcode's name.
+    /// The pickle would create a Python object or call a function; with the name of the opcode.
     Code(&'static str),
     Damaged(&'static str),
-    /// It needs more memory than a snapshot of its size.
+    /// It needs more memory than a real snapshot of its size.
     Memory,
     Cancelled,
 }
@@ -22,10 +22,10 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const BUFFER: usize = 1 << 18;
 
-/// The bytes of a pickle, as they come.
+/// Buffered bytes of a pickle.
 pub struct Bytes<'a, R> {
     from: &'a mut R,
     buffer: Vec<u8>,
@@ -38,7 +38,7 @@ impl<'a, R: Read> Bytes<'a, R> {
         Self { from, buffer: vec![0; BUFFER], at: 0, end: 0 }
     }
 
-    /// Reads on until so many bytes are there, at most [`BUFFER`] of them.
+    /// Reads until `bytes` bytes are buffered, at most [`BUFFER`].
     #[cold]
     fn fill(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.buffer.copy_within(self.at..self.end, 0);
@@ -66,7 +66,7 @@ impl<'a, R: Read> Bytes<'a, R> {
         Ok(out)
     }
 
-    /// The next bytes, put at the end of `word`.
+    /// Appends the next bytes to `word`.
     pub fn many(&mut self, mut bytes: usize, word: &mut Vec<u8>) -> Result<(), Refusal> {
         while bytes > 0 {
             if self.at == self.end {

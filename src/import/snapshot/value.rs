@@ -1,4 +1,4 @@
-//! What a pickle holds.
+//! Values of a pickle.
 
 use crate::model::Pace;
 use rustc_hash::FxHashMap;
@@ -14,45 +14,45 @@ pub enum Value {
     Real(f64),
     /// Index into [`Pickle::texts`].
     Text(u32),
-    /// Index into [`Pickle::lists`]; tuples are lists, too.
+    /// Index into [`Pickle::lists`]; tuples are lists too.
     List(u32),
     /// Index into [`Pickle::dicts`].
     Dict(u32),
 }
 
-/// What a dictionary was handed over as.
+/// Contents of a dictionary.
 #[derive(Clone, Debug)]
 pub enum Dict {
     Empty,
     /// Index into [`Pickle::pairs`].
     Pairs(u32),
-    /// Kind and index that whoever took it gave it.
+    /// Kind and index assigned by the `Take` that extracted it.
     Taken(u8, u32),
 }
 
-/// Values of a dictionary by their keys' texts, of as many of its pairs as were looked through.
+/// Values of a dictionary by key text, for the first `pairs` of its pairs.
 #[derive(Debug, Default)]
 struct Index {
     pairs: usize,
     of: FxHashMap<u32, Value>,
 }
 
-/// Pairs that are looked through one after the other.
+/// Number of pairs up to which a dictionary is searched linearly.
 const FEW: usize = 16;
 
-/// All that a pickle holds.
+/// Contents of a pickle.
 #[derive(Debug)]
 pub struct Pickle {
     pub texts: Vec<Arc<str>>,
     pub lists: Vec<Vec<Value>>,
     pub dicts: Vec<Dict>,
-    /// Keys and values in turn of each dictionary that nobody took.
+    /// Alternating keys and values of each dictionary that was not extracted.
     pub pairs: Vec<Vec<Value>>,
-    /// Indices of texts.
+    /// Index of each text.
     pub known: FxHashMap<Arc<str>, u32>,
-    /// Places of the pairs of large dictionaries: a pickle may refer to one again and again.
+    /// Indices of large dictionaries: a pickle may refer to one repeatedly.
     indices: RefCell<FxHashMap<u32, Index>>,
-    /// Counts what is gone over.
+    /// Counts steps to check for cancellation.
     pub pace: Pace,
 }
 
@@ -75,18 +75,18 @@ impl Pickle {
         if let Value::Text(at) = value { self.texts.get(at as usize) } else { None }
     }
 
-    /// The items of a list.
+    /// Items of a list.
     #[must_use]
     pub fn items(&self, value: Value) -> Option<&[Value]> {
         if let Value::List(at) = value { self.lists.get(at as usize).map(Vec::as_slice) } else { None }
     }
 
-    /// The pairs of a dictionary that nobody took.
+    /// Pairs of a dictionary that was not extracted.
     pub fn pairs_of(&self, value: Value) -> impl Iterator<Item = (Value, Value)> {
         self.flat(value).1.chunks_exact(2).map(|p| (p[0], p[1]))
     }
 
-    /// Keys and values in turn of such a dictionary, and its index.
+    /// Alternating keys and values of such a dictionary, and its index.
     fn flat(&self, value: Value) -> (u32, &[Value]) {
         let Value::Dict(at) = value else { return (0, &[]) };
         match self.dicts.get(at as usize) {
@@ -95,7 +95,7 @@ impl Pickle {
         }
     }
 
-    /// What a dictionary was taken as.
+    /// Kind and index of an extracted dictionary.
     #[must_use]
     pub fn taken(&self, value: Value) -> Option<(u8, u32)> {
         match value {
@@ -107,12 +107,12 @@ impl Pickle {
         }
     }
 
-    /// What a dictionary has under a key.
+    /// Value of a key in a dictionary.
     #[must_use]
     pub fn get(&self, value: Value, key: &str) -> Option<Value> {
         let (at, flat) = self.flat(value);
         if flat.len() <= 2 * FEW {
-            // Where the job was asked to stop, whoever calls sees it.
+            // The caller notices cancellation.
             let _ = self.pace.step(flat.len() + 1);
             return flat.chunks_exact(2).find(|p| self.text(p[0]).is_some_and(|t| &**t == key)).map(|p| p[1]);
         }
@@ -131,7 +131,7 @@ impl Pickle {
     }
 }
 
-/// A number that is no less than 0, as such; sizes and addresses.
+/// Returns a non-negative integer, such as a size or address.
 #[must_use]
 pub fn natural(value: Option<Value>) -> Option<u64> {
     match value? {

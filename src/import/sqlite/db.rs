@@ -1,8 +1,8 @@
-//! Read-only connections to an export, and what tables and columns it has. The schema is looked up, never assumed.
+//! Read-only connections to an SQLite export, and its schema, which is looked up, never assumed.
 //!
-//! A report may come from a stranger. Only ordinary tables are read (an authorizer refuses views, virtual tables and everything that SQL could
-//! do besides), every statement ends when the job is cancelled, and what is kept of a table is counted against the size of the file: a
-//! b-tree whose pages share children has more rows than any file can hold.
+//! Reports may be untrusted. An authorizer allows only ordinary tables (no views, virtual tables or other SQL), every
+//! statement ends when the job is cancelled, and the rows kept are counted against the file's size: a b-tree whose
+//! pages share children has more rows than any file can hold.
 
 use super::plain::{DURATION, Plain};
 use crate::import::input::Bytes;
@@ -18,36 +18,37 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Bytes that a row takes in a file at least: two in the page's list of cells, one each for its length, its rowid, and its header's length.
+/// Minimum size of a row in a file, bytes: two in the page's cell array, one each for payload
+/// length, rowid and header length.
 pub const LEAST_ROW: u64 = 5;
-/// Steps of SQLite's virtual machine between two looks at whether the job is cancelled.
+/// SQLite virtual machine steps between two checks for cancellation.
 const STEPS: i32 = 1_000;
 
-/// Bytes that SQLite may take in the whole program.
+/// SQLite heap limit of the whole process, bytes.
 const MOST_HEAP: u64 = 256 << 20;
-/// Steps that reading the schema may take: real exports have some hundred tables.
+/// Maximum steps for reading the schema: real exports have some hundred tables.
 const OPENING_STEPS: u64 = 50_000_000;
 
-/// What is known of a table.
+/// Schema of a table.
 #[derive(Default)]
 struct Table {
     columns: BTreeSet<String>,
-    /// The column that is the primary key, when it is one column.
+    /// The primary key, if it is a single column.
     key: Option<String>,
-    /// Where its pages begin and how its rows are stored, when it is plain.
+    /// Storage of a plain table, for the built-in page decoder.
     stored: Option<StoredAs>,
 }
 
-/// How the rows of a plain table are stored.
+/// Storage of a plain table's rows.
 struct StoredAs {
     root: u32,
-    /// Columns in the order of the records.
+    /// Columns in record order.
     order: Vec<String>,
-    /// The column that is another name of the row number.
+    /// The column that is an alias of the rowid.
     alias: Option<String>,
 }
 
-/// An export that is open, with a pool of connections for the reading threads.
+/// An open export, with a pool of connections for reader threads.
 pub struct Db {
     path: PathBuf,
     bytes: Bytes,
@@ -55,13 +56,13 @@ pub struct Db {
     cancel: Cancel,
     tables: Arc<BTreeMap<String, Table>>,
     pool: Mutex<Vec<Connection>>,
-    /// The pages of the file, where they can be read without SQLite.
+    /// Pages of the file, if they can be read without SQLite.
     pages: Option<Arc<Pages>>,
     memory: Budget,
 }
 
 impl Db {
-    /// Opens an export and looks up its tables. Whatever is read from it afterwards ends when `cancel` says so.
+    /// Opens an export and reads its schema. All later reads end when `cancel` is set.
     pub fn open(input: &Input, cancel: &Cancel) -> Result<Self, ImportError> {
         let mut db = Self {
             path: input.path.clone(),
@@ -91,69 +92,69 @@ impl Db {
         &self.path
     }
 
-    /// An error about one table, or that the job was cancelled, which ends a statement with an error, too.
+    /// Error for a table, or for the cancelled job: cancellation also ends a statement with an error.
     #[must_use]
     pub fn damaged(&self, table: &str, error: &rusqlite::Error) -> ImportError {
         if self.cancel.is_cancelled() { self.cancelled() } else { ImportError::damaged(&self.path, table, error) }
     }
 
-    /// The error of a job that was cancelled.
+    /// Error of a cancelled job.
     #[must_use]
     pub fn cancelled(&self) -> ImportError {
         ImportError::Cancelled { path: self.path.clone() }
     }
 
-    /// The error about a table that gives more than the file can hold.
+    /// Error for a table with more contents than the file can hold.
     #[must_use]
     pub fn overfull(&self, table: &str) -> ImportError {
         ImportError::damaged(&self.path, table, "it contains more than a file of this size can")
     }
 
-    /// Memory that rows may take, those of all tables together: several may have the same pages.
+    /// Memory budget of the rows of all tables together, since tables may share pages.
     #[must_use]
     pub fn memory(&self) -> &Budget {
         &self.memory
     }
 
-    /// Allowance of a table: together its rows and texts cannot be larger than the file.
+    /// Budget of one table: its rows and texts cannot exceed the file size.
     #[must_use]
     pub fn allowance(&self) -> Budget {
         Budget::of_rows(&self.path, self.size)
     }
 
-    /// Rows that a table of this file can have at most.
+    /// Maximum number of rows of a table in this file.
     #[must_use]
     pub fn most_rows(&self) -> u64 {
         self.size / LEAST_ROW
     }
 
-    /// A connection of its own for the calling thread; hand it back with [`Db::give`].
+    /// Takes a connection for the calling thread; return it with [`Db::give`].
     pub fn take(&self) -> Result<Connection, ImportError> {
         let pooled = self.pool.lock().ok().and_then(|mut pool| pool.pop());
         pooled.map_or_else(|| self.connect(), Ok)
     }
 
-    /// Hands a connection back.
+    /// Returns a connection to the pool.
     pub fn give(&self, connection: Connection) {
         if let Ok(mut pool) = self.pool.lock() {
             pool.push(connection);
         }
     }
 
-    /// Decodes columns of a table from its pages, where it is plain.
+    /// Returns a decoder for columns of a table, if the table is plain.
     #[must_use]
     pub fn plain(&self, table: &str, columns: &[&str]) -> Option<Plain> {
         let stored = self.tables.get(table)?.stored.as_ref()?;
         Plain::new(Arc::clone(self.pages.as_ref()?), stored.root, &stored.order, stored.alias.as_deref(), columns)
     }
 
-    /// Whether there is a table of this name.
+    /// Returns true if there is a table of this name.
     #[must_use]
     pub fn has(&self, table: &str) -> bool {
         self.tables.contains_key(table)
     }
 
-    /// The names of all tables, in order.
+    /// Names of all tables, sorted.
     pub fn table_names(&self) -> impl Iterator<Item = &str> {
         self.tables.keys().map(String::as_str)
     }
@@ -163,30 +164,30 @@ impl Db {
         self.tables.len()
     }
 
-    /// The names of a table's columns, in no order.
+    /// Names of a table's columns, in no particular order.
     pub fn column_names(&self, table: &str) -> impl Iterator<Item = &str> {
         self.tables.get(table).into_iter().flat_map(|t| t.columns.iter().map(String::as_str))
     }
 
-    /// Whether a table has a column.
+    /// Returns true if a table has this column.
     #[must_use]
     pub fn has_column(&self, table: &str, column: &str) -> bool {
         self.tables.get(table).is_some_and(|t| t.columns.contains(column))
     }
 
-    /// Whether a column is the table's primary key.
+    /// Returns true if a column is the table's primary key.
     #[must_use]
     pub fn is_key(&self, table: &str, column: &str) -> bool {
         self.tables.get(table).is_some_and(|t| t.key.as_deref() == Some(column))
     }
 
-    /// Whether a table has a column of this name however it is written: SQL does not tell cases apart.
+    /// Returns true if a table has this column in any case: SQL names are case-insensitive.
     #[must_use]
     pub fn has_column_in_any_case(&self, table: &str, column: &str) -> bool {
         self.tables.get(table).is_some_and(|t| t.columns.iter().any(|c| c.eq_ignore_ascii_case(column)))
     }
 
-    /// The column quoted for SQL, or `NULL` when the table lacks it.
+    /// The column quoted for SQL, or `NULL` if the table lacks it.
     #[must_use]
     pub fn column(&self, table: &str, column: &str) -> String {
         if column == DURATION && self.has_column(table, "start") && self.has_column(table, "end") {
@@ -195,24 +196,24 @@ impl Db {
         if self.has_column(table, column) { format!("\"{column}\"") } else { "NULL".to_owned() }
     }
 
-    /// A select list with `NULL` for what the table lacks.
+    /// A select list with `NULL` for missing columns.
     #[must_use]
     pub fn columns(&self, table: &str, columns: &[&str]) -> String {
         columns.iter().map(|c| self.column(table, c)).collect::<Vec<_>>().join(", ")
     }
 
-    /// All rows of a small table, each as text, integers included; empty when the table is missing.
+    /// All rows of a small table as text, integers included; empty if the table is missing.
     pub fn rows(&self, table: &str, columns: &[&str]) -> Result<Vec<Vec<Option<String>>>, ImportError> {
         let mut out = Vec::new();
         self.each_row(table, &self.columns(table, columns), columns.len(), |row| out.push(row))?;
         Ok(out)
     }
 
-    /// As [`Db::rows`], without the rows whose first column holds `word`: their second column is not even looked at.
+    /// Like [`Db::rows`], without rows whose first column contains `word`: their second column is not read at all.
     pub fn rows_without(&self, table: &str, columns: [&str; 2], word: &str) -> Result<Vec<Vec<Option<String>>>, ImportError> {
         let [name, value] = columns.map(|c| self.column(table, c));
         let mut out = Vec::new();
-        // Such rows come here, too, to be counted.
+        // Such rows are selected too, so that they count against the budget.
         let list = format!("{name}, CASE WHEN {name} LIKE '%{word}%' THEN NULL ELSE {value} END");
         self.each_row(table, &list, 2, |row| {
             if !row.first().and_then(Option::as_ref).is_some_and(|n| n.to_uppercase().contains(word)) {
@@ -236,7 +237,7 @@ impl Db {
             while let Some(row) = rows.next()? {
                 let values = (0..columns).filter_map(|i| row.get_ref(i).ok());
                 let bytes: usize = values.map(|v| if let ValueRef::Text(t) = v { t.len() } else { 0 }).sum();
-                // Where the job was asked to stop, the statement ends.
+                // A cancelled job ends the statement.
                 let _ = pace.step(bytes + columns);
                 if !allowance.spend(LEAST_ROW + bytes as u64) {
                     return Ok(false);
@@ -260,7 +261,7 @@ impl Db {
         out
     }
 
-    /// Fails when the header promises more pages than the file has, or a journal lies beside it.
+    /// Returns an error if the header declares more pages than the file has, or if a journal exists beside it.
     fn check_whole(&self, head: &[u8]) -> Result<(), ImportError> {
         let Bytes::File(file) = &self.bytes else {
             return Ok(());
@@ -305,7 +306,7 @@ impl Db {
                     memory
                 }
             };
-            // Before the first statement: it reads the schema, and what ANALYZE left, which may be a stranger's as well.
+            // Set before the first statement, which reads the schema and the ANALYZE tables: both may be untrusted.
             let (cancel, opening) = (self.cancel.clone(), Arc::clone(&opening));
             let most = OPENING_STEPS / u64::from(STEPS.unsigned_abs());
             connection.progress_handler(
@@ -315,24 +316,25 @@ impl Db {
                 }),
             )?;
             self.restrict(&mut connection)?;
-            // What SQLite keeps for itself: no statement here needs more than its pages and one row. Reading the schema also loads what ANALYZE left, unasked.
+            // Limit SQLite's own memory: statements here need its page cache and one row, but reading the schema
+            // also loads ANALYZE statistics.
             connection.query_row(&format!("PRAGMA hard_heap_limit = {MOST_HEAP}"), [], |_| Ok(()))?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
             connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, 64 << 20)?;
-            // A scan never comes back to a page, so a small cache serves as well as a large one.
+            // A scan never returns to a page, so a small cache is as good as a large one.
             connection.execute_batch("PRAGMA query_only=1; PRAGMA cache_size=-512; PRAGMA mmap_size=0;")?;
             connection.query_row("SELECT count(*) FROM (SELECT 1 FROM sqlite_master LIMIT 1)", [], |_| Ok(()))?;
             Ok(connection)
         };
         let connection = open().map_err(|e| self.damaged("its schema", &e))?;
-        // From here on only who cancels ends a statement.
+        // From here on, only cancellation ends a statement.
         opening.store(u64::MAX, Ordering::Relaxed);
         Ok(connection)
     }
 
-    /// Lets a connection do nothing but read the tables that are known, and look at the schema.
+    /// Restricts a connection to reading the known tables and the schema.
     fn restrict(&self, connection: &mut Connection) -> rusqlite::Result<()> {
         let tables = Arc::clone(&self.tables);
         let allowed = move |context: AuthContext<'_>| {
@@ -343,13 +345,14 @@ impl Db {
                 AuthAction::Pragma { pragma_name, .. } => PRAGMAS.contains(&pragma_name),
                 _ => false,
             };
-            // What is read through a view has one as its accessor.
+            // Reads through a view have the view as accessor.
             if allowed && context.accessor.is_none() { Authorization::Allow } else { Authorization::Deny }
         };
         connection.authorizer(Some(allowed))
     }
 
-    /// Ordinary tables with their columns. Views and virtual tables are not NVIDIA's, and could run anything; generated columns are not listed.
+    /// Ordinary tables with their columns. Views and virtual tables are not NVIDIA's and could run anything;
+    /// generated columns are not listed.
     fn schema(&self, connection: &Connection) -> Result<BTreeMap<String, Table>, ImportError> {
         let fail = |e: rusqlite::Error| self.damaged("its schema", &e);
         let mut out = BTreeMap::new();
@@ -360,7 +363,7 @@ impl Db {
         let mut rows = statement.query([]).map_err(fail)?;
         let mut names = Vec::new();
         while let Some(row) = rows.next().map_err(fail)? {
-            // A name that is no UTF-8 is not NVIDIA's.
+            // A name that is not UTF-8 is not NVIDIA's.
             let name = row.get_ref(0).map_err(fail)?.as_str().ok().filter(|n| !n.contains('"')).map(str::to_owned);
             let sql = row.get_ref(2).map_err(fail)?.as_str().ok().map(str::to_owned);
             let length = |t: &Option<String>| t.as_ref().map_or(0, String::len) as u64;
@@ -379,7 +382,7 @@ impl Db {
             while let Some(row) = rows.next().map_err(fail)? {
                 let key = row.get::<_, i64>(5).map_err(fail)? > 0;
                 keys += u32::from(key);
-                // The name of a row that is no UTF-8 keeps its place in the order.
+                // A column name that is not UTF-8 keeps its position.
                 let column = row.get_ref(1).map_err(fail)?.as_str().unwrap_or_default().to_owned();
                 let integer = row.get_ref(2).map_err(fail)?.as_str().is_ok_and(|t| t.eq_ignore_ascii_case("INTEGER"));
                 if key && integer {
@@ -399,23 +402,23 @@ impl Db {
     }
 }
 
-/// Whether a table is one whose records hold its columns one after the other: no generated columns, and row numbers of its own. What only looks
-/// otherwise is read by SQLite.
+/// Returns true for a table whose records hold its columns in order: no generated columns, and rowids of its own.
+/// False positives of the word search only mean that SQLite reads the table.
 fn plain(sql: &str) -> bool {
-    // Exports have a comment behind each column.
+    // Exports have a comment after each column.
     let code: String = sql.lines().map(|l| l.split("--").next().unwrap_or_default().to_ascii_lowercase() + " ").collect();
     let mut words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     !code.contains("/*") && !words.any(|w| matches!(w, "generated" | "without" | "desc" | "as" | "virtual"))
 }
 
-/// Pragmas that statements here call.
+/// Pragmas used here.
 const PRAGMAS: [&str; 5] = ["hard_heap_limit", "table_info", "query_only", "cache_size", "mmap_size"];
-/// The name in SQL of the aggregate function that gathers columns.
+/// SQL name of the aggregate function that gathers columns.
 pub const GATHER: &str = "warpscope_gather";
-/// SQL functions that statements here call.
+/// SQL functions used here.
 const FUNCTIONS: [&str; 5] = ["min", "max", "count", "like", GATHER];
 
-/// `file:` URI with everything escaped that has a meaning in one. Immutable: no locks are taken and nothing is written beside the file.
+/// `file:` URI with special characters escaped. Immutable: takes no locks and writes nothing beside the file.
 fn immutable_uri(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

@@ -1,4 +1,4 @@
-//! What of SQLite's file format is read without SQLite: plain tables, on all processors.
+//! SQLite reader: a built-in decoder of plain tables, run on all processors, and SQLite for everything else.
 
 pub mod db;
 mod pages;

@@ -1,8 +1,8 @@
-//! Table b-trees read page by page: SQLite's own library walks a table row by row, which takes three times as long as decoding its pages, and
-//! hardly scales with processors.
+//! Table b-trees, read page by page: SQLite walks a table row by row, which takes three times as long as decoding its
+//! pages and hardly scales with processors.
 //!
-//! Only what is plain is read here: a whole file without a journal, ordinary tables with row numbers, values within their page. Whatever else
-//! comes up, be it legal, is left to SQLite: `None` says so.
+//! Supports only the plain case: a complete file without a journal, ordinary tables with rowids, values within their
+//! page. Anything else, even if legal, returns `None` and is left to SQLite.
 
 use super::record::{Decoder, Odd, varint};
 use crate::launch::open;
@@ -10,14 +10,14 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Bytes of the file's header, which page 1 begins with.
+/// Size of the file header at the start of page 1, bytes.
 const HEADER: usize = 100;
 /// Types of b-tree pages.
 const TABLE_INTERIOR: u8 = 5;
 const TABLE_LEAF: u8 = 13;
-/// Pages that are read at once where they follow each other.
+/// Maximum number of consecutive pages read at once.
 const RUN: usize = 64;
-/// Levels of a b-tree; a tree of 2³² pages has fewer.
+/// Maximum depth of a b-tree; a tree of 2³² pages is less deep.
 const MOST_LEVELS: u8 = 20;
 
 enum Bytes {
@@ -28,18 +28,18 @@ enum Bytes {
 /// The pages of a file.
 pub struct Pages {
     bytes: Bytes,
-    /// Bytes of a page.
+    /// Page size, bytes.
     size: usize,
-    /// Bytes of a page that hold data.
+    /// Usable bytes of a page.
     usable: usize,
-    /// How many there are.
+    /// Number of pages.
     count: u32,
 }
 
-/// A table's leaf pages in order of its row numbers.
+/// Leaf pages of a table in rowid order.
 #[derive(Debug)]
 pub struct Leaves {
-    /// Page number, and the largest row number that may be in it.
+    /// Page number, and an upper bound of its rowids.
     list: Vec<(u32, i64)>,
 }
 
@@ -48,7 +48,7 @@ fn number(bytes: &[u8], at: usize, count: usize) -> Option<u64> {
 }
 
 impl Pages {
-    /// Opens a file of that many bytes.
+    /// Opens a file of `size` bytes.
     #[must_use]
     pub fn open(path: &Path, size: u64) -> Option<Self> {
         let file = open::regular(path).ok()?;
@@ -70,7 +70,7 @@ impl Pages {
         let plain = head.starts_with(b"SQLite format 3\0")
             && page.is_power_of_two()
             && (512..=65_536).contains(&page)
-            // UTF-8, or a database that has no text yet.
+            // UTF-8, or a database without text so far.
             && matches!(number(head, 56, 4)?, 0 | 1);
         if !plain {
             return None;
@@ -80,7 +80,7 @@ impl Pages {
         (usable >= 480 && count > 0).then_some(Self { bytes, size: page, usable, count })
     }
 
-    /// Reads some pages that follow each other, from that one on.
+    /// Reads `count` consecutive pages, starting with `page`.
     fn read(&self, page: u32, count: usize, buffer: &mut Vec<u8>) -> Option<()> {
         let at = u64::from(page.checked_sub(1)?) * self.size as u64;
         let length = count * self.size;
@@ -98,7 +98,7 @@ impl Pages {
         }
     }
 
-    /// The b-tree header of a page: its type, how many cells it has, and where their pointers begin.
+    /// B-tree header of a page: type, number of cells, and offset of the cell pointers.
     fn header(page: &[u8], number_of: u32) -> Option<(u8, usize, usize)> {
         let at = if number_of == 1 { HEADER } else { 0 };
         let kind = *page.get(at)?;
@@ -106,15 +106,15 @@ impl Pages {
         Some((kind, cells, at + if kind == TABLE_INTERIOR { 12 } else { 8 }))
     }
 
-    /// The leaves of the table with that root page. Each page is visited once: one that is met again belongs to no plain tree.
+    /// Leaves of the table with this root page. `None` if a page is met twice: such a tree is not plain.
     #[must_use]
     pub fn leaves(&self, root: u32) -> Option<Leaves> {
         let mut seen = vec![0_u64; self.count as usize / 64 + 1];
         let mut list = Vec::new();
         let mut buffer = Vec::new();
-        // Pages to visit, the next on top: number, the largest row number in it, and how deep it is.
+        // Pages to visit, next on top: number, upper bound of its rowids, depth.
         let mut stack: Vec<(u32, i64, u8)> = vec![(root, i64::MAX, 0)];
-        // Leaves are all at one depth: below the first level at which one was met nothing is read to find out what it is.
+        // All leaves are at the same depth: once a leaf was met, deeper pages need not be read to learn their type.
         let mut leaf_depth = None;
         while let Some((page, most, depth)) = stack.pop() {
             if page == 0 || page > self.count || depth > MOST_LEVELS {
@@ -151,12 +151,12 @@ impl Pages {
                 _ => return None,
             }
         }
-        // Row numbers rise from leaf to leaf.
+        // Rowids rise from leaf to leaf.
         list.is_sorted_by_key(|l| l.1).then_some(Leaves { list })
     }
 
-    /// Calls `each` with the row number, the wanted columns of every row between two row numbers, in order, and whether these were all integers
-    /// or NULL. `None` where something is not plain: what was told until then is not all.
+    /// Calls `each` for every row between two rowids, in order, with the rowid, the wanted columns, and true if these
+    /// are all integers or NULL. `None` if something is not plain: the rows until then are incomplete.
     pub fn rows(
         &self,
         leaves: &Leaves,
@@ -169,7 +169,7 @@ impl Pages {
         let mut last = None;
         let mut at = from;
         while let Some(&(page, _)) = leaves.list.get(at) {
-            // The leaf before tells where this one begins.
+            // The upper bound of the previous leaf is the lower bound of this one.
             if at > from && leaves.list[at - 1].1 >= high {
                 break;
             }
@@ -207,7 +207,7 @@ impl Pages {
         Some(())
     }
 
-    /// How much of a payload of that length is in the page itself; the rest is on overflow pages.
+    /// Bytes of a payload of this length that are stored in the page itself; the rest is on overflow pages.
     fn local(&self, length: usize) -> usize {
         let most = self.usable - 35;
         if length <= most {
@@ -219,7 +219,7 @@ impl Pages {
     }
 }
 
-/// Room that is used again from chunk to chunk, for the wanted columns of one table.
+/// Buffers reused for all chunks, for the wanted columns of one table.
 #[derive(Debug)]
 pub struct Scratch {
     pages: Vec<u8>,
@@ -228,7 +228,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// For columns by their numbers, which rise.
+    /// Returns buffers for columns by index, in ascending order.
     #[must_use]
     pub fn new(wanted: Vec<usize>) -> Self {
         let decoder = Decoder::new(wanted);

@@ -1,22 +1,22 @@
-//! Integer columns of a plain table, decoded from its pages: what comes out is what SQLite would give.
+//! Decoder for integer columns of a plain table, with the same results as SQLite.
 
 use crate::import::sqlite::{Leaves, Odd, Pages, Scratch};
 use std::sync::Arc;
 
-/// Stands for the difference of `end` and `start`: one column instead of two.
+/// Pseudo column for `end` - `start`: one column instead of two.
 pub const DURATION: &str = "end - start";
-/// Stands for NULL, and for anything that is no integer, in a gathered row.
+/// Marks NULL, and any value that is not an integer, in a gathered row.
 pub const NULL: i64 = i64::MIN;
-/// A text that is a number is no longer.
+/// Maximum length of a text parsed as a number.
 const LONGEST_NUMBER: usize = 64;
 
-/// A number with a fraction as an integer column takes it: columns of exports that other programs rewrote.
+/// Converts a real value in an integer column: exports rewritten by other programs have such.
 #[must_use]
 pub fn real(value: f64) -> i64 {
     if value.is_finite() && value.abs() < 9e18 { value as i64 } else { NULL }
 }
 
-/// The same of a text.
+/// Converts a text value in an integer column.
 #[must_use]
 pub fn number_of(text: &[u8]) -> i64 {
     if text.len() > LONGEST_NUMBER {
@@ -25,28 +25,29 @@ pub fn number_of(text: &[u8]) -> i64 {
     std::str::from_utf8(text).ok().and_then(|t| t.trim().parse().ok()).unwrap_or(NULL)
 }
 
-/// Where the value of a wanted column comes from: indices into the columns that are decoded.
+/// Source of a wanted column: indices into the decoded columns.
 #[derive(Clone, Copy, Debug)]
 enum From {
     Column(usize),
     Row,
-    /// The first less the second.
+    /// The first minus the second.
     Difference(usize, usize),
-    /// The table lacks it.
+    /// The table lacks the column.
     Nothing,
 }
 
-/// A table whose pages are decoded.
+/// A table decoded from its pages.
 pub struct Plain {
     pages: Arc<Pages>,
     leaves: Leaves,
-    /// Numbers of the columns that are decoded, which rise.
+    /// Indices of the decoded columns, ascending.
     decoded: Vec<usize>,
     from: Vec<From>,
 }
 
 impl Plain {
-    /// A table with that root page; its columns in their order, and which of them is another name of the row number.
+    /// Returns a decoder for the table with this root page. `order` names its columns in record order,
+    /// `alias` the alias of the rowid.
     #[must_use]
     pub fn new(pages: Arc<Pages>, root: u32, order: &[String], alias: Option<&str>, wanted: &[&str]) -> Option<Self> {
         let at = |name: &str| order.iter().position(|c| c == name);
@@ -79,19 +80,20 @@ impl Plain {
         Some(Self { pages, leaves, decoded, from })
     }
 
-    /// Room to read it with.
+    /// Returns buffers for [`Plain::read`].
     #[must_use]
     pub fn scratch(&self) -> Scratch {
         Scratch::new(self.decoded.clone())
     }
 
-    /// Puts the rows between two row numbers, at most so many, one value after the other into `out`; `None` where SQLite has to.
+    /// Writes the rows between two rowids, at most `most`, into `out`, row after row; `None` if SQLite must read
+    /// them.
     #[must_use]
     pub fn read(&self, [low, high]: [i64; 2], most: usize, scratch: &mut Scratch, out: &mut Vec<i64>) -> Option<()> {
         out.clear();
         let room = most.checked_mul(self.from.len())?;
         out.reserve(room);
-        // Columns that are wanted as they are decoded are copied at once.
+        // Columns that are wanted exactly as decoded are copied at once.
         let straight =
             self.from.len() == self.decoded.len() && self.from.iter().enumerate().all(|(i, f)| matches!(f, From::Column(at) if *at == i));
         self.pages.rows(&self.leaves, (low, high), scratch, &Integers, |row, values, plain| {
@@ -108,7 +110,7 @@ impl Plain {
                     From::Row => row,
                     From::Nothing => NULL,
                     From::Difference(end, start) => match (values[end], values[start]) {
-                        // What SQLite makes of other types it says itself.
+                        // Differences of other types are left to SQLite.
                         _ if !plain => return None,
                         (NULL, _) | (_, NULL) => NULL,
                         (end, start) => end.checked_sub(start)?,
@@ -120,7 +122,7 @@ impl Plain {
     }
 }
 
-/// Values of other types as integers.
+/// Converts values of other types to integers.
 struct Integers;
 
 impl Odd for Integers {
@@ -147,7 +149,7 @@ mod tests {
     use rusqlite::Connection;
     use rusqlite::types::Value;
 
-    /// The rows of a table of an export, and how many chunks of them were decoded here.
+    /// Returns all rows of a table of an export; `pages` enables the page decoder.
     fn rows(path: &std::path::Path, table: &str, pages: bool) -> Result<Vec<[i64; 5]>, String> {
         let job = Job { pages, threads: 2, ..Job::new(Wants::ALL, &|_| {}) };
         let input = open::input(path, &job).map_err(|e| e.to_string())?;
@@ -163,7 +165,7 @@ mod tests {
         Ok(all.into_iter().map(|r| r.1).collect())
     }
 
-    /// Whether a table is decoded here at all.
+    /// Returns true if a table is decoded here at all.
     fn decoded(path: &std::path::Path, table: &str) -> bool {
         let job = Job::new(Wants::ALL, &|_| {});
         let db = Db::open(&open::input(path, &job).unwrap(), &Cancel::default()).unwrap();
@@ -194,7 +196,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// Whatever is in a table, it is what SQLite says.
+        /// Tables with any contents are read as SQLite reads them.
         #[test]
         fn tables_of_any_content_are_what_sqlite_says(
             content in prop::collection::vec((prop::option::of(-40_i64..400), value(), value(), value(), 0_usize..3_000, value()), 0..120),
@@ -213,7 +215,7 @@ mod tests {
             prop_assert_eq!(rows(&path, "t", true), rows(&path, "t", false));
         }
 
-        /// Bytes that were changed at random bring about an error at most, and never more rows than the file can hold.
+        /// Randomly changed bytes cause at most an error, and never more rows than the file can hold.
         #[test]
         fn damage_is_survived(seed in prop::collection::vec((0.0..1.0_f64, any::<u8>()), 1..40), head in any::<bool>()) {
             let (path, db) = table(&format!("PRAGMA page_size = 512; {PLAIN} BEGIN;"));
@@ -251,7 +253,7 @@ mod tests {
             assert!(!decoded(&path, "t"), "{sql}");
             assert_eq!(rows(&path, "t", true), rows(&path, "t", false), "{sql}");
         }
-        // Rows from before a column was added have none of it in their records.
+        // Rows from before a column was added lack it in their records.
         let (path, db) = table(PLAIN);
         db.execute_batch("INSERT INTO t VALUES (1, 2, 3, 4, 'x', 5); ALTER TABLE t ADD COLUMN missing INTEGER DEFAULT 77; INSERT INTO t VALUES (2, 2, 3, 4, 'x', 5, 6);")
             .unwrap();
@@ -260,7 +262,7 @@ mod tests {
         let found = rows(&path, "t", true).unwrap();
         assert_eq!((found[0][3], found[1][3]), (77, 6));
         assert_eq!(Ok(found), rows(&path, "t", false));
-        // Texts in UTF-16.
+        // UTF-16 text.
         let (path, db) = table(&format!("PRAGMA encoding = 'UTF-16le'; {PLAIN} INSERT INTO t VALUES (1, '12', '34', 4, 'x', '56');"));
         drop(db);
         assert!(!decoded(&path, "t"));

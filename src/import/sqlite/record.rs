@@ -1,9 +1,9 @@
-//! Records of tables, in the terms of SQLite's file format (sqlite.org/fileformat2.html, 2.1).
+//! Decoder for table records, in terms of SQLite's file format (sqlite.org/fileformat2.html, 2.1).
 //!
-//! A record is a header with a serial type for each column, and the values behind it. Rows that follow each other nearly always have the same
-//! header: where the values lie is worked out once for each header, and then only looked up.
+//! A record is a header with a serial type per column, followed by the values. Adjacent rows nearly always have the
+//! same header, so the value offsets are computed once per header and then looked up.
 
-/// Reads a varint: up to nine bytes, the most significant first. Gives the value and the bytes it took.
+/// Reads a varint: up to nine bytes, big-endian. Returns the value and its length in bytes.
 #[must_use]
 #[inline]
 pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
@@ -28,7 +28,7 @@ fn long(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Bytes of a value by its serial type; 10 and 11 are reserved.
+/// Size of a value by its serial type, bytes; 10 and 11 are reserved.
 fn size(serial: u64) -> Option<usize> {
     match serial {
         0 | 8 | 9 => Some(0),
@@ -40,11 +40,11 @@ fn size(serial: u64) -> Option<usize> {
     }
 }
 
-/// What a column holds in rows with a header.
+/// Type of a column in records with one header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Null,
-    /// 0 or 1, which take no bytes.
+    /// 0 or 1, stored in the serial type itself.
     Constant(i64),
     /// A big-endian two's complement integer.
     Integer,
@@ -53,47 +53,47 @@ enum Kind {
     Blob,
 }
 
-/// Where a wanted column lies behind the header.
+/// Location of a wanted column behind the header.
 #[derive(Clone, Copy, Debug)]
 struct Field {
     kind: Kind,
-    /// First byte, counted from the end of the header.
+    /// Offset from the end of the header, bytes.
     at: usize,
     size: usize,
 }
 
-/// The layout of records with one header.
+/// Layout of records with one header.
 #[derive(Debug, Default)]
 struct Shape {
     header: Vec<u8>,
     fields: Vec<Field>,
-    /// Whether some of the wanted columns are neither integers nor NULL.
+    /// True if a wanted column is neither an integer nor NULL.
     odd: bool,
-    /// Bytes from the beginning of the record to the end of the last wanted value.
+    /// Bytes from the start of the record to the end of the last wanted value.
     needed: usize,
 }
 
-/// Layouts that are remembered, by a hash of the header.
+/// Number of cached layouts, indexed by a hash of the header.
 const SHAPES: usize = 64;
-/// Longest header that is remembered.
+/// Maximum length of a cached header.
 const LONGEST: usize = 64;
 
-/// Values that are neither integers nor NULL, as the caller takes them.
+/// Conversion of values that are neither integers nor NULL.
 pub trait Odd {
     fn real(&self, value: f64) -> i64;
     fn text(&self, text: &[u8]) -> i64;
-    /// What stands for NULL and for blobs.
+    /// Stands for NULL and blobs.
     fn null(&self) -> i64;
 }
 
-/// Reads the wanted columns of records.
+/// Decodes the wanted columns of records.
 #[derive(Debug)]
 pub struct Decoder {
     wanted: Vec<usize>,
     shapes: Vec<Shape>,
-    /// The one that was used last: of rows that follow each other it is often the same.
+    /// Index of the layout used last: adjacent rows often share it.
     last: usize,
-    /// Of a header that is not remembered.
+    /// Layout of the last header that is not cached.
     other: Shape,
 }
 
@@ -106,24 +106,25 @@ fn hash(header: &[u8]) -> usize {
 }
 
 impl Decoder {
-    /// Reads columns by their numbers, which rise.
+    /// Returns a decoder for columns by index, in ascending order.
     #[must_use]
     pub fn new(wanted: Vec<usize>) -> Self {
         Self { wanted, shapes: (0..SHAPES).map(|_| Shape::default()).collect(), last: 0, other: Shape::default() }
     }
 
-    /// How many columns are read.
+    /// Number of wanted columns.
     #[must_use]
     pub fn len(&self) -> usize {
         self.wanted.len()
     }
 
-    /// Puts the wanted values of a record into `out`, which has room for them; `record` begins with it and may go on beyond it, `length` is how
-    /// much of it is there. Gives whether all were integers or NULL; `None` where the record has fewer columns, or a wanted one is not there.
+    /// Decodes the wanted values of a record into `out`, which must have room for them. `record` starts with the
+    /// record and may extend beyond it; `length` is the number of its bytes available. Returns true if all values are
+    /// integers or NULL; `None` if a wanted column is missing or incomplete.
     #[inline]
     pub fn read(&mut self, record: &[u8], length: usize, odd: &impl Odd, out: &mut [i64]) -> Option<bool> {
         let (head, _) = varint(record)?;
-        // The header counts itself.
+        // The header size includes itself.
         let head = usize::try_from(head).ok().filter(|&h| h > 0)?;
         let header = record.get(..head)?;
         let shape = if head <= LONGEST {
@@ -145,7 +146,7 @@ impl Decoder {
         let body = record.get(head..)?;
         for (field, out) in shape.fields.iter().zip(out) {
             *out = match field.kind {
-                // Eight bytes at once, of which those that are too many are shifted out.
+                // Read eight bytes at once, and shift the surplus ones out.
                 Kind::Integer => match body.get(field.at..field.at + 8) {
                     Some(bytes) => i64::from_be_bytes(bytes.try_into().ok()?) >> (64 - 8 * field.size),
                     None => integer(body.get(field.at..field.at + field.size)?),
@@ -232,7 +233,7 @@ mod tests {
         let read = |wanted: &[usize], length: usize| {
             let mut decoder = Decoder::new(wanted.to_vec());
             let mut out = vec![7; wanted.len()];
-            // Once with a header that is new, once with one that is known.
+            // First with a new header, then with a cached one.
             let first = decoder.read(&record[..length], length, &Plainly, &mut out);
             assert_eq!(decoder.read(&record[..length], length, &Plainly, &mut out), first);
             first.map(|plain| (plain, out))

@@ -1,8 +1,9 @@
-//! Walks a whole table on all processors.
+//! Parallel scan of a whole table.
 //!
-//! The table is cut into chunks of consecutive rowids that the threads take in turn. Integer columns are decoded from the table's pages
-//! ([`Plain`]); where these are not plain, SQLite gathers them with an aggregate function: it then calls us from inside its
-//! loop, which measured 25% faster than stepping the statement (three columns of 10 million rows on two cores: 0.46 s against 0.62 s).
+//! The table is split into chunks of consecutive rowids that threads claim in turn. Integer columns are decoded from
+//! the table's pages ([`Plain`]); if these are not plain, SQLite gathers them with an aggregate function, called from
+//! inside its loop, which measured 25% faster than stepping the statement (three columns of 10 million rows on two
+//! cores: 0.46 s against 0.62 s).
 
 use super::db::{Db, GATHER};
 pub use super::plain::NULL;
@@ -14,13 +15,13 @@ use rusqlite::{Connection, Row};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rows in a chunk: small enough that a chunk of wide rows stays in cache and that cancelling is felt at once.
+/// Rows per chunk: small enough that a chunk of wide rows stays in cache and that cancellation is noticed at once.
 pub const CHUNK: usize = 1 << 15;
 
-/// How a table is cut into chunks.
+/// Division of a table into chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Lowest rowid and the column that gives it, when chunks are ranges of rowids; `None` when they are found by counting.
+    /// Lowest rowid and its column name if chunks are rowid ranges; `None` if they are found by counting.
     base: Option<(i64, &'static str)>,
     /// Upper bound of the number of rows.
     pub rows: usize,
@@ -33,17 +34,17 @@ impl Layout {
     }
 }
 
-/// Finds out how a table is best cut.
+/// Determines the best division of a table.
 pub fn layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
     let connection = db.take()?;
-    // A table may have ordinary columns of these names; then they do not number its rows.
+    // A table may have ordinary columns of these names, which shadow the rowid.
     let column = ["rowid", "_rowid_", "oid"].into_iter().find(|c| !db.has_column_in_any_case(table, c));
     let end = |which: &str| -> Option<Option<i64>> {
         connection.query_row(&format!("SELECT {which}({}) FROM \"{table}\"", column?), [], |r| r.get(0)).ok()
     };
-    // Two queries: asked for both ends at once, SQLite would walk the whole table.
+    // Two queries: for both in one query, SQLite walks the whole table.
     let bounds = end("min").zip(end("max"));
-    // A wider range of rowids than the file can hold has gaps.
+    // A rowid range larger than the file can hold has gaps.
     let dense = match bounds {
         Some((Some(low), Some(high))) => {
             u64::try_from(i128::from(high) - i128::from(low) + 1).ok().filter(|&n| n <= db.most_rows()).map(|n| (low, n))
@@ -54,7 +55,7 @@ pub fn layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
     let most = i64::try_from(db.most_rows()).unwrap_or(i64::MAX);
     let layout = match dense.zip(column) {
         Some(((low, n), column)) => Ok(Layout { base: Some((low, column)), rows: usize::try_from(n).unwrap_or(usize::MAX) }),
-        // Not a bare count(*), which nothing can interrupt and which walks shared pages for ever.
+        // Not a bare count(*), which cannot be interrupted and never ends on shared pages.
         None => connection
             .query_row(&format!("SELECT count(*) FROM (SELECT 1 FROM \"{table}\" LIMIT ?1)"), [most.saturating_add(1)], |r| {
                 r.get::<_, i64>(0)
@@ -89,7 +90,7 @@ impl Layout {
 
 type Buffer = Arc<Mutex<Vec<i64>>>;
 
-/// The aggregate function: appends its integer arguments to a buffer, for as many rows as a chunk can have.
+/// Aggregate function that appends its integer arguments to a buffer, for at most a chunk's rows.
 struct Gather(Buffer);
 
 #[derive(Debug, thiserror::Error)]
@@ -108,7 +109,7 @@ impl Aggregate<Vec<i64>, i64> for Gather {
         for i in 0..context.len() {
             rows.push(match context.get_raw(i) {
                 ValueRef::Integer(v) => v,
-                // Columns of exports that other programs rewrote.
+                // Exports rewritten by other programs have such columns.
                 ValueRef::Real(v) => real(v),
                 ValueRef::Text(t) => number_of(t),
                 _ => NULL,
@@ -125,7 +126,7 @@ impl Aggregate<Vec<i64>, i64> for Gather {
     }
 }
 
-/// What the threads of one walk share.
+/// State shared by the threads of one scan.
 struct Walk<'a> {
     db: &'a Db,
     table: &'a str,
@@ -143,7 +144,7 @@ impl Walk<'_> {
         let worker = || {
             let out = work();
             if out.is_err() {
-                // The others need not finish a walk that has failed.
+                // Stops the other threads.
                 self.next.store(usize::MAX / 2, Ordering::Relaxed);
             }
             out
@@ -161,7 +162,7 @@ impl Walk<'_> {
             .collect()
     }
 
-    /// The next chunk to read, or `None` when there is none; fails when cancelled.
+    /// Claims the next chunk, or returns `None` at the end; fails if cancelled.
     fn claim(&self) -> Result<Option<usize>, ImportError> {
         if self.job.cancel.is_cancelled() {
             return Err(self.db.cancelled());
@@ -176,19 +177,19 @@ impl Walk<'_> {
     }
 }
 
-/// Lets SQLite read chunks, where their pages are not decoded here.
+/// Reads chunks through SQLite if their pages are not decoded here.
 struct BySql<'a> {
     db: &'a Db,
     table: &'a str,
     sql: &'a str,
     layout: Layout,
-    /// Opened when it is needed.
+    /// Opened when first needed.
     connection: Option<Connection>,
     buffer: Buffer,
 }
 
 impl BySql<'_> {
-    /// Puts the rows of a chunk, one value after the other, into `rows`.
+    /// Reads the rows of a chunk into `rows`, row after row.
     fn read(&mut self, chunk: usize, rows: &mut Vec<i64>) -> Result<(), ImportError> {
         let fail = |e: rusqlite::Error| self.db.damaged(self.table, &e);
         if self.connection.is_none() {
@@ -215,8 +216,8 @@ impl Drop for BySql<'_> {
     }
 }
 
-/// Walks `table` and gives each thread's state, built by `init` and fed by `each` with (state, chunk number, rows).
-/// A row holds the integers of `columns`, [`NULL`] for what the table lacks or what is no integer.
+/// Scans `table` and returns each thread's state, built by `init` and fed by `each` with (state, chunk number, rows).
+/// A row holds the integers of `columns`, [`NULL`] for missing columns and values that are not integers.
 pub fn integers<const N: usize, S: Send>(
     db: &Db,
     table: &str,
@@ -230,7 +231,7 @@ pub fn integers<const N: usize, S: Send>(
     let sql = if layout.base.is_some() {
         format!("SELECT {GATHER}({}) FROM \"{table}\" {}", db.columns(table, &columns), layout.condition())
     } else {
-        // With LIMIT the rows have to be picked before they are gathered.
+        // With LIMIT, rows must be selected before they are gathered.
         let picked: Vec<String> = columns.iter().zip(0..).map(|(c, i)| format!("{} AS c{i}", db.column(table, c))).collect();
         let names: Vec<String> = (0..N).map(|i| format!("c{i}")).collect();
         format!("SELECT {GATHER}({}) FROM (SELECT {} FROM \"{table}\" {})", names.join(", "), picked.join(", "), layout.condition())
@@ -248,7 +249,7 @@ pub fn integers<const N: usize, S: Send>(
                 by_sql.read(chunk, &mut rows)?;
             }
             let (rows, _) = rows.as_chunks::<N>();
-            // Whoever cancels is heard by the next claim.
+            // The next claim notices a cancelled job.
             let _ = pace.step(rows.len());
             each(&mut state, chunk, &rows[..rows.len().min(CHUNK)])?;
             walk.finished();
@@ -257,7 +258,7 @@ pub fn integers<const N: usize, S: Send>(
     })
 }
 
-/// As [`integers`], for columns that hold text: `each` gets one row at a time.
+/// Like [`integers`], for columns that hold text: `each` gets one row at a time.
 pub fn rows<S: Send>(
     db: &Db,
     table: &str,
@@ -303,7 +304,7 @@ fn by_row<S>(
     Ok(state)
 }
 
-/// All rows of a table in file order, [`NULL`] for what it lacks.
+/// All rows of a table in file order, [`NULL`] for missing columns.
 pub fn gather<const N: usize>(
     db: &Db,
     job: &Job<'_>,
@@ -314,7 +315,7 @@ pub fn gather<const N: usize>(
     Ok(pieces(db, job, table, columns, stage)?.concat())
 }
 
-/// The same in pieces, so that each can be given back once it was used.
+/// Like [`gather`], in pieces, so that each can be freed after use.
 pub fn pieces<const N: usize>(
     db: &Db,
     job: &Job<'_>,

@@ -1,4 +1,4 @@
-//! What a trace says beside kernels, calls and operators: allocations, waits, collectives, threads, and what the profiler cost.
+//! Other events of a trace: allocations, waits, collectives, thread names and profiler overhead.
 
 use super::event::{At, Event, Kind, integer, small, word};
 use crate::model::host_call::NONE;
@@ -8,14 +8,14 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A stream of a device, by the numbers in the trace.
+/// A stream of a device, by the ids in the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Queue {
     pub device: Option<u32>,
     pub stream: Option<u32>,
 }
 
-/// Bytes that an allocator had given out, and that it held.
+/// Bytes allocated and bytes reserved by an allocator.
 type Totals = Option<(u64, u64)>;
 
 #[derive(Debug)]
@@ -29,19 +29,19 @@ struct Wait {
     event: u32,
 }
 
-/// Rows in any order; `At` says which stands first in the trace.
+/// Rows in any order; `At` gives their position in the trace.
 #[derive(Debug, Default)]
 pub struct Aside {
-    /// With the ordinal of the device, and what the allocator had given out and held.
+    /// The device field is the ordinal; with the allocator's totals.
     memory: Vec<(At, MemoryEvent, Totals)>,
     waits: Vec<Wait>,
-    /// With the queue that the kernel ran in.
+    /// With the stream that the kernel ran in.
     collectives: Vec<(At, Collective, Queue)>,
     overhead: Vec<(At, Overhead, (u32, u32))>,
     threads: Vec<(u32, u32, Arc<str>)>,
 }
 
-/// PyTorch's `DeviceType` of the host.
+/// Host device in PyTorch's `DeviceType`.
 const CPU: u32 = 0;
 
 fn words(raw: Option<&RawValue>) -> Arc<str> {
@@ -53,7 +53,7 @@ fn large(raw: Option<&RawValue>) -> Option<u64> {
 }
 
 impl Aside {
-    /// Takes an event of a kind that stands aside.
+    /// Adds an event that is neither a kernel, a copy, a call nor a range.
     pub fn add(&mut self, at: At, event: &Event<'_>, thread: (u32, u32)) {
         match event.kind {
             Kind::Memory => self.allocation(at, event, thread),
@@ -75,7 +75,7 @@ impl Aside {
             time: event.start,
             address: address.and_then(integer).unwrap_or_default().cast_unsigned(),
             bytes: bytes.and_then(integer).unwrap_or_default(),
-            // The ordinal, until the devices are known.
+            // The ordinal, until devices are known.
             device: small(device).filter(|_| !host),
             pid,
             tid,
@@ -96,7 +96,7 @@ impl Aside {
             n if n.contains("context") || n.contains("device") => WaitKind::Context,
             _ => WaitKind::Other,
         };
-        // kineto writes -1 for no stream.
+        // kineto writes -1 for a missing stream.
         self.waits.push(Wait {
             at,
             start: event.start,
@@ -108,7 +108,7 @@ impl Aside {
         });
     }
 
-    /// Takes what a kernel says of the collective that it is part of, if it says so.
+    /// Adds the collective that a kernel event describes, if any.
     pub fn collective(&mut self, at: At, event: &Event<'_>) {
         if !event.mentions(b"\"Collective name\"") {
             return;
@@ -153,7 +153,7 @@ impl Aside {
         self.collectives.push((at, collective, Queue { device: small(device), stream: small(stream) }));
     }
 
-    /// Adds what another thread read.
+    /// Adds the rows of another thread.
     pub fn take(&mut self, other: Self) {
         self.memory.extend(other.memory);
         self.waits.extend(other.waits);
@@ -162,7 +162,8 @@ impl Aside {
         self.threads.extend(other.threads);
     }
 
-    /// Puts all of it into the profile, which has its places and launches by now; times count from `begin`. `devices` gives the index of each ordinal.
+    /// Moves all rows into the profile, which must have its places and launches already; times count from `begin`.
+    /// `devices` maps ordinals to indices.
     pub fn fill(mut self, begin: i64, devices: &FxHashMap<u32, u32>, profile: &mut Profile) {
         self.memory.sort_by_key(|(at, row, _)| (row.time, *at));
         for (_, row, totals) in self.memory {
@@ -173,7 +174,7 @@ impl Aside {
             profile.memory.events.push(MemoryEvent { time: row.time - begin, device, ..row });
         }
         self.waits.sort_by_key(|w| (w.start, w.at));
-        // A wait is a stream's, whichever thread launches there.
+        // A wait belongs to a stream, regardless of the thread that launches there.
         let mut queues: FxHashMap<Queue, u32> = FxHashMap::default();
         for wait in self.waits {
             let place = *queues.entry(wait.queue).or_insert_with(|| {
@@ -190,7 +191,7 @@ impl Aside {
             profile.waits.event.push(wait.event);
         }
         self.collectives.sort_by_key(|(at, c, _)| (c.start, *at));
-        // The launches are in the order of their calls by now: a collective's is the one that began with it in its queue.
+        // Launches are in call order by now: a collective belongs to the launch with the same start in its stream.
         let mut rows: FxHashMap<(i64, Queue), u32> = FxHashMap::default();
         let starts: FxHashSet<i64> = self.collectives.iter().map(|(_, c, _)| c.start - begin).collect();
         if !starts.is_empty() {
@@ -211,7 +212,7 @@ impl Aside {
         }
         let mut threads = crate::model::Threads::default();
         let worked: FxHashSet<(u32, u32)> = profile.calls.threads.iter().chain(&profile.ranges.threads).copied().collect();
-        // Kineto names streams of GPUs as threads, too.
+        // Kineto also names GPU streams as threads.
         self.threads.sort();
         for (pid, tid, name) in self.threads.into_iter().filter(|t| worked.contains(&(t.0, t.1))) {
             threads.name(pid, tid, name);

@@ -1,4 +1,4 @@
-//! Joins what the threads read into a profile: launches with their calls, in the order of the calls.
+//! Merges the parts read by all threads into a profile: launches with their calls, in call order.
 
 use super::aside::Aside;
 use super::event::Kind;
@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Everything that was read, with names and configurations numbered alike.
+/// All parts, with common numbers for names and configurations.
 #[derive(Default)]
 struct Whole {
     names: Numbers<Arc<str>>,
@@ -25,10 +25,10 @@ struct Whole {
     calls: Vec<Call>,
     places: Numbers<Place>,
     only_process: Option<u32>,
-    /// Index of each device by its ordinal.
+    /// Device index by ordinal.
     devices: FxHashMap<u32, u32>,
     processes: BTreeMap<u32, String>,
-    /// Start of the first event that is kept.
+    /// Start of the first event kept.
     begin: i64,
 }
 
@@ -38,11 +38,11 @@ struct Launching {
     cost: i64,
     thread: (u32, u32),
     graph: bool,
-    /// Calls of two threads have this id: it may be another's.
+    /// True if calls of two threads have this id, so that it may be another one's.
     doubtful: bool,
 }
 
-/// Builds the profile; without calls, if those were not read, the order of the launches is not established.
+/// Builds the profile; if calls were not read, the launch order is unknown.
 pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profile: Profile) -> Profile {
     let mut whole = Whole { begin: begin(&parts), ..Whole::default() };
     profile.ranges = ranges::join(&mut parts, whole.begin);
@@ -54,7 +54,7 @@ pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profi
     }
     whole.on_gpu.sort_unstable_by_key(|g| g.at);
     whole.calls.sort_unstable_by_key(|c| c.at);
-    // A trace that was joined of several may have lost its facts; HIP's calls tell, too.
+    // A merged trace may have lost its metadata; HIP calls identify AMD as well.
     facts.amd |= whole.calls.iter().any(|c| whole.names.list.get(c.name as usize).is_some_and(|n| n.starts_with("hip")));
     devices(&whole.on_gpu, &facts, &mut profile);
     whole.devices = (0..).zip(&profile.devices).map(|(index, d)| (d.id, index)).collect();
@@ -77,10 +77,11 @@ pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profi
     profile
 }
 
-/// Longest time by which work on a GPU began before the first event of the host, ns: it was launched before the trace began.
+/// Maximum time by which GPU work may precede the first host event, ns: it was launched before the trace began.
 const BEFORE_NS: i64 = 60_000_000_000;
 
-/// Start of the first event that is kept; times count from there. Kernels without a time (0, or long before everything else) are no beginning.
+/// Start of the first event kept, which times count from. Kernels without a valid time (0, or long before
+/// everything else) are ignored.
 pub fn begin(parts: &[Part]) -> i64 {
     let on_host = |p: &Part| {
         let calls = p.calls.iter().map(|c| c.start);
@@ -89,7 +90,7 @@ pub fn begin(parts: &[Part]) -> i64 {
     let host = parts.iter().filter_map(on_host).min();
     let on_gpu = || parts.iter().flat_map(|p| &p.on_gpu).map(|g| g.start);
     let mut least = host.map_or(1, |h| h.saturating_sub(BEFORE_NS));
-    // Most of them: then GPU and host have clocks of their own.
+    // If these are the majority, GPU and host have different clocks.
     if on_gpu().filter(|&s| s < least).count() * 2 > on_gpu().count() {
         least = i64::MIN;
     }
@@ -97,7 +98,7 @@ pub fn begin(parts: &[Part]) -> i64 {
     [host, gpu].into_iter().flatten().min().unwrap_or_default()
 }
 
-/// The GPUs that something ran on; all that were visible when nothing did.
+/// GPUs that were used, or all visible ones if none was.
 fn devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
     let known = &facts.devices;
     let mut used: Vec<u32> = on_gpu.iter().filter_map(|g| g.device).collect();
@@ -135,7 +136,7 @@ impl Whole {
         self.names.list.get(id as usize).cloned().unwrap_or_else(|| Arc::from(""))
     }
 
-    /// Calls by their correlation. A call of the runtime and the driver's call inside it may share one: the outer counts.
+    /// Calls by correlation id. A runtime call and the driver call within may share one: keep the outer.
     fn launching(&self) -> FxHashMap<(u32, i64), Launching> {
         let mut wanted: FxHashMap<(u32, i64), Launching> = FxHashMap::default();
         let graphs: Vec<bool> = self.names.list.iter().map(|n| n.contains("GraphLaunch")).collect();
@@ -158,7 +159,7 @@ impl Whole {
         wanted
     }
 
-    /// The process of what ran on a GPU without a call: there is only one, or nobody knows.
+    /// Process of GPU work without a call: known only if all calls are from one process.
     fn only_process(&self) -> Option<u32> {
         let first = self.calls.first()?.thread.0;
         self.calls.iter().all(|c| c.thread.0 == first).then_some(first)
@@ -182,9 +183,9 @@ impl Whole {
         let (mut config, mut place, mut node, mut nodes) = (Vec::new(), Vec::new(), Vec::new(), Numbers::default());
         let (mut since, mut cost) = (TimesBuilder::default(), TimesBuilder::default());
         let (mut missing, mut doubtful, mut unnumbered) = (0, 0, 0);
-        // Nodes of a graph launch are numbered by their order on the device when the trace does not number them.
+        // If the trace does not number graph nodes, number them by their order on the device.
         let mut in_graph: FxHashMap<(u32, i64), Vec<(i64, usize)>> = FxHashMap::default();
-        // Configurations are numbered by their first launch: until here they are in the order in which threads met them, which is another each time.
+        // Number configurations by their first launch: until here their order depends on the timing of threads.
         let mut met = vec![u32::MAX; self.configs.list.len()];
         let rows = std::mem::take(&mut self.on_gpu);
         for row in rows.iter().filter(|g| g.kind == Kind::Kernel) {
@@ -221,7 +222,7 @@ impl Whole {
                 in_graph.entry(key).or_default().push((row.start, at));
             }
         }
-        // Above every number that the trace gives itself: one node is not two.
+        // Above every node id in the trace, so that no two nodes share one.
         let first = rows.iter().filter_map(|g| g.node).max().map_or(0, |n| n.saturating_add(1));
         for list in in_graph.values_mut() {
             list.sort_unstable();
@@ -278,7 +279,8 @@ impl Whole {
         self.on_gpu = rows;
     }
 
-    /// Totals of all calls, and one by one those that launched no kernel and matter on a timeline. Gives the number of each by its correlation.
+    /// Totals of all calls, and single rows for those that launched no kernel and matter on a timeline. Returns the
+    /// row of each by correlation id.
     fn calls(&self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) -> FxHashMap<(u32, i64), u32> {
         let launched: FxHashSet<(u32, i64)> = self
             .on_gpu
@@ -311,7 +313,7 @@ impl Whole {
             let starts_work = calls.names.get(name as usize).is_none_or(|n| n.kind.may_start_work());
             let sure = |id| launching.get(&id).is_some_and(|l| !l.doubtful);
             if let Some(id) = call.correlation.filter(|&id| starts_work && sure(id)) {
-                // Of a call of the runtime and the driver's inside it the outer counts.
+                // Keep the runtime call, not the driver call within.
                 let outer = by_correlation.entry(id).or_insert(row);
                 if calls.start.get(*outer as usize).is_some_and(|&start| call.start - self.begin < start) {
                     *outer = row;
@@ -329,7 +331,8 @@ impl Whole {
     }
 }
 
-/// A kernel by its name in a trace, which is c++filt's spelling and never nvcc's, or a symbol that could not be demangled.
+/// Returns a kernel by its name in a trace: c++filt's spelling, never nvcc's, or a symbol that could not be
+/// demangled.
 fn kernel_of(name: &str) -> Kernel {
     if name.is_empty() {
         return Kernel::default();
@@ -341,7 +344,8 @@ fn kernel_of(name: &str) -> Kernel {
     Kernel { function: Some(function), spelled: Some(Arc::from(name)), ..Kernel::default() }
 }
 
-/// `Memcpy HtoD (Pinned -> Device)`; of other tools `MemcpyH2D`, `[CUDA memcpy Host-to-Device]`, `CopyHostToDevice`.
+/// Parses `Memcpy HtoD (Pinned -> Device)`, and `MemcpyH2D`, `[CUDA memcpy Host-to-Device]` or
+/// `CopyHostToDevice` of other tools.
 fn copy_kind(name: &str) -> MemOpKind {
     let words = name.strip_prefix("Memcpy").unwrap_or(name);
     let (direction, ends) = words.split_once('(').unwrap_or((words, ""));

@@ -1,6 +1,6 @@
-//! One event of a trace: its fields as they stand in the text, and what they mean.
+//! A trace event: its fields as raw text, and their meaning.
 //!
-//! Fields change their type between versions (`pid` is a number or a word), so they are taken as text first and read where they are needed.
+//! Field types differ between versions (`pid` is a number or a string), so fields are kept as text and parsed on use.
 
 use crate::import::{Parts, Wants};
 use crate::model::RangeOrigin;
@@ -9,13 +9,13 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Picks some keys out of an object; the last of two that are alike counts.
+/// Picks some keys of an object; the last of duplicate keys wins.
 struct Pick<const N: usize>([&'static str; N]);
 
-/// What stands behind each key.
+/// Raw value of each key.
 pub type Picked<'a, const N: usize> = [Option<&'a RawValue>; N];
 
-/// A key's place in the list.
+/// Index of a key in the list.
 struct Key<'k, const N: usize>(&'k [&'static str; N]);
 
 impl<'de, const N: usize> DeserializeSeed<'de> for Key<'_, N> {
@@ -71,7 +71,7 @@ pub fn pick<'a, const N: usize>(text: &'a str, keys: [&'static str; N]) -> Optio
     from.end().ok().map(|()| out)
 }
 
-/// A string; a number as it stands.
+/// Returns a string's contents, or a number's text.
 pub fn word(raw: &RawValue) -> Cow<'_, str> {
     let text = raw.get();
     match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
@@ -79,13 +79,13 @@ pub fn word(raw: &RawValue) -> Cow<'_, str> {
         Some(inner) if !inner.contains('\\') => Cow::Borrowed(inner),
         Some(inner) => match serde_json::from_str(text) {
             Ok(unescaped) => Cow::Owned(unescaped),
-            // Half of a surrogate pair is no character.
+            // An unpaired surrogate is not a character.
             Err(_) => Cow::Owned(inner.to_owned()),
         },
     }
 }
 
-/// A whole number, also in quotes. Numbers above `i64` come out negative, as what wrote them meant them.
+/// Parses an integer, quoted or not. Numbers above `i64::MAX` become negative, which is what their writer meant.
 pub fn integer(raw: &RawValue) -> Option<i64> {
     let text = word(raw);
     let text = text.trim();
@@ -99,13 +99,13 @@ pub fn small(raw: Option<&RawValue>) -> Option<u32> {
     raw.and_then(integer).and_then(|n| u32::try_from(n).ok())
 }
 
-/// Times beyond this (a century) are no times.
+/// Times beyond a century are invalid, ns.
 pub const MOST_NS: i64 = 3_200_000_000_000_000_000;
 
-/// Nothing on a GPU takes eleven days, and sums of thousands of these still fit.
+/// Maximum duration, ns: nothing on a GPU takes eleven days, and sums of thousands of these still fit.
 pub const LONGEST_NS: i64 = 1_000_000_000_000_000;
 
-/// Nanoseconds of a time in µs, to the last digit: as a real number an epoch's µs have no ns.
+/// Parses µs into ns without rounding errors: an epoch time in µs as `f64` has no ns.
 pub fn nanoseconds(text: &str) -> Option<i64> {
     let text = text.trim();
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |t| (-1, t));
@@ -128,10 +128,10 @@ pub fn nanoseconds(text: &str) -> Option<i64> {
     (ns.unsigned_abs() < MOST_NS.unsigned_abs()).then_some(sign * ns)
 }
 
-/// Where in the trace an event stands: its batch and its number there.
+/// Position of an event in the trace: batch number, and index within the batch.
 pub type At = (u64, u32);
 
-/// What an event is about.
+/// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A kernel's launch on the GPU.
@@ -148,13 +148,13 @@ pub enum Kind {
     Python,
     /// An allocation or a free by PyTorch's allocators.
     Memory,
-    /// What a stream, or the host for a device, waited for.
+    /// A wait of a stream, or of the host for a device.
     Wait,
-    /// Time that the profiler took.
+    /// Profiler overhead.
     Overhead,
-    /// Says what a process is called.
+    /// Name of a process.
     Process,
-    /// Says what a thread is called.
+    /// Name of a thread.
     Thread,
 }
 
@@ -173,50 +173,50 @@ impl Kind {
     }
 }
 
-/// An event that is of use.
+/// An event that is used.
 #[derive(Debug)]
 pub struct Event<'a> {
-    /// What it is about.
     pub kind: Kind,
     pub name: Cow<'a, str>,
     /// Start, ns on the trace's clock.
     pub start: i64,
     /// Duration, ns.
     pub duration: i64,
-    /// Process, or the device of what ran on one.
+    /// Process, or the device for GPU work.
     pub pid: Option<i64>,
-    /// Thread, or the stream of what ran on a device.
+    /// Thread, or the stream for GPU work.
     pub tid: Option<i64>,
     pub origin: RangeOrigin,
-    /// A call of the runtime of neither NVIDIA nor AMD.
+    /// True for a runtime call of a vendor other than NVIDIA and AMD.
     pub other: bool,
     args: Option<&'a RawValue>,
 }
 
-/// What a kernel's, copy's or call's arguments say.
+/// Arguments of a kernel, copy or call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Args {
     /// Device ordinal.
     pub device: Option<u32>,
     pub context: Option<u32>,
     pub stream: Option<u32>,
-    /// What a launch and its call share.
+    /// Correlation id shared by a launch and its call.
     pub correlation: Option<i64>,
     pub grid: Option<[u32; 3]>,
     pub block: Option<[u32; 3]>,
     /// Registers per thread.
     pub registers: Option<u32>,
-    /// Shared memory per block, static and dynamic together.
+    /// Shared memory per block, static and dynamic together, bytes.
     pub shared: Option<u64>,
     /// Bytes moved.
     pub bytes: Option<u64>,
-    /// Node of a graph.
+    /// Graph node id.
     pub node: Option<u64>,
-    /// Rank that a tool which joined several traces wrote into the event.
+    /// Rank written into the event by a tool that merged several traces.
     pub rank: Option<u32>,
 }
 
-/// True if calls of that category are those of another maker's runtime: `xpu_runtime`, `mtia_runtime`, `privateuse1_driver`.
+/// Returns true for the call category of another vendor's runtime: `xpu_runtime`,
+/// `mtia_runtime`, `privateuse1_driver`.
 fn other_maker(category: &str) -> bool {
     let of = category.strip_suffix("_runtime").or_else(|| category.strip_suffix("_driver"));
     of.is_some_and(|of| !of.is_empty() && !["cuda", "hip", "rocm"].iter().any(|known| of.eq_ignore_ascii_case(known)))
@@ -236,7 +236,7 @@ fn kind_of(phase: &str, category: &str, name: &str) -> Option<Kind> {
     if phase != "X" {
         return None;
     }
-    // Until 2022 categories began with capitals.
+    // Until 2022, categories were capitalised.
     let is = |words: &[&str]| words.iter().any(|w| category.eq_ignore_ascii_case(w));
     if is(&["kernel"]) {
         Some(Kind::Kernel)
@@ -259,7 +259,7 @@ fn kind_of(phase: &str, category: &str, name: &str) -> Option<Kind> {
     }
 }
 
-/// Categories of which a trace holds very many and that are not read: known by their text, before anything is parsed.
+/// Returns true for frequent categories that are not read, recognised in the raw text before parsing.
 fn of_no_use(text: &[u8], wants: Wants) -> bool {
     let head = &text[..text.len().min(160)];
     let Some(at) = memchr::memmem::find(head, b"\"cat\"") else { return false };
@@ -277,23 +277,23 @@ fn of_no_use(text: &[u8], wants: Wants) -> bool {
         || !with_calls(wants) && is(&calls)
 }
 
-/// What became of an event's text.
+/// Result of reading an event's text.
 #[derive(Debug)]
 pub enum Read<'a> {
-    /// An event that is of use.
+    /// An event that is used.
     Event(Event<'a>),
-    /// An event that is not.
+    /// An event that is ignored.
     Other,
-    /// No JSON.
+    /// Invalid JSON.
     Broken,
 }
 
-/// Whether calls are read: they also tell the process and thread of a launch.
+/// Returns true if calls are read: they also give the process and thread of a launch.
 pub fn with_calls(wants: Wants) -> bool {
     wants.parts.intersects(Parts::CALLS | Parts::DETAILS)
 }
 
-/// Reads an event. What is not wanted may be left out.
+/// Reads an event. Unrequested events may be skipped.
 pub fn read(text: &[u8], wants: Wants) -> Read<'_> {
     if of_no_use(text, wants) {
         return Read::Other;
@@ -368,17 +368,17 @@ impl Event<'_> {
         }
     }
 
-    /// Some of the arguments, as they stand in the text.
+    /// Picks some arguments as raw text.
     pub fn pick<const N: usize>(&self, keys: [&'static str; N]) -> Picked<'_, N> {
         self.args.and_then(|raw| pick(raw.get(), keys)).unwrap_or([None; N])
     }
 
-    /// Whether the text of the arguments contains some words: cheaper than reading it.
+    /// Returns true if the raw text of the arguments contains `words`: cheaper than parsing.
     pub fn mentions(&self, words: &[u8]) -> bool {
         self.args.is_some_and(|raw| memchr::memmem::find(raw.get().as_bytes(), words).is_some())
     }
 
-    /// The name that an event about a process or thread gives.
+    /// Name given by a process or thread event.
     pub fn given_name(&self) -> Option<String> {
         let [name] = pick(self.args?.get(), ["name"])?;
         name.map(|n| word(n).into_owned())

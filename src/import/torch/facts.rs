@@ -1,53 +1,55 @@
-//! What a trace says beside its events: the GPUs, versions, the rank, what went wrong, and how warpscope's own recipe started the program.
+//! Metadata of a trace: GPUs, versions, rank, profiler messages, and the way in which warpscope's own
+//! recipe started the program.
 
 use super::split::Fact;
 use crate::model::{Bytes, Device, Gate, Maker, Note, NoteKind, Profile, Rank, Severity};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Metadata that the recipe's script writes into its trace.
+/// Metadata key that the recipe's script writes.
 pub const OURS: &str = "warpscope";
 
-/// How the recipe's script ran the program.
+/// Settings of the recipe's script.
 #[derive(Debug, Deserialize)]
 struct Ours {
-    /// The program and its arguments, as they would run without the script; empty for one of several ranks, which does not run alone.
+    /// The program and its arguments as they would run without the script; empty for one rank of
+    /// several, which cannot run alone.
     #[serde(default)]
     argv: Vec<String>,
     directory: Option<String>,
-    /// Whether the trace began before the program could launch anything.
+    /// True if the trace began before the program could launch anything.
     #[serde(default)]
     whole: bool,
 }
 
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// GPUs that were visible, whether or not they were used.
+    /// Visible GPUs, used or not.
     pub devices: Vec<Device>,
-    /// AMD's: names end in hip, and ncu knows nothing of them.
+    /// True for AMD: names end in hip, and ncu does not apply.
     pub amd: bool,
-    /// Neither NVIDIA's nor AMD's.
+    /// True for a vendor other than NVIDIA and AMD.
     pub other: bool,
-    /// The trace is another tool's.
+    /// True for a trace of another tool.
     pub foreign: bool,
     rank: Option<(u64, Option<u64>)>,
     host: Option<String>,
-    /// Nanoseconds since 1970 from which the events' times count; they are such themselves where it is missing.
+    /// Base of the events' times, ns since 1970; if missing, these are absolute.
     base: Option<i64>,
     versions: Vec<(&'static str, String)>,
     messages: Vec<(Severity, String)>,
     ours: Option<Ours>,
 }
 
-/// Times since the machine started are smaller than those since 1970: this is 2001.
+/// Smallest time taken as absolute, ns since 1970 (in 2001): times since boot are smaller.
 const EPOCH_NS: i64 = 1_000_000_000_000_000_000;
 
-/// Messages of the profiler that are shown at most.
+/// Maximum number of profiler messages shown.
 const MOST_MESSAGES: usize = 8;
 const LONGEST_MESSAGE: usize = 400;
 
 impl Facts {
-    /// Reads what stands beside the events. What cannot be read is as good as absent.
+    /// Parses the top-level values. Invalid ones are ignored.
     pub fn new(facts: &[Fact]) -> Self {
         let mut out = Self::default();
         for (key, text) in facts {
@@ -65,7 +67,7 @@ impl Facts {
                 "ERROR" => out.messages(Severity::Error, &value),
                 "WARNING" => out.messages(Severity::Warning, &value),
                 OURS => {
-                    // Kineto keeps metadata as JSON, older versions as a string of it.
+                    // Kineto stores metadata as JSON, in older versions as a string of JSON.
                     out.ours = match value {
                         Value::String(inner) => serde_json::from_str(&inner).ok(),
                         other => serde_json::from_value(other).ok(),
@@ -84,7 +86,7 @@ impl Facts {
         out
     }
 
-    /// Who made the GPUs.
+    /// Vendor of the GPUs.
     pub fn maker(&self) -> Maker {
         match (self.other, self.amd) {
             (true, _) => Maker::Other,
@@ -108,13 +110,13 @@ impl Facts {
         }
     }
 
-    /// Versions in a line: `CUDA 13.0`.
+    /// Versions as text: `CUDA 13.0`.
     pub fn schema(&self) -> Option<String> {
         let words: Vec<String> = self.versions.iter().map(|(of, v)| format!("{of} {v}")).collect();
         (!words.is_empty()).then(|| words.join(", "))
     }
 
-    /// Says how the trace was made.
+    /// Copies the metadata to the profile.
     pub fn apply(self, begin: i64, profile: &mut Profile) {
         profile.clock.epoch_ns = self.base.map_or((begin > EPOCH_NS).then_some(begin), |base| base.checked_add(begin));
         let number = |n: u64| u32::try_from(n).ok();
@@ -156,7 +158,7 @@ impl Facts {
     }
 }
 
-/// True if a name is of a GPU or accelerator of neither NVIDIA nor AMD.
+/// Returns true for the name of a GPU or accelerator of a vendor other than NVIDIA and AMD.
 pub fn others(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["intel", "ascend", "apple", "moore threads", "iluvatar", "cambricon", "hygon", "metax", "gaudi"]
@@ -169,7 +171,7 @@ fn device(value: &Value) -> Device {
     let bytes = |key: &str| value.get(key).and_then(Value::as_u64).map(Bytes);
     let name = value.get("name").and_then(Value::as_str).filter(|n| !n.is_empty()).map(str::to_owned);
     let warp = number("warpSize");
-    // AMD's wavefronts of 64 belong to another scheme of numbers: 9.4 there is gfx94x, not a compute capability.
+    // AMD's wavefronts have 64 lanes, and versions differ in meaning: 9.4 is gfx94x, not a compute capability.
     let nvidia = warp == Some(32) && name.as_deref().is_none_or(|n| !n.contains("AMD"));
     Device {
         id: number("id").unwrap_or_default(),
@@ -189,7 +191,8 @@ fn device(value: &Value) -> Device {
     }
 }
 
-/// Resident blocks of an SM, which traces do not say: CUDA C++ Programming Guide, Technical Specifications per Compute Capability.
+/// Maximum resident blocks per SM, which traces lack: CUDA C++ Programming Guide, Technical
+/// Specifications per Compute Capability.
 fn most_blocks(capability: (u32, u32)) -> Option<u32> {
     match capability {
         (6, _) | (7, 0 | 2) | (8..=10, 0) => Some(32),

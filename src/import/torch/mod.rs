@@ -1,4 +1,5 @@
-//! PyTorch's traces: the Chrome trace JSON that torch.profiler (kineto) writes, of every version since 2022, also when it is broken or cut.
+//! PyTorch traces: Chrome trace JSON of torch.profiler (kineto), all versions since 2022, including
+//! malformed and truncated files.
 
 mod aside;
 pub(super) mod build;
@@ -19,7 +20,7 @@ use part::Part;
 use split::{Batch, Splitter};
 use std::io::Read;
 
-/// Values beside the events that only PyTorch writes.
+/// Top-level keys that only PyTorch writes.
 const PYTORCH: [&str; 3] = ["schemaVersion", "deviceProperties", "distributedInfo"];
 
 pub struct TorchTrace;
@@ -36,7 +37,7 @@ impl Importer for TorchTrace {
     fn knows(&self, input: &Input) -> bool {
         let head = input.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&input.head);
         let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
-        // JSON of other producers.
+        // JSON of other tools.
         if has(b"rocprofiler-sdk-tool") {
             return false;
         }
@@ -73,7 +74,8 @@ impl Importer for TorchTrace {
         let (mended, broken) = parts.iter().fold((0, 0), |(m, b), p| (m + p.mended, b + p.broken));
         damage(&mut profile, splitter.cut, mended, broken);
         let profile = build::build(parts, facts, event::with_calls(job.wants), profile);
-        // Nothing that PyTorch calls a kernel, or kernels of no GPU: perhaps another tool's trace, whose tracks tell. What we write ourselves says so.
+        // Without PyTorch kernels, or with kernels that have no GPU, it may be another tool's trace, whose tracks
+        // decide. Our own exports are marked.
         let nothing = profile.launches.is_empty() && profile.memops.is_empty();
         let ours = |(key, text): &(String, Vec<u8>)| key == "otherData" && memchr::memmem::find(text, b"warpscope").is_some();
         let of_pytorch = splitter.facts.iter().any(|(key, _)| PYTORCH.contains(&key.as_str()));
@@ -84,7 +86,7 @@ impl Importer for TorchTrace {
     }
 }
 
-/// Cuts on this thread and reads on the others.
+/// Splits on this thread and parses on the others.
 fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'_>) -> Result<Vec<Part>, ImportError> {
     let threads = job.threads.clamp(1, 16);
     let (send, batches) = crossbeam_channel::bounded::<Batch>(threads * 2);

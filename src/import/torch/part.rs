@@ -1,4 +1,4 @@
-//! What one thread reads out of its batches: rows with names numbered by itself, to be joined at the end.
+//! Events read by one thread, with names numbered locally until all parts are merged.
 
 use super::aside::Aside;
 use super::event::{self, Args, At, Event, Kind, Read};
@@ -16,13 +16,13 @@ use std::sync::Arc;
 pub struct OnGpu {
     pub at: At,
     pub kind: Kind,
-    /// Name, by this part's numbers.
+    /// Name, as a number of this part.
     pub name: u32,
     /// Start, ns on the trace's clock.
     pub start: i64,
     /// Duration, ns.
     pub duration: i64,
-    /// Configuration, by this part's numbers.
+    /// Configuration, as a number of this part.
     pub config: u32,
     /// Device ordinal.
     pub device: Option<u32>,
@@ -32,15 +32,15 @@ pub struct OnGpu {
     pub correlation: Option<(u32, i64)>,
     /// Bytes moved.
     pub bytes: Option<u64>,
-    /// Node of a graph.
+    /// Graph node id.
     pub node: Option<u64>,
 }
 
-/// A call of the runtime or the driver.
+/// A runtime or driver call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub at: At,
-    /// Name, by this part's numbers.
+    /// Name, as a number of this part.
     pub name: u32,
     /// Start, ns on the trace's clock.
     pub start: i64,
@@ -51,11 +51,11 @@ pub struct Call {
     pub correlation: Option<(u32, i64)>,
 }
 
-/// An operator, a range of the program or a function of Python.
+/// An operator, a range of the program or a Python function.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     pub at: At,
-    /// Name, by this part's numbers.
+    /// Name, as a number of this part.
     pub name: u32,
     /// Start, ns on the trace's clock.
     pub start: i64,
@@ -63,11 +63,11 @@ pub struct Span {
     pub duration: i64,
     pub thread: (u32, u32),
     pub origin: RangeOrigin,
-    /// What the trace says of an operator, with its shapes by this part's names.
+    /// Operator attributes; shapes are a name number of this part.
     pub operator: Option<Operator>,
 }
 
-/// Numbers for distinct values.
+/// Numbers distinct values.
 #[derive(Debug)]
 pub struct Numbers<T> {
     ids: FxHashMap<T, u32>,
@@ -81,7 +81,7 @@ impl<T> Default for Numbers<T> {
 }
 
 impl<T: Clone + Eq + std::hash::Hash> Numbers<T> {
-    /// The number of a value.
+    /// Returns the number of a value.
     pub fn id(&mut self, value: &T) -> u32 {
         if let Some(&id) = self.ids.get(value) {
             return id;
@@ -106,31 +106,32 @@ impl Numbers<Arc<str>> {
     }
 }
 
-/// What one thread read.
+/// Events read by one thread.
 #[derive(Debug, Default)]
 pub struct Part {
     /// Distinct names.
     pub names: Numbers<Arc<str>>,
     /// Distinct configurations.
     pub configs: Numbers<LaunchConfig>,
-    /// What ran on GPUs.
+    /// Work on GPUs.
     pub on_gpu: Vec<OnGpu>,
     pub calls: Vec<Call>,
     pub spans: Vec<Span>,
     pub processes: Vec<(u32, String)>,
-    /// Some calls are of the runtime of neither NVIDIA nor AMD.
+    /// True if some calls are of a vendor other than NVIDIA and AMD.
     pub other: bool,
-    /// What else was asked for.
+    /// Other requested events.
     pub aside: Aside,
-    /// Some work of a GPU says on which device or stream it ran, as PyTorch's does.
+    /// True if some GPU work names its device or stream, as PyTorch's does.
     pub placed: bool,
-    /// Events that were no JSON and could be mended.
+    /// Number of events with invalid JSON that could be repaired.
     pub mended: u64,
-    /// Events that could not be read.
+    /// Number of unreadable events.
     pub broken: u64,
 }
 
-/// Thread and process ids above 32 bits, which some systems give, keep their lower half: they only need to differ.
+/// Truncates thread and process ids above 32 bits, which some systems use, to the lower half: they only need to
+/// differ.
 fn id(value: Option<i64>) -> u32 {
     value.unwrap_or_default() as u32
 }
@@ -213,7 +214,7 @@ impl Part {
     fn operator(&mut self, event: &Event<'_>) -> Operator {
         let [external, sequence, dims, types, values] =
             event.pick(["External id", "Sequence number", "Input Dims", "Input type", "Concrete Inputs"]);
-        // Stride and padding stand among the values; of other operators they would only make more texts.
+        // Stride and padding are among the values; for other operators, values would only add distinct texts.
         let values = written(values).filter(|_| event.name.starts_with("aten::convolution"));
         let shapes = match (written(dims), written(types), values) {
             (None, None, _) => NONE,
@@ -224,7 +225,7 @@ impl Part {
     }
 }
 
-/// A list as it stands in the text, if anything is in it.
+/// Raw text of a list, unless it is empty.
 fn written(raw: Option<&RawValue>) -> Option<&str> {
     raw.map(|r| r.get().trim()).filter(|t| !t.is_empty() && *t != "[]")
 }
@@ -234,7 +235,7 @@ fn config(args: &Args) -> LaunchConfig {
         grid: args.grid,
         block: args.block,
         registers: args.registers,
-        // The trace gives the sum of both kinds; [`super::build`] says so.
+        // The trace has the sum of static and dynamic; [`super::build`] says so.
         dynamic_shared: args.shared.map(Bytes),
         ..LaunchConfig::default()
     }

@@ -1,4 +1,4 @@
-//! Operators, ranges of the program and functions of Python, joined out of what the threads read.
+//! Operators, program ranges and Python functions, merged from all parts.
 
 use super::part::{Numbers, Part};
 use crate::model::range::{NONE, Operator};
@@ -6,7 +6,7 @@ use crate::model::{Range, RangeKind, Ranges};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// All ranges in the order of the trace; times count from `begin`.
+/// Merges all ranges in trace order; times count from `begin`.
 pub fn join(parts: &mut [Part], begin: i64) -> Ranges {
     let mut spans = Vec::with_capacity(parts.iter().map(|p| p.spans.len()).sum());
     let (mut names, mut texts): (Numbers<Arc<str>>, Numbers<Arc<str>>) = (Numbers::default(), Numbers::default());

@@ -1,9 +1,9 @@
-//! Makes JSON of what was meant to be JSON. What older versions of kineto and scripts that rewrite traces leave behind: `nan` and `inf`, quotes
-//! and control characters in names as they are, bytes that are no UTF-8, a comma too many.
+//! Repairs malformed JSON left by older versions of kineto and scripts that rewrite traces: `nan` and `inf`,
+//! unescaped quotes and control characters in names, invalid UTF-8, superfluous commas.
 
 use std::fmt::Write;
 
-/// The text with those repaired. What else is wrong with it stays wrong.
+/// Returns the text with these errors repaired; any others remain.
 pub fn repair(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut out = String::with_capacity(text.len() + 16);
@@ -28,7 +28,7 @@ pub fn repair(text: &[u8]) -> String {
     out
 }
 
-/// Writes the string whose inner text begins here, and gives what stands after it.
+/// Writes the string whose contents begin here, and returns the rest of the text after it.
 fn string<'t>(text: &'t str, out: &mut String) -> &'t str {
     out.push('"');
     let mut rest = text;
@@ -60,7 +60,7 @@ fn string<'t>(text: &'t str, out: &mut String) -> &'t str {
     rest
 }
 
-/// Bytes of an escape after its backslash; 0 when it is none.
+/// Length of an escape sequence after its backslash; 0 if invalid.
 fn escape(after: &str) -> usize {
     match after.as_bytes() {
         [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 1,

@@ -1,67 +1,68 @@
-//! Cuts a trace into events and the values beside them, reading no more of the text than its brackets and strings.
+//! Splits a trace into events and other top-level values, looking only at brackets and strings.
 //!
-//! Traces are gigabytes and are not always valid JSON (quotes and line ends in names, `nan`, a missing end), so this looks for ends only. A quote
-//! ends a string when what follows it can follow a string: kineto does not escape the quotes of Python names.
+//! Traces are gigabytes and not always valid JSON (quotes and line ends in names, `nan`, a missing end), so this only
+//! searches for ends. A quote ends a string only if the text behind it can follow a string: kineto does not escape
+//! the quotes of Python names.
 
 use std::io::{Error, ErrorKind, Read};
 
-/// Bytes that are read at once, if nothing else is said.
+/// Default number of bytes per read.
 const READ: usize = 1 << 18;
-/// Bytes of events that are handed over together.
+/// Bytes of events per batch.
 const BATCH: usize = 1 << 20;
-/// No event or value is as large as this: beyond, an end was missed.
+/// Maximum size of an event or value, bytes: beyond it, an end was missed.
 const LARGEST: usize = 64 << 20;
-/// Values beside the events that are larger are no facts about a trace.
+/// Maximum size of a top-level value that is kept as metadata, bytes.
 const LARGEST_FACT: usize = 4 << 20;
 
-/// Events that lie side by side.
+/// Consecutive events.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Their number in the trace: batches are handed over in this order.
+    /// Sequence number in the trace; batches are emitted in this order.
     pub number: u64,
     pub text: Vec<u8>,
-    /// Where each event begins and ends in it.
+    /// Start and end of each event in the text.
     pub events: Vec<(usize, usize)>,
 }
 
-/// What a trace says beside its events: key and text of the value.
+/// Key and raw value of a top-level entry other than the events.
 pub type Fact = (String, Vec<u8>);
 
-/// Where the cutter stands.
+/// State of the splitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,
     /// Between the keys of the outermost object.
     Keys,
-    /// In the list of events; `true` when nothing is around the list.
+    /// In the list of events; true if the list is the outermost value.
     Events(bool),
     End,
 }
 
-/// Cuts what a reader gives.
+/// Splits the text of a reader.
 pub struct Splitter<R> {
     reader: R,
-    /// Bytes that are read at once.
+    /// Bytes per read.
     chunk: usize,
     text: Vec<u8>,
     at: usize,
     ended: bool,
     state: State,
     number: u64,
-    /// Bytes of the value that is gone over which were not kept.
+    /// Bytes of the current value that were discarded.
     dropped: usize,
-    /// Values of the outermost object, but for the events.
+    /// Top-level values other than the events.
     pub facts: Vec<Fact>,
-    /// Whether there was a list of events.
+    /// True if there was a list of events.
     pub seen_events: bool,
-    /// The text ends in the middle of an event or value.
+    /// True if the text ends within an event or value.
     pub cut: bool,
     /// Bytes read.
     pub read: u64,
 }
 
 impl<R: Read> Splitter<R> {
-    /// A cutter that stands at the begin.
+    /// Returns a splitter at the start of the text.
     pub fn new(reader: R) -> Self {
         Self {
             reader,
@@ -79,7 +80,7 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// Reads more; false at the end.
+    /// Reads more; returns false at the end.
     fn fill(&mut self) -> std::io::Result<bool> {
         if self.ended {
             return Ok(false);
@@ -88,7 +89,7 @@ impl<R: Read> Splitter<R> {
         let got = (&mut self.reader).take(self.chunk as u64).read_to_end(&mut self.text);
         let got = match got {
             Ok(n) => n,
-            // A packed file whose end is missing still holds what came before.
+            // A truncated compressed file still has the contents before its end.
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
                 self.cut = true;
                 self.ended = true;
@@ -110,11 +111,11 @@ impl<R: Read> Splitter<R> {
         Ok(Some(self.text[at]))
     }
 
-    /// Goes over blanks, commas and colons to the next byte that means something.
+    /// Skips blanks, commas and colons, and returns the next byte.
     fn next(&mut self) -> std::io::Result<Option<u8>> {
         let from = self.at;
         loop {
-            // Of blanks without end nothing is kept.
+            // Discard long runs of blanks.
             if self.at - from > READ {
                 self.text.drain(from..self.at);
                 self.at = from;
@@ -126,7 +127,7 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// The place after the string that begins at `from`.
+    /// Returns the position after the string that begins at `from`.
     fn string_end(&mut self, from: usize) -> std::io::Result<Option<usize>> {
         let mut at = from + 1;
         loop {
@@ -154,19 +155,19 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// The place after the value that begins here; `None` when the text ends before it does.
+    /// Returns the position after the value that begins here; `None` if the text ends first.
     fn value_end(&mut self) -> std::io::Result<Option<usize>> {
         let (from, mut at, mut depth) = (self.at, self.at, 0_usize);
         loop {
             if at >= self.text.len() {
-                // A fact of this size is none; its text need not be kept to find its end.
+                // Too large for metadata: its text need not be kept to find its end.
                 if self.state == State::Keys && at - from > LARGEST_FACT {
                     self.dropped += at - from;
                     self.text.drain(from..at);
                     at = from;
                 }
                 if at - from > LARGEST || !self.fill()? {
-                    // A number at the very end of the text is whole.
+                    // A number at the very end of the text is complete.
                     return Ok((depth == 0 && at > from && at - from <= LARGEST).then_some(at));
                 }
                 continue;
@@ -194,7 +195,8 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// The next events; `None` after the last. Facts that stand before, between and after them are in [`Self::facts`] then.
+    /// Returns the next events, or `None` after the last. Values before, between and after them are
+    /// in [`Self::facts`] by then.
     pub fn batch(&mut self) -> std::io::Result<Option<Batch>> {
         let mut events = Vec::new();
         loop {
@@ -202,7 +204,7 @@ impl<R: Read> Splitter<R> {
             match (self.state, next) {
                 (State::End, _) => break,
                 (_, None) => {
-                    // A bare list may lack its end: Chrome's own format says so.
+                    // A bare list may lack its end, according to Chrome's trace format.
                     self.cut |= self.state != State::Events(true);
                     self.state = State::End;
                 }
@@ -215,7 +217,7 @@ impl<R: Read> Splitter<R> {
                     self.seen_events = true;
                     self.state = State::Events(true);
                 }
-                // A mark of the byte order.
+                // Byte order mark.
                 (State::Begin, Some(0xef | 0xbb | 0xbf)) => self.at += 1,
                 (State::Begin, Some(_)) => return Err(Error::new(ErrorKind::InvalidData, "it begins with neither { nor [")),
                 (State::Keys, Some(b'"')) => self.fact()?,
@@ -227,7 +229,7 @@ impl<R: Read> Splitter<R> {
                 (State::Events(_), Some(_)) => {
                     let from = self.at;
                     match self.value_end()? {
-                        // A stray bracket is no value.
+                        // A stray bracket is not a value.
                         Some(end) if end == from => self.at += 1,
                         Some(end) => {
                             events.push((from, end));
@@ -254,7 +256,7 @@ impl<R: Read> Splitter<R> {
         Ok(Some(Batch { number: self.number - 1, text, events }))
     }
 
-    /// Takes a key and its value; the list of events is only entered.
+    /// Reads a key and its value; for the list of events, only enters it.
     fn fact(&mut self) -> std::io::Result<()> {
         let from = self.at;
         let Some(end) = self.string_end(from)? else {
@@ -293,7 +295,7 @@ mod tests {
     use super::*;
 
     fn cut(text: &str) -> (Vec<String>, Vec<String>, bool) {
-        // One byte at a time: every end falls between two reads.
+        // One byte at a time, so that every end falls between two reads.
         let mut splitter = Splitter { chunk: 1, ..Splitter::new(text.as_bytes()) };
         let mut events = Vec::new();
         while let Some(batch) = splitter.batch().unwrap() {

@@ -1,17 +1,17 @@
-//! The blocks of a trace: found, and checked. What is damaged is passed over; the rest is whole by itself.
+//! Block framing of a trace: finds and checks blocks. Damaged ones are skipped; each of the others is self-contained.
 
 use crate::model::{Cancel, Pace};
 use crc32fast::Hasher;
 
-/// First bytes of every block.
+/// Magic number of every block.
 pub const MAGIC: [u8; 4] = *b"WST1";
-/// Bytes of a block's head, and of the part of it that its checksum covers.
+/// Size of a block's header, and of its part that the checksum covers, bytes.
 const HEAD: usize = 28;
 const CHECKED: usize = 24;
 /// Flag of the first block of a file that continues another.
 const CONTINUES: u16 = 1;
 
-/// What is in a block.
+/// Type of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Facts,
@@ -32,15 +32,15 @@ pub enum Kind {
     States,
     /// Names that the program gave its categories and threads.
     Given,
-    /// Metrics that are collected together.
+    /// Sets of metrics that are collected together.
     Sets,
-    /// Their values of single launches.
+    /// Metric values of single launches.
     Measured,
     /// Stall reasons of a launch's instructions.
     Stalls,
-    /// A module's code.
+    /// Code of a module.
     Code,
-    /// Of a later version.
+    /// Type of a later format version.
     Unknown,
 }
 
@@ -73,26 +73,26 @@ impl Kind {
     }
 }
 
-/// One block whose head was read; its bytes are checked by [`Block::whole`].
+/// A block with a parsed header; [`Block::whole`] checks its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     pub kind: Kind,
-    /// Rows in it.
+    /// Number of rows.
     pub count: u32,
-    /// Operating-system thread that its rows are of; 0 where they are of no single one.
+    /// OS thread of its rows; 0 if they belong to several.
     pub thread: u32,
-    /// Counts up by one with every block that was written.
+    /// Increases by one with every block written.
     pub sequence: u32,
-    /// Whether a file begins with it that goes on where another of the same process ended.
+    /// True for the first block of a file that continues another one of the same process.
     continues: bool,
     pub data: &'a [u8],
-    /// Where it begins, from the beginning of the bytes that were looked through.
+    /// Offset in the searched bytes.
     pub at: usize,
     head: &'a [u8],
 }
 
 impl Block<'_> {
-    /// Whether its checksum (CRC-32 as in IEEE 802.3) is that of its bytes.
+    /// Returns true if the checksum (CRC-32 as in IEEE 802.3) matches its bytes.
     #[must_use]
     pub fn whole(&self) -> bool {
         let mut crc = Hasher::new();
@@ -103,13 +103,13 @@ impl Block<'_> {
 }
 
 impl Block<'_> {
-    /// Whether what follows is of another file than what came before.
+    /// Returns true for the first block of a file.
     #[must_use]
     pub fn begins(&self) -> bool {
         self.sequence == 0 || self.continues
     }
 
-    /// The same under another number.
+    /// Returns the encoded block with another sequence number.
     #[must_use]
     pub fn numbered(&self, sequence: u32) -> Vec<u8> {
         let mut head = [0; HEAD];
@@ -119,7 +119,7 @@ impl Block<'_> {
     }
 }
 
-/// A block with that head, but for its checksum, which is that of its bytes.
+/// Encodes a block from header and data; computes the checksum.
 fn whole(mut head: [u8; HEAD], data: &[u8]) -> Vec<u8> {
     let mut crc = Hasher::new();
     crc.update(&head[..CHECKED]);
@@ -128,7 +128,7 @@ fn whole(mut head: [u8; HEAD], data: &[u8]) -> Vec<u8> {
     [&head, data].concat()
 }
 
-/// A block as the tracer writes it; `kind` is the number of the format.
+/// Encodes a block as the tracer writes it; `kind` is the type number of the format.
 #[must_use]
 pub fn written(kind: u16, thread: u32, sequence: u32, count: u32, data: &[u8]) -> Vec<u8> {
     let mut head = [0; HEAD];
@@ -149,12 +149,12 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).and_then(|b| b.try_into().ok()).map_or(0, u16::from_le_bytes)
 }
 
-/// What lies between blocks or behind the last.
+/// Bytes outside of blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     /// Bytes before a later block that belong to none.
     pub passed: u64,
-    /// Bytes at the end that are no whole block: one is being written, or the program was killed while it wrote.
+    /// Bytes of an incomplete block at the end: it is still being written, or the program was killed meanwhile.
     pub torn: u64,
 }
 
@@ -176,14 +176,14 @@ fn block(bytes: &[u8]) -> Option<Block<'_>> {
     })
 }
 
-/// Bytes between two places up to which checksums are remembered.
+/// Distance between cached prefix checksums, bytes.
 const FINE: usize = 256;
 
-/// Checksums of bytes up to places that follow each other: from these follows that of any part of them. Heads that lead astray may lie as close
-/// together as heads can, and each would have everything behind it summed up otherwise.
+/// Cached checksums of prefixes, from which the checksum of any range follows. Corrupt headers may be as dense as
+/// headers can be, and each would otherwise require a checksum of everything behind it.
 struct Sums<'a> {
     bytes: &'a [u8],
-    /// Up to each multiple of [`FINE`].
+    /// Checksum up to each multiple of [`FINE`].
     until: Vec<u32>,
 }
 
@@ -192,7 +192,7 @@ impl<'a> Sums<'a> {
         Self { bytes, until: Vec::new() }
     }
 
-    /// The checksum of the bytes before a place.
+    /// Checksum of the bytes before `at`; `None` if cancelled.
     fn before(&mut self, at: usize, pace: &Pace) -> Option<Hasher> {
         while self.until.len() <= at / FINE {
             let next = match self.until.last() {
@@ -213,11 +213,11 @@ impl<'a> Sums<'a> {
         pace.step(at % FINE).then_some(hasher)
     }
 
-    /// True if the checksum of a block is that of its bytes; `None` where the job was asked to stop.
+    /// Returns true if the checksum of a block matches its bytes; `None` if cancelled.
     fn whole(&mut self, block: &Block<'_>, at: usize, pace: &Pace) -> Option<bool> {
         let from = at + HEAD;
         let (before, until) = (self.before(from, pace)?, self.before(from + block.data.len(), pace)?);
-        // The bytes before the data are taken out: their checksum, moved as far as the data is long.
+        // Remove the bytes before the data: their checksum, advanced by the data's length.
         let mut moved = before;
         moved.combine(&Hasher::new_with_initial_len(0, block.data.len() as u64));
         let data = until.finalize() ^ moved.finalize();
@@ -234,7 +234,7 @@ pub fn blocks(bytes: &[u8]) -> (Vec<Block<'_>>, Damage) {
     paced(bytes, &Cancel::default().pace()).unwrap_or_default()
 }
 
-/// The same; `None` where the job was asked to stop.
+/// Like [`blocks`]; `None` if cancelled.
 #[must_use]
 pub fn paced<'a>(bytes: &'a [u8], pace: &Pace) -> Option<(Vec<Block<'a>>, Damage)> {
     let (mut out, mut damage) = (Vec::new(), Damage::default());
@@ -245,7 +245,7 @@ pub fn paced<'a>(bytes: &'a [u8], pace: &Pace) -> Option<(Vec<Block<'a>>, Damage
         if let Some(block) = found {
             let next = at + HEAD + block.data.len();
             let block = Block { at, ..block };
-            // A head whose length is damaged leads astray: where no head follows, its checksum decides.
+            // A corrupt length misleads: if no header follows, the checksum decides.
             if next == bytes.len() || bytes[next..].starts_with(&MAGIC) || sums.whole(&block, at, pace)? {
                 out.push(block);
                 at = next;
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn checksums_of_parts_are_those_of_their_bytes() {
-        // Lengths around the places that are remembered; what follows is no head, so that the checksum decides.
+        // Lengths around the cached prefixes; no header follows, so the checksum decides.
         for length in [0, 1, FINE - HEAD - 1, FINE - HEAD, FINE, 3 * FINE + 7] {
             let data: Vec<u8> = (0..length).map(|i| (i * 7 + 3) as u8).collect();
             for before in [0, 5, FINE - 1] {

@@ -1,4 +1,5 @@
-//! Makes a profile of a trace's rows: launches in the host's order with their calls, memcpys and memsets, calls, ranges.
+//! Builds a profile from the rows of a trace: launches in host order with their calls, memory copies and
+//! sets, API calls and ranges.
 
 use super::facts::Facts;
 use super::kernels;
@@ -30,7 +31,7 @@ fn memory_kind(kind: u32) -> Option<MemoryKind> {
     }
 }
 
-/// CUPTI's `CUpti_ActivityOverheadKind`: multiples of 65,536 but for the compiler's.
+/// `CUpti_ActivityOverheadKind`: multiples of 65,536 except for the compiler's.
 fn overhead_name(kind: u32) -> &'static str {
     match kind {
         1 => "driver compiler",
@@ -47,7 +48,7 @@ fn overhead_name(kind: u32) -> &'static str {
     }
 }
 
-/// A process' part of a trace.
+/// Part of a trace that belongs to one process.
 pub struct Section {
     pub rows: Rows,
     pub facts: Facts,
@@ -56,7 +57,7 @@ pub struct Section {
 pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Profile {
     let wants = |parts| job.wants.has(parts);
     let zero = sections.iter().filter_map(|s| s.facts.number("started")).filter(|&z: &i64| z > 0).min().unwrap_or(0);
-    // The program is what began first.
+    // The process that started first is the program.
     let first = sections.iter().min_by_key(|s| s.facts.number::<i64>("started").unwrap_or(i64::MAX));
     profile.capture = first.map(|s| s.facts.capture()).unwrap_or_default();
     profile.rank = first.map(|s| s.facts.rank()).unwrap_or_default();
@@ -113,7 +114,8 @@ pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Pro
     profile
 }
 
-/// When a gate was open, of any process: what was launched meanwhile ran until later. Empty where there was no gate, or it is not known.
+/// Time spans in which any process' capture range was open, extended by the kernels and copies started within. Empty
+/// if a process has no capture range.
 fn recorded(processes: &[(Names, Rows)], profile: &Profile) -> Vec<(i64, i64)> {
     let mut open: Vec<(i64, i64)> = Vec::new();
     for (names, rows) in processes {
@@ -123,7 +125,7 @@ fn recorded(processes: &[(Names, Rows)], profile: &Profile) -> Vec<(i64, i64)> {
             .filter_map(|e| if let What::Gate { open, .. } = e.what { Some((names.time(e.time), open)) } else { None })
             .collect();
         gate.sort_by_key(|g| g.0);
-        // One that is never told to be closed was open from the beginning.
+        // If the first event closes it, it was open from the beginning.
         let Some(&(_, first)) = gate.first() else { return Vec::new() };
         let mut since = (!first).then_some(0);
         for (time, opens) in gate {
@@ -164,13 +166,13 @@ fn process(facts: &Facts) -> Process {
 
 /// Calls that started work.
 struct Started<'a> {
-    /// Those that launched no kernel, by process and correlation id.
+    /// Calls that launched no kernel, by process and correlation id.
     calls: &'a FxHashMap<(u32, u32), u32>,
-    /// The first launch of those that launched graphs, by process and start.
+    /// First launch of each graph launch call, by process and start.
     graphs: &'a FxHashMap<(u32, i64), u32>,
 }
 
-/// Memcpys, memsets, and graphs that were recorded as a whole.
+/// Adds memory copies, memory sets, and graphs recorded as a whole.
 fn work(names: &Names, rows: &Rows, places: &mut Places, of: &Started<'_>, profile: &mut Profile) {
     let with_graphs = !rows.graphs.is_empty() || !of.graphs.is_empty();
     let started: FxHashMap<u32, i64> = rows.calls.iter().filter(|_| with_graphs).map(|c| (c.correlation, names.time(c.start))).collect();
@@ -202,7 +204,7 @@ fn work(names: &Names, rows: &Rows, places: &mut Places, of: &Started<'_>, profi
 }
 
 fn beside(names: &Names, rows: &Rows, threads: &mut Threads, profile: &mut Profile) {
-    // What the program calls its threads says more than the system's name for them.
+    // Thread names given by the program take precedence over the system's.
     for (tid, text) in &rows.named_threads {
         names.get(*text).into_iter().for_each(|name| threads.name(names.pid, *tid, name));
     }
@@ -237,9 +239,10 @@ fn beside(names: &Names, rows: &Rows, threads: &mut Threads, profile: &mut Profi
     }));
 }
 
-/// Totals of all calls, and those one by one that launched no kernel. `of_call` gets their rows by process and correlation id.
+/// Totals of all calls, and single rows for calls that launched no kernel. Fills `of_call` with these rows by
+/// process and correlation id.
 fn host_calls(processes: &[(Names, Rows)], launching: &[Vec<bool>], of_call: &mut FxHashMap<(u32, u32), u32>) -> HostCalls {
-    // Functions of several versions have one name.
+    // Versions of a function share one name.
     let mut totals: FxHashMap<Arc<str>, (u64, i64)> = FxHashMap::default();
     let mut bare: Vec<FxHashMap<u32, Arc<str>>> = Vec::new();
     for (names, rows) in processes {

@@ -1,39 +1,39 @@
-//! Rows of counters that were measured while the program ran.
+//! Rows of hardware counters that were measured while the program ran.
 
 use super::cursor::Cursor;
 
-/// Metrics that were collected together.
+/// Metrics collected together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
     pub number: u32,
-    /// Their names as texts by number.
+    /// Metric names as string numbers.
     pub metrics: Vec<u32>,
 }
 
-/// Counters of launches that are alike, or of one.
+/// Counters of one launch, or of several like launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     pub set: u32,
-    /// One launch, which ran once for each pass.
+    /// True for one launch that was replayed once per pass.
     pub replayed: bool,
     /// ns since 1970, before the first call.
     pub time: i64,
-    /// As the launching calls had them: name, grid, block, dynamic shared memory.
+    /// Name, grid, block and dynamic shared memory as passed to the launch call.
     pub shape: (u32, [u32; 3], [u32; 3], u32),
-    /// The launch of each pass.
+    /// Launch of each pass.
     pub correlations: Vec<u32>,
-    /// In the order of the set; NaN where there is none.
+    /// Values in the order of the set; NaN if missing.
     pub values: Vec<f64>,
 }
 
-/// A row that names the metrics of a set.
+/// Reads a row that names the metrics of a set.
 pub fn set(c: &mut Cursor<'_>) -> Option<Set> {
     let (number, _passes, count) = (c.small()?, c.small()?, c.small()?);
     let metrics = (0..count).map(|_| c.small()).collect::<Option<_>>()?;
     Some(Set { number, metrics })
 }
 
-/// A row of values.
+/// Reads a row of values.
 pub fn measured(c: &mut Cursor<'_>) -> Option<Measured> {
     let (set, replayed, _thread) = (c.small()?, c.small()? != 0, c.small()?);
     let time = i64::try_from(c.number()?).ok()?;
@@ -61,7 +61,7 @@ mod tests {
         for cut in 0..row.len() {
             assert_eq!(read(&row[..cut]), None, "{cut} bytes");
         }
-        // A count that no file could hold.
+        // A count that exceeds any file.
         assert_eq!(set(&mut Cursor::new(&[0, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 2])), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What was measured so far of a process that is followed: rows of counters and samples with the records of the launches that they are of.
+//! Measurements so far of a process that is followed: rows of counters and samples with their launch records.
 
 use super::counters::{Measured, Set};
 use super::rows::{Config, INLINE, Kernel, Rows};
@@ -6,34 +6,34 @@ use super::samples::Stalls;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Launches that are remembered: the record of one may come before the row of what was measured of it, and after.
+/// Maximum number of launches remembered: a launch's record may come before or after the row of its measurement.
 const REMEMBERED: usize = 1 << 17;
-/// Rows that are kept of launches that are alike, of each set of metrics; the report has all.
+/// Maximum number of rows kept per metric set and launch shape; the report has all.
 const ALIKE: usize = 32;
-/// Launches whose samples are kept, which are many times as long.
+/// Maximum number of launches per shape whose samples are kept; samples are many times larger.
 const SAMPLED: usize = 4;
 
 type Shape = (u32, [u32; 3], [u32; 3], u32);
 
-/// A launch, with its configuration where that stands in its row.
+/// A launch, with its configuration if that is stored inline in its row.
 type Ran = (Kernel, Option<Box<Config>>);
 
 #[derive(Default)]
 pub struct Counting {
     ran: VecDeque<Ran>,
     sets: BTreeMap<u32, Set>,
-    /// By set, whether it was replayed, and shape.
+    /// Rows by set, replay flag and shape.
     measured: BTreeMap<(u32, bool, Shape), VecDeque<Measured>>,
     stalls: BTreeMap<Shape, VecDeque<Stalls>>,
-    /// Launches that were measured and whose record has not come yet, and those whose record has.
+    /// Measured launches whose record has not arrived yet; `launches` are those whose record has.
     wanted: FxHashSet<u32>,
     launches: FxHashMap<u32, Ran>,
-    /// How often something was learnt.
+    /// Number of updates so far.
     news: u64,
 }
 
 impl Counting {
-    /// Takes in what was read.
+    /// Takes the rows that were read.
     pub fn take(&mut self, rows: &mut Rows) {
         self.sets.extend(rows.sets.drain(..).map(|s| (s.number, s)));
         let (mut fresh, mut old) = (Vec::new(), Vec::new());
@@ -49,7 +49,7 @@ impl Counting {
             fresh.push(row.correlation);
             let alike = self.stalls.entry(row.shape).or_default();
             alike.push_back(row);
-            // Samples of one launch come in pieces.
+            // Samples of one launch arrive in pieces.
             let mut launches: Vec<u32> = alike.iter().map(|s| s.correlation).collect();
             launches.dedup();
             if launches.len() > SAMPLED {
@@ -88,15 +88,17 @@ impl Counting {
         self.ran.drain(..over);
     }
 
-    /// A number that grows with what is known.
+    /// A counter that increases with every update.
     pub fn news(&self) -> u64 {
         self.news
     }
 
-    /// Adds what was measured, with its launches, to rows of what they refer to.
+    /// Appends the measurements and their launches to `rows`, which must contain the strings and
+    /// configurations that they refer to.
     pub fn add(&self, rows: &mut Rows) {
         rows.sets.extend(self.sets.values().cloned());
-        // Values of many passes are of as many launches, of which the first may have been long ago: those that are known prove what it was.
+        // Values of many passes belong to as many launches, the first of them possibly long ago: the known ones
+        // suffice to identify the kernel.
         let known = |mut m: Measured| {
             m.correlations.retain(|c| self.launches.contains_key(c));
             m
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn what_is_kept_does_not_grow_with_the_run() {
         let mut counting = Counting::default();
-        // As they are read: some rows at a time.
+        // Feed some rows at a time, as a reader does.
         for i in (0..300_000_u32).step_by(2_000) {
             counting.take(&mut Rows { kernels: (i..i + 2_000).map(kernel).collect(), measured: vec![row(i)], ..Rows::default() });
         }

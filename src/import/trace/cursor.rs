@@ -1,6 +1,7 @@
-//! Numbers of variable length: seven bits a byte, the lowest first; signed ones zigzag. As in LEB128 and Protocol Buffers.
+//! Variable-length integers as in LEB128 and Protocol Buffers: seven bits per byte, little-endian;
+//! signed ones are zigzag-encoded.
 
-/// Reads a block's bytes from front to back. Every answer is `None` once they end or make no sense.
+/// Reads a block's bytes from front to back. Every method returns `None` at the end or for invalid bytes.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -50,7 +51,7 @@ impl<'a> Cursor<'a> {
         Some(taken)
     }
 
-    /// A text with its length before it.
+    /// Reads a text with a length prefix.
     pub fn text(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
         self.bytes(length)

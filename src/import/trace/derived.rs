@@ -1,5 +1,5 @@
-//! Metrics that ncu has under one name and that need several passes, from their parts, each of which needs one. The parts are those that ncu stores
-//! with such a metric as its breakdown (reports of 2025.3, GH100).
+//! Metrics that need several passes in ncu, derived from single-pass parts. The parts are those that ncu stores as
+//! the breakdown of such a metric (reports of 2025.3, GH100).
 
 use crate::model::{LaunchConfig, Value};
 use std::collections::BTreeMap;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 type Found = BTreeMap<Arc<str>, f64>;
 
-/// The busiest part of L2 that has a counter of one pass, percent of its peak.
+/// The busiest single-pass part of L2, percent of peak.
 const L2_PARTS: &str = "lts__busiest_part.max.pct_of_peak_sustained_elapsed";
 
 const ELAPSED: &str = ".avg.pct_of_peak_sustained_elapsed";
 
-/// The greatest of the parts that were collected, where the one that counts most of the time is among them.
+/// Maximum of the collected parts, provided that `must`, usually the largest, is among them.
 fn greatest(found: &Found, must: &str, begins: &[&str], but: &[&str]) -> Option<f64> {
     found.get(format!("{must}{ELAPSED}").as_str())?;
     let part = |name: &str| {
@@ -26,7 +26,7 @@ fn ratio(found: &Found, above: &str, below: &str) -> Option<f64> {
     Some(found.get(above)? / found.get(below).filter(|b| **b > 0.0)?)
 }
 
-/// Metrics by name that the parts give.
+/// Metrics that can be derived from the collected parts, by name.
 pub fn derived(found: &Found) -> Vec<(Arc<str>, Value)> {
     let mut out: Vec<(Arc<str>, Value)> = Vec::new();
     let mut put = |name: &str, value: Option<f64>| {
@@ -35,9 +35,9 @@ pub fn derived(found: &Found) -> Vec<(Arc<str>, Value)> {
         }
     };
     let l2 = greatest(found, "lts__t_sectors", &["lts__"], &[]);
-    // Parts of the data stage by what they are for are no parts of their own.
+    // Wavefronts of the data stage by purpose are subsets of it, not parts of their own.
     let l1 = greatest(found, "l1tex__data_pipe_lsu_wavefronts", &["l1tex__"], &["mem_shared"]);
-    // ncu's figure for L2 has parts that it does not name: ours has a name of its own.
+    // ncu's L2 throughput has parts that ncu does not name, so ours has a name of its own.
     put(L2_PARTS, l2);
     let active = ratio(found, "sm__cycles_active.avg", "gpc__cycles_elapsed.max");
     put("l1tex__throughput.avg.pct_of_peak_sustained_active", l1.zip(active).map(|(l1, a)| (l1 / a.max(1e-6)).min(100.0)));
@@ -60,12 +60,12 @@ pub fn derived(found: &Found) -> Vec<(Arc<str>, Value)> {
             ratio(found, &of("sectors"), &of("requests")),
         );
     }
-    // Sectors that the accesses touched, and those that their bytes fill: what ncu counts by instruction, here by the hardware.
+    // Accessed sectors, and the minimum for the bytes used: ncu counts them per instruction, here the hardware does.
     let of = |what: &str, op: &str| found.get(format!("l1tex__t_{what}_pipe_lsu_mem_global_op_{op}.sum").as_str()).copied();
     let used = |op: &str| found.get(format!("smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.pct").as_str()).map(|p| p / 100.0);
     if let (Some(loads), Some(stores)) = (of("sectors", "ld"), of("sectors", "st")) {
         put("memory_l2_theoretical_sectors_global", Some(loads + stores));
-        // Asynchronous copies to shared memory are sectors without bytes of instructions: what they use is not known.
+        // Asynchronous copies to shared memory access sectors without instruction bytes: their used share is unknown.
         let share =
             |sectors: f64, op: &str| if sectors > 0.0 { Some(sectors * used(op).filter(|u| *u > 0.0)?.min(1.0)) } else { Some(0.0) };
         put("memory_l2_theoretical_sectors_global_ideal", share(loads, "ld").zip(share(stores, "st")).map(|(a, b)| a + b));
@@ -81,7 +81,7 @@ pub fn derived(found: &Found) -> Vec<(Arc<str>, Value)> {
     out
 }
 
-/// What the launch itself says, under ncu's names.
+/// Launch attributes under ncu's metric names.
 pub fn launch(config: &LaunchConfig) -> Vec<(Arc<str>, Value)> {
     let bytes = |b: Option<crate::model::Bytes>| b.map(|b| b.0);
     [

@@ -1,13 +1,13 @@
-//! Facts: keys and values as texts. Keys that this version does not know are left alone.
+//! Metadata of a trace: keys and values as text. Unknown keys are ignored.
 
 use super::cursor::Cursor;
 use crate::model::clock::LAUNCHERS;
 use crate::model::{Bytes, Capture, Device, Gate, GraphMode, Maker, Rank};
 
-/// Facts of one block; the tracer writes a few dozen, and one for each argument of the program.
+/// Maximum number of facts in one block; the tracer writes a few dozen, and one per program argument.
 const MOST: usize = 1 << 20;
 
-/// Keys with their values, in the order in which they were written; a later one of the same key counts.
+/// Key-value pairs in the order written; the last value of a key wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts(Vec<(String, String)>);
 
@@ -36,29 +36,29 @@ impl Facts {
         self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v)
     }
 
-    /// What tells a process from all others.
+    /// Identity of a process.
     pub fn process(&self) -> [Option<&str>; 3] {
         ["host", "pid", "started"].map(|key| self.get(key))
     }
 
-    /// Whether only the last seconds were kept.
+    /// Returns true if only the last seconds were kept.
     pub fn rolling(&self) -> bool {
         self.number::<u64>("kept_ms").is_some_and(|ms| ms > 0)
     }
 
-    /// Bytes that they take, once more when they are joined.
+    /// Memory of the facts, bytes, twice as large because [`Facts::joined`] copies them.
     pub fn memory(&self) -> usize {
         self.0.iter().map(|(key, value)| 2 * (size_of::<(String, String)>() + key.len() + value.len())).sum()
     }
 
-    /// All facts of several blocks as one.
+    /// Concatenates the facts of several blocks.
     pub fn joined(all: &[Self]) -> Self {
         Self(all.iter().flat_map(|f| f.0.iter().cloned()).collect())
     }
 
-    /// The command that starts the program again: the process's own, or, where that cannot be run, what the user started. Such are children of
-    /// Python's multiprocessing and workers of Ray, which talk to their parent by pipes, and those that have written over their words
-    /// (setproctitle leaves them empty).
+    /// The command that starts the program again: the process's own, or the user's command if that cannot be run on
+    /// its own. This applies to children of Python's multiprocessing and Ray workers, which talk to their parent
+    /// through pipes, and to processes that overwrote their arguments (setproctitle leaves them empty).
     fn command(&self) -> Vec<String> {
         const CHILDREN: [&str; 4] = ["from multiprocessing.", "--multiprocessing-fork", "ray/_private/workers/", "ray::"];
         let words = |key| self.all(key).cloned().collect::<Vec<_>>();
@@ -68,12 +68,12 @@ impl Facts {
         if own.is_empty() || renamed || child { launched } else { own }
     }
 
-    /// How the trace was made.
+    /// Capture settings of the trace.
     pub fn capture(&self) -> Capture {
         let rolling = self.rolling().then_some(Gate::Late);
         let gate = self.get("gate").map(|gate| match gate.split([':', '#']).next() {
             Some("profiler") => Gate::ProfilerApi,
-            // Of a later one it is not known how often the range was entered before.
+            // For a later occurrence, it is unknown how often the range was entered before.
             Some("nvtx") if gate.starts_with("nvtx:") || gate.starts_with("nvtx#1:") => Gate::Nvtx,
             _ => Gate::Late,
         });
@@ -85,7 +85,7 @@ impl Facts {
         }
     }
 
-    /// Which rank of a job it is: what launchers tell their processes.
+    /// Rank in a job, from the environment variables that launchers set.
     pub fn rank(&self) -> Rank {
         let of = |name: &str| self.number(&format!("environment.{name}"));
         Rank {
@@ -95,12 +95,12 @@ impl Facts {
         }
     }
 
-    /// The GPU that these facts are of.
+    /// The GPU described by these facts.
     pub fn device(&self) -> Option<Device> {
         let some = |key| self.number::<u32>(key).filter(|&n| n > 0);
         let bytes = |key| self.number(key).filter(|&n: &u64| n > 0).map(Bytes);
         let warp = some("warp_size");
-        // Both edges of the memory's clock carry data.
+        // Memory is double data rate: it transfers on both clock edges.
         let bandwidth = self.number::<u64>("memory_clock_khz").zip(self.number::<u64>("memory_bus_bits"));
         Some(Device {
             id: self.number("device")?,

@@ -1,5 +1,5 @@
-//! Follows the traces of a run while they grow: what was appended since the last look is decoded once; of rows that were read only the places
-//! are remembered, so that the last seconds can be read again.
+//! Follows the traces of a run while they grow. Appended bytes are decoded once; only file positions of rows are
+//! remembered, so that the last seconds can be read again.
 
 use super::blocks::{Block, Kind, blocks};
 use super::build::{Section, build};
@@ -19,20 +19,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes that are read at once, and in one look at most: with a trace that is hours long several looks catch up.
+/// Maximum bytes per read, and per call of [`Follow::look`]: for a trace of several hours, it
+/// takes several calls to catch up.
 const CHUNK: u64 = 4 << 20;
 const LOOK: u64 = 64 << 20;
-/// Bytes of a block at most: the tracer's own are below a MiB, a module's code is some hundred.
+/// Maximum size of a block, bytes: the tracer's own are below 1 MiB, a module's code may take some hundred.
 const LONGEST: u64 = 512 << 20;
-/// Bytes of a file in which its first block ends.
+/// Bytes from the start of a file that contain its first block.
 const FIRST: usize = 64 << 10;
-/// What is decoded of rows.
+/// Decoded parts.
 const WANTS: Wants = Wants { parts: Parts::MEMOPS, ..Wants::TABLE };
 
 /// The traces of a run.
 pub struct Follow {
     folder: PathBuf,
-    /// How the names of the files begin.
+    /// Prefix of the file names.
     stem: String,
     tails: Vec<Tail>,
     processes: Vec<Process>,
@@ -44,7 +45,7 @@ fn now() -> i64 {
 }
 
 impl Follow {
-    /// Follows what is written to `OUTPUT.PID.wstrace`.
+    /// Follows the files `OUTPUT.PID.wstrace`.
     #[must_use]
     pub fn new(output: &Path) -> Self {
         let folder = output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
@@ -61,7 +62,7 @@ impl Follow {
         }
     }
 
-    /// Reads what is new. Files that are not there yet are no error.
+    /// Reads appended bytes. Files that do not exist yet are not an error.
     pub fn look(&mut self) -> io::Result<Fresh> {
         let names = self.names()?;
         for name in &names {
@@ -71,13 +72,13 @@ impl Follow {
                 self.tails.push(tail);
             }
         }
-        // Where only the last seconds are kept, files go; what was not read of them is gone, too.
+        // Files are deleted when only the last seconds are kept; their unread rows are lost.
         for tail in self.tails.iter().filter(|t| t.first && !names.contains(&t.name)) {
             self.processes[tail.process].lost();
         }
         self.tails.retain(|t| names.contains(&t.name));
-        // Rows refer to what stands before them in the file that the process began with: how far the others are is noted first, and that file
-        // is read first.
+        // Rows refer to strings and configurations in the process's first file: note the size of the others
+        // first, then read that file first.
         self.tails.sort_by_key(|t| !t.first);
         self.tails.iter_mut().rev().for_each(Tail::look);
         let (mut out, mut budget) = (Fresh::default(), LOOK);
@@ -95,7 +96,7 @@ impl Follow {
         Ok(out)
     }
 
-    /// Begins with a file whose first block is there.
+    /// Opens a file if its first block is complete.
     fn tail(&mut self, name: &OsString) -> Option<Tail> {
         let file = open::regular(&self.folder.join(name)).ok()?;
         let mut head = vec![0; FIRST];
@@ -119,13 +120,13 @@ impl Follow {
         Some(Tail::new(name.clone(), file, process, (!begins).then_some(time)))
     }
 
-    /// The one file that there is, if it is one.
+    /// The only file, if there is exactly one.
     #[must_use]
     pub fn only_file(&self) -> Option<PathBuf> {
         if let [one] = &self.tails[..] { Some(self.folder.join(&one.name)) } else { None }
     }
 
-    /// The last seconds as a report: what was written in so many ns, of each process not more than so many kernels.
+    /// Reads the last `ns` nanoseconds as a report, with at most `most` kernels per process.
     pub fn recent(&self, ns: i64, most: u64, job: &Job<'_>) -> Result<Profile, ImportError> {
         let since = Some((now() - ns, ns));
         let io = |e| ImportError::io(&self.folder, e);
@@ -139,8 +140,8 @@ impl Follow {
         super::profile(&files, &crate::import::Input::built_in("the last seconds", &[]), job)
     }
 
-    /// What was measured while the program ran, as a report of ncu's is; `None` where nothing was yet. Of kernels that are measured again and
-    /// again it has the last.
+    /// Measurements so far, as the report that an ncu file would give; `None` if there are none. For kernels measured
+    /// repeatedly, it has the latest.
     #[must_use]
     pub fn measured(&self, job: &Job<'_>) -> Option<Arc<Profile>> {
         let of = |process: &Process| {
@@ -154,7 +155,7 @@ impl Follow {
         build(sections, job, Profile::new(source)).measured
     }
 
-    /// Saves the last so many ns, or everything, as a trace. Fails where the file is there already, or nothing is recorded.
+    /// Saves the last `ns` nanoseconds, or everything, as a trace. Fails if the file exists or nothing is recorded.
     pub fn save(&self, ns: Option<i64>, path: &Path) -> io::Result<()> {
         if self.processes.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "nothing has been recorded yet"));
@@ -168,7 +169,7 @@ impl Follow {
     }
 }
 
-/// Reads a piece of a file; false where there is no whole block yet.
+/// Reads a piece of a file; returns false if it has no complete block yet.
 fn read(tail: &mut Tail, process: &mut Process, numbers: &mut Numbers, budget: &mut u64, out: &mut Fresh) -> io::Result<bool> {
     let mut size = CHUNK;
     let (bytes, whole) = loop {
@@ -179,13 +180,13 @@ fn read(tail: &mut Tail, process: &mut Process, numbers: &mut Numbers, budget: &
         if whole > 0 || size >= tail.there - tail.at {
             break (bytes, whole);
         }
-        // No block is as long: the head that says so is damaged, and what is behind it is looked at next.
+        // Longer than any block: the header is corrupt. Skip it and go on with the bytes behind.
         if size > LONGEST {
             tail.at += CHUNK;
             *budget = budget.saturating_sub(size);
             return Ok(true);
         }
-        // A block that is longer than a piece.
+        // A block larger than a piece.
         size *= 2;
     };
     let mut rows = Rows::default();

@@ -1,4 +1,4 @@
-//! The last seconds of a trace as a trace of its own.
+//! Saves the last seconds of a trace as a new trace.
 
 use super::blocks::{Kind, blocks, written};
 use super::process::Process;
@@ -8,12 +8,13 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Bytes that are read at once.
+/// Maximum bytes per read.
 const CHUNK: u64 = 4 << 20;
-/// The number of blocks of facts in the format.
+/// Type number of facts blocks.
 const FACTS: u16 = 1;
 
-/// Writes what rows of a process refer to, and all of them or those that were written since then, with how long ago that was, ns.
+/// Writes the dictionary of a process and its rows: all, or those since a time (ns since 1970, with its age in ns),
+/// but at most `most` kernels.
 pub fn write<'t>(
     process: &Process,
     tails: impl Iterator<Item = &'t Tail>,
@@ -43,21 +44,21 @@ pub fn write<'t>(
                 sequence += 1;
             }
             let torn = damage.torn.min(bytes.len() as u64);
-            // A block that is longer than a piece, or damaged at the end: it is left out.
+            // Leave out a block that is larger than a piece or damaged at the end.
             at += if torn == bytes.len() as u64 { torn } else { bytes.len() as u64 - torn };
         }
     }
     Ok(())
 }
 
-/// What says that only the last seconds were kept.
+/// Fact which says that only the last seconds were kept.
 fn kept_fact(ns: i64) -> Vec<u8> {
     let ms = (ns / 1_000_000).max(1).to_string();
-    // All are shorter than 128 bytes: their lengths are one byte each.
+    // All texts are shorter than 128 bytes, so each length takes one byte.
     ["kept_ms", &ms, "snapshot", "1"].iter().flat_map(|text| [&[u8::try_from(text.len()).unwrap_or(0)], text.as_bytes()].concat()).collect()
 }
 
-/// A file that is there only when it is whole.
+/// Writes a file that appears under its name only once it is complete.
 pub fn save(path: &Path, write: impl FnOnce(&mut BufWriter<&std::fs::File>) -> io::Result<()>) -> io::Result<()> {
     let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
     if path.symlink_metadata().is_ok() {

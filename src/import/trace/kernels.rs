@@ -1,4 +1,4 @@
-//! Launches in the host's order, each with its configuration, its place and the call that made it.
+//! Launches in host order, each with its configuration, place and API call.
 
 use super::names::{Names, Places};
 use super::rows::{Config, INLINE, Kernel as Row, NO_CONFIG, Rows};
@@ -9,17 +9,18 @@ use cpp_demangle::{DemangleOptions, Symbol};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What became of the kernels' rows.
+/// Launches, kernels and configurations built from kernel rows.
 #[derive(Default)]
 pub struct Built {
     pub launches: Launches,
     pub kernels: Vec<Kernel>,
     pub configs: Vec<LaunchConfig>,
-    /// Of each process' calls, whether they launched a kernel.
+    /// Per process, a flag for each call: true if it launched a kernel.
     pub launching: Vec<Vec<bool>>,
 }
 
-/// Numbers ids that wrap in the order in which they were given out: each is less than half of all ids from the one before it in the file.
+/// Unwraps 32-bit ids in order of allocation: each differs by less than half the id range from
+/// the one before it in the file.
 pub struct Unwrap {
     last: i64,
 }
@@ -36,14 +37,15 @@ impl Unwrap {
     }
 }
 
-/// The full signature as c++filt has it; `None` for what is no C++ symbol, or one that cannot be read.
+/// Full signature in c++filt's spelling; `None` for names that are not C++ symbols or cannot be demangled.
 fn spelled(mangled: &str) -> Option<Arc<str>> {
     let symbol = Symbol::new(mangled.as_bytes()).ok().filter(|_| mangled.starts_with("_Z"))?;
     symbol.demangle_with_options(&DemangleOptions::default()).ok().map(Arc::from)
 }
 
-/// A kernel by the name that CUPTI has: the mangled one. Of a C name all forms are the same. The function name cut out of c++filt's spelling was
-/// nsys' for 91 of 91 mangled names of real reports; nvcc's spelling of the whole cannot be had from it.
+/// Returns a kernel by the mangled name from CUPTI. All forms of a C name are equal. The function name cut out of
+/// c++filt's spelling matched that of nsys for 91 of 91 mangled names in real reports; nvcc's spelling of the full
+/// signature cannot be derived from it.
 pub fn kernel(name: Option<Arc<str>>) -> Kernel {
     let Some(name) = name else { return Kernel::default() };
     if name.starts_with("_Z") {
@@ -54,7 +56,7 @@ pub fn kernel(name: Option<Arc<str>>) -> Kernel {
     Kernel { function: Some(name.clone()), demangled: Some(name.clone()), mangled: Some(name), spelled: None }
 }
 
-/// The function's name, as the table of kernels has it.
+/// Function name as shown in the kernel table.
 pub fn function(name: Arc<str>) -> Arc<str> {
     let kernel = kernel(Some(name.clone()));
     kernel.function.unwrap_or(name)
@@ -75,7 +77,7 @@ pub fn launch_config(c: &Config) -> LaunchConfig {
     }
 }
 
-/// Distinct kernels and configurations, numbered as they are met.
+/// Distinct kernels and configurations, numbered in order of appearance.
 #[derive(Default)]
 struct Interned {
     kernels: FxHashMap<Option<Arc<str>>, u32>,
@@ -108,7 +110,7 @@ impl Interned {
     }
 }
 
-/// What is known of one of the tracer's configurations.
+/// Interned ids of one of the tracer's configurations.
 #[derive(Clone, Copy)]
 struct Known {
     kernel: u32,
@@ -116,16 +118,17 @@ struct Known {
     queue: [u32; 3],
 }
 
-/// One launch before it is put in order with those of other processes.
+/// A launch before it is merged with those of other processes.
 struct Placed {
-    /// When it was made, ns: of its call, or where that is not known of its start on the device; never before the one that was made before it.
+    /// Launch time, ns: start of its call, or if unknown, its start on the device; never before
+    /// that of the previous launch.
     at: i64,
     process: u32,
     row: u32,
 }
 
-/// The kernels' rows of a process in the order in which it made them: ids are given out as calls are made; the nodes of a graph share one
-/// and follow each other on the device.
+/// Kernel rows of a process in launch order: ids are allocated as calls are made; nodes of a graph share one and
+/// follow each other on the device.
 fn in_order(all: &[Row], process: u32, call: impl Fn(&Row) -> Option<i64>) -> Vec<Placed> {
     let mut unwrap = Unwrap::of(all.first().map_or(0, |k| k.correlation));
     let keys: Vec<(i64, i64)> = all.iter().map(|k| (unwrap.id(k.correlation), k.start)).collect();
@@ -144,7 +147,7 @@ fn in_order(all: &[Row], process: u32, call: impl Fn(&Row) -> Option<i64>) -> Ve
         .collect()
 }
 
-/// The launches of all processes, in the order in which they were made.
+/// Builds the launches of all processes in launch order.
 pub fn build(processes: &mut [(Names, Rows)], places: &mut Places, details: bool) -> Built {
     let mut out = Built::default();
     let mut order: Vec<Placed> = Vec::new();
@@ -178,7 +181,7 @@ pub fn build(processes: &mut [(Names, Rows)], places: &mut Places, details: bool
         let k = *known.entry((placed.process, row.config)).or_insert_with(|| {
             let none = Config { name: NO_CONFIG, ..Config::default() };
             let c = configs.get(process).and_then(|c| c.get(&row.config)).copied().unwrap_or(none);
-            // There may be one for each launch: a table of kernels needs none.
+            // There may be one configuration per launch, and a kernel table needs none.
             let config = if details { interned.config(&c) } else { 0 };
             Known { kernel: interned.kernel(names, c.name), config, queue: [c.device, c.context, c.stream] }
         });

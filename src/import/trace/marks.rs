@@ -1,22 +1,22 @@
-//! What a program says through NVTX, as the tracer has it, and what a gate did.
+//! NVTX events and capture-range transitions as the tracer records them.
 
 use super::cursor::Cursor;
 
-/// What a program attached to a range.
+/// Payload of an NVTX range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Payload {
     Signed(i64),
     Unsigned(u64),
     Real(f64),
-    /// What NCCL says of a call, and how many of the bytes count.
+    /// NCCL's description of a call, and the number of valid bytes.
     Message([u8; 24], u8),
 }
 
-/// What NVTX was told, or a gate did.
+/// Type of an NVTX or capture-range event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
     Push(Marked),
-    /// With what NCCL says of the call only at its end.
+    /// NCCL may describe the call only at its end.
     Pop {
         domain: u32,
         message: Option<Payload>,
@@ -29,14 +29,14 @@ pub enum What {
         id: u64,
     },
     Mark,
-    /// A gate opened or closed: why.
+    /// A capture range opened or closed, with the reason.
     Gate {
         open: bool,
         why: u32,
     },
 }
 
-/// A range as it was marked.
+/// Attributes of a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Marked {
     pub domain: u32,
@@ -53,7 +53,7 @@ pub struct Event {
     pub what: What,
 }
 
-/// A range as it was marked; of one that has a number of its own, that, too.
+/// Reads a range's attributes, and its id if it has one.
 pub fn marked(c: &mut Cursor<'_>, id: Option<&mut u64>) -> Option<Marked> {
     let has = c.byte()?;
     let (domain, text) = (c.small()?, c.small()?);
@@ -72,7 +72,7 @@ pub fn marked(c: &mut Cursor<'_>, id: Option<&mut u64>) -> Option<Marked> {
     Some(Marked { domain, text, color, category, payload })
 }
 
-/// The bytes of NCCL's payload with their number before them.
+/// Reads NCCL's payload with a length prefix.
 pub fn message(c: &mut Cursor<'_>) -> Option<Payload> {
     let n = c.byte()?;
     let given = c.bytes(usize::from(n))?;

@@ -1,5 +1,5 @@
-//! Counters that the tracer measured while the program ran, as results: one for all launches alike, of which each gave a pass, one for each launch
-//! that was replayed.
+//! Results from counters measured while the program ran: one for all like launches, each of which contributed a pass,
+//! and one per replayed launch.
 
 use super::counters::{Measured, Set};
 use super::kernels::{Unwrap, kernel, launch_config};
@@ -15,16 +15,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How far durations of launches that are alike may lie apart before their metrics are said not to be of the same work: the longest over
-/// the shortest. Launches of the same work vary by about a tenth.
+/// Maximum ratio of the longest to the shortest duration of like launches: beyond it their metrics are reported as
+/// not of the same work. Launches of the same work vary by about a tenth.
 const ALIKE: f64 = 1.25;
 
-/// Kind of overhead that a window is, in which the tracer measured.
+/// Overhead kind of a window in which the tracer measured.
 const WINDOW: u32 = 1 << 30;
 
 type Shape = (u32, [u32; 3], [u32; 3], u32);
 
-/// Names of metrics with their units, numbered as they are met.
+/// Metric names with their units, numbered in order of appearance.
 #[derive(Default)]
 struct Table {
     ids: FxHashMap<Arc<str>, u32>,
@@ -43,7 +43,7 @@ impl Table {
     }
 }
 
-/// Base unit of a metric in ncu's spelling, by how its name ends and what it counts.
+/// Base unit of a metric in ncu's spelling, derived from its name.
 fn unit(name: &str) -> &'static str {
     let (base, form) = name.split_once('.').unwrap_or((name, ""));
     if form.contains("pct") {
@@ -79,7 +79,7 @@ fn unit(name: &str) -> &'static str {
     }
 }
 
-/// The middle value; `None` without one.
+/// Median; `None` for an empty list.
 fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let n = values.len();
@@ -87,7 +87,8 @@ fn median(values: &mut [f64]) -> Option<f64> {
     Some(f64::midpoint(*low, *high))
 }
 
-/// The longest over the shortest of some durations; of many without the one longest, which may be a pass that changes the code.
+/// Ratio of the longest to the shortest duration; if there are many, without the longest, which may be a
+/// pass that patches the code.
 fn spread(mut durations: Vec<i64>) -> f64 {
     durations.sort_unstable();
     if durations.len() >= 8 {
@@ -96,13 +97,13 @@ fn spread(mut durations: Vec<i64>) -> f64 {
     durations.last().zip(durations.first()).map_or(1.0, |(most, least)| *most as f64 / *least as f64)
 }
 
-/// What a process measured.
+/// Measurements of a process.
 struct Of<'a> {
     names: &'a Names,
     sets: FxHashMap<u32, &'a Set>,
-    /// Configurations and durations of the launches that were measured, by correlation.
+    /// Configurations and durations of measured launches, by correlation id.
     launches: FxHashMap<u32, (Config, i64)>,
-    /// Ids of all launches of the shapes that were measured, in the order in which they were made.
+    /// Unwrapped ids of all launches of the measured shapes, in launch order.
     ordinals: FxHashMap<Shape, Vec<i64>>,
     unwrapped: FxHashMap<u32, i64>,
 }
@@ -138,7 +139,7 @@ impl<'a> Of<'a> {
         Self { names, sets, launches, ordinals, unwrapped }
     }
 
-    /// Which launches of their kernel, grid and block they were, from 1.
+    /// Ordinals, from 1, of these launches among those with the same kernel, grid and block.
     fn ordinals(&self, launches: impl Iterator<Item = (u32, Shape)>) -> String {
         let mut all: Vec<usize> = launches
             .filter_map(|(c, shape)| {
@@ -151,7 +152,7 @@ impl<'a> Of<'a> {
         all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether the launches' own records say the same as the calls that were measured.
+    /// Returns true if the launches' own records match the measured calls.
     fn proved(&self, m: &Measured) -> bool {
         let complete = self.sets.get(&m.set).is_some_and(|s| s.metrics.len() == m.values.len());
         complete
@@ -159,7 +160,7 @@ impl<'a> Of<'a> {
             && m.correlations.iter().all(|c| self.launches.get(c).is_some_and(|(c, _)| shape(c) == m.shape))
     }
 
-    /// Whether the launch's own record says the same as the call that was sampled.
+    /// Returns true if the launch's own record matches the sampled call.
     fn proved_sample(&self, s: &Stalls) -> bool {
         self.launches.get(&s.correlation).is_some_and(|(c, _)| shape(c) == s.shape)
     }
@@ -172,7 +173,8 @@ impl<'a> Of<'a> {
             let Some(set) = self.sets.get(&row.set) else { continue };
             for (name, value) in set.metrics.iter().zip(&row.values).filter(|(_, v)| v.is_finite()) {
                 let Some(name) = self.names.get(*name) else { continue };
-                // Counters of the code's own instructions need it changed, which CUPTI does only where it replays: else they are 0 (seen with 13.0).
+                // Counters of the code's own instructions (`__sass_`) need patched code, which CUPTI uses only for
+                // replays; otherwise they are 0 (seen with 13.0).
                 if !row.replayed && name.contains("__sass_") && !name.ends_with(".peak_sustained") {
                     continue;
                 }
@@ -226,7 +228,7 @@ impl<'a> Of<'a> {
     }
 }
 
-/// That there are results beside the timeline.
+/// Note which says that there are results beside the timeline.
 pub fn note(metrics: &Metrics) -> Note {
     let kernels: FxHashSet<&str> = metrics.results.iter().map(|r| r.kernel.function()).collect();
     let text = format!(
@@ -237,10 +239,11 @@ pub fn note(metrics: &Metrics) -> Note {
     Note::new(Severity::Info, NoteKind::Tool, text)
 }
 
-/// A kernel of CUPTI's own.
+/// A kernel of CUPTI itself.
 pub const WAITS: &str = "WaitNs";
 
-/// Takes out what CUPTI itself launched to wait with, under the numbers of launches that were measured: the tracer knows most of it.
+/// Removes CUPTI's wait kernels, recorded under the ids of measured launches: the tracer drops most, but not all of
+/// them.
 pub fn take_out_waits(names: &Names, rows: &mut Rows) {
     let waits = |c: &Config| names.get(c.name).is_some_and(|n| &*n == WAITS);
     let ids: FxHashSet<u32> = rows.configs.iter().filter(|(_, c)| waits(c)).map(|c| c.0).collect();
@@ -250,8 +253,8 @@ pub fn take_out_waits(names: &Names, rows: &mut Rows) {
     take_out_synchronizing(names, rows);
 }
 
-/// Those of these configurations that have the number of a launch that was measured, or of another kernel: a launch of another thread may have been
-/// measured, too, and then the tracer does not know of it.
+/// Removes kernels of these configurations that share the id of a measured launch or of another kernel: a launch of
+/// another thread may have been measured too, unknown to the tracer.
 fn take_out_kernels(rows: &mut Rows, ids: &FxHashSet<u32>) {
     let sampled = rows.stalls.iter().map(|s| s.correlation);
     let mut known: FxHashSet<u32> = rows.measured.iter().flat_map(|m| m.correlations.iter().copied()).chain(sampled).collect();
@@ -261,10 +264,11 @@ fn take_out_kernels(rows: &mut Rows, ids: &FxHashSet<u32>) {
     rows.kernels.retain(|k| !(ids.contains(&k.config) && known.contains(&k.correlation)));
 }
 
-/// Takes out the calls of `cuCtxSynchronize` before and after each launch that was sampled: the tracer's own, and recorded as the program's are.
+/// Removes the calls of `cuCtxSynchronize` around each sampled launch: the tracer's own, but
+/// recorded like the program's.
 fn take_out_synchronizing(names: &Names, rows: &mut Rows) {
     let inside = |start: i64, o: &Overhead| o.start <= start && start <= o.start.saturating_add(o.duration);
-    // A thread measures one launch after the other: its windows do not overlap.
+    // A thread measures one launch at a time, so its windows do not overlap.
     let mut all: FxHashMap<u32, Vec<Overhead>> = FxHashMap::default();
     for o in rows.overhead.iter().filter(|o| o.kind == WINDOW && !rows.stalls.is_empty()) {
         all.entry(o.thread).or_default().push(*o);
@@ -294,7 +298,7 @@ fn take_out_synchronizing(names: &Names, rows: &mut Rows) {
     rows.calls.retain(|c| !(windows.get(&c.thread).is_some_and(|w| last(w, c.start).is_some()) && synchronizes(c.name)));
 }
 
-/// What was measured, as a report beside the timeline; `None` where nothing was.
+/// Builds a report of the measurements beside the timeline; `None` without any.
 pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> {
     let nothing = |rows: &Rows| rows.measured.is_empty() && rows.stalls.is_empty();
     if processes.iter().all(|(_, rows)| nothing(rows)) {
@@ -328,7 +332,7 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
                 unproved += 1;
             }
         }
-        // With the counters of launches alike, else with those of the one that was asked for, else by themselves.
+        // Attach samples to the counters of like launches, else to those of a replayed launch, else keep them alone.
         let mut groups: Vec<(Vec<&Measured>, Vec<&Stalls>)> = Vec::new();
         for rows in alike.into_values().chain(single.into_iter().map(|m| vec![m])) {
             let samples = rows.first().and_then(|m| samples.remove(&m.shape)).unwrap_or_default();

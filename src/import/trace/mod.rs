@@ -1,4 +1,5 @@
-//! Traces of the built-in tracer: one file for each process, readable while it grows. `FORMAT.md` beside this file describes every byte.
+//! Importer of the built-in tracer's traces: one file per process, readable while it grows. `FORMAT.md` beside
+//! this file describes every byte.
 
 mod blocks;
 mod build;
@@ -34,7 +35,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// How names of traces end.
+/// File name suffix of traces.
 pub const SUFFIX: &str = "wstrace";
 /// Version of the format that is read.
 const FORMAT: u32 = 1;
@@ -70,7 +71,7 @@ impl Importer for WarpscopeTrace {
 }
 
 impl WarpscopeTrace {
-    /// The code of modules in which launches were sampled, by what the samples refer to them by; what was not kept is not there.
+    /// Code of modules with sampled launches, by the id that samples use; modules that were not kept are missing.
     pub fn modules(input: &Input, wanted: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, ImportError> {
         let mut found = BTreeMap::new();
         for bytes in contents(input)? {
@@ -80,9 +81,9 @@ impl WarpscopeTrace {
     }
 }
 
-/// The bytes of the trace's files.
+/// Contents of the trace's files.
 fn contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
-    // Where only the last seconds are kept, files go while the program runs.
+    // Files are deleted while the program runs if only the last seconds are kept.
     let there = |read: Result<_, ImportError>| match read {
         Err(ImportError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
         other => Some(other),
@@ -100,7 +101,7 @@ fn contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
     }
 }
 
-/// The processes of some files as one report.
+/// Builds one report of the processes in some files.
 fn profile(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let (sections, missing) = sections::sections(files, input, job)?;
     let newest = sections.iter().filter_map(|s| s.facts.number::<u32>("format")).max().unwrap_or(FORMAT);

@@ -1,4 +1,4 @@
-//! What rows refer to by number: texts, GPUs, and the queues that launches went to.
+//! Lookup of numbers in rows: strings, GPUs, and the queues of launches.
 
 use super::facts::Facts;
 use super::rows::Rows;
@@ -6,15 +6,15 @@ use crate::model::{Device, Place, PlaceId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What the rows of one process refer to.
+/// Strings, categories and devices of one process.
 pub struct Names {
     texts: FxHashMap<u32, Arc<str>>,
-    /// Texts by domain and category.
+    /// String numbers by domain and category.
     categories: FxHashMap<(u32, u32), u32>,
     pub pid: u32,
-    /// The session's 0, ns since 1970: the start of the first process.
+    /// Time 0 of the session, ns since 1970: the start of the first process.
     pub zero: i64,
-    /// Indices into the profile's devices by ordinal, as this process counts them.
+    /// Indices into the profile's devices by the process's device ordinal.
     devices: FxHashMap<u32, u32>,
 }
 
@@ -30,12 +30,12 @@ impl Names {
         self.texts.get(&id).cloned()
     }
 
-    /// What the program called a category of a domain.
+    /// Name that the program gave a category of a domain.
     pub fn category(&self, domain: u32, category: u32) -> Option<Arc<str>> {
         self.get(*self.categories.get(&(domain, category))?)
     }
 
-    /// A time as the session has it.
+    /// Converts a time to the session's clock.
     pub fn time(&self, ns: i64) -> i64 {
         if ns == 0 { 0 } else { ns.saturating_sub(self.zero) }
     }
@@ -45,10 +45,10 @@ impl Names {
     }
 }
 
-/// The GPUs of all processes: each counts those that it may see (`CUDA_VISIBLE_DEVICES`), so they are told apart by their place on the bus.
+/// GPUs of all processes. Ordinals depend on `CUDA_VISIBLE_DEVICES`, so GPUs are identified by PCI bus id.
 pub fn devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
     let mut out: Vec<Device> = Vec::new();
-    // By its place on the bus, else by its number.
+    // Keyed by PCI bus id, else by ordinal.
     let mut known: FxHashMap<(Option<String>, u32), u32> = FxHashMap::default();
     for (names, seen) in of.iter_mut() {
         for device in seen {
@@ -64,7 +64,7 @@ pub fn devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
     ids.sort_unstable();
     ids.dedup();
     if ids.len() < out.len() {
-        // Several processes call different GPUs by the same number.
+        // Several processes have the same ordinal for different GPUs.
         for (id, device) in (0..).zip(&mut out) {
             device.id = id;
         }
@@ -72,7 +72,7 @@ pub fn devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
     out
 }
 
-/// Distinct places, numbered as they are met.
+/// Distinct places, numbered in order of appearance.
 #[derive(Default)]
 pub struct Places {
     ids: FxHashMap<(u32, [u32; 4]), u32>,
@@ -80,7 +80,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Of a device's ordinal, context, stream and thread (0 where it is not known).
+    /// Returns the id of a place by device ordinal, context, stream and thread (0 if unknown).
     pub fn id(&mut self, names: &Names, key: [u32; 4]) -> PlaceId {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let id = *self.ids.entry((names.pid, key)).or_insert(next);
@@ -98,7 +98,7 @@ impl Places {
         PlaceId(id)
     }
 
-    /// Those that were met so far.
+    /// Places met so far.
     pub fn so_far(&self) -> &[Place] {
         &self.list
     }

@@ -1,55 +1,56 @@
-//! What the reader of a trace should know: what is not in it, and why.
+//! Notes on missing contents of a trace, with reasons.
 
 use super::blocks::Damage;
 use super::build::Section;
 use crate::model::units::count;
 use crate::model::{Gate, GraphMode, Nanos, Note, NoteKind, Profile, Severity};
 
-/// What a file lacks.
+/// Missing parts of a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Missing {
     pub damage: Damage,
-    /// Blocks that were written and are not there.
+    /// Number of blocks that were written but are missing.
     pub blocks: u64,
-    /// A file continues another one, which is not there.
+    /// True if a file continues another one that is missing.
     pub first: bool,
 }
 
-/// The way in which traces end.
+/// Ends of a trace, from best to worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
-    /// In order; or their recording was closed, so that nothing can be lost.
+    /// Complete; or recording was off, so that nothing can be lost.
     #[default]
     There,
-    /// The process left before CUPTI had handed everything out.
+    /// The process exited before CUPTI had delivered all records.
     Unfinished,
-    /// Somewhere, within a tenth of a second; or a second, by tracers that looked once a second.
+    /// Not complete: up to a tenth of a second is missing, or a full second with tracers that
+    /// checked only once a second.
     Missing,
     MissingASecond,
 }
 
-/// What the tracer said of itself.
+/// Self-reported problems of the tracer.
 #[derive(Debug, Default)]
 pub struct Said {
     missing: Missing,
     damaged: u64,
     end: End,
     refused: Option<String>,
-    /// The system's error number with which writing ended.
+    /// OS error number with which writing ended.
     stopped: Option<u32>,
     dropped: u64,
     refused_buffers: u64,
     invalid: u64,
-    /// NVTX events of signal handlers, and rows, that the tracer itself left out.
+    /// NVTX events from signal handlers, and rows, dropped by the tracer itself.
     interrupted: u64,
     unwritten: u64,
     never_opened: bool,
     no_driver: bool,
-    /// Why counters that were asked for were not measured.
+    /// Reason that requested counters were not measured.
     not_measured: Option<String>,
-    /// Why stall reasons were not sampled, or no more.
+    /// Reason that stall reasons were not sampled, or no longer.
     not_sampled: Option<String>,
-    /// Only the last seconds were kept, ms.
+    /// Length of the kept time, ms, if only the last seconds were kept.
     kept: Option<u64>,
 }
 
@@ -61,7 +62,7 @@ impl Said {
             let last = rows.end.as_ref().or(rows.state.as_ref());
             let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);
             out.damaged += rows.damaged;
-            // A snapshot ends where it was meant to.
+            // A snapshot always ends as intended.
             let shut = rows.state.as_ref().is_some_and(|f| f.get("settled") == Some("1"));
             let end = if rows.end.is_some() || facts.get("snapshot").is_some() || shut {
                 if number("unfinished") > 0 { End::Unfinished } else { End::There }
@@ -91,7 +92,7 @@ impl Said {
     }
 }
 
-/// The error numbers of Linux that a full or lost disk gives.
+/// Describes the Linux error numbers of a full or lost disk.
 pub fn why_stopped(error: u32) -> String {
     match error {
         28 => "the disk was full".to_owned(),

@@ -1,4 +1,4 @@
-//! A process whose trace is followed: what its rows refer to, and how its recording stands.
+//! A process whose trace is followed: its dictionary and its recorder state.
 
 use super::counting::Counting;
 use super::facts::Facts;
@@ -12,12 +12,12 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Time after which a process that says nothing is looked for, ns: it says how it stands each second.
+/// Silence after which a process is checked for, ns: it reports its state every second.
 const SILENT: i64 = 3_000_000_000;
-/// How often it may have said how it stands in the time that is remembered, once a second and when it is asked.
+/// Maximum number of state reports remembered; a process reports once a second and on request.
 const STOOD: usize = 1024;
 
-/// Names by number, in the order in which they were met.
+/// Names by number, in order of appearance.
 #[derive(Default)]
 pub struct Interned {
     of: FxHashMap<Arc<str>, u32>,
@@ -33,7 +33,7 @@ impl Interned {
         })
     }
 
-    /// Those that were met since this was asked last.
+    /// Returns the names added since the last call.
     pub fn fresh(&mut self) -> Vec<Arc<str>> {
         std::mem::take(&mut self.fresh)
     }
@@ -52,16 +52,16 @@ pub struct Process {
     /// Blocks that rows refer to.
     pub dictionary: Vec<Vec<u8>>,
     texts: FxHashMap<u32, Arc<str>>,
-    /// The name and the device of configurations.
+    /// Name and device of configurations.
     configs: FxHashMap<u32, (u32, u32)>,
-    /// What kernels are called, by name; what devices are called, by ordinal.
+    /// Kernel number by name, and device number by ordinal.
     kernels: FxHashMap<u32, u32>,
     devices: FxHashMap<u32, u32>,
     labels: FxHashMap<u32, Arc<str>>,
-    /// What was measured of it.
+    /// Measurements of the process.
     pub counting: Counting,
     pub recorder: Recorder,
-    /// When it said how it stands, and the number of that block: blocks are numbered over all files of a process.
+    /// Time and block number of each state report: blocks are numbered over all files of a process.
     stood: VecDeque<(i64, u32)>,
 }
 
@@ -79,7 +79,7 @@ impl Process {
         Self { facts, recorder, ..Self::default() }
     }
 
-    /// Takes rows in; what ran goes out under the numbers that are common to all processes.
+    /// Takes rows; the kernels that ran are appended to `out` with numbers common to all processes.
     pub fn take(&mut self, mut rows: Rows, numbers: &mut Numbers, out: &mut Fresh) {
         self.counting.take(&mut rows);
         self.texts.extend(rows.strings.drain(..).map(|(n, text)| (n, Arc::from(String::from_utf8_lossy(&text)))));
@@ -90,7 +90,7 @@ impl Process {
             Some(i) => inline.get(i as usize).map(|c| (c.name, c.device)),
             None => configs.get(&config).copied(),
         };
-        // CUPTI's own, which waits under the number of a launch that is measured.
+        // CUPTI's wait kernel shares the id of a measured launch.
         let wait = self.texts.iter().find(|(_, text)| &***text == WAITS).map(|(n, _)| *n);
         let waits = |row: &Kernel| wait.is_some() && of(row.config, &rows.inline, &self.configs).map(|c| c.0) == wait;
         let launched: FxHashSet<u32> =
@@ -108,11 +108,11 @@ impl Process {
             let device = device_of(row.device, &mut self.devices, &self.labels, numbers);
             out.ran.push(Ran { start: row.start, duration: row.duration.max(0), device, kernel: NO_KERNEL });
         }
-        // What the tracer could not time has no place.
+        // Drop records without a time: they cannot be placed.
         out.ran.retain(|r| r.start > 0);
     }
 
-    /// It said then how it stands.
+    /// Records the time of a state report.
     pub fn stands(&mut self, time: i64, sequence: u32) {
         self.stood.push_back((time, sequence));
         if self.stood.len() > STOOD {
@@ -120,20 +120,20 @@ impl Process {
         }
     }
 
-    /// When it said so last before a block was written.
+    /// Time of the last state report before a block was written.
     pub fn stood(&self, sequence: u32) -> Option<i64> {
-        // A wrapped number is smaller, and so is the difference then.
+        // A wrapped sequence number is smaller, and so is the difference then.
         let before = self.stood.partition_point(|&(_, s)| sequence.wrapping_sub(s) < u32::MAX / 2);
         before.checked_sub(1).map(|i| self.stood[i].0)
     }
 
-    /// Rows from then on are there.
+    /// Notes that rows from this time on are available.
     pub fn since(&mut self, time: i64) {
         let since = &mut self.recorder.since;
         *since = if *since == 0 { time } else { time.min(*since) };
     }
 
-    /// Its trace was deleted.
+    /// Notes that the trace was deleted.
     pub fn lost(&mut self) {
         let r = &mut self.recorder;
         if !r.ended {
@@ -142,7 +142,7 @@ impl Process {
         }
     }
 
-    /// A process that was killed leaves no word: nothing was heard of it for a while, and there is none of its number.
+    /// Detects a process that was killed without an end record: it is silent and its pid no longer exists.
     pub fn look(&mut self, now: i64) {
         let r = &mut self.recorder;
         let silent = now - r.time.max(r.started) > SILENT;
@@ -181,7 +181,7 @@ impl Process {
     }
 }
 
-/// What a GPU is called: ordinals differ between processes, its place on the bus does not.
+/// Label of a GPU: ordinals differ between processes, the PCI bus id does not.
 fn label(facts: &Facts) -> Option<(u32, Arc<str>)> {
     let ordinal = facts.number("device")?;
     let bus = facts.get("bus").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! NVTX ranges from what the program said: a push and its pop of the same thread and domain, a start and its end.
+//! NVTX ranges built from events: push and pop match by thread and domain, start and end by id.
 
 use super::marks::{Event, Marked, Payload as Given, What};
 use super::names::Names;
@@ -7,7 +7,7 @@ use crate::model::{NcclCall, Range, RangeKind, RangeOrigin, Ranges};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A range that was entered.
+/// An open range.
 #[derive(Clone, Copy)]
 struct Open {
     start: i64,
@@ -15,14 +15,14 @@ struct Open {
     marked: Marked,
 }
 
-/// All ranges of the processes, by start; one that never ended has no end.
+/// Builds all ranges of the processes, by start; a range that never ended has no end.
 pub fn build(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
     let mut done: Vec<(usize, Open, i64, RangeKind)> = Vec::new();
     for (process, (_, events)) in processes.iter().enumerate() {
         let ended = matched(events);
         done.extend(ended.into_iter().map(|(open, end, kind)| (process, open, end, kind)));
     }
-    // Of two that begin together the longer is around the other.
+    // If two ranges have the same start, the longer encloses the other.
     done.sort_by_key(|(process, r, end, _)| (r.start, std::cmp::Reverse(*end), *process, r.thread));
     let mut out = Ranges::default();
     out.reserve(done.len());
@@ -85,7 +85,7 @@ pub fn build(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
     out
 }
 
-/// The ranges of one process with their ends.
+/// Matches the ranges of one process with their ends.
 fn matched(events: &[Event]) -> Vec<(Open, i64, RangeKind)> {
     let mut stacks: FxHashMap<(u32, u32), Vec<Open>> = FxHashMap::default();
     let mut started: FxHashMap<u64, Open> = FxHashMap::default();
@@ -94,7 +94,7 @@ fn matched(events: &[Event]) -> Vec<(Open, i64, RangeKind)> {
         let open = |marked| Open { start: event.time, thread: event.thread, marked };
         match event.what {
             What::Push(marked) => stacks.entry((event.thread, marked.domain)).or_default().push(open(marked)),
-            // A range that was entered before the recording began is not there.
+            // Ranges entered before the recording began are missing.
             What::Pop { domain, message } => {
                 let mut range = stacks.get_mut(&(event.thread, domain)).and_then(Vec::pop);
                 if let Some(range) = range.as_mut().filter(|_| message.is_some()) {

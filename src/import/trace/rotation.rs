@@ -1,4 +1,4 @@
-//! A trace that keeps the last seconds is written to several files, which are one report: naming any of them opens all.
+//! Rotated files of a trace that keeps the last seconds: they form one report, and naming any of them opens all.
 
 use super::blocks::{Kind, blocks};
 use super::facts::Facts;
@@ -7,12 +7,12 @@ use super::{SUFFIX, open};
 use crate::import::Wants;
 use std::path::Path;
 
-/// Files that are kept at most besides the one that the process began with; one that is just replaced may still be there.
+/// Maximum number of files beside the process's first; one that has just been replaced may still exist.
 const MOST: usize = 8;
 
-/// The facts that a file begins with.
+/// Facts at the beginning of a file.
 fn facts_of(bytes: &[u8]) -> Option<Facts> {
-    // A look at the first block needs no more than that.
+    // The first block fits into this.
     let (found, _) = blocks(&bytes[..bytes.len().min(1 << 16)]);
     let first = found.first().filter(|b| b.at == 0 && b.kind == Kind::Facts && b.whole())?;
     let mut rows = Rows::default();
@@ -20,7 +20,7 @@ fn facts_of(bytes: &[u8]) -> Option<Facts> {
     Some(Facts::joined(&rows.facts))
 }
 
-/// The other files of the process that wrote this one, as far as they stand beside it.
+/// Other files of the process that wrote this one, from the same folder.
 pub fn others(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
     let siblings = || {
         let facts = facts_of(bytes)?;
@@ -39,7 +39,7 @@ pub fn others(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
             if path.file_name() == Some(&entry.file_name()) || !between.starts_with('.') || !number.bytes().all(|b| b.is_ascii_digit()) {
                 continue;
             }
-            // Another process may have had the same number before.
+            // An earlier process may have had the same pid.
             if let Ok(bytes) = open::bytes(&entry.path())
                 && facts_of(&bytes).is_some_and(|f| f.process() == facts.process())
             {

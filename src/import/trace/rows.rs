@@ -1,4 +1,5 @@
-//! The rows of blocks, still as the tracer has them: numbers for names and configurations, times since 1970, ids that wrap.
+//! Decoder of block rows in the tracer's own terms: numbers for names and configurations,
+//! times since 1970, wrapping ids.
 
 use super::blocks::{Block, Kind};
 use super::counters::{self, Measured, Set};
@@ -9,53 +10,53 @@ use super::marks::{marked, message};
 use super::samples::{self, Stalls};
 use crate::import::{Parts, Wants};
 
-/// A launch configuration with the queue that it went to.
+/// A launch configuration and its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Config {
     pub name: u32,
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// Blocks per cluster; 0 outside of clusters.
+    /// Blocks per cluster; 0 without clusters.
     pub cluster: [u32; 3],
     pub static_shared: u32,
     pub dynamic_shared: u32,
     pub registers: u32,
     pub local: u32,
-    /// Shared memory that was set aside on the SM.
+    /// Shared memory reserved on the SM, bytes.
     pub executed: u32,
     pub device: u32,
     pub context: u32,
     pub stream: u32,
     pub graph: u32,
-    /// CUPTI's `CUpti_ActivityLaunchType`: 1 cooperative, 2 on several devices; 256 added where a kernel launched it.
+    /// `CUpti_ActivityLaunchType`: 1 cooperative, 2 on several devices; 256 is added for launches from kernels.
     pub kind: u32,
 }
 
-/// Stands for a configuration whose block is missing.
+/// Marks a configuration whose block is missing.
 pub const NO_CONFIG: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel {
     pub correlation: u32,
-    /// Number of its configuration; from [`INLINE`] on, an index into [`Rows::inline`].
+    /// Configuration number; from [`INLINE`] on, an index into [`Rows::inline`].
     pub config: u32,
-    /// ns since 1970; 0 where CUPTI had none.
+    /// ns since 1970; 0 if CUPTI had none.
     pub start: i64,
     pub duration: i64,
-    /// Node of a graph; 0 outside of graphs.
+    /// Graph node id; 0 outside of graphs.
     pub node: u64,
-    /// Thread whose buffer it was in; 0 where that does not say.
+    /// Thread whose buffer contained it; 0 if unknown.
     pub thread: u32,
 }
 
-/// Configurations that stand in their row are numbered from here on.
+/// First number of configurations stored inline in their row.
 pub const INLINE: u32 = 1 << 24;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemOpKind {
-    /// CUPTI's numbers for the direction and the memory at both ends.
+    /// CUPTI's numbers for the direction and the memory kind at both ends.
     Copy { kind: u32, from: u32, to: u32 },
-    /// CUPTI's number for the memory.
+    /// CUPTI's number for the memory kind.
     Set(u32),
 }
 
@@ -79,7 +80,7 @@ pub struct Call {
     pub start: i64,
     pub duration: i64,
     pub thread: u32,
-    /// What the call returned: 0 is success.
+    /// Return code of the call; 0 is success.
     pub returned: u32,
 }
 
@@ -96,7 +97,7 @@ pub struct Graph {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// CUPTI's operation: 1 an allocation, 2 a release.
+    /// `CUpti_ActivityMemoryOperationType`: 1 allocation, 2 release.
     pub operation: u32,
     pub kind: u32,
     pub time: i64,
@@ -113,17 +114,17 @@ pub struct Overhead {
     pub duration: i64,
 }
 
-/// The rows of some blocks, in file order.
+/// Rows of some blocks, in file order.
 #[derive(Debug, Default)]
 pub struct Rows {
     pub facts: Vec<Facts>,
     pub devices: Vec<Facts>,
-    /// The last state, and the end.
+    /// The last state and end records.
     pub state: Option<Facts>,
     pub end: Option<Facts>,
-    /// The system's error number, where the recording stopped before the program.
+    /// OS error number if the recording stopped before the program ended.
     pub stopped: Option<u32>,
-    /// Texts by number.
+    /// Strings by number.
     pub strings: Vec<(u32, Vec<u8>)>,
     pub configs: Vec<(u32, Config)>,
     pub inline: Vec<Config>,
@@ -135,20 +136,20 @@ pub struct Rows {
     pub memory: Vec<Memory>,
     pub overhead: Vec<Overhead>,
     pub threads: Vec<(u32, Vec<u8>)>,
-    /// Categories that the program named: domain, category, name, all but the category as texts by number.
+    /// Categories named by the program: domain, category, name; domain and name are string numbers.
     pub categories: Vec<(u32, u32, u32)>,
-    /// Threads that the program named, with the number of the text.
+    /// Threads named by the program, with the string number.
     pub named_threads: Vec<(u32, u32)>,
-    /// Changes of threads' states: thread, ns since 1970, number of the state.
+    /// Thread state changes: thread, ns since 1970, state number.
     pub states: Vec<(u32, i64, u8)>,
     pub sets: Vec<Set>,
     pub measured: Vec<Measured>,
     pub stalls: Vec<Stalls>,
-    /// Blocks whose bytes are damaged.
+    /// Number of damaged blocks.
     pub damaged: u64,
 }
 
-/// Differences to the row before.
+/// The previous row, for delta decoding.
 #[derive(Default)]
 struct Before {
     correlation: u32,
@@ -200,7 +201,7 @@ fn span(start: i64, duration: Option<u64>) -> Option<(i64, i64)> {
 }
 
 impl Rows {
-    /// Takes a block's rows, as far as they are wanted. What cannot be understood ends the block.
+    /// Decodes the requested rows of a block, up to the first invalid one.
     pub fn take(&mut self, block: &Block<'_>, wants: Wants) {
         if block.kind == Kind::Code || !wanted(block.kind, wants) {
             return;
@@ -307,7 +308,7 @@ impl Rows {
                     self.stalls.push(samples::stalls(c)?);
                 }
             }
-            // Code is read when somebody looks at it.
+            // Code is read on demand.
             Kind::Code | Kind::Unknown => {}
         }
         Some(())
@@ -366,7 +367,7 @@ impl Rows {
         Some(())
     }
 
-    /// Bytes that the rows take.
+    /// Memory of the rows, bytes.
     pub fn memory(&self) -> u64 {
         fn of<T>(rows: &[T]) -> usize {
             size_of_val(rows)
@@ -396,7 +397,7 @@ impl Rows {
         (texts + rows.iter().sum::<usize>()) as u64
     }
 
-    /// Puts the rows of later blocks behind these.
+    /// Appends the rows of later blocks.
     pub fn append(&mut self, mut later: Self) {
         let shift = u32::try_from(self.inline.len()).unwrap_or(0);
         if shift > 0 {
@@ -430,14 +431,14 @@ impl Rows {
     }
 }
 
-/// Whether a block's rows are needed at all.
+/// Returns true if a block's rows are requested.
 fn wanted(kind: Kind, wants: Wants) -> bool {
     match kind {
         Kind::MemOps => wants.has(Parts::MEMOPS),
         Kind::Calls => wants.has(Parts::CALLS),
         Kind::Events => wants.has(Parts::RANGES) || wants.has(Parts::CALLS),
         Kind::Memory => wants.has(Parts::MEMORY),
-        // Calls that the tracer makes itself are known by the windows that it measured in.
+        // The tracer's own calls are recognised by its measurement windows.
         Kind::Overhead => wants.has(Parts::OVERHEAD) || wants.has(Parts::CALLS),
         Kind::Threads | Kind::States => wants.has(Parts::THREADS),
         _ => true,
@@ -456,7 +457,7 @@ fn memop(c: &mut Cursor<'_>, before: &mut Before) -> Option<MemOp> {
     let (start, duration) = (before.time(c)?, c.signed()?);
     let (device, context, stream) = (c.small()?, c.small()?, c.small()?);
     if first >> 1 == 1 {
-        // The devices of both ends: the model has the one that copies.
+        // Devices of both ends: the model keeps only the copying one.
         c.small()?;
         c.small()?;
     }

@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 
-/// One instruction: its module by the CRC of its code, its function, its offset there, and samples by reason.
+/// Samples of one instruction by reason: module by CRC of its code, function, offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
     pub module: u64,
@@ -11,27 +11,27 @@ pub struct Instruction {
     pub reasons: Vec<(u32, u32)>,
 }
 
-/// A launch that was sampled.
+/// A sampled launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stalls {
     /// Operating-system thread that launched it.
     pub thread: u32,
     /// ns since 1970, before the launch.
     pub time: i64,
-    /// As the launching call had it: name, grid, block, dynamic shared memory.
+    /// Name, grid, block and dynamic shared memory as passed to the launch call.
     pub shape: (u32, [u32; 3], [u32; 3], u32),
     pub correlation: u32,
-    /// Each SM was sampled every 2^period cycles.
+    /// Sampling period of each SM: 2^period cycles.
     pub period: u32,
-    /// Samples of the program's kernels, also of instructions that are not in the row.
+    /// Samples of the program's kernels, including instructions missing from the row.
     pub total: u64,
     pub dropped: u64,
-    /// CUPTI's buffer on the GPU was full before the launch ended.
+    /// True if CUPTI's buffer on the GPU was full before the launch ended.
     pub full: bool,
     pub instructions: Vec<Instruction>,
 }
 
-/// A row of samples.
+/// Reads a row of samples.
 pub fn stalls(c: &mut Cursor<'_>) -> Option<Stalls> {
     let thread = c.small()?;
     let time = i64::try_from(c.number()?).ok()?;

@@ -1,4 +1,4 @@
-//! What belongs to one process: its blocks, from one file or several, decoded side by side.
+//! Groups blocks by process, from one file or several, and decodes them in parallel.
 
 use super::blocks::{self, Block};
 use super::build::Section;
@@ -10,21 +10,21 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Blocks that a thread takes at once.
+/// Blocks that a thread claims at once.
 const TAKEN: usize = 64;
 
-/// The numbers of a part's blocks, and its rows.
+/// Rows and block numbers of one file of a process.
 struct Part {
     section: Section,
     numbers: Vec<u32>,
-    /// Which file of its process it is, from 1; 0 for the one that the process began with.
+    /// File number within the process, from 1; 0 for its first file.
     number: u64,
 }
 
-/// The processes of some files, and what the files lack.
+/// Reads the processes of some files, and the list of missing parts.
 pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<(Vec<Section>, Missing), ImportError> {
     let (mut parts, mut missing): (Vec<Part>, _) = (Vec::new(), Missing::default());
-    // A trace that is followed while it grows is no file.
+    // A trace followed while it grows has no file size.
     let plain = files.iter().map(|bytes| bytes.len() as u64).sum();
     let budget = Budget::plain(&input.path, if input.stored() == 0 || files.len() > 1 { plain } else { input.stored() }, plain);
     for bytes in files {
@@ -34,7 +34,7 @@ pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result
         };
         missing.damage.passed += damage.passed;
         missing.damage.torn += damage.torn;
-        // Traces of several processes may stand behind each other in one file.
+        // Traces of several processes may be concatenated in one file.
         for blocks in blocks.chunk_by(|_, next| !next.begins()) {
             let rows = read(blocks, input, &budget, job)?;
             let facts = Facts::joined(&rows.facts);
@@ -42,7 +42,7 @@ pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result
             parts.push(Part { section: Section { rows, facts }, numbers: blocks.iter().map(|b| b.sequence).collect(), number });
         }
     }
-    // What a process began with has its facts and its names.
+    // A process's first file has its facts and names: sort it first.
     parts.sort_by_key(|p| p.number);
     let mut whole: Vec<Part> = Vec::new();
     let mut first: FxHashMap<[Option<String>; 3], usize> = FxHashMap::default();
@@ -64,7 +64,7 @@ pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result
     Ok((whole.into_iter().map(|p| p.section).collect(), missing))
 }
 
-/// Blocks whose number is not there, before the last that is.
+/// Number of missing sequence numbers before the last one present.
 fn lacking(numbers: &[u32]) -> u64 {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
@@ -72,7 +72,7 @@ fn lacking(numbers: &[u32]) -> u64 {
     numbers.last().map_or(0, |&last| (u64::from(last) + 1).saturating_sub(numbers.len() as u64))
 }
 
-/// Decodes all blocks, several threads side by side: each block is whole by itself.
+/// Decodes all blocks in parallel: each block is self-contained.
 fn read(blocks: &[Block<'_>], input: &Input, budget: &Budget, job: &Job<'_>) -> Result<Rows, ImportError> {
     let total: usize = blocks.iter().map(|b| b.data.len()).sum();
     let pieces: Vec<&[Block<'_>]> = blocks.chunks(TAKEN).collect();

@@ -1,4 +1,4 @@
-//! Stall reasons of a launch's instructions, sampled while the program ran, and the code of the modules that they are in.
+//! Stall reasons per instruction, sampled while the program ran, and the code of their modules.
 
 use super::blocks::{self, Kind};
 use super::cursor::Cursor;
@@ -10,27 +10,27 @@ use crate::model::{Details, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What CUPTI's stall reasons begin with; one with `_not_issued` behind it counts the samples in which no warp of the scheduler was issued.
+/// Prefix of CUPTI's stall reasons; the suffix `_not_issued` counts samples in which the scheduler issued no warp.
 const REASON: &str = "smsp__pcsamp_warps_issue_stalled_";
 const COUNT: &str = "smsp__pcsamp_sample_count";
 const INTERVAL: &str = "smsp__pcsamp_interval_cycles";
 const FULL: &str = "smsp__pcsamp_sample_buffer_full";
 const DROPPED: &str = "smsp__pcsamp_dropped_samples";
 
-/// Whether more than a hundredth of a launch's samples is missing.
+/// Returns true if more than 1 % of a launch's samples are missing.
 #[must_use]
 pub fn lacks(row: &Stalls, names: &Names) -> bool {
-    // Those in which no warp was issued are counted twice.
+    // Skip samples without an issued warp: they are counted twice.
     let counts = |reason: u32| names.get(reason).is_some_and(|r| r.starts_with(REASON) && !r.ends_with("_not_issued"));
     let reasons = row.instructions.iter().flat_map(|i| &i.reasons).filter(|r| counts(r.0));
     let there = reasons.fold(0_u64, |sum, r| sum.saturating_add(u64::from(r.1)));
     row.full || row.dropped.max(row.total.saturating_sub(there)) > there / 100
 }
 
-/// Room that a function gets in the addresses that are made up: a kernel's code is smaller.
+/// Bits of the synthetic address space per function: a kernel's code is smaller.
 const FUNCTION_BITS: u32 = 32;
 
-/// Values of a result and of its instructions, by names of ncu's metrics; `id` numbers a name.
+/// Values of a result and its instructions, by ncu metric name; `id` returns the number of a name.
 pub fn result(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str>) -> u32) -> (Vec<(u32, Value)>, Sampled) {
     let mut functions: BTreeSet<(u64, Arc<str>)> = BTreeSet::new();
     let mut modules: BTreeSet<u64> = BTreeSet::new();
@@ -48,7 +48,7 @@ pub fn result(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str>) -> 
         let at = functions.binary_search_by(|f| (f.module, &f.name).cmp(&(i.module, &name))).ok()?;
         Some(functions[at].address + i.offset.min((1 << FUNCTION_BITS) - 1))
     };
-    // Launches that were sampled less often count for more.
+    // Weight launches by their sampling period.
     let shortest = rows.iter().map(|r| r.period).min().unwrap_or(0);
     let mut by_reason: BTreeMap<Arc<str>, BTreeMap<u64, u64>> = BTreeMap::new();
     let mut samples: BTreeMap<u64, u64> = BTreeMap::new();
@@ -89,10 +89,10 @@ pub fn result(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str>) -> 
     (values, Sampled { details, functions })
 }
 
-/// Largest module that is read: the tracer writes none that is larger.
+/// Maximum size of a module that is read: the tracer writes none larger.
 const LARGEST: usize = 64 << 20;
 
-/// The code of modules, by the CRC that CUPTI has of them, where the bytes of a trace have it.
+/// Reads the code of wanted modules from a trace, by CUPTI's CRC.
 pub fn modules(bytes: &[u8], wanted: &[u64], found: &mut BTreeMap<u64, Vec<u8>>) {
     for block in blocks::blocks(bytes).0.iter().filter(|b| b.kind == Kind::Code && b.whole()) {
         let mut c = Cursor::new(block.data);

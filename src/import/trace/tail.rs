@@ -1,33 +1,34 @@
-//! A file of a trace that is followed: how far it was read, and from where its last rows can be read again.
+//! Read position of a followed trace file, and earlier positions from which its last rows can be read again.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
 
-/// How far back rows can be read again, ns.
+/// Maximum age of rows that can be read again, ns.
 const BACK: i64 = 120_000_000_000;
-/// Kernels between places that are remembered, at most about: a busy program launches several hundred thousand in a second.
+/// Approximate number of kernels between two seek points: a busy program launches several
+/// hundred thousand per second.
 const FINE: u64 = 16_384;
 
-/// A place in a file from which on rows can be read.
+/// A seek point in a file.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
-    /// Rows behind it were written later, ns since 1970.
+    /// Rows behind it were written after this time, ns since 1970.
     time: i64,
     at: u64,
-    /// Kernels before it.
+    /// Number of kernels before it.
     kernels: u64,
 }
 
-/// A file that is followed.
+/// A file being followed.
 pub struct Tail {
     pub name: OsString,
     pub file: File,
-    /// Whether its process began with it.
+    /// True for the first file of its process.
     pub first: bool,
     /// Index of its process.
     pub process: usize,
-    /// Bytes that were read, and that were there when this look began.
+    /// Bytes read so far; `there` is the file size when the current look began.
     pub at: u64,
     pub there: u64,
     pub kernels: u64,
@@ -35,7 +36,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// `began`: when a file that continues another was begun, ns since 1970.
+    /// `began`: start time of a file that continues another, ns since 1970.
     pub fn new(name: OsString, file: File, process: usize, began: Option<i64>) -> Self {
         let mut out = Self { name, file, first: began.is_none(), process, at: 0, there: 0, kernels: 0, marks: VecDeque::new() };
         if let Some(time) = began {
@@ -44,12 +45,13 @@ impl Tail {
         out
     }
 
-    /// Notes how far the file is.
+    /// Updates the file size.
     pub fn look(&mut self) {
         self.there = self.file.metadata().map_or(self.at, |m| m.len());
     }
 
-    /// Remembers a place behind which everything was written after `time`, if that is news, and forgets those that are too old.
+    /// Adds a seek point behind which everything was written after `time`, unless the last one is close
+    /// enough, and drops old ones.
     pub fn mark(&mut self, time: i64, at: u64) {
         if self.marks.back().is_some_and(|m| m.time >= time && self.kernels - m.kernels < FINE) {
             return;
@@ -61,10 +63,11 @@ impl Tail {
         }
     }
 
-    /// From where on there is everything that was written since then, and a little more; of it no more than the last so many kernels.
+    /// Offset from which everything written since `time` can be read, and a little more, but not more
+    /// than the last `most` kernels.
     pub fn since(&self, time: i64, most: u64) -> u64 {
         let later = self.marks.partition_point(|m| m.time <= time).saturating_sub(1);
-        // Before the first mark nothing was read, or nothing is remembered.
+        // Nothing has been read or remembered before the first seek point.
         self.marks.iter().skip(later).find(|m| self.kernels - m.kernels <= most).map_or(self.at, |m| m.at)
     }
 }
@@ -77,7 +80,7 @@ mod tests {
     fn places_are_as_close_as_what_is_asked_for_needs() {
         let file = File::open("/dev/null").unwrap();
         let mut tail = Tail::new("trace.1.2.wstrace".into(), file, 0, Some(100));
-        // 100,000 kernels a second, in blocks of 1,000: how it stands is said once a second.
+        // 100,000 kernels a second, in blocks of 1,000; a state report every second.
         for block in 0..1_000_u64 {
             tail.kernels = block * 1_000;
             tail.at = block * 40_000;

@@ -1,13 +1,14 @@
-//! What the facts mean: each check is a function and a row. A check without its facts says that it could not look, never that all is well.
+//! Checks of the machine's facts: each is a function listed in [`CHECKS`]. A check without its facts is `Unknown`,
+//! never `Ok`.
 
 use super::machine::{Folder, Machine, PERFMON, SYS_ADMIN, version};
 
-/// How a check ended.
+/// Outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// As it should be.
     Ok,
-    /// Could not be found out.
+    /// Could not be determined.
     Unknown,
     /// Works, but take care.
     Warning,
@@ -16,7 +17,7 @@ pub enum State {
 }
 
 impl State {
-    /// The word for scripts.
+    /// Stable name, for scripts.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -31,13 +32,13 @@ impl State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     pub id: &'static str,
-    /// What was looked at.
+    /// Subject of the check.
     pub what: &'static str,
     pub state: State,
     pub found: String,
-    /// What that means; empty where all is well.
+    /// Consequence of a problem; empty if all is well.
     pub means: String,
-    /// The command, or the step, that mends it.
+    /// Command or step that fixes it.
     pub fix: Option<String>,
 }
 
@@ -57,10 +58,10 @@ impl Check {
     }
 }
 
-/// A check: nothing where it does not apply to this machine.
+/// A check; `None` if it does not apply to this machine.
 pub type Look = fn(&Machine) -> Option<Check>;
 
-/// All checks, in the order in which one would ask.
+/// All checks, in the order of a diagnosis by hand.
 pub static CHECKS: &[Look] = &[
     gpus, ncu, chip, cupti, nsys, importer, rocprof, counters, samples, container, mig, mps, holders, others, clocks, lock, tmp, disk,
     namesakes,
@@ -111,7 +112,7 @@ fn ncu(m: &Machine) -> Option<Check> {
     })
 }
 
-/// Chips by compute capability, as ncu names them.
+/// Chips by compute capability, in ncu's names.
 const CHIPS: [((u32, u32), &str); 11] = [
     ((7, 0), "gv100"),
     ((7, 2), "gv11b"),
@@ -346,7 +347,8 @@ fn lock(m: &Machine) -> Option<Check> {
     })
 }
 
-/// Free bytes below which a report may not fit: a full report of a few hundred kernels, twice, and what nsys keeps beside it meanwhile.
+/// Free bytes below which a report may not fit: a full report of a few hundred kernels, twice, and nsys's intermediate
+/// files.
 const LITTLE: u64 = 2 << 30;
 
 fn room(id: &'static str, what: &'static str, folder: &Folder, variable: &str) -> Check {
@@ -370,7 +372,7 @@ fn room(id: &'static str, what: &'static str, folder: &Folder, variable: &str) -
 #[expect(clippy::unnecessary_wraps, reason = "a row of CHECKS like the others")]
 fn tmp(m: &Machine) -> Option<Check> {
     let found = room("tmp", "temporary files", &m.tmp, ": TMPDIR=DIR");
-    // PyTorch's and Triton's compilers write libraries there, and load them.
+    // PyTorch's and Triton's compilers write libraries there and load them.
     if found.state == State::Ok && !m.tmp.loads {
         return Some(
             check("tmp", "temporary files", State::Warning, format!("{} is mounted noexec", m.tmp.path.display()))

@@ -1,4 +1,4 @@
-//! Facts about this machine, as far as they can be had without rights and within seconds. What could not be found out is absent.
+//! Facts about this machine that can be collected without privileges and within seconds. Unknown facts are absent.
 
 use super::super::tracer::{Library, libraries};
 use super::super::{self as launch, Tool, Version, find};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Where to look; in tests a folder that stands in for the machine.
+/// Places to examine; in tests a folder that stands in for the machine.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// Root of the file system.
@@ -18,12 +18,12 @@ pub struct Places {
     pub tmp: PathBuf,
     /// Folder that reports go to.
     pub here: PathBuf,
-    /// Whether programs are looked for in NVIDIA's own folders, too.
+    /// Search the vendors' install folders, too.
     pub installs: bool,
 }
 
 impl Places {
-    /// Of this machine, with reports in a folder, which need not be there yet.
+    /// Places of this machine, with reports in a folder that need not exist yet.
     #[must_use]
     pub fn for_reports(folder: &Path) -> Self {
         let there = folder.ancestors().find(|p| p.is_dir()).unwrap_or(folder);
@@ -51,57 +51,56 @@ impl Places {
     }
 }
 
-/// A folder that something is written to.
+/// A folder that files are written to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folder {
     pub path: PathBuf,
-    /// Bytes that are free for this user.
+    /// Free bytes for this user.
     pub free: Option<u64>,
-    /// Whether this user may write there.
+    /// This user may write there.
     pub writable: bool,
-    /// True if programs and libraries can be loaded from there.
+    /// Programs and libraries can be loaded from there.
     pub loads: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct Machine {
-    /// GPUs; `None` when `nvidia-smi` is not there or did not answer.
+    /// GPUs; `None` if `nvidia-smi` is missing or did not answer.
     pub gpus: Option<Vec<Gpu>>,
-    /// What `nvidia-smi` said when it failed.
+    /// Error message of `nvidia-smi`.
     pub smi_error: Option<String>,
-    /// Whether AMD's driver is there.
+    /// AMD's driver is present.
     pub amd: bool,
     /// Processes that use a GPU.
     pub processes: Vec<(u32, String)>,
-    /// Whether only administrators may read the GPU's counters (`RmProfilingAdminOnly`).
+    /// Only administrators may read the GPU's counters (`RmProfilingAdminOnly`).
     pub admin_only: Option<bool>,
-    /// Whether this user is root.
+    /// This process runs as root.
     pub root: bool,
     pub capabilities: Option<u64>,
     /// `perf_event_paranoid`.
     pub paranoid: Option<i64>,
-    /// Whether this is a container.
     pub container: bool,
     pub nsys: Option<Tool>,
     pub ncu: Option<Tool>,
     pub rocprof: Option<Tool>,
     /// Libraries that the built-in tracer can use.
     pub cupti: Vec<Library>,
-    /// Chips that this ncu knows.
+    /// Chips that this ncu supports.
     pub chips: Option<Vec<String>>,
-    /// Libraries that the importer of nsys needs and that are not found.
+    /// Libraries that nsys's importer needs and that are missing.
     pub missing_libraries: Vec<String>,
-    /// Programs that hold the GPU's counters: DCGM and its like.
+    /// Programs that hold the GPU's counters, such as DCGM.
     pub counter_holders: Vec<String>,
-    /// Whether CUDA's multi-process service runs.
+    /// CUDA's multi-process service is running.
     pub mps: bool,
-    /// Where ncu puts its lock, and nsys its intermediate files.
+    /// Folder of ncu's lock file and of nsys's intermediate files.
     pub tmp: Folder,
-    /// A lock of ncu that belongs to somebody else.
+    /// A lock file of ncu that belongs to another user.
     pub foreign_lock: Option<PathBuf>,
     pub here: Folder,
-    /// Programs called `warpscope` on PATH, each once, in PATH's order.
+    /// Programs called `warpscope` on PATH, without duplicates, in PATH's order.
     pub namesakes: Vec<PathBuf>,
 }
 
@@ -109,12 +108,12 @@ pub struct Machine {
 pub const SYS_ADMIN: u32 = 21;
 /// `CAP_PERFMON`.
 pub const PERFMON: u32 = 38;
-/// How long a program may take to answer.
+/// Time limit for a program to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Programs that hold counters: NVIDIA's host engine and the exporter that clusters run.
+/// Programs that hold counters: DCGM's host engine, its exporter for clusters, and its command line.
 const HOLDERS: [&str; 3] = ["nv-hostengine", "dcgm-exporter", "dcgmi"];
 
-/// Lines that a program prints, or what it said when it failed.
+/// Runs a program and returns its output lines, or its error message.
 fn ask(program: &Path, args: &[&str], cancelled: &dyn Fn() -> bool) -> Result<Vec<String>, String> {
     let until = Instant::now() + PATIENCE;
     let mut lines = Vec::new();
@@ -155,7 +154,7 @@ pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool
     out.nsys = systems.map(tool);
     out.ncu = here("ncu").map(tool);
     out.rocprof = here("rocprofv3").map(tool);
-    // What a Python program would bring.
+    // A Python program may bring its own libraries.
     let python = ["python3", "python"].into_iter().filter_map(|p| Some(places.program(p)?.display().to_string()));
     let variable = |name: &str| std::env::var_os(name).filter(|v| places.installs && !v.is_empty()).map(PathBuf::from);
     out.cupti = libraries(&places.root, &python.collect::<Vec<_>>(), variable);
@@ -179,7 +178,8 @@ pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool
     out
 }
 
-/// True if a file can be written to. Everybody can make one in the temporary directory: a pipe is not waited for.
+/// Returns true if a file can be opened for writing. Anyone can create a pipe in the temporary directory, so this must
+/// not block.
 fn opens(file: &Path) -> bool {
     std::fs::OpenOptions::new().write(true).custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits()).open(file).is_ok()
 }
@@ -194,7 +194,7 @@ fn capabilities(status: &str) -> Option<u64> {
     u64::from_str_radix(line.split(':').nth(1)?.trim(), 16).ok()
 }
 
-/// Names of chips, which ncu prints one after another with commas.
+/// Parses the names of chips that ncu prints, separated by commas.
 fn chips(lines: &[String]) -> Vec<String> {
     let words = lines.iter().flat_map(|l| l.split([',', ' ']));
     let is_chip = |w: &&str| {
@@ -206,7 +206,7 @@ fn chips(lines: &[String]) -> Vec<String> {
     words.map(str::trim).filter(is_chip).filter(|w| w.chars().any(|c| c.is_ascii_digit())).map(str::to_owned).collect()
 }
 
-/// Names of the running processes, cut by the kernel after 15 letters.
+/// Names of the running processes, truncated by the kernel to 15 characters.
 fn running(places: &Places) -> Vec<String> {
     let all = std::fs::read_dir(places.root.join("proc")).into_iter().flatten().flatten();
     all.filter(|e| e.file_name().to_string_lossy().chars().all(|c| c.is_ascii_digit()))
@@ -216,7 +216,7 @@ fn running(places: &Places) -> Vec<String> {
         .collect()
 }
 
-/// Whether the loader would find a library: in the folders of `LD_LIBRARY_PATH`, and where distributions put them.
+/// Tests whether the loader would find a library in `LD_LIBRARY_PATH` or in the distributions' folders.
 fn has_library(places: &Places, name: &str) -> bool {
     let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let own = std::env::split_paths(&own).map(|p| p.join(name));
@@ -241,7 +241,7 @@ fn folder(path: &Path) -> Folder {
     Folder { path: path.to_owned(), free, writable, loads }
 }
 
-/// A tool's version as people read it.
+/// Formats a tool's version for display.
 #[must_use]
 pub fn version(tool: &Tool) -> String {
     tool.version.as_ref().map_or_else(|| "of unknown version".to_owned(), Version::to_string)

@@ -1,4 +1,5 @@
-//! What stands between a user and a profile on this machine: facts are gathered here, judged in [`checks`]. Nothing is changed.
+//! Diagnosis of this machine for profiling: facts are collected in [`machine`] and judged in [`checks`]. Nothing is
+//! changed.
 
 pub mod checks;
 pub mod machine;

@@ -1,12 +1,12 @@
-//! Before a run: only the checks that matter for its profiler.
+//! Checks before a run, restricted to those that matter for its profiler.
 
 use super::checks::{CHECKS, Check, State};
 use super::machine::Machine;
 
-/// The built-in tracer where it measures in place, too.
+/// The built-in tracer with measurement of counters.
 pub const MEASURE: &str = "trace, measuring";
 
-/// Each profiler and the checks that decide whether it can work.
+/// Checks that decide whether a profiler can work, by profiler.
 static MATTERS: &[(&str, &[&str])] = &[
     ("nsys", &["gpus", "nsys", "nsys-importer", "cpu-samples", "tmp", "disk"]),
     (
@@ -32,7 +32,7 @@ static MATTERS: &[(&str, &[&str])] = &[
     ("rocprofv3", &["gpus", "rocprofv3", "disk"]),
 ];
 
-/// A check in the words of a run that measures in place: what cannot be measured is still traced.
+/// Adapts a check to a run that measures counters: a program that cannot be measured is still traced.
 fn measuring(mut check: Check) -> Check {
     match check.id {
         "counters" if check.state == State::Blocks => {
@@ -46,8 +46,8 @@ fn measuring(mut check: Check) -> Check {
     check
 }
 
-/// What stands in the way of a run, the worst first; empty when nothing does. `samples`: whether the recipe samples the CPU; `needs`: bytes
-/// that the report may take, where that is known.
+/// Returns the problems of a run, the worst first. `samples`: the recipe samples the CPU; `needs`: bytes that the
+/// report may take, if known.
 #[must_use]
 pub fn preflight(machine: &Machine, tool: &str, samples: bool, needs: Option<u64>) -> Vec<Check> {
     let ids = MATTERS.iter().find(|(t, _)| *t == tool).map_or(&[][..], |(_, ids)| ids);

@@ -1,26 +1,27 @@
-//! What `nvidia-smi` says about GPUs and about who uses them.
+//! Queries of `nvidia-smi` and `rocm-smi`, and parsers of their output.
 
-/// The question about GPUs; the answer is CSV without heads and units.
+/// Arguments of the GPU query; the output is CSV without header and units.
 pub const GPUS: [&str; 2] = [
     "--query-gpu=index,name,driver_version,compute_cap,mig.mode.current,persistence_mode,clocks.current.sm,clocks.max.sm,memory.used,memory.total",
     "--format=csv,noheader,nounits",
 ];
 
-/// The question about processes.
+/// Arguments of the process query.
 pub const PROCESSES: [&str; 2] = ["--query-compute-apps=pid,process_name", "--format=csv,noheader,nounits"];
 
-/// The question how busy GPUs are.
+/// Arguments of the utilization query.
 pub const BUSY: [&str; 2] =
     ["--query-gpu=index,utilization.gpu,memory.used,memory.total,power.draw,clocks.current.sm", "--format=csv,noheader,nounits"];
 
-/// The question how busy AMD's GPUs are, for `rocm-smi`.
+/// Arguments of `rocm-smi` for the utilization of AMD GPUs.
 pub const ROCM_BUSY: [&str; 3] = ["--showuse", "--showmemuse", "--json"];
 
-/// How busy a GPU is at a moment. What it does not tell is absent.
+/// Utilization of a GPU at one moment. Values that it does not report are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Busy {
     pub index: u32,
-    /// Part of the last sample period in which a kernel ran, in percent. `nvidia-smi`'s periods are between 1/6 s and 1 s.
+    /// Part of the last sample period in which a kernel ran, in percent. `nvidia-smi`'s periods are between 1/6 s and 1
+    /// s long.
     pub percent: Option<f32>,
     /// Memory in use, in percent.
     pub memory: Option<f32>,
@@ -28,11 +29,11 @@ pub struct Busy {
     pub used: Option<u64>,
     /// Power, in W.
     pub power: Option<f32>,
-    /// Clock of the SMs, in MHz.
+    /// SM clock, in MHz.
     pub clock: Option<u32>,
 }
 
-/// A line of the answer; `None` for one that is none (warnings, errors).
+/// Parses a line of the utilization query; `None` for other lines (warnings, errors).
 #[must_use]
 pub fn busy(line: &str) -> Option<Busy> {
     let f: Vec<&str> = line.split(',').map(str::trim).collect();
@@ -48,10 +49,10 @@ pub fn busy(line: &str) -> Option<Busy> {
     })
 }
 
-/// The answer of `rocm-smi`, by card; what is not JSON is none.
+/// Parses the output of `rocm-smi`, ordered by card; empty if it is not JSON.
 #[must_use]
 pub fn rocm_busy(answer: &str) -> Vec<Busy> {
-    // Warnings stand before it.
+    // Warnings precede it.
     let Some(from) = answer.find('{') else { return Vec::new() };
     let Ok(serde_json::Value::Object(cards)) = serde_json::from_str(&answer[from..]) else { return Vec::new() };
     let of = |(name, card): (&String, &serde_json::Value)| {
@@ -64,26 +65,25 @@ pub fn rocm_busy(answer: &str) -> Vec<Busy> {
     all
 }
 
-/// A GPU. What is not supported on it is absent.
+/// A GPU. Unsupported values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gpu {
-    /// Index.
     pub index: u32,
     pub name: String,
-    /// Version of the driver.
+    /// Driver version.
     pub driver: String,
     pub capability: Option<(u32, u32)>,
-    /// Whether it is split into instances (MIG).
+    /// MIG is enabled: the GPU is split into instances.
     pub mig: Option<bool>,
-    /// Whether the driver keeps it ready (persistence mode).
+    /// Persistence mode is enabled: the driver keeps the GPU initialized.
     pub persistence: Option<bool>,
-    /// Clock of the SMs now, in MHz.
+    /// Current SM clock, in MHz.
     pub clock: Option<u32>,
-    /// Highest clock of the SMs, in MHz.
+    /// Maximum SM clock, in MHz.
     pub most_clock: Option<u32>,
     /// Memory in use, in MiB.
     pub used: Option<u64>,
-    /// Memory in all, in MiB.
+    /// Total memory, in MiB.
     pub memory: Option<u64>,
 }
 
@@ -95,7 +95,7 @@ fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// GPUs of an answer; lines that are no answer (warnings, errors) are left out.
+/// Parses the GPU query; lines that are not rows (warnings, errors) are skipped.
 #[must_use]
 pub fn gpus(answer: &[String]) -> Vec<Gpu> {
     let of = |line: &String| {
@@ -118,7 +118,7 @@ pub fn gpus(answer: &[String]) -> Vec<Gpu> {
     answer.iter().filter_map(of).collect()
 }
 
-/// Processes of an answer: id and name.
+/// Parses the process query into pairs of id and name.
 #[must_use]
 pub fn processes(answer: &[String]) -> Vec<(u32, String)> {
     answer
@@ -132,7 +132,7 @@ pub fn processes(answer: &[String]) -> Vec<(u32, String)> {
 mod tests {
     use super::*;
 
-    /// An answer of driver 580 on an H200, one of a Tesla T4 without MIG, and what is printed without a driver.
+    /// Output of driver 580 on an H200, of a Tesla T4 without MIG, and of a machine without a driver.
     #[test]
     fn answers_are_read_and_errors_are_not() {
         let lines = [
@@ -148,7 +148,8 @@ mod tests {
         assert_eq!(processes(&["4711, python3".to_owned(), "no running processes".to_owned()]), [(4711, "python3".to_owned())]);
     }
 
-    /// A line of driver 580 on an H100, one with MIG, whose use is not counted, and what is printed without a driver.
+    /// Output of driver 580 on an H100, of one with MIG, which reports no utilization, and of a machine without a
+    /// driver.
     #[test]
     fn how_busy_it_is() {
         let read = busy("0, 87, 12000, 81559, 412.31, 1980").unwrap();

@@ -1,24 +1,24 @@
-//! How busy the GPUs are while a run goes on, as `nvidia-smi` or `rocm-smi` says; without either of them nothing is said.
+//! Utilization of the GPUs during a run, from `nvidia-smi` or `rocm-smi`; absent without either.
 
 use super::super::doctor::smi::{self, Busy};
 use super::super::{ask, find};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Time between two samples: seconds are enough to see whether a program waits, and cost it nothing.
+/// Sampling interval: a second is enough to see whether a program waits, and costs it nothing.
 const EVERY: Duration = Duration::from_secs(1);
 /// `rocm-smi` is a Python program that starts anew for each sample.
 const ROCM_EVERY: Duration = Duration::from_secs(3);
-/// How long it may take to answer.
+/// Time limit for it to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Tells how busy each GPU is, again and again, until it is enough.
+/// Passes samples of each GPU's utilization to `hear` until `enough` returns true.
 pub fn watch(mut hear: impl FnMut(Busy), enough: impl Fn() -> bool) {
     if let Some(tool) = find::on_path("nvidia-smi") {
         let every = format!("--loop={}", EVERY.as_secs());
         let mut command = Command::new(tool);
         command.args(smi::BUSY).arg(every);
-        // It ends by itself where there is no driver.
+        // It ends by itself without a driver.
         let _ = ask(&mut command, |line| smi::busy(line).into_iter().for_each(&mut hear), &enough);
         return;
     }

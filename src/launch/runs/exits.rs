@@ -1,13 +1,13 @@
-//! Why a run ended as it did: the profilers' own messages, exit codes and what they left, each with what to do about it.
+//! Explanations of how a run ended: the profilers' messages, exit codes and reports, each with advice.
 
 use std::path::PathBuf;
 
-/// What went wrong, or what to know, and what mends it.
+/// A problem or remark, and its fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What happened, one sentence.
+    /// Description, one sentence.
     pub what: String,
-    /// What to do; empty when there is nothing to do.
+    /// Advice; empty if there is nothing to do.
     pub fix: String,
 }
 
@@ -15,7 +15,7 @@ fn finding(what: impl Into<String>, fix: impl Into<String>) -> Finding {
     Finding { what: what.into(), fix: fix.into() }
 }
 
-/// A message of a profiler (or of the system) with what it means and what mends it. A line that holds all words is that message.
+/// A message of a profiler (or of the system) with its meaning and its fix. A line that contains all `words` matches.
 struct Message {
     words: &'static [&'static str],
     what: &'static str,
@@ -26,8 +26,8 @@ const fn message(words: &'static [&'static str], what: &'static str, fix: &'stat
     Message { words, what, fix }
 }
 
-/// The more telling stand first. Texts: ncu 2024.1.1 and 2025.3.1, nsys 2023.4.4 and 2025.3 as they print them; those of busy counters and
-/// of the backup in system memory as NVIDIA's forum quotes them.
+/// The more specific messages come first. Texts as printed by ncu 2024.1.1 and 2025.3.1, nsys 2023.4.4 and 2025.3;
+/// those of busy counters and of the backup in system memory as quoted in NVIDIA's forum.
 static MESSAGES: &[Message] = &[
     message(
         &["ERR_NVGPUCTRPERM"],
@@ -148,27 +148,27 @@ static MESSAGES: &[Message] = &[
     ),
 ];
 
-/// What ncu says when no launch passed its filters.
+/// Messages of ncu when no launch passed its filters.
 const NOTHING: [&str; 2] = ["No kernels were profiled", "No kernels were selected to profile"];
 
-/// Lines that are kept for the explanation.
+/// Maximum number of lines kept for the explanation.
 const MOST_LINES: usize = 40;
 
-/// Watches the lines of a run for what an explanation needs.
+/// Collects the lines of a run that an explanation needs.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
-    /// Messages that were seen, by their place in the table, with the line.
+    /// Messages seen, by their index in the table, with the line.
     seen: Vec<(usize, String)>,
-    /// Other errors of the profiler, word for word.
+    /// Other errors of the profiler, verbatim.
     errors: Vec<String>,
     /// The next lines name reports.
     names: bool,
-    /// Reports that the profiler says it wrote.
+    /// Reports that the profiler claims to have written.
     pub generated: Vec<PathBuf>,
 }
 
 impl Watch {
-    /// Takes a whole line.
+    /// Takes a complete line.
     pub fn line(&mut self, line: &str) {
         let text = line.trim();
         if text == "Generated:" {
@@ -196,7 +196,7 @@ impl Watch {
         }
     }
 
-    /// Takes the name of a report. The program's own output may look alike: only what has a report's name counts, and not without end.
+    /// Adds the name of a report. The program's own output may look alike: only names of reports count, up to a limit.
     fn wrote(&mut self, path: &str) {
         let path = PathBuf::from(path);
         let kind = path.extension().is_some_and(|e| ["nsys-rep", "ncu-rep", "qdrep", "sqlite"].iter().any(|k| e == *k));
@@ -206,38 +206,39 @@ impl Watch {
         }
     }
 
-    /// Whether a message with these words was seen.
+    /// Tests whether a message with these words was seen.
     fn said(&self, words: &str) -> bool {
         self.seen.iter().any(|(i, _)| MESSAGES.get(*i).is_some_and(|m| m.words[0] == words))
     }
 }
 
-/// Exit code of the script that traces with PyTorch when there is none.
+/// Exit code of the script that traces with PyTorch if torch is missing.
 const NO_TORCH: i32 = 97;
 
-/// How a run ended.
+/// Exit status of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exit {
     /// Exit code, unless a signal ended it.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// Signal that ended it.
     pub signal: Option<i32>,
-    /// Whether it was asked to stop.
+    /// It was asked to stop.
     pub stopped: bool,
 }
 
-/// Everything there is to say about how a run ended, the cause first; empty when all is well. `tool` is the profiler's word.
+/// Explains how a run ended, the cause first; empty if all is well. `tool` is the profiler's name.
 #[must_use]
 pub fn explain(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Finding> {
     let mut seen = watch.seen.clone();
     seen.sort_by_key(|s| s.0);
-    // That nothing was profiled follows from any other failure.
+    // Nothing profiled is a consequence of any other failure.
     let follows = |m: &Message| NOTHING.contains(&m.words[0]);
     let messages: Vec<&Message> = seen.iter().filter_map(|(i, _)| MESSAGES.get(*i)).collect();
     let causes = messages.iter().any(|m| !follows(m));
     let mut out: Vec<Finding> = messages.iter().filter(|m| !causes || !follows(m)).map(|m| finding(m.what, m.fix)).collect();
     if out.is_empty() {
-        // What ncu says of the program's exit code is said below, in the same words for all profilers.
+        // ncu's message about the program's exit code is left out: the exit code is explained below for all profilers
+        // alike.
         let own = |e: &&String| !e.starts_with("The application returned an error code");
         out.extend(watch.errors.iter().filter(own).take(3).map(|e| finding(format!("{tool} says: {e}"), "")));
     }
@@ -354,7 +355,7 @@ mod tests {
         assert_eq!(first("nsys", Exit { signal: Some(9), ..Exit::default() }, &[], 0).unwrap(), "nsys was killed (signal 9)");
         assert_eq!(first("trace", code(0), &[], 0).unwrap(), "no process of the program used CUDA, so there is no trace");
         assert_eq!(first("trace", Exit { signal: Some(9), ..Exit::default() }, &[], 1).unwrap(), "the program was killed (signal 9)");
-        // The cause goes before the symptom, and a message is said once.
+        // The cause precedes the symptom, and a message appears once.
         let both = explain("ncu", code(1), &watch(&["==WARNING== No kernels were profiled.", permission, permission]), 0);
         assert_eq!(both.len(), 1);
         assert!(both[0].what.contains("counters") && !both[0].fix.is_empty());

@@ -1,4 +1,4 @@
-//! What a run is remembered with: the GPUs with their clocks, the commit of the code, the profiler's version.
+//! Facts stored with a run: the GPUs with their clocks, the commit of the code, the profiler's version.
 
 use super::super::doctor::smi;
 use super::super::{Version, ask, find};
@@ -6,16 +6,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a program may take to answer.
+/// Time limit for a program to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// GPUs at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gpus {
-    /// Names, as `2 × NVIDIA H200`.
+    /// Names, such as `2 × NVIDIA H200`.
     pub names: String,
     pub driver: String,
-    /// SM clocks in MHz, one for each GPU, as `1980, 345`.
+    /// SM clock of each GPU in MHz, such as `1980, 345`.
     pub clocks: String,
 }
 
@@ -37,22 +37,22 @@ pub fn gpus() -> Option<Gpus> {
     Some(Gpus { names: format!("{} × {}", all.len(), names.join(", ")), driver: first.driver.clone(), clocks: clocks.join(", ") })
 }
 
-/// The commit of a folder, and whether tracked files differ from it; `None` outside of a repository or without git.
+/// Commit of a folder, and a flag for tracked files that differ from it; `None` outside of a repository or without git.
 #[must_use]
 pub fn commit(folder: &Path) -> Option<(String, bool)> {
-    // Only looks: git must not rewrite its index, nor start the repository's file system monitor.
+    // Read-only: git must not rewrite its index, nor start the repository's file system monitor.
     let program = find::on_path("git")?;
     let quiet = ["--no-optional-locks", "-c", "core.fsmonitor=false"];
     let git = |args: &[&str]| lines(Command::new(&program).args(quiet).arg("-C").arg(folder).args(args));
     let commit = git(&["rev-parse", "HEAD"])?.into_iter().find(|l| l.len() >= 40 && l.chars().all(|c| c.is_ascii_hexdigit()))?;
-    // By size and time, not by content: to compare that, git runs the filters that the repository's own settings name.
+    // Compares size and time, not content: for that, git would run the filters of the repository's own configuration.
     let changes = git(&["diff-index", "--raw", "--ignore-submodules=all", "HEAD", "--"])?;
     Some((commit, !changes.is_empty()))
 }
 
 #[must_use]
 pub fn version(tool: &Path) -> Option<String> {
-    // It is not asked in the current folder.
+    // It does not run in the current folder.
     let whole = match tool.to_str().filter(|name| !name.contains('/')) {
         Some(name) => find::on_path(name)?,
         None => std::path::absolute(tool).ok()?,

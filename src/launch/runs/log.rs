@@ -1,15 +1,15 @@
-//! The log of a run: what the profiler and its program printed, as it came, in numbered pieces of bounded size. The first piece and the
-//! last two are kept, so that a program that prints without end neither fills the disk nor hides how it began.
+//! Log of a run: the output of the profiler and its program, unchanged, in numbered pieces of bounded size. The first
+//! piece and the last two are kept, so that endless output neither fills the disk nor hides how the run began.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A piece grows to about so many bytes.
+/// Approximate maximum bytes of a piece.
 const PIECE: u64 = 2 << 20;
 /// Bytes that a reader takes at once.
 const CHUNK: usize = 64 << 10;
-/// A reader further behind the end of a piece than this leaves out what is between: nobody reads that fast.
+/// A reader further behind the end of a piece than this skips ahead: such output is too fast to be read.
 const BEHIND: u64 = 512 << 10;
 /// A line longer than this is cut.
 const LINE: usize = 4096;
@@ -24,19 +24,20 @@ pub struct LogWriter {
     file: File,
     number: u64,
     written: u64,
-    /// The output that the last byte came from, when that was in the middle of a line.
+    /// Output of the last byte, if that was inside a line.
     open: Option<usize>,
-    /// Why it could not be written to the end. A log that fails is no reason to end a run: what comes after is dropped.
+    /// Error that ended writing. A log that fails must not end the run: later output is dropped.
     pub trouble: Option<String>,
 }
 
 impl LogWriter {
-    /// Begins a log in a folder that is there.
+    /// Creates a log in an existing folder.
     pub fn create(folder: &Path) -> std::io::Result<Self> {
         Ok(Self { folder: folder.to_owned(), file: File::create(piece(folder, 0))?, number: 0, written: 0, open: None, trouble: None })
     }
 
-    /// Adds bytes of an output (0: stdout, 1: stderr, 2: warpscope's own words). A line of one is not continued by another.
+    /// Appends bytes of an output (0: stdout, 1: stderr, 2: warpscope's own messages). A line is not continued by
+    /// another output.
     pub fn write(&mut self, output: usize, bytes: &[u8]) {
         if self.trouble.is_none()
             && let Err(e) = self.try_write(output, bytes)
@@ -53,7 +54,7 @@ impl LogWriter {
         self.file.write_all(bytes)?;
         self.written += bytes.len() as u64;
         self.open = (last != b'\n' && last != b'\r').then_some(output);
-        // Pieces end with a line, unless there is none for long.
+        // Pieces end with a line, unless a line is very long.
         if self.written >= PIECE && (self.open.is_none() || self.written >= 2 * PIECE) {
             self.number += 1;
             self.file = File::create(piece(&self.folder, self.number))?;
@@ -69,13 +70,13 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Adds a line of warpscope's own.
+    /// Appends a message of warpscope's own.
     pub fn say(&mut self, text: &str) {
         self.write(2, format!("warpscope: {text}\n").as_bytes());
     }
 }
 
-/// Files of a log, for whoever removes it.
+/// Files of a log, for its removal.
 #[must_use]
 pub fn pieces(folder: &Path) -> Vec<PathBuf> {
     let numbered =
@@ -91,31 +92,31 @@ pub struct Tail {
     number: u64,
     at: u64,
     line: Vec<u8>,
-    /// Whether the end of what was there was reached once: how a run began is read even when there is much of it.
+    /// The end was reached once: the beginning of a run is read even if it is long.
     caught_up: bool,
-    /// Whether everything that is there is read, however far behind that is.
+    /// Skips nothing that still exists, however far behind it is.
     patient: bool,
 }
 
-/// What a look at a log brought.
+/// Result of reading a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// Lines that are whole, oldest first; `None` where lines were left out.
+    /// Complete lines, oldest first; `None` for skipped lines.
     pub lines: Vec<Option<String>>,
-    /// The line that is not whole yet.
+    /// The incomplete last line.
     pub open: String,
-    /// Whether all that is there was read.
+    /// Everything available was read.
     pub all: bool,
 }
 
 impl Tail {
-    /// A reader from the beginning.
+    /// Creates a reader that starts at the beginning.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), file: None, number: 0, at: 0, line: Vec::new(), caught_up: false, patient: false }
     }
 
-    /// A reader that leaves nothing out of what is still there: for a pipe, not for eyes.
+    /// Creates a reader that skips nothing that still exists: for a pipe, not for a person.
     #[must_use]
     pub fn patient(folder: &Path) -> Self {
         Self { patient: true, ..Self::new(folder) }
@@ -128,13 +129,13 @@ impl Tail {
         self.file.is_some()
     }
 
-    /// The number of the next piece that is there.
+    /// Number of the next existing piece.
     fn following(&self) -> Option<u64> {
         let numbers = pieces(&self.folder).into_iter().filter_map(|p| p.extension()?.to_str()?.parse::<u64>().ok());
         numbers.filter(|n| *n > self.number).min()
     }
 
-    /// Takes bytes apart into lines.
+    /// Splits bytes into lines.
     fn take(&mut self, bytes: &[u8], news: &mut News) {
         self.at += bytes.len() as u64;
         for &byte in bytes {
@@ -150,7 +151,7 @@ impl Tail {
         }
     }
 
-    /// What is new since the last look, up to a bounded amount: `all` says whether there is more.
+    /// Reads new output, up to a bounded amount: `all` is false if there is more.
     pub fn look(&mut self) -> News {
         let mut news = News { all: true, ..News::default() };
         let mut budget = CHUNK * 4;
@@ -168,7 +169,7 @@ impl Tail {
             if n == 0 {
                 self.caught_up = true;
                 let Some(next) = self.following() else { break };
-                // Between the two looks the writer may have finished this piece and begun the next.
+                // Between the two reads the writer may have finished this piece and begun the next.
                 n = self.file.as_mut().and_then(|f| f.read(&mut buffer).ok()).unwrap_or(0);
                 if n > 0 {
                     self.take(&buffer[..n], &mut news);

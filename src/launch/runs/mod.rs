@@ -1,4 +1,4 @@
-//! A profiler's run: its own process beside the explorer, its log, how far it is, and why it ended as it did.
+//! A profiler's run: its own process next to the explorer, its log, its progress, and the explanation of its end.
 
 pub mod busy;
 pub mod exits;

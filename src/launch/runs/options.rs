@@ -1,4 +1,4 @@
-//! Which options of a command the profiler that is here knows, by its own `--help`: versions gain options, and lose some.
+//! Options that the installed profiler supports, according to its own `--help`: versions gain options, and lose some.
 
 use super::super::ask;
 use std::collections::BTreeSet;
@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a profiler may take to print its help.
+/// Time limit for a profiler to print its help.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A help with fewer options was not understood.
+/// A help text with fewer options was not understood.
 const FEWEST: usize = 20;
-/// Options without which a command would record something else, or nothing: where one of these is unknown, nothing is run.
+/// Options without which a command would record something else, or nothing: if one of them is unknown, nothing is run.
 const NEEDED: [&str; 30] = [
     "--capture-range",
     "--capture-range-end",
@@ -44,20 +44,21 @@ const NEEDED: [&str; 30] = [
     "--python-sampling",
 ];
 
-/// Where in a command (perhaps a launcher, then the profiler and its options, then the program: `program` words at its end) the name of the report
-/// stands. Words of the launcher and of the program may look alike: only the profiler's own count.
+/// Index of the report's name in a command (possibly a launcher, then the profiler and its options, then `program`
+/// words of the program). Only the profiler's own options count, since those of the launcher and the program may look
+/// alike.
 #[must_use]
 pub fn report_at(argv: &[String], program: usize, tool: &str) -> Option<usize> {
     let (names, end): (&[&str], usize) = match tool {
         "nsys" | "trace" => (&["--output", "-o"], argv.len().saturating_sub(program)),
         "ncu" => (&["--export", "-o"], argv.len().saturating_sub(program)),
-        // The script stands between Python and the program; its options come first.
+        // The script is between Python and the program; its options come first.
         "torch" => (&["--trace"], argv.len()),
         _ => return None,
     };
     let is_tool = |w: &String| match tool {
         "torch" => w.ends_with(".torch.py"),
-        // `warpscope trace`: this program under whatever name it was started.
+        // `warpscope trace`: this program under any name.
         "trace" => w == "trace",
         _ => Path::new(w).file_name().is_some_and(|n| n == tool),
     };
@@ -66,16 +67,16 @@ pub fn report_at(argv: &[String], program: usize, tool: &str) -> Option<usize> {
     (option + 1 < argv.len()).then_some(option + 1)
 }
 
-/// What became of a command's options.
+/// Result of adapting a command's options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fitted {
-    /// Options that were left out.
+    /// Options that were removed.
     pub dropped: Vec<String>,
-    /// Options that are needed and not known.
+    /// Required options that the profiler does not know.
     pub missing: Vec<String>,
 }
 
-/// The options that a profiler's help names; `None` when it does not answer, or not as expected.
+/// Options in a profiler's help; `None` if it does not answer, or not as expected.
 #[must_use]
 pub fn known(tool: &Path, kind: &str) -> Option<BTreeSet<String>> {
     let arguments: &[&str] = match kind {
@@ -90,7 +91,7 @@ pub fn known(tool: &Path, kind: &str) -> Option<BTreeSet<String>> {
     (!ended.cancelled && out.len() >= FEWEST).then_some(out)
 }
 
-/// The long options that a line names.
+/// Long options mentioned in a line.
 fn named(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("--").filter_map(move |(at, _)| {
         let before = line[..at].chars().next_back();
@@ -101,7 +102,7 @@ fn named(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Leaves out of a command (profiler, options, program: `program` words at its end) what the profiler does not know.
+/// Removes options that the profiler does not know from a command (profiler, options, `program` words of the program).
 pub fn fit(argv: &mut Vec<String>, program: usize, known: &BTreeSet<String>) -> Fitted {
     let mut out = Fitted::default();
     let mut end = argv.len().saturating_sub(program);
@@ -109,7 +110,7 @@ pub fn fit(argv: &mut Vec<String>, program: usize, known: &BTreeSet<String>) -> 
     while at < end {
         let word = argv[at].clone();
         let (name, attached) = word.split_once('=').map_or((word.as_str(), false), |(n, _)| (n, true));
-        // Both profilers take an option by its beginning; but `--capture-range` is not the beginning of `--capture-range-end`.
+        // Both profilers accept abbreviated options; but `--capture-range` does not abbreviate `--capture-range-end`.
         let is = |k: &String| k.strip_prefix(name).is_some_and(|rest| !rest.starts_with('-'));
         if !name.starts_with("--") || name.len() < 3 || known.iter().any(is) {
             at += 1;

@@ -1,4 +1,4 @@
-//! Where a run is: the machine, this start of it, and whether its disk is also other machines'.
+//! Identity of the host: its name, this boot, and a test for disks that are shared with other machines.
 
 use nix::sys::statfs::{FsType, statfs};
 use std::path::Path;
@@ -12,20 +12,20 @@ pub fn hostname() -> Option<String> {
     line("/proc/sys/kernel/hostname")
 }
 
-/// This start of the machine.
+/// Id of this boot of the machine.
 #[must_use]
 pub fn boot() -> String {
     line("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
-/// What tells where a process id means a process: this start of the machine, and the container's own numbering.
+/// Identifies the scope in which a process id is unique: this boot and the PID namespace.
 #[must_use]
 pub fn machine() -> String {
     let numbering = std::fs::read_link("/proc/self/ns/pid").map(|p| p.display().to_string()).unwrap_or_default();
     format!("{} {numbering}", boot())
 }
 
-/// Whether other machines may see a folder: file systems of networks and clusters, by their magic numbers (statfs(2)).
+/// Tests whether other machines may see a folder: network and cluster file systems, by their magic numbers (statfs(2)).
 #[must_use]
 pub fn shared_disk(folder: &Path) -> bool {
     // NFS, SMB, CIFS, SMB2, Lustre, GPFS, FUSE (sshfs and many more), AFS, 9P, BeeGFS, Ceph.

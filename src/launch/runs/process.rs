@@ -1,4 +1,4 @@
-//! Facts about processes, from `/proc`.
+//! Process information from `/proc`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,11 +10,11 @@ pub struct Process {
     pub parent: i32,
     /// State: R, S, D, Z …
     pub state: char,
-    /// Clock ticks from the machine's start to the process's. With the id it names one process for good, since ids come again.
+    /// Start time, in clock ticks since boot. Together with the id it identifies a process, since ids are reused.
     pub started: u64,
 }
 
-/// A line of `/proc/PID/stat`. The name in parentheses may hold blanks and parentheses.
+/// Parses a line of `/proc/PID/stat`. The name in parentheses may contain blanks and parentheses.
 fn parse(text: &str) -> Option<Process> {
     let pid = text.split_once(' ')?.0.parse().ok()?;
     let mut fields = text.rsplit_once(')')?.1.split_whitespace();
@@ -25,14 +25,14 @@ fn parse(text: &str) -> Option<Process> {
     Some(Process { pid, parent, state, started })
 }
 
-/// A process that is there, also one that has ended and is not yet waited for.
+/// Reads a process that exists, including a zombie.
 #[must_use]
 pub fn process(pid: i32) -> Option<Process> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Ends what is left of a run whose supervisor is gone: the processes of the session that the supervisor began. A session's number is given to no
-/// process while the session has members. TERM, and after a moment KILL.
+/// Ends the rest of a run whose supervisor is gone: the processes of the session that the supervisor created. A
+/// session's id is not reused while the session has members. Sends TERM, and KILL after a moment.
 pub fn end_session(session: i32) {
     let members = || -> Vec<i32> {
         let of = |pid: &i32| {
@@ -57,13 +57,13 @@ pub fn end_session(session: i32) {
     }
 }
 
-/// Whether the very process that started then still runs.
+/// Tests whether the process with that start time is still running.
 #[must_use]
 pub fn runs(pid: i32, started: u64) -> bool {
     process(pid).is_some_and(|p| p.started == started && !matches!(p.state, 'Z' | 'X'))
 }
 
-/// Children of a process, and theirs.
+/// All descendants of a process.
 #[must_use]
 pub fn descendants(of: i32) -> Vec<Process> {
     let mut by_parent: HashMap<i32, Vec<Process>> = HashMap::new();
@@ -83,19 +83,19 @@ pub fn descendants(of: i32) -> Vec<Process> {
     out
 }
 
-/// Leaves the session of the terminal: its keys and its end do not reach this process any more.
+/// Leaves the terminal's session: its keys and its end no longer reach this process.
 pub fn own_session() -> std::io::Result<()> {
     nix::unistd::setsid()?;
     Ok(())
 }
 
-/// Asks the system to send TERM to this process when its parent ends, in whatever way. Fails when it has ended already.
+/// Asks the kernel to send TERM to this process when its parent ends, in whatever way. Fails if it has already ended.
 pub fn end_with(parent: i32) -> std::io::Result<()> {
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)?;
     if nix::unistd::getppid().as_raw() == parent { Ok(()) } else { Err(std::io::Error::other("the process that started this is gone")) }
 }
 
-/// Asks the process that holds a run to stop it; nothing is sent to another process that has got its number since.
+/// Asks the process that holds a run to stop it; another process that now has its id is not signalled.
 pub fn ask_to_stop(pid: i32, started: u64) -> std::io::Result<()> {
     if !runs(pid, started) {
         return Err(std::io::Error::from(std::io::ErrorKind::NotFound));

@@ -1,28 +1,28 @@
-//! What the profilers say of how far they are, from lines of their output.
+//! Progress of a profiler, parsed from lines of its output.
 
-/// How far a profiler is.
+/// Progress of a profiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The program runs under the profiler.
     Connected,
-    /// nsys turns what it recorded into a report: percent of it.
+    /// nsys converts its recording into a report: percent done.
     Report(u8),
     /// ncu profiles a kernel.
     Kernel {
-        /// Name as ncu shortens it.
+        /// Name, as shortened by ncu.
         name: String,
-        /// Number of the result, from 0.
+        /// Index of the result, from 0.
         result: u64,
-        /// How many of how many, where ncu knows how many there will be.
+        /// Number of this launch and total number, if ncu knows the total.
         of: Option<(u64, u64)>,
-        /// Percent of its passes, as far as the line goes.
+        /// Percent of its passes that are done.
         percent: u8,
-        /// Passes, once they are known.
+        /// Number of passes, once known.
         passes: Option<u32>,
     },
 }
 
-/// Takes a line, also one that is not whole yet.
+/// Parses a line, which may be incomplete.
 #[must_use]
 pub fn parse(line: &str) -> Option<Progress> {
     let line = line.trim();
@@ -42,7 +42,8 @@ pub fn parse(line: &str) -> Option<Progress> {
     number.parse().ok().filter(|p| *p <= 100).map(Progress::Report)
 }
 
-/// `"void foo(int *)" - 3 (4/20): 0%....50%....100% - 10 passes`; releases before 2022 print `"foo" - 1 of 3: …` or no count.
+/// Parses `"void foo(int *)" - 3 (4/20): 0%....50%....100% - 10 passes`; releases before 2022 print `"foo" - 1 of 3: …`
+/// or no count.
 fn kernel(rest: &str) -> Option<Progress> {
     let (name, rest) = rest.strip_prefix('"')?.rsplit_once("\" - ").or_else(|| rest.strip_prefix('"')?.rsplit_once('"'))?;
     let (head, tail) = rest.split_once(':').unwrap_or((rest, ""));

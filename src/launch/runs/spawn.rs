@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// Starts a supervisor: with a line to it that ends the run when it is cut, or on its own. Its output is one byte, when it holds the run.
+/// Starts a supervisor, either with a pipe to its stdin whose closing ends the run, or detached. Its output is one
+/// byte, when it holds the run.
 pub fn supervisor(program: &Path, words: &[String], lifeline: bool) -> io::Result<Child> {
     Command::new(program)
         .args(words)
@@ -14,14 +15,14 @@ pub fn supervisor(program: &Path, words: &[String], lifeline: bool) -> io::Resul
         .spawn()
 }
 
-/// Starts the supervisor itself, with the line to it and its output passed on; whatever it leaves behind comes to this process.
+/// Starts the supervisor, which inherits the pipe on stdin and the output; its orphans become children of this process.
 pub fn kept(program: &Path, words: &[String]) -> io::Result<Child> {
     nix::sys::prctl::set_child_subreaper(true)?;
     Command::new(program).args(words).spawn()
 }
 
-/// Starts this program's own process that has the terminal while a run does, and waits for it; what it leaves behind when it is
-/// killed comes to this process.
+/// Starts this program's process that has the terminal during a run, and waits for it; if it is killed, its orphans
+/// become children of this process.
 pub fn in_terminal(program: &Path, words: &[String]) -> io::Result<ExitStatus> {
     nix::sys::prctl::set_child_subreaper(true)?;
     Command::new(program).args(words).status()

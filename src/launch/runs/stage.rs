@@ -1,8 +1,8 @@
-//! How far a stop of a run has gone: each step is told to the profiler by a harder signal.
+//! Escalation of a stop: each step sends the profiler a harder signal.
 
 use nix::sys::signal::Signal;
 
-/// How far a stop has gone.
+/// Step that a stop has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Not asked to stop.
@@ -14,7 +14,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All, with their words.
+    /// All stages, with their names.
     pub const ALL: [(Self, &'static str); 4] =
         [(Self::Running, "running"), (Self::Interrupted, "interrupted"), (Self::Terminated, "terminated"), (Self::Killed, "killed")];
 
@@ -23,13 +23,13 @@ impl Stage {
         Self::ALL.iter().find(|(s, _)| *s == self).map_or("", |(_, w)| w)
     }
 
-    /// By its word.
+    /// Parses a name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, w)| *w == word).map(|(s, _)| *s)
     }
 
-    /// The step after it, and the signal that it takes.
+    /// Next stage, and the signal that starts it.
     #[must_use]
     pub fn next(self) -> Option<(Self, Signal)> {
         match self {

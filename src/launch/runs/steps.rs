@@ -1,13 +1,14 @@
-//! A step of a guided run: one command beside the run, to its end.
+//! Step of a guided run: one command, run to its end next to the run.
 
 use super::super::run;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs the command. `hear` gets each line that it prints, `cancelled` is asked often. Errors are sentences: how it ended, and its last words.
+/// Runs the command. `hear` gets each line that it prints, `cancelled` is polled. Errors are sentences: the exit status
+/// and the last output line.
 ///
-/// `starter` are words before the command's own: this program's last step before another, which ties the command's life to it.
+/// `starter` is put before the command: this program as an intermediate launcher, which ties the command's life to it.
 pub fn perform(
     starter: &[OsString],
     argv: &[String],

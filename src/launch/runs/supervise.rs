@@ -1,5 +1,6 @@
-//! The process beside the explorer that a profiler runs under. It owns the profiler from start to end: reads both outputs into the log, stops
-//! it when it is told to or when the explorer is gone, and leaves nothing of it behind. The explorer may die in any way; this stays in order.
+//! The supervisor, a process next to the explorer that runs a profiler. It owns the profiler from start to end: reads
+//! both outputs into the log, stops it on request or when the explorer is gone, and leaves no process behind, even if
+//! the explorer crashes.
 
 use super::exits::{Exit, Watch};
 use super::log::LogWriter;
@@ -23,49 +24,51 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What is to be run.
+/// The command to supervise.
 #[derive(Debug)]
 pub struct Order<'a> {
-    /// Words that start the profiler's words: this program's own [`exec`], or nothing in tests.
+    /// Words before the profiler's command: this program's own [`exec`], or nothing in tests.
     pub starter: Vec<OsString>,
     /// The profiler with its options, the program and its arguments.
     pub argv: &'a [String],
-    /// Variables on top of those that are there.
+    /// Additional environment variables.
     pub env: &'a [(String, String)],
     pub directory: &'a Path,
-    /// How long the profiler may be silent after INT before it is told to end: some write their reports without a word.
+    /// Longest silence of the profiler after INT before TERM is sent: some write their reports without any output.
     pub patience: Duration,
-    /// Whether the run ends when stdin is closed: the explorer holds its other end. Without it the run is detached from the beginning.
+    /// The run ends when stdin is closed, whose other end the explorer holds. Otherwise the run is detached from the
+    /// start.
     pub lifeline: bool,
-    /// How often this process was asked by signals to stop the run.
+    /// Number of signals received that ask this process to stop the run.
     pub signals: Arc<AtomicUsize>,
-    /// A thread that starts programs of its own for a while. They are children of this process, too, but none of the run's.
+    /// Thread that starts programs of its own for a while. They are children of this process, too, but not part of the
+    /// run.
     pub helper: Option<JoinHandle<()>>,
 }
 
-/// What happens to a run.
+/// Events of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The profiler runs, with this process id.
+    /// The profiler was started, with this process id.
     Started(i32),
-    /// A stop went one step further.
+    /// A stop reached its next stage.
     Stage(Stage),
-    /// The explorer let go of the run: it goes on without it.
+    /// The explorer detached; the run goes on without it.
     Detached,
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     pub exit: Exit,
-    /// What the profiler said.
+    /// Collected output of the profiler.
     pub watch: Watch,
-    /// Processes that the program left behind and that were ended.
+    /// Number of leftover processes that were ended.
     pub left: usize,
 }
 
-/// How long a profiler may be silent after INT. nsys and ncu say how far they are. PyTorch's writing of a trace is one silent call of 2.4 to 3.5 s
-/// for each second that was traced (H200, torch 2.11, busy programs), and rocprofv3 is silent, too.
+/// Longest silence of a profiler after INT. nsys and ncu report their progress. PyTorch writes a trace in one silent
+/// call of 2.4 to 3.5 s for each traced second (H200, torch 2.11, busy programs), and rocprofv3 is silent, too.
 #[must_use]
 pub fn patience(tool: &str) -> Duration {
     match tool {
@@ -74,23 +77,23 @@ pub fn patience(tool: &str) -> Duration {
     }
 }
 
-/// How long after TERM a child may take.
+/// Time limit of a child after TERM.
 const AFTER_TERM: Duration = Duration::from_secs(5);
-/// How long one look at the outputs may wait.
+/// Longest wait in one poll of the outputs, ms.
 const TICK: u16 = 100;
-/// However much a profiler has to say after INT, this is the end.
+/// Time limit of a stop after INT, even if the profiler still reports progress.
 const LONGEST_STOP: Duration = Duration::from_mins(15);
-/// Time for what the profiler left running to end by itself, before it is ended.
+/// Time for the profiler's leftover processes to end by themselves.
 const LEFT: Duration = Duration::from_secs(1);
-/// A line longer than this is cut for the watch.
+/// A line longer than this is cut before it is parsed.
 const LINE: usize = 4096;
-/// Byte on the lifeline that asks for a stop, or for the next step of one.
+/// Byte on the lifeline that requests a stop, or the next stage of one.
 pub const STOP: u8 = b's';
-/// Byte on the lifeline that lets go of the run.
+/// Byte on the lifeline that detaches the run.
 pub const DETACH: u8 = b'd';
 
-/// Becomes the profiler: the last act of a process between the supervisor and it. Should the supervisor be killed, the system ends the
-/// profiler, too. Returns only when it cannot be started, with why.
+/// Replaces this process, which is between the supervisor and the profiler, by the profiler. If the supervisor is
+/// killed, the kernel ends the profiler, too. Returns only if it cannot be started, with the error.
 #[must_use]
 pub fn exec(argv: &[OsString], supervisor: i32) -> io::Error {
     if let Err(e) = process::end_with(supervisor) {
@@ -105,7 +108,7 @@ pub fn exec(argv: &[OsString], supervisor: i32) -> io::Error {
 /// One of the child's outputs.
 struct Output<R> {
     from: Option<R>,
-    /// The end of what was read, when it is no whole line.
+    /// Output read so far without a line end.
     rest: Vec<u8>,
     line: Vec<u8>,
 }
@@ -115,7 +118,7 @@ impl<R: Read> Output<R> {
         Self { from, rest: Vec::new(), line: Vec::new() }
     }
 
-    /// Reads what is there; whole lines go to the log at once.
+    /// Reads the available output; complete lines go to the log at once.
     fn take(&mut self, number: usize, log: &mut LogWriter, heard: &mut Heard) {
         let Some(from) = &mut self.from else { return };
         let mut buffer = [0; 16 << 10];
@@ -126,7 +129,7 @@ impl<R: Read> Output<R> {
         };
         if n == 0 {
             self.from = None;
-            // Last words without the end of a line.
+            // The last line has no line end.
             if !self.line.is_empty() {
                 heard.line(&String::from_utf8_lossy(&std::mem::take(&mut self.line)));
             }
@@ -152,17 +155,17 @@ impl<R: Read> Output<R> {
         }
     }
 
-    /// Nothing more came for a while: what is there of a line is shown.
+    /// Shows an incomplete line after a pause in the output.
     fn flush(&mut self, number: usize, log: &mut LogWriter) {
         log.write(number, &self.rest);
         self.rest.clear();
     }
 }
 
-/// What was heard of the child.
+/// State parsed from the child's output.
 struct Heard {
     watch: Watch,
-    /// When it last said how far it is.
+    /// Time of the last progress report.
     progress: Instant,
 }
 
@@ -175,7 +178,7 @@ impl Heard {
     }
 }
 
-/// A stop and how far it is.
+/// A stop in progress.
 struct Stop {
     stage: Stage,
     since: Instant,
@@ -185,14 +188,14 @@ struct Stop {
 }
 
 impl Stop {
-    /// Goes one step further.
+    /// Advances to the next stage.
     fn step(&mut self, log: &mut LogWriter, event: &mut dyn FnMut(Event)) {
         let Some((stage, signal)) = self.stage.next() else { return };
         if self.stage == Stage::Running {
             self.begun = Instant::now();
         }
         (self.stage, self.since) = (stage, Instant::now());
-        // It may have ended just now, and then there is nothing to do.
+        // It may have ended just now, so errors are ignored.
         let _ = killpg(self.group, signal);
         if stage == Stage::Killed {
             for p in process::descendants(getpid().as_raw()) {
@@ -216,18 +219,18 @@ impl Stop {
     }
 }
 
-/// Why a run could not be brought to its end.
+/// Reason for which a run could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
     /// The profiler did not start.
     #[error("cannot start {program}: {source}")]
     Start { program: String, source: io::Error },
-    /// The profiler could not be watched any more, and was ended.
+    /// The profiler could no longer be watched, and was ended.
     #[error("the profiler could no longer be monitored and was stopped: {0}")]
     Watch(io::Error),
 }
 
-/// Runs a profiler to its end. Whatever happens, nothing of it is left running.
+/// Runs a profiler to its end. No process of it is left running, even after an error.
 pub fn supervise(order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> Result<Outcome, Broken> {
     let not_started = |source| Broken::Start { program: order.argv.first().cloned().unwrap_or_default(), source };
     let mut child = spawn(&order).map_err(not_started)?;
@@ -240,7 +243,7 @@ pub fn supervise(order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(Ev
 }
 
 fn spawn(order: &Order<'_>) -> io::Result<Child> {
-    // Whatever the profiler leaves behind becomes a child of this process, where it can be found.
+    // Orphans of the profiler become children of this process, so that they can be found.
     prctl::set_child_subreaper(true)?;
     let mut words = order.starter.iter().cloned().chain(order.argv.iter().map(OsString::from));
     let program = words.next().ok_or_else(|| io::Error::other("no command"))?;
@@ -262,7 +265,7 @@ fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &m
     let mut heard = Heard { watch: Watch::default(), progress: Instant::now() };
     let now = Instant::now();
     let mut stop = Stop { stage: Stage::Running, since: now, begun: now, group: Pid::from_raw(pid), patience: order.patience };
-    // Not through stdin's buffer: what waits in there, `poll` does not see.
+    // Bypasses stdin's buffer: `poll` does not see buffered bytes.
     let mut lifeline = if order.lifeline { Some(File::from(io::stdin().as_fd().try_clone_to_owned()?)) } else { None };
     let mut signals = 0;
     let mut ended: Option<(std::process::ExitStatus, Instant)> = None;
@@ -293,7 +296,7 @@ fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &m
                 }
                 Ok(1) => {}
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // Nobody holds the other end any more.
+                // The other end is closed.
                 _ => {
                     lifeline = None;
                     if stop.stage == Stage::Running && ended.is_none() {
@@ -327,7 +330,7 @@ fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &m
             if closed || at.elapsed() > LEFT {
                 outs.0.flush(0, log);
                 outs.1.flush(1, log);
-                // Bounded by the patience of its questions.
+                // Bounded by the time limit of its queries.
                 if let Some(helper) = order.helper.take() {
                     let _ = helper.join();
                 }
@@ -342,7 +345,7 @@ fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &m
     }
 }
 
-/// Waits until one of them has something to read, or for a tick.
+/// Waits until one of them is readable, or for a tick.
 fn wait(out: Option<&impl AsFd>, err: Option<&impl AsFd>, lifeline: Option<&File>) -> io::Result<[bool; 3]> {
     let mut which = Vec::new();
     let mut fds = Vec::new();
@@ -372,7 +375,7 @@ fn wait(out: Option<&impl AsFd>, err: Option<&impl AsFd>, lifeline: Option<&File
     Ok(ready)
 }
 
-/// Waits for children that came to this process and have ended; the profiler itself is left to its owner.
+/// Reaps orphans that became children of this process and have ended; the profiler itself is left to its owner.
 fn reap(child: &Child) {
     let mine = getpid().as_raw();
     let profiler = i32::try_from(child.id()).unwrap_or(i32::MAX);
@@ -381,8 +384,9 @@ fn reap(child: &Child) {
     }
 }
 
-/// Runs a command that has the terminal to itself to its end, in the foreground, and ends what it leaves behind. `started` hears its process id.
-/// When `stop` is counted up it is told to stop: INT, TERM after its patience, then KILL.
+/// Runs a command that has the terminal to itself in the foreground to its end, and ends its leftover processes.
+/// `started` gets its process id. When `stop` is incremented, the command is stopped: INT, TERM after `patience`, then
+/// KILL.
 pub fn foreground(
     words: &[OsString],
     env: &[(String, String)],
@@ -409,7 +413,7 @@ pub fn foreground(
         };
         if due && let Some((stage, signal)) = told.map_or(Stage::Running, |t| t.0).next() {
             told = Some((stage, Instant::now()));
-            // The terminal's group holds the shell's job as a whole; only the run's own processes are meant.
+            // The terminal's process group contains the shell's whole job; only the run's own processes are signalled.
             for p in process::descendants(getpid().as_raw()) {
                 let _ = kill(Pid::from_raw(p.pid), signal);
             }
@@ -420,12 +424,14 @@ pub fn foreground(
     Ok((status, told.is_some()))
 }
 
-/// Ends what a supervisor that was killed left behind: it came to this process, which must be a subreaper. It may end by itself for a while.
+/// Ends the processes of a killed supervisor: they became children of this process, which must be a subreaper. They may
+/// end by themselves for `patience`.
 pub fn end_leftovers(patience: Duration) {
     sweep(Instant::now() + patience.saturating_sub(LEFT));
 }
 
-/// Ends what is left of the run: time to end by itself, then TERM, then KILL. Says how many processes had to be ended.
+/// Ends leftover processes of the run: after time to end by themselves TERM, then KILL. Returns how many had to be
+/// ended.
 fn sweep(ended: Instant) -> usize {
     let mine = getpid().as_raw();
     let left = || -> Vec<Process> {

@@ -1,11 +1,12 @@
-//! Builds the tracer that programs are started with: a shared object of C that includes no header of the system, linked against stubs, so that it
-//! asks for no version of glibc's symbols and loads on any Linux. It needs what the bundled SQLite needs anyway: a C compiler.
+//! Builds the tracer: a shared object in C that includes no system header and is linked against stubs, so that it
+//! requires no particular version of glibc's symbols and loads on any Linux. Needs a C compiler, like the bundled
+//! SQLite.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
-/// Libraries whose functions are used, by their names at run time.
+/// Libraries whose functions are used, by their sonames.
 const STUBS: [(&str, &str); 3] = [
     (
         "libc.so.6",
@@ -42,7 +43,7 @@ fn main() -> io::Result<()> {
     let variable = |name| env::var(name).unwrap_or_default();
     let (os, arch) = (variable("CARGO_CFG_TARGET_OS"), variable("CARGO_CFG_TARGET_ARCH"));
     if os != "linux" || !matches!(arch.as_str(), "x86_64" | "aarch64") {
-        // The program then says that it has no tracer.
+        // The program then reports that it has no tracer.
         return fs::write(&object, []);
     }
     let mut stubs = Vec::new();
@@ -57,7 +58,7 @@ fn main() -> io::Result<()> {
     let mut flags = FLAGS.to_vec();
     flags.extend(["-Wl,--no-as-needed,-z,now,-z,relro,-z,noexecstack,-z,nodelete,--hash-style=both", "-Wl,--allow-shlib-undefined"]);
     if arch == "aarch64" {
-        // Atomics inline: the helpers are libgcc's.
+        // Inlines atomics: the out-of-line helpers are libgcc's.
         flags.push("-mno-outline-atomics");
     }
     let inputs: Vec<PathBuf> = std::iter::once(home.join("object/tracer.c")).chain(stubs).collect();

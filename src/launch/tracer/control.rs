@@ -1,7 +1,7 @@
-//! The hand on a running trace: each traced process listens on a socket beside its trace.
+//! Control client of running traces: each traced process listens on a socket next to its trace.
 //!
-//! A process may be stopped, or busy, or gone, and a socket may be of something else: each is given two seconds, all of them at the same time, and
-//! what it says is cut to a line.
+//! A process may be stopped, busy or gone, and a socket may belong to something else: all of them share a time limit of
+//! two seconds, and each answer is cut to one line.
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
@@ -15,14 +15,14 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a process may take to answer.
+/// Time limit for a process to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The pause before a process whose queue of connections is full is tried again.
+/// Pause before retrying a process whose connection queue is full, ms.
 const PAUSE: u16 = 20;
-/// An answer is a line.
+/// Maximum bytes of an answer, which is one line.
 const LONGEST: usize = 4096;
 
-/// The reason for which there is no answer.
+/// Reason for a missing answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Silent {
     #[error("the program does not answer: it is stopped (SIGSTOP); `kill -CONT {0}` resumes it")]
@@ -39,14 +39,14 @@ pub enum Silent {
     Endless,
 }
 
-/// The line that a process answered, or why there is none.
+/// The line that a process answered, or the reason for a missing answer.
 pub type Answer = Result<String, Silent>;
 
 enum Stage {
     Connecting,
     Listening(UnixStream, Vec<u8>),
     Answered(Answer),
-    /// The socket is one of a process that has ended.
+    /// The socket's process has ended.
     Gone,
 }
 
@@ -58,17 +58,17 @@ struct Talk {
 
 fn broken(e: Errno) -> Stage {
     match e {
-        // A queue that is full, and one that a signal came in.
+        // The queue is full, or a signal interrupted the call.
         Errno::EAGAIN | Errno::EINTR => Stage::Connecting,
         _ => Stage::Gone,
     }
 }
 
-/// Connects without waiting, and says the word.
+/// Connects without waiting and sends the command.
 fn begin(folder: &File, name: &Path, word: &str) -> Result<Stage, Errno> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let fd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-    // A socket's path has at most 107 bytes: the folder goes in by its descriptor.
+    // A socket's path has at most 107 bytes: the folder is passed by its descriptor.
     let address = UnixAddr::new(&Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name))?;
     connect(fd.as_raw_fd(), &address)?;
     let said = send(fd.as_raw_fd(), word.as_bytes(), MsgFlags::MSG_NOSIGNAL);
@@ -76,14 +76,14 @@ fn begin(folder: &File, name: &Path, word: &str) -> Result<Stage, Errno> {
     Ok(if said == Ok(word.len()) { listening } else { Stage::Answered(Err(Silent::Closed)) })
 }
 
-/// One line that does no harm to a terminal.
+/// Extracts one line that is safe to print on a terminal.
 fn line(bytes: &[u8]) -> Answer {
     let text = String::from_utf8_lossy(bytes);
     let line: String = text.trim().lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
     if line.is_empty() { Err(Silent::Closed) } else { Ok(line) }
 }
 
-/// Takes what has come; whether that is all.
+/// Reads the available bytes; returns the answer once it is complete.
 fn listen(socket: &mut UnixStream, heard: &mut Vec<u8>) -> Option<Answer> {
     let mut bytes = [0; 1024];
     match socket.read(&mut bytes) {
@@ -93,7 +93,7 @@ fn listen(socket: &mut UnixStream, heard: &mut Vec<u8>) -> Option<Answer> {
             (heard.len() > LONGEST).then_some(Err(Silent::Endless))
         }
         Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => None,
-        // It answered and left without having read all of the word.
+        // It answered and closed without having read the whole command.
         Err(_) => Some(line(heard)),
     }
 }
@@ -124,10 +124,10 @@ impl Talk {
     }
 }
 
-/// Why a process does not answer; nothing where it has ended.
+/// Reason for which a process does not answer; `None` if it has ended.
 fn silent(pid: u32) -> Option<Silent> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The state stands behind the name, which is in parentheses and may hold some.
+    // The state follows the name, which is in parentheses and may contain some.
     match stat.rsplit(')').next()?.trim_start().chars().next()? {
         'T' => Some(Silent::Stopped(pid)),
         't' => Some(Silent::Debugged),
@@ -137,7 +137,7 @@ fn silent(pid: u32) -> Option<Silent> {
     }
 }
 
-/// Sockets of this user, next to the traces that begin with that path.
+/// Sockets of this user next to the traces with that path prefix.
 fn sockets(output: &Path, folder: &Path) -> io::Result<Vec<Talk>> {
     let stem = output.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let user = nix::unistd::geteuid();
@@ -153,7 +153,7 @@ fn sockets(output: &Path, folder: &Path) -> io::Result<Vec<Talk>> {
     Ok(out)
 }
 
-/// Waits until one of them says something, or for a moment.
+/// Waits until a socket is readable, or for a short pause.
 fn pause(talks: &[Talk], until: Instant) {
     let fds = talks.iter().filter_map(|t| if let Stage::Listening(socket, _) = &t.stage { Some(socket.as_fd()) } else { None });
     let mut fds: Vec<PollFd> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
@@ -161,8 +161,9 @@ fn pause(talks: &[Talk], until: Instant) {
     let _ = nix::poll::poll(&mut fds, PollTimeout::from(left.min(PAUSE)));
 }
 
-/// Says a word (`open`, `close`, `flush`, `state`) to every process whose trace begins with that path, and returns what each answered: its process id
-/// and a word, or why there is none. Sockets of processes that are gone are left out.
+/// Sends a command (`open`, `close`, `flush`, `state`) to every process whose trace has that path prefix, and returns
+/// the process ids with their answers, or the reasons for missing ones. Sockets of processes that are gone are left
+/// out.
 pub fn tell(output: &Path, word: &str) -> io::Result<Vec<(u32, Answer)>> {
     let folder = output.parent().unwrap_or(Path::new("/"));
     let opened = File::open(folder)?;

@@ -1,11 +1,12 @@
-//! The traces of a run's processes as one file: they stand behind each other in it.
+//! Joins the traces of a run's processes into one file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Puts the parts behind each other into `whole`, and removes them; one part becomes it. What fails leaves the parts as they are.
+/// Concatenates the parts into `whole` and removes them; a single part is renamed. On an error the parts stay as they
+/// are.
 pub fn join(parts: &[PathBuf], whole: &Path) -> io::Result<()> {
     match parts {
         [] => return Ok(()),
@@ -24,7 +25,7 @@ pub fn join(parts: &[PathBuf], whole: &Path) -> io::Result<()> {
         return Err(e);
     }
     for part in parts {
-        // It is in the whole: one that stays is only in the way.
+        // Its contents are in `whole`, so an error does no harm.
         let _ = std::fs::remove_file(part);
     }
     Ok(())

@@ -1,5 +1,6 @@
-//! Where libcupti is: in the wheels of the program's own Python, in conda's environment, in CUDA toolkits, in Nsight's folders. A program that has
-//! one loaded keeps it; of the others the tracer takes the first that works with the driver.
+//! Search for libcupti: in the wheels of the program's own Python, in conda's environment, in CUDA toolkits, in
+//! Nsight's folders. A program that has one loaded keeps it; of the others the tracer uses the first that works with
+//! the driver.
 
 use super::super::{find, private};
 use std::os::unix::fs::MetadataExt;
@@ -9,30 +10,31 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     pub path: PathBuf,
-    /// Where it belongs.
+    /// Product that it belongs to.
     pub of: &'static str,
 }
 
-/// Sub-folders of an entry whose names begin like this; all of them for an empty text.
+/// Sub-folders whose names begin with a text, in reverse order; all of them for an empty text.
 fn inside(folder: &Path, begins: &str) -> Vec<PathBuf> {
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = names.filter(|e| e.file_name().to_string_lossy().starts_with(begins)).map(|e| e.path()).collect();
-    // Named by version: the newest first.
+    // Names contain the version: the newest first.
     found.sort();
     found.reverse();
     found
 }
 
-/// The libcupti of a folder: the name with the fewest parts behind `.so` that is there, which is the one that programs are linked with.
+/// Finds the libcupti of a folder: the name with the fewest parts after `.so`, which is the one that programs link
+/// with.
 fn in_folder(folder: &Path) -> Option<PathBuf> {
     inside(folder, "libcupti.so").into_iter().filter(|p| p.is_file()).min_by_key(|p| {
         let name = p.file_name().map_or(0, |n| n.to_string_lossy().matches('.').count());
-        // `libcupti.so` itself is a link for compilers, but good where nothing else is there.
+        // `libcupti.so` itself is a link for compilers, used only if there is nothing else.
         if name == 1 { usize::MAX } else { name }
     })
 }
 
-/// Folders of wheels and of conda below the prefix of a Python (or of another program in its `bin`).
+/// Library folders of wheels below the prefix of a Python (or of another program in its `bin`).
 fn of_prefix(prefix: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     for lib in ["lib", "lib64"] {
@@ -46,13 +48,13 @@ fn of_prefix(prefix: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// Prefixes of the programs that a command starts, with their owners: a launcher's, and the Python's behind it. A virtual environment is the folder that
-/// its Python lies in, whatever that is a link to.
+/// Prefixes of the programs that a command starts, with their owners: the launcher's, and that of the Python behind it.
+/// A virtual environment is the folder that contains its Python, even if that is a link.
 fn prefixes(program: &[String]) -> Vec<(PathBuf, u32)> {
     let mut out = Vec::new();
     for word in program.iter().filter(|w| !w.starts_with('-')) {
         let path = if word.contains('/') { Some(PathBuf::from(word)) } else { find::on_path(word) };
-        // A file that a program is to read is none of it.
+        // A file that a program reads is not a program itself.
         let program = path.filter(|p| std::fs::metadata(p).is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0));
         let Some(path) = program.and_then(|p| std::path::absolute(p).ok()) else { continue };
         for whole in [Some(path.clone()), std::fs::canonicalize(&path).ok()].into_iter().flatten() {
@@ -67,8 +69,8 @@ fn owner(path: &Path) -> Option<u32> {
     std::fs::metadata(path).ok().map(|m| m.uid())
 }
 
-/// Every libcupti that is found for a program, in the order in which they are tried, but those that other users could have put there: whose the program
-/// is, or a folder that a variable names, may own them. `root` is `/`, but in tests.
+/// Finds every libcupti for a program, in the order in which they are tried, except those that other users could have
+/// put there; the owner of the program, or of a folder named by a variable, is trusted. `root` is `/` except in tests.
 #[must_use]
 pub fn libraries(root: &Path, program: &[String], variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<Library> {
     let mut folders: Vec<(PathBuf, &'static str, Option<u32>)> = Vec::new();
@@ -99,7 +101,7 @@ pub fn libraries(root: &Path, program: &[String], variable: impl Fn(&str) -> Opt
             add(inside(&version.join("target"), "linux"), name);
         }
     }
-    // Pythons that the program was not seen to be, such as one that a script starts.
+    // Other Pythons, such as one that a script starts.
     for prefix in [root.join("usr/local"), root.join("usr"), root.join("opt/conda"), root.join("opt/venv")] {
         add(of_prefix(&prefix), "Python's packages");
     }
@@ -139,7 +141,7 @@ mod tests {
         let found: Vec<_> = libraries(root.path(), &program, |_| None).into_iter().map(|l| (l.path, l.of)).collect();
         let (packages, cuda) = ((wheel.clone(), "Python's packages"), (toolkit, "the CUDA toolkit"));
         assert_eq!(found, [packages, cuda.clone(), (nsight.clone(), "Nsight Systems")]);
-        // A file beside which others can put something: it is no program, or the library may be theirs.
+        // Others can write next to this file: it does not count as a program, and the library may be theirs.
         let mode = |path: &Path, mode: u32| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         let of = |program: &[String]| libraries(root.path(), program, |_| None).into_iter().map(|l| l.path).collect::<Vec<_>>();
         mode(&root.path().join("venv/bin/python3"), 0o644);

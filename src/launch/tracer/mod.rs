@@ -1,4 +1,4 @@
-//! The built-in tracer: a shared object that the CUDA driver loads into a program, and what it needs to be found there.
+//! The built-in tracer: a shared object that the CUDA driver loads into a program, and its set-up.
 
 mod control;
 mod join;
@@ -12,5 +12,5 @@ pub use libraries::{Library, libraries};
 pub use plan::{Chosen, Measure, NvtxRange, Only, questions};
 pub use start::{Gate, Record, Unable, command, object};
 
-/// The shared object; empty where there is none for this kind of machine.
+/// The shared object; empty if there is none for this platform.
 pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tracer.so"));

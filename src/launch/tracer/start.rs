@@ -1,4 +1,4 @@
-//! Starts a program with the tracer: the object where the program can load it, and the variables by which it does.
+//! Starts a program with the tracer: puts the object into a folder from which it can be loaded, and sets the variables.
 
 use super::super::private;
 use super::{Library, OBJECT};
@@ -6,24 +6,24 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What opens the recording.
+/// Condition that opens the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// `cudaProfilerStart`, closed by `cudaProfilerStop`, each time.
     ProfilerApi,
-    /// An NVTX range with this domain and text: each time, or only the n-th that is entered (from 1).
+    /// An NVTX range with this domain and text: each time, or only the n-th entered (from 1).
     Nvtx { domain: Option<String>, text: String, nth: Option<u32> },
     /// Milliseconds after the start.
     Delay(u64),
-    /// The first launch of a kernel: its mangled name, or its function's.
+    /// The first launch of a kernel, by its mangled or function name.
     Kernel(String),
-    /// The launch after so many.
+    /// The launch after this many.
     Launches(u64),
-    /// A word from outside.
+    /// A command through the control socket.
     ByHand,
 }
 
-/// What is recorded, and where it goes.
+/// Contents and output of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Record {
@@ -33,24 +33,24 @@ pub struct Record {
     pub lean: bool,
     /// All driver calls, not only those that launch, copy, wait or allocate.
     pub all_calls: bool,
-    /// CUDA graphs as a whole.
+    /// Record each CUDA graph as a whole.
     pub whole_graphs: bool,
-    /// Allocations of device memory, one by one.
+    /// Record every allocation of device memory.
     pub memory: bool,
     pub gate: Option<Gate>,
-    /// How long the recording is open, in milliseconds.
+    /// Length of the recording, in milliseconds.
     pub length: Option<u64>,
-    /// Only the last so many milliseconds are kept.
+    /// Keep only the last milliseconds.
     pub keep: Option<u64>,
-    /// Ranks of a job that are recorded, from and to; all where there are none.
+    /// Ranks of a job that are recorded, from and to; all if empty.
     pub ranks: Vec<(u32, u32)>,
-    /// The file that says what is measured ([`Measure::plan`](super::Measure::plan)).
+    /// The measurement plan ([`Measure::plan`](super::Measure::plan)).
     pub plan: Option<PathBuf>,
-    /// Whether the object is also loaded beforehand, so that nothing is lost of processes that leave by `_exit`.
+    /// Also preload the object (`LD_PRELOAD`), so that processes that leave by `_exit` lose nothing.
     pub preload: bool,
 }
 
-/// Why a program cannot be started with the tracer.
+/// Reason for which a program cannot be started with the tracer.
 #[derive(Debug, thiserror::Error)]
 pub enum Unable {
     #[error("the built-in tracer is for Linux on x86-64 and aarch64")]
@@ -61,7 +61,7 @@ pub enum Unable {
     Written { folder: PathBuf, source: std::io::Error },
 }
 
-/// A file with the object in it, which the programs of this user can load.
+/// Writes the object to a file that this user's programs can load.
 pub fn object(cache: &Path) -> Result<PathBuf, Unable> {
     if OBJECT.is_empty() {
         return Err(Unable::NoObject);
@@ -69,8 +69,8 @@ pub fn object(cache: &Path) -> Result<PathBuf, Unable> {
     put(cache, &format!("tracer-{:08x}.so", crc32fast::hash(OBJECT)), OBJECT, 0o700)
 }
 
-/// A file that is loaded into a program, or read there, where nobody else can replace it. It lies in the first of these folders of which that
-/// holds: the cache, the session's own (`XDG_RUNTIME_DIR`), one below the temporary directory.
+/// Writes a file that programs load or read, so that no other user can replace it. Uses the first suitable folder: the
+/// cache, the session's own (`XDG_RUNTIME_DIR`), one below the temporary directory.
 pub(super) fn put(cache: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<PathBuf, Unable> {
     let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_absolute()).map(|p| p.join("warpscope"));
     let mut first = None;
@@ -91,7 +91,7 @@ fn written(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> std::io::Resul
     Ok(real.join(name))
 }
 
-/// Whether the dynamic loader takes the path as one name: its lists are separated by colons and blanks.
+/// Tests whether the dynamic loader takes the path as one name: its lists are separated by colons and blanks.
 fn one_name(path: &Path) -> bool {
     path.to_str().is_some_and(|p| !p.contains([':', ' ', '\t', '\n']))
 }
@@ -116,7 +116,7 @@ impl Record {
         })
     }
 
-    /// The variables for a program. `before` gives those that are set.
+    /// Environment variables for a program. `before` looks up existing ones.
     fn variables(
         &self,
         object: &Path,
@@ -124,7 +124,7 @@ impl Record {
         before: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Vec<(&'static str, OsString)>, Unable> {
         const INJECTION: &str = "CUDA_INJECTION64_PATH";
-        // Traced once already: a process of a traced program that is started with the tracer itself.
+        // Already traced: a process of a traced program that is itself started with the tracer.
         let ours = |v: &OsStr| v == object.as_os_str();
         if before(INJECTION).is_some_and(|v| !v.is_empty() && !ours(&v)) {
             return Err(Unable::Taken(INJECTION));
@@ -146,7 +146,7 @@ impl Record {
             out.push(("WARPSCOPE_TRACE_MEASURE", plan.as_os_str().to_owned()));
         }
         let loaded = before("LD_PRELOAD").unwrap_or_default();
-        // AddressSanitizer's own library must be the first of all, and refuses to start behind another.
+        // AddressSanitizer's library must come first, and refuses to start after another one.
         let sanitized = before("ASAN_OPTIONS").is_some() || loaded.to_string_lossy().contains("asan");
         if self.preload && !sanitized && one_name(object) && !loaded.to_string_lossy().contains(&*object.to_string_lossy()) {
             let mut list = loaded;
@@ -160,13 +160,14 @@ impl Record {
     }
 }
 
-/// Between the words of the command that the program's processes are told; a longer command is not told: the trace has no room for it.
+/// Separates the words of the command in the variable for the program's processes; a command that does not fit into the
+/// trace is omitted.
 const SEPARATOR: &str = "\x1f";
 const LONGEST: usize = 12 << 10;
 const LONGEST_WORD: usize = 4000;
 const PER_WORD: usize = 16;
 
-/// The program with its arguments, to be started with the tracer.
+/// Builds the command that starts the program with the tracer.
 pub fn command(record: &Record, program: &[OsString], object: &Path, libraries: &[Library]) -> Result<Command, Unable> {
     let fits = program.iter().map(|w| w.len() + PER_WORD).sum::<usize>() <= LONGEST;
     let plain = program.iter().all(|w| w.len() < LONGEST_WORD && !w.to_string_lossy().contains(SEPARATOR));

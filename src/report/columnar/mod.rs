@@ -1,4 +1,5 @@
-//! A report's launches, calls, memcpys, ranges, collectives and findings as Parquet: for engines that query many reports at once.
+//! Exports launches, calls, memcpys, ranges, collectives and findings of a report as Parquet, for engines
+//! that query many reports at once.
 //!
 //! A new table is a function in `tables.rs` and a row in [`TABLES`].
 
@@ -9,10 +10,10 @@ mod write;
 pub use table::{Column, Get, Of, Table};
 pub use write::write;
 
-/// Makes a table.
+/// Builder of a table.
 type Make = for<'a> fn(Of<'a>) -> Table<'a>;
 
-/// All tables: name, what a row is, how it is made.
+/// All tables: name, meaning of a row, and builder.
 pub static TABLES: &[(&str, &str, Make)] = &[
     ("launches", "a kernel launch", tables::launches),
     ("calls", "a call of CUDA or HIP that launched no kernel", tables::calls),

@@ -1,28 +1,28 @@
-//! A table as its columns, of which each says how a value is got.
+//! Column-oriented table with a getter per column.
 
 use crate::analysis::triage::Triage;
 use crate::model::Profile;
 use crate::model::digest::Digest;
 use parquet::data_type::ByteArray;
 
-/// What tables are made of.
+/// Data that tables are built from.
 #[derive(Clone, Copy)]
 pub struct Of<'a> {
     pub profile: &'a Profile,
-    /// What limits the run, where anything ran.
+    /// Triage of the run, if anything ran.
     pub triage: Option<&'a Triage>,
-    /// Its ranks, where anything ran.
+    /// Digests of its ranks, if anything ran.
     pub digests: &'a [Digest],
 }
 
-/// How a column's values are got, by row.
+/// Getter of a column's values, by row.
 pub enum Get<'a> {
     Int(Box<dyn Fn(usize) -> Option<i64> + 'a>),
     Real(Box<dyn Fn(usize) -> Option<f64> + 'a>),
     Text(Box<dyn Fn(usize) -> Option<ByteArray> + 'a>),
 }
 
-/// A column: every value may be absent.
+/// A column; every value is optional.
 pub struct Column<'a> {
     pub name: &'static str,
     /// `ns`, `byte`; empty for counts, numbers and texts.
@@ -31,7 +31,6 @@ pub struct Column<'a> {
     pub get: Get<'a>,
 }
 
-/// A table of a report.
 pub struct Table<'a> {
     pub rows: usize,
     pub columns: Vec<Column<'a>>,

@@ -1,4 +1,4 @@
-//! The tables with their columns.
+//! The Parquet tables with their columns.
 
 use super::table::{Column, Get, Of, Table};
 use crate::model::{Kernel, MemOp, MemOpKind, Profile};
@@ -13,7 +13,7 @@ fn text<'a>(name: &'static str, about: &'static str, get: impl Fn(usize) -> Opti
     Column { name, unit: "", about, get: Get::Text(Box::new(get)) }
 }
 
-/// Texts that rows refer to by number: a value is shared by all rows that have it.
+/// Texts that rows refer to by index: rows with the same value share it.
 fn words(list: impl Iterator<Item = impl AsRef<str>>) -> Arc<[ByteArray]> {
     list.map(|t| ByteArray::from(t.as_ref())).collect()
 }
@@ -22,7 +22,7 @@ fn large(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Columns of where something ran: all tables of a device's work have them.
+/// Columns of a place, common to all tables of device work.
 fn place<'a>(profile: &'a Profile, at: impl Fn(usize) -> Option<u32> + Copy + 'a) -> Vec<Column<'a>> {
     let of = move |row: usize| profile.places.get(at(row)? as usize);
     let device = move |row: usize| {

@@ -1,4 +1,4 @@
-//! Writes a table: row group by row group and column by column, so that only a piece of a column is in memory.
+//! Writes a table by row group and column, so that only a chunk of one column is in memory.
 
 use super::table::{Column, Get, Table};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
@@ -11,9 +11,9 @@ use parquet::schema::types::{ColumnPath, Type};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Rows of a row group.
+/// Rows per row group.
 const GROUP: usize = 1 << 20;
-/// Rows of a column that are in memory at once.
+/// Rows of a column in memory at once.
 const PIECE: usize = 1 << 16;
 
 fn schema(table: &Table<'_>) -> Result<Type, ParquetError> {
@@ -31,7 +31,7 @@ fn schema(table: &Table<'_>) -> Result<Type, ParquetError> {
     Type::group_type_builder("schema").with_fields(fields).build()
 }
 
-/// Values and where there are any, piece by piece.
+/// Passes values and definition levels to `put`, chunk by chunk.
 fn pieces<T>(
     rows: std::ops::Range<usize>,
     get: &dyn Fn(usize) -> Option<T>,
@@ -82,7 +82,7 @@ fn properties(table: &Table<'_>, facts: &[(&str, String)]) -> Result<WriterPrope
         if !column.about.is_empty() {
             keys.push(KeyValue::new(format!("about.{}", column.name), column.about.to_owned()));
         }
-        // Times only grow or vary: a dictionary of them would be as large as they are.
+        // Times rarely repeat: a dictionary would be as large as the values.
         if column.unit == "ns" {
             made = made.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
         }
@@ -93,7 +93,7 @@ fn properties(table: &Table<'_>, facts: &[(&str, String)]) -> Result<WriterPrope
 /// Writes a table as one Parquet file; `facts` go into its metadata.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// Returns an error if the table cannot be written.
 pub fn write(out: impl Write + Send, table: &Table<'_>, facts: &[(&str, String)]) -> io::Result<()> {
     let written = || -> Result<(), ParquetError> {
         let mut file = SerializedFileWriter::new(out, Arc::new(schema(table)?), Arc::new(properties(table, facts)?))?;

@@ -1,28 +1,28 @@
-//! What a report to hand on consists of. Texts are plain: whoever writes them escapes them.
+//! Block model of a shareable report. Texts are unescaped: renderers escape them.
 
-/// A picture: SVG whose texts are escaped, and what it shows in words.
+/// An SVG image with escaped texts, and its description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture {
     pub svg: String,
     pub words: String,
 }
 
-/// A table; the first columns that are `right` hold numbers.
+/// A table; columns aligned to the right hold numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Titles, and whether the column stands to the right.
+    /// Column titles, and true for alignment to the right.
     pub head: Vec<(&'static str, bool)>,
     pub rows: Vec<Vec<String>>,
 }
 
-/// Something that is wrong, or right.
+/// A problem, or a good result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     pub id: String,
     pub headline: String,
-    /// `critical, certain, up to 40 %`.
+    /// Severity, confidence and gain: `critical, certain, up to 40 %`.
     pub how: String,
-    /// Whether it is worth a change.
+    /// True if it is worth a change.
     pub wrong: bool,
     pub evidence: Vec<String>,
     pub places: Vec<String>,
@@ -31,18 +31,18 @@ pub struct Found {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// 1 is the report's own.
+    /// Level and text; the title of the report has level 1.
     Heading(u8, String),
     Text(String),
     Picture(Picture),
     Table(Table),
     List(Vec<String>),
-    /// The words of a command.
+    /// Arguments of a command.
     Command(Vec<String>),
     Found(Found),
 }
 
-/// A report to hand on.
+/// A shareable report.
 #[derive(Clone, Debug, Default)]
 pub struct Handout {
     pub title: String,

@@ -1,4 +1,4 @@
-//! One page of HTML that needs nothing else: no network, no scripts; light and dark, and on paper.
+//! Self-contained HTML page: no network, no scripts; for light and dark mode, and for print.
 
 use super::block::{Block, Found, Handout, Table};
 use super::paths::{command, without};
@@ -7,14 +7,14 @@ use std::io::{self, Write};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Writes it; with `paths` what it says of paths stays.
+/// Writes the report; `paths` keeps full paths in texts.
 pub fn html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
     let text = |t: &str| if paths { escaped(t) } else { escaped(&without(t)) };
     writeln!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
     )?;
-    // Nothing is loaded from anywhere, and nothing runs.
+    // Loads nothing from elsewhere and runs no scripts.
     writeln!(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">")?;
     writeln!(out, "<title>{}</title><style>\n{STYLE}</style></head><body><main>", text(&of.title))?;
     let mut verdict = true;
@@ -22,7 +22,7 @@ pub fn html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
         match block {
             Block::Heading(level, t) => writeln!(out, "<h{level}>{}</h{level}>", text(t), level = level.clamp(&1, &6))?,
             Block::Text(t) => {
-                // The first sentence is what the page is for.
+                // The first paragraph is the verdict.
                 writeln!(out, "<p{}>{}</p>", if std::mem::take(&mut verdict) { " class=\"verdict\"" } else { "" }, text(t))?;
             }
             Block::Picture(p) => writeln!(out, "<figure>{}</figure>", p.svg)?,

@@ -1,4 +1,4 @@
-//! The kernels: which take the time, what limits those that were measured, and the commands that measure them again.
+//! Kernels of a report: those with the most time, limits of the measured ones, and commands that measure them again.
 
 use super::block::{Block, Found, Picture, Table};
 use super::svg::{Svg, WIDTH};
@@ -13,11 +13,11 @@ use crate::rerun::confirm::Counted;
 use crate::rerun::{Collect, Options, Target, plan};
 use std::sync::Arc;
 
-/// Kernels that are listed, results that are explained, kernels whose re-run is given.
+/// Maximum numbers of kernels listed, of results explained, and of kernels with a re-run command.
 const KERNELS: usize = 20;
 const RESULTS: usize = 12;
 const AGAIN: usize = 3;
-/// Characters of a kernel's name.
+/// Maximum length of a kernel's name, in characters.
 const NAME: usize = 70;
 
 /// The kernels of a timeline.
@@ -67,7 +67,7 @@ fn median_launch(profile: &Profile, kernel: Option<u32>) -> Option<u32> {
 fn duration(metrics: &Metrics, s: &Subject) -> i64 {
     let of = |r: usize| {
         let result = metrics.results.get(r)?;
-        // AMD's profilers have the duration beside the counters.
+        // AMD's profilers report the duration among the counters.
         metrics
             .duration(result)
             .or_else(|| Some(Nanos(metrics.number(result, "Duration").filter(|n| n.is_finite() && *n > 0.0)?.round() as i64)))
@@ -75,14 +75,14 @@ fn duration(metrics: &Metrics, s: &Subject) -> i64 {
     s.result.and_then(of).map_or(0, |d| d.0)
 }
 
-/// What was measured, longest first.
+/// Measured kernels, longest first.
 fn measured(profile: &Profile, metrics: &Metrics) -> Vec<Subject> {
     let mut subjects: Vec<Subject> = subject::places(profile).into_iter().filter_map(|p| p.subject(profile)).collect();
     subjects.sort_by_key(|s| (std::cmp::Reverse(duration(metrics, s)), s.launch));
     subjects
 }
 
-/// What limits the kernel that took the longest.
+/// Diagnosis of the measured kernel with the longest duration.
 #[must_use]
 pub fn verdict(profile: &Profile, metrics: &Metrics) -> Option<String> {
     let subjects = measured(profile, metrics);
@@ -91,7 +91,7 @@ pub fn verdict(profile: &Profile, metrics: &Metrics) -> Option<String> {
     Some(format!("{} ({}): {}: {}", cut_end(first.kernel.function(), NAME), Nanos(duration(metrics, first)), hint.id.id(), hint.headline))
 }
 
-/// Results of single kernels, as a profiler measured them.
+/// Results of single kernels, as measured by a profiler.
 #[must_use]
 pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&Profile>) -> Vec<Block> {
     let counted = Counted::new(profile, timeline);
@@ -138,7 +138,7 @@ pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&P
     out
 }
 
-/// Work per second over work per byte, with the roofs of the first result's chip.
+/// Roofline: work per second over work per byte, with the roofs of the first result's chip.
 fn roofline(metrics: &Arc<Metrics>, result: usize) -> Option<Picture> {
     let plot = Plot::of(metrics, result, &[]);
     let points: Vec<_> = plot.points.iter().filter(|p| p.intensity.is_finite() && p.intensity > 0.0 && p.achieved > 0.0).collect();

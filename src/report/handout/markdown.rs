@@ -1,4 +1,4 @@
-//! The same as Markdown, for tickets and chats: pictures are told in words.
+//! Markdown form of a shareable report, for tickets and chats: images are replaced by their descriptions.
 
 use super::block::{Block, Found, Handout};
 use super::paths::{command, without};
@@ -6,7 +6,7 @@ use crate::report::Format;
 use crate::report::table::{self, Cell, Column};
 use std::io::{self, Write};
 
-/// Writes it; with `paths` what it says of paths stays.
+/// Writes the report; `paths` keeps full paths in texts.
 pub fn markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
     let raw = |t: &str| if paths { t.to_owned() } else { without(t) };
     let text = |t: &str| table::escaped(&raw(t));
@@ -27,7 +27,7 @@ pub fn markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()
                 writeln!(out)?;
             }
             Block::Command(c) => {
-                // A fence that no line of it ends.
+                // A fence that is not closed by any line of the command.
                 let line = command(c, paths);
                 let ticks = "`".repeat(3 + line.matches("```").count());
                 writeln!(out, "{ticks}sh\n{}\n{ticks}\n", crate::model::text::clean(&line))?;

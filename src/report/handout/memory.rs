@@ -1,4 +1,4 @@
-//! Memory over time, who holds it at the peak, and what is wrong with that.
+//! Memory over time, its holders at the peak, and findings.
 
 use super::block::{Block, Found, Picture, Table};
 use super::svg::{Svg, WIDTH};

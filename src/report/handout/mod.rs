@@ -1,6 +1,6 @@
-//! A report to hand on: one file with the verdict, where the time went, the kernels, the evidence and the commands, as HTML or Markdown.
+//! Shareable report: one HTML or Markdown file with the verdict, time breakdown, kernels, evidence and commands.
 //!
-//! A part is a function that makes blocks; a new one is a file here and a row where a report is put together.
+//! A part is a function that returns blocks; a new one needs a file here and a row where a report is assembled.
 
 mod block;
 mod html;

@@ -1,12 +1,12 @@
-//! Paths are nobody's business but the machine's: what a report that is handed on says of them is the file's name.
+//! Removal of private data from a shareable report: paths are reduced to file names, and secrets are dropped.
 
 use crate::rerun::shell;
 
-/// What may stand right before a path in a text.
+/// Characters that may precede a path in a text.
 const BEFORE: &str = "\"'`=(,:[|;{@";
-/// Options of ncu whose words are names of kernels and ranges, and never paths.
+/// ncu options whose values are names of kernels and ranges, never paths.
 const NAMES: [&str; 5] = ["--kernel-name", "--nvtx-include", "--nvtx-exclude", "--kernel-id", "--kernel-include-regex"];
-/// Words in options whose values are nobody's business either.
+/// Words in names of options whose values are secret.
 const SECRETS: [&str; 5] = ["token", "secret", "password", "passwd", "api-key"];
 
 /// The last part of a path.
@@ -14,17 +14,18 @@ fn last(path: &str) -> &str {
     path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
-/// Whether a path of a machine begins there: absolute, of a home folder, or of Windows.
+/// Returns true if the text begins with a local path: absolute, in a home folder, in a parent folder, or a
+/// Windows path.
 fn path(text: &str) -> bool {
     let bytes = text.as_bytes();
     let windows = matches!(bytes, [drive, b':', b'\\', ..] if drive.is_ascii_alphabetic()) || text.starts_with("\\\\");
     let home = text.starts_with('~') && text.contains('/') || text.starts_with("$HOME") || text.starts_with("../");
-    // One part alone is no path that tells anything.
+    // A lone slash is not a path.
     let root = text.strip_prefix('/').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric() || "._-~".contains(c)));
     windows || home || root
 }
 
-/// The text with every path in it cut to its last part. A URL stays.
+/// Returns the text with every path reduced to its last part. URLs are kept.
 #[must_use]
 pub fn without(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -34,14 +35,14 @@ pub fn without(text: &str) -> String {
         let begins = before.is_none_or(|b| b.is_whitespace() || BEFORE.contains(b));
         let url = out.ends_with(':') && rest.starts_with("//");
         if url || !begins || !path(rest) {
-            // The rest of a URL is its own.
+            // The rest of a URL is kept.
             let end = if url { rest.find(char::is_whitespace).unwrap_or(rest.len()) } else { c.len_utf8() };
             out.push_str(&rest[..end]);
             before = rest[..end].chars().last();
             rest = &rest[end..];
             continue;
         }
-        // The drive's own colon ends nothing.
+        // The colon of a drive letter does not end the path.
         let end = rest.char_indices().skip(2).find(|(_, c)| c.is_whitespace() || "\"'`),:;]>".contains(*c)).map_or(rest.len(), |e| e.0);
         let name = last(&rest[..end]);
         out.push_str(name);
@@ -51,7 +52,7 @@ pub fn without(text: &str) -> String {
     out
 }
 
-/// A word of a command without its path, or without what is secret in it.
+/// A word of a command without its path or its secret.
 fn word(word: &str, named: bool) -> String {
     if named {
         return word.to_owned();
@@ -77,7 +78,7 @@ fn word(word: &str, named: bool) -> String {
     }
 }
 
-/// A command on one line; with `paths` as it is.
+/// A command on one line; `paths` keeps it unchanged.
 #[must_use]
 pub fn command(argv: &[String], paths: bool) -> String {
     if paths {

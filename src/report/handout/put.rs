@@ -1,4 +1,4 @@
-//! Puts a report to hand on together.
+//! Assembles a shareable report.
 
 use super::block::{Block, Handout, Table};
 use super::{kernels, memory, run};
@@ -8,7 +8,7 @@ use crate::analysis::triage::Triage;
 use crate::model::{Bytes, Nanos, Profile};
 use crate::report::ranks::Together;
 
-/// A report with what was found in it.
+/// A report with its analysis.
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
     pub profile: &'a Profile,
@@ -16,13 +16,13 @@ pub struct Given<'a> {
     pub usage: Option<&'a Usage>,
 }
 
-/// With a capital letter at its beginning.
+/// Capitalises the first letter.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// What is to be handed on of these reports.
+/// Builds one shareable report from the given reports.
 #[must_use]
 pub fn handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Handout {
     let names: Vec<String> = given.iter().map(|g| g.profile.file_name()).collect();
@@ -69,7 +69,7 @@ fn one(of: &Given<'_>, blocks: &mut Vec<Block>) {
         Some(metrics) => blocks.extend(kernels::of_results(profile, metrics, None)),
         None => blocks.extend(kernels::of_launches(profile)),
     }
-    // Measured while the program ran.
+    // Kernels that were measured while the program ran.
     if let Some((measured, metrics)) = profile.measured.as_deref().and_then(|m| Some((m, m.metrics.as_ref()?))) {
         blocks.extend(kernels::of_results(measured, metrics, Some(profile)));
     }
@@ -90,7 +90,7 @@ fn one(of: &Given<'_>, blocks: &mut Vec<Block>) {
     }
 }
 
-/// The ranks: where the time of each went, and who waits.
+/// Table of ranks: time breakdown, and waits.
 fn rank_table(of: &Together<'_>) -> Table {
     let ns = |n: i64| Nanos(n).to_string();
     let row = |m: &Member| {
@@ -111,7 +111,7 @@ fn rank_table(of: &Together<'_>) -> Table {
     Table { head, rows: of.job.ranks.iter().map(row).collect() }
 }
 
-/// The tool, the GPUs, the program.
+/// Describes the tool, the GPUs and the program.
 fn machine(profile: &Profile) -> Vec<String> {
     let source = &profile.source;
     let version = source.version.as_ref().map_or_else(String::new, |v| format!(" {v}"));

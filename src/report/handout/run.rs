@@ -1,4 +1,4 @@
-//! The run: where its time went, when, and what limits it.
+//! Run section: time breakdown, timeline, and findings.
 
 use super::block::{Block, Found, Picture, Table};
 use super::svg::{Svg, WIDTH};
@@ -8,13 +8,13 @@ use crate::model::{Nanos, Profile, units};
 use crate::report::triage::{judged_line, measured, place, remarks};
 use std::collections::BTreeMap;
 
-/// Places of a finding that are listed.
+/// Maximum number of places listed per finding.
 const PLACES: usize = 4;
-/// Rows of the timeline: queues, and threads.
+/// Maximum rows of the timeline: queues first, then threads.
 const QUEUES: usize = 8;
-/// Columns of names at the left of the timeline.
+/// Width of the names to the left of the timeline.
 const NAMES: f64 = 150.0;
-/// What is narrower is drawn together with its neighbours.
+/// Width below which events are merged with their neighbours.
 const NARROW: f64 = 0.8;
 
 #[must_use]
@@ -79,7 +79,7 @@ fn parts(triage: &Triage) -> Table {
     Table { head: vec![("part", false), (each, true), ("share", true)], rows }
 }
 
-/// How busy the devices were over the window, and why they were not.
+/// Utilisation of the devices over the window, with idle causes.
 fn strip(triage: &Triage) -> Picture {
     let height = 64.0;
     let mut svg = Svg::new(height);
@@ -101,7 +101,7 @@ fn strip(triage: &Triage) -> Picture {
     svg.picture(format!("The GPU is busy for {:.0}% of the window", mean * 100.0))
 }
 
-/// The window that is worth a look: where the first finding is, else a step in the middle.
+/// Time range to show: around the first finding, or else a step in the middle.
 fn window(triage: &Triage) -> (i64, i64) {
     let middle = triage.steps.get(triage.steps.len() / 2).map(|s| (s.start, s.end));
     let place = triage.findings.first().and_then(|f| f.places.iter().find(|p| p.end > p.start && p.end - p.start < triage.length() / 2));
@@ -115,10 +115,10 @@ fn window(triage: &Triage) -> (i64, i64) {
     }
 }
 
-/// A row of the timeline: its name, and what is on it: start, end, class, name.
+/// A row of the timeline: its name, and its events as start, end, class, name.
 type Lane = (String, Vec<(i64, i64, &'static str, String)>);
 
-/// What ran in that window.
+/// Draws the events of that time range.
 fn timeline(profile: &Profile, triage: &Triage) -> Option<Picture> {
     let (begin, end) = window(triage);
     if end <= begin {
@@ -195,7 +195,7 @@ fn timeline(profile: &Profile, triage: &Triage) -> Option<Picture> {
         for (start, stop, class, name) in items {
             let (from, to) = (x(start), x(stop));
             match &mut drawn {
-                // What cannot be told apart is drawn as one.
+                // Events that cannot be distinguished are merged.
                 Some((_, last, same, _, count)) if *same == class && from - *last < NARROW && to - from < NARROW * 4.0 => {
                     *last = last.max(to);
                     *count += 1;

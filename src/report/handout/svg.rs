@@ -1,13 +1,13 @@
-//! Pictures as SVG: colours are classes that the page's style sheet gives a value, for light and dark.
+//! SVG images: colours are classes, which the page's style sheet defines for light and dark mode.
 
 use super::block::Picture;
 use super::paths::without;
 use std::fmt::Write as _;
 
-/// Width of every picture, in its own units.
+/// Width of every image, in user units.
 pub const WIDTH: f64 = 1000.0;
 
-/// Text for HTML and SVG.
+/// Escapes text for HTML and SVG.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -24,12 +24,12 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// The same without paths: a picture has no room for them.
+/// Escapes text without its paths, for which images have no room.
 fn shown(text: &str) -> String {
     escaped(&without(text))
 }
 
-/// A picture in the making.
+/// Builder of an SVG image.
 pub struct Svg {
     body: String,
     height: f64,
@@ -41,18 +41,18 @@ impl Svg {
         Self { body: String::new(), height }
     }
 
-    /// A box of a class; `about` is shown by the pointer.
+    /// Adds a box of a class, with `about` as its tooltip.
     pub fn rect(&mut self, (x, y, width, height): (f64, f64, f64, f64), class: &str, about: &str) {
         let title = if about.is_empty() { String::new() } else { format!("<title>{}</title>", shown(about)) };
         let class = escaped(class);
-        // What is written cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(
             self.body,
             "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" class=\"{class}\">{title}</rect>"
         );
     }
 
-    /// A text whose baseline begins there; `anchor` is start, middle or end.
+    /// Adds text with its baseline at the given point; `anchor` is start, middle or end.
     pub fn text(&mut self, (x, y): (f64, f64), anchor: &str, class: &str, text: &str) {
         let text = shown(text);
         let _ = write!(self.body, "<text x=\"{x:.2}\" y=\"{y:.2}\" text-anchor=\"{anchor}\" class=\"{class}\">{text}</text>");
@@ -68,13 +68,13 @@ impl Svg {
             write!(self.body, "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"{radius:.2}\" class=\"{class}\"><title>{about}</title></circle>");
     }
 
-    /// A filled shape through these points.
+    /// Adds a filled polygon.
     pub fn area(&mut self, points: &[(f64, f64)], class: &str) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.2},{y:.2}")).collect();
         let _ = write!(self.body, "<polygon points=\"{}\" class=\"{class}\"/>", points.join(" "));
     }
 
-    /// The picture, and what it shows in words.
+    /// Returns the image with its description.
     #[must_use]
     pub fn picture(self, words: String) -> Picture {
         let label = shown(&words);

@@ -1,4 +1,4 @@
-//! Memory, for scripts.
+//! JSON form of memory usage.
 
 use super::of::{Compared, Memory, Wanted, compared, site_name, stack};
 use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Step, sites};
@@ -65,9 +65,9 @@ struct StepJson {
 
 #[derive(Serialize)]
 struct FreeJson {
-    /// In segments that are free as a whole.
+    /// In segments that are entirely free.
     whole_bytes: u64,
-    /// Between blocks that are in use.
+    /// Between blocks in use.
     between_bytes: u64,
     largest_block: u64,
 }
@@ -79,7 +79,7 @@ struct DeviceJson<'a> {
     counts: &'static str,
     peak_bytes: u64,
     peak_ns: Option<i64>,
-    /// Where the report has no times: the number of the event.
+    /// Number of the event, if the report has no times.
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_event: Option<i64>,
     end_bytes: u64,
@@ -116,7 +116,7 @@ struct MemoryJson<'a> {
     notes: Vec<String>,
 }
 
-/// Rows that are listed where nobody says how many, and frames of a stack.
+/// Default number of listed rows, and maximum number of frames of a stack.
 const ROWS: usize = 100;
 const FRAMES: usize = 64;
 
@@ -202,7 +202,7 @@ fn device<'a>(of: &Memory<'a>, d: &'a DeviceUsage, wanted: Wanted, before: Optio
     }
 }
 
-/// One object: of the device with the highest peak, and `devices` with each where there are several.
+/// Writes one object for the device with the highest peak, and `devices` with each one if there are several.
 pub fn json(out: &mut dyn Write, of: &Memory<'_>, wanted: Wanted, before: Option<&Memory<'_>>) -> io::Result<()> {
     let Some(main) = of.usage.main() else { return Ok(()) };
     let several = of.usage.devices.len() > 1;

@@ -1,4 +1,4 @@
-//! How a program uses memory: as a page, as rows, as JSON.
+//! `memory`: memory usage of a program as a page, as rows, or as JSON.
 
 mod json;
 mod of;

@@ -1,12 +1,12 @@
-//! A report's memory, and what of it is listed.
+//! Memory of a report, and its listed rows.
 
 use crate::analysis::memory::{Category, DeviceUsage, Row, Site, Usage, rows};
 use crate::model::{Frame, Profile};
 
-/// The time whose holders are listed.
+/// Time at which the holders of memory are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum When {
-    /// When most was allocated.
+    /// Time of the highest allocation.
     #[default]
     Peak,
     End,
@@ -14,23 +14,23 @@ pub enum When {
     At(i64),
 }
 
-/// A report with what was found in it.
+/// A report with its memory analysis.
 #[derive(Clone, Copy)]
 pub struct Memory<'a> {
     pub profile: &'a Profile,
     pub usage: &'a Usage,
 }
 
-/// What is listed.
+/// Selection of the listed rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
     pub when: When,
-    /// Rows at most; `None` for all.
+    /// Maximum number of rows; `None` for all.
     pub top: Option<usize>,
 }
 
 impl When {
-    /// The event after which it is, and its time, ns.
+    /// Returns the last event up to this time, and the time, ns.
     #[must_use]
     pub fn of(self, device: &DeviceUsage) -> (Option<u32>, Option<i64>) {
         let ledger = &device.ledger;
@@ -43,14 +43,14 @@ impl When {
     }
 }
 
-/// What is held, with the bytes of the same code in another report.
+/// A row of held memory, with the bytes of the same code in another report.
 pub struct Compared {
     pub row: Row,
     /// Bytes before; `None` without another report.
     pub before: Option<u64>,
 }
 
-/// The rows of a device at a time, with those of another report's device laid beside them by what they are called.
+/// Rows of a device at a time, matched by name with those of another report's device.
 pub fn compared(of: &Memory<'_>, device: &DeviceUsage, when: When, before: Option<&Memory<'_>>) -> Vec<Compared> {
     let list = rows(device, &of.usage.sites, when.of(device).0);
     let Some(before) = before else { return list.into_iter().map(|row| Compared { row, before: None }).collect() };
@@ -71,19 +71,19 @@ pub fn compared(of: &Memory<'_>, device: &DeviceUsage, when: When, before: Optio
     out
 }
 
-/// Who asked, in a line.
+/// Name of an allocation site, on one line.
 #[must_use]
 pub fn site_name(of: &Memory<'_>, row: &Row) -> String {
     let unknown = if row.category == Category::Earlier { "(before the report begins)" } else { "(no stack)" };
     of.usage.sites.get(row.site).map_or_else(|| unknown.to_owned(), Site::line)
 }
 
-/// The functions of a stack, innermost first.
+/// Frames of a stack, innermost first.
 pub fn stack<'a>(of: &Memory<'a>, stack: u32) -> impl Iterator<Item = &'a Frame> {
     of.usage.sites.stacks.of(stack)
 }
 
-/// What a device is called.
+/// Display name of a device.
 #[must_use]
 pub fn device_name(profile: &Profile, device: Option<u32>) -> String {
     match device.and_then(|d| profile.devices.get(d as usize)) {

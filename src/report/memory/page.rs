@@ -1,4 +1,4 @@
-//! Memory, as a page for people, as Markdown and as rows.
+//! Memory usage as a page for people, as Markdown, and as rows.
 
 use super::of::{Compared, Memory, Wanted, When, compared, device_name, site_name};
 use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Site};
@@ -9,9 +9,9 @@ use crate::report::table::{self, Cell, Column, wrapped};
 use crate::report::triage::{measured, value};
 use std::io::{self, Write};
 
-/// Rows of a page where nobody says how many.
+/// Default number of rows of a page.
 const ROWS: usize = 12;
-/// Sites of a finding that are listed.
+/// Maximum number of sites listed per finding.
 const SITES: usize = 3;
 
 fn columns(compared: bool) -> Vec<Column> {
@@ -61,7 +61,7 @@ fn cells(of: &Memory<'_>, c: &Compared, total: u64) -> Vec<Cell> {
     ]
 }
 
-/// What is wrong, in a line, or that nothing is.
+/// The first finding in one line, or a statement that there are none.
 #[must_use]
 pub fn verdict(d: &DeviceUsage) -> String {
     match d.findings.first() {
@@ -113,7 +113,7 @@ fn counted(d: &DeviceUsage) -> &'static str {
     if d.ledger.level == MemoryLevel::Allocator { "memory of the framework's allocator" } else { "memory that the driver was asked for" }
 }
 
-/// A finding as a list of Markdown, in which no text is markup.
+/// Writes a finding as a Markdown list, with its texts escaped.
 fn in_markdown(out: &mut dyn Write, of: &Memory<'_>, f: &MemoryFinding) -> io::Result<()> {
     writeln!(out, "**{}**: {}\n", f.id.id(), table::escaped(&clean(&f.headline)))?;
     for e in &f.evidence {
@@ -127,7 +127,7 @@ fn in_markdown(out: &mut dyn Write, of: &Memory<'_>, f: &MemoryFinding) -> io::R
     writeln!(out)
 }
 
-/// Prints it in a format other than JSON.
+/// Prints memory usage in a format other than JSON.
 pub fn print(
     out: &mut dyn Write,
     of: &Memory<'_>,

@@ -1,4 +1,4 @@
-//! A job, for scripts.
+//! JSON form of a job.
 
 use crate::analysis::ranks::Job;
 use crate::model::digest::Digest;
@@ -7,17 +7,17 @@ use crate::report::json as write_json;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A job with what its ranks' reports said.
+/// A job with the digests of its ranks.
 #[derive(Clone, Copy)]
 pub struct Together<'a> {
     pub job: &'a Job,
     pub digests: &'a [Digest],
-    /// Of each digest the report that it is of, by its place among those that were opened.
+    /// Index of each digest's report, among the reports that were opened.
     pub reports: &'a [usize],
 }
 
 impl Together<'_> {
-    /// The rank of a report, where it is of one alone.
+    /// Rank of a report, if it has only one.
     #[must_use]
     pub fn rank_of(&self, report: usize) -> Option<u32> {
         let mut of = self.job.ranks.iter().filter(|m| self.reports.get(m.digest) == Some(&report));
@@ -45,7 +45,7 @@ pub struct RankJson<'a> {
     clock: Option<ClockJson>,
 }
 
-/// How the rank's clock stands to the common one.
+/// Mapping of the rank's clock to the common one.
 #[derive(Serialize)]
 struct ClockJson {
     offset_ns: i64,
@@ -103,7 +103,7 @@ struct JobJson<'a> {
     remarks: Vec<&'a str>,
 }
 
-/// The ranks in their order.
+/// The ranks in order.
 #[must_use]
 pub fn rank_list<'a>(job: &Job, digests: &'a [Digest]) -> Vec<RankJson<'a>> {
     let of = |m: &crate::analysis::ranks::Member| {
@@ -134,7 +134,7 @@ pub fn rank_list<'a>(job: &Job, digests: &'a [Digest]) -> Vec<RankJson<'a>> {
     job.ranks.iter().filter_map(of).collect()
 }
 
-/// Who makes the others wait.
+/// The first rank that makes the others wait.
 #[must_use]
 pub fn straggler(job: &Job) -> Option<StragglerJson> {
     stragglers(job).into_iter().next()
@@ -155,7 +155,7 @@ pub fn json(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> {
         .map(|(&(rank, other), &ns)| WaitJson { rank: job.number(rank), waits_for: job.number(other), ns })
         .collect();
     waits.sort_by_key(|w| (std::cmp::Reverse(w.ns), w.rank, w.waits_for));
-    // Of hundreds of ranks the pairs are many, and the small ones say nothing.
+    // Hundreds of ranks have many pairs: keep only the longest waits.
     waits.truncate(1000);
     let links = job.links.iter().map(|l| LinkJson {
         kind: l.kind,

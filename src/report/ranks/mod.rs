@@ -1,4 +1,4 @@
-//! `ranks`: the ranks of a job beside each other, as a page for people, as Markdown, and for scripts.
+//! `ranks`: comparison of the ranks of a job, as a page for people, as Markdown, or for scripts.
 
 mod json;
 mod page;

@@ -1,4 +1,4 @@
-//! A job, as a page for people, as Markdown and as rows.
+//! A job as a page for people, as Markdown, and as rows.
 
 use super::json::Together;
 use crate::analysis::labels::cut_end;
@@ -10,11 +10,11 @@ use crate::report::Format;
 use crate::report::table::{self, Cell, Column, wrapped};
 use std::io::{self, Write};
 
-/// Ranks that a page lists: of more, those that the others wait for the most.
+/// Maximum number of ranks on a page; of more, those that the others wait for the most.
 const LISTED: usize = 64;
-/// Pairs of ranks that a page lists.
+/// Maximum number of rank pairs on a page.
 const PAIRS: usize = 8;
-/// Cells of a bar.
+/// Width of a bar.
 const BAR: usize = 24;
 
 fn ns(n: i64) -> String {
@@ -25,7 +25,7 @@ fn share(part: i64, of: i64) -> f64 {
     if of > 0 { part as f64 / of as f64 } else { 0.0 }
 }
 
-/// How many ranks, where, and how well their clocks are known.
+/// Summary of the number of ranks, their hosts, and the precision of their clocks.
 fn head(of: &Together<'_>) -> String {
     let job = of.job;
     let mut hosts: Vec<&str> = of.digests.iter().filter_map(|d| d.host.as_deref()).collect();
@@ -46,7 +46,7 @@ fn head(of: &Together<'_>) -> String {
     text
 }
 
-/// Computing, communication that nothing hides, copies, and idle time, as a bar of characters.
+/// Bar of computation (█) and exposed communication (▒); the rest is copies and idle time.
 fn bar(m: &Member) -> String {
     let cells = |part: i64| (share(part, m.judged) * BAR as f64).round() as usize;
     let (compute, exposed) = (cells(m.compute), cells(m.exposed));
@@ -57,7 +57,7 @@ fn bar(m: &Member) -> String {
     text
 }
 
-/// The ranks that are listed, and how many are not.
+/// Ranks to list, and the number of omitted ones.
 fn listed(job: &Job) -> (Vec<&Member>, usize) {
     let mut list: Vec<&Member> = job.ranks.iter().collect();
     if list.len() > LISTED {
@@ -80,7 +80,7 @@ fn finding(out: &mut dyn Write, f: &Finding, width: usize) -> io::Result<()> {
     wrapped(out, &format!("{}: ", f.id.id()), "  ", &f.headline, width)
 }
 
-/// A page for people.
+/// Prints the page for people.
 pub fn page(out: &mut dyn Write, of: &Together<'_>, width: usize) -> io::Result<()> {
     let (job, width) = (of.job, width.clamp(60, 140));
     writeln!(out, "{}", head(of))?;
@@ -166,7 +166,7 @@ fn pairs(out: &mut dyn Write, job: &Job) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Of each rank a row.
+/// Table with a row per rank.
 #[must_use]
 pub fn table(of: &Together<'_>) -> table::Table {
     const FIELDS: [(&str, bool); 13] = [
@@ -208,12 +208,12 @@ pub fn table(of: &Together<'_>) -> table::Table {
     table::Table { columns, rows: of.job.ranks.iter().map(row).collect() }
 }
 
-/// One row for each rank.
+/// Prints a CSV row per rank.
 pub fn csv(out: &mut dyn Write, of: &Together<'_>, width: Option<usize>) -> io::Result<()> {
     table(of).print(out, Format::Csv, width)
 }
 
-/// The same for an issue tracker.
+/// Writes the job as Markdown, for an issue tracker.
 pub fn markdown(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> {
     writeln!(out, "### {}", head(of))?;
     writeln!(out)?;

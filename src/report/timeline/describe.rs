@@ -1,21 +1,21 @@
-//! All about one event, in labelled values.
+//! Details of one event, as labelled values.
 
 use crate::analysis::timeline::{Category, Event, Events, Timeline, link};
 use crate::model::text::clean;
 use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, NcclCall, Payload, Profile, units};
 use std::fmt::Write as _;
 
-/// A label and what it says.
+/// A label and its value.
 pub type Fact = (&'static str, String);
 
-/// A window, for people: from when to when.
+/// Formats the start and the end of a window for people.
 #[must_use]
 pub fn window((from, to): (i64, i64)) -> String {
     let step = to.saturating_sub(from) / 100;
     format!("{} to {}", time(from, step), time(to, step))
 }
 
-/// A time of the session, for people: seconds to the digits that the nearest `step` ns needs.
+/// Formats a session time for people: seconds with the digits that a `step` in ns needs.
 #[must_use]
 pub fn time(ns: i64, step: i64) -> String {
     let digits = match step {
@@ -41,7 +41,7 @@ fn kind(kind: MemoryKind) -> &'static str {
     }
 }
 
-/// A rate for people; GB/s are 10⁹ bytes a second, as data sheets count.
+/// Formats a rate for people; 1 GB/s is 10⁹ bytes per second, as in data sheets.
 #[must_use]
 pub fn rate(bytes: u64, ns: i64) -> Option<String> {
     (ns > 0 && bytes > 0).then(|| {
@@ -75,7 +75,7 @@ fn push(out: &mut Vec<Fact>, label: &'static str, value: String) {
     }
 }
 
-/// Where on a device it ran.
+/// Device, stream and process of a place.
 fn place(profile: &Profile, place: Option<u32>) -> String {
     let Some(place) = place.and_then(|p| profile.places.get(p as usize)) else { return String::new() };
     let device = profile.device_of(place).map(|d| d.id).or(place.ordinal).map(|d| format!("GPU {d}"));
@@ -84,7 +84,7 @@ fn place(profile: &Profile, place: Option<u32>) -> String {
     device.into_iter().chain(stream).chain(pid).collect::<Vec<_>>().join(" · ")
 }
 
-/// What a device did after it had been called for: how long that took from the end of the call.
+/// Adds the call behind a device operation, and the delay from the end of the call.
 fn called(out: &mut Vec<Fact>, of: &Events<'_>, event: Event) {
     let Some(call) = link::call(of.profile, event) else { return };
     let ((start, _), (from, to)) = (of.span(event), of.span(call));
@@ -113,7 +113,7 @@ fn graph_launch(of: &Events<'_>, row: u32) -> Option<String> {
     Some(if of.is_first_of_graph(row) { format!("{kernels}; {first}") } else { kernels })
 }
 
-/// All that the report says about an event, without its name.
+/// Everything that the report contains about an event, except its name.
 #[must_use]
 pub fn facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> Vec<Fact> {
     let p = of.profile;
@@ -170,7 +170,7 @@ pub fn facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> V
         }
         Event::Os(_) | Event::Overhead(_) => push(&mut out, "kind", of.category(event).word().to_owned()),
     }
-    // The range of what ran on a device is the one around its call.
+    // The range of a device operation is the one around its call.
     let at = link::call(p, event).unwrap_or(event);
     if let Some(thread) = link::thread(p, at) {
         let path = link::path(timeline, of, thread, of.span(at).0);
@@ -178,7 +178,7 @@ pub fn facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> V
             path.iter().map(|id| id.event()).filter(|e| *e != event).partition(|e| of.category(*e) == Category::Python);
         let names = |events: &[Event]| events.iter().map(|e| clean(&of.name(*e)).into_owned()).collect::<Vec<_>>();
         push(&mut out, "inside", names(&ranges).join(" › "));
-        // The innermost functions: the outermost are the interpreter's and the launcher's.
+        // The innermost functions: the outermost belong to the interpreter and the launcher.
         let from = python.len().saturating_sub(FRAMES);
         let more = if from > 0 { "… › " } else { "" };
         push(&mut out, "Python", names(&python[from..]).join(" › "));
@@ -189,7 +189,7 @@ pub fn facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> V
     out
 }
 
-/// Functions of Python that are named around an event.
+/// Maximum number of Python functions named around an event.
 const FRAMES: usize = 4;
 
 fn payload(payload: &Payload) -> String {
@@ -202,7 +202,7 @@ fn payload(payload: &Payload) -> String {
     }
 }
 
-/// What a call of NCCL asks for, in words.
+/// Describes an NCCL call.
 fn nccl(call: &NcclCall) -> String {
     match *call {
         NcclCall::Init { communicator, ranks, rank } => format!("rank {rank} of {ranks} joins communicator {communicator:016x}"),
@@ -219,7 +219,7 @@ fn nccl(call: &NcclCall) -> String {
     }
 }
 
-/// Size and bandwidth of a collective, as far as the report says.
+/// Adds the size and bandwidth of a collective, as far as known.
 fn collective(out: &mut Vec<Fact>, p: &Profile, row: u32) {
     let Some(c) = p.collectives.iter().find(|c| c.launch == Some(row)) else { return };
     let elements = c.elements_out.max(c.elements_in);

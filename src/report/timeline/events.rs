@@ -1,4 +1,4 @@
-//! What happens in a window, in order.
+//! Events of a window, in order.
 
 use crate::analysis::metric::Lookup;
 use crate::analysis::timeline::{Event, EventId, Events, Lane, Pattern, RowKind, Timeline};
@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Throughputs of ncu's Speed of Light section, and how busy the tensor pipe is.
+/// Throughputs of ncu's Speed of Light section, and utilisation of the tensor pipe.
 const SM: &[&str] = &["sm__throughput.avg.pct_of_peak_sustained_elapsed"];
 const MEMORY: &[&str] = &["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"];
 const TENSOR: &[&str] = &[
@@ -23,21 +23,21 @@ const TENSOR: &[&str] = &[
     "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
 ];
 
-/// Which events are listed.
+/// Selection of the listed events.
 pub struct Chosen<'a> {
-    /// From one time on and before another, ns; what is running at the first is listed, too.
+    /// Start and end (exclusive), ns; events that are running at the start are listed, too.
     pub from: i64,
     pub to: i64,
-    /// Only rows of these kinds; all where there are none.
+    /// Only rows of these kinds; all if empty.
     pub kinds: &'a [RowKind],
     /// Only names that match.
     pub pattern: Option<Pattern>,
     pub limit: usize,
-    /// Results of ncu that were joined.
+    /// Joined results of ncu.
     pub joined: &'a [(Arc<Metrics>, Join)],
 }
 
-/// An event as it is listed.
+/// JSON form of an event.
 #[derive(Serialize)]
 pub struct EventJson {
     start_ns: i64,
@@ -53,10 +53,10 @@ pub struct EventJson {
     tensor_percent: Option<f64>,
 }
 
-/// The next event of a lane: its start and its end, ns, the longer first; the lane, and its index there.
+/// The next event of a lane: start and end, ns, the longer first; the lane, and the index in it.
 type Next = (i64, Reverse<i64>, usize, usize);
 
-/// Events of a window by start.
+/// Events of a window, sorted by start.
 pub fn rows<'a>(
     profile: &'a Profile,
     timeline: &'a Timeline,
@@ -125,7 +125,7 @@ fn one(
     }
 }
 
-/// Field, title, whether it is a number, whether only machines get it, and how soon it drops out of a narrow terminal.
+/// Field, title, alignment to the right, machine-only flag, and drop order in a narrow terminal.
 const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
     ("start_ns", "start", true, false, 0),
     ("duration_ns", "duration", true, false, 0),
@@ -147,7 +147,7 @@ pub fn print(
     format: Format,
     width: Option<usize>,
 ) -> io::Result<()> {
-    // Columns that only results fill are left out where there are none.
+    // Columns of results are omitted if there are none.
     let shown = COLUMNS.len() - if results { 0 } else { 3 };
     let columns: Vec<Column> = COLUMNS[..shown]
         .iter()

@@ -9,12 +9,12 @@ use crate::model::text::clean;
 use crate::model::{Nanos, Profile, units};
 use std::io::{self, Write};
 
-/// Columns of the labels.
+/// Width of the labels.
 pub const LABEL: usize = 22;
-/// Lanes of a row that are printed.
+/// Maximum number of lanes printed per row.
 const LANES: usize = 16;
 
-/// Labels of a row's lanes: the first has its name.
+/// Label of a lane: the first of a row has the row's name.
 #[must_use]
 pub fn label(name: &str, lane: usize) -> String {
     if lane == 0 { format!("  {}", clean(name)) } else { String::new() }
@@ -26,7 +26,7 @@ fn put(out: &mut dyn Write, label: &str, line: &str) -> io::Result<()> {
     writeln!(out, "{}", line.trim_end())
 }
 
-/// What is idle in a group and why.
+/// Idle cause of a group by column.
 #[must_use]
 pub fn shades(gaps: Option<&Gaps>, group: &Group, window: Window) -> Vec<Option<crate::analysis::triage::Part>> {
     match (gaps, group.key) {
@@ -35,15 +35,16 @@ pub fn shades(gaps: Option<&Gaps>, group: &Group, window: Window) -> Vec<Option<
     }
 }
 
-/// What is shown of a window.
+/// Content of the printed window.
 pub struct Shown<'a> {
     pub timeline: &'a Timeline,
     pub gaps: Option<&'a Gaps>,
-    /// Only rows of these kinds; all where there are none.
+    /// Only rows of these kinds; all if empty.
     pub kinds: &'a [RowKind],
 }
 
-/// Prints a window: devices and threads with their rows. Blocks are in brackets; small letters on a device's own line say why it is idle.
+/// Prints a window: devices and threads with their rows. Blocks are in brackets; lower-case letters on a
+/// device's own line give the idle cause.
 pub fn page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, window: Window) -> io::Result<()> {
     let of = shown.timeline.events(profile);
     let step = window.step();
@@ -75,7 +76,7 @@ pub fn page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, window: W
                     let mut empty = 0;
                     for (number, lane) in lanes.iter().enumerate().take(LANES) {
                         let line = text(&paint::lane(lane, &of, window));
-                        // Deep lanes in which nothing happens here are left out.
+                        // Deep lanes without events in the window are omitted.
                         if number > 0 && line.trim().is_empty() {
                             empty += 1;
                             continue;
@@ -104,7 +105,7 @@ pub fn page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, window: W
     Ok(())
 }
 
-/// Units of counters as metrics have them.
+/// Unit of a counter, as spelled for metrics.
 #[must_use]
 pub fn unit(unit: &str) -> &str {
     match unit {

@@ -1,4 +1,4 @@
-//! A lane of a timeline as glyphs, one a column: what is drawn on the screen and printed to pipes alike.
+//! Lane of a timeline as glyphs, one per column, for both the screen and pipes.
 
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::timeline::{Block, Category, Cell, Events, Lane, Level, Plot, Window, blocks, cells};
@@ -6,31 +6,31 @@ use crate::analysis::triage::Part;
 use crate::model::{Nanos, Profile};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What is in a column.
+/// Content of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fill {
     Blank,
-    /// How much of the column is busy, in eighths: 1 to 8.
+    /// Busy part of the column, in eighths: 1 to 8.
     Level(u8),
     /// The first column of an event that is at least two columns wide.
     Begin,
-    /// A letter of its name.
+    /// A character of the event's name.
     Letter(String),
-    /// What a wide letter takes more than a column.
+    /// Second column of a wide character.
     Covered,
-    /// The rest of it.
+    /// Interior of an event.
     Inside,
     End,
-    /// Nothing runs, and why.
+    /// Idle, with the cause.
     Idle(Part),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glyph {
     pub fill: Fill,
-    /// What takes most of the column.
+    /// Category that takes most of the column.
     pub category: Option<Category>,
-    /// Index of the event in the lane, where one is wide enough to be seen.
+    /// Index of the event in the lane, if it is wide enough to be visible.
     pub event: Option<usize>,
 }
 
@@ -40,32 +40,32 @@ impl Glyph {
 
 const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// The character of a level, 1 to 8.
+/// Character of a level, 1 to 8.
 #[must_use]
 pub fn level(eighths: u8) -> &'static str {
     LEVELS[usize::from(eighths.clamp(1, 8)) - 1]
 }
 
-/// A share in eighths; what is there is at least one, however short.
+/// Converts a share to eighths; an event has at least one, however short.
 #[must_use]
 pub fn eighths(share: f64) -> u8 {
     (share.clamp(0.0, 1.0) * 8.0).round().clamp(1.0, 8.0) as u8
 }
 
-/// Columns that are busy by how much.
+/// Columns with their busy part.
 fn density(cells: &[Cell], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
     let glyph = |cell: &Cell| {
         if cell.share <= 0.0 && cell.events == 0 {
             return Glyph::BLANK;
         }
-        // What takes no time has the colour of its first event.
+        // Events without duration have the colour of the first one.
         let first = || lane.and_then(|l| l.get(cell.first)).map(|id| of.category(id.event()));
         Glyph { fill: Fill::Level(eighths(cell.share)), category: cell.top.or_else(first), event: None }
     };
     cells.iter().map(glyph).collect()
 }
 
-/// The lane with the names of events that are wide enough.
+/// A lane with the names of events that are wide enough.
 #[must_use]
 pub fn lane(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
     let cells = cells(lane, of, window);
@@ -75,7 +75,7 @@ pub fn lane(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
         let Some(id) = lane.get(block.at) else { continue };
         let category = Some(of.category(id.event()));
         if wide < 2 {
-            // One event in the column and no other: it can be told which.
+            // The only event of the column: it can be identified.
             if let Some(glyph) = out.get_mut(block.from).filter(|_| cells[block.from].events <= 1) {
                 glyph.event = Some(block.at);
             }
@@ -84,7 +84,7 @@ pub fn lane(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
         for glyph in &mut out[block.from..block.to] {
             *glyph = Glyph { fill: Fill::Inside, category, event: Some(block.at) };
         }
-        // Cut off by the window, it has no end there.
+        // An event that is cut off by the window has no end mark there.
         let (start, end) = of.span(id.event());
         let (begins, ends) = (start >= window.start, end <= window.end);
         if begins {
@@ -98,7 +98,7 @@ pub fn lane(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
     out
 }
 
-/// Columns of a name that is cut.
+/// Minimum columns of a truncated name.
 const LEAST_NAME: usize = 5;
 
 /// Writes the name of an event into its columns, and its duration if there is room.
@@ -111,7 +111,7 @@ fn write(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): (bool
     let name = of.name(event);
     let (start, end) = of.span(event);
     let long = format!("{name} {}", Nanos(end - start));
-    // A letter or two of a name say nothing.
+    // A letter or two of a name are meaningless.
     if width(&name) > room && room < LEAST_NAME {
         return;
     }
@@ -130,7 +130,7 @@ fn write(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): (bool
     }
 }
 
-/// A device or thread as a whole; where nothing runs, why.
+/// A device or thread as a whole; idle columns have their cause.
 #[must_use]
 pub fn summary(cells: &[Cell], shades: &[Option<Part>], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
     let mut out = density(cells, of, lane);
@@ -142,7 +142,7 @@ pub fn summary(cells: &[Cell], shades: &[Option<Part>], of: &Events<'_>, lane: O
     out
 }
 
-/// The value that fills a column: shares of a hundred, everything else of its largest value.
+/// Value that fills a column: 100 for percentages, the largest value for everything else.
 #[must_use]
 pub fn full(plot: &Plot) -> f64 {
     if plot.unit.contains('%') { plot.most.max(100.0) } else { plot.most }
@@ -159,7 +159,7 @@ pub fn area(plot: &Plot, profile: &Profile, window: Window) -> Vec<Glyph> {
     plot.levels(profile, window).into_iter().map(glyph).collect()
 }
 
-/// The glyphs without colour: blocks in brackets, idle time by the letter of its cause in small.
+/// Glyphs without colour: blocks in brackets, idle time as the lower-case letter of its cause.
 #[must_use]
 pub fn text(glyphs: &[Glyph]) -> String {
     let mut out = String::with_capacity(glyphs.len() * 2);

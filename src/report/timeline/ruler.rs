@@ -4,7 +4,7 @@ use super::describe::time;
 use crate::analysis::labels::width;
 use crate::analysis::timeline::Window;
 
-/// Columns between labels at least.
+/// Minimum columns between labels.
 const APART: usize = 14;
 
 /// A tick: its column and its time.
@@ -14,7 +14,7 @@ pub struct Tick {
     pub label: String,
 }
 
-/// The distance of ticks in ns: 1, 2 or 5 times a power of ten, so that labels have room.
+/// Distance between ticks in ns: 1, 2 or 5 times a power of ten, so that labels have room.
 #[must_use]
 pub fn distance(window: Window) -> i64 {
     let ticks = i64::try_from((window.columns / APART).max(1)).unwrap_or(1);
@@ -51,7 +51,7 @@ pub fn ticks(window: Window) -> Vec<Tick> {
     out
 }
 
-/// The axis as a line of text; a tick is left out where one of these columns lies in it.
+/// The axis as a line of text; a tick is omitted if it would cover one of the `taken` columns.
 #[must_use]
 pub fn line(window: Window, taken: &[usize]) -> String {
     let mut out = String::new();

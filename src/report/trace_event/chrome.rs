@@ -1,26 +1,26 @@
-//! The JSON of Chrome's trace viewer ("Trace Event Format"): complete events, flows, counters, instants and names.
+//! JSON of Chrome's trace viewer ("Trace Event Format"): complete events, flows, counters, instants and names.
 
 use super::sink::{Arg, Event, Flow, Sink, Under};
 use crate::report::format::json_text;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// Numbers of tracks that are no threads begin here: above those that Linux gives threads.
+/// First number of tracks that are not threads: above the thread ids of Linux.
 const OTHERS: u32 = 1 << 22;
 
 /// Writes Chrome's JSON.
 pub struct Chrome<W> {
     out: W,
-    /// As JSON.
+    /// Encoded as JSON.
     texts: Vec<String>,
     known: HashMap<String, u32>,
-    /// Process and thread of each track; of a counter its name as JSON.
+    /// Process and thread of each track; for a counter, also its name as JSON.
     tracks: Vec<(u32, u32, String)>,
     names: Vec<String>,
     begun: bool,
 }
 
-/// A time in microseconds, to the nanosecond.
+/// Formats a time in microseconds, to the nanosecond.
 fn us(ns: i64) -> String {
     format!("{}.{:03}", ns.max(0) / 1000, ns.max(0) % 1000)
 }
@@ -54,7 +54,7 @@ impl<W: Write> Chrome<W> {
         format!("{{{}}}", parts.join(","))
     }
 
-    /// What all events have: name, category, process, thread and time.
+    /// Fields that all events have: name, category, process, thread and time.
     fn head(&self, event: &Event<'_>) -> String {
         let text = |n: u32| self.texts.get(n as usize).map_or("\"\"", String::as_str);
         let name = text(event.name);
@@ -82,7 +82,7 @@ impl<W: Write> Sink for Chrome<W> {
     fn track(&mut self, pid: u32, under: Under, name: &str) -> io::Result<u32> {
         let track = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
         let tid = if let Under::Thread(tid) = under { tid } else { OTHERS.saturating_add(track) };
-        // Tracks do not lie under each other here: a stream says its GPU.
+        // Tracks cannot be nested in this format: the name of a stream includes its GPU.
         let above = if let Under::Track(above) = under { self.names.get(above as usize) } else { None };
         let name = above.map_or_else(|| name.to_owned(), |a| format!("{a} · {name}"));
         self.tracks.push((pid, tid, String::new()));
@@ -96,7 +96,7 @@ impl<W: Write> Sink for Chrome<W> {
     fn counter(&mut self, pid: u32, under: Under, name: &str, unit: &str) -> io::Result<u32> {
         let track = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
         let above = if let Under::Track(above) = under { self.names.get(above as usize) } else { None };
-        // One of the machine is of no GPU.
+        // A counter of the machine does not belong to a GPU.
         let name = above.filter(|a| a.starts_with("GPU ")).map_or_else(|| name.to_owned(), |a| format!("{a} · {name}"));
         let name = if unit.is_empty() { name } else { format!("{name} [{unit}]") };
         self.tracks.push((pid, 0, json_text(&name)?));

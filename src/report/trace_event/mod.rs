@@ -1,6 +1,6 @@
-//! A report as a trace for viewers of traces: Perfetto's protobuf, and the JSON that Chrome's viewer read first.
+//! Exports a report for trace viewers: Perfetto's protobuf, and the older JSON of Chrome's viewer.
 //!
-//! A new format is a file with a [`Sink`] and a row where formats are chosen.
+//! A new format needs a file with a [`Sink`], and a row where formats are chosen.
 
 mod chrome;
 mod perfetto;

@@ -5,7 +5,7 @@ use crate::model::text::clean;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// Kinds of texts, each with numbers of its own (`InternedData`).
+/// Kinds of interned texts (`InternedData`), each with its own ids.
 const CATEGORY: u32 = 1;
 const NAME: u32 = 2;
 const KEY: u32 = 3;
@@ -20,9 +20,9 @@ const COUNTER: u64 = 4;
 /// `SEQ_INCREMENTAL_STATE_CLEARED` and `SEQ_NEEDS_INCREMENTAL_STATE`.
 const CLEARED: u64 = 1;
 const NEEDS: u64 = 2;
-/// Bytes that are handed on at once.
+/// Bytes that are buffered before they are written.
 const CHUNK: usize = 1 << 18;
-/// The sequence of packets that all of them are of.
+/// Sequence id of all packets.
 const SEQUENCE: u64 = 1;
 
 #[inline]
@@ -53,7 +53,7 @@ fn bytes(out: &mut Vec<u8>, field: u32, of: &[u8]) {
 #[derive(Default)]
 struct Text {
     text: String,
-    /// The kinds that it was told as.
+    /// Bit set of the kinds that it has been interned as.
     told: u32,
 }
 
@@ -62,18 +62,18 @@ pub struct Perfetto<W> {
     out: W,
     texts: Vec<Text>,
     known: HashMap<String, u32>,
-    /// Of each track the ends of slices that are open, ns.
+    /// End times of each track's open slices, ns.
     open: Vec<Vec<i64>>,
     packet: Vec<u8>,
     event: Vec<u8>,
     part: Vec<u8>,
-    /// Packets that are not handed on yet.
+    /// Packets that are not written to `out` yet.
     written: Vec<u8>,
-    /// Whether the first packet is written.
+    /// True if the first packet has been written.
     begun: bool,
 }
 
-/// The uuid of a process's track, and of another track.
+/// Uuid of a process's track.
 fn process_uuid(pid: u32) -> u64 {
     1 << 40 | u64::from(pid)
 }
@@ -97,7 +97,7 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    /// Writes a packet whose fields are in `packet`.
+    /// Finishes the packet whose fields are in `packet`.
     fn flush(&mut self) -> io::Result<()> {
         number(&mut self.packet, 10, SEQUENCE);
         let flags = if self.begun { NEEDS } else { NEEDS | CLEARED };
@@ -114,7 +114,7 @@ impl<W: Write> Perfetto<W> {
         Ok(())
     }
 
-    /// Tells a text before it is used as one of that kind; its number there.
+    /// Interns a text before its first use as that kind, and returns its id.
     fn told(&mut self, text: u32, kind: u32) -> io::Result<u64> {
         let Some(known) = self.texts.get_mut(text as usize) else { return Ok(0) };
         let iid = u64::from(text) + 1;
@@ -132,7 +132,7 @@ impl<W: Write> Perfetto<W> {
         Ok(iid)
     }
 
-    /// Writes an event of that type; `body` is in `event`.
+    /// Writes an event of that type, with its body from `event`.
     fn write(&mut self, track: u32, time: i64, kind: u64) -> io::Result<()> {
         number(&mut self.event, 9, kind);
         number(&mut self.event, 11, uuid(track));
@@ -142,7 +142,7 @@ impl<W: Write> Perfetto<W> {
         self.flush()
     }
 
-    /// Ends the open slices of a track that end no later than that.
+    /// Ends the open slices of a track that end at or before `until`.
     fn end(&mut self, track: u32, until: i64) -> io::Result<()> {
         while let Some(end) = self.open.get_mut(track as usize).and_then(|o| o.pop_if(|end| *end <= until)) {
             self.write(track, end, END)?;
@@ -150,7 +150,7 @@ impl<W: Write> Perfetto<W> {
         Ok(())
     }
 
-    /// Name, category, flow and values of an event.
+    /// Adds name, category, flow and values of an event.
     fn body(&mut self, event: &Event<'_>) -> io::Result<()> {
         let (category, name) = (self.told(event.category, CATEGORY)?, self.told(event.name, NAME)?);
         number(&mut self.event, 3, category);

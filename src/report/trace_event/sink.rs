@@ -1,8 +1,8 @@
-//! What a format of traces must be able to write.
+//! Interface of a trace format.
 
 use std::io;
 
-/// A value beside an event: the numbers of its name and, of a text, of the text.
+/// A value attached to an event: text id of its name, and the value; for a text, its text id.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arg {
     Int(u32, i64),
@@ -10,7 +10,7 @@ pub enum Arg {
     Text(u32, u32),
 }
 
-/// What ties a call to the work that it started.
+/// Link between a call and the work that it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// The call.
@@ -19,53 +19,53 @@ pub enum Flow {
     To(u64),
 }
 
-/// Where a track stands.
+/// Parent of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Under {
-    /// A thread of a process, by its number.
+    /// A thread of a process, by its id.
     Thread(u32),
     /// Another track.
     Track(u32),
     Process,
 }
 
-/// Something that happened, on a track.
+/// An event on a track.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     pub track: u32,
     /// ns, not negative.
     pub start: i64,
-    /// Number of the category's text.
+    /// Text id of the category.
     pub category: u32,
-    /// Number of the name's text.
+    /// Text id of the name.
     pub name: u32,
     pub args: &'a [Arg],
     pub flow: Option<Flow>,
 }
 
-/// Writes a trace. Texts, processes and tracks have numbers that it gives. The slices of a track come by start, and nest.
+/// Writer of a trace. It assigns the ids of texts and tracks. The slices of a track come sorted by start, and nest.
 pub trait Sink {
     fn text(&mut self, text: &str) -> u32;
 
-    /// A process by a number that no other has.
+    /// Adds a process with a unique id.
     fn process(&mut self, pid: u32, name: &str) -> io::Result<()>;
 
-    /// A track of slices.
+    /// Adds a track of slices.
     fn track(&mut self, pid: u32, under: Under, name: &str) -> io::Result<u32>;
 
-    /// A track of values; `unit` as people write it, `B` for bytes.
+    /// Adds a track of values; `unit` is for people, `B` for bytes.
     fn counter(&mut self, pid: u32, under: Under, name: &str, unit: &str) -> io::Result<u32>;
 
-    /// A slice that ends at `end`, ns.
+    /// Adds a slice that ends at `end`, ns.
     fn slice(&mut self, event: &Event<'_>, end: i64) -> io::Result<()>;
 
     fn instant(&mut self, event: &Event<'_>) -> io::Result<()>;
 
     fn value(&mut self, track: u32, time: i64, value: f64) -> io::Result<()>;
 
-    /// No more comes on a track.
+    /// Ends a track.
     fn close(&mut self, track: u32) -> io::Result<()>;
 
-    /// No more comes at all.
+    /// Ends the trace.
     fn finish(&mut self) -> io::Result<()>;
 }

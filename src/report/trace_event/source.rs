@@ -1,4 +1,4 @@
-//! Walks through a report, track by track, and hands what happened to a format.
+//! Walks through a report, track by track, and passes its events to a sink.
 
 use super::sink::{Arg, Event, Flow, Sink, Under};
 use crate::analysis::memory::Ledger;
@@ -11,26 +11,26 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::io;
 
-/// A report that is written, alone or with those of other ranks.
+/// A report to export, alone or with those of other ranks.
 #[derive(Clone, Copy)]
 pub struct Part<'a> {
     pub profile: &'a Profile,
-    /// What limits the run, where anything ran.
+    /// Triage of the run, if anything ran.
     pub triage: Option<&'a Triage>,
-    /// What is added to its times: so that they are on one clock, and none is negative.
+    /// Offset of its times, ns, so that all reports use one clock, and no time is negative.
     pub shift: i64,
-    /// What is before the names of its processes: `rank 3`.
+    /// Prefix of its process names: `rank 3`.
     pub name: &'a str,
-    /// Added to the numbers of its processes, so that no two reports have the same.
+    /// Offset of its process ids, so that they are unique among all reports.
     pub pids: u32,
-    /// Added to the numbers of its flows.
+    /// Offset of its flow ids.
     pub flows: u64,
 }
 
-/// A process, and the GPU that it uses; of streams also context and stream.
+/// A process and the GPU that it uses; for streams also context and stream.
 type QueueKey = (u32, Option<u32>, Option<u32>, Option<u32>);
 
-/// Something on a track, before its lane is known: start, end, and what it is.
+/// An event on a track, before its lane is known: start, end, and kind.
 type Item = (i64, i64, What);
 
 #[derive(Clone, Copy)]
@@ -49,19 +49,19 @@ struct Walk<'a, S> {
     part: Part<'a>,
     window: (i64, i64),
     keys: Keys,
-    /// Texts of kernels, configurations, calls, ranges, by their index.
+    /// Text ids of kernels, configurations, calls and ranges, by their index.
     kernels: Vec<u32>,
     demangled: Vec<u32>,
     configs: Vec<Option<u32>>,
     calls: Vec<u32>,
     ranges: Vec<u32>,
-    /// Calls that a memcpy or memset of the window was started by.
+    /// Calls that started a memcpy or memset of the window.
     starting: FxHashSet<u32>,
-    /// Events that were written.
+    /// Number of events written.
     written: u64,
 }
 
-/// Numbers of texts that all events share.
+/// Text ids that all events share.
 struct Keys {
     kernel: u32,
     copy: u32,
@@ -81,7 +81,8 @@ struct Keys {
     sure: u32,
 }
 
-/// Writes what happened in a window (ns, by the report's own clock) of a report: all that overlaps it, whole. How many events that was.
+/// Writes the events of a report that overlap a window (ns, by the report's own clock), uncut, and returns
+/// their number.
 pub fn write<S: Sink>(sink: &mut S, part: Part<'_>, window: (i64, i64)) -> io::Result<u64> {
     let p = part.profile;
     let keys = Keys {
@@ -145,7 +146,7 @@ impl<S: Sink> Walk<'_, S> {
             self.sink.process(self.pid(pid), &name)?;
         }
         self.findings(pids[0])?;
-        // The track of each GPU under each process, under which its streams are.
+        // Track of each GPU under each process, the parent of its streams.
         let mut gpus: BTreeMap<(u32, Option<u32>), u32> = BTreeMap::new();
         for (key, items) in queues {
             let (pid, device, context, stream) = key;
@@ -193,7 +194,7 @@ impl<S: Sink> Walk<'_, S> {
         Ok(track)
     }
 
-    /// What ran on devices, by queue.
+    /// Device operations by queue.
     fn queues(&self) -> BTreeMap<QueueKey, Vec<Item>> {
         let p = self.part.profile;
         let mut out: BTreeMap<QueueKey, Vec<Item>> = BTreeMap::new();
@@ -220,7 +221,7 @@ impl<S: Sink> Walk<'_, S> {
         out
     }
 
-    /// What threads did, by process and thread.
+    /// Host events by process and thread.
     fn threads(&self) -> BTreeMap<(u32, u32), Vec<Item>> {
         let p = self.part.profile;
         let mut out: BTreeMap<(u32, u32), Vec<Item>> = BTreeMap::new();
@@ -233,7 +234,7 @@ impl<S: Sink> Walk<'_, S> {
             let (start, long) = (p.calls.start[row], p.calls.duration[row]);
             put(p.calls.thread_of(row), start, start.saturating_add(long), What::Call(u32::try_from(row).unwrap_or(NONE)));
         }
-        // Launches of one call, as of a graph, have it once.
+        // Launches of one call, such as that of a graph, share one event.
         let mut last = None;
         for row in 0..p.launches.len() {
             let Some((start, long)) = p.launches.call(row) else { continue };
@@ -258,12 +259,12 @@ impl<S: Sink> Walk<'_, S> {
         out
     }
 
-    /// Writes what is on a track; what overlaps without nesting goes to further tracks.
+    /// Writes the events of a track; events that overlap without nesting go to further tracks.
     fn lanes(&mut self, pid: u32, under: Under, name: &str, mut items: Vec<Item>) -> io::Result<()> {
         items.sort_by_key(|i| (i.0, std::cmp::Reverse(i.1)));
-        // Of each lane its track, and the ends of what is open.
+        // Track of each lane, and the ends of its open events.
         let mut lanes: Vec<(u32, Vec<i64>)> = Vec::new();
-        // A range that was still open ends with the window or what is known.
+        // A range that was still open ends with the window, or with the last known event.
         let last = items.iter().map(|i| i.1).filter(|&e| e != i64::MAX).max().unwrap_or(0).min(self.window.1);
         for (start, end, what) in items {
             let end = if end == i64::MAX { last.max(start) } else { end.max(start) };
@@ -314,7 +315,7 @@ impl<S: Sink> Walk<'_, S> {
                 if let Some(config) = config {
                     put(Arg::Text(keys.config, config));
                 }
-                // Only a flow with both ends is one.
+                // A flow needs both of its ends.
                 let call = p.launches.call(row as usize).filter(|(at, long)| self.within(*at, at.saturating_add(*long)));
                 event.flow = call.filter(|_| self.threaded(row)).map(|_| Flow::To(flow(self.first_of_call(row))));
             }
@@ -334,7 +335,7 @@ impl<S: Sink> Walk<'_, S> {
                     put(Arg::Int(self.keys.bytes, i64::try_from(bytes.0).unwrap_or(i64::MAX)));
                 }
                 let call = op.call.filter(|&call| self.call_within(call));
-                // A node of a graph has the call of the graph's kernels.
+                // A graph node has the call of the graph's kernels.
                 let launched = |l: &u32| p.launches.call(*l as usize).is_some_and(|(at, long)| self.within(at, at.saturating_add(long)));
                 let graph = op.launch.filter(|l| launched(l) && self.threaded(*l)).map(|l| Flow::To(flow(self.first_of_call(l))));
                 event.flow = call.map(|call| Flow::To(copies + u64::from(call))).or(graph);
@@ -369,7 +370,7 @@ impl<S: Sink> Walk<'_, S> {
         self.sink.slice(&event, end)
     }
 
-    /// Whether the thread is known that launched it: then its call is on a track.
+    /// Returns true if the launching thread is known: only then its call is on a track.
     fn threaded(&self, row: u32) -> bool {
         let p = self.part.profile;
         p.launches.place(row as usize).and_then(|o| p.places.get(o.0 as usize)).is_some_and(|o| o.thread.is_some())
@@ -381,7 +382,7 @@ impl<S: Sink> Walk<'_, S> {
         calls.start.get(at).zip(calls.duration.get(at)).is_some_and(|(start, long)| self.within(*start, start.saturating_add(*long)))
     }
 
-    /// The first launch of the call that made this one: launches of one call stand together.
+    /// First launch of the call that made this one: launches of one call are consecutive.
     fn first_of_call(&self, row: u32) -> u32 {
         let launches = &self.part.profile.launches;
         let call = launches.call(row as usize).map(|c| c.0);
@@ -440,7 +441,7 @@ impl<S: Sink> Walk<'_, S> {
         Ok(())
     }
 
-    /// Bytes in use of a device over time, from what was in use before.
+    /// Writes the bytes in use on a device over time, starting with those in use before.
     fn curve(
         &mut self,
         gpus: &mut BTreeMap<(u32, Option<u32>), u32>,
@@ -453,7 +454,7 @@ impl<S: Sink> Walk<'_, S> {
         let gpu = self.gpu(gpus, owner, device)?;
         let name = if level == MemoryLevel::Allocator { "memory (framework)" } else { "memory allocated" };
         let track = self.sink.counter(self.pid(owner), Under::Track(gpu), name, "B")?;
-        // What was in use when the window begins.
+        // Bytes in use at the beginning of the window.
         let mut last = Some(before);
         for (time, bytes) in points {
             if self.within(time, time) {

@@ -1,4 +1,4 @@
-//! What was found, for scripts.
+//! JSON form of a triage.
 
 use super::text::{Judged, rounded, steps_by};
 use crate::analysis::flops::Counted;
@@ -18,9 +18,10 @@ struct WindowJson<'a> {
     steps: Option<usize>,
     steps_by: Option<String>,
     step_median_ns: Option<i64>,
-    /// Kinds of step, where they run different kernels.
+    /// Kinds of steps, if they run different kernels.
     step_kinds: Option<Vec<KindJson>>,
-    /// Share of the run that was judged, and of the rest in which the GPU idled; null where all was, or the window was chosen.
+    /// Percent of the run that was analysed, and of the rest during which the GPU was idle; `null` if all of
+    /// it was, or if the window was chosen.
     judged_percent: Option<f64>,
     idle_outside_percent: Option<f64>,
     left_out: Vec<LeftOutJson<'a>>,
@@ -184,8 +185,8 @@ fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
     }
 }
 
-/// Writes what was found as JSON: one object for one report, or for the ranks of a job; a line for each of several reports that have nothing to do
-/// with each other.
+/// Writes triages as JSON: one object for one report, or for the ranks of a job; a line for each of several
+/// unrelated reports.
 pub fn json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Together<'_>>) -> io::Result<()> {
     let (Some(ranks), Some(first)) = (ranks, judged.first()) else {
         return judged.iter().try_for_each(|j| write_json(out, &one(j)));
@@ -210,7 +211,7 @@ pub fn json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Together<
     write_json(out, &all)
 }
 
-/// Findings of all ranks, each once, as the rank has it that loses most by it; who makes the others wait first.
+/// Findings of all ranks, each once, from the rank that loses most by it; findings of the whole job come first.
 fn merged<'a>(judged: &[Judged<'a>], ranks: &Together<'a>) -> Vec<(&'a Finding, Option<u32>)> {
     let mut out: Vec<(&Finding, Option<u32>)> = Vec::new();
     for (at, (_, t)) in judged.iter().enumerate() {
@@ -224,7 +225,7 @@ fn merged<'a>(judged: &[Judged<'a>], ranks: &Together<'a>) -> Vec<(&'a Finding, 
         }
     }
     out.sort_by(|a, b| b.0.stake.total_cmp(&a.0.stake).then(a.0.id.cmp(&b.0.id)));
-    // Kernels are the limit of a job only if nothing else is of any rank.
+    // Kernels are the limit of a job only if no rank has another limit.
     if out.iter().any(|(f, _)| f.id != Verdict::GpuBound && f.severity >= Severity::Medium) || !ranks.job.findings.is_empty() {
         out.retain(|(f, _)| f.id != Verdict::GpuBound);
     }

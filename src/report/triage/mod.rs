@@ -1,4 +1,4 @@
-//! `triage`: what limits a run, as a page for people, as Markdown, and for scripts.
+//! `triage`: limits of a run, as a page for people, as Markdown, or for scripts.
 
 mod json;
 mod page;

@@ -1,4 +1,4 @@
-//! What was found, as a page for people, as Markdown, and as rows.
+//! Triage as a page for people, as Markdown, and as rows.
 
 use super::text::{Judged, gain, judged_line, measured, name_of, part_name, place, remarks, rounded, value};
 use crate::analysis::triage::{Part, Triage};
@@ -20,7 +20,7 @@ fn bar(share: f64) -> String {
     out
 }
 
-/// A page for people.
+/// Prints the page for people.
 pub fn page(out: &mut dyn Write, judged: &[Judged<'_>], width: usize) -> io::Result<()> {
     for (at, (profile, t)) in judged.iter().enumerate() {
         if at > 0 {
@@ -81,7 +81,7 @@ fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) ->
     remarks.iter().try_for_each(|line| wrapped(out, "", "  ", line, width))
 }
 
-/// The same for an issue tracker.
+/// Writes the page as Markdown, for an issue tracker.
 pub fn markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<()> {
     for (profile, t) in judged {
         writeln!(out, "### {}", table::escaped(&profile.file_name()))?;
@@ -135,7 +135,7 @@ pub fn markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<()> {
 const COLUMNS: &[(&str, bool)] =
     &[("file", false), ("rank", true), ("id", false), ("severity", false), ("sure", false), ("share_percent", true), ("headline", false)];
 
-/// One row for each finding.
+/// Prints a CSV row per finding.
 pub fn csv(out: &mut dyn Write, judged: &[Judged<'_>], width: Option<usize>) -> io::Result<()> {
     let columns: Vec<Column> =
         COLUMNS.iter().map(|&(field, right)| Column { field, title: field, right, machine_only: false, rank: 0 }).collect();

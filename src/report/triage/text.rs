@@ -1,4 +1,4 @@
-//! What is judged, and its parts in words.
+//! Triage in words.
 
 use crate::analysis::flops::{Counted, Rate};
 use crate::analysis::metric::scaled;
@@ -7,16 +7,16 @@ use crate::model::text::clean;
 use crate::model::units::human_percent;
 use crate::model::{Bytes, Nanos, Profile, units};
 
-/// A report with what was found in it.
+/// A report with its triage.
 pub type Judged<'a> = (&'a Profile, &'a Triage);
 
-/// A percentage as scripts get it.
+/// Rounds a percentage for JSON.
 #[must_use]
 pub fn rounded(percent: f64) -> f64 {
     (percent * 10_000.0).round() / 10_000.0
 }
 
-/// How steps were found, for people.
+/// Describes the detection of steps, for people.
 #[must_use]
 pub fn steps_by(found: &Found) -> String {
     match found {
@@ -27,7 +27,7 @@ pub fn steps_by(found: &Found) -> String {
     }
 }
 
-/// A number of evidence as people read it.
+/// Formats an evidence value for people.
 #[must_use]
 pub fn value(value: f64, unit: &str) -> String {
     match unit {
@@ -41,14 +41,14 @@ pub fn value(value: f64, unit: &str) -> String {
     }
 }
 
-/// What evidence says, with the limit that it was compared with: `12 % (≥ 10 %)`.
+/// Formats evidence with its threshold: `12 % (≥ 10 %)`.
 #[must_use]
 pub fn measured(e: &Evidence) -> String {
     let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", value(v, e.unit)));
     format!("{}{than}", value(e.value, e.unit))
 }
 
-/// The place in words, with its time as `--from` takes it, and counted from the beginning of the window.
+/// Describes a place, with its time both as accepted by `--from` and relative to the beginning of the window.
 #[must_use]
 pub fn place(p: &Place, begin: i64) -> String {
     let name = match p.kind {
@@ -57,7 +57,7 @@ pub fn place(p: &Place, begin: i64) -> String {
     };
     let at = format!("{:.4} s ({} into the window)", p.start as f64 / 1e9, Nanos(p.start - begin));
     match (p.ns, p.kind) {
-        // A sum over the window is at no time.
+        // A sum over the window has no single time.
         (Some(ns), PlaceKind::Kernel | PlaceKind::Call) => format!("{name}: {}", Nanos(ns)),
         (Some(ns), PlaceKind::Window | PlaceKind::Step) => format!("{name}: {} at {at}", Nanos(ns)),
         (Some(ns), _) => format!("{name}: {} in all, the longest at {at}", Nanos(ns)),
@@ -65,10 +65,10 @@ pub fn place(p: &Place, begin: i64) -> String {
     }
 }
 
-/// What is judged, in a line.
+/// Describes the analysed window in one line.
 #[must_use]
 pub fn judged_line(t: &Triage) -> String {
-    // What was found by the sequence of kernels alone may be a part of a step.
+    // Steps that were detected by the sequence of kernels alone may be parts of a step.
     let noun = if matches!(t.found, Some(Found::Period(_))) { "repetition" } else { "step" };
     let steps = t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::count(s.count, noun), Nanos(s.median)));
     let span = t.span.1 - t.span.0;
@@ -83,14 +83,14 @@ pub(super) fn name_of(d: &Device, several: bool) -> String {
     format!("{name}{number}{pid}")
 }
 
-/// What makes the judgment doubtful, and what is wrong with the use of memory.
+/// Doubts about the triage, and memory findings.
 #[must_use]
 pub fn warnings(t: &Triage) -> Vec<String> {
     let memory = t.memory.iter().flatten().map(|(id, headline)| format!("memory: {id}: {headline}"));
     t.doubt.iter().cloned().chain(memory).collect()
 }
 
-/// What makes it doubtful, what is wrong with memory, how steps were found, what was left out, and what was not recorded.
+/// Warnings, detection of steps, omitted parts, and missing data.
 #[must_use]
 pub fn remarks(t: &Triage) -> Vec<String> {
     let mut out = warnings(t);
@@ -105,7 +105,7 @@ pub fn remarks(t: &Triage) -> Vec<String> {
     out
 }
 
-/// The kinds of step, a line each.
+/// Kinds of steps, one line each.
 fn kinds(t: &Triage) -> Vec<String> {
     let each = |k: &Kind| {
         let idle = k
@@ -124,7 +124,7 @@ fn kinds(t: &Triage) -> Vec<String> {
     t.kinds.iter().map(each).collect()
 }
 
-/// Idle time below which a kind of step is not said to have any, as a share of its time.
+/// Minimum share of idle time for it to be printed.
 const SHOWN_IDLE: f64 = 0.01;
 
 /// Launches of a step: `a graph of 193 kernels + 12 kernels`.
@@ -138,14 +138,14 @@ fn launched(l: Launched) -> String {
     if l.single_kernels == 0 { graphs } else { format!("{graphs} + {single}") }
 }
 
-/// Floating-point operations per second: `680 TFLOP/s`.
+/// Formats floating-point operations per second: `680 TFLOP/s`.
 #[must_use]
 pub fn flops(per_second: f64) -> String {
     let (value, unit) = scaled(per_second, "FLOP/s");
     format!("{value} {unit}")
 }
 
-/// Floating-point work over the window, in a sentence.
+/// Describes the floating-point work over the window in a sentence.
 #[must_use]
 pub fn work(r: &Rate) -> String {
     let (least, from) = match r.counted {
@@ -159,7 +159,7 @@ pub fn work(r: &Rate) -> String {
     };
     let share = match (r.utilization(), r.peak) {
         (Some(u), Some(peak)) => {
-            // What the hardware did has what is computed twice in it.
+            // Hardware counters include recomputation.
             let word = if matches!(r.counted, Counted::Results(_)) { "HFU" } else { "MFU" };
             format!("; {word} {} of {}, the dense BF16 peak", human_percent(u * 100.0), flops(peak))
         }
@@ -168,13 +168,13 @@ pub fn work(r: &Rate) -> String {
     format!("FLOPs: {least}{} over the window ({from}){share}", flops(r.per_second))
 }
 
-/// What a finding could gain, for people.
+/// Possible gain of a finding, for people.
 pub(super) fn gain(f: &Finding) -> String {
     let healthy = f.severity == Severity::Healthy || f.stake == 0.0 || f.id == Verdict::GpuBound;
     if healthy { String::new() } else { format!(", up to {:.0}% of the window", f.percent()) }
 }
 
-/// A part, with what most of it is where the name alone says little.
+/// Name of a category, with its main cause if the name alone is vague.
 pub(super) fn part_name(d: &Device, part: Part) -> String {
     let of = d.causes.iter().filter(|c| c.0.part() == part).max_by_key(|c| c.1);
     match (part, of) {

@@ -1,12 +1,12 @@
-//! Which launches a job selects: patterns on the name, and numbers of launches of each kernel symbol.
+//! Launch filter of a job: patterns on the kernel name, and launch numbers of each kernel symbol.
 
 use super::read::{Job, Value};
 use super::regex::Engines;
 
-/// Numbers up to which a set is written out; rocprofv3 keeps each number of a range in memory.
+/// Maximum number of launches in a range; rocprofv3 stores each number of a range in memory.
 const MOST: u64 = 10_000_000;
 
-/// How names are spelled for the patterns.
+/// Name form that the patterns are matched against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelled {
     /// Demangled, with template arguments and parameters.
@@ -17,14 +17,14 @@ pub enum Spelled {
     Mangled,
 }
 
-/// Numbers of launches, from 1.
+/// Launch numbers, from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Numbers {
     /// Every launch.
     All,
-    /// No range was given, and a thread trace takes the first launch of each kernel only.
+    /// Without a range a thread trace records only the first launch of each kernel.
     First,
-    /// Ranges, both ends included, in order and apart.
+    /// Inclusive ranges, sorted and disjoint.
     These(Vec<(u64, u64)>),
 }
 
@@ -38,7 +38,7 @@ impl Numbers {
         }
     }
 
-    /// As text: `1, 3–4`.
+    /// Formats them as text: `1, 3–4`.
     #[must_use]
     pub fn words(&self) -> String {
         let piece = |&(low, high): &(u64, u64)| if low == high { low.to_string() } else { format!("{low}–{high}") };
@@ -54,21 +54,21 @@ impl Numbers {
     }
 }
 
-/// What a text of ranges says.
+/// Parsed text of ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub ranges: Vec<(u64, u64)>,
-    /// Pieces that are no number and no range: the tool library ends the program at its start.
+    /// Pieces that are neither a number nor a range: the tool library ends the program at start-up.
     pub wrong: Vec<String>,
-    /// 0 was among them.
+    /// Contains 0.
     pub zero: bool,
-    /// Brackets inside brackets.
+    /// Contains nested brackets.
     pub nested: bool,
-    /// Ranges too long to be kept as a set of numbers.
+    /// Contains ranges too long to be stored as a set of numbers.
     pub long: bool,
 }
 
-/// Reads ranges as rocprofv3's tool library does: cut at brackets, commas and blanks, so that nesting means nothing.
+/// Parses ranges as rocprofv3's tool library does: splits at brackets, commas and blanks, so nesting has no effect.
 #[must_use]
 pub fn ranges(texts: &[&str]) -> Written {
     let mut out = Written::default();
@@ -103,13 +103,13 @@ pub fn ranges(texts: &[&str]) -> Written {
     out
 }
 
-/// What a job selects.
+/// Launch filter of a job.
 pub struct Filter {
     pub include: Option<String>,
     pub exclude: Option<String>,
     pub spelled: Spelled,
     pub numbers: Numbers,
-    /// Only launches in regions that the program opens.
+    /// Only launches in regions opened by the program.
     pub regions: bool,
     including: Option<Engines>,
     excluding: Option<Engines>,
@@ -121,7 +121,7 @@ impl std::fmt::Debug for Filter {
     }
 }
 
-/// The value of an option that counts as given.
+/// Returns the value of an option that counts as set.
 pub(super) fn given<'a>(job: &'a Job, name: &str) -> Option<&'a Value> {
     job.keys.iter().find(|k| k.name == name).map(|k| &k.value).filter(|v| v.is_true())
 }
@@ -131,7 +131,7 @@ fn text(job: &Job, name: &str) -> Option<String> {
 }
 
 impl Filter {
-    /// Of a job that collects counters or a thread trace.
+    /// Returns the filter of a job that collects counters or a thread trace.
     #[must_use]
     pub fn of(job: &Job) -> Option<Self> {
         let has = |name: &str| given(job, name).is_some();
@@ -161,7 +161,8 @@ impl Filter {
         Some(Self { include, exclude, spelled, numbers, regions: has("selected_regions"), including, excluding })
     }
 
-    /// Whether a name is taken, up to `ROCm` 7.0 and from 7.1 on; nothing where a pattern cannot be used or takes too long.
+    /// Returns true if the name is selected, up to `ROCm` 7.0 and from 7.1 on; `None` if a pattern is invalid or
+    /// takes too long.
     #[must_use]
     pub fn takes(&self, name: &str) -> [Option<bool>; 2] {
         let search = |engines: &Option<Engines>, without| engines.as_ref().map_or([Some(without); 2], |e| e.search(name));
@@ -169,14 +170,14 @@ impl Filter {
         [0, 1].map(|i| Some(include[i]? && !exclude[i]?))
     }
 
-    /// What is wrong with the patterns: up to `ROCm` 7.0, and from 7.1 on.
+    /// Returns the errors of the patterns, up to `ROCm` 7.0 and from 7.1 on.
     #[must_use]
     pub fn errors(&self) -> [Option<&str>; 2] {
         let both = [&self.including, &self.excluding].map(|e| e.as_ref().map_or([None; 2], Engines::errors));
         [0, 1].map(|i| both[0][i].or(both[1][i]))
     }
 
-    /// In words: which kernels, and which launches of each.
+    /// Describes the selected kernels and launches.
     #[must_use]
     pub fn words(&self) -> String {
         let name = match self.spelled {

@@ -1,5 +1,6 @@
-//! rocprofv3's input files, checked: what each job collects, which launches it really selects, and what breaks in which release of `ROCm`. The rules
-//! were read from `rocprofv3.py` and the tool library of `ROCm` 6.2 to 7.14; nothing was run on an AMD GPU.
+//! Checks rocprofv3's input files: the data collected by each job, the launches it actually selects, and
+//! incompatibilities with releases of `ROCm`. The rules come from `rocprofv3.py` and the tool library of `ROCm` 6.2
+//! to 7.14; nothing was run on an AMD GPU.
 
 pub mod filter;
 mod options;
@@ -13,13 +14,13 @@ use crate::model::Severity;
 use filter::Filter;
 use read::Job;
 
-/// What is to be known about a job, or about the file.
+/// A finding about a job or the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub severity: Severity,
-    /// Stable word that scripts can rely on.
+    /// Stable identifier for scripts.
     pub id: &'static str,
-    /// The line it is about, where known.
+    /// The affected line, if known.
     pub line: Option<usize>,
     pub text: String,
     pub fix: Option<String>,
@@ -36,30 +37,30 @@ impl Finding {
     }
 }
 
-/// One job and what was found.
+/// A job and its findings.
 #[derive(Debug)]
 pub struct Checked {
-    /// From 1.
+    /// Job number, from 1.
     pub number: usize,
     pub line: Option<usize>,
-    /// What it collects, in words.
+    /// Description of the collected data.
     pub collects: Vec<String>,
-    /// Which launches get counters or a thread trace; nothing where it collects neither.
+    /// Launches that get counters or a thread trace; `None` if it collects neither.
     pub filter: Option<Filter>,
-    /// The most severe first.
+    /// Findings, most severe first.
     pub findings: Vec<Finding>,
 }
 
-/// A file, checked.
+/// A checked file.
 #[derive(Debug)]
 pub struct File {
     pub jobs: Vec<Checked>,
-    /// About the file as a whole.
+    /// Findings about the file as a whole.
     pub findings: Vec<Finding>,
 }
 
 impl File {
-    /// The most severe of all findings.
+    /// Returns the highest severity of all findings.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().chain(self.jobs.iter().flat_map(|j| &j.findings)).map(|f| f.severity).max()
@@ -69,7 +70,7 @@ impl File {
 /// Checks a file by its name and text.
 ///
 /// # Errors
-/// A sentence on a file that rocprofv3 would not read.
+/// A sentence about a file that rocprofv3 would not read.
 pub fn check(name: &str, text: &str) -> Result<File, String> {
     let (jobs, beside) = read::jobs(name, text)?;
     let findings = rules::of_file(name, &jobs, &beside);

@@ -1,9 +1,9 @@
-//! The options that a job may have: rocprofv3's long options with `_` for `-`, and what kind of value each needs. rocprofv3 checks neither names nor
-//! kinds in a file. Read from `rocprofv3.py` of `ROCm` 6.2 to 7.14 and its change log.
+//! Options of a job: rocprofv3's long options with `_` for `-`, and the type of their values. rocprofv3 checks
+//! neither names nor types in a file. Taken from `rocprofv3.py` of `ROCm` 6.2 to 7.14 and its change log.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A switch that turns on data to be collected.
+    /// A switch that enables the collection of data.
     Trace,
     Switch,
     Text,
@@ -12,13 +12,13 @@ pub enum Kind {
     /// A list of lists of texts.
     Groups,
     Number,
-    /// A text with a number, `0x…` or not; a number of YAML works, too, but 0 is read as not given.
+    /// A text with a decimal or `0x…` number. A YAML number works, too, but 0 is read as not set.
     Mask,
 }
 
 use Kind::{Groups, Mask, Number, Switch, Text, Texts, Trace};
 
-/// Name, kind, and the `ROCm` release before which it certainly does not exist, where one is known.
+/// Name, type, and the first `ROCm` release that may have it, if known.
 const OPTIONS: &[(&str, Kind, &str)] = &[
     ("pmc", Texts, ""),
     ("pmc_groups", Groups, "7.0"),
@@ -125,13 +125,13 @@ const OPTIONS: &[(&str, Kind, &str)] = &[
     ("echo", Switch, ""),
 ];
 
-/// The kind of an option, and the release before which it does not exist, or nothing where none is known.
+/// Returns the type of an option and the first release that may have it (empty if unknown).
 #[must_use]
 pub fn option(name: &str) -> Option<(Kind, &'static str)> {
     OPTIONS.iter().find(|o| o.0 == name).map(|o| (o.1, o.2))
 }
 
-/// The names of all options.
+/// Returns the names of all options.
 pub fn names() -> impl Iterator<Item = &'static str> {
     OPTIONS.iter().map(|o| o.0)
 }

@@ -1,10 +1,10 @@
-//! rocprofv3's input files: YAML and JSON with a list `jobs`, and text with lines `pmc:`. Scalars of YAML are what Python's `yaml` makes of them (YAML 1.1), since
-//! rocprofv3 reads them with it.
+//! rocprofv3's input files: YAML and JSON with a list `jobs`, and text with lines `pmc:`. YAML scalars are resolved
+//! like Python's `yaml` (YAML 1.1), which rocprofv3 uses.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use std::collections::HashMap;
 
-/// Values inside values, and how many values a file may have, those behind aliases counted each time.
+/// Limits of nesting depth and number of values per file; values behind aliases count each time.
 const DEEPEST: u32 = 32;
 const MOST: usize = 100_000;
 
@@ -12,14 +12,14 @@ const MOST: usize = 100_000;
 pub enum Value {
     Null,
     Bool(bool),
-    /// As it is written.
+    /// A number as written.
     Number(String),
     Text(String),
     List(Vec<Value>),
     Map(Vec<Key>),
 }
 
-/// A key, its value, and the line it stands on, where known.
+/// A key, its value, and its line, if known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
     pub name: String,
@@ -27,7 +27,7 @@ pub struct Key {
     pub line: Option<usize>,
 }
 
-/// One job as the file has it.
+/// A job of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Job {
     pub line: Option<usize>,
@@ -35,7 +35,7 @@ pub struct Job {
 }
 
 impl Value {
-    /// As a person would write it, for messages.
+    /// Formats the value for messages.
     #[must_use]
     pub fn written(&self) -> String {
         match self {
@@ -47,7 +47,7 @@ impl Value {
         }
     }
 
-    /// Python's truth of it.
+    /// Returns its truth value in Python.
     #[must_use]
     pub fn is_true(&self) -> bool {
         match self {
@@ -61,7 +61,7 @@ impl Value {
     }
 }
 
-/// A whole number, with `0x` or not, as Python's `int` reads them.
+/// Parses an integer, optionally with `0x`, like Python's `int`.
 #[must_use]
 pub fn number(text: &str) -> Option<i64> {
     let digits = text.trim().replace('_', "");
@@ -69,7 +69,7 @@ pub fn number(text: &str) -> Option<i64> {
     hex.map_or_else(|| digits.parse().ok(), |h| i64::from_str_radix(h, 16).ok())
 }
 
-/// What Python's `yaml` makes of a scalar without quotes.
+/// Resolves a plain (unquoted) scalar like Python's `yaml`.
 fn plain(text: &str) -> Value {
     if text.is_empty() || matches!(text, "~" | "null" | "Null" | "NULL") {
         return Value::Null;
@@ -83,7 +83,7 @@ fn plain(text: &str) -> Value {
     let digits = |t: &str| t.starts_with(|c: char| c.is_ascii_digit()) && t.bytes().all(|b| b.is_ascii_digit() || b == b'_');
     let hex = unsigned.strip_prefix("0x").is_some_and(|h| !h.is_empty() && h.bytes().all(|b| b.is_ascii_hexdigit() || b == b'_'));
     let real = unsigned.split_once('.').is_some_and(|(whole, part)| digits(whole) && part.bytes().all(|b| b.is_ascii_digit() || b == b'_'));
-    // 5:1:0 is a number of base 60, unless it begins with 0.
+    // 5:1:0 is a base-60 number, unless it begins with 0.
     let mut pieces = unsigned.split(':');
     let first = pieces.next().is_some_and(|p| digits(p) && !p.starts_with('0'));
     let sixty = first && unsigned.contains(':') && pieces.all(|p| (1..=2).contains(&p.len()) && p.parse::<u32>().is_ok_and(|n| n < 60));
@@ -141,7 +141,7 @@ impl<'a> Tree<'a> {
                     let event = self.next()?.0;
                     let value = self.value(event, depth + 1)?;
                     match value {
-                        // `<<` brings in the keys of another mapping that are not there.
+                        // `<<` merges missing keys of another mapping.
                         Value::Map(merged) if name == "<<" => {
                             for key in merged {
                                 if !at.contains_key(&key.name) {
@@ -169,7 +169,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Puts a key in; the last of a name counts, in the first one's place.
+/// Inserts a key; the last value of a duplicate wins, at the position of the first.
 fn put(keys: &mut Vec<Key>, at: &mut HashMap<String, usize>, key: Key) {
     match at.get(&key.name).and_then(|&i| keys.get_mut(i)) {
         Some(before) => *before = key,
@@ -180,7 +180,7 @@ fn put(keys: &mut Vec<Key>, at: &mut HashMap<String, usize>, key: Key) {
     }
 }
 
-/// Number of values that a value counts as when it is copied: long texts are several.
+/// Returns the number of values charged for a copy; long texts count as several.
 fn size(value: &Value) -> usize {
     const TEXT: usize = 64;
     match value {
@@ -215,7 +215,7 @@ fn from_json(value: serde_json::Value) -> Value {
     }
 }
 
-/// Lines of a text file: a job for each that has `pmc:` outside of a comment.
+/// Parses a text file: one job per line that has `pmc:` outside of a comment.
 fn lines(text: &str) -> Vec<Job> {
     let job = |(i, line): (usize, &str)| {
         let line = line.split('#').next().unwrap_or_default();
@@ -227,10 +227,10 @@ fn lines(text: &str) -> Vec<Job> {
     text.lines().enumerate().filter_map(job).collect()
 }
 
-/// The jobs of a file, by its suffix as rocprofv3 reads it, and the keys that stand beside them.
+/// Parses the jobs of a file by its extension, as rocprofv3 does, and returns them with the keys outside of `jobs`.
 ///
 /// # Errors
-/// A sentence on what rocprofv3 would not read either.
+/// A sentence about input that rocprofv3 would not read either.
 pub fn jobs(name: &str, text: &str) -> Result<(Vec<Job>, Vec<Key>), String> {
     let suffix = name.rsplit_once('.').map_or("", |(_, s)| s);
     let root = match suffix {
@@ -315,7 +315,7 @@ mod tests {
         );
         assert!(jobs("a.yaml", &bomb).unwrap_err().contains("too many values"));
         assert!(jobs("a.yaml", &"[".repeat(5000)).is_err());
-        // Few values, but long ones.
+        // Few but long values.
         let long = format!("a: &a {}\njobs: [{}]\n", "x".repeat(500_000), vec!["*a"; 20_000].join(", "));
         assert!(jobs("a.yaml", &long).unwrap_err().contains("too many values"));
     }
@@ -326,7 +326,7 @@ mod tests {
         let jobs = super::jobs("a.yaml", yaml).unwrap();
         let written: Vec<(&str, String)> = jobs.0[0].keys.iter().map(|k| (k.name.as_str(), k.value.written())).collect();
         assert_eq!(written, [("a", "4".to_owned()), ("b", "1".to_owned()), ("c", "3".to_owned())]);
-        // As many keys as a file can have.
+        // The maximum number of keys in a file.
         let many: String = (0..45_000).map(|n| format!("  k{}: 1\n", n % 40_000)).collect::<Vec<_>>().concat();
         assert_eq!(super::jobs("a.yaml", &format!("jobs:\n- pmc: [A]\n{many}")).unwrap().0[0].keys.len(), 40_001);
     }

@@ -1,12 +1,14 @@
-//! The two regular expression engines of rocprofv3: `std::regex` (ECMAScript) up to `ROCm` 7.0, and AMD's own from 7.1 on. AMD's has no groups without
-//! capture, no look-around, no back-references and no `\b`, and finds one end for each group and alternative: there is no way back into them. Written
-//! from its source's rules (`lib/common/regex.cpp`) and checked against a model of it.
+//! The two regular expression engines of rocprofv3: `std::regex` (ECMAScript) up to `ROCm` 7.0, and AMD's own from
+//! 7.1 on. AMD's lacks non-capturing groups, look-around, back-references and `\b`, and does not backtrack into
+//! groups and alternatives. Follows the rules of its source (`lib/common/regex.cpp`) and was checked against a model
+//! of it.
 
-/// Steps that a search may take before it is given up.
+/// Step limit of a search.
 const STEPS: u32 = 4_000_000;
-/// Ways in which the older engine, which goes back and has no limit of its own, may try a pattern: three `.*` on a name of 190 letters.
+/// Limit of the estimated paths for the older engine, which backtracks without a limit of its own: three `.*` on a
+/// name of 190 characters.
 const MOST_WAYS: f64 = 268_435_456.0;
-/// Groups inside groups.
+/// Maximum depth of nested groups.
 const DEEPEST: u32 = 64;
 
 #[derive(Debug)]
@@ -48,7 +50,7 @@ fn class(c: char) -> bool {
     matches!(c, 'd' | 'D' | 'w' | 'W' | 's' | 'S')
 }
 
-/// What an escaped character is, if it is no class.
+/// Returns the character of an escape that is not a class.
 fn plain(c: char) -> char {
     match c {
         'n' => '\n',
@@ -99,7 +101,7 @@ impl Reader<'_> {
         Ok(if nodes.len() == 1 { nodes.swap_remove(0) } else { Node::Sequence(nodes) })
     }
 
-    /// `{2}`, `{2,}` or `{2,5}` at this place; other braces are letters.
+    /// Parses `{2}`, `{2,}` or `{2,5}` at this position; other braces are literals.
     fn braces(&mut self) -> Option<(usize, Option<usize>)> {
         let inside: String = self.text.get(self.at + 1..)?.iter().take_while(|c| **c != '}').take(24).collect();
         let closed = self.text.get(self.at + 1 + inside.chars().count()) == Some(&'}');
@@ -202,7 +204,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The places after each number of repeats, from none on.
+    /// Returns the end positions after each number of repeats, starting with zero.
     fn repeats(&mut self, of: &Node, most: Option<usize>, at: usize) -> Vec<usize> {
         let (mut ends, mut last) = (vec![at], at);
         while most.is_none_or(|m| ends.len() <= m) {
@@ -235,7 +237,7 @@ impl Search<'_> {
         possible.into_iter().find_map(|end| if self.steps == 0 { None } else { self.run(rest, end) })
     }
 
-    /// Where a node that begins here ends: one place, if any.
+    /// Returns the end of a node that begins here, if it matches.
     fn one(&mut self, node: &Node, at: usize) -> Option<usize> {
         self.steps = self.steps.checked_sub(1)?;
         let next = |is: bool| is.then_some(at + 1);
@@ -263,13 +265,13 @@ impl Search<'_> {
     }
 }
 
-/// A pattern as AMD's own engine understands it.
+/// A pattern as parsed by AMD's own engine.
 #[derive(Debug)]
 pub struct Pattern(Node);
 
 impl Pattern {
     /// # Errors
-    /// Where the engine throws, and the program under rocprofv3 ends.
+    /// If the engine would throw, which ends the program under rocprofv3.
     pub fn new(pattern: &str) -> Result<Self, String> {
         let text: Vec<char> = pattern.chars().collect();
         let mut reader = Reader { text: &text, at: 0, depth: 0 };
@@ -277,7 +279,7 @@ impl Pattern {
         if reader.at < text.len() { Err("a bracket is closed that was not opened".to_owned()) } else { Ok(Self(node)) }
     }
 
-    /// Whether it matches anywhere in the text; nothing where that takes too long to say.
+    /// Returns true if it matches anywhere in the text; `None` if the step limit is reached.
     #[must_use]
     pub fn search(&self, text: &str) -> Option<bool> {
         let text: Vec<char> = text.chars().collect();
@@ -287,7 +289,7 @@ impl Pattern {
     }
 }
 
-/// What the engines read differently in a pattern, in words: what stands there, and what AMD's own makes of it.
+/// Describes constructs that the engines interpret differently: the construct, and its meaning to AMD's engine.
 #[must_use]
 pub fn differences(pattern: &str) -> Vec<&'static str> {
     let mut out = Vec::new();
@@ -321,8 +323,8 @@ pub fn differences(pattern: &str) -> Vec<&'static str> {
     out
 }
 
-/// A group that AMD's engine leaves by one way only although what follows may need another: with alternatives or repeats inside, and followed by more
-/// than `.*`.
+/// Returns a group that AMD's engine matches only one way although the rest may need another: it contains
+/// alternatives or repeats, and more than `.*` follows.
 #[must_use]
 pub fn way_back(pattern: &str) -> Option<&str> {
     let (mut open, mut set, mut escaped): (Vec<(usize, bool)>, bool, bool) = (Vec::new(), false, false);
@@ -353,12 +355,12 @@ pub fn way_back(pattern: &str) -> Option<&str> {
 /// One alternative of a pattern, for [`ways`].
 #[derive(Clone, Copy)]
 struct Choice {
-    /// Ways of the alternatives before it.
+    /// Number of paths of the alternatives before it.
     before: f64,
-    /// Lengths of its pieces but the last, and of the last.
+    /// Numbers of paths of its pieces except the last, and of the last.
     pieces: f64,
     last: f64,
-    /// Loops over one letter or over what matches in one way.
+    /// Number of loops over a single character or over an element with a single path.
     loops: u32,
 }
 
@@ -370,17 +372,17 @@ impl Choice {
         self.last = ways;
     }
 
-    /// Lengths of all alternatives so far: `n` letters are shared out among the loops.
+    /// Returns the number of paths of all alternatives so far: `n` characters are distributed among the loops.
     fn ways(&self, n: f64) -> f64 {
         self.before + (1..=self.loops).map(f64::from).fold(self.pieces * self.last, |w, i| w * (n + i) / i)
     }
 }
 
-/// In how many ways an engine that goes back may try a pattern on a text of `n` letters, at most, about.
+/// Estimates an upper bound of the paths that a backtracking engine may try on a text of `n` characters.
 fn ways(pattern: &str, n: f64) -> f64 {
     let mut open = vec![Choice::NEW];
     let mut letters = pattern.chars().peekable();
-    // `?` behind a quantifier makes it lazy.
+    // `?` after a quantifier makes it lazy.
     let mut quantified = false;
     while let Some(c) = letters.next() {
         let nested = open.len() > 1;
@@ -400,7 +402,7 @@ fn ways(pattern: &str, n: f64) -> f64 {
             '|' => *part = Choice { before: part.ways(n), ..Choice::NEW },
             '(' => {
                 open.push(Choice::NEW);
-                // The question mark of `(?:`, `(?=`, `(?!` is no quantifier.
+                // The question mark of `(?:`, `(?=`, `(?!` is not a quantifier.
                 let _ = letters.next_if_eq(&'?');
             }
             ')' if nested => {
@@ -429,7 +431,7 @@ fn ways(pattern: &str, n: f64) -> f64 {
     open.iter().map(|p| p.ways(n)).product::<f64>() * (n + 1.0)
 }
 
-/// Both engines.
+/// A pattern compiled by both engines.
 pub struct Engines {
     pattern: String,
     old: Result<regress::Regex, String>,
@@ -442,13 +444,13 @@ impl Engines {
         Self { pattern: pattern.to_owned(), old: regress::Regex::new(pattern).map_err(|e| e.text), new: Pattern::new(pattern) }
     }
 
-    /// What is wrong with the pattern: up to `ROCm` 7.0, and from 7.1 on.
+    /// Returns the errors of the pattern, up to `ROCm` 7.0 and from 7.1 on.
     #[must_use]
     pub fn errors(&self) -> [Option<&str>; 2] {
         [self.old.as_ref().err().map(String::as_str), self.new.as_ref().err().map(String::as_str)]
     }
 
-    /// Whether it matches anywhere in the text up to `ROCm` 7.0, and from 7.1 on; nothing where that is not known.
+    /// Returns true if it matches anywhere in the text, up to `ROCm` 7.0 and from 7.1 on; `None` if unknown.
     #[must_use]
     pub fn search(&self, text: &str) -> [Option<bool>; 2] {
         let letters = f64::from(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
@@ -481,7 +483,7 @@ mod tests {
         }
     }
 
-    /// Text, pattern, what AMD's engine says (`Err` where it throws), what `std::regex` says: as a model of AMD's engine answered.
+    /// Text, pattern, result of a model of AMD's engine (`Err` if it throws), result of `std::regex`.
     #[test]
     fn as_amds_engine_matches() {
         let cases = [

@@ -1,4 +1,4 @@
-//! What options of a job do together, and jobs of a file.
+//! Checks of combinations of options in a job, and of the jobs in a file.
 
 use super::Finding;
 use super::filter::{Filter, Numbers, Spelled, given, ranges};
@@ -7,7 +7,7 @@ use super::read::{Job, Key, Value};
 use super::regex::{Engines, differences, way_back};
 use crate::model::Severity::{Error, Info, Warning};
 
-/// Derived counters that CDNA 3 (gfx942, gfx950) does not have in `ROCm` 7.0's `counter_defs.yaml`.
+/// Derived counters missing for CDNA 3 (gfx942, gfx950) in `ROCm` 7.0's `counter_defs.yaml`.
 const GONE: [&str; 4] = ["Wavefronts", "L2CacheHit", "MemUnitBusy", "VALUInsts"];
 
 fn line(job: &Job, name: &str) -> Option<usize> {
@@ -22,7 +22,7 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// What a job collects, in words.
+/// Describes the data collected by a job.
 pub(super) fn collects(job: &Job) -> Vec<String> {
     let mut out = Vec::new();
     let traces: Vec<String> = job
@@ -53,7 +53,7 @@ pub(super) fn collects(job: &Job) -> Vec<String> {
     out
 }
 
-/// About a pattern.
+/// Checks a name pattern.
 fn pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
     let Some(Value::Text(text)) = given(job, name) else { return Vec::new() };
     let at = line(job, name);
@@ -121,7 +121,7 @@ fn pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
     out
 }
 
-/// About the numbers of launches.
+/// Checks the launch numbers.
 fn numbers(job: &Job) -> Vec<Finding> {
     let Some(value) = given(job, "kernel_iteration_range") else { return Vec::new() };
     let at = line(job, "kernel_iteration_range");
@@ -159,7 +159,7 @@ fn numbers(job: &Job) -> Vec<Finding> {
     out
 }
 
-/// What a job's options do together. `several`: there are other jobs in the file.
+/// Checks combinations of a job's options. `several`: the file has other jobs.
 pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<Finding> {
     let has = |name: &str| given(job, name).is_some();
     let mut out = Vec::new();
@@ -288,10 +288,10 @@ pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<F
     out
 }
 
-/// About the file as a whole.
+/// Checks the file as a whole.
 pub(super) fn of_file(name: &str, jobs: &[Job], beside: &[Key]) -> Vec<Finding> {
     let mut out = Vec::new();
-    // rocprofv3.py takes `data["jobs"]` and nothing else, in all releases up to 7.2.
+    // `rocprofv3.py` reads only `data["jobs"]`, in all releases up to 7.2.
     for key in beside {
         let text = format!("`{}` is outside `jobs`: rocprofv3 reads only the list `jobs` and silently ignores it", key.name);
         out.push(match option(&key.name) {

@@ -1,40 +1,40 @@
-//! Which launches of a report a job selects.
+//! Launches of a report that a job selects.
 
 use super::filter::{Filter, Spelled};
 use crate::model::{Kernel, LaunchOrder, Maker, Profile};
 use std::collections::BTreeMap;
 
-/// The launches of one kernel symbol on one GPU that are selected.
+/// Selected launches of one kernel symbol on one GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken {
     pub kernel: String,
-    /// The GPU's number, where known.
+    /// GPU id, if known.
     pub gpu: Option<u32>,
-    /// How often the symbol was launched.
+    /// Number of launches of the symbol.
     pub launches: u64,
-    /// The numbers that are selected, from 1, at most [`SHOWN`] of them.
+    /// Selected launch numbers, from 1, at most [`SHOWN`].
     pub numbers: Vec<u64>,
-    /// How many are selected.
+    /// Number of selected launches.
     pub selected: u64,
 }
 
-/// What a job selects in a report.
+/// Selection of a job in a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selected {
-    /// By symbol, in order of their first launch.
+    /// Per symbol, in order of their first launch.
     pub taken: Vec<Taken>,
-    /// Kernels that are taken up to `ROCm` 7.0 and not later, or the other way.
+    /// Kernels selected only up to `ROCm` 7.0, or only from 7.1 on.
     pub differ: Vec<String>,
-    /// Kernels whose name is taken, but that were not launched so often.
+    /// Kernels whose name matches, but that have too few launches.
     pub too_few: Vec<String>,
-    /// Names for which a pattern took too long.
+    /// Number of names for which a pattern took too long.
     pub unknown: u64,
 }
 
-/// Numbers that are listed for a symbol.
+/// Maximum number of launch numbers listed per symbol.
 pub const SHOWN: usize = 20;
 
-/// A name as the job's patterns see it, where the report has it.
+/// Returns a name in the form that the job's patterns match, if the report has it.
 fn spelled(kernel: &Kernel, spelled: Spelled) -> Option<String> {
     match spelled {
         Spelled::Demangled => Some(kernel.demangled().to_owned()).filter(|n| !n.starts_with("_Z")),
@@ -45,10 +45,10 @@ fn spelled(kernel: &Kernel, spelled: Spelled) -> Option<String> {
     }
 }
 
-/// What a job selects in a report of AMD GPUs.
+/// Returns the selection of a job in a report of AMD GPUs.
 ///
 /// # Errors
-/// A sentence on a report that cannot tell.
+/// A sentence about a report that lacks the required data.
 pub fn select(profile: &Profile, filter: &Filter) -> Result<Selected, String> {
     if profile.devices.iter().any(|d| d.maker != Maker::Amd) {
         return Err("the report is not of AMD GPUs".to_owned());
@@ -78,10 +78,10 @@ pub fn select(profile: &Profile, filter: &Filter) -> Result<Selected, String> {
             _ => {}
         }
         out.unknown += u64::from(old.is_none() && new.is_none());
-        // The newer engine's answer: most machines have it.
+        // Prefer the result of the newer engine, which most machines have.
         by_name[at] = new.or(old);
     }
-    // By process, symbol and GPU, in the order of launches.
+    // By process, symbol and GPU, in launch order.
     let launches = &profile.launches;
     let mut at: BTreeMap<(Option<u32>, u32, Option<u32>), usize> = BTreeMap::new();
     for row in 0..launches.len() {

@@ -1,4 +1,4 @@
-//! Input files that go wrong, and those that do not.
+//! Valid and invalid input files.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn one(keys: &str) -> File {
     check("a.yaml", &format!("jobs:\n  -\n{body}")).unwrap()
 }
 
-/// As documents show it: tracing and a thread trace in one job, counters in the next.
+/// Example from the documentation: tracing and a thread trace in one job, counters in the next.
 const DOCUMENTED: &str = r#"jobs:
     -
         kernel_include_regex: (.*name_patten1.*)|(.*name_patten2.*)

@@ -1,4 +1,4 @@
-//! What is wrong with the values of a job's options, each for itself: rocprofv3 takes them from the file as Python has them.
+//! Checks of single option values: rocprofv3 takes them from the file as Python parses them.
 
 use super::Finding;
 use super::options::{Kind, names, option};
@@ -6,7 +6,7 @@ use super::read::{Job, Key, Value, number};
 use crate::analysis::fuzzy::nearest;
 use crate::model::Severity::{Error, Info, Warning};
 
-/// Formats that rocprofv3 writes.
+/// Output formats of rocprofv3.
 const FORMATS: [&str; 5] = ["csv", "json", "pftrace", "otf2", "rocpd"];
 
 fn said(words: &str) -> bool {
@@ -96,12 +96,12 @@ fn one(key: &Key) -> Vec<Finding> {
     out
 }
 
-/// A text as rocprofv3's `int_auto` reads it: of base 16 where `0x` is in it.
+/// Parses a text like rocprofv3's `int_auto`: base 16 if it contains `0x`.
 fn mask(text: &str) -> Option<i64> {
     if text.contains("0x") { number(text) } else { text.trim().parse().ok() }
 }
 
-/// Values that are of the right kind and out of what the option takes.
+/// Checks values of the right type against the limits of the option.
 fn limits(Key { name, value, line }: &Key) -> Vec<Finding> {
     let n = match value {
         Value::Number(text) | Value::Text(text) => mask(text).or_else(|| number(text)),
@@ -146,10 +146,10 @@ fn limits(Key { name, value, line }: &Key) -> Vec<Finding> {
     out
 }
 
-/// What is wrong with the options of a job, each for itself.
+/// Checks each option of a job separately.
 pub(super) fn of_job(job: &Job) -> Vec<Finding> {
     let mut findings: Vec<Finding> = job.keys.iter().flat_map(one).collect();
-    // The same release needed by several options is said once.
+    // Report a release required by several options once.
     let mut newest: Vec<&'static str> = Vec::new();
     let mut needing: Vec<&str> = Vec::new();
     for (key, since) in job.keys.iter().filter_map(|k| option(&k.name).map(|o| (k, o.1))).filter(|(_, since)| !since.is_empty()) {

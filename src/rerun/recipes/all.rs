@@ -1,10 +1,10 @@
-//! The built-in recipes and the user's.
+//! Lookup of built-in and user recipes.
 
 use super::recipe::{How, Recipe};
 use super::rows::RECIPES;
 use super::user::User;
 
-/// A built-in recipe by its word.
+/// Returns a built-in recipe by its name.
 #[must_use]
 pub fn recipe(id: &str) -> Option<&'static Recipe<'static>> {
     RECIPES.iter().find(|r| r.id == id)
@@ -22,13 +22,13 @@ fn of(user: &User) -> Recipe<'_> {
     }
 }
 
-/// A recipe by its word among the built-in ones and the user's.
+/// Finds a recipe by its name among the built-in ones and the user's.
 #[must_use]
 pub fn find<'a>(id: &str, users: &'a [User]) -> Option<Recipe<'a>> {
     recipe(id).copied().or_else(|| users.iter().find(|u| u.id == id).map(of))
 }
 
-/// All recipes: the built-in ones, then the user's.
+/// Returns all recipes: the built-in ones, then the user's.
 pub fn all(users: &[User]) -> impl Iterator<Item = Recipe<'_>> {
     RECIPES.iter().copied().chain(users.iter().map(of))
 }

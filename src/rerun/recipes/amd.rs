@@ -1,5 +1,5 @@
-//! AMD GPUs: rocprofv3, which wants `--` before the program. Options are those of its documentation for `ROCm` 6.2 to 7;
-//! nothing was run on AMD hardware.
+//! Recipes for AMD GPUs with rocprofv3, which requires `--` before the program. Options follow its documentation for
+//! `ROCm` 6.2 to 7; nothing was run on AMD hardware.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part, program};
@@ -11,28 +11,30 @@ use std::fmt::Write as _;
 pub(super) enum Job {
     /// Kernels and copies, with times.
     Kernels,
-    /// Also the runtime's calls, for Perfetto.
+    /// Also the runtime's API calls, for Perfetto.
     System,
     Counters,
-    /// Instructions of one compute unit in time.
+    /// Thread trace: instructions of one compute unit over time.
     Threads,
     /// All of these, from job files.
     File,
 }
 
-/// Counters that CDNA and RDNA have, in one pass.
+/// Counters of both CDNA and RDNA that fit into one pass.
 const COUNTERS: [&str; 2] = ["SQ_WAVES", "FETCH_SIZE"];
-/// Bytes of the buffer of each shader engine.
+/// Buffer size per shader engine, bytes.
 const BUFFER: &str = "0x6000000";
 
 impl Job {
-    /// Whether it takes a kernel and launches of it: rocprofv3 filters counters and thread traces only.
+    /// Returns true if it accepts a kernel name and launch numbers: rocprofv3 filters only counters and thread
+    /// traces.
     pub(super) fn filters(self) -> bool {
         matches!(self, Self::Counters | Self::Threads | Self::File)
     }
 }
 
-/// rocprofv3's filters: a regular expression on the kernel's name as it prints it, and numbers of launches of each kernel, from 1.
+/// Returns rocprofv3's filters: a regular expression on the printed kernel name, and launch numbers per kernel, from
+/// 1.
 fn filters(wanted: &Wanted) -> (Option<String>, Option<String>) {
     let regex = wanted.kernel.as_ref().map(|k| format!("^{}$", shell::regex(k)));
     let first = wanted.skip.unwrap_or(0).saturating_add(1);
@@ -56,8 +58,8 @@ fn filter_parts(wanted: &Wanted) -> Vec<Part> {
     out
 }
 
-/// A YAML scalar in single quotes, where only the quote itself means something. Line breaks would become blanks there, and YAML has no control
-/// characters: they are escaped in double quotes.
+/// Formats a YAML scalar in single quotes, where only the quote itself is special. Texts with line breaks (folded to
+/// blanks there) or control characters (not allowed in YAML) are escaped in double quotes.
 fn scalar(text: &str) -> String {
     if !text.contains(|c| unsafe_to_show(c) || matches!(c, '\u{fffe}' | '\u{ffff}')) {
         return format!("'{}'", text.replace('\'', "''"));
@@ -70,8 +72,9 @@ fn scalar(text: &str) -> String {
     format!("\"{}\"", text.chars().map(letter).collect::<String>())
 }
 
-/// A job file of each kind: trace, counters, thread trace. One job each: from `ROCm` 7.2.4 on jobs without counters are left out beside others, and
-/// while counters are collected kernels run one at a time, so that a trace beside them has other times.
+/// Returns one job file each for trace, counters and thread trace. They are separate files because `ROCm` 7.2.4 and
+/// later drop jobs without counters beside others, and because kernels are serialized while counters are collected,
+/// which would distort a trace.
 fn job_files(folder: &str, stem: &str, wanted: &Wanted) -> [(String, String); 3] {
     let (regex, range) = filters(wanted);
     let mut filter = String::new();
@@ -170,7 +173,7 @@ pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
             prepared.notes.push(format!("a thread trace (ROCm 7 and its decoder), likewise: {}", run(&files[2].0)));
             prepared.files = files.into();
             prepared.reports = vec![
-                // A job gets a folder of its own in some releases.
+                // Some releases write each job into its own folder.
                 Pattern::exact(format!("{stem}_results.json")),
                 Pattern::exact(format!("pass_1/{stem}_results.json")),
             ];

@@ -1,4 +1,4 @@
-//! Counters of single kernels: ncu on chosen launches, or on the first ones.
+//! Recipes for counters of single kernels: ncu on selected launches, or on the first ones.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part};
@@ -6,29 +6,29 @@ use super::ranks::{self, Ranks};
 use crate::rerun::collect::{self, Collect};
 use crate::rerun::{Part, PartId, nvtx, parts};
 
-/// What is collected of how many launches.
+/// Collected metrics and number of launches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counters {
     pub what: What,
-    /// Launches that are profiled when nobody says how many and no kernel is named.
+    /// Default number of launches without a kernel name.
     pub count: u64,
-    /// Launches of a kernel that is named, when nobody says how many.
+    /// Default number of launches of a named kernel.
     pub of_kernel: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
-    /// One metric in one pass, at the clocks of production.
+    /// One metric in one pass, without clock control.
     Duration,
     Set(&'static str),
-    /// A set with the sources.
+    /// An ncu section set plus `--import-source`.
     SetWithSource(&'static str),
-    /// What answers a question of [`collect::QUESTIONS`].
+    /// Sections that answer a question of [`collect::QUESTIONS`].
     Question(&'static str),
 }
 
 impl What {
-    /// The collection, for the tables of costs; `None` for what they do not have.
+    /// Returns the collection, for the cost tables; `None` if they lack it.
     pub(super) fn collect(self) -> Option<Collect> {
         match self {
             Self::Duration => None,
@@ -57,7 +57,8 @@ impl What {
     }
 }
 
-/// ncu's expression for a push/pop range that nsys would be told as NAME, NAME@DOMAIN or NAME@*, where `\@` is an `@` of the name.
+/// Converts nsys' notation of a push/pop range (NAME, NAME@DOMAIN or NAME@*, with `\@` for an `@` in the name) into
+/// ncu's expression.
 pub(super) fn include(range: &str) -> Result<String, String> {
     let (mut name, mut domain, mut escaped) = (String::new(), None::<String>, false);
     for c in range.chars() {
@@ -77,7 +78,7 @@ pub(super) fn include(range: &str) -> Result<String, String> {
     let name = nvtx::escape(&name);
     Ok(match domain.as_deref() {
         None | Some("") => format!("{name}/"),
-        // A domain must be named, or be a regular expression.
+        // The domain must be named, or be a regular expression.
         Some("*") => {
             return Err(format!("{range:?}: ncu cannot match a range in any domain; name the domain, or none for the default one"));
         }
@@ -85,14 +86,14 @@ pub(super) fn include(range: &str) -> Result<String, String> {
     })
 }
 
-/// Which launches, by name and number.
+/// Returns the options that select launches by name and number.
 fn which(counters: &Counters, wanted: &Wanted, ranks: bool) -> Vec<Part> {
     let mut out = Vec::new();
     match &wanted.kernel {
         Some(kernel) => {
             out.push(part(PartId::Name, &["--kernel-name", kernel], "Only launches of this function; the name must match exactly."));
         }
-        // A collective waits for the other ranks, which do not replay at the same time.
+        // Exclude collectives: they wait for other ranks, which are not replayed at the same time.
         None if ranks => out.push(part(
             PartId::Name,
             &["--kernel-name", "regex:^(?!nccl)"],
@@ -136,7 +137,7 @@ pub(super) fn prepare(counters: &Counters, wanted: &Wanted, place: &Place<'_>) -
         }
         out
     };
-    // ncu's count goes over all processes that it follows, which is a race among ranks: each has its own.
+    // ncu counts across all processes that it follows, which is racy among ranks: run one ncu per rank.
     let apart = wanted.ranks || ranks::launcher(&wanted.program).is_some();
     let ranks = ranks::of(wanted, apart, profiler)?;
     let stem = place.stem;

@@ -1,20 +1,21 @@
-//! Timelines: `nsys profile`. Boolean options are written `=true`; nothing parts the options from the program, for nsys takes `--` as its name.
+//! Timelines: `nsys profile`. Boolean options are written `=true`; the program follows the options without a
+//! separator, because nsys would take `--` for its name.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part};
 use super::ranks::{self, Ranks};
 use crate::rerun::{Part, PartId};
 
-/// Words that belong together, and what they do. `{RANGE}` stands for the range.
+/// Options that belong together, and their explanation. `{RANGE}` is replaced by the range.
 pub(super) type Group = (&'static [&'static str], &'static str);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeline {
     /// Options between the profiler and its output.
     pub groups: &'static [Group],
-    /// Whether each rank has a report of its own, in any case.
+    /// Each rank writes its own report even if the user does not request it.
     pub ranks: bool,
-    /// Whether each range has a report of its own, numbered.
+    /// Each range writes its own numbered report.
     pub each: bool,
 }
 
@@ -28,7 +29,7 @@ pub(super) const API_EACH: Group = (
     "One report per range. A re-run must say which: --opened-by profiler:2.",
 );
 
-/// The profiler and its options, without output and program.
+/// Returns the profiler and its options, without output and program.
 pub(super) fn options(groups: &[Group], range: Option<&str>) -> Vec<Part> {
     let mut parts = vec![part(PartId::Tool, &["nsys", "profile"], "NVIDIA's timeline profiler.")];
     for (words, why) in groups {
@@ -43,11 +44,11 @@ pub(super) fn output(ranks: &Ranks, place: &Place<'_>) -> Part {
     Part { id: PartId::Output, words: vec!["--output".to_owned(), ranks.output(place)], why }
 }
 
-/// The reports that a timeline leaves.
+/// Returns patterns for the reports of a timeline.
 pub(super) fn reports(place: &Place<'_>, ranks: bool, each: bool) -> Vec<Pattern> {
     let stem = place.stem;
     let numbered = (ranks || each).then(|| Pattern::between(format!("{stem}."), ".nsys-rep"));
-    // Whether a single repeated range gets a number depends on nsys' version.
+    // The number of a single repeated range depends on the version of nsys.
     [Pattern::exact(format!("{stem}.nsys-rep"))].into_iter().filter(|_| !ranks).chain(numbered).collect()
 }
 

@@ -1,13 +1,14 @@
-//! Names of the files that a command leaves.
+//! Names of the files that a command writes.
 
 use std::fmt;
 
-/// A file that a command leaves: an exact name, or one with a `*` where the profiler puts a rank, a number or its own word.
+/// A file that a command writes: an exact name, or one with a `*` for a rank, a number or another part that the
+/// profiler chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// Path from the output's folder, up to the `*`; all of it where there is none.
+    /// Path relative to the output folder, up to the `*`; the whole path without `*`.
     pub head: String,
-    /// What follows the `*`; `None` for an exact name. The `*` stands for any text without a `/`, also for none.
+    /// Text after the `*`; `None` for an exact name. The `*` matches any text without `/`, including the empty one.
     pub tail: Option<String>,
 }
 
@@ -17,19 +18,19 @@ impl Pattern {
         Self { head: name.into(), tail: None }
     }
 
-    /// A name with something in the middle.
+    /// Creates a pattern with a variable part in the middle.
     #[must_use]
     pub fn between(head: impl Into<String>, tail: impl Into<String>) -> Self {
         Self { head: head.into(), tail: Some(tail.into()) }
     }
 
-    /// The folder that the file lies in, from the output's folder; empty for that folder itself.
+    /// Returns the folder of the file relative to the output folder; empty for that folder itself.
     #[must_use]
     pub fn folder(&self) -> &str {
         self.head.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
-    /// Whether a path from the output's folder is one of these files.
+    /// Returns true if a path relative to the output folder matches.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         match &self.tail {

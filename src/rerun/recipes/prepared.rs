@@ -1,58 +1,61 @@
-//! What a recipe is prepared for, what comes of it, and what all recipes make it of.
+//! Input and result of preparing a recipe, and helpers shared by all recipes.
 
 use super::pattern::Pattern;
 use super::steps::Step;
 use crate::rerun::command::{Part, PartId};
 use crate::rerun::program::PLACEHOLDER;
 
-/// What a recipe is prepared for.
+/// Input of a recipe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The program and its arguments; empty for a placeholder that cannot be run.
     pub program: Vec<String>,
-    /// The report without its suffix; may hold a folder. Taken literally: what means something to a profiler is escaped.
+    /// Path of the report without extension. Literal: characters special to a profiler are escaped.
     pub output: String,
-    /// NVTX range: NAME, or NAME@DOMAIN; an `@` of the name itself is written `\@`.
+    /// NVTX range: NAME, or NAME@DOMAIN; an `@` in the name is written `\@`.
     pub range: Option<String>,
-    /// Exact name of the kernel: the function for ncu, the beginning of the name that it prints for rocprofv3.
+    /// Exact kernel name: the function for ncu, a prefix of the printed name for rocprofv3.
     pub kernel: Option<String>,
-    /// Launches (for TensorRT-LLM: iterations) that are let pass first, of that kernel where one is named.
+    /// Launches (TensorRT-LLM: iterations) to skip first; launches of that kernel if one is named.
     pub skip: Option<u64>,
-    /// Launches (for TensorRT-LLM: iterations) that are profiled.
+    /// Launches (TensorRT-LLM: iterations) to profile.
     pub count: Option<u64>,
-    /// Seconds that PyTorch traces; [`TRACE_SECONDS`](super::torch::TRACE_SECONDS) without a wish.
+    /// Seconds that PyTorch traces; defaults to [`TRACE_SECONDS`](super::torch::TRACE_SECONDS).
     pub seconds: Option<u64>,
-    /// Under a launcher: the profiler between it and the program, with a report for each rank. Recipe `rank`, and those of ncu and PyTorch,
-    /// do so in any case.
+    /// Runs the profiler between the launcher and the program, with a report for each rank. Implied by the recipe
+    /// `rank`, and by those of ncu and PyTorch.
     pub ranks: bool,
-    /// Share of the run's time that a survey of counters may add, in thousandths; the tracer's default without a wish.
+    /// Maximum overhead of a counter survey, in thousandths of the run time; defaults to the tracer's.
     pub survey: Option<u32>,
-    /// Kernels whose counters the tracer measures while the program runs: `KERNEL`, or `KERNEL#N` of its N-th launch.
+    /// Kernels whose counters the tracer measures while the program runs: `KERNEL`, or `KERNEL#N` for its N-th
+    /// launch.
     pub measure: Vec<String>,
-    /// Kernels whose stall reasons are sampled, as `--stalls` has them.
+    /// Kernels whose stall reasons are sampled, in the syntax of `--stalls`.
     pub stalls: Vec<String>,
-    /// Options of the tracer that say which launches these are chosen from and what is measured, each with its value.
+    /// Tracer options that limit the launches and select the metrics, each with its value.
     pub only: Vec<[String; 2]>,
-    /// Absolute path of the directory that the command runs in, for tools that want absolute paths.
+    /// Absolute path of the command's working directory, for tools that need absolute paths.
     pub directory: Option<String>,
 }
 
-/// A recipe for one program.
+/// A recipe prepared for one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
-    /// The command in pieces.
+    /// Parts of the command line.
     pub parts: Vec<Part>,
-    /// Variables set for the command, beside those that it inherits.
+    /// Environment variables added to the inherited ones.
     pub env: Vec<(String, String)>,
-    /// Files to write before it starts: path from the output's folder, text.
+    /// Files to write before it starts: path relative to the output folder, text.
     pub files: Vec<(String, String)>,
-    /// What it leaves in the output's folder.
+    /// Files written to the output folder.
     pub reports: Vec<Pattern>,
-    /// Steps of a guided session, in order; empty where the command alone does it. [`Role::Start`](super::steps::Role::Start) is the command itself.
+    /// Steps of a guided session, in order; empty if the command alone suffices.
+    /// [`Role::Start`](super::steps::Role::Start) is the command itself.
     pub steps: Vec<Step>,
-    /// What to know about this program under this recipe, a sentence each.
+    /// Remarks on this program under this recipe, one sentence each.
     pub notes: Vec<String>,
-    /// Why the command must not be started as it stands: what a person still has to put in. `None` when it can be.
+    /// Reason for which the command cannot be started as is, e.g. a part that the user must fill in. `None` if it
+    /// can.
     pub by_hand: Option<String>,
 }
 
@@ -63,12 +66,12 @@ impl Prepared {
     }
 }
 
-/// Where the report goes.
+/// Output location of the report.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
-    /// As it was given.
+    /// The path as given.
     pub(super) output: &'a str,
-    /// Its folder, when it has one.
+    /// Its folder, if any.
     pub(super) folder: Option<&'a str>,
     /// The name without folder.
     pub(super) stem: &'a str,
@@ -86,7 +89,7 @@ impl<'a> Place<'a> {
         Ok(Self { output, folder, stem })
     }
 
-    /// A file beside the report, as a word of the command that cannot be taken for an option.
+    /// Returns the path of a file next to the report, in a form that cannot be taken for an option.
     pub(super) fn beside(&self, name: &str) -> String {
         match self.folder {
             Some("/") => format!("/{name}"),
@@ -95,7 +98,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// A file beside the report with an absolute path, as far as the directory is known.
+    /// Returns the absolute path of a file next to the report, if the directory is known.
     pub(super) fn absolute(&self, wanted: &Wanted, name: &str) -> String {
         let path = self.beside(name);
         match &wanted.directory {
@@ -107,7 +110,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The program's words, or the placeholder.
+/// Returns the program's words, or the placeholder.
 pub(super) fn words(program: &[String]) -> Vec<String> {
     if program.is_empty() { vec![PLACEHOLDER.to_owned()] } else { program.to_vec() }
 }
@@ -120,7 +123,7 @@ pub(super) fn part(id: PartId, text: &[&str], why: impl Into<String>) -> Part {
     Part { id, words: text.iter().map(|w| (*w).to_owned()).collect(), why: why.into() }
 }
 
-/// Whether a word reads as an override of Hydra: `a.b=c`, `+a=1`, `++a=1`, `~a`.
+/// Returns true if a word looks like a Hydra override: `a.b=c`, `+a=1`, `++a=1`, `~a`.
 pub(super) fn is_override(word: &str) -> bool {
     let key = word.split('=').next().unwrap_or_default();
     let bare = key.trim_start_matches(['+', '~']);
@@ -129,7 +132,8 @@ pub(super) fn is_override(word: &str) -> bool {
     named && (word.contains('=') || key.starts_with('~'))
 }
 
-/// Whether a command reads as a multirun of Hydra: `-m` or `--multirun` of a program with overrides. Python's own `-m` names a module.
+/// Returns true if a command looks like a Hydra multirun: `-m` or `--multirun` of a program with overrides. Python's
+/// own `-m` is excluded.
 pub(super) fn multirun(argv: &[String]) -> bool {
     let overrides = argv.iter().skip(1).any(|w| is_override(w));
     let own = argv.iter().enumerate().skip(1).any(|(i, w)| {

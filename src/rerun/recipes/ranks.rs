@@ -1,22 +1,22 @@
-//! The profiler between a launcher and the program: one report for each rank.
+//! Runs the profiler between a launcher and the program: one report for each rank.
 
 use super::prepared::{Place, Wanted, program};
 use crate::rerun::launchers::{self, Launched};
 use crate::rerun::{Part, PartId, shell};
 
-/// A command that may be a launcher's.
+/// Placement of the profiler relative to a launcher.
 #[derive(Debug)]
 pub(super) enum Ranks {
     /// One process, or all processes of a launcher in one report.
     Together,
-    /// A launcher that starts a profiler for each rank.
+    /// The launcher starts one profiler per rank.
     Each(Launched),
-    /// No launcher here, but the command is written to be put behind one.
+    /// Without a launcher; the command is meant to be placed behind one.
     Inner,
 }
 
 impl Ranks {
-    /// Variable of the rank.
+    /// Returns the rank variable.
     pub(super) fn variable(&self) -> Option<&'static str> {
         match self {
             Self::Together => None,
@@ -25,14 +25,14 @@ impl Ranks {
         }
     }
 
-    /// The report's name for an option of nsys or ncu. The macro is for the profiler, which runs inside the rank: only the name before it
-    /// is literal.
+    /// Returns the report name for an option of nsys or ncu. The macro is expanded by the profiler, which runs inside
+    /// the rank; the name before it is literal.
     pub(super) fn output(&self, place: &Place<'_>) -> String {
         let name = shell::output_path(place.output);
         self.variable().map_or(name.clone(), |variable| format!("{name}.%q{{{variable}}}"))
     }
 
-    /// What the report is called and why, with its suffix.
+    /// Describes the report name, including its suffix.
     pub(super) fn why(&self, place: &Place<'_>, suffix: &str) -> String {
         let output = place.output;
         match self {
@@ -50,7 +50,7 @@ impl Ranks {
         }
     }
 
-    /// The profiler's pieces with the launcher before and the program after them.
+    /// Returns the profiler's parts between the launcher and the program.
     pub(super) fn around(&self, profiler: Vec<Part>, wanted: &Wanted) -> Vec<Part> {
         let mut parts = Vec::with_capacity(profiler.len() + 2);
         let inner = match self {
@@ -71,8 +71,9 @@ impl Ranks {
     }
 }
 
-/// Whether the ranks of the wanted program are to be profiled apart. `always`: the recipe does so wherever there is a launcher. A launcher
-/// that cannot be taken apart is refused with a sentence that shows how to write it; `inner` is the profiler's command for that.
+/// Decides whether ranks are profiled separately. `always` means that the recipe does so for any launcher. A launcher
+/// command that cannot be parsed is an error with a sentence that shows how to write it by hand, for which `inner`
+/// returns the profiler's command.
 pub(super) fn of(wanted: &Wanted, always: bool, inner: impl Fn(&Ranks) -> Vec<Part>) -> Result<Ranks, String> {
     if !wanted.ranks && !always {
         return Ok(Ranks::Together);
@@ -95,7 +96,7 @@ pub(super) fn of(wanted: &Wanted, always: bool, inner: impl Fn(&Ranks) -> Vec<Pa
     }
 }
 
-/// The launcher of a program whose ranks are not profiled apart, by its name.
+/// Returns the name of the launcher of a program whose ranks are not profiled separately.
 pub(super) fn launcher(argv: &[String]) -> Option<&'static str> {
     match launchers::split(argv)? {
         Ok(launched) => launched.launcher.names.first().copied(),

@@ -1,4 +1,4 @@
-//! A recipe: what it records, and the command that it makes of a program.
+//! A recipe: the data it records, and the command that it builds for a program.
 
 use super::prepared::{Place, Prepared, Wanted, multirun};
 use super::user::User;
@@ -11,17 +11,17 @@ pub struct Recipe<'a> {
     pub id: &'a str,
     /// The profiler, one of [`TOOLS`](super::user::TOOLS).
     pub tool: &'a str,
-    /// What it records, in a few words.
+    /// Short description of the recorded data.
     pub about: &'a str,
-    /// When it is the right one.
+    /// Use case.
     pub when: &'a str,
     pub cost: &'a str,
-    /// Whether it needs the name of an NVTX range.
+    /// Requires the name of an NVTX range.
     pub needs_range: bool,
     pub(super) how: How<'a>,
 }
 
-/// How a recipe's command is made.
+/// Implementation of a recipe.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum How<'a> {
     Nsys(nsys::Timeline),
@@ -34,7 +34,7 @@ pub(super) enum How<'a> {
 }
 
 impl Recipe<'_> {
-    /// The command and what belongs to it. Errors are one sentence: what the recipe needs, or cannot do for this program.
+    /// Prepares the command. Errors are one sentence: a missing input, or an unsupported program.
     pub fn prepare(&self, wanted: &Wanted) -> Result<Prepared, String> {
         let place = Place::of(&wanted.output)?;
         self.check(wanted)?;
@@ -59,7 +59,7 @@ impl Recipe<'_> {
         Ok(prepared)
     }
 
-    /// The command in pieces.
+    /// Returns the parts of the command.
     pub fn parts(&self, wanted: &Wanted) -> Result<Vec<Part>, String> {
         Ok(self.prepare(wanted)?.parts)
     }
@@ -68,7 +68,7 @@ impl Recipe<'_> {
         Ok(self.prepare(wanted)?.argv())
     }
 
-    /// Refuses wishes that the recipe would have to ignore.
+    /// Rejects options that the recipe would ignore.
     fn check(&self, wanted: &Wanted) -> Result<(), String> {
         let id = self.id;
         if self.needs_range && wanted.range.is_none() {

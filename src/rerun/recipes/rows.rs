@@ -21,12 +21,12 @@ const fn trace(id: &'static str, words: [&'static str; 3], options: &'static [Gr
     row(id, "trace", How::Trace(Options { words: options }), words)
 }
 
-/// `count`: launches that are profiled when nobody says which; `of_kernel`: when only a kernel is named.
+/// `count`: default number of launches without a kernel name; `of_kernel`: with only a kernel name.
 const fn ncu(id: &'static str, words: [&'static str; 3], what: What, count: u64, of_kernel: u64) -> Row {
     row(id, "ncu", How::Ncu(Counters { what, count, of_kernel }), words)
 }
 
-/// Figures: an H200 with nsys 2025.3 and ncu 2025.3.1, where a number is given; for ncu of kernels of a microsecond, as in
+/// Costs were measured on an H200 with nsys 2025.3 and ncu 2025.3.1; for ncu on kernels of one microsecond, as in
 /// [`collect`](crate::rerun::collect).
 pub static RECIPES: &[Row] = &[
     trace(

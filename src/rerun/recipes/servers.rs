@@ -1,6 +1,8 @@
-//! Inference servers: vLLM, whose recording is opened and closed over HTTP, and TensorRT-LLM, which records numbered iterations.
+//! Recipes for inference servers: vLLM, whose recording is started and stopped over HTTP, and TensorRT-LLM, which
+//! records numbered iterations.
 //!
-//! Options and variables: vLLM's page on profiling (0.8 to 0.32) and TensorRT-LLM's performance analysis (0.19 to 1.3).
+//! Sources of the options and variables: vLLM's page on profiling (0.8 to 0.32) and TensorRT-LLM's performance
+//! analysis (0.19 to 1.3).
 
 use super::nsys::{self, API_EACH, CUDA, Group, NO_CPU, NODES};
 use super::pattern::Pattern;
@@ -10,12 +12,12 @@ use super::steps::{Role, Step};
 use crate::rerun::{Part, PartId};
 use serde_json::json;
 
-/// A server and what records it.
+/// A server and its profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Server {
-    /// vLLM from 0.13 on, under nsys.
+    /// vLLM 0.13 or later, under nsys.
     VllmNsys,
-    /// vLLM from 0.13 on, traced by PyTorch.
+    /// vLLM 0.13 or later, traced by PyTorch.
     VllmTorch,
     /// vLLM before 0.13, traced by PyTorch.
     VllmTorchOld,
@@ -24,10 +26,10 @@ pub(super) enum Server {
     TrtllmTorch,
 }
 
-/// First iteration and number of iterations that TensorRT-LLM records without another wish, as in its documentation.
+/// Default first iteration and number of iterations for TensorRT-LLM, from its documentation.
 const ITERATIONS: (u64, u64) = (100, 50);
 
-/// Milliseconds that vLLM's front end waits for its workers: writing a trace takes minutes.
+/// Timeout of vLLM's front end for its workers, ms: writing a trace takes minutes.
 const RPC_TIMEOUT: &str = "1800000";
 
 const TRTLLM: &[Group] = &[
@@ -42,13 +44,13 @@ const TRTLLM: &[Group] = &[
 ];
 
 impl Server {
-    /// Whether it counts iterations.
+    /// Returns true if it counts iterations.
     pub(super) fn iterations(self) -> bool {
         matches!(self, Self::TrtllmNsys | Self::TrtllmTorch)
     }
 }
 
-/// The value of an option, written `--name value` or `--name=value`.
+/// Returns the value of an option, written `--name value` or `--name=value`.
 fn option<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
     argv.iter().enumerate().find_map(
         |(i, w)| {
@@ -61,13 +63,13 @@ fn has(argv: &[String], name: &str) -> bool {
     argv.iter().any(|w| w == name || w.strip_prefix(name).is_some_and(|rest| rest.starts_with(['=', '.'])))
 }
 
-/// The word after another one, when it is no option.
+/// Returns the word after another one, unless it is an option.
 fn after<'a>(argv: &'a [String], word: &str) -> Option<&'a str> {
     let at = argv.iter().position(|w| w.rsplit('/').next() == Some(word))?;
     argv.get(at + 1).map(String::as_str).filter(|w| !w.starts_with('-'))
 }
 
-/// Where a server listens and what it serves, as its command says.
+/// Address and model of a server, from its command line.
 struct Endpoint {
     url: String,
     model: String,
@@ -76,7 +78,7 @@ struct Endpoint {
 
 impl Endpoint {
     fn of(argv: &[String], command: &str) -> Self {
-        // A server that listens everywhere answers on this machine.
+        // A server that listens on all interfaces answers on localhost.
         let host = option(argv, "--host").filter(|h| !matches!(*h, "0.0.0.0" | "::" | "")).unwrap_or("localhost");
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let model =
@@ -88,7 +90,7 @@ impl Endpoint {
         }
     }
 
-    /// Waits for the server: `curl` tries again once a second for up to half an hour.
+    /// Returns the step that waits for the server: `curl` retries once a second for up to half an hour.
     fn wait(&self) -> Step {
         let words = "curl --silent --fail --output /dev/null --retry 1800 --retry-delay 1 --retry-max-time 1800 --retry-connrefused";
         Step {
@@ -257,7 +259,7 @@ fn trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared
     prepared.notes.push(format!(
         "Iterations {first} to {last} are recorded: the run must be longer than that; choose others with --launch-skip and --launch-count."
     ));
-    // trtllm-bench brings its own load and ends by itself.
+    // trtllm-bench generates its own load and ends by itself.
     if argv.is_empty() || argv.iter().any(|w| w.rsplit('/').next() == Some("trtllm-serve")) {
         let at = Endpoint::of(argv, if after(argv, "trtllm-serve") == Some("serve") { "serve" } else { "trtllm-serve" });
         prepared.steps = vec![

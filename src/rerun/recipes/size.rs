@@ -1,15 +1,15 @@
-//! How large a report may become, from the command that makes it: only where the command bounds it.
+//! Upper bounds of report sizes, for commands that limit them.
 
 use super::super::collect::{Collect, Figure};
 use super::torch::TRACE_SECONDS;
 
-/// Bytes of a result with the metrics of the recipe `scan`: 26.2 MiB for 2,595 launches (H200, ncu 2025.3.1).
+/// Bytes per result with the metrics of the recipe `scan`: 26.2 MiB for 2,595 launches (H200, ncu 2025.3.1).
 const SCAN_BYTES: u64 = 11_000;
-/// Bytes that PyTorch's trace grows by in a second, compressed, and before it is compressed: measured with 110,000 events a second (H200, torch
-/// 2.11); it is written uncompressed first where the name does not end in `.gz`.
+/// Growth of PyTorch's compressed trace, bytes per second, measured with 110,000 events a second (H200, torch 2.11).
+/// It is written uncompressed first if the name does not end in `.gz`.
 const TRACE_BYTES: u64 = 1_700_000;
 
-/// The bytes; `None` where the command does not bound them, as nsys' never does.
+/// Returns the expected size, bytes; `None` if the command does not limit it, as with nsys.
 #[must_use]
 pub fn expected_bytes(tool: &str, argv: &[String]) -> Option<u64> {
     let value = |name: &str| {

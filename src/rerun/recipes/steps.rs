@@ -1,24 +1,24 @@
-//! Steps of a guided session with a server: each is a command that a person can also type.
+//! Steps of a guided session with a server: each is a command that the user can also type.
 
-/// What a step is for.
+/// Purpose of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Starts the server under the profiler: the prepared command itself.
     Start,
     /// Waits until the server answers.
     Wait,
-    /// Warms the server up, unrecorded.
+    /// Warms up the server without recording.
     WarmUp,
     Open,
-    /// The load that is recorded; a person's own load takes its place.
+    /// The recorded load; the user can replace it with their own.
     Load,
     Close,
-    /// Ends the server, by an interrupt to the command of [`Role::Start`].
+    /// Interrupts the command of [`Role::Start`] to end the server.
     Stop,
 }
 
 impl Role {
-    /// Its word, for scripts.
+    /// Returns its name for scripts.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -35,10 +35,9 @@ impl Role {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What it is for.
     pub role: Role,
     pub what: String,
-    /// The command; empty for [`Role::Start`], which is the prepared command, and [`Role::Stop`], which is an interrupt to it.
+    /// The command; empty for [`Role::Start`] (the prepared command) and [`Role::Stop`] (an interrupt).
     pub argv: Vec<String>,
     pub why: String,
 }

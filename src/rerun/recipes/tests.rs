@@ -1,4 +1,4 @@
-//! Rules that every recipe keeps, and the commands of some.
+//! Invariants of all recipes, and the commands of some.
 
 use super::recipe::How;
 use super::*;
@@ -55,7 +55,7 @@ fn every_recipe_is_whole() {
     }
 }
 
-/// The words on cost are the figures of the tables.
+/// Costs in the texts match the tables.
 #[test]
 fn costs_of_counters_are_those_that_were_measured() {
     let rounded = |f: Figure| (f.passes, (f.seconds * 10.0).round() / 10.0);
@@ -126,19 +126,19 @@ fn the_profiler_goes_between_launcher_and_program() {
         unknown.contains("at `--mystery`") && unknown.contains(&format!("mpirun OPTIONS {nsys} 'out.%q{{RANK}}' PROGRAM")),
         "{unknown}"
     );
-    // Any timeline does so when it is asked.
+    // All timeline recipes do so on request.
     let each = Wanted { ranks: true, ..wanted("srun -n 2 ./app") };
     assert!(line("gpu-metrics", &each).starts_with("srun -n 2 nsys profile "));
-    // Around torchrun all ranks of the machine are in one report; around srun there would be none.
+    // Around torchrun, one report has all ranks of the machine; around srun, it would have none.
     assert_eq!(recipe("exact").unwrap().prepare(&wanted("torchrun --standalone t.py")).unwrap().notes.len(), 1);
     assert!(recipe("exact").unwrap().prepare(&wanted("srun -n 2 ./app")).unwrap_err().contains("--ranks"));
-    // Counters are a race among ranks unless each counts for itself.
+    // Counting is racy among ranks unless each counts separately.
     let sol = line("ncu-sol", &wanted("mpirun -np 2 ./app"));
     assert!(sol.starts_with("mpirun -np 2 ncu --config-file off --kernel-name regex:^(?!nccl) --launch-count 20 "), "{sol}");
     assert!(sol.ends_with("--export out.%q{OMPI_COMM_WORLD_RANK} ./app"), "{sol}");
 }
 
-/// Overrides of Hydra reach the program byte for byte, whatever the recipe; a multirun is warned of.
+/// Hydra overrides are passed to the program unchanged by all recipes; a multirun causes a warning.
 #[test]
 fn overrides_pass_through_untouched() {
     let overrides = [
@@ -188,7 +188,7 @@ fn torch_puts_a_script_between_python_and_the_program() {
     assert_eq!((prepared.files[0].0.as_str(), prepared.files[0].1.as_str()), ("a.torch.py", torch::WRAPPER));
     assert_eq!(prepared.reports, [Pattern::exact("a.pt.trace.json.gz")]);
     assert!(torch::WRAPPER.contains(&format!("NO_TORCH = {NO_TORCH}\n")));
-    // The script's own name is never an option of Python.
+    // The script's name must never be parsed as an option of Python.
     assert!(line("torch", &Wanted { output: "-c".into(), ..wanted("python a.py") }).starts_with("python ./-c.torch.py --seconds 60 "));
     let each = recipe("torch").unwrap().prepare(&wanted("torchrun --standalone -m pkg.train a=1")).unwrap();
     assert_eq!(

@@ -1,24 +1,25 @@
-//! PyTorch's own trace of a Python program that knows nothing of it: a small script stands between Python and the program.
+//! PyTorch traces of unmodified Python programs: a small script runs between Python and the program.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part, words};
 use super::ranks::{self, Ranks};
 use crate::rerun::{Part, PartId};
 
-/// Seconds that are traced without another wish. A small layer trained on an H200 with torch 2.11 made 110,000 events a second: 1.7 MB of
-/// trace, compressed, and 2.4 s of writing for each second traced; a loop of tiny kernels 3.5 s.
+/// Default trace duration, seconds. A small layer trained on an H200 with torch 2.11 produced 110,000 events a
+/// second: 1.7 MB of compressed trace, and 2.4 s to write it, per second traced; 3.5 s for a loop of tiny kernels.
 pub const TRACE_SECONDS: u64 = 60;
 
-/// Exit code of the command when Python has no torch; anything else is the program's own.
+/// Exit code of the command if Python lacks torch; other codes are the program's own.
 pub const NO_TORCH: i32 = 97;
 
 /// The script between Python and the program.
 pub(super) const WRAPPER: &str = include_str!("torch_trace.py");
 
-/// Python's options without a word of their own. Left out are those that run no program (`-V`, `-h`), or another way (`-i`, `-x`).
+/// Python's options without an argument, except those that do not run the program (`-V`, `-h`) or run it differently
+/// (`-i`, `-x`).
 const FLAGS: &str = "bBdEIOPqsSuv";
 
-/// How many of a Python command's words stand before the script or `-m MODULE`, and the words from there on.
+/// Splits a Python command line before the script or `-m MODULE`.
 fn taken(argv: &[String]) -> Result<(Vec<String>, Vec<String>), String> {
     let python = argv.first().map_or("", String::as_str);
     let name = python.rsplit('/').next().unwrap_or_default();
@@ -50,7 +51,7 @@ fn taken(argv: &[String]) -> Result<(Vec<String>, Vec<String>), String> {
                     break;
                 }
                 'm' => {
-                    // `-um MODULE`, `-mMODULE`: what stands before the `m` stays an option of Python.
+                    // `-um MODULE`, `-mMODULE`: letters before the `m` remain options of Python.
                     let mut head = argv[..at].to_vec();
                     if i > 0 {
                         head.push(format!("-{}", &letters[..i]));

@@ -1,16 +1,17 @@
-//! Timelines of the built-in tracer: `warpscope trace`, which becomes the program and is loaded into all its processes.
+//! Timelines of the built-in tracer: `warpscope trace`, which executes the program in its place and is loaded into
+//! all its processes.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part, program};
 use crate::rerun::PartId;
 
-/// Options of a trace, and what they do.
+/// Options of a trace, and their explanations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
     pub words: &'static [(&'static [&'static str], &'static str)],
 }
 
-/// How the traces of a run end.
+/// Extension of the traces of a run.
 const SUFFIX: &str = ".wstrace";
 
 pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> Prepared {
@@ -46,7 +47,7 @@ pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> 
         parts.push(part(PartId::End, &["--seconds", &seconds.to_string()], why));
     }
     let why = format!("The traces: {}.PID{SUFFIX}, one for each process that uses CUDA; `warpscope run` joins them.", place.output);
-    // A name that begins with a hyphen would be an option.
+    // A name that begins with a hyphen would be parsed as an option.
     let name = if place.folder.is_none() { place.beside(place.stem) } else { place.output.to_owned() };
     parts.push(part(PartId::Output, &["--output", &name], why));
     parts.push(program(&wanted.program));

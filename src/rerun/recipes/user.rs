@@ -1,4 +1,4 @@
-//! Recipes of the user's own: argv lists with places for the report and the range.
+//! User-defined recipes: argv lists with placeholders for the report and the range.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, program};
@@ -6,42 +6,42 @@ use crate::analysis::fuzzy::nearest;
 use crate::rerun::command::{Part, PartId};
 use crate::rerun::shell;
 
-/// Tools that recipes start, as [`User::tool`] has them.
+/// Tools that recipes can start, values of [`User::tool`].
 pub const TOOLS: [&str; 5] = ["trace", "nsys", "ncu", "torch", "rocprofv3"];
 
 const OUTPUT: &str = "{OUTPUT}";
 const RANGE: &str = "{RANGE}";
 
-/// A recipe as a user wrote it. [`check`](Self::check) it before it is used.
+/// A user-defined recipe. Call [`check`](Self::check) before using it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     pub id: String,
     /// The profiler, one of [`TOOLS`].
     pub tool: String,
     pub about: String,
-    /// When it is the right one.
+    /// Use case.
     pub when: String,
     pub cost: String,
-    /// The command before the program. `{OUTPUT}` is the report without suffix, `{RANGE}` the NVTX range.
+    /// The command before the program. `{OUTPUT}` is the report without extension, `{RANGE}` the NVTX range.
     pub argv: Vec<String>,
-    /// Variables, with the same places.
+    /// Environment variables, with the same placeholders.
     pub env: Vec<(String, String)>,
-    /// Reports: `{OUTPUT}` and what follows it, with at most one `*`.
+    /// Reports: `{OUTPUT}` and its suffix, with at most one `*`.
     pub reports: Vec<String>,
 }
 
-/// A word in braces that looks like a place for something, but is none.
+/// Returns a word in braces that looks like a placeholder but is not one.
 fn unknown_place(text: &str) -> Option<&str> {
     text.match_indices('{').find_map(|(at, _)| {
         let inner = text[at + 1..].split_once('}')?.0;
         let place = !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
-        // `%q{RANK}` and `${RANK}` are the profiler's and the shell's.
+        // `%q{RANK}` and `${RANK}` belong to the profiler and the shell.
         let macro_of_others = text[..at].ends_with("%q") || text[..at].ends_with('$');
         (place && !macro_of_others && inner != "OUTPUT" && inner != "RANGE").then_some(inner)
     })
 }
 
-/// A text with its places filled, in one go: what goes in may look like a place itself.
+/// Replaces the placeholders in one pass, since values may look like placeholders themselves.
 fn fill(text: &str, output: &str, range: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('{') {
@@ -61,7 +61,8 @@ fn fill(text: &str, output: &str, range: &str) -> String {
 }
 
 impl User {
-    /// Whether it can be used beside the built-in recipes, which are known by their words; else one sentence that names it.
+    /// Checks that it can be used beside the built-in recipes, given by their names; the error is one sentence that
+    /// names it.
     pub fn check(&self, built_in: impl Fn(&str) -> bool) -> Result<(), String> {
         let id = &self.id;
         let wrong = |what: String| Err(format!("recipe `{id}`: {what}"));
@@ -101,13 +102,13 @@ impl User {
         Ok(())
     }
 
-    /// Whether it is made for an NVTX range.
+    /// Returns true if it uses an NVTX range.
     pub(super) fn needs_range(&self) -> bool {
         self.argv.iter().chain(self.env.iter().map(|(_, v)| v)).any(|w| w.contains(RANGE))
     }
 
     pub(super) fn prepare(&self, wanted: &Wanted, place: &Place<'_>) -> Prepared {
-        // nsys and ncu read macros in the names of their reports.
+        // nsys and ncu expand macros in report names.
         let macros = matches!(self.tool.as_str(), "nsys" | "ncu");
         let escaped = if macros { shell::output_path(place.output) } else { place.output.to_owned() };
         let range = wanted.range.as_deref().unwrap_or_default();

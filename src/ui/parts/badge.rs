@@ -1,4 +1,4 @@
-//! Severities and diagnoses in a word: their glyphs differ without colours, too.
+//! Badges of severities and diagnoses; glyphs differ without colours, too.
 
 use super::super::{Role, Theme};
 use crate::analysis::hints::{Diagnosis, Severity};
@@ -16,7 +16,7 @@ pub fn glyph(severity: Severity) -> (&'static str, Role) {
     }
 }
 
-/// What stands in a table for a first hint: glyph and id.
+/// Table cell of a first hint: glyph and id.
 #[must_use]
 pub fn badge(id: Diagnosis, severity: Severity, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let (mark, role) = glyph(severity);

@@ -1,4 +1,4 @@
-//! Two measures of one thing, on the two sides of its name.
+//! Two-sided bar: two measures of one item, on both sides of its name.
 
 use super::super::{Role, Theme};
 use super::gauge;
@@ -6,11 +6,11 @@ use crate::analysis::labels::width;
 use crate::ui::text::{left, right};
 use ratatui::text::Span;
 
-/// Columns of a figure in percent.
+/// Width of a percentage.
 const FIGURE: usize = 4;
 
-/// The first measure to the left of the name and the second to its right, both 0 to 1, each with its figure; a measure from the threshold on is
-/// brighter.
+/// Draws the first measure to the left of the name and the second to its right, both 0 to 1, each with its
+/// figure. Measures at or above the threshold are brighter.
 #[must_use]
 pub fn both(
     name: &str,
@@ -39,7 +39,7 @@ pub fn both(
     out
 }
 
-/// A bar that grows to the left: there are only halves of a column on that side.
+/// Mirrors a bar so that it grows to the left; only half blocks exist on that side.
 fn mirrored(spans: Vec<Span<'static>>) -> Vec<Span<'static>> {
     let turned = |c: char| match c {
         '▏' | '▎' | '▍' => '▕',

@@ -1,12 +1,12 @@
-//! Fewer bytes for slow lines: what cannot be seen of a style is not sent.
+//! Saves bytes on slow connections: drops the invisible part of a blank's style.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 
-/// Modifiers that are seen on a blank, too.
+/// Modifiers that are visible on a blank.
 const SEEN: Modifier = Modifier::REVERSED.union(Modifier::UNDERLINED).union(Modifier::CROSSED_OUT);
 
-/// Takes from each blank what nobody sees of it, so that blanks of different styles are no change between two frames.
+/// Clears the invisible style of each blank, so that blanks of different styles do not differ between two frames.
 pub fn calm(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol() == " " && !cell.modifier.intersects(SEEN) {

@@ -1,11 +1,11 @@
-//! A change as a bar: less grows to the left of the middle, more to the right.
+//! Change bar: a decrease grows to the left of the middle, an increase to the right.
 
 use super::super::{Role, Theme};
 use crate::ui::text::bar;
 use ratatui::style::Style;
 use ratatui::text::Span;
 
-/// A bar of `columns` columns for a change from -1 to 1; what is beyond ends at the edge.
+/// A bar of `columns` columns for a change from -1 to 1; larger changes are clamped.
 #[must_use]
 pub fn delta(change: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
     let half = columns.saturating_sub(1) / 2;
@@ -20,7 +20,7 @@ pub fn delta(change: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Sp
     if change > 0.0 {
         return vec![empty, tick, Span::styled(drawn, style), Span::raw(blank)];
     }
-    // There are only halves of a column on that side.
+    // Only half blocks exist on that side.
     let turned = |c: char| match c {
         '▏' | '▎' | '▍' => '▕',
         '▌' | '▋' | '▊' => '▐',

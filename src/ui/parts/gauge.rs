@@ -1,12 +1,12 @@
-//! A measure as a bar: how much of the whole, and where the threshold lies.
+//! Gauge: a bar for a share of the whole, with a tick at the threshold.
 
 use super::super::{Role, Theme};
 use crate::ui::text::bar;
 use ratatui::style::Modifier;
 use ratatui::text::Span;
 
-/// A bar of `columns` columns, filled to `share` (0 to 1), with its empty part drawn and a tick at a threshold (0 to 1). A measure from its
-/// threshold on is brighter: that it is reached is no trouble by itself.
+/// A bar of `columns` columns, filled to `share` (0 to 1), with its empty part drawn and a tick at a threshold (0 to
+/// 1). It is brighter from the threshold on, but not coloured as a warning: reaching it is not a problem by itself.
 #[must_use]
 pub fn gauge(share: f64, columns: usize, threshold: Option<f64>, theme: &Theme) -> Vec<Span<'static>> {
     let reached = threshold.is_some_and(|t| share >= t);

@@ -1,4 +1,4 @@
-//! How busy the units were while a result was measured: a bar each.
+//! Gauges of unit utilisation for a result.
 
 use super::super::{Role, Theme};
 use super::gauge;
@@ -8,7 +8,7 @@ use crate::model::{Metrics, ResultMetrics};
 use crate::ui::text::{left, right};
 use ratatui::text::{Line, Span};
 
-/// The four figures that one looks at first.
+/// The four primary figures.
 pub const FIGURES: [(&str, &[&str]); 4] = [
     ("compute", &["sm__throughput.avg.pct_of_peak_sustained_elapsed", "GPU Speed Of Light Throughput: Compute (SM) Throughput"]),
     ("memory", &["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "GPU Speed Of Light Throughput: Memory Throughput"]),
@@ -23,17 +23,17 @@ pub const FIGURES: [(&str, &[&str]); 4] = [
     ("occupancy", &["sm__warps_active.avg.pct_of_peak_sustained_active", "Occupancy: Achieved Occupancy"]),
 ];
 
-/// Columns of the words before the bars.
+/// Width of the labels before the bars.
 const WORD: usize = 10;
 
-/// A line for each that was measured.
+/// A line for each figure that was measured.
 #[must_use]
 pub fn gauges(metrics: &Metrics, result: &ResultMetrics, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let lookup = Lookup::new(metrics, result);
     let bar = columns.saturating_sub(WORD + 5);
     let line = |(word, names): &(&str, &[&str])| {
         let percent = lookup.first(names)?;
-        // How many warps there were is no share of what a unit can do.
+        // Occupancy is not a share of a unit's peak.
         let limit = (*word != "occupancy").then_some(AT_LIMIT.value / 100.0);
         let mut spans = vec![Span::styled(left(word, WORD), theme.style(Role::Dim))];
         spans.extend(gauge(percent / 100.0, bar, limit, theme));

@@ -1,4 +1,4 @@
-//! Drawing parts that screens are put together from, each by itself.
+//! Reusable widgets of the screens.
 
 pub mod badge;
 pub mod both;

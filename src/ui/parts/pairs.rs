@@ -1,11 +1,11 @@
-//! A block of words and what each stands for.
+//! Key–value block.
 
 use crate::model::text::clean;
 use crate::ui::text::{left, wrap};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// One line for each pair, more where the text is longer than the room; words in `dim`, texts in `text`.
+/// One line per pair, more if the text is wrapped; words in `dim`, texts in `text`.
 #[must_use]
 pub fn pairs<'a>(
     all: impl IntoIterator<Item = (&'a str, &'a str)>,

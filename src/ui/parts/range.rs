@@ -1,10 +1,11 @@
-//! Two ends of a measure as one bar: full up to the smaller, shaded between them.
+//! Range bar: full up to the lower end, shaded up to the upper one.
 
 use super::super::{Role, Theme};
 use ratatui::style::Style;
 use ratatui::text::Span;
 
-/// A bar of `columns` columns for a measure between `least` and `most` (both 0 to 1): full up to `least`, shaded to `most`, the rest empty.
+/// A bar of `columns` columns for a measure between `least` and `most` (both 0 to 1): full up to `least`, shaded to
+/// `most`, the rest empty.
 #[must_use]
 pub fn range(least: f64, most: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
     let at = |share: f64| ((share.clamp(0.0, 1.0) * columns as f64).round() as usize).min(columns);

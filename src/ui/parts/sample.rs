@@ -1,4 +1,4 @@
-//! What a theme looks like: one of each part, for the list of themes.
+//! Theme sample for the list of themes: one of each widget.
 
 use super::super::{Role, Theme};
 use super::stack::{Share, stacked};

@@ -1,15 +1,15 @@
-//! The selected row: what it says keeps its colours.
+//! Highlight of the selected row that keeps the colours of its content.
 
 use super::super::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-/// Characters that are drawn, and not read: block elements.
+/// Block elements: characters that are drawn, not read.
 const BLOCKS: std::ops::RangeInclusive<char> = '▀'..='▟';
 
-/// Lights a row that has been drawn. Severities keep their colours, also where the selection has one of its own; what is dimmed elsewhere is
-/// not here, where the ground is brighter.
+/// Highlights a row that has been drawn. Severities keep their colours, even if the selection has a text
+/// colour of its own; dimmed text is not dimmed here, where the background is brighter.
 pub fn select(buffer: &mut Buffer, area: Rect, theme: &Theme) {
     let selected = theme.style(Role::Selected);
     let colour = |role| theme.style(role).fg;
@@ -22,7 +22,7 @@ pub fn select(buffer: &mut Buffer, area: Rect, theme: &Theme) {
         let severity = own.is_some() && severities.contains(&own);
         let drawn = cell.symbol().chars().next().is_some_and(|c| BLOCKS.contains(&c));
         match (selected.fg, severity) {
-            // A bar in the colour of the text would be a hole.
+            // A bar in the text colour would look like a hole.
             (Some(_), false) if drawn => {
                 cell.set_style(selected);
                 if let Some(own) = own {
@@ -30,7 +30,7 @@ pub fn select(buffer: &mut Buffer, area: Rect, theme: &Theme) {
                 }
             }
             (Some(fg), true) => {
-                // On a ground of its own colour it stands out of the row.
+                // A background of its own colour makes it stand out from the row.
                 let ground = own.unwrap_or(fg);
                 cell.set_style(selected.bg(ground));
             }

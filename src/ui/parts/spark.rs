@@ -1,6 +1,7 @@
-//! A measure over time in one row: the latest on the right.
+//! Sparkline: a measure over time in one row, the latest on the right.
 
-/// The last `columns` of some shares (0 to 1) as columns of eighths, one each; what is not there is a blank. What is more than nothing shows.
+/// The last `columns` shares (0 to 1) as eighth blocks, one column each; missing values are blank, and
+/// non-zero ones are always visible.
 #[must_use]
 pub fn spark(shares: impl DoubleEndedIterator<Item = Option<f64>>, columns: usize) -> String {
     const LEVELS: [char; 9] = ['▁', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

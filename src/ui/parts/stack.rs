@@ -1,11 +1,11 @@
-//! Parts of a whole: one bar of shares, and what its colours stand for.
+//! Stacked bar of shares, and its legend.
 
 use super::super::Theme;
 use crate::analysis::labels::{cut_end, width};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-/// A part: its name, its share of the whole (0 to 1), how it looks.
+/// A part: name, share of the whole (0 to 1), and style.
 #[derive(Clone, Debug)]
 pub struct Share {
     pub name: String,
@@ -13,10 +13,11 @@ pub struct Share {
     pub style: Style,
 }
 
-/// Shades that tell neighbours apart where there are no colours.
+/// Shades that distinguish neighbours without colours.
 const SHADES: [&str; 4] = ["█", "▓", "▒", "░"];
 
-/// The bar: each part as wide as its share, with its percentage in it where there is room. What is left of the whole stays empty.
+/// Stacked bar: each part as wide as its share, with its percentage inside if there is room. The rest of the
+/// whole stays empty.
 #[must_use]
 pub fn stacked(parts: &[Share], columns: usize) -> Line<'static> {
     let mut spans = Vec::new();
@@ -42,7 +43,7 @@ pub fn stacked(parts: &[Share], columns: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-/// What the parts are, in as many lines as they need, up to `rows`; each with the swatch of its colour or its shade.
+/// Legend of the parts, in as many lines as needed up to `rows`, each with the swatch of its colour or its shade.
 #[must_use]
 pub fn legend(parts: &[Share], columns: usize, rows: usize, dim: Style, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();

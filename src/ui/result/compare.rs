@@ -1,5 +1,5 @@
-//! Two results side by side: how long each takes, how busy its units are, what its warps wait for, and every metric of both. Better and worse
-//! have a colour only where launches enough were measured to tell them from chance.
+//! Comparison of two results: durations, unit utilisation, warp stall reasons, and every metric of both.
+//! Better and worse are coloured only if enough launches were measured to distinguish them from chance.
 
 use super::super::panel::{Panel, bordered, lines, panel, take};
 use super::super::parts::{both, delta, glyph};
@@ -26,42 +26,42 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Columns from which the pictures stand beside the table.
+/// Minimum width to show the charts beside the table.
 const BESIDE: u16 = 160;
-/// Rows from which the pictures stand above it.
+/// Minimum rows to show the charts above the table.
 const ABOVE: u16 = 30;
-/// Units and stall reasons that are drawn.
+/// Maximum number of units and of stall reasons drawn.
 const LISTED: usize = 10;
-/// Columns of their names.
+/// Widths of their names.
 const UNIT: usize = 12;
 const REASON: usize = 20;
-/// Columns of a change in words.
+/// Width of a change in words.
 const CHANGE: usize = 12;
-/// Columns that a value has at least, and at most in a narrow and in a wide table.
+/// Width of a value: minimum, and maximum in a narrow and in a wide table.
 const VALUE: (usize, usize, usize) = (10, 15, 18);
-/// Columns from which a table is wide.
+/// Minimum columns of a wide table.
 const WIDE: usize = 100;
-/// Columns that a label keeps.
+/// Minimum width of a label.
 const LABEL: usize = 18;
-/// Columns of the bar of a change: an odd number, at most; and the part of the table's width.
+/// Width of the change bar: maximum, which is odd, and divisor of the table's width.
 const BAR: (usize, usize) = (21, 7);
-/// The change of a percentage, in points, and the factor, that fill their half of the bar.
+/// Changes that fill their half of the bar: of a percentage, in points, and as a factor.
 const FULL_POINTS: f64 = 100.0;
 const FULL_FACTOR: f64 = 8.0;
 
-/// Likeness of two names from which one may be a changed version of the other.
+/// Similarity of two names above which one may be a changed version of the other.
 const RELATED: f64 = 0.5;
 
-/// One of the two, as the head tells of it.
+/// One of the two results, as shown in the header.
 struct Side<'a> {
     word: &'static str,
     metrics: &'a Metrics,
     result: &'a ResultMetrics,
     at: usize,
     subject: &'a Subject,
-    /// Its file, where that is another one.
+    /// File name, if the result is in another report.
     file: String,
-    /// Launches like it.
+    /// Number of launches like it.
     launches: usize,
 }
 
@@ -78,7 +78,7 @@ impl Side<'_> {
         self.subject.hints.first()
     }
 
-    /// Launch configuration, place in the report, file; then with less of it.
+    /// Launch configuration, position in the report, and file, followed by shorter forms.
     fn places(&self) -> [String; 3] {
         let dims = |d: Option<[u32; 3]>| d.map(dim3).unwrap_or_default();
         let file = if self.file.is_empty() { String::new() } else { format!(" in {}", self.file) };
@@ -159,13 +159,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     metrics(frame, inner, screen, view, theme);
 }
 
-/// What colours say in the table.
+/// Legend of the table's colours and bars.
 fn told(screen: &ResultScreen, theme: &Theme) -> String {
     let scale = format!("bars: up to {FULL_FACTOR}×, log scale");
     if screen.compare.rows.iter().any(|r| r.p.is_some()) { format!("{}: more than chance  {scale}", theme.accent()) } else { scale }
 }
 
-/// The two, their durations as bars, and what to think of the difference.
+/// Both results with their durations as bars, and the conclusion.
 fn head(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let most = sides.iter().filter_map(Side::ns).fold(0.0, f64::max);
     let narrow = columns < 84;
@@ -187,12 +187,12 @@ fn head(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Th
     });
     let taken = tails.iter().map(|t| t.iter().map(|s| width(&s.content)).sum::<usize>()).max().unwrap_or(0);
     let room = columns.saturating_sub(6 + taken + 2);
-    // The names first: in what they differ is seen.
+    // Names come first, so that their difference stays visible.
     let names = apart(&sides[0].name(), &sides[1].name(), room);
     let longest = width(&names.0).max(width(&names.1));
     let mut out: Vec<Line<'static>> = Vec::new();
     for ((side, tail), name) in sides.iter().zip(tails).zip([names.0, names.1]) {
-        // The whole place, or as much of it as there is room for.
+        // The longest form of the place that fits.
         let fits = |p: &String| longest + 2 + width(p) <= room;
         let place = side.places().into_iter().find(fits).map_or_else(String::new, |p| format!("  {p}"));
         let mut spans = vec![
@@ -210,7 +210,7 @@ fn head(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Th
     out
 }
 
-/// How much faster or slower the other is, and whether that was tested.
+/// Speedup or slowdown of the other result, and whether it was tested.
 fn verdict(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (Some(this), Some(other)) = (sides[0].ns(), sides[1].ns()) else {
         return vec![Line::styled("no duration was collected: --section SpeedOfLight", theme.style(Role::Dim))];
@@ -258,7 +258,7 @@ fn title(word: &'static str, of: &'static str, theme: &Theme) -> Vec<Span<'stati
     vec![Span::styled(word, theme.style(Role::Title)), Span::styled(of, theme.style(Role::Dim))]
 }
 
-/// Which side is which, in the panels' edges.
+/// Legend of the two sides, for the panels' edges.
 fn which(theme: &Theme) -> Vec<Span<'static>> {
     vec![
         Span::styled("this ", theme.style(Role::Dim)),
@@ -272,7 +272,7 @@ fn not_collected(frame: &mut Frame<'_>, area: Rect, word: &'static str, theme: &
     lines(frame, inner, vec![Line::styled("Not collected for either of them.", theme.style(Role::Dim))]);
 }
 
-/// Units of either, the busiest first.
+/// Units of both results, the busiest first.
 fn units(cases: &[Case<'_>; 2]) -> Vec<Busy> {
     let mut all: Vec<Busy> = cases.iter().flat_map(|c| c.demand.ranked()).collect();
     all.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -298,7 +298,7 @@ fn draw_units(frame: &mut Frame<'_>, area: Rect, units: &[Busy], cases: &[Case<'
     lines(frame, inner, units.iter().take(inner.height.into()).map(line).collect());
 }
 
-/// Reasons for which warps of either wait, the largest first.
+/// Stall reasons of both results, the largest first.
 fn stalls(cases: &[Case<'_>; 2]) -> Vec<&'static str> {
     let mut all: Vec<(&'static str, f64)> = cases.iter().filter_map(|c| c.stalls.as_ref()).flat_map(Stalls::ranked).collect();
     all.retain(|r| r.1 >= 0.005);
@@ -322,13 +322,14 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, reasons: &[&'static str], case
     let line = |reason: &&'static str| {
         let word = if *reason == "selected" { "issuing".to_owned() } else { reason.replace('_', " ") };
         let values = (share(&cases[0], reason), share(&cases[1], reason));
-        // A share of the time is no peak that could be reached.
+        // A share of the time has no peak to reach.
         Line::from(both(&word, values, inner.width.into(), REASON, f64::INFINITY, theme))
     };
     lines(frame, inner, reasons.iter().take(inner.height.into()).map(line).collect());
 }
 
-/// What the hint on the slower one promised, beside what the faster one saves; nothing of kernels that have little to do with each other.
+/// Gain predicted by the hint on the slower result, and the gain measured in the faster one; `None` for
+/// unrelated kernels.
 fn promised(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option<(String, Role)> {
     let other = sides.iter().find(|s| s.word != side.word)?;
     let saved = 1.0 - other.ns()? / side.ns().filter(|ns| *ns > 0.0)?;
@@ -345,7 +346,7 @@ fn promised(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option<(Stri
     Some((format!("promised {}, the {} one saves {:.0}%", hint.gain.words(), other.word, saved * 100.0), role))
 }
 
-/// The first hint of each, in its words, and what it advises.
+/// First hint of each result with its headline, and its advice.
 fn draw_hints(frame: &mut Frame<'_>, area: Rect, sides: &[Side<'_>; 2], theme: &Theme) {
     let inner = panel(frame, area, vec![Span::styled("Diagnosis", theme.style(Role::Title))], true, theme);
     let columns = usize::from(inner.width);
@@ -422,7 +423,7 @@ fn metrics(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut 
     });
 }
 
-/// How far the bar of a change goes, -1 to 1: factors on a logarithmic scale.
+/// Fill of the change bar, -1 to 1; factors are on a logarithmic scale.
 fn filled(row: &Row) -> f64 {
     match (row.delta, row.change) {
         (_, Change::Same | Change::Alone) | (None, _) => 0.0,
@@ -431,7 +432,7 @@ fn filled(row: &Row) -> f64 {
     }
 }
 
-/// `+12.3%`, `-4.5 pts`, `3.1×`, or what else there is to say.
+/// Formats a change: `+12.3%`, `-4.5 pts`, `3.1×`, or a word.
 fn change(row: &Row) -> String {
     let mark = match row.change {
         Change::Better => "✓ ",

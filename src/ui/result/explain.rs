@@ -1,5 +1,5 @@
-//! What there is to know about the selected metric, rule or point: its real name, exact value, meaning, how it is computed, thresholds with
-//! their sources, and what to do.
+//! Explanation of the selected metric, rule or point: its real name, exact value, meaning, computation,
+//! thresholds with their sources, and advice.
 
 use super::super::parts::pairs;
 use super::super::text::wrap;
@@ -36,7 +36,7 @@ impl Out<'_> {
     }
 }
 
-/// The lines for the selected row.
+/// Lines for the selected row.
 #[must_use]
 pub fn lines(screen: &ResultScreen, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Out { lines: Vec::new(), columns, theme };
@@ -44,7 +44,7 @@ pub fn lines(screen: &ResultScreen, columns: usize, theme: &Theme) -> Vec<Line<'
         ResultView::Metrics => match screen.sections.rows.get(screen.sections.selected) {
             Some(Row::Section { name, about, id, .. }) => {
                 out.say(name, Role::Title);
-                // Sections of this program, such as that of the hints, are none that ncu could collect.
+                // Sections of this program, such as the hints, cannot be collected by ncu.
                 if screen.details.get().is_some_and(|d| d.sections.iter().any(|s| s.id == *id)) {
                     out.say(&format!("--section {id}"), Role::Dim);
                 }

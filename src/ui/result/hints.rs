@@ -1,4 +1,5 @@
-//! The hints screen: what is wrong, or right, line by line, with the numbers that led to it; below them NVIDIA's own rules for comparison.
+//! Hints screen: problems and good results, line by line, with the numbers that led to them; below them
+//! NVIDIA's own rules for comparison.
 
 use super::super::panel::Panel;
 use super::super::parts::{glyph, range};
@@ -19,13 +20,13 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
 
-/// Columns of the word before a sentence of the reasoning.
+/// Width of the label before a sentence of the reasoning.
 const REASON: usize = 12;
 
-/// The steps from a hot kernel to a comparison, those that are done ticked.
+/// Steps from a hot kernel to a comparison, with completed ones ticked.
 #[must_use]
 pub fn steps(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) -> Line<'static> {
-    // Beside a result of another report: a change lies between them.
+    // Comparing with another report implies a change between the two.
     let compared = screen.compare.other.as_ref().is_some_and(|o| o.0 != screen.report);
     let steps = path::steps(&screen.subject, compared, app.session.reports.len() > 1);
     let mut spans = Vec::new();
@@ -75,7 +76,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     scrolled(frame, body, &blocks, screen.hints.selected, view, theme);
 }
 
-/// Blocks of lines, of which the selected one is lit and visible.
+/// Draws blocks of lines, with the selected one highlighted and visible.
 fn scrolled(frame: &mut Frame<'_>, area: Rect, blocks: &[Vec<Line<'static>>], selected: usize, view: &mut View, theme: &Theme) {
     let top = view.top("hints");
     let height = usize::from(area.height);
@@ -88,7 +89,7 @@ fn scrolled(frame: &mut Frame<'_>, area: Rect, blocks: &[Vec<Line<'static>>], se
         *top = (first + tall).saturating_sub(height).min(first);
     }
     *top = (*top).min(total.saturating_sub(height));
-    // What is only read below the last selectable line is reached with it.
+    // The first block is always shown from the top.
     if selected == 0 {
         *top = 0;
     }
@@ -117,12 +118,12 @@ impl Draw<'_> {
         self.screen.subject.hints.get(at)
     }
 
-    /// Whether all that is to be collected are source lines, and the report has the code.
+    /// Returns true if only source lines are to be collected, and the report has the code.
     fn lines_here(&self, sections: &[&str]) -> bool {
         sections == ["SourceCounters"] && self.screen.has_code()
     }
 
-    /// A text under a word, both indented.
+    /// A text after a label, both indented.
     fn under(&self, word: &str, text: &str, role: Role) -> Vec<Line<'static>> {
         const WORD: usize = 10;
         let room = self.columns.saturating_sub(4 + WORD).max(20);
@@ -151,7 +152,7 @@ impl Draw<'_> {
                 if hint.severity == Severity::Healthy || hint.limit() == hint.bound {
                     return if hint.bound.is_empty() { Vec::new() } else { self.under("at best", &hint.bound, Role::Dim) };
                 }
-                // What the rule names is a part of what its change may let go.
+                // The rule's stake is a part of the maximum gain of its change.
                 let mut out = self.under("at most", &format!("{:.0}%: {}", hint.gain.at_most * 100.0, hint.limit()), Role::Dim);
                 if !hint.bound.is_empty() {
                     out.extend(self.under("at stake", &format!("{:.0}%: {}", hint.percent(), hint.bound), Role::Dim));
@@ -226,7 +227,7 @@ impl Draw<'_> {
         out
     }
 
-    /// Glyph, id, what is at stake; below it the headline.
+    /// Glyph, id and stake; the headline below.
     fn head(&self, hint: &Hint, open: bool) -> Vec<Line<'static>> {
         let theme = self.theme;
         let (mark, role) = glyph(hint.severity);
@@ -240,7 +241,7 @@ impl Draw<'_> {
         let stake = hint.promise();
         let sure = hint.sure.word();
         let bars = if self.columns >= 100 { 14 } else { 8 };
-        // What does not fit goes by its importance: first the bar, then how sure it is.
+        // If room is short, the bar is dropped first, then the confidence.
         let room = self.columns.saturating_sub(4 + id.len() + 2);
         let (least, most) = hint.ends();
         let tail: Vec<Span<'static>> = if width(&stake) + 2 + bars + 2 + sure.len() <= room {
@@ -270,7 +271,8 @@ impl Draw<'_> {
         const VALUE: usize = 14;
         const THAN: usize = 10;
         let theme = self.theme;
-        // In a narrow terminal the label has the room; the source stands in the line below the screen for the selected number.
+        // In a narrow terminal the label takes the room; the line below the screen shows the source for the
+        // selected number.
         let wide = self.columns >= 100;
         let label = if wide { (self.columns * 2 / 5).clamp(24, 52) } else { self.columns.saturating_sub(6 + VALUE + THAN + 1).max(20) };
         let mut spans = vec![
@@ -287,7 +289,7 @@ impl Draw<'_> {
         Line::from(spans)
     }
 
-    /// A rule of NVIDIA's: its estimate and its title.
+    /// One of NVIDIA's rules: its estimate and its title.
     fn theirs(&self, rule: usize, message: usize) -> Line<'static> {
         let theme = self.theme;
         let found = self.screen.details.get().and_then(|d| d.rules.get(rule));
@@ -303,7 +305,7 @@ impl Draw<'_> {
     }
 }
 
-/// The first hints in a narrow column beside the metrics.
+/// Draws the first hints in a narrow column beside the metrics.
 pub fn pane(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, theme: &Theme) {
     let columns = usize::from(area.width);
     let mut out: Vec<Line<'static>> = Vec::new();

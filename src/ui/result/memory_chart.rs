@@ -1,4 +1,5 @@
-//! The memory system in text: units with their hit rates, ways between them with rate and share of the peak, the busiest lit.
+//! Memory system chart in text: units with their hit rates, links between them with rate and share of the
+//! peak, the busiest highlighted.
 
 use super::super::{Role, Theme};
 use crate::analysis::labels::{cut_end, width};
@@ -6,7 +7,7 @@ use crate::analysis::memory_chart::{Edge, Flow};
 use crate::analysis::metric::{count, human_number};
 use ratatui::text::{Line, Span};
 
-/// Columns of a unit's box.
+/// Width of a unit's box.
 const UNIT: usize = 11;
 
 fn centred(text: &str, columns: usize) -> String {
@@ -15,7 +16,7 @@ fn centred(text: &str, columns: usize) -> String {
     format!("{}{text}{}", " ".repeat(rest / 2), " ".repeat(rest - rest / 2))
 }
 
-/// What stands on a way: share of the peak, and rate.
+/// Labels of a link: share of the peak, and rate.
 fn words(edge: Option<&Edge>) -> (String, String) {
     let Some(edge) = edge else { return (String::new(), String::new()) };
     let percent = edge.percent.map_or_else(String::new, |p| format!("{p:.0}%"));
@@ -26,7 +27,7 @@ fn words(edge: Option<&Edge>) -> (String, String) {
     (percent, rate)
 }
 
-/// The lines of the chart, for so many columns (from about 70 on).
+/// Lines of the chart, `columns` wide (at least about 70).
 #[must_use]
 pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
@@ -41,7 +42,7 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         ["DRAM".to_owned(), String::new(), busy(flow.busy[2])],
     ];
     let find = |edges: &[Edge], word: &str| edges.iter().find(|e| e.word == word).cloned();
-    // Towards the SM on the upper way, away from it on the lower.
+    // Towards the SM on the upper link, away from it on the lower.
     let inward = [flow.l1_data.clone(), find(&flow.l2, "reads"), find(&flow.dram, "reads")];
     let outward = [None, find(&flow.l2, "writes"), find(&flow.dram, "writes")];
     let lit = |edge: Option<&Edge>| {
@@ -98,7 +99,7 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         let mut spans = vec![Span::styled(format!("  {:<15}", kind.word), theme.style(Role::Dim))];
         spans.push(Span::styled(format!("{:>12} inst", number(kind.instructions)), theme.style(Role::Text)));
         if let Some(sectors) = kind.sectors {
-            // 16 is the most that a coalesced access of any width needs (Profiling Guide, definition of a sector).
+            // 16 is the maximum that a coalesced access of any width needs (Profiling Guide, definition of a sector).
             let role = if sectors > 16.0 { Role::Warn } else { Role::Text };
             spans.push(Span::styled(format!("{sectors:>8.1} sectors/request"), theme.style(role)));
         }

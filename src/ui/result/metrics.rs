@@ -1,4 +1,5 @@
-//! The metrics screen: sections with metrics, bars, tables, charts and rules; beside them the list of sections where there is room.
+//! Metrics screen: sections with metrics, bars, tables, charts and rules; beside them the list of sections,
+//! if there is room.
 
 use super::super::panel::Panel;
 use super::super::text::{bar, left, right, wrap};
@@ -17,13 +18,13 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Columns from which the list of sections stands beside the rows.
+/// Minimum width to show the list of sections beside the rows.
 const WIDE: u16 = 116;
-/// Columns of that list.
+/// Width of that list.
 const RAIL: u16 = 34;
-/// Columns from which the hints stand beside the rows, too.
+/// Minimum width to show the hints beside the rows, too.
 const WIDEST: u16 = 160;
-/// Columns of the hints.
+/// Width of the hints.
 const PANE: u16 = 46;
 /// Rows of a curve.
 const CURVE: usize = 4;
@@ -103,7 +104,7 @@ fn glyph(verdict: Verdict) -> (&'static str, Role) {
     }
 }
 
-/// The sections, the one that the selection is in lit.
+/// Draws the list of sections, with the selected one highlighted.
 fn rail(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let heads: Vec<(usize, &str, Option<Verdict>)> = screen
         .sections
@@ -152,12 +153,12 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
     let mut top = (*view.top("sections")).min(total.saturating_sub(height));
     let is_section = matches!(screen.sections.rows.get(screen.sections.selected), Some(Row::Section { .. }));
     if first < top || first + rows > top + height {
-        // A section is shown from its title on; of a long rule its beginning.
+        // A section is shown from its title on, a long rule from its beginning.
         top = if first < top || is_section || rows > height { first } else { first + rows - height };
     } else if is_section && first > top + height * 2 / 3 {
         top = first;
     }
-    // What can only be read above the first selectable row is reached with it.
+    // Selecting the first selectable row also shows the rows above it.
     if screen.sections.rows.iter().position(Row::selectable) == Some(screen.sections.selected) && first < height {
         top = 0;
     }
@@ -188,12 +189,12 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
             y += 1;
         }
     }
-    // Found metrics are counted above them.
+    // With a search, the line above the rows counts the matches.
     if total > height && screen.sections.finder.text().is_empty() {
-        // Lines, not percent: those are what metrics have.
+        // A line range, not a percentage, which would look like a metric.
         let text = format!(" {}–{} of {total} ", top + 1, (top + height).min(total));
         let w = u16::try_from(width(&text)).unwrap_or(0);
-        // Left of the mark that a section may have at its end.
+        // To the left of a section's mark at the end of the line.
         let place = Rect { x: (area.x + area.width).saturating_sub(w + 3), y: area.y, width: w.min(area.width), height: 1 };
         frame.render_widget(Line::styled(text, theme.style(Role::Faint)), place);
     }
@@ -280,7 +281,7 @@ impl Draw<'_> {
             spans.push(Span::styled(right("not collected", NUMBER), theme.style(Role::Faint)));
             return Line::from(spans);
         }
-        // A text takes the room of bar and unit, too.
+        // A text value takes the room of bar and unit, too.
         if cell.unit.is_empty() && cell.number.chars().any(char::is_alphabetic) && cell.number.len() > NUMBER {
             let room = self.columns.saturating_sub(label_room + 4);
             spans.push(Span::styled(format!(" {}", cut_end(&clean(&cell.number), room)), theme.style(Role::Title)));
@@ -306,7 +307,7 @@ impl Draw<'_> {
         Line::from(spans)
     }
 
-    /// A hint on one line: glyph, id, what is at stake, headline.
+    /// A hint on one line: glyph, id, stake, headline.
     fn hint(&self, hint: &Hint) -> Line<'static> {
         const ID: usize = 24;
         let theme = self.theme;
@@ -320,7 +321,7 @@ impl Draw<'_> {
         ])
     }
 
-    /// Mark, title, estimated speed-up.
+    /// Mark, title, and estimated speedup.
     fn rule_head(&self, message: &Message) -> Line<'static> {
         let theme = self.theme;
         let (mark, role) = glyph(message.verdict);
@@ -335,7 +336,7 @@ impl Draw<'_> {
         Line::from(head)
     }
 
-    /// A rule's message: its head, and its text with its links lit.
+    /// A rule's message: heading, and text with its links highlighted.
     fn rule(&self, message: &Message) -> Vec<Line<'static>> {
         let theme = self.theme;
         let mut out = vec![self.rule_head(message)];
@@ -350,7 +351,7 @@ impl Draw<'_> {
             .collect();
         for line in wrap(&text, self.columns.saturating_sub(6).max(20)) {
             let mut spans = vec![Span::raw("   ")];
-            // Links to sections stand in brackets.
+            // Links to sections are in brackets.
             let mut rest = line.as_str();
             while let Some(at) = rest.find('‹') {
                 spans.push(Span::styled(rest[..at].to_owned(), theme.style(Role::Text)));
@@ -388,7 +389,7 @@ impl Draw<'_> {
                 let mut heights = vec![0.0_f64; columns];
                 let mut next = 0;
                 for (c, h) in heights.iter_mut().enumerate() {
-                    // The step that holds at this column: the last point at or before it.
+                    // The step that applies to this column: the last point at or before it.
                     while next + 1 < points.len() && at(points[next + 1].0) <= c {
                         next += 1;
                     }
@@ -418,7 +419,7 @@ impl Draw<'_> {
     }
 }
 
-/// A number on an axis.
+/// Formats a number on an axis.
 fn short(value: f64) -> String {
     if value.abs() >= 10_000.0 {
         let (number, unit) = crate::analysis::metric::human_number(value, "byte");

@@ -1,4 +1,4 @@
-//! Screens about one result: what they share, and which is drawn.
+//! Screens about one result: their common header, and the choice of the one to draw.
 
 pub mod compare;
 pub mod explain;
@@ -26,7 +26,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Draws the screen that is on.
+/// Draws the current screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let [title, figures, body] = Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(4)]).areas(inner);
@@ -41,7 +41,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     }
 }
 
-/// Which kernel, how it was launched, how long ncu saw it run, and which of the results it is.
+/// Kernel, launch configuration, duration measured by ncu, and position among the results.
 fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static> {
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let Some(result) = screen.metrics.results.get(screen.result) else { return Line::default() };
@@ -52,7 +52,7 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
     if let Some(d) = screen.metrics.duration(result) {
         let clocks = match result.clocks_locked {
             _ if screen.metrics.source.tool == IN_PLACE => "in place",
-            // AMD's tools, by the version that wrote it.
+            // AMD's tools, by the version that wrote the report.
             _ if screen.subject.amd() => &screen.metrics.source.tool,
             Some(true) => "ncu, locked clocks",
             _ => "ncu",
@@ -135,7 +135,7 @@ fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static
     fit_parts(parts, &Span::raw("  "), columns)
 }
 
-/// A bar that stands alone shows how long it could be.
+/// Shades the empty part of a bar, so that its full length is visible.
 fn track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
     if let Some(rest) = bar.last_mut() {
         rest.content = rest.content.replace(' ', "░").into();
@@ -143,8 +143,8 @@ fn track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
     bar
 }
 
-/// Brightness of a percentage of a peak: from 80 on the unit is at its limit, as NVIDIA's speed-of-light rule has it. That is no trouble by
-/// itself, so it has no colour of one.
+/// Brightness of a percentage of a peak: from 80 on the unit is at its limit, according to NVIDIA's
+/// speed-of-light rule. That is not a problem by itself, so it has no warning colour.
 fn level(percent: f64) -> Role {
     if percent >= AT_LIMIT.value { Role::Peak } else { Role::Bar }
 }

@@ -1,4 +1,4 @@
-//! The diagnosis in pictures: what could be saved, how busy each unit is, what warps wait for, and where the kernel is under its roofs.
+//! Diagnosis charts: possible savings, unit utilisation, warp stalls, and the kernel's point under the roofline.
 
 use super::super::panel::{Panel, lines, take};
 use super::super::parts::stack::{Share, legend, stacked};
@@ -20,21 +20,21 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Rows of a body from which the pictures stand above the list.
+/// Minimum rows of a body to show the charts above the list.
 pub const ABOVE: u16 = 27;
-/// Columns from which they stand beside it.
+/// Minimum columns to show them beside the list.
 pub const BESIDE: u16 = 160;
-/// Units that are drawn.
+/// Maximum number of units drawn.
 const UNITS: usize = 7;
-/// Rows of the pictures side by side.
+/// Rows of the charts side by side.
 const ROWS: u16 = 9;
-/// Rows of the way through memory, and of a panel that says what is not there.
+/// Rows of the memory chart, and of a panel for missing data.
 const MEMORY: u16 = 8;
 const LEAST: u16 = 3;
-/// Columns of the words before bars.
+/// Width of the labels before bars.
 const WORD: usize = 12;
 
-/// Draws the pictures at the top of an area, or over all of a narrow one; gives what is left.
+/// Draws the charts at the top of a narrow area, or in the left column of a wide one; returns the rest.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) -> Rect {
     let case = Case::new(&screen.subject.facts);
     let first = screen.hints.hint().and_then(|i| screen.subject.hints.get(i)).or(screen.subject.hints.first());
@@ -65,7 +65,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     }
     units(frame, bars, app, screen, &case, theme);
     stalls(frame, waits, app, screen, &case, theme);
-    // Of AMD's counters there is no way through memory, and a thread trace has no rates.
+    // AMD counters do not provide a memory chart, and a thread trace has no rates.
     if screen.traced() {
         return rest;
     }
@@ -84,7 +84,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     rest
 }
 
-/// The pictures above the metrics: units, and the way through memory.
+/// Draws the charts above the metrics: units, and memory.
 pub fn above_metrics(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) -> Rect {
     let [top, rest] = Layout::vertical([Constraint::Length(MEMORY), Constraint::Min(4)]).areas(area);
     let [left, right] = Layout::horizontal([Constraint::Min(36), Constraint::Length((area.width * 2 / 3).max(80))]).areas(top);
@@ -94,7 +94,7 @@ pub fn above_metrics(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Resu
     rest
 }
 
-/// The way through memory: rates, hit rates, and how near each part is to its peak.
+/// Draws the memory chart: rates, hit rates, and share of the peak of each part.
 fn memory(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) {
     let result = screen.metrics.results.get(screen.result);
     let Some(flow) = result.and_then(|r| Flow::of(&Lookup::new(&screen.metrics, r))) else {
@@ -117,12 +117,13 @@ fn verdict_height(hint: &Hint, width: u16) -> u16 {
     u16::try_from(lines + bars).unwrap_or(4) + 2
 }
 
-/// Whether there is no time at best to draw: nothing is wrong, or what is saved are launches and not a part of this one.
+/// Returns true if the hint has no best time to draw: nothing is wrong, or it saves launches rather than a part of
+/// this one.
 fn without_bars(hint: &Hint) -> bool {
     hint.severity == Severity::Healthy || hint.id == Diagnosis::LaunchOverhead
 }
 
-/// The hint: how long the kernel takes, how long it would take at best, and why.
+/// Draws the hint: duration of the kernel, best possible duration, and reason.
 fn verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>, theme: &Theme) {
     let (mark, role) = glyph(hint.severity);
     let title = vec![
@@ -148,7 +149,7 @@ fn verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>, them
         spans.extend(bar(1.0, wide, theme.style(Role::Bar), theme));
         spans.push(Span::styled(right(&time(1.0), 10), theme.style(Role::Title)));
         out.push(Line::from(spans));
-        // From the time at best to that at worst.
+        // From the best to the worst expected time.
         let (best, worst) = (1.0 - most, if hint.gain.expected.is_some() { 1.0 - least } else { 1.0 - most });
         let both = if worst - best < 0.01 { time(best) } else { format!("{} to {}", time(best), time(worst)) };
         let wide = wide.saturating_sub(width(&both).saturating_sub(9));
@@ -168,10 +169,10 @@ fn verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>, them
     lines(frame, inner, out);
 }
 
-/// How busy each unit is, the busiest first.
+/// Draws the utilisation of each unit, the busiest first.
 fn units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
     let mut ranked: Vec<Busy> = case.demand.ranked();
-    // The rules leave L2 out for a plain stream from device memory; the picture shows it, as ncu does.
+    // The rules leave L2 out for a plain stream from device memory; the chart shows it, as ncu does.
     if case.demand.get(Unit::L2).is_none()
         && let Some(share) = case.facts.share("l2_throughput")
     {
@@ -204,10 +205,10 @@ fn units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, ca
     lines(frame, inner, ranked.iter().take(rows).map(line).collect());
 }
 
-/// How the parts are told apart: the largest is the brightest.
+/// Brightness of the parts: the largest is the brightest.
 const SHADES: [Role; 6] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border, Role::BarEmpty];
 
-/// What warps wait for between two instructions, or what waves spend their cycles on.
+/// Draws warp stall reasons between two instructions, or the cycles of waves on an AMD GPU.
 fn stalls(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
     if screen.subject.amd() {
         return waves(frame, area, &screen.subject.waves, theme);
@@ -225,7 +226,7 @@ fn stalls(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, c
     parts(frame, area, Panel::new(title).note(note), &waits, theme);
 }
 
-/// What waves of an AMD GPU spend their cycles on.
+/// Draws the cycles of waves on an AMD GPU by activity.
 fn waves(frame: &mut Frame<'_>, area: Rect, spent: &[(&'static str, f64)], theme: &Theme) {
     if spent.is_empty() {
         let text = "Not collected: SQ_WAVE_CYCLES with SQ_WAIT_ANY, SQ_WAIT_INST_ANY and SQ_ACTIVE_INST_ANY.";
@@ -238,7 +239,7 @@ fn waves(frame: &mut Frame<'_>, area: Rect, spent: &[(&'static str, f64)], theme
     parts(frame, area, Panel::new(title).note(note), &waits, theme);
 }
 
-/// Parts of a whole as one bar with a legend, the largest first.
+/// Draws parts of a whole as one bar with a legend, the largest first.
 fn parts(frame: &mut Frame<'_>, area: Rect, panel: Panel, ranked: &[(String, f64)], theme: &Theme) {
     let mut shares: Vec<Share> = Vec::new();
     let mut waits = ranked.iter();
@@ -254,7 +255,7 @@ fn parts(frame: &mut Frame<'_>, area: Rect, panel: Panel, ranked: &[(String, f64
     let inner = panel.draw(frame, area, true, theme);
     let columns = usize::from(inner.width);
     let mut out = vec![stacked(&shares, columns), stacked(&shares, columns)];
-    // The bar is two rows tall; its figures stand in one of them.
+    // The bar is two rows tall; one of them has the figures.
     if let Some(first) = out.first_mut() {
         for span in &mut first.spans {
             span.content = " ".repeat(crate::analysis::labels::width(&span.content)).into();
@@ -275,7 +276,7 @@ fn mini(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, plo
     roofline::mini(frame, inner, screen.roofline.selected, plot, theme);
 }
 
-/// A panel for what was not collected.
+/// Draws a panel for data that was not collected.
 fn nothing(frame: &mut Frame<'_>, area: Rect, title: &'static str, text: &str, theme: &Theme) {
     let inner = Panel::new(vec![Span::styled(title, theme.style(Role::Dim))]).draw(frame, area, true, theme);
     let text = wrap(text, usize::from(inner.width)).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();

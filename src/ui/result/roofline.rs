@@ -1,4 +1,5 @@
-//! The roofline: work over intensity, both on logarithmic scales; the roofs of this clock, this kernel's points and those of the others.
+//! Roofline screen: work over intensity, both on logarithmic scales, with the roofs at this clock, and the
+//! points of this kernel and of others.
 
 pub use super::roofline_chart::mini;
 
@@ -19,20 +20,20 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Columns from which the list stands beside the plot.
+/// Minimum width to show the list beside the plot.
 const WIDE: u16 = 150;
-/// Columns that the list takes at least with its border.
+/// Minimum width of the list with its border.
 const SIDE: u16 = 76;
-/// Rows from which there are panels.
+/// Minimum rows for panels.
 const FRAMED: u16 = 26;
-/// What the size of others' points says.
+/// Legend for the size of other results' points.
 const POINTS: &str = "  ● long • short duration, this result's ";
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let Some(plot) = &screen.roofline.plot else { return };
     let columns = usize::from(area.width);
     if plot.points.is_empty() {
-        // What would fill the screen, and not an empty chart.
+        // Show remarks and rates instead of an empty chart.
         let columns = columns.saturating_sub(4).min(100);
         let mut said = remarks(plot, columns, theme);
         said.extend(rates(plot, columns, theme));
@@ -66,7 +67,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         vec![Span::styled("Points", theme.style(Role::Title)), Span::styled(format!("{POINTS}{}", theme.accent()), theme.style(Role::Dim))];
     let mut inner = Panel::new(title).focused().draw(frame, list, true, theme);
     if area.width < WIDE {
-        // One panel for both: there is no room for another border.
+        // One panel for both, since another border does not fit.
         let tall = u16::try_from(notes.len()).unwrap_or(0).min(inner.height.saturating_sub(3));
         let text = Rect { y: inner.bottom().saturating_sub(tall), height: tall, ..inner };
         inner.height -= tall;
@@ -89,7 +90,7 @@ fn panel_height(plot: &Plot, side: Rect) -> u16 {
     u16::try_from(plot.points.len() + 3).unwrap_or(u16::MAX).clamp(6, (side.height / 2).max(6))
 }
 
-/// The first of some lines; the last that is shown says that there are more.
+/// Truncates lines; the last one marks that there are more.
 fn cut(mut all: Vec<Line<'static>>, most: usize, columns: usize) -> Vec<Line<'static>> {
     if all.len() > most {
         all.truncate(most);
@@ -100,7 +101,7 @@ fn cut(mut all: Vec<Line<'static>>, most: usize, columns: usize) -> Vec<Line<'st
     all
 }
 
-/// Without borders: the chart, the list, a few notes.
+/// Draws the chart, the list and a few notes without borders.
 fn narrow(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, view: &mut View, theme: &Theme) {
     let notes = remarks(plot, area.width.into(), theme);
     let n = u16::try_from(notes.len()).unwrap_or(0).min(2);
@@ -113,12 +114,12 @@ fn narrow(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot,
     lines(frame, text, cut(notes, n.into(), area.width.into()));
 }
 
-/// Whether work was counted, and was none in every precision that the report knows.
+/// Returns true if work was counted, and is zero in every known precision.
 fn no_work(plot: &Plot) -> bool {
     !plot.placed.work.is_empty() && plot.placed.work.iter().all(|w| w.achieved == Some(0.0))
 }
 
-/// What was counted where nothing can be plotted: each level's traffic beside its peak, and work that is none.
+/// Counted rates if nothing can be plotted: traffic of each level and work, relative to their peaks.
 fn rates(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let rate = |v: f64, unit: &str| {
@@ -164,7 +165,7 @@ fn rates(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     all
 }
 
-/// The clock that the roofs are for.
+/// SM clock of the roofs.
 fn clock(plot: &Plot) -> String {
     plot.placed.clock.map_or_else(String::new, |c| {
         let (number, unit) = human_number(c, "cycle/second");
@@ -172,7 +173,7 @@ fn clock(plot: &Plot) -> String {
     })
 }
 
-/// What is missing and what to know, and the clock.
+/// Missing metrics, remarks, and the clock.
 fn remarks(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let mut say = |text: &str, role: Role| {
@@ -186,7 +187,7 @@ fn remarks(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         say("this result is not on the chart: no floating-point work was counted for it; the points are other results", Role::Warn);
     }
     if !plot.placed.missing.is_empty() {
-        // Each names its section; one set has them all.
+        // Each entry names its own section; one set has them all.
         let what: Vec<&str> = plot.placed.missing.iter().map(|m| m.split_once(": ").map_or(m.as_str(), |p| p.0)).collect();
         let how = if plot.placed.maker == Maker::Amd { "`rocprof-compute profile` collects them" } else { "--set roofline has them" };
         say(&format!("not collected: {}; {how}", what.join(", ")), Role::Next);

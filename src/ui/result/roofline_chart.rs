@@ -1,4 +1,4 @@
-//! The roofline chart: roofs by precision, memory levels as slopes, points; labels stand only where nothing else does.
+//! Roofline chart: roofs by precision, memory levels as slopes, points; labels are drawn only over blank cells.
 
 use super::super::chart::Canvas;
 use super::super::text::right;
@@ -10,14 +10,14 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// Columns of the numbers on the left.
+/// Width of the numbers on the left.
 const SCALE: usize = 13;
-/// Columns between a slope and its name at most.
+/// Maximum columns between a slope and its name.
 const FAR: usize = 16;
-/// Dots between two of the roof of work that this result does not do.
+/// Dot spacing of a roof for work that this result does not do.
 const DOTTED: usize = 6;
 
-/// Colour of a memory level's slope: the nearer to the GPU's edge, the brighter.
+/// Colour of a memory level's slope: the farther from the SM, the brighter.
 fn slope(level: Level) -> Role {
     match level {
         Level::Dram => Role::Text,
@@ -26,7 +26,7 @@ fn slope(level: Level) -> Role {
     }
 }
 
-/// What stands for a point of that level.
+/// Glyph of a memory level's points.
 #[must_use]
 pub fn mark(level: Level) -> &'static str {
     match level {
@@ -36,13 +36,13 @@ pub fn mark(level: Level) -> &'static str {
     }
 }
 
-/// The ends of both axes, as powers of ten.
+/// Ends of both axes, as powers of ten.
 struct Axes {
     x: (f64, f64),
     y: (f64, f64),
 }
 
-/// Powers of ten that an axis has at most.
+/// Maximum powers of ten of an axis.
 const MOST_DECADES: f64 = 10.0;
 
 fn axes(plot: &Plot) -> Option<Axes> {
@@ -52,7 +52,7 @@ fn axes(plot: &Plot) -> Option<Axes> {
     if top <= 0.0 || slopes.is_empty() {
         return None;
     }
-    // Where each roof that counts meets each slope is on the chart, and some of the slopes left of it.
+    // The ridge points of all used roofs and slopes are on the chart, with a part of the slopes to their left.
     let used: Vec<f64> = roofs.iter().filter(|r| r.used).map(|r| r.peak).collect();
     let peaks = if used.is_empty() { vec![top] } else { used };
     let ridges = || peaks.iter().chain([&top]).flat_map(|p| slopes.iter().map(move |s| p / s));
@@ -62,16 +62,16 @@ fn axes(plot: &Plot) -> Option<Axes> {
     let high_x = ridges().chain(intensities()).fold(0.0, f64::max) * 4.0;
     let low_y = own().map(|p| p.achieved).fold(peaks.iter().copied().fold(top, f64::min) / 300.0, f64::min);
     let (x, y) = ((low_x.log10(), high_x.log10()), ((low_y / 3.0).log10(), (top * 2.5).log10()));
-    // Its own points are always within, unless one is absurdly far: then it stands at the edge with an arrow.
+    // Own points are always inside, unless they are absurdly far away: then an arrow marks them at the edge.
     Some(Axes { x: (x.0.max(x.1 - MOST_DECADES), x.1), y: (y.0.max(y.1 - MOST_DECADES), y.1) })
 }
 
-/// Powers of ten within two ends.
+/// Powers of ten within a range.
 fn decades((low, high): (f64, f64)) -> impl DoubleEndedIterator<Item = i32> {
     low.ceil() as i32..=high.floor() as i32
 }
 
-/// The roofs and the points, without numbers and names: there is room for a shape only.
+/// Draws roofs and points without numbers and names, for small areas.
 pub fn mini(frame: &mut Frame<'_>, area: Rect, selected: usize, plot: &Plot, theme: &Theme) {
     if let Some(axes) = axes(plot) {
         chart(frame, area, (selected, plot, &axes), 0, theme);
@@ -90,7 +90,7 @@ pub fn picture(frame: &mut Frame<'_>, area: Rect, selected: usize, plot: &Plot, 
     chart(frame, area, (selected, plot, &axes), SCALE, theme);
 }
 
-/// Cells that are drawn on.
+/// Cells that are already drawn on.
 struct Taken {
     columns: usize,
     cells: Vec<bool>,
@@ -109,7 +109,7 @@ impl Taken {
         }
     }
 
-    /// Whether nothing stands there, nor right beside it.
+    /// Returns true if these cells and their direct neighbours are free.
     fn free(&self, x: usize, y: usize, wide: usize) -> bool {
         let (from, to) = (x.saturating_sub(1), (x + wide + 1).min(self.columns));
         x + wide <= self.columns && self.cells.get(y * self.columns + from..y * self.columns + to).is_some_and(|c| !c.contains(&true))
@@ -119,7 +119,7 @@ impl Taken {
 /// A point on the chart: column, row, glyph, colour.
 type Placed = (usize, usize, &'static str, Role);
 
-/// Draws roofs and points; with columns for a scale also numbers and names.
+/// Draws roofs and points; with a scale width above 0 also numbers and names.
 fn chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize, &Plot, &Axes), scale: usize, theme: &Theme) {
     let below = if scale > 0 { 2 } else { 0 };
     let (columns, rows) = (usize::from(area.width).saturating_sub(scale), usize::from(area.height).saturating_sub(below));
@@ -142,7 +142,7 @@ fn chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize, &Plo
                 put(&mut canvas, x, to_y(y), slope(t.level));
             }
         }
-        // A roof begins where the fastest memory reaches it. What this result does not do is only hinted at.
+        // A roof begins where the fastest memory reaches it. Roofs of work that this result does not do are dotted.
         for roof in &roofs {
             if intensity * fastest >= roof.peak && (roof.used || x % DOTTED == 0) {
                 put(&mut canvas, x, to_y(roof.peak), Role::Work(roof.work.precision));
@@ -170,7 +170,7 @@ fn chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize, &Plo
     }
 }
 
-/// Others first, own points over them, the selected one last. What is off the chart is an arrow at its edge, never a point.
+/// Others first, own points over them, the selected one last. Points off the chart become arrows at its edge.
 fn points(selected: usize, plot: &Plot, (columns, rows): (usize, usize), (to_x, to_y): To<'_>) -> Vec<Placed> {
     let selected = plot.points.get(selected);
     let chosen = |p: &Point| selected.is_some_and(|s| std::ptr::eq(s, p));
@@ -191,7 +191,7 @@ fn points(selected: usize, plot: &Plot, (columns, rows): (usize, usize), (to_x, 
             p if p.marked => Role::Mark,
             _ => Role::Faint,
         };
-        // Without traffic the intensity has no bound: beyond the right edge.
+        // Without traffic the intensity is infinite: beyond the right edge.
         let x = if point.intensity.is_finite() { (to_x(point.intensity) / 2.0).round() } else { f64::INFINITY };
         let y = (to_y(point.achieved) / 4.0).floor();
         let glyph = match (x, y) {
@@ -211,17 +211,17 @@ fn put(canvas: &mut Canvas<Role>, x: usize, y: f64, role: Role) {
     }
 }
 
-/// Numbers along both axes.
+/// Draws numbers along both axes.
 fn scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), axes: &Axes, theme: &Theme) {
     let faint = theme.style(Role::Faint);
     let mut free = 0;
     for power in decades(axes.y).rev() {
         let (number, unit) = human_number(10_f64.powi(power), "flop/second");
         let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
-        // Above 1,000 T there is no room.
+        // Above 1,000 T the number is too wide.
         let text = if power < 16 { format!("{number} {unit}") } else { format!("{:.0} PFLOP/s", 10_f64.powi(power - 15)) };
         let y = ((axes.y.1 - f64::from(power)) / (axes.y.1 - axes.y.0) * (rows - 1) as f64).round() as u16;
-        // Many powers of ten in few rows: some go without a number.
+        // With many powers of ten in few rows, some have no number.
         if y >= free {
             let text = right(&text, SCALE - 1);
             frame.render_widget(Line::styled(text, faint), Rect { x: area.x, y: area.y + y, width: SCALE as u16, height: 1 });
@@ -252,7 +252,7 @@ fn scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), ax
 
 type To<'a> = (&'a dyn Fn(f64) -> f64, &'a dyn Fn(f64) -> f64);
 
-/// What the roofs and slopes are, each where nothing else stands; what finds no room is in the legend.
+/// Draws the names of roofs and slopes over blank cells; those that do not fit are only in the legend.
 fn labels(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -279,10 +279,10 @@ fn labels(
         let (number, unit) = human_number(roof.peak, "flop/second");
         let text = format!("{} {number} {unit}", roof.work.name);
         let row = row_of(to_y(roof.peak));
-        // Above the line or below it, at the right end before the middle.
+        // Above or below the line, preferably at the right end.
         let beside = [row.checked_sub(1), Some(row + 1).filter(|r| *r < rows)];
         let last = columns.saturating_sub(width(&text) + 1);
-        // Rather not left of where the roof begins.
+        // Preferably not to the left of the start of the roof.
         let from = (to_x(roof.peak / fastest.max(1.0)) / 2.0).clamp(0.0, last as f64) as usize;
         let spots: Vec<(usize, usize)> = (from..=last)
             .rev()
@@ -301,7 +301,8 @@ fn labels(
         let Some(peak) = t.peak.filter(|p| *p > 0.0) else { continue };
         let (number, unit) = human_number(peak, "byte/second");
         let text = format!("{} {number} {unit}", plot.placed.word(t.level));
-        // Beside its slope, from the middle of the chart down, then up; never above the highest roof, where the slope has ended.
+        // Beside its slope, from the middle of the chart down, then up; never above the highest roof, where
+        // the slope ends.
         let (first, middle) = (row_of(to_y(top)), rows / 2);
         let down = (middle.max(first)..rows).chain((first..middle).rev());
         let at = |y: usize| {
@@ -309,7 +310,7 @@ fn labels(
             (to_x(value / peak) / 2.0).round()
         };
         let wide = width(&text);
-        // The nearest free place: where the slope is flat, a row of it takes many columns.
+        // The nearest free place: where the slope is flat, one of its rows spans many columns.
         let beside = |(x, y): (usize, usize)| {
             (2..FAR).flat_map(move |d| [Some(x + d), x.checked_sub(wide + d)].into_iter().flatten().map(move |x| (x, y)))
         };
@@ -321,7 +322,7 @@ fn labels(
     }
 }
 
-/// What glyphs and colours stand for.
+/// Legend of glyphs and colours.
 #[must_use]
 pub fn legend(plot: &Plot, theme: &Theme) -> Vec<Span<'static>> {
     let mut out = Vec::new();
@@ -329,7 +330,7 @@ pub fn legend(plot: &Plot, theme: &Theme) -> Vec<Span<'static>> {
         out.push(Span::styled(format!("{} {}  ", mark(level), plot.placed.word(level)), theme.style(Role::Dim)));
     }
     let there = |p: Precision| plot.roofs().iter().any(|r| r.work.precision == p);
-    // Lines that look alike tell nothing: without colours the names on the chart do.
+    // Identical lines explain nothing: without colours, the names on the chart identify them.
     let coloured = |p: &Precision| theme.style(Role::Work(*p)).fg.is_some();
     for precision in Precision::ALL.into_iter().filter(|p| there(*p)).filter(coloured) {
         out.push(Span::styled("━ ", theme.style(Role::Work(precision))));

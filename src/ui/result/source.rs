@@ -1,4 +1,4 @@
-//! The hottest source lines, or instructions, with their stall reasons and counters.
+//! Source screen: the hottest lines or instructions, with their stall reasons and counters.
 
 use super::super::panel::{Panel, take};
 use super::super::parts::stack::{Share, legend, stacked};
@@ -37,7 +37,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let bordered = area.height >= BORDERED && area.width >= 100;
     let what = if screen.source.instructions { "instructions" } else { "source lines" };
     let order = if screen.source.in_order { "in order" } else { "hottest first" };
-    // Lines around them are there to be read.
+    // Context lines do not count.
     let known =
         if screen.source.instructions { listing.instructions.len() } else { listing.lines.iter().filter(|l| l.instructions > 0).count() };
     let title = vec![
@@ -91,18 +91,18 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     }
 }
 
-/// Rows of a body from which panels have borders.
+/// Minimum rows of a body for panels to have borders.
 const BORDERED: u16 = 24;
-/// Columns from which the selected line's instructions stand beside the list.
+/// Minimum width to show the selected line's instructions beside the list.
 const BESIDE: u16 = 150;
-/// Rows of what the selected row waits for.
+/// Rows of the panel with the stalls of the selected row.
 const WAITS: u16 = 8;
-/// Rows of its instructions at least.
+/// Minimum rows of its instructions.
 const SASS: u16 = 6;
-/// Reasons that are told apart.
+/// Brightness of the stall reasons that are shown separately.
 const REASONS: [Role; 5] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border];
 
-/// The counts of the selected row.
+/// Counters of the selected row.
 fn chosen<'a>(screen: &ResultScreen, listing: &'a Listing) -> Option<&'a Counts> {
     if screen.source.instructions {
         listing.instructions.get(screen.source.selected).map(|i| &i.counts)
@@ -111,7 +111,7 @@ fn chosen<'a>(screen: &ResultScreen, listing: &'a Listing) -> Option<&'a Counts>
     }
 }
 
-/// What warps wait for on the selected row, as a bar, and its counters.
+/// Draws the stall reasons of the selected row as a bar, and its counters.
 fn waits(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Listing, theme: &Theme) {
     let inner = Panel::new(vec![Span::styled("Selected", theme.style(Role::Title))]).draw(frame, area, true, theme);
     let columns = usize::from(inner.width);
@@ -126,7 +126,7 @@ fn waits(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Lis
         if rest > 0.005 {
             shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(Role::BarEmpty) });
         }
-        // The bar and its legend say what the line of stalls said.
+        // The bar and its legend replace the line of stalls.
         text.remove(1);
         let mut picture = vec![stacked(&shares, columns)];
         picture.extend(legend(&shares, columns, 3, theme.style(Role::Text), theme));
@@ -135,7 +135,7 @@ fn waits(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Lis
     frame.render_widget(Text::from(text), inner);
 }
 
-/// The instructions of the selected line in the order of the program, with how hot each is.
+/// Draws the instructions of the selected line in program order, with their share of the samples.
 fn sass_of(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Listing, theme: &Theme) {
     let line = if screen.source.instructions {
         listing.instructions.get(screen.source.selected).and_then(|i| i.line)
@@ -157,7 +157,7 @@ fn sass_of(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &L
     let most = own.iter().map(|i| i.counts.samples).fold(0.0, f64::max);
     let hottest = own.iter().position(|i| i.counts.samples >= most && most > 0.0).unwrap_or(0);
     let height = usize::from(inner.height);
-    // The hottest one is in view.
+    // Keep the hottest instruction in view.
     let top = hottest.saturating_sub(height / 2).min(own.len().saturating_sub(height));
     let room = usize::from(inner.width).saturating_sub(8 + 9 + 8);
     let rows = own.iter().skip(top).take(height).map(|i| {
@@ -176,16 +176,16 @@ fn sass_of(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &L
 
 struct Columns {
     bar: usize,
-    /// 0 where it is left out.
+    /// 0 if it is omitted.
     stall: usize,
-    /// Columns of the executions.
+    /// Width of the execution counts.
     executed: usize,
     excess: bool,
-    /// Columns of file and line, or of the offset.
+    /// Width of file and line, or of the offset.
     place: usize,
 }
 
-/// Columns from which the counters stand beside code that is read in order; the panel of the selected line has them, too.
+/// Minimum width to show the counters beside code in program order; the panel of the selected line has them, too.
 const ROOMY: usize = 140;
 
 fn layout(columns: usize, screen: &ResultScreen, listing: &Listing) -> Columns {
@@ -248,7 +248,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &List
     });
 }
 
-/// The selected row's stalls and counters.
+/// Stalls and counters of the selected row.
 fn selected(screen: &ResultScreen, listing: &Listing, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (counts, place) = if screen.source.instructions {
         let Some(i) = listing.instructions.get(screen.source.selected) else { return Vec::new() };

@@ -8,7 +8,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
-/// The colour of a category: what the device does has the colours of where its time goes, a call that of the idle time that it brings about.
+/// Colour of a category: device operations have the colours of the time breakdown, calls that of the idle
+/// time that they cause.
 #[must_use]
 pub fn role(category: Category) -> Role {
     match category {
@@ -23,21 +24,21 @@ pub fn role(category: Category) -> Role {
         Category::OsWait => Role::Part(Part::Waiting),
         Category::Os => Role::Part(Part::Computing),
         Category::OtherCall | Category::Overhead => Role::Part(Part::Other),
-        // What encloses is not what is done.
+        // Enclosing ranges are not activities.
         Category::Range | Category::Operator | Category::Python => Role::Dim,
     }
 }
 
-/// What is lit in a lane.
+/// Highlighted events of a lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lit {
     /// The event at the cursor.
     pub selected: Option<usize>,
-    /// The other end of what belongs to it.
+    /// The event that is linked to it.
     pub other: Option<usize>,
 }
 
-/// Draws glyphs into a row of cells. `matched` says of each column whether something in it matches the search.
+/// Draws glyphs into a row of cells. `matched` is true for columns with a search match.
 pub fn draw(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], lit: Lit, matched: &[bool], ascii: bool, theme: &Theme) {
     let mono = theme.style(Role::Part(Part::Kernels)).fg.is_none();
     for (x, (column, glyph)) in (area.x..area.right()).zip(glyphs.iter().enumerate()) {
@@ -53,7 +54,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], lit: Lit, matched
         } else {
             own.add_modifier(Modifier::REVERSED)
         };
-        // Only text, no blocks of colour: brackets show where events begin and end.
+        // Plain text without blocks of colour: brackets mark both ends of an event.
         let bare = ascii && mono;
         let (symbol, style): (&str, Style) = match &glyph.fill {
             Fill::Blank => continue,

@@ -1,4 +1,4 @@
-//! The whole run in two lines: how busy the devices were, why they were not, the steps, and which window is shown.
+//! Map of the whole run in two lines: utilisation of the devices, idle causes, steps, and the visible window.
 
 use super::lanes::{self, Lit};
 use crate::analysis::timeline::{GroupKey, Window};
@@ -9,7 +9,7 @@ use crate::ui::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Draws the run with the window from `shown.start` to `shown.end` marked.
+/// Draws the run, with the window from `shown.start` to `shown.end` marked.
 pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, shown: Window, ascii: bool, theme: &Theme) {
     let columns = usize::from(area.width);
     if columns == 0 || area.height == 0 {
@@ -35,7 +35,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
             cell.set_style(theme.style(if all { Role::Faint } else { Role::Key }));
         }
     }
-    // More steps than every third column are no ticks.
+    // Ticks closer than every third column are omitted.
     let steps = report.whole_triage().map_or(&[][..], |t| &t.steps);
     if steps.len() * 3 <= columns {
         for step in steps {
@@ -66,7 +66,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
             }
         }
     }
-    // What all other screens are narrowed to.
+    // The window that all other screens are narrowed to.
     if let Some(window) = report.window {
         for (ns, symbol) in [(window.0, "["), (window.1 - 1, "]")] {
             if let Some(cell) = buffer.cell_mut((x(whole.column(ns)), y)) {

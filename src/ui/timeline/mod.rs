@@ -1,4 +1,4 @@
-//! The run in time: a map of the whole, an axis, rows, and what is at the cursor.
+//! Timeline screen: map of the run, axis, rows, and details at the cursor.
 
 mod lanes;
 mod map;
@@ -24,10 +24,10 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 
-/// Columns from which the window's figures stand beside what is at the cursor.
+/// Minimum width to show the window's figures beside the details at the cursor.
 const BESIDE: u16 = 120;
 
-/// Rows of the pane below: what the rows leave over, within bounds.
+/// Rows of the pane below: as many as the rows above leave, within bounds.
 fn pane_rows(height: u16, lines: usize) -> u16 {
     let (least, most) = match height {
         0..=21 => (5, 7),
@@ -38,7 +38,7 @@ fn pane_rows(height: u16, lines: usize) -> u16 {
     height.saturating_sub(u16::try_from(lines).unwrap_or(u16::MAX)).clamp(least, most)
 }
 
-/// Blank rows between devices and threads, where there is room for all of them.
+/// Blank rows between devices and threads, if all of them fit.
 fn blank_rows(screen: &TimelineScreen, height: u16) -> usize {
     let groups = screen.lines.iter().skip(1).filter(|l| matches!(l, Row::Group(_))).count();
     let room = usize::from(height.saturating_sub(pane_rows(height, usize::MAX)));
@@ -80,7 +80,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScree
     draw_pane(frame, rest, (app, report), (&look, screen, window), bordered, theme);
 }
 
-/// What is said before anything is known.
+/// Draws a message before the timeline is available.
 fn waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme: &Theme) {
     let table = app.session.key(ActionId::Kernels);
     let text = if report.reading() {
@@ -143,10 +143,10 @@ fn map_labels(look: &Look<'_>, columns: usize, theme: &Theme) -> Vec<Line<'stati
     vec![Line::styled(cut_end(&format!("{device}, all"), columns), dim), Line::styled(cut_end("shown, steps", columns), dim)]
 }
 
-/// The axis with the cursor and the mark.
+/// Draws the axis, with the cursor and the mark.
 fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, window): (&Report, &TimelineScreen, Window), theme: &Theme) {
     let cursor = screen.place.map_or(0, |p| p.cursor);
-    // A time is left out where the cursor or the mark would stand in it.
+    // Labels that the cursor or the mark would overlap are omitted.
     let taken: Vec<usize> =
         [Some(cursor), screen.mark].into_iter().flatten().filter(|&t| window.contains(t)).map(|t| window.column(t)).collect();
     frame.render_widget(Line::styled(ruler::line(window, &taken), theme.style(Role::Dim)), lanes);
@@ -160,7 +160,7 @@ fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, wi
         theme.style(Role::Key),
     );
     frame.render_widget(Line::from(label), Rect { x: area.x + 2, width: lanes.x - area.x - 2, height: 1, ..area });
-    // Steps, where they are not closer than every third column.
+    // Steps closer than every third column are omitted.
     let all = report.whole_triage().map_or(&[][..], |t| &t.steps);
     let steps: Vec<i64> = all.iter().map(|s| s.start).filter(|&s| window.contains(s)).collect();
     for &start in steps.iter().filter(|_| steps.len() * 3 <= window.columns) {
@@ -184,7 +184,7 @@ fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, wi
     put(cursor, "▼", Role::Key);
 }
 
-/// The label of a line.
+/// Label of a row.
 fn row_label(look: &Look<'_>, screen: &TimelineScreen, line: Row, at: usize, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let Some(group) = look.group(line) else { return Vec::new() };
     let dim = theme.style(Role::Dim);
@@ -260,7 +260,7 @@ fn draw_rows(
         let lit = Lit { selected: of(selected.map(|s| s.0)), other: of(other) };
         let (glyphs, matched) = glyphs(look, screen, row, window);
         lanes::draw(frame.buffer_mut(), rect, &glyphs, lit, &matched, view.ascii, theme);
-        // The cursor goes through what is free, and through its own row.
+        // The cursor line crosses blank cells, and its own row.
         if let Some(column) = cursor
             && let Some(cell) = frame.buffer_mut().cell_mut((rect.x + u16::try_from(column).unwrap_or(0), y))
         {
@@ -279,7 +279,7 @@ fn draw_rows(
     }
 }
 
-/// The glyphs of a line, and which columns match the search.
+/// Glyphs of a row, and the columns that match the search.
 fn glyphs(look: &Look<'_>, screen: &TimelineScreen, row: Row, window: Window) -> (Vec<paint::Glyph>, Vec<bool>) {
     let Some(group) = look.group(row) else { return (Vec::new(), Vec::new()) };
     let search = screen.search.as_ref().filter(|s| s.matches.total > 0);
@@ -319,7 +319,7 @@ fn glyphs(look: &Look<'_>, screen: &TimelineScreen, row: Row, window: Window) ->
     }
 }
 
-/// A line between a call and what it started, through what is free.
+/// Draws a line over blank cells between a call and the operation that it started.
 fn arrow(
     frame: &mut Frame<'_>,
     lanes: Rect,
@@ -395,7 +395,7 @@ fn draw_pane(
     }
 }
 
-/// What to do next.
+/// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
     let look = Look::of(app.report()?)?;

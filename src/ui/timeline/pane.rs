@@ -1,4 +1,4 @@
-//! What is at the cursor, and what is between the mark and the cursor.
+//! Details at the cursor, and figures of the time between the mark and the cursor.
 
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::metric::human_number;
@@ -15,14 +15,14 @@ use crate::ui::text::{left, right, wrap};
 use crate::ui::{Role, Theme};
 use ratatui::text::{Line, Span};
 
-/// Columns of the labels of facts.
+/// Width of the labels of facts.
 const LABEL: usize = 14;
-/// Columns from which facts stand in two columns.
+/// Minimum width for two columns of facts.
 const TWO: usize = 96;
-/// Values up to this width may stand in two columns.
+/// Maximum width of a value in two columns.
 const SHORT: usize = 34;
 
-/// The title of the pane, and its lines.
+/// Title and lines of the pane.
 pub struct Pane {
     pub title: Vec<Span<'static>>,
     pub lines: Vec<Line<'static>>,
@@ -55,7 +55,7 @@ fn facts(facts: &[(String, String)], columns: usize, theme: &Theme) -> Vec<Line<
     out
 }
 
-/// What is at the cursor.
+/// Details at the cursor.
 #[must_use]
 pub fn cursor(app: &App, report: &Report, look: &Look<'_>, screen: &TimelineScreen, window: Window, columns: usize, theme: &Theme) -> Pane {
     let (Some(place), Some(line)) = (screen.place, screen.current()) else { return Pane { title: Vec::new(), lines: Vec::new() } };
@@ -83,9 +83,9 @@ pub fn cursor(app: &App, report: &Report, look: &Look<'_>, screen: &TimelineScre
             if let Some(hint) = diagnosis(report, event) {
                 all.insert(2.min(all.len()), ("diagnosis".to_owned(), hint));
             }
-            // What is longer stands last, where it may be cut.
+            // Long values come last, where they may be cut.
             let full = clean(&describe::name(&look.events, named)).into_owned();
-            // Of many in a column one is shown: say so.
+            // A column may hold many events, but only one is shown: say so.
             let (start, end) = (window.edge(window.column(place.cursor)), window.edge(window.column(place.cursor) + 1));
             let many: usize =
                 look.lanes(line).iter().map(|(_, l)| l.count_before(&look.events, end) - l.count_before(&look.events, start)).sum();
@@ -142,7 +142,7 @@ pub fn cursor(app: &App, report: &Report, look: &Look<'_>, screen: &TimelineScre
     }
 }
 
-/// The first hint of what ncu measured of a launch.
+/// First hint of a launch, if ncu measured it.
 fn diagnosis(report: &Report, event: Event) -> Option<String> {
     let Event::Launch(launch) = event else { return None };
     let (other, pair) = report.pair(launch)?;
@@ -150,7 +150,7 @@ fn diagnosis(report: &Report, event: Event) -> Option<String> {
     Some(format!("{}: {}", hint.id.id(), hint.headline))
 }
 
-/// Labelled pieces of text in as many lines as they need.
+/// Labelled pieces of text, in as many lines as needed.
 fn flow(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
     let mut used = usize::MAX;
@@ -170,13 +170,13 @@ fn flow(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: &Theme)
     out
 }
 
-/// A part of idle time; without colours with the letter that stands for it in the rows.
+/// Name of an idle category; without colours, preceded by its letter in the rows.
 fn word(part: Part, theme: &Theme) -> String {
     let letter = if theme.style(Role::Part(part)).fg.is_none() { format!("{} ", part.letter().to_lowercase()) } else { String::new() };
     format!("{letter}{}", part.short())
 }
 
-/// What the devices did in a window, from their lanes alone: at once.
+/// Activity of the devices in a window, from their lanes alone, so that it is available at once.
 fn busy(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     const WORDS: [(Category, &str); 4] =
         [(Category::Kernel, "kernels"), (Category::Collective, "collectives"), (Category::Copy, "memcpys"), (Category::Set, "memsets")];
@@ -198,7 +198,7 @@ fn busy(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> V
             let shown = sums.into_iter().filter(|s| percent(s.1) >= 0.05);
             let mut pieces: Vec<(String, Role)> =
                 shown.map(|(part, ns)| (format!("{} {}", word(part, theme), human_percent(percent(ns))), Role::Part(part))).collect();
-            // Before its first operation and after its last a device has nothing to wait for.
+            // Before its first and after its last operation, a device has nothing to wait for.
             if rest >= 0.5 {
                 pieces.push((format!("not in use {}", human_percent(rest)), Role::Dim));
             }
@@ -208,7 +208,7 @@ fn busy(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> V
     out
 }
 
-/// What is between the mark and the cursor, or else in view: what was done, and what limited it.
+/// Activity and limits between the mark and the cursor, or of the visible window.
 #[must_use]
 pub fn window(look: &Look<'_>, screen: &TimelineScreen, window: Window, columns: usize, theme: &Theme) -> Pane {
     let marked = screen.marked();
@@ -221,7 +221,7 @@ pub fn window(look: &Look<'_>, screen: &TimelineScreen, window: Window, columns:
         Span::styled(format!("  {} to {}", describe::time(from, step), describe::time(to, step)), theme.style(Role::Dim)),
     ];
     let mut lines = busy(look, from, to, columns, theme);
-    // A kernel's waves are no run that something limits.
+    // Waves of a kernel are not a run, and have no limits.
     let run = !look.events.profile.ranges.hardware();
     let judged = screen.judged.as_ref().filter(|j| run && (marked.is_none() || j.window == (from, to)));
     match judged.map(|j| (&j.triage, j.window)) {

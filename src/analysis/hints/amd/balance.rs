@@ -1,4 +1,5 @@
-//! Compute units without work: short kernels, few workgroups, a last round that is mostly empty, workgroups that take longer than others.
+//! Rules for compute units without work: short kernels, few workgroups, a last round that is mostly empty, workgroups
+//! of unequal length.
 
 use super::facts::Amd;
 use crate::analysis::hints::case::pct;
@@ -8,9 +9,9 @@ use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
 use crate::analysis::hints::limits::{EMPTY_IN_TIMELINE_NS, EMPTY_KERNEL_NS, SHORT, TAIL_WAVES};
 use crate::model::Nanos;
 
-/// Rounds up to which a GPU could hold much more than there is: half of what NVIDIA calls a small grid.
+/// Rounds up to which a GPU could hold far more workgroups: half of NVIDIA's bound for a small grid.
 const FEW: Threshold = Threshold { op: "≤", value: 0.5, source: "half of what the GPU holds at once (our bound)" };
-/// Share of the time in which a compute unit has a wave.
+/// Share of the time in which a compute unit has a wave, below which the load is unbalanced.
 const BALANCED: Threshold = Threshold { op: "<", value: 80.0, source: "our bound; AMD gives none" };
 
 /// `launch-overhead`.
@@ -53,7 +54,8 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
     let peak = amd.peak();
     let empty = if few { 1.0 - groups / units } else { 0.0 };
     let filled = rounds.unwrap_or(1.0).min(1.0);
-    // Compute units without a workgroup are certain; what more waves on the others would hide counts as waiting does.
+    // Compute units without a workgroup are a certain loss; latency that more waves on the others would hide counts
+    // as waiting does.
     let hidden = (1.0 - empty)
         * (1.0 - (filled / (1.0 - empty)).max(peak)).max(0.0)
         * Demand::waiting_counts(peak)
@@ -126,7 +128,8 @@ pub fn tail(amd: &Amd<'_>) -> Option<Hint> {
 
 /// `workload-imbalance`.
 pub fn imbalance(amd: &Amd<'_>) -> Option<Hint> {
-    // While the GPU had no waves at all, no CU has them less than another. Of cycles that may be of what ran before and after nothing is said.
+    // While the GPU had no waves at all, no CU was worse off than another. Cycles that may belong to work before or
+    // after the kernel are not judged.
     let with_waves = amd.with_waves();
     if with_waves.is_none() && (!amd.cycles_fit() || amd.cycles_unknown()) {
         return None;
@@ -136,7 +139,7 @@ pub fn imbalance(amd: &Amd<'_>) -> Option<Hint> {
     if busy * 100.0 >= BALANCED.value {
         return None;
     }
-    // With few workgroups that is no wonder.
+    // With few workgroups that is expected.
     if amd.workgroups? < amd.units? * 2.0 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! What is known of a kernel on an AMD GPU.
+//! Metric values of a kernel on an AMD GPU.
 
 use crate::analysis::Occupancy;
 use crate::analysis::chips_amd::{Product, product};
@@ -6,38 +6,39 @@ use crate::analysis::hints::hint::{Evidence, Threshold};
 use crate::analysis::metric::Lookup;
 use crate::model::{Bytes, Device, LaunchConfig, Maker, Metrics, Value};
 
-/// What streams reach of the published bandwidth where nobody measured: as on the MI300X.
+/// Share of the published bandwidth that streams reach if it was not measured: as on the MI300X.
 const REACHED: f64 = 0.8;
-/// Percent of its peak from which a unit is the limit, and the share from which it may be.
+/// Percent of its peak from which a unit is the limit.
 pub const BOUND: Threshold = Threshold { op: "≥", value: 80.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
+/// Share of its peak from which a unit may be the limit.
 pub const MAY: f64 = 0.6;
 
 /// One kernel: its launch, its GPU, its counters.
 pub struct Amd<'a> {
     counters: Option<Lookup<'a>>,
-    /// ns; of a dispatch that counters were collected of, while it ran alone.
+    /// Duration, ns; if counters were collected, that of a dispatch that ran alone.
     pub ns: Option<f64>,
     pub workgroups: Option<f64>,
-    /// Work-items of a workgroup.
+    /// Work-items per workgroup.
     pub items: Option<f64>,
-    /// Compute units.
+    /// Number of compute units.
     pub units: Option<f64>,
-    /// Scratch of a work-item, bytes.
+    /// Scratch per work-item, bytes.
     pub scratch: Option<f64>,
     pub occupancy: Option<Occupancy>,
     product: Option<&'static Product>,
     rdna: bool,
-    /// Lanes of a wave, where that is known.
+    /// Lanes per wave, if known.
     pub wave: Option<f64>,
 }
 
-/// Lanes of a wave by the architecture. RDNA also runs waves of 64; with 32 nothing is said of lanes that those have.
+/// Lanes per wave of an architecture. RDNA also runs waves of 64 lanes; with 32, their other lanes are not judged.
 fn wave(arch: &str) -> Option<f64> {
     if arch.starts_with("gfx9") { Some(64.0) } else { arch.starts_with("gfx1").then_some(32.0) }
 }
 
 impl<'a> Amd<'a> {
-    /// Of a launch in a timeline.
+    /// Values of a launch in a timeline.
     #[must_use]
     pub fn of_launch(config: &LaunchConfig, device: &Device, ns: f64) -> Self {
         let name = device.name.as_deref().unwrap_or_default();
@@ -55,7 +56,7 @@ impl<'a> Amd<'a> {
         }
     }
 
-    /// Of a result of rocprofv3: what it says of the dispatch and the agent lies among the counters.
+    /// Values of a result of rocprofv3, which has the data of the dispatch and the agent among its counters.
     #[must_use]
     pub fn of_result(metrics: &'a Metrics, result: usize) -> Option<Self> {
         let result = metrics.results.get(result)?;
@@ -85,20 +86,20 @@ impl<'a> Amd<'a> {
         Some(Self { counters: Some(lookup), ..Self::of_launch(&config, &device, ns) })
     }
 
-    /// Whether it was profiled, and not only traced.
+    /// Returns true if it was profiled, and not only traced.
     #[must_use]
     pub fn counted(&self) -> bool {
         self.counters.is_some()
     }
 
-    /// A counter's value, or what AMD derives from counters; `None` of one that did not count.
+    /// Value of a counter or of a metric that AMD derives from counters; `None` if it did not count.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
         let value = self.counters.as_ref()?.finite(name)?;
         (value != 0.0 || self.not_counted().is_none_or(|names| names.split(", ").all(|n| n != name))).then_some(value)
     }
 
-    /// Counters that stand at 0 although they cannot: the importer tells.
+    /// Counters that are 0 although they cannot be, as found by the importer.
     #[must_use]
     pub fn not_counted(&self) -> Option<&str> {
         match self.counters.as_ref()?.value("Not Counted")? {
@@ -113,13 +114,14 @@ impl<'a> Amd<'a> {
         Some(self.get("Latency")? + self.get("Idle")?).filter(|n| *n > 0.0)
     }
 
-    /// Share of these cycles at a kind of instruction.
+    /// Share of these cycles spent at a kind of instruction.
     #[must_use]
     pub fn wave_share(&self, kind: &str) -> Option<f64> {
         Some(self.get(&format!("Latency of {kind}"))? / self.wave_cycles()?)
     }
 
-    /// A percentage as a share. It may be a little above 100 where counters of several runs were put together; what is far from it is damage.
+    /// A percentage as a share. It may slightly exceed 100 if counters of several runs were combined; values far from
+    /// that are corrupt.
     #[must_use]
     pub fn share(&self, name: &str) -> Option<f64> {
         self.get(name).filter(|p| (0.0..=150.0).contains(p)).map(|p| (p / 100.0).min(1.0))
@@ -131,16 +133,17 @@ impl<'a> Amd<'a> {
         self.ns.is_none() && self.get("GRBM_GUI_ACTIVE").is_some()
     }
 
-    /// Share of the GPU's cycles in which its workgroup dispatcher was busy, which it is while waves are launched or run; `None` where it was not
-    /// collected (`GRBM_SPI_BUSY`: "the shader processor input is busy", metrics of rocprofiler-compute).
+    /// Share of the GPU's cycles in which its workgroup dispatcher was busy, as it is while waves are launched or run;
+    /// `None` if it was not collected (`GRBM_SPI_BUSY`: "the shader processor input is busy", metrics of
+    /// rocprofiler-compute).
     #[must_use]
     pub fn with_waves(&self) -> Option<f64> {
         let share = self.get("GRBM_SPI_BUSY")? / self.get("GRBM_GUI_ACTIVE").filter(|n| *n > 0.0)?;
         (0.0..=1.5).contains(&share).then_some(share.min(1.0))
     }
 
-    /// Whether the GPU's cycles fit into the duration at its highest clock. Where they do not, as of short kernels whose counters also ran before and
-    /// after, every share of these cycles is too low.
+    /// Returns true if the GPU's cycles fit into the duration at its highest clock. If not, as for short kernels whose
+    /// counters also ran before and after, every share of these cycles is too low.
     #[must_use]
     pub fn cycles_fit(&self) -> bool {
         let cycles = self.get("GRBM_GUI_ACTIVE").zip(self.get("Agent Num_Xcc")).map(|(n, dies)| n / dies.max(1.0));
@@ -148,29 +151,29 @@ impl<'a> Amd<'a> {
         cycles.zip(most).is_none_or(|(cycles, most)| cycles <= most * 1.05)
     }
 
-    /// Whether its CUs and dies are known.
+    /// Returns true if the numbers of its CUs and dies are known.
     #[must_use]
     pub fn gpu_known(&self) -> bool {
         self.units.is_some() && self.get("Agent Num_Xcc").is_some()
     }
 
-    /// Whether it is a CDNA GPU, or not known to be another: some of AMD's counters mean something else on RDNA.
+    /// Returns true for a CDNA GPU, or one not known to be another: some of AMD's counters have other meanings on RDNA.
     #[must_use]
     pub fn cdna(&self) -> bool {
         !self.rdna
     }
 
-    /// Bytes per second between L2 and what is behind it, and whether both directions are known.
+    /// Bytes per second between L2 and the memory behind it; true if both directions are known.
     #[must_use]
     pub fn bandwidth(&self) -> Option<(f64, bool)> {
         let (read, write) = (self.get("L2-Fabric Read BW"), self.get("L2-Fabric Write BW"));
         (read.is_some() || write.is_some()).then(|| (read.unwrap_or(0.0) + write.unwrap_or(0.0), read.is_some() && write.is_some()))
     }
 
-    /// Published bandwidth of the memory, and what can be reached of it, bytes per second.
+    /// Published and attainable bandwidth of the memory, bytes per second.
     #[must_use]
     pub fn memory_peaks(&self) -> Option<(f64, f64)> {
-        // What was reached on this very machine (`roofline.csv`) says most.
+        // The bandwidth reached on this very machine (`roofline.csv`) is the best estimate.
         if let Some(reached) = self.get("HBMBw").filter(|n| *n > 0.0) {
             return Some((self.product.map_or(reached, |p| p.memory.max(reached)), reached));
         }
@@ -178,13 +181,13 @@ impl<'a> Amd<'a> {
         Some((product.memory, product.memory * product.reached.unwrap_or(REACHED)))
     }
 
-    /// Traffic behind L2 as a share of what the memory can be brought to.
+    /// Traffic behind L2 as a share of the attainable bandwidth of the memory.
     #[must_use]
     pub fn memory(&self) -> Option<f64> {
         Some(self.bandwidth()?.0 / self.memory_peaks()?.1).filter(|s| (0.0..=3.0).contains(s))
     }
 
-    /// The units that were measured, as shares of their peaks, the busiest first.
+    /// Measured units with their shares of peak, the busiest first.
     #[must_use]
     pub fn ranked(&self) -> Vec<(&'static str, f64)> {
         let all = [
@@ -199,13 +202,13 @@ impl<'a> Amd<'a> {
         all
     }
 
-    /// The busiest of the units that were measured.
+    /// The busiest measured unit.
     #[must_use]
     pub fn busiest(&self) -> Option<(&'static str, f64)> {
         self.ranked().into_iter().next()
     }
 
-    /// What waves do, as shares of their cycles, in the words of rocprof-compute; empty where that was not collected.
+    /// Activities of waves as shares of their cycles, in the terms of rocprof-compute; empty if not collected.
     #[must_use]
     pub fn waves_spend(&self) -> Vec<(&'static str, f64)> {
         if let Some(all) = self.wave_cycles() {
@@ -234,13 +237,14 @@ impl<'a> Amd<'a> {
         parts.into_iter().filter_map(|(word, name)| Some((word, (self.get(name)? / all).clamp(0.0, 1.0)))).collect()
     }
 
-    /// The same as a number, 0 where nothing was measured.
+    /// Share of the busiest unit; 0 if nothing was measured.
     #[must_use]
     pub fn peak(&self) -> f64 {
         self.busiest().map_or(0.0, |b| b.1)
     }
 
-    /// Whether arithmetic and memory were both measured: without them nobody can say that nothing is near its peak.
+    /// Returns true if arithmetic and memory were both measured; without them, nothing is known to be
+    /// far from its peak.
     #[must_use]
     pub fn roofs_known(&self) -> bool {
         self.share("VALUBusy").is_some() && self.memory().is_some() && self.bandwidth().is_some_and(|(_, both)| both)

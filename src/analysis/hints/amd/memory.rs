@@ -1,11 +1,11 @@
-//! L2, and the memory behind it.
+//! Rules for L2 and the memory behind it.
 
 use super::facts::{Amd, BOUND, MAY};
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Severity, Sure, Threshold};
 
-/// rocprof-compute 3.5, panel 30.12.
+/// Thresholds of rocprof-compute 3.5, panel 30.12.
 const L2_HITS: Threshold = Threshold { op: "<", value: 50.0, source: "rocprof-compute: the working set exceeds L2" };
 const CREDITS: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-compute: memory bandwidth" };
 pub const BACKPRESSURE: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-compute: L2 throughput" };

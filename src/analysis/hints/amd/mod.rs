@@ -1,6 +1,6 @@
-//! What limits a kernel on an AMD GPU: rules over the launch and rocprofv3's counters, in AMD's words. Which counters and formulas: rocprofiler-sdk's
-//! `counter_defs.yaml` and rocprofiler-compute's analysis (ROCm/rocm-systems @1b1610fc2b). AMD publishes formulas and peaks and hardly any
-//! thresholds: each threshold says whose it is.
+//! Diagnosis of a kernel on an AMD GPU: rules over the launch and rocprofv3's counters, in AMD's terms. Counters and
+//! formulas are from rocprofiler-sdk's `counter_defs.yaml` and rocprofiler-compute's analysis (ROCm/rocm-systems
+//! @1b1610fc2b). AMD publishes formulas and peaks but hardly any thresholds: each threshold names its source.
 
 mod balance;
 mod facts;
@@ -16,7 +16,7 @@ pub use reasoning::{not_counted, sentences};
 use super::limits::EMPTY_KERNEL_NS;
 use super::{Diagnosis, Hint, Severity, Sure, rank};
 
-/// A rule: looks at one kernel and says what it sees, or nothing. A counter that was not collected never makes it speak.
+/// A rule: evaluates one kernel and returns a hint, or nothing. A counter that was not collected must never trigger it.
 type Rule = fn(&Amd<'_>) -> Option<Hint>;
 
 static RULES: &[Rule] = &[
@@ -43,11 +43,11 @@ static RULES: &[Rule] = &[
     trace::idle,
 ];
 
-/// Everything that the rules say, best first.
+/// Returns all hints, best first.
 #[must_use]
 pub fn diagnose(amd: &Amd<'_>) -> Vec<Hint> {
     let mut hints: Vec<Hint> = RULES.iter().filter_map(|rule| rule(amd)).collect();
-    // What a launch costs by itself no other remedy saves.
+    // Other remedies cannot save the cost of the launch itself.
     let rest = amd.ns.map_or(1.0, |ns| (1.0 - EMPTY_KERNEL_NS / ns).max(0.0));
     for hint in hints.iter_mut().filter(|h| h.id != Diagnosis::LaunchOverhead && h.stake > rest) {
         hint.stake = rest;
@@ -56,12 +56,12 @@ pub fn diagnose(amd: &Amd<'_>) -> Vec<Hint> {
         }
     }
     if !amd.cycles_fit() || amd.cycles_unknown() {
-        // Shares of too many cycles are too low: what seems to wait may not.
+        // Shares of too many cycles are too low: apparent waiting may not be real.
         for hint in hints.iter_mut().filter(|h| matches!(h.id, Diagnosis::MemoryLatency | Diagnosis::SmallGrid)) {
             hint.sure = Sure::Possible;
         }
     }
-    // A unit that may be the limit, and saves nothing, is no hint.
+    // Drop a unit that may be the limit but would save nothing.
     hints.retain(|h| h.stake > 0.0 || h.severity == Severity::Healthy);
     rank::rank(hints)
 }
@@ -147,7 +147,7 @@ mod tests {
         let at_roof = hints(MANY, &STREAM);
         assert_eq!((at_roof[0].severity, at_roof[0].sure), (Severity::Healthy, Sure::Certain));
         assert!(at_roof[0].headline.contains("94%"), "{}", at_roof[0].headline);
-        // What is no percentage is damage, and says nothing.
+        // Values that are not percentages are corrupt and must be ignored.
         for damage in [-75.0, 3_000.0, 1e300] {
             assert_eq!(first(MANY, &and(&STREAM, &[("LDSBankConflict", damage), ("SIMD_UTILIZATION", damage)])), Some(D::DramBandwidth));
         }
@@ -156,7 +156,8 @@ mod tests {
         assert_eq!((reads[0].id, reads[0].sure), (D::DramBandwidth, Sure::Likely));
     }
 
-    /// Cycles that do not fit into the duration give shares that are too low: 240,000 at 2.1 GHz are 114 µs, and the kernel took 100.
+    /// Cycles that do not fit into the duration give shares that are too low: 240,000 at 2.1 GHz are 114 µs, and the
+    /// kernel took 100.
     #[test]
     fn cycles_of_what_ran_beside_a_kernel_are_not_taken_for_idle_ones() {
         let idle = and(&IDLE, &[("SIMD_UTILIZATION", 40.0), ("VALUBusy", 35.0), ("Agent Max_Clock", 2.1e9), ("Agent Num_Xcc", 1.0)]);
@@ -164,17 +165,18 @@ mod tests {
         assert_ne!(first(MANY, &and(&idle, &[("GRBM_GUI_ACTIVE", 240_000.0)])), Some(D::Imbalance));
     }
 
-    /// A copy of 4,096 equal workgroups on an MI300X: its GPU had waves in 7% of the cycles that were counted, and its CUs in 79% of these.
+    /// A copy of 4,096 equal workgroups on an MI300X: the GPU had waves in 7% of the counted cycles, and its CUs
+    /// in 79% of these.
     #[test]
     fn a_gpu_without_waves_is_not_out_of_balance() {
         let copy = and(&IDLE, &[("SIMD_UTILIZATION", 5.4), ("GRBM_GUI_ACTIVE", 1e6), ("Agent Num_Xcc", 8.0), ("Agent Max_Clock", 2.1e9)]);
         let is = |pairs: &[(&str, f64)]| hints(MANY, pairs).into_iter().find(|h| h.id == D::Imbalance);
         assert!(is(&and(&copy, &[("GRBM_SPI_BUSY", 69_000.0)])).is_none());
-        // Not all of the 60% that the GPU has waves in can be saved.
+        // Only a part of the 60% in which the GPU has waves can be saved.
         let uneven = is(&and(&copy, &[("SIMD_UTILIZATION", 20.0), ("GRBM_SPI_BUSY", 600_000.0)])).unwrap();
         assert!((uneven.stake - 0.4).abs() < 0.05, "{}", uneven.stake);
         assert!(uneven.headline.contains("33% of the time in which the GPU has any (60% of its cycles)"), "{}", uneven.headline);
-        // Without a duration it is not known what the cycles are of.
+        // Without a duration it is unknown if the cycles are only those of the kernel.
         assert!(is(&and(&copy, &[("Duration", 0.0)])).is_none());
         assert!(is(&copy).is_some());
     }
@@ -191,7 +193,7 @@ mod tests {
         assert!(sentences(&amd)[0].starts_with("not counted: SQ_LDS_BANK_CONFLICT, SQ_WAVES: 0 although"), "{:?}", sentences(&amd));
     }
 
-    /// Large tiles in registers are what matrix cores want.
+    /// Matrix cores work best with large tiles in registers.
     #[test]
     fn few_waves_are_no_fault_of_matrix_kernels() {
         let busy = and(&IDLE, &[("VGPR_Count", 256.0), ("MfmaUtil", 55.0)]);

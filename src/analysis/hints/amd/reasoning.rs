@@ -1,10 +1,10 @@
-//! The way from the numbers to the hints, in sentences.
+//! Reasoning from the numbers to the hints, in sentences.
 
 use super::facts::Amd;
 use crate::analysis::hints::case::pct;
 use crate::model::Nanos;
 
-/// The sentences; a question whose counters were not collected is answered by what to collect.
+/// Returns the sentences; without the counters to a question, its sentence names what to collect.
 #[must_use]
 pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
     let mut out = Vec::new();
@@ -60,7 +60,7 @@ pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
     out
 }
 
-/// A sentence on counters that stand at 0 although they cannot.
+/// A sentence on counters that are 0 although they cannot be.
 #[must_use]
 pub fn not_counted(names: &str) -> String {
     format!(
@@ -69,13 +69,13 @@ pub fn not_counted(names: &str) -> String {
     )
 }
 
-/// What is missing before anything can be said of the units.
+/// Names the data that is missing to judge the units.
 fn throughput_lacks(amd: &Amd<'_>) -> String {
     let absent = |names: &[&'static str]| names.iter().copied().filter(|n| amd.get(n).is_none()).collect::<Vec<_>>();
     let cycles = absent(if amd.cdna() {
         &["GRBM_GUI_ACTIVE", "SQ_ACTIVE_INST_VALU", "SQ_VALU_MFMA_BUSY_CYCLES"]
     } else {
-        // What the others count on RDNA is not known to be the same.
+        // On RDNA the others may count something else.
         &["GRBM_GUI_ACTIVE"]
     });
     let traffic = absent(&["FETCH_SIZE", "WRITE_SIZE"]);

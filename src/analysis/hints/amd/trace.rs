@@ -1,17 +1,17 @@
-//! What the waves of a thread trace spend their cycles on: every cycle of a wave is at one instruction, or idle before it.
+//! Rules for thread traces, by the cycles of waves: each cycle is spent at one instruction, or idle before it.
 
 use super::facts::Amd;
 use crate::analysis::hints::case::pct;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
 
-/// Share of waves' cycles from which one kind of wait is worth a look.
+/// Share of the waves' cycles from which one kind of wait matters.
 const WAIT: Threshold = Threshold { op: "≥", value: 20.0, source: "our bound; NVIDIA's CPIStall rule has 30%" };
 
-/// Bytes of the smallest instruction cache of CDNA and RDNA GPUs.
+/// Size of the smallest instruction cache of CDNA and RDNA GPUs, bytes.
 const CACHE: f64 = 32_768.0;
 
-/// A kind of wait as a hint.
+/// Creates a hint from a kind of wait.
 fn wait(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: &[&str]) -> Option<Hint> {
     let share = kinds.iter().filter_map(|k| amd.wave_share(k)).sum::<f64>();
     if share * 100.0 < WAIT.value {
@@ -36,7 +36,7 @@ fn wait(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: &[&st
     )
 }
 
-/// `memory-latency`: vector memory, at its waits and where no more requests are taken.
+/// `memory-latency`: vector memory, at its waits and at instructions that are not accepted at once.
 pub fn memory(amd: &Amd<'_>) -> Option<Hint> {
     wait(
         amd,
@@ -51,7 +51,7 @@ pub fn memory(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `dependency-stalls`: LDS and scalar loads.
+/// `dependency-latency`: LDS and scalar loads.
 pub fn lds(amd: &Amd<'_>) -> Option<Hint> {
     wait(
         amd,
@@ -79,10 +79,10 @@ pub fn barriers(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `instruction-cache`: waves without an instruction.
+/// `instruction-cache`: waves without an instruction to execute.
 pub fn idle(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.get("Idle")? / amd.wave_cycles()?;
-    // Idle cycles have other causes, too: where all of the code fits in the cache, it is not that.
+    // Idle cycles have other causes, too: code that fits in the cache is not fetched again.
     if share * 100.0 < WAIT.value || amd.get("Code size")? < CACHE {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The vector ALUs, the matrix cores, LDS.
+//! Rules for the vector ALUs, the matrix cores and LDS.
 
 use super::facts::{Amd, BOUND, MAY};
 use crate::analysis::hints::case::{Case, pct};
@@ -6,12 +6,12 @@ use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, LEAST, Severity, Sure, Threshold};
 use crate::analysis::hints::rules::lanes;
 
-/// Of 64 lanes.
+/// Active lanes, of 64.
 const LANES: Threshold = Threshold { op: "<", value: 48.0, source: "analogous to NVIDIA's ThreadDivergence rule: three quarters" };
 const CONFLICTS: Threshold = Threshold { op: "≥", value: 10.0, source: "our bound; AMD gives none" };
-/// Share of the time from which FP16 arithmetic on the vector ALUs is what the kernel does.
+/// Busy share of the vector ALUs from which their FP16 arithmetic counts as the kernel's main work.
 const WORK: f64 = 0.4;
-/// Operations per byte from which data is used again and again, as in a product of matrices.
+/// Operations per byte from which data is reused as much as in a matrix product.
 const REUSE: f64 = 8.0;
 
 fn roof(id: Diagnosis, share: f64, hint: impl FnOnce(Hint) -> Hint, headline: String) -> Hint {
@@ -44,7 +44,7 @@ pub fn matrix(amd: &Amd<'_>) -> Option<Hint> {
 /// `compute-bound`: the vector ALUs.
 pub fn vector(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("VALUBusy").filter(|s| *s >= MAY)?;
-    // Instructions of the matrix cores are issued as the vector ALUs' are.
+    // Instructions of the matrix cores are issued like those of the vector ALUs.
     if amd.share("MfmaUtil").is_some_and(|m| m >= MAY) {
         return None;
     }
@@ -69,11 +69,11 @@ pub fn vector(amd: &Amd<'_>) -> Option<Hint> {
     Some(roof(Diagnosis::Compute, share, of, format!("the vector ALUs are busy in {} of the time", pct(share))))
 }
 
-/// `partial-warps`: workgroups that are smaller than a wave, or no multiple of it.
+/// `partial-warps`: workgroups that are smaller than a wave, or not a multiple of it.
 pub fn partial(amd: &Amd<'_>) -> Option<Hint> {
     let (items, wave) = (amd.items.filter(|i| *i > 0.0)?, amd.wave?);
     let empty = lanes::empty(items, amd.workgroups, wave)?;
-    // Where all workgroups run at once a wave takes as long with its lanes full: only the vector ALUs get free.
+    // If all workgroups run at once, a wave takes as long with its lanes full: only time of the vector ALUs is freed.
     let once = amd.occupancy.as_ref().and_then(|o| o.waves).is_none_or(|rounds| rounds <= 1.0);
     let busy = amd.share("VALUBusy").map(|b| b.min(1.0));
     let memory = amd.memory().unwrap_or(0.0).min(1.0);
@@ -143,7 +143,7 @@ pub fn divergence(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `bank-conflicts`: of LDS.
+/// `shared-bank-conflicts`, in LDS.
 pub fn conflicts(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("LDSBankConflict").filter(|s| s * 100.0 >= CONFLICTS.value && amd.cdna())?;
     Some(
@@ -167,7 +167,7 @@ pub fn conflicts(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `shared-bandwidth-bound`: LDS that takes several cycles for accesses that are not aligned to their size.
+/// `shared-bandwidth-bound`: LDS that needs several cycles for accesses that are not aligned to their size.
 pub fn unaligned(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("LDS Unaligned Stall").filter(|s| s * 100.0 >= CONFLICTS.value && amd.cdna())?;
     Some(
@@ -209,9 +209,9 @@ pub fn lds(amd: &Amd<'_>) -> Option<Hint> {
     Some(roof(Diagnosis::SharedBandwidth, share, of, format!("LDS is accessed in {} of the time, with few bank conflicts", pct(share))))
 }
 
-/// `no-tensor-cores`: products of matrices of FP16 without the matrix cores.
+/// `no-tensor-cores`: FP16 matrix products without the matrix cores.
 pub fn no_matrix(amd: &Amd<'_>) -> Option<Hint> {
-    // The counter itself, zero: not merely missing.
+    // The counter must be present and zero, not merely missing.
     if amd.get("MfmaUtil")? > 0.0 {
         return None;
     }

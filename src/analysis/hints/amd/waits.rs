@@ -1,4 +1,4 @@
-//! Waves that wait: too few of them, spilled registers, latency.
+//! Rules for waiting waves: low occupancy, spilled registers, latency.
 
 use super::facts::Amd;
 use super::memory::BACKPRESSURE;
@@ -11,14 +11,14 @@ use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
 const IDLE: Threshold = Threshold { op: "<", value: 60.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
 const LOW: Threshold = Threshold { op: "<", value: 50.0, source: "our bound; AMD gives none" };
 const FEW: Threshold = Threshold { op: "<", value: 25.0, source: "our bound; AMD gives none" };
-/// Share of the matrix cores' time from which few waves are as they should be: their kernels hold large tiles in registers, with one or two waves
-/// on a SIMD.
+/// Busy share of the matrix cores from which few waves are normal: their kernels hold large tiles in registers, with
+/// one or two waves per SIMD.
 const MATRIX: f64 = 0.3;
 
-/// `local-memory-traffic`: what lies in scratch.
+/// `local-memory-traffic`: data in scratch memory.
 pub fn scratch(amd: &Amd<'_>) -> Option<Hint> {
     let bytes = amd.scratch.filter(|b| *b > 0.0)?;
-    // Without the traffic that is its own nobody can say what it costs.
+    // Counters do not separate the traffic of scratch, so its cost is unknown.
     Some(
         Hint::new(
             Diagnosis::LocalMemory,
@@ -36,10 +36,10 @@ pub fn scratch(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// Occupancy that something caps, while nothing is busy.
+/// Low occupancy with a known limiter, while no unit is busy.
 pub fn occupancy(amd: &Amd<'_>) -> Option<Hint> {
     let o = amd.occupancy.as_ref().filter(|o| o.percent < LOW.value)?;
-    // With fewer workgroups than the GPU holds it is the grid that leaves it empty.
+    // With fewer workgroups than the GPU holds, the grid leaves it empty.
     if o.waves.is_some_and(|w| w < 1.0) || amd.share("MfmaUtil").is_some_and(|m| m >= MATRIX) {
         return None;
     }
@@ -80,10 +80,10 @@ pub fn occupancy(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `memory-latency`: nothing is busy.
+/// `memory-latency`: no unit is busy.
 pub fn latency(amd: &Amd<'_>) -> Option<Hint> {
     let (unit, peak) = amd.busiest().filter(|b| amd.roofs_known() && b.1 * 100.0 < IDLE.value)?;
-    // With too few workgroups, or where L2 takes no more requests, what waits is explained.
+    // Too few workgroups, or an L2 that does not accept more requests, already explain the waiting.
     let few = amd.workgroups.zip(amd.units).is_some_and(|(groups, units)| groups < units);
     if few || amd.get("L2 Input Stalled").is_some_and(|s| s >= BACKPRESSURE.value) {
         return None;

@@ -8,17 +8,17 @@ use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure};
 use crate::analysis::hints::limits::{ATOMICS, HOT_SLICE, LATENCY, STALL};
 
-/// Stalls in which warps wait for atomics: for the queue to memory, for a result, for the end of their stores.
+/// Stalls in which warps wait for atomics: for the queue to memory, for a result, or for the end of their stores.
 const WAITS: [&str; 6] = ["lg_throttle", "long_scoreboard", "drain", "mio_throttle", "short_scoreboard", "membar"];
 
 /// NVIDIA's HighPipeUtilization.py calls a unit below 20 % little used.
 const LITTLE_USED: f64 = 20.0;
 
-/// How much busier one slice of L2 is than the mean, in tags or in atomic units, when that slice is busy at all.
+/// Ratio of the busiest slice of L2 to the mean, in tags or in atomic units; `None` if that slice is hardly busy.
 fn hot_slice(case: &Case<'_>) -> Option<(f64, Option<Evidence>)> {
     let pair = |mean: &str, max: &'static str| {
         let (mean, max_value) = (case.facts.positive(mean)?, case.facts.positive(max)?);
-        // A slice that is idle like the others says nothing.
+        // An L2 slice that is as idle as the others is not evidence of contention.
         (max_value >= LITTLE_USED).then(|| (max_value / mean, case.evidence(max, None)))
     };
     let all = [pair("l2_atomic_mean", "l2_atomic_max"), pair("l2_tag_mean", "l2_tag_max")];
@@ -44,10 +44,11 @@ pub fn contention(case: &Case<'_>) -> Option<Hint> {
     let waits = match waiting {
         Some(w) if w * 100.0 >= STALL.value => w,
         Some(_) => return None,
-        // Without stalls only a slice that takes all atomics tells; how long warps wait for it is not known.
+        // Without stalls only a slice that takes all atomics is evidence; the time that warps wait for it is unknown.
         None => hot.as_ref().map(|_| 1.0)?,
     };
-    // Warps also wait for their loads: atomics have their part of the accesses, unless one slice shows that they are what is waited for.
+    // Warps also wait for their loads: atomics count by their part of the accesses, unless one slice shows that
+    // they are the cause.
     let part = if hot.is_some() { 1.0 } else { share };
     let stake = case.waiting(waits) * part;
     let slice =
@@ -55,7 +56,7 @@ pub fn contention(case: &Case<'_>) -> Option<Hint> {
     let while_waiting = waiting.map_or_else(String::new, |w| format!(", while warps wait {} of the time", pct(w)));
     let kind = if shared.unwrap_or(0.0) > global.unwrap_or(0.0) { "shared" } else { "global" };
     let headline = format!("{kind} atomics contend with each other: they are {} of the accesses{slice}{while_waiting}", pct(share));
-    // What goes through L1 and L2 is mostly the atomics themselves.
+    // Traffic through L1 and L2 is mostly that of the atomics themselves.
     let relief = Relief::bound().without(&[Unit::L1, Unit::L2, Unit::Lsu]);
     let relief = if hot.is_some() {
         let best = after::next(&relief, case);

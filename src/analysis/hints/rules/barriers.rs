@@ -7,20 +7,21 @@ use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{LATENCY, STALL};
 
-/// Share from which the most frequent reason is named although it is below NVIDIA's threshold: a fifth of the warps' cycles.
+/// Share from which the most frequent reason is reported although it is below NVIDIA's threshold: a fifth of
+/// the warps' cycles.
 const FIFTH: f64 = 0.2;
 
 /// `barrier-stalls`.
 pub fn barriers(case: &Case<'_>) -> Option<Hint> {
     let stalls = case.stalls.as_ref()?;
     let share = stalls.share("barrier");
-    // One of NVIDIA's 30 %; or the most frequent reason, if it is a fifth.
+    // At least NVIDIA's 30 %; or the most frequent reason, with at least a fifth.
     let first = stalls.ranked().iter().find(|r| !matches!(r.0, "selected" | "not_selected")).is_some_and(|r| r.0 == "barrier");
     if share * 100.0 < STALL.value && !(first && share >= FIFTH) {
         return None;
     }
     let block = case.facts.get("block_size").map_or_else(String::new, |b| format!(", in blocks of {b:.0} threads"));
-    // Fewer barriers end the waiting, and more: what warps do only to get there.
+    // Fewer barriers end the waiting, and also save the work that warps do only to get there.
     let stake = case.waiting(share);
     let relief = Relief::bound().time(0.85 * (1.0 - stake), 1.4);
     Some(

@@ -1,4 +1,4 @@
-//! Fetched bytes that nobody uses.
+//! Rule: fetched bytes that are not used.
 
 use crate::analysis::hints::after;
 use crate::analysis::hints::case::{Case, pct};
@@ -8,25 +8,25 @@ use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EXCESS, MAY_LIMIT};
 
-/// Hit rate of L1 from which most of what it fetches too much is used by a later access.
+/// Hit rate of L1 from which most excessive sectors are used by a later access.
 const NEAR: f64 = 0.4;
 
 /// Sectors of the widest coalesced request: 16 bytes for each of 32 threads.
 const WIDEST: f64 = 16.0;
 
-/// Bytes of a sector.
+/// Bytes per sector.
 const SECTOR: f64 = 32.0;
 
-/// Share of the sectors that are excessive: the least and the most that it can be.
+/// Minimum and maximum share of the sectors that are excessive.
 struct Excess {
     least: f64,
     most: f64,
-    /// By the code's counters.
+    /// Set if the code's counters were used.
     sure: bool,
 }
 
-/// Excessive sectors of global accesses. By the code's counters, else from the bytes used of each sector, else from the sectors of a
-/// request: how wide an access is, is then not known.
+/// Excessive sectors of global accesses: from the code's counters, else from the bytes used of each sector, else from
+/// the sectors per request, in which case the width of the accesses is unknown.
 fn excess(case: &Case<'_>) -> Option<Excess> {
     let f = case.facts;
     let all = f.positive("l2_sectors_global");
@@ -34,21 +34,22 @@ fn excess(case: &Case<'_>) -> Option<Excess> {
         let extra = f.get("l2_excessive_sectors").or_else(|| Some(all - f.get("l2_sectors_global_ideal")?))?;
         Some(extra / all)
     });
-    // Stores have no part in it: how many sectors they are beside the loads is not in that number.
+    // Stores are left out: their share of the sectors is not part of that number.
     let by_use = || Some(1.0 - f.share("global_load_efficiency").filter(|e| *e > 0.0)?);
-    // More sectors in a load than any coalesced width takes (16 for 128 bits).
+    // More sectors per load than any coalesced width takes (16 for 128 bits).
     let sectors = || f.get("global_load_sectors_per_request").filter(|s| *s > WIDEST);
-    // One sector at least: 32 threads that read a byte each.
+    // At least one sector is needed: 32 threads that read a byte each.
     let by_request = || sectors().map(|s| Excess { least: 1.0 - WIDEST / s, most: 1.0 - 1.0 / s, sure: false });
     let exactly = |share: f64, sure| Excess { least: share.clamp(0.0, 1.0), most: share.clamp(0.0, 1.0), sure };
     by_code.map(|s| exactly(s, true)).or_else(|| by_use().map(|s| exactly(s, false))).or_else(by_request)
 }
 
-/// Share of the sectors arriving at L2 that no access needs. What L1 keeps for a later access does not reach L2.
+/// Share of the sectors arriving at L2 that no access needs. Sectors that L1 keeps for a later access do not reach L2.
 fn arriving(case: &Case<'_>, share: f64) -> Option<f64> {
     let f = case.facts;
     let real = f.positive("l2_sectors_from_l1")?;
-    // Without the code's counters of loads only, whose need is then known at most: accesses may be narrower than the widest.
+    // Without the code's counters only loads are known, with an upper bound of their need: accesses may be narrower
+    // than the widest.
     let (ideal, real) = f.positive("l2_sectors_global_ideal").map(|ideal| (ideal, real)).or_else(|| {
         let loads = f.positive("global_load_sectors")?;
         Some((loads * (1.0 - share), real - (f.positive("l2_sectors_global")? - loads)))
@@ -63,7 +64,7 @@ pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let get = |u| case.demand.get(u).unwrap_or(0.0);
     let beyond = arriving(case, share).map_or(share, |a| a.min(share));
-    // In device memory no more than what it moved beyond the ideal.
+    // In device memory, at most the bytes that it moved beyond the ideal.
     let moved = f.positive("l2_sectors_global_ideal").zip(f.dram_bytes()).map(|(ideal, bytes)| (1.0 - ideal * SECTOR / bytes).max(0.0));
     let from_dram = moved.map_or(beyond, |m| m.min(beyond));
     let waste = [
@@ -71,20 +72,20 @@ pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
         (Unit::L2, get(Unit::L2) * beyond),
         (Unit::Dram, get(Unit::Dram) * from_dram),
     ];
-    // Without the waste the next unit binds.
+    // Without the waste, the next unit is the limit.
     let left = waste.iter().map(|(u, w)| get(*u) - w);
     let others = case.demand.without(&[Unit::L1, Unit::L2, Unit::Dram, Unit::Lsu, Unit::Memory, Unit::Sm]).map_or(0.0, |b| b.share);
     let roof = 1.0 - left.fold(others, f64::max);
     let (unit, stake) = waste.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let stake = stake.min(roof);
-    // What no order of accesses saves: the bytes that are used. Accesses at random may have no better order; that neighbours are used at some time shows
-    // where L1 hits, or where fetched bytes are dropped by device memory's rate.
-    // Four neighbouring sectors share a wavefront of L1; those too many mostly have one each.
+    // The used bytes remain with any order of accesses. Random accesses may not have a better order; neighbours are
+    // used at some time if L1 hits, or if the rate of device memory shows that fetched bytes are dropped. Four
+    // neighbouring sectors share a wavefront of L1; excessive ones mostly have one each.
     let without = |excess: f64, from_dram: f64| {
         let bytes = 1.0 - moved.unwrap_or(from_dram);
         Relief::bound().left(Unit::Dram, bytes).left(Unit::L1, (1.0 - excess) / 4.0).without(&[Unit::L2])
     };
-    // A bound holds also where more is excessive than can be shown; what is likely is no more than that.
+    // The bound also holds if more is excessive than can be shown; the estimate only uses what is shown.
     let relief = without(most, if known { from_dram } else { most });
     let streams = f.share("l1_hit_rate").is_some_and(|h| h >= NEAR) || get(Unit::Dram) * 100.0 >= MAY_LIMIT.value;
     let relief = if streams {

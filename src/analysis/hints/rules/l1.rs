@@ -9,8 +9,9 @@ use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{AT_LIMIT, CONFLICTS, MAY_LIMIT};
 
-/// Share of the wavefronts of shared memory that conflicts add, 0 to 1, and accesses per ideal wavefront. By the code's counters where they were
-/// collected, which count conflicts alone; else by the hardware's, which also count wavefronts that had to wait for others.
+/// Share of the wavefronts of shared memory that conflicts add, 0 to 1. From the code's counters if they were
+/// collected, which count conflicts alone; else from the hardware's, which also count wavefronts that had to
+/// wait for others.
 pub fn conflict_share(case: &Case<'_>) -> Option<f64> {
     let f = case.facts;
     let by_code = f.positive("shared_source_wavefronts").zip(f.get("shared_source_ideal")).map(|(all, ideal)| 1.0 - ideal / all);
@@ -18,7 +19,7 @@ pub fn conflict_share(case: &Case<'_>) -> Option<f64> {
     by_code.or_else(by_counter).map(|s| s.clamp(0.0, 1.0))
 }
 
-/// Whether the share is by the code's counters.
+/// Returns true if the share is from the code's counters.
 fn by_code(case: &Case<'_>) -> bool {
     case.facts.positive("shared_source_wavefronts").is_some() && case.facts.get("shared_source_ideal").is_some()
 }
@@ -27,7 +28,7 @@ fn by_code(case: &Case<'_>) -> bool {
 pub fn conflicts(case: &Case<'_>) -> Option<Hint> {
     let share = conflict_share(case).filter(|s| s * 100.0 >= CONFLICTS.value)?;
     let busy = case.demand.get(Unit::Shared)?;
-    // What the wavefronts too many take of the data stage, or of the cycles of the warps that wait for it.
+    // Cost of the excess wavefronts: their part of the data stage, or of the cycles of the warps that wait for it.
     let stage = busy * share;
     let waits = case.stalls.as_ref().map_or(0.0, |s| case.active * s.sum(&["mio_throttle", "short_scoreboard"]) * share);
     let roof = case.demand.without(&[Unit::Shared, Unit::L1, Unit::Lsu]).map_or(1.0, |b| 1.0 - b.share);
@@ -68,13 +69,13 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
     let (stake, bound) = case.next_roof(&[Unit::L1, Unit::Shared, Unit::Lsu, Unit::Issue]);
     let stake = stake * Case::binding(share);
     let at = Some(if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT });
-    // Whether the sectors are needed was not collected: then the cause may lie there.
+    // Without data on the need for the sectors, unneeded ones may be the cause.
     let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
     let sure = if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely };
     let hint = if shared {
         let few = conflict_share(case).map_or_else(String::new, |c| format!(" ({} of its wavefronts are due to bank conflicts)", pct(c)));
         let known = conflict_share(case).is_some();
-        // Of the stage that it shares with the rest of L1 its own part is what its accesses can change.
+        // Its accesses can only change its own part of the stage that it shares with the rest of L1.
         let own = case.demand.get(Unit::Shared).unwrap_or(share);
         let headline = format!("shared memory is the limit: {} of its peak{few}", pct(own));
         Hint::new(Diagnosis::SharedBandwidth, stake, headline)
@@ -95,7 +96,7 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
             )
             .sure(if known { Sure::Certain } else { Sure::Likely })
     } else {
-        // Shared memory's part was not collected: then tiling may be what there is already.
+        // Shared memory's part was not collected: the kernel may use tiles already.
         let tiles = case.demand.get(Unit::Shared).is_none() && !case.facts.without_shared();
         let pipe = case.demand.get(Unit::Lsu).is_some_and(|l| l >= share && case.demand.get(Unit::L1).is_none_or(|d| d < l));
         let what = if pipe { "load and store instructions are the limit: their pipe is at" } else { "L1 is the limit:" };

@@ -1,4 +1,4 @@
-//! Lanes that no thread has: blocks that are smaller than a warp, or no multiple of it.
+//! Rule: lanes without a thread, in blocks that are smaller than a warp or not a multiple of it.
 
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::demand::Unit;
@@ -17,11 +17,12 @@ const WORDS: f64 = 8.0;
 pub struct Empty {
     /// Share of the lanes of all warps, 0 to 1.
     pub lanes: f64,
-    /// Share of the warps that would go if all were full: of a grid with fewer threads than a warp none would.
+    /// Share of the warps that would be saved if all were full; none in a grid with fewer threads than a warp.
     pub warps: f64,
 }
 
-/// Share of the lanes that blocks of so many threads leave empty in warps of so many lanes; `None` where every warp is full.
+/// Share of the lanes that blocks of `threads` threads leave empty in warps of `warp` lanes; `None` if
+/// every warp is full.
 #[must_use]
 pub fn empty(threads: f64, grid: Option<f64>, warp: f64) -> Option<Empty> {
     let (threads, warp) = (threads.round(), warp.round());
@@ -35,7 +36,7 @@ pub fn empty(threads: f64, grid: Option<f64>, warp: f64) -> Option<Empty> {
     Some(Empty { lanes, warps: warps.max(0.0) })
 }
 
-/// It in a sentence, in the words of the GPU's maker.
+/// Describes the empty lanes in a sentence, in the terms of the GPU's vendor.
 #[must_use]
 pub fn sentence(threads: f64, warp: f64, empty: Empty, (block, lane): (&str, &str), warp_word: &str) -> String {
     let last = threads % warp;
@@ -55,10 +56,10 @@ pub fn partial(case: &Case<'_>) -> Option<Hint> {
     let threads = f.positive("block_size")?;
     let empty = empty(threads, f.positive("grid_size"), WARP)?;
     let alone = case.depth() == Depth::Timeline;
-    // Where all blocks run at once a warp takes as long with its lanes full: only issue slots get free.
+    // If all blocks run at once, a warp takes as long with its lanes full: only issue slots are freed.
     let once = f.positive("waves_per_sm").is_some_and(|w| w <= 1.0);
     let slots = if once { case.demand.get(Unit::Issue).unwrap_or(0.0) } else { 1.0 };
-    // Memory traffic stays, but for sectors that full warps share: each of few lanes fetches one of its own.
+    // Memory traffic remains, except for sectors that full warps share: with few lanes, each fetches one of its own.
     let shared = (WARP * (1.0 - empty.lanes) / WORDS).min(1.0);
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max) * shared;
     let work = [Unit::Fma, Unit::Fp64, Unit::Xu].into_iter().fold(Relief::bound(), |relief, unit| relief.left(unit, 1.0 - empty.lanes));
@@ -107,7 +108,7 @@ mod tests {
             (33.0, Some(64.0), 32.0, 31.0 / 64.0, 1.0 - 66.0 / 128.0),
             (1000.0, None, 32.0, 0.0234, 0.0234),
             (32.0, Some(1e6), 64.0, 0.5, 0.5),
-            // There is no more than one warp's work.
+            // The grid has only one warp's work.
             (1.0, Some(1.0), 32.0, 31.0 / 32.0, 0.0),
             (1.0, Some(8.0), 32.0, 31.0 / 32.0, 7.0 / 8.0),
         ] {
@@ -119,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Launches of 0.1 s with these facts: the first diagnosis, and what it promises at the most, in percent.
+    /// Launches of 0.1 s with these values: the first diagnosis, and its maximum gain in percent.
     #[test]
     fn lanes_that_never_work_go_first_where_they_cost() {
         let usual = [("duration", 1e8), ("sm_throughput", 15.0), ("memory_throughput", 50.0), ("dram_throughput", 50.0)];
@@ -129,7 +130,7 @@ mod tests {
             ("half a warp", [("block_size", 16.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)], true, (50.0, 50.0)),
             ("a warp and a half", [("block_size", 48.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)], true, (25.0, 50.0)),
             ("full warps", [("block_size", 64.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)], false, (0.0, 100.0)),
-            // Nothing is gained where all of it runs at once.
+            // Without a gain, because all of it runs at once.
             ("one small block", [("block_size", 16.0), ("grid_size", 1.0), ("waves_per_sm", 1e-3)], false, (0.0, 100.0)),
         ] {
             let facts = Facts::from_pairs(&[&usual[..], &limits[..], &own[..]].concat());

@@ -1,4 +1,4 @@
-//! Waiting with no unit near its peak: for memory, or for the instruction before.
+//! Rules: waiting for memory, or for the previous instruction, with no unit near its peak.
 
 use crate::analysis::hints::after;
 use crate::analysis::hints::case::{Case, pct};
@@ -9,7 +9,7 @@ use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{LATENCY, STALL};
 
-/// Share of its peak from which device memory is what a kernel streams through.
+/// Share of its peak from which device memory is streamed through.
 const STREAMS: f64 = 0.3;
 
 /// `memory-latency`.
@@ -22,7 +22,8 @@ pub fn memory(case: &Case<'_>) -> Option<Hint> {
     }
     let cycles = case.facts.get("stall_long_scoreboard").map_or_else(String::new, |c| format!(", {c:.0} cycles per instruction"));
     let peak = case.demand.busiest().map_or_else(String::new, |b| format!("; the busiest unit is {} at {}", b.unit.word(), pct(b.share)));
-    // Loads of a stream can be in flight until device memory binds; chains of addresses and hits in the caches may have no more to give.
+    // Loads of a stream can be in flight until device memory is the limit; chains of addresses and cache hits may have
+    // nothing left to gain.
     let streams = case.demand.busiest().is_some_and(|b| b.unit == Unit::Dram && b.share >= STREAMS);
     let relief = Relief::bound();
     let relief = if streams {
@@ -55,10 +56,11 @@ pub fn memory(case: &Case<'_>) -> Option<Hint> {
     )
 }
 
-/// Without stalls only a guess: memory is busier than compute, and nothing is near its peak.
+/// Only a guess without stalls: memory is busier than compute, and no unit is near its peak.
 fn from_throughputs(case: &Case<'_>) -> Option<Hint> {
     let (memory, sm) = (case.facts.share("memory_throughput")?, case.facts.share("sm_throughput")?);
-    // A tenth of the peak: below, whatever takes the time, memory hardly takes part. Twice as busy: not merely on par.
+    // Below a tenth of its peak, memory hardly contributes to the time. It must be twice as busy as compute,
+    // not merely on par.
     if case.depth() > Depth::Basic || memory < 0.1 || memory < 2.0 * sm || case.short() {
         return None;
     }

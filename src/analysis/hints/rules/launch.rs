@@ -1,4 +1,4 @@
-//! Kernels that are over before they have begun.
+//! Rule: kernels that are shorter than their launch.
 
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::demand::Unit;
@@ -9,7 +9,7 @@ use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EMPTY_IN_TIMELINE_NS, EMPTY_KERNEL_NS, SHORT};
 use crate::model::Nanos;
 
-/// Below it a kernel is shorter than what its launch costs the host (3 to 8 µs), in ns.
+/// Duration below which a kernel is shorter than the cost of its launch on the host (3 to 8 µs), in ns.
 const CLEARLY_NS: f64 = 5_000.0;
 
 /// `launch-overhead`.

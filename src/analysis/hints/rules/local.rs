@@ -1,4 +1,4 @@
-//! Local memory: spills of registers, or arrays that no register can hold.
+//! Rule: local memory, for register spills or for arrays that registers cannot hold.
 
 use crate::analysis::hints::after;
 use crate::analysis::hints::case::{Case, pct};
@@ -13,7 +13,7 @@ pub fn local(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let instructions = || Some(f.get("local_loads")? + f.get("local_stores").unwrap_or(0.0));
     let requests = f.positive("local_requests").or_else(instructions).filter(|r| *r > 0.0)?;
-    // Of the accesses that go to L1: in sectors where the code was counted, else in requests.
+    // Share of the accesses that go to L1: by requests or by sectors of the code's counters, the larger one.
     let sectors = f.positive("l2_sectors_local").zip(f.get("l2_sectors_global")).map(|(l, g)| l / (l + g));
     let by_requests = f.get("global_requests").map(|g| requests / (requests + g));
     let share = by_requests.or(sectors)?.max(sectors.unwrap_or(0.0));
@@ -22,12 +22,12 @@ pub fn local(case: &Case<'_>) -> Option<Hint> {
     }
     let get = |u| case.demand.get(u).unwrap_or(0.0);
     let l1 = (get(Unit::L1) - get(Unit::Shared)).max(0.0);
-    // What of L2 and device memory is local is not known by kind: no more than what is local in L1.
+    // L2 and device memory are not counted by kind: their local part is at most that of L1.
     let units = [(Unit::L1, l1 * share), (Unit::L2, get(Unit::L2) * share), (Unit::Dram, get(Unit::Dram) * share)];
     let (unit, busy) = units.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let waits = case.stalls.as_ref().map_or(0.0, |s| case.waiting(s.sum(&["long_scoreboard", "lg_throttle"]) * share));
     let stake = busy.max(waits);
-    // Between the work alone, and what the local accesses are seen to take.
+    // Between the work alone, and the time without the measured cost of local accesses.
     let relief = Relief::bound().left(Unit::Dram, after::useful(case).map_or(0.0, |u| u / get(Unit::Dram).max(1e-6)));
     let work = 1.0 - after::gain(&relief, case).at_most;
     let relief = relief.between(work, 1.0 - stake);
@@ -44,7 +44,7 @@ pub fn local(case: &Case<'_>) -> Option<Hint> {
     let (id, sure) = match part {
         Some(p) if p >= 0.5 => (Diagnosis::Spilling, Sure::Certain),
         Some(_) => (Diagnosis::LocalMemory, Sure::Certain),
-        // Older reports do not tell: at the most registers that a thread can have, spilling is the usual reason.
+        // Older reports do not tell: at the maximum number of registers of a thread, spilling is the usual reason.
         None if capped => (Diagnosis::Spilling, Sure::Likely),
         None => (Diagnosis::LocalMemory, Sure::Likely),
     };

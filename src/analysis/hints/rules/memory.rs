@@ -23,10 +23,10 @@ fn dram(case: &Case<'_>, share: f64) -> Hint {
         let (number, unit) = human_number(b, "byte/second");
         format!(" ({number} {unit})")
     });
-    // Reads and writes in turn cost the memory time: such kernels end lower.
+    // Switching between reads and writes costs the memory time: such kernels peak lower.
     let limit = if case.facts.mixed() { MIXED } else { AT_LIMIT };
     let near = share * 100.0 >= limit.value;
-    // That the traffic is useful must be known to praise it.
+    // A kernel only counts as healthy if its traffic is known to be useful.
     let useful =
         ["l2_sectors_global", "global_load_efficiency", "global_load_sectors_per_request"].iter().any(|i| case.facts.get(i).is_some());
     let headline = if near && useful {
@@ -34,7 +34,7 @@ fn dram(case: &Case<'_>, share: f64) -> Hint {
     } else {
         format!("device memory is the busiest unit, at {} of its peak{rate}", pct(share))
     };
-    // Fewer bytes are what this asks for: of them none is certain to stay.
+    // The remedy is to move fewer bytes; none of them is certain to remain.
     let relief = Relief::bound().without(&[Unit::Dram]);
     let hint = Hint::new(Diagnosis::DramBandwidth, (1.0 - share / ATTAINABLE).max(0.0) * Case::binding(share), headline)
         .bound(format!(
@@ -87,7 +87,7 @@ fn l2(case: &Case<'_>, share: f64) -> Hint {
                 "use each sector whole: 128-bit loads, neighbours to neighbouring threads",
             ])
             .confirm(&["MemoryWorkloadAnalysis_Tables", "SourceCounters"], true, "which loads cause the traffic");
-    // Whether the sectors are needed was not collected: then the cause may lie there.
+    // Without data on the need for the sectors, unneeded ones may be the cause.
     let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
     hint.sure(if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely })
 }

@@ -1,4 +1,4 @@
-//! The rules. Adding one is a file and a row.
+//! Rules of the hints. A new one needs a file and a row in [`RULES`].
 
 mod atomics;
 mod barriers;
@@ -19,7 +19,7 @@ mod tensor;
 use super::case::Case;
 use super::hint::Hint;
 
-/// A rule: looks at one kernel and says what it sees, or nothing. A number that was not collected never makes it speak.
+/// A rule: evaluates one kernel and returns a hint, or nothing. A metric that was not collected must never trigger it.
 pub type Rule = fn(&Case<'_>) -> Option<Hint>;
 
 pub static RULES: &[Rule] = &[

@@ -1,4 +1,4 @@
-//! Occupancy that is capped by one resource, where that hurts.
+//! Rule: occupancy that is limited by one resource, if it costs time.
 
 use crate::analysis::hints::case::{Case, discount, pct};
 use crate::analysis::hints::demand::Unit;
@@ -8,7 +8,7 @@ use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, LEAST, Sure};
 use crate::analysis::hints::limits::{ISSUE, OCCUPANCY};
 
-/// Resources by the concept of their limit; of equal limits the first is named.
+/// Resources by the concept of their limit; of equal limits the first is reported.
 const LIMITS: [(&str, Diagnosis, &str); 5] = [
     ("occupancy_limit_registers", Diagnosis::OccupancyRegisters, "registers"),
     ("occupancy_limit_shared_mem", Diagnosis::OccupancyShared, "shared memory"),
@@ -22,35 +22,36 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let percent = f.get("theoretical_occupancy").filter(|o| *o > 0.0 && *o < OCCUPANCY.value)?;
     let theory = percent / 100.0;
-    // Without shared memory of its own a block needs only what the driver keeps, for which it sizes the carve-out: that is no limit.
+    // Without shared memory of its own a block needs only the driver's reserve, which the carve-out is sized for:
+    // that is not a limit.
     let real = |id: Diagnosis| id != Diagnosis::OccupancyShared || !f.without_shared();
     let known = LIMITS.iter().filter(|l| real(l.1)).filter_map(|l| Some((l, f.positive(l.0)?)));
     let (&(limit, id, word), blocks) = known.reduce(|a, b| if b.1 < a.1 { b } else { a })?;
-    // All blocks are on the SMs already: more room holds no more.
+    // With less than a wave, all blocks are on the SMs already: they would not fill more room.
     let waves = f.positive("waves_per_sm")?;
-    // A grid that fills the SMs exactly was made to fit: with more room it would be larger.
+    // A grid that fills the SMs exactly was sized to fit: with more room it would be larger.
     let fits = (waves - 1.0).abs() < 0.01;
     if waves <= 1.0 && !fits {
         return None;
     }
-    // A timeline tells the limit, not whether it costs anything.
+    // A timeline shows the limit, but not its cost.
     let alone = case.depth() == Depth::Timeline;
     let waves = if fits { f64::INFINITY } else { waves };
-    // The same limit twice binds twice: what binds next says how far one of them could be raised.
-    // Larger blocks need fewer barriers for the same warps, too.
+    // The same resource can have two limits: the next limit of another one shows how far this one could be raised.
+    // Larger blocks also need fewer barriers for the same warps.
     let apart = |other: Diagnosis| other != id && !(id == Diagnosis::OccupancyBlock && other == Diagnosis::OccupancyBarriers);
     let next = LIMITS.iter().filter(|l| apart(l.1) && real(l.1)).filter_map(|l| f.positive(l.0)).fold(f64::INFINITY, f64::min);
     let room = if next.is_finite() { (blocks / next).max(theory) } else { theory };
-    // By Little's law the rate grows with the warps, at most until the next resource, the grid, or a unit binds.
+    // By Little's law the rate grows with the warps, at most until the next resource, the grid, or a unit is the limit.
     let warps = theory.max(1.0 / waves).max(room.min(1.0));
     let stake = case.active * (1.0 - warps).min(1.0 - case.peak()).max(0.0) * case.waiting_counts();
-    // With a warp ready in most cycles more warps change nothing.
+    // If a warp is ready in most cycles, more warps change nothing.
     let over_kernel = || case.demand.get(Unit::Issue).map(|i| i / case.active.max(i).max(1e-6));
     let issue = f.get("issued_warp").or_else(over_kernel);
     if issue.is_some_and(|i| i * 100.0 >= ISSUE.value) {
         return None;
     }
-    // Pipelines of bulk copies and warpgroup products are built for few warps.
+    // Pipelines of bulk copies and warpgroup products are designed for few warps.
     let pipelined = f.positive("tensor_instructions_gmma").is_some() || f.positive("pipe_tma").is_some();
     let uses = match id {
         Diagnosis::OccupancyRegisters => f.get("registers_per_thread").map(|r| format!(" ({r:.0} per thread)")),
@@ -89,7 +90,8 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
         _ => stake,
     };
     let sure = if alone { Sure::Possible } else { sure };
-    // The same work with more warps: by Little's law in proportion, less where something else slows them down.
+    // Same work with more warps: the time falls in proportion by Little's law, or less if something else
+    // slows them down.
     let relief = if alone { Relief::bound() } else { Relief::bound().time(0.9 * (1.0 - stake), 1.5) };
     let bound = if alone {
         "only counters can tell whether it costs anything; listed because it limits the launch".to_owned()

@@ -21,7 +21,7 @@ pub fn busy(case: &Case<'_>) -> Option<Hint> {
     let at = if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT };
     let mut hint = Hint { bound: format!("{}{}", hint.bound, discount(Case::binding(share))), ..hint };
     hint = hint.sure(if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely });
-    // Doing less of this unit's work is what these ask for.
+    // The remedies reduce the work of this unit.
     hint.relief = match unit {
         Unit::Fp64 => Relief::bound().without(&[Unit::Fp64]).time(1.0 - hint.stake, 1.3),
         Unit::Tensor => Relief::bound().without(&[Unit::Tensor]),
@@ -33,7 +33,7 @@ pub fn busy(case: &Case<'_>) -> Option<Hint> {
     Some(hint)
 }
 
-/// Healthy near the roof, when it is known that the lanes are full.
+/// Marks the hint as healthy near the roof, if the activity of the lanes was measured.
 fn verdict(case: &Case<'_>, hint: Hint, share: f64) -> Hint {
     match case.facts.threads_per_instruction() {
         Some(_) if share * 100.0 >= AT_LIMIT.value && case.demand.get(Unit::Sm).is_none() => Hint { severity: Severity::Healthy, ..hint },
@@ -42,18 +42,19 @@ fn verdict(case: &Case<'_>, hint: Hint, share: f64) -> Hint {
     }
 }
 
-/// FP32 work of a warp instruction per cycle of an SM's FMA pipe: the part of the pipe that is not integer multiply-add.
+/// FP32 share of the FMA pipe's work; the rest is integer multiply-add.
 fn float_part(case: &Case<'_>) -> Option<f64> {
     let (work, rate) = (case.facts.get("fp32_instructions")?, case.facts.positive("fp32_rate")?);
     let pipe = case.demand.get(Unit::Fma).filter(|p| *p > 0.0)?;
     Some((work / rate / pipe).clamp(0.0, 1.0))
 }
 
-/// Whether integer and logic instructions are what fills the pipes of a kernel that computes with floats, or that divides.
+/// Returns true if integer and logic instructions fill the pipes of a kernel that computes with floats,
+/// or that divides.
 fn integers(case: &Case<'_>, unit: Unit) -> bool {
     let f = case.facts;
     let any_float = ["fp32_instructions", "fp64_instructions", "fp16_instructions"].iter().any(|i| f.positive(i).is_some());
-    // Divisions of integers go through the reciprocal of the XU pipe, which no other integer code uses.
+    // Integer divisions use the reciprocal of the XU pipe, which other integer code does not.
     let xu = case.demand.get(Unit::Xu).unwrap_or(0.0);
     let floats_known = f.get("fp32_instructions").is_some();
     let divides = floats_known && !any_float && xu >= 0.05;
@@ -62,7 +63,8 @@ fn integers(case: &Case<'_>, unit: Unit) -> bool {
         Unit::Fma | Unit::Issue => float_part(case).is_some_and(|p| p < 0.5),
         _ => false,
     };
-    // A division's last steps are integer multiply-adds with a few floats; floats that do little are not what the kernel exists for.
+    // The last steps of a division are integer multiply-adds with a few floats; so few floats are not the
+    // purpose of a kernel.
     let few_floats = float_part(case).is_some_and(|p| p < 0.5);
     busy_with_integers && (divides || any_float || xu >= 0.05 && few_floats)
 }
@@ -177,7 +179,7 @@ fn tensor(case: &Case<'_>, share: f64) -> Hint {
     ])
     .confirm(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which tensor instructions it uses");
     if case.facts.get("tensor_instructions_gmma") == Some(0.0) {
-        // Measured: mma.sync reaches 2730.7 of wgmma's 4096 operations per SM and cycle on Hopper.
+        // Measured: `mma.sync` reaches 2730.7 of wgmma's 4096 operations per SM and cycle on Hopper.
         hint.actions.insert(0, "use wgmma: mma.sync reaches only two thirds of the peak on Hopper".to_owned());
     }
     let near = share * 100.0 >= AT_LIMIT.value;

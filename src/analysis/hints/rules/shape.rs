@@ -1,4 +1,4 @@
-//! SMs without work: too few blocks, a last wave that is mostly empty, blocks that take longer than others.
+//! Rules: SMs without work, because of too few blocks, a last wave that is mostly empty, or blocks of unequal length.
 
 use crate::analysis::hints::after;
 use crate::analysis::hints::case::{Case, discount, pct};
@@ -8,18 +8,19 @@ use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EMPTY_KERNEL_NS, OCCUPANCY_GAP, TAIL_WAVES, WAVES};
 
-/// Share of the warp slots that the launch could fill that were empty over the kernel, 0 to 1: idle SMs, and SMs whose warps had ended.
-/// Only counted beyond the ten points that NVIDIA's AchievedOccupancy.py allows for blocks that come and go.
+/// Share of the warp slots that the launch could fill but that were empty, averaged over the kernel, 0 to 1: idle SMs,
+/// and SMs whose warps had ended. Only counted beyond the ten points that NVIDIA's `AchievedOccupancy.py` allows for
+/// blocks that come and go.
 fn idle_slots(case: &Case<'_>) -> Option<f64> {
     let f = case.facts;
-    // Without cycles of the SMs only what the achieved occupancy says is known.
+    // Without the cycles of the SMs, only the achieved occupancy is known.
     let active = f.active().or_else(|| f.get("achieved_occupancy").map(|_| 1.0))?;
     let expected = f.share("theoretical_occupancy").map(|t| t * f.positive("waves_per_sm").unwrap_or(1.0).min(1.0));
     let filled = match (f.share("achieved_occupancy"), expected.filter(|e| *e > 0.0)) {
         (Some(achieved), Some(expected)) if (expected - achieved) * 100.0 > OCCUPANCY_GAP.value => (achieved / expected).min(1.0),
         _ => 1.0,
     };
-    // Starting and ending is idle, too, and counts elsewhere.
+    // Slots are also idle while the kernel starts and ends, which counts elsewhere.
     let ends = f.positive("sm_active_max").zip(f.positive("elapsed_cycles")).map(|(most, all)| (1.0 - most / all).max(0.0));
     let fixed = f.duration_ns().map_or(0.0, |ns| EMPTY_KERNEL_NS / ns).max(ends.unwrap_or(0.0));
     Some((1.0 - active * filled - fixed).max(0.0))
@@ -38,10 +39,10 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     if !few && waves.is_none_or(|w| w > WAVES.value) {
         return None;
     }
-    // SMs that get no block do nothing; on the others more warps would hide more, until a unit binds.
+    // SMs without a block are idle; on the others more warps would hide more latency, until a unit is the limit.
     let filled = if few { (blocks / sms).min(waves.unwrap_or(1.0)) } else { waves.unwrap_or(1.0) };
     let measured = case.facts.active();
-    // SMs without a block are certain; what more warps on the others would hide counts as waiting does.
+    // SMs without a block are a certain loss; latency that more warps on the others would hide counts as waiting does.
     let empty = if few { 1.0 - blocks / sms } else { 0.0 };
     // Atomics on one address do not get faster with more warps.
     let slice = ["l2_atomic_max", "l2_tag_max"].iter().filter_map(|i| f.share(i)).fold(case.peak(), f64::max);
@@ -54,7 +55,7 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
         format!("only {}{wave}; the SMs could hold {:.0} times as many", count(blocks), 1.0 / filled)
     };
     let sure = if few && measured.is_some() { Sure::Certain } else { Sure::Likely };
-    // Blocks for all SMs: at worst each is as fast as the few are now, at best the next unit binds.
+    // With blocks for all SMs, at worst each is as fast as the few are now, at best the next unit is the limit.
     let relief = Relief::bound();
     let relief = if few && empty >= 0.3 {
         let best = after::next(&relief, case).max(0.8 * (1.0 - empty));
@@ -92,7 +93,7 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     )
 }
 
-/// Time that a last wave costs at the most, if all blocks take as long: 0 to 1.
+/// Maximum share of the time that a last wave costs, if all blocks take equally long: 0 to 1.
 fn tail_theory(waves: f64) -> f64 {
     if waves <= 1.0 || waves.fract() < 1e-6 { 0.0 } else { 1.0 - waves / waves.ceil() }
 }
@@ -102,7 +103,7 @@ pub fn tail(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let waves = f.positive("waves_per_sm").filter(|w| *w > 1.0 && w.floor() <= TAIL_WAVES)?;
     let theory = tail_theory(waves);
-    // Blocks of which some took longer fill the gap: what was idle bounds what the tail cost.
+    // Blocks that took longer fill the gap: the measured idle slots bound the cost of the tail.
     let measured = idle_slots(case);
     let stake = measured.map_or(theory, |m| m.min(theory)).min(1.0 - case.demand.peak());
     if stake < 0.02 {
@@ -149,14 +150,15 @@ fn gap(case: &Case<'_>) -> Option<f64> {
 pub fn imbalance(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let idle = idle_slots(case)?;
-    // A short launch is idle at its beginning and end, which differs from chip to chip; without the busiest SM's cycles that is not told apart.
+    // A short launch is idle at its beginning and end, to a degree that depends on the chip; without the busiest SM's
+    // cycles this cannot be separated.
     if case.short() && f.get("sm_active_max").is_none() {
         return None;
     }
     let waves = f.positive("waves_per_sm");
     let grid = f.blocks_per_sm().map_or(0.0, |b| (1.0 - b).max(0.0));
     let tail = waves.map_or(0.0, tail_theory);
-    // Over many waves long and short blocks even out: what is empty then is mostly between blocks.
+    // Over many waves long and short blocks even out: the remaining empty slots are mostly between blocks.
     let many = waves.is_some_and(|w| w > TAIL_WAVES);
     let rest = (idle - grid - tail).max(0.0) * if many { 0.5 } else { 1.0 };
     let stake = rest.min(1.0 - case.demand.peak()) * Demand::waiting_counts(case.demand.peak());

@@ -1,4 +1,4 @@
-//! Tensor cores that a kernel could use and does not.
+//! Rule: tensor cores that a kernel could use but does not.
 
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::demand::Unit;
@@ -7,29 +7,29 @@ use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::MAY_LIMIT;
 
-/// Part of its peak at which FP16 arithmetic is work: a few HFMA2 load constants. NVIDIA's HighPipeUtilization.py calls a pipe below 20 % little
-/// used.
+/// Share of its peak from which FP16 arithmetic counts as work: a few HFMA2 only load constants. NVIDIA's
+/// `HighPipeUtilization.py` calls a pipe below 20 % little used.
 const WORK: f64 = 0.2;
-/// Floating-point operations per byte of device memory from which data must be used again and again, as in a product of matrices: an
-/// elementwise kernel or a sum does about one for each value that it loads, which is at most 0.5 per byte in FP16.
+/// Floating-point operations per byte of device memory from which data must be reused, as in a matrix product: an
+/// elementwise kernel or a sum does about one per value that it loads, which is at most 0.5 per byte in FP16.
 const REUSE: f64 = 8.0;
 
 /// `no-tensor-cores`.
 pub fn unused(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
-    // The pipe's own counter, zero: not merely missing.
+    // The pipe's own counter must be present and near zero, not merely missing.
     let matrix = f.get("tensor_mma").filter(|m| *m < 0.5)?;
     let rate = f.positive("fp32_rate")?;
     let single = f.get("fp32_instructions")? / rate;
-    // By the threads' instructions where they were counted, else by the pipe.
+    // From the threads' instructions if they were counted, else from the pipe.
     let half = f.get("fp16_instructions").map(|h| h / rate).or_else(|| case.demand.get(Unit::Fp16))?;
     if half < WORK || half < single {
         return None;
     }
-    // Two halves to an instruction, two operations to an FMA.
+    // Two halves per instruction, two operations per FMA.
     let (cycles, bytes) = (f.positive("elapsed_cycles")?, f.dram_bytes()?);
     let reuse = 4.0 * half * rate * cycles / bytes.max(1.0);
-    // The pipes, the slots or the way from shared memory are what the work takes.
+    // The work takes the pipes, the issue slots or the path from shared memory.
     let busy =
         [Unit::Fma, Unit::Fp16, Unit::L1, Unit::Shared, Unit::Issue].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
     if reuse < REUSE || busy < 0.4 {
@@ -37,7 +37,8 @@ pub fn unused(case: &Case<'_>) -> Option<Hint> {
     }
     let far = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.busy(u)).max_by(|a, b| a.share.total_cmp(&b.share));
     let stake = (1.0 - far.map_or(0.0, |b| b.share)) * busy;
-    // A fragment of 16 x 16 is read once where threads with tiles of 4 x 4 read four times; bytes from further away stay.
+    // A fragment of 16 x 16 is read once where threads with tiles of 4 x 4 read four times; bytes from
+    // further away remain.
     let far_from = far.map_or(0.0, |b| b.share);
     let near = [Unit::L1, Unit::Shared].into_iter().filter_map(|u| case.demand.get(u)).fold(far_from, f64::max);
     let relief = Relief::bound().without(&[Unit::Fma]).between(far_from.max(near / 4.0), near.max(far_from) / 0.92);

@@ -1,19 +1,19 @@
-//! The driver is asked for memory over and over.
+//! Repeated requests of memory from the driver.
 
 use super::Case;
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::model::{Bytes, MemoryLevel, units};
 
-/// Frees and later allocations below which it is set-up or the end.
+/// Minimum number of frees, and of later allocations: fewer are set-up or the end.
 const OFTEN: usize = 8;
-/// Share of the most that was held that must be asked for again.
+/// Minimum size of the repeated requests, as a share of the most that was held.
 const AGAIN: f64 = 0.1;
 
-/// Memory is given back to the driver and asked for again.
+/// Detects memory that is given back to the driver and requested again.
 pub fn churn(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let asked = &ledger.asked;
-    // Before a request is refused, the allocator gives back what it can.
+    // Before a request is refused, the allocator gives back all it can.
     let mut refusals: Vec<i64> = super::refused::refused(case).map(|r| r.time).collect();
     refusals.sort_unstable();
     let mut until = i64::MAX;
@@ -56,7 +56,7 @@ pub fn churn(case: &Case<'_>) -> Option<MemoryFinding> {
     let rate = (seconds > 0.0 && ledger.timed).then(|| asked.len() as f64 / seconds);
     let finding = MemoryFinding::new(
         MemoryVerdict::Churn,
-        // All of it once is as bad as half of it wasted.
+        // Requesting all of it once more is as bad as wasting half of it.
         share / (share + 1.0),
         format!(
             "{who}: {} after {}{step}, {} in all",

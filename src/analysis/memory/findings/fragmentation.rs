@@ -1,4 +1,4 @@
-//! The allocator holds memory that it cannot give out.
+//! Memory that the allocator holds but cannot hand out.
 
 use super::refused::{largest, room};
 use super::{Case, LEAST};
@@ -8,33 +8,33 @@ use crate::analysis::triage::text::pct;
 use crate::model::Bytes;
 use rustc_hash::FxHashSet;
 
-/// Share of what the allocator holds that lies free between blocks in use.
+/// Share of the allocator's memory that is free between blocks in use.
 const SPLIT: f64 = 0.25;
-/// Pieces from which it is more than the rests of a few segments.
+/// Minimum number of pieces: fewer are the remainders of a few segments.
 const PIECES: u64 = 4;
-/// The same of gaps between blocks in use, and their bytes, where it is less in all.
+/// Minimum number and bytes of gaps between blocks in use, for a program with less than [`LEAST`] free in pieces.
 const GAPS: u64 = 8;
 const LEAST_BETWEEN: u64 = 16 << 20;
-/// Share of what the allocator ever held that it asked for although as much was free, and that was never needed at once.
+/// Share of the allocator's peak that was requested although as much was free, and that was never needed at once.
 const WASTE: f64 = 0.28;
 
-/// True if what lies free between blocks in use is in many pieces: one large block is a reserve, and the rests of a few segments are what
-/// every program has. Of a small program only gaps count that have blocks in use on both sides.
+/// Returns true if the free memory between blocks in use is in many pieces: one large block is a reserve, and every
+/// program has remainders of a few segments. In a small program, only gaps with blocks in use on both sides count.
 fn scattered(free: &Free, reserved: u64) -> bool {
     let many = free.pieces >= PIECES && free.largest_piece <= free.split / 2;
     let gaps = free.gaps >= GAPS && free.between >= LEAST_BETWEEN && free.between as f64 >= SPLIT * reserved as f64;
     many && (free.split >= LEAST || gaps)
 }
 
-/// What is free is in pieces.
+/// Detects free memory that is in pieces.
 pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let (peak, free) = (case.of.reserved_peak?, case.of.free);
     let reserved = case.of.reserved.unwrap_or(peak);
-    // What the driver was asked for although as much was free in what the allocator held.
+    // Bytes requested from the driver although the allocator held as much free memory.
     let (mut held, mut forced) = (i64::try_from(ledger.reserved.first().map_or(0, |r| r.1)).unwrap_or(i64::MAX), 0_i64);
     let pooled: FxHashSet<u64> = segments(case.profile, ledger.device).filter(|s| s.pool != (0, 0)).map(|s| s.address).collect();
-    // Free memory in private pools serves no other request.
+    // Free memory in private pools cannot serve other requests.
     let closed: u64 = case.of.private.iter().map(|p| p.1).sum();
     let closed = i64::try_from(closed).unwrap_or(i64::MAX);
     for asked in &ledger.asked {
@@ -49,7 +49,7 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let split = free.map_or(0, |f| f.split);
     let (split_share, waste_share) = (split as f64 / reserved.max(1) as f64, waste as f64 / peak.max(1) as f64);
     let in_pieces = split_share >= SPLIT && free.is_some_and(|f| scattered(&f, reserved));
-    // Where the device itself had room, the pieces are the cause only if much of what is held lies in them.
+    // If the device itself had room, the pieces are the cause only if they contain much of the memory held.
     let stopped = largest(case).into_iter().map(|r| room(case, r)).find(|r| r.in_pieces() && (in_pieces || !r.on_device()));
     let wasted = waste_share >= WASTE && waste >= LEAST;
     if !in_pieces && !wasted && stopped.is_none() {
@@ -82,7 +82,7 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let mut finding = MemoryFinding::new(MemoryVerdict::Fragmentation, stake, headline)
         .because("held by the allocator at the end", reserved as f64, "byte")
         .because("allocated at the end", ledger.end() as f64, "byte");
-    // Only a limit that was reached led to it.
+    // Only a threshold that was reached is shown.
     let (between, forced) = ("free between blocks in use, of what is held", "asked for although as much was free, of the most held");
     finding = if in_pieces {
         finding.judged(between, split_share * 100.0, "%", ("≥", SPLIT * 100.0))
@@ -110,7 +110,7 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
             "Allocate what stays first, and reuse buffers.",
         ]
     };
-    // Who holds the blocks in between.
+    // Sites that hold the blocks in between.
     let holders = case.by_site(ledger.lives.iter().filter(|l| l.kept()));
     Some(finding.at(holders, ledger.span().map(|s| s.1)).change(actions))
 }

@@ -1,4 +1,4 @@
-//! Memory that stays, step after step.
+//! Memory that stays allocated, step after step.
 
 use super::Case;
 use crate::analysis::memory::category::{Categories, Category};
@@ -10,26 +10,26 @@ use crate::model::host_call::NONE;
 use crate::model::{Bytes, units};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Steps that must be looked at, without the first: what it allocates may rightly stay.
+/// Minimum number of steps, without the first: its allocations may rightly stay.
 const LEAST_STEPS: usize = 3;
-/// Share of the steps that must hold more than the one before.
+/// Minimum share of steps that hold more than the previous one.
 const RISING: f64 = 0.75;
-/// Bytes that stay in a step, of the peak, from which it is said; or so many bytes.
+/// Minimum growth per step, as a share of the peak, and its limit in bytes.
 const STAYS: f64 = 0.001;
 const STAYS_BYTES: f64 = 1_048_576.0;
-/// Bytes that may stay in every step: a loss, a metric.
+/// Growth per step that is always accepted, bytes: a loss, a metric.
 const TRIFLE: f64 = 65_536.0;
-/// Part of the growth that what is held to the end must make.
+/// Minimum share of the growth that is held to the end.
 const KEPT: f64 = 0.5;
-/// Share of the steps, the last, that may be flat: what grew before and is full now grows no more.
+/// Share of flat steps at the end from which the growth is over: whatever grew before is full now.
 const FLAT: f64 = 0.1;
-/// Where no steps are seen: allocations of one size by one site, all kept, that are a sign of one.
+/// Without steps: minimum number of kept allocations of one size by one site.
 const REPEATS: usize = 8;
-/// Share of all growth that they must make, and of what is held at the end.
+/// Their minimum share of all growth (`MOST`), and of the memory held at the end (`WORTH`).
 const MOST: f64 = 0.6;
 const WORTH: f64 = 0.1;
 
-/// Every step leaves more behind than the one before.
+/// Detects memory that grows with each step or, without steps, by one site.
 pub fn growth(case: &Case<'_>) -> Option<MemoryFinding> {
     by_steps(case).or_else(|| by_site(case))
 }
@@ -43,7 +43,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     let (ledger, steps) = (&case.of.ledger, &case.of.steps);
     let length = steps.length()?;
     let mut counted = steps.list.get(1..)?;
-    // The report may end in the middle of the last.
+    // The report may end in the middle of the last step.
     if counted.last().is_some_and(|s| s.end - s.start < length / 2) {
         counted = &counted[..counted.len() - 1];
     }
@@ -52,7 +52,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     }
     let lows: Vec<f64> = counted.iter().map(|s| s.valley as f64).collect();
     let rising = lows.windows(2).filter(|w| w[1] > w[0]).count() as f64 / (lows.len() - 1) as f64;
-    // Theil–Sen: the median of the slopes between all pairs; of very many steps, between pairs that are far apart.
+    // Theil–Sen: the median of the slopes between all pairs; with very many steps, between pairs that are far apart.
     let half = lows.len() / 2;
     let slopes = if lows.len() > 512 {
         (0..lows.len() - half).map(|i| (lows[i + half] - lows[i]) / half as f64).collect()
@@ -70,7 +70,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     }
     let (first, last) = (counted[0].start, counted[counted.len() - 1].end);
     let stays = |l: &&Life| l.kept() && l.start != NONE && (first..last).contains(&ledger.time(l.start));
-    // Those who leave something in most steps.
+    // Steps in which each site leaves memory behind.
     let mut seen: FxHashMap<u32, FxHashSet<usize>> = FxHashMap::default();
     for life in ledger.lives.iter().filter(stays) {
         if let Some(step) = steps.at(ledger.time(life.start)) {
@@ -115,7 +115,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     )
 }
 
-/// Nothing is ever given back: a site allocates again and again and keeps it all.
+/// Detects a site that allocates repeatedly and keeps everything, in a program without steps.
 fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     if !case.of.steps.list.is_empty() {
@@ -123,7 +123,7 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
     }
     let grown = ledger.end().checked_sub(ledger.before)?;
     let mut found: FxHashMap<(u32, u64), Vec<i64>> = FxHashMap::default();
-    // A model that is loaded, and a forward pass that is looked at in the middle, rightly keep what they make.
+    // Loading a model, or recording within a forward pass, rightly keeps allocations.
     let categories = Categories::new(case.sites, ledger, &case.of.steps);
     let meant = |l: &Life| !matches!(categories.of(l), Category::Temporary | Category::Other);
     for life in ledger.lives.iter().filter(|l| l.kept() && l.start != NONE && !(meant(l) && l.stack != NONE)) {
@@ -134,7 +134,7 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
     let mut gaps: Vec<i64> = times.windows(2).map(|w| w[1] - w[0]).collect();
     gaps.sort_unstable();
     let even = gaps.get(gaps.len() / 4).is_some_and(|&g| g > 0 && gaps[gaps.len() * 3 / 4] <= g.saturating_mul(3));
-    // What was allocated at the beginning and stays grows no more.
+    // Memory that was allocated at the beginning and stays has stopped growing.
     let still = ledger.span().zip(times.last()).is_some_and(|((begin, end), &last)| end - last <= (end - begin) / 5);
     let (of_growth, of_end) = (kept as f64 / grown.max(1) as f64, kept as f64 / ledger.end().max(1) as f64);
     if times.len() < REPEATS || !even || !still || of_growth < MOST || of_end < WORTH || site == NONE && case.sites.any() {

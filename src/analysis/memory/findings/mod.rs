@@ -1,5 +1,5 @@
-//! The rules. Adding one is a file here and a row below. Thresholds are our own, chosen so that a training step, a forward pass and a
-//! snapshot between steps say nothing; each is in the evidence.
+//! Rules for memory findings. Adding one takes a file here and a row below. Thresholds are our own, chosen so that a
+//! training step, a forward pass and a snapshot between steps have no findings; each threshold is in the evidence.
 
 mod churn;
 mod fragmentation;
@@ -15,7 +15,7 @@ use crate::model::Profile;
 use crate::model::host_call::NONE;
 use rustc_hash::FxHashMap;
 
-/// What a rule looks at.
+/// Input of a rule.
 #[derive(Clone, Copy)]
 pub struct Case<'a> {
     pub profile: &'a Profile,
@@ -27,10 +27,10 @@ type Rule = fn(&Case<'_>) -> Option<MemoryFinding>;
 
 static RULES: &[Rule] = &[refused::out_of_memory, fragmentation::fragmentation, growth::growth, peak::peak, churn::churn];
 
-/// Below this nothing is said of fragments and peaks, bytes: the allocator's own segments have 2 and 20 MiB.
+/// Minimum bytes for findings on fragments and peaks: the allocator's own segments have 2 and 20 MiB.
 const LEAST: u64 = 64 << 20;
 
-/// What is wrong, what matters most first.
+/// Runs all rules; the most important findings come first.
 pub fn all(case: &Case<'_>) -> Vec<MemoryFinding> {
     let mut out: Vec<MemoryFinding> = RULES.iter().filter_map(|rule| rule(case)).collect();
     out.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.cmp(&b.id)));
@@ -38,7 +38,7 @@ pub fn all(case: &Case<'_>) -> Vec<MemoryFinding> {
 }
 
 impl Case<'_> {
-    /// The sites of some memory with their bytes, the largest first.
+    /// Sums allocations by site, as (site, bytes), largest first.
     fn by_site<'l>(&self, lives: impl Iterator<Item = &'l Life>) -> Vec<(u32, u64)> {
         let mut found: FxHashMap<u32, u64> = FxHashMap::default();
         for life in lives {
@@ -50,7 +50,7 @@ impl Case<'_> {
         out
     }
 
-    /// What a site is called in a sentence.
+    /// Name of a site in a sentence.
     fn name(&self, site: u32) -> String {
         if site == NONE {
             return "code without a stack".to_owned();
@@ -58,7 +58,7 @@ impl Case<'_> {
         self.sites.get(site).map_or_else(String::new, Site::line)
     }
 
-    /// The first of those sites that has a name, in a sentence.
+    /// Phrase with the first of the sites that has a name.
     fn mostly(&self, sites: &[(u32, u64)]) -> String {
         sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", mostly by {}", self.name(s.0)))
     }

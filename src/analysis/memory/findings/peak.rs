@@ -1,4 +1,4 @@
-//! The peak is far above what is needed the rest of the time.
+//! Memory peaks far above the level of the remaining time.
 
 use super::{Case, LEAST};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
@@ -8,28 +8,29 @@ use crate::model::Bytes;
 use crate::model::host_call::NONE;
 use rustc_hash::FxHashMap;
 
-/// Share by which the peak must be lower without one site.
+/// Minimum share by which the peak is lower without one site.
 const LOWER: f64 = 0.25;
-/// Share of a step, or of the report without steps, for which memory is held that is held briefly.
+/// Maximum time that briefly held memory is held, as a share of a step or, without steps, of the report.
 const BRIEF: f64 = 0.25;
 /// Share of the peak that may be allocated half of the time.
 const USUAL: f64 = 0.75;
-/// Share of the peak that each block must be on average where they are held for longer.
+/// Minimum average size of blocks that are held longer, as a share of the peak.
 const LARGE: f64 = 0.1;
-/// Share of the allocations and frees that lie between those of a block that is given back at once, and how many there must be to say so.
+/// Maximum share of all allocations and frees between those of a block that is freed at once, and the number of events
+/// from which this is judged.
 const AT_ONCE: f64 = 0.05;
 const FOR_AT_ONCE: usize = 16;
-/// Sites that are tried.
+/// Maximum number of sites tried.
 const TRIED: usize = 8;
 
-/// A site, or where that is not known a size.
+/// A site, with the block size if the site is unknown or the block is large.
 type Key = (u32, u64);
 
-/// Few or brief allocations of one site make the peak.
+/// Detects a peak that few or brief allocations of one site make.
 pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let (Some(at), peak) = case.of.peak else { return None };
-    // A large allocation is told apart from the others of its line.
+    // A large allocation is distinguished from others of its line.
     let key = |life: &Life| -> Key {
         let site = case.sites.site(life.stack);
         (site, if site == NONE || single(case, life) { life.bytes } else { 0 })
@@ -43,7 +44,8 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let mut tried: Vec<(Key, (u64, usize))> = there.into_iter().filter(|t| t.1.0 as f64 >= LOWER * peak as f64 && t.1.0 >= LEAST).collect();
     tried.sort_by_key(|t| (std::cmp::Reverse(t.1.0), t.0));
     tried.truncate(TRIED);
-    // Memory that is held most of the time is no peak, unless it is one allocation that is given back at once: the host may wait for the GPU then.
+    // Memory that is held most of the time is not a peak, unless it is one allocation that is freed at once: the host
+    // may wait for the GPU in between.
     let usual = usual(case, USUAL * peak as f64);
     let period = case.of.steps.length().or_else(|| ledger.span().map(|s| s.1 - s.0))?;
     let found = tried.into_iter().find_map(|(wanted, (bytes, blocks))| {
@@ -92,12 +94,12 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     ]))
 }
 
-/// True if it makes much of the peak by itself.
+/// Returns true if the block makes much of the peak by itself.
 fn single(case: &Case<'_>, life: &Life) -> bool {
     life.bytes as f64 >= LOWER * case.of.peak.1 as f64
 }
 
-/// True if it is one block, and next to nothing is allocated or freed between its allocation and its free.
+/// Returns true for a single block with hardly any allocations or frees between its own.
 fn at_once(case: &Case<'_>, there: &[&Life]) -> bool {
     let events = case.of.ledger.times.len();
     let few = ((events as f64 * AT_ONCE) as u32).max(2);
@@ -105,7 +107,7 @@ fn at_once(case: &Case<'_>, there: &[&Life]) -> bool {
     single(case, life) && events >= FOR_AT_ONCE && life.end.saturating_sub(life.start) <= few
 }
 
-/// Whether more than so many bytes are allocated for more than half of the time.
+/// Returns true if more than `bytes` are allocated for more than half of the time.
 fn usual(case: &Case<'_>, bytes: f64) -> bool {
     let ledger = &case.of.ledger;
     let ends = ledger.times.iter().skip(1).chain(ledger.times.last());
@@ -117,7 +119,7 @@ fn usual(case: &Case<'_>, bytes: f64) -> bool {
     less < all / 2
 }
 
-/// Median peak of the steps but one.
+/// Median peak of the steps, except for step `but`.
 fn others(case: &Case<'_>, but: Option<usize>) -> Option<u64> {
     let but = but?;
     let mut all: Vec<u64> = case.of.steps.list.iter().enumerate().filter(|s| s.0 != but).map(|s| s.1.peak).collect();
@@ -125,7 +127,7 @@ fn others(case: &Case<'_>, but: Option<usize>) -> Option<u64> {
     all.get(all.len() / 2).copied().filter(|_| all.len() >= 3)
 }
 
-/// The highest that memory would be without these.
+/// Peak without these allocations, bytes.
 fn peak_without(case: &Case<'_>, own: &[&Life]) -> u64 {
     let ledger = &case.of.ledger;
     let mut changes: Vec<(u32, i64)> = Vec::with_capacity(own.len() * 2);

@@ -1,4 +1,4 @@
-//! A request that could not be met.
+//! Requests that could not be met.
 
 use super::{Case, LEAST};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
@@ -6,16 +6,16 @@ use crate::analysis::memory::refusal::{self, Private, Room, Why};
 use crate::model::host_call::NONE;
 use crate::model::{Bytes, Refused, units};
 
-/// Requests that are looked at.
+/// Maximum number of requests analysed.
 const LOOKED_AT: usize = 8;
 
-/// The requests of the device that were refused.
+/// Refused requests of the device.
 pub fn refused<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Refused> {
     let device = case.of.ledger.device;
     case.profile.memory.refused.iter().filter(move |r| r.device == device)
 }
 
-/// The largest of them, which are looked at: there may be very many.
+/// The largest refused requests, limited in number because there may be very many.
 pub fn largest<'a>(case: &Case<'a>) -> Vec<&'a Refused> {
     let mut all: Vec<&Refused> = refused(case).collect();
     all.sort_by_key(|r| (std::cmp::Reverse(r.asked), r.time));
@@ -23,12 +23,12 @@ pub fn largest<'a>(case: &Case<'a>) -> Vec<&'a Refused> {
     all
 }
 
-/// What there was when a request was refused.
+/// State of memory when a request was refused.
 pub fn room(case: &Case<'_>, refused: &Refused) -> Room {
     refusal::room(case.profile, &case.of.ledger, refused)
 }
 
-/// A private pool in a sentence, with who made it.
+/// Names a private pool in a sentence, with its creator.
 fn named(case: &Case<'_>, pool: &Private) -> String {
     let by = site_of(case, pool).map_or_else(String::new, |s| format!(", made by {}", case.name(s)));
     format!("private pool ({}, {}){by}", pool.pool.0, pool.pool.1)
@@ -39,7 +39,7 @@ fn site_of(case: &Case<'_>, pool: &Private) -> Option<u32> {
     Some(case.sites.site(stack)).filter(|&s| s != NONE)
 }
 
-/// Why it was refused, in a sentence.
+/// Reason for the refusal, in a sentence.
 fn because(case: &Case<'_>, room: &Room, by: &str) -> String {
     let asked = Bytes(room.asked);
     let free = room.free.map_or_else(String::new, |f| format!("{} was free on the device, ", Bytes(f)));
@@ -105,7 +105,7 @@ fn actions(why: Why) -> &'static [&'static str] {
     }
 }
 
-/// Memory was asked for and there was none.
+/// Detects requests for memory that were refused.
 pub fn out_of_memory(case: &Case<'_>) -> Option<MemoryFinding> {
     let largest = *largest(case).first()?;
     let count = refused(case).count() as u64;
@@ -122,7 +122,7 @@ pub fn out_of_memory(case: &Case<'_>) -> Option<MemoryFinding> {
     let link = if matches!(room.why, Why::Limit | Why::Driver) { " " } else { "; " };
     let text = because(case, &room, &case.mostly(&holders));
     if room.why == Why::PrivatePools {
-        // Those who hold what is missing go first.
+        // Sites that hold the missing memory come first.
         let makers = room.private.iter().filter_map(|p| Some((site_of(case, p)?, p.free)));
         holders = makers.chain(holders.iter().copied()).collect();
     }

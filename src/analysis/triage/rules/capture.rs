@@ -1,4 +1,4 @@
-//! The capture does not carry a verdict.
+//! Rule: the capture is not sufficient for a verdict.
 
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Severity};
@@ -7,31 +7,32 @@ use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{NoteKind, Severity as NoteSeverity, units};
 
-/// Operations below which nothing can be said of a steady state.
+/// Number of operations below which a steady state cannot be judged.
 const FEW: u64 = 10;
-/// Length below which a capture must hold repetitions to say anything, ns (triage practice: under 1 s, or fewer than 3 steps).
+/// Length below which a capture must contain repetitions to be judged, ns (triage practice: under 1 s, or
+/// fewer than 3 steps).
 const SHORT_NS: i64 = 1_000_000_000;
-/// How often what takes the most time must come.
+/// Minimum repetitions of the operation with the most time.
 const REPEATS: u64 = 5;
-/// Idle time with no call known, as a share of the window, from which the cause of the idle time is not known at all.
+/// Idle time without a known call, as a share of the window, above which the causes of idle time are unknown.
 const NO_CALLS: f64 = 0.3;
 
-/// Launches whose call is known, and all.
+/// Number of launches with a known call, and of all launches.
 fn with_calls(case: &Case<'_>) -> (usize, usize) {
     let launches = &case.profile.launches;
     ((0..launches.len()).filter(|&row| launches.call(row).is_some()).count(), launches.len())
 }
 
-/// Too short, cut, or without what is needed.
+/// The capture is too short, cut, or lacks required data.
 pub fn short(case: &Case<'_>) -> Option<Finding> {
     let operations: u64 = case.devices.iter().map(|d| d.busy.operations).sum();
-    // What is lost of ranges and of calls of the operating system takes detail, not the time of the devices.
+    // Lost ranges and OS runtime calls cost detail, but not device time.
     let beside = |text: &str| ["NVTX", "OS runtime"].iter().any(|w| text.contains(w));
     let lost = case.profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= NoteSeverity::Warning && !beside(&n.text));
     let no_calls = case.idle_share(Cause::NoCall);
-    // Whoever chooses a window means it to be short.
+    // A window that the user chose is short on purpose.
     let few = !case.chosen && operations < FEW;
-    // One or two steps are no repetition.
+    // One or two steps are not a repetition.
     let once =
         !case.chosen && (case.steps.found.is_none() || case.steps.list.len() < 3) && case.length() < SHORT_NS && case.repeats() < REPEATS;
     let (headline, actions): (String, &[&str]) = if few || once {

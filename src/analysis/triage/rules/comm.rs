@@ -1,11 +1,11 @@
-//! Collectives that nothing hides.
+//! Rule: exposed collectives.
 
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Sure};
 use crate::analysis::triage::text::pct;
 use crate::analysis::triage::verdict::Verdict;
 
-/// Exposed collectives: bound by them where they take more of the window than computing.
+/// Exposed collectives; the run is bound by them if they take more of the window than computing.
 pub fn collectives(case: &Case<'_>) -> Option<Finding> {
     let (exposed, total) = (case.sum(|b| b.collectives_exposed), case.sum(|b| b.collectives));
     if total == 0 {
@@ -46,6 +46,6 @@ pub fn collectives(case: &Case<'_>) -> Option<Finding> {
                 "Compare the ranks: open all their reports together; a rank that is late makes the others wait inside the collective.",
             ]
         });
-    // One rank does not show whether it communicates or waits for another.
+    // One rank cannot show the difference between communicating and waiting for another rank.
     Some(finding.sure(Sure::Likely))
 }

@@ -1,4 +1,4 @@
-//! Transfers that nothing hides.
+//! Rules: exposed transfers.
 
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::copies::{CopyClass, Sum};
@@ -10,7 +10,7 @@ use crate::analysis::triage::verdict::Verdict;
 use crate::model::{Bytes, Nanos, units};
 use rustc_hash::FxHashSet;
 
-/// Time for each small copy beyond which the host does more than to copy, ns.
+/// Time per small copy above which the host does more than copy, ns.
 const COPY_NS: f64 = 50_000.0;
 
 fn rate(bytes_per_second: Option<f64>) -> String {
@@ -25,7 +25,7 @@ fn directions(sum: &Sum) -> &'static str {
     }
 }
 
-/// The bytes that were copied, and between what; only the latter where the report has no sizes.
+/// Formats the number of bytes and their direction; only the direction if the report has no sizes.
 fn amount(sum: &Sum, between: &str) -> String {
     if sum.bytes == 0 { between.to_owned() } else { format!("{} {between}", Bytes(sum.bytes)) }
 }
@@ -54,8 +54,8 @@ pub fn pageable(case: &Case<'_>) -> Option<Finding> {
     if sum.count == 0 {
         return None;
     }
-    // The host goes on when the copy is done: until it has launched again the GPU has nothing to do.
-    // No more than the GPU's own time can hide the host's work.
+    // The host continues when the copy is done: until it has launched again, the GPU is idle. At most the GPU's own
+    // time can hide the host's work.
     let after = case.after_pageable.min(case.again(Cause::Sync)).min(case.sum(|b| b.kernels));
     let share = case.share(sum.cost() + after);
     let headline = format!(
@@ -79,7 +79,7 @@ pub fn pageable(case: &Case<'_>) -> Option<Finding> {
     )
 }
 
-/// True if most of the copies' time is on streams without kernels.
+/// Returns true if most of the copies' time is on streams without kernels.
 fn aside(case: &Case<'_>) -> bool {
     let profile = case.profile;
     let launches = &profile.launches;
@@ -122,7 +122,7 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
     let finding = evidence(Finding::new(Verdict::CopyBound, share, headline), case, sum)
         .bound("the time in which only these copies ran; overlapped with kernels they take none of it, as far as there are kernels to hide them")
         .at(places::of_copies(case, &classes));
-    // On a stream of their own the next kernels may not wait for them, but for a host that is late.
+    // On separate streams the next kernels may not wait for the copies, but for a late host.
     let finding = if aside(case) { finding.sure(Sure::Likely) } else { finding };
     Some(if most == CopyClass::Device {
         finding.change(&[
@@ -162,6 +162,6 @@ pub fn small(case: &Case<'_>) -> Option<Finding> {
             "Pack what belongs together into one buffer, copy once, and take it apart on the device.",
             "Pass scalars as kernel arguments; create tensors on the device (torch.zeros(…, device=\"cuda\"), torch.arange(…, device=\"cuda\")).",
         ]);
-    // A copy has a fixed cost of some ten microseconds; what takes longer may be something else that the host does between them.
+    // A copy has a fixed cost of some ten microseconds; a longer time may be other work of the host between copies.
     Some(if sum.count < 100 || each > COPY_NS { finding.sure(Sure::Likely) } else { finding })
 }

@@ -5,12 +5,12 @@ use crate::analysis::triage::finding::{Finding, Sure};
 use crate::analysis::triage::text::pct;
 use crate::analysis::triage::verdict::Verdict;
 
-/// Points between the busiest and the least busy device.
+/// Difference between the busiest and the least busy device from which they are unbalanced, as a share of the window.
 const SPREAD: f64 = 0.10;
 
 /// One device does more than the others.
 pub fn unbalanced(case: &Case<'_>) -> Option<Finding> {
-    // Processes that share a device are no devices.
+    // Processes that share a device are not separate devices.
     if case.devices.len() < 2 || (0..case.ops.units.len()).any(|u| case.ops.shared(u)) {
         return None;
     }

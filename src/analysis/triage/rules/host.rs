@@ -1,4 +1,4 @@
-//! The launching thread does something else, or waits for something else.
+//! Rules: the launching thread does something else, or waits for something other than the GPU.
 
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Sure};
@@ -9,7 +9,7 @@ use crate::analysis::triage::steps::Found;
 use crate::analysis::triage::text::{Record, ns, pct, record};
 use crate::analysis::triage::verdict::Verdict;
 
-/// Why a verdict on the host is a guess.
+/// Reason why a verdict on the host is uncertain.
 fn missing(case: &Case<'_>) -> &'static str {
     if case.host.known.operators {
         "recorded without Python functions: waiting and computing cannot be told apart outside operators"
@@ -25,7 +25,7 @@ fn longest(case: &Case<'_>, cause: Cause) -> (Option<f64>, usize) {
     (pieces.first().map(|p| (p.end - p.start) as f64), pieces.len())
 }
 
-/// Prefixes of calls in which a thread waits for files, and for other threads.
+/// Prefixes of calls in which a thread waits for files.
 const FILES: &[&str] = &[
     "read",
     "pread",
@@ -43,9 +43,10 @@ const FILES: &[&str] = &[
     "flock",
     "lockf",
 ];
+/// Prefixes of calls in which a thread waits for other threads.
 const THREADS: &[&str] = &["futex", "pthread_", "sem_", "mq_", "msgrcv"];
 
-/// Advice about a wait in a call, or a range.
+/// Advice about a wait in a call or a range.
 fn advice(name: &str) -> &'static [&'static str] {
     let is = |list: &[&str]| list.iter().any(|w| name.starts_with(w));
     if waits_for_ranks(name) {
@@ -75,7 +76,7 @@ fn advice(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// Says that it comes hardly more than once.
+/// Suffix of a headline for idle time that occurs only once or twice.
 fn once(times: u64, longest: Option<f64>) -> String {
     match (times, longest) {
         (1, Some(long)) => format!(", all of it at once ({})", ns(long)),
@@ -94,7 +95,7 @@ pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
     let (long, _) = longest(case, Cause::Wait);
     let waits = crate::analysis::triage::os::waits(case);
     let spots = places::located(case, &[Cause::Wait]);
-    // A call is named that most of the waiting is in.
+    // Name the call that holds most of the waiting.
     let call = waits.first().filter(|w| w.1.ns.is_some_and(|ns| ns * 2 > idle)).map(|w| w.0.clone());
     let place = spots.most().map(str::to_owned);
     let what = call.as_ref().or(place.as_ref()).map_or_else(String::new, |name| format!(", mostly in {name}"));
@@ -115,15 +116,15 @@ pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
     .at(waits.into_iter().take(3).map(|(_, place)| place))
     .change(advice(place.as_deref().filter(|p| waits_for_ranks(p)).or(call.as_deref()).unwrap_or_default()))
     .at(spots.places);
-    // Being off a processor, or in the loader's range, does not say what it waited for; and in a loop that the program does not mark as steps it may be
-    // for work: the next request of a server.
+    // A thread that is off the CPU, or in the loader's range, does not show the object of its wait; in a loop that is
+    // not marked as steps it may wait for work, such as the next request of a server.
     let marked = matches!(case.steps.found, Some(Found::Ranges(_)));
     Some(if case.host.known.os && marked { finding } else { finding.sure(Sure::Likely) })
 }
 
 /// The launching thread computes.
 pub fn compute(case: &Case<'_>) -> Option<Finding> {
-    // After the last operation of a step that the program marked, the host went on with something else.
+    // After the last operation of a marked step, the host continued with something else.
     let marked = !case.chosen && matches!(case.steps.found, Some(Found::Ranges(_))) && case.devices.len() == 1;
     let rest = if marked { case.idle.get(Cause::Ended) } else { 0 };
     let (known, unknown) = (case.again(Cause::Compute), case.again(Cause::Unknown) + rest);
@@ -168,7 +169,7 @@ pub fn compute(case: &Case<'_>) -> Option<Finding> {
     if !certain {
         finding = finding.sure(Sure::Possible);
     } else if !case.host.known.os && !case.host.known.states {
-        // A function or operator that is open may wait for something.
+        // An open function or operator may be waiting.
         finding = finding.sure(Sure::Likely);
     }
     let record_what = if case.host.known.operators {

@@ -1,4 +1,4 @@
-//! The kernels themselves.
+//! Rules: the kernels themselves.
 
 use crate::analysis::Family;
 use crate::analysis::readable::readable;
@@ -10,7 +10,7 @@ use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units;
 
-/// Share of the kernels' time in short ones from which they are what the GPU does.
+/// Share of kernel time in short kernels from which they dominate.
 const MOSTLY_SHORT: f64 = 0.3;
 
 fn kernel(case: &Case<'_>, (kernel, ns, _): (u32, i64, u64)) -> Place {
@@ -18,14 +18,14 @@ fn kernel(case: &Case<'_>, (kernel, ns, _): (u32, i64, u64)) -> Place {
     Place { kind: PlaceKind::Kernel, name, start: case.window.0, end: case.window.1, ns: Some(ns), rank: None }
 }
 
-/// Kernels so short that starting and ending them is what takes the time.
+/// Kernels so short that most of their time goes into starting and ending them.
 pub fn small(case: &Case<'_>) -> Option<Finding> {
     let k = &case.kernels;
     let median = k.median()?;
     if median >= SHORT_NS || (k.short.1 as f64) < MOSTLY_SHORT * k.ns as f64 {
         return None;
     }
-    // The pauses of the device between queued kernels go with them.
+    // Includes the pauses of the device between queued kernels.
     let cost = k.fixed + case.pauses;
     let share = case.share(cost);
     let graphs = k.in_graphs.0 * 2 > k.count;
@@ -59,12 +59,12 @@ pub fn small(case: &Case<'_>) -> Option<Finding> {
     Some(if graphs { finding } else { finding.change(&["A CUDA graph shortens the pauses between them, not the kernels."]) })
 }
 
-/// Share of the window that a stream must have to count.
+/// Minimum share of the window for a stream to count.
 const A_STREAM: f64 = 0.05;
-/// Kernels that run at the same time, on average, below which streams do not overlap.
+/// Average number of concurrent kernels below which streams do not overlap.
 const OVERLAP: f64 = 1.1;
 
-/// Streams whose kernels leave room for each other, and still run one after the other.
+/// Streams whose kernels leave room for each other, but run one after the other.
 pub fn serialised(case: &Case<'_>) -> Option<Finding> {
     let mut best: Option<(f64, Finding)> = None;
     for (unit, device) in case.ops.units.iter().enumerate().filter_map(|(i, u)| Some((i, case.devices.iter().find(|d| d.unit == *u)?))) {
@@ -86,7 +86,7 @@ pub fn serialised(case: &Case<'_>) -> Option<Finding> {
         if overlap >= OVERLAP || small * 2 < total {
             continue;
         }
-        // Side by side they take as long as the longest stream.
+        // Run concurrently, they take as long as the longest stream.
         let gain = (small - streams.first().map_or(0, |s| s.1)).max(0);
         let share = case.share(gain);
         let finding = Finding::new(
@@ -113,20 +113,20 @@ pub fn serialised(case: &Case<'_>) -> Option<Finding> {
     best.map(|b| b.1)
 }
 
-/// Launches of a kernel in one configuration from which its durations say something.
+/// Minimum number of launches of a kernel in one configuration to evaluate its durations.
 const LAUNCHES: u64 = 30;
-/// Growth from the first to the last third of the window.
+/// Minimum growth from the first to the last third of the window.
 const GROWTH: f64 = 1.10;
-/// Share of the kernels' time that must have grown.
+/// Minimum share of the kernels' time that has grown.
 const MOST: f64 = 0.6;
 
-/// A clock falls by no more than this: from 1980 MHz of an H100 to some 600 under the hardest power and thermal limits. Launches whose durations
-/// vary by more do different work.
+/// Maximum factor by which a clock falls: from 1980 MHz of an H100 to some 600 under the strictest power and thermal
+/// limits. Launches whose durations vary by more do different work.
 const CLOCK: f64 = 3.3;
-/// Parts of the window that are compared.
+/// Number of parts of the window that are compared.
 const THIRDS: usize = 3;
 
-/// Mean duration of like launches in each third of the window, where a change of the clock can explain how they vary.
+/// Mean duration of like launches in each third of the window; `None` if they vary by more than a clock can explain.
 fn thirds(like: &Like) -> Option<[f64; THIRDS]> {
     let mean = |(n, ns): (u64, i64)| (n > 0).then(|| ns as f64 / n as f64);
     let slices = like.slices.iter().copied().filter_map(mean);
@@ -141,7 +141,7 @@ fn thirds(like: &Like) -> Option<[f64; THIRDS]> {
     Some([third(0)?, third(1)?, third(2)?])
 }
 
-/// True if clocks that were sampled fell from the first to the last third of the window; `None` without samples.
+/// Returns true if the sampled clocks fell from the first to the last third of the window; `None` without samples.
 fn clock_fell(case: &Case<'_>) -> Option<bool> {
     let third = (case.window.1 - case.window.0) / 3;
     let mean = |from: i64, to: i64| {
@@ -193,13 +193,13 @@ pub fn throttled(case: &Case<'_>) -> Option<Finding> {
 /// Share of the SMs with work below which kernels that fill the window do not fill the GPU.
 const FEW_SMS: f64 = 0.5;
 
-/// `1`, `12.5`.
+/// Formats a number with at most one decimal: `1`, `12.5`.
 fn tenth(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// Kernels fill the window, and hardly any of the GPU.
+/// Kernels fill the window, but only a small part of the GPU.
 fn underused(case: &Case<'_>, mut finding: Finding, share: f64, used: f64) -> Finding {
     let sms: Vec<u32> = case.devices.iter().filter_map(|d| case.profile.devices.get(d.unit.device? as usize)?.sm_count).collect();
     let of = sms
@@ -252,7 +252,7 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
         finding = finding.because(&format!("{}, by the kernels' names", family.word()), *time as f64 / total.max(1) as f64 * 100.0, "%");
     }
     let used = case.kernels.filled(kernels);
-    // Where kernels leave much of the window idle, that goes first.
+    // If kernels leave much of the window idle, that comes before empty SMs.
     if used < FEW_SMS && share >= FILLS {
         return Some(underused(case, finding, share, used));
     }

@@ -9,18 +9,19 @@ use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{CallKind, units};
 
-/// A kernel that begins so soon after its call has not queued, ns: what is left is the way to the device.
+/// Maximum time from the call to the start of a kernel that was not queued, ns: the latency of a launch.
 const AT_ONCE_NS: i64 = 10_000;
 
-/// Idle time for each launch beyond which the host does more than to launch, ns: a launch takes the driver 2 to 10 µs, and PyTorch's operators up to 30.
+/// Idle time per launch above which the host does more than launch, ns: the driver takes 2 to 10 µs for a launch, and
+/// PyTorch's operators up to 30.
 const LAUNCH_NS: f64 = 30_000.0;
 
-/// Launches below which one slow call is no rate.
+/// Number of launches below which a single slow call can make up the rate.
 const FEW: u64 = 50;
 
 /// The GPU is idle while the host launches kernels one by one.
 pub fn bound(case: &Case<'_>) -> Option<Finding> {
-    // One slow call says nothing of the others.
+    // Without outlier gaps: one slow call tells nothing about the others.
     let late = case.late_after_waits();
     let idle = case.again(Cause::Launch) + late;
     let share = case.share(idle);
@@ -67,7 +68,7 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
             "Give each launch more work: a larger batch, several steps or requests at once.",
         ])
     };
-    // A queue that was full much of the time contradicts it.
+    // A queue that was often full contradicts this finding.
     Some(if k.launches < FEW {
         finding.sure(Sure::Possible)
     } else if at_once.is_some_and(|a| a < 0.3) || each > LAUNCH_NS || late * 2 > idle {
@@ -90,11 +91,11 @@ pub fn recapture(case: &Case<'_>) -> Option<Finding> {
         (0..names.len()).filter(|&n| names[n].name.contains(part)).map(|n| names[n].count).sum()
     };
     let (instantiated, launched) = (named("GraphInstantiate"), named("GraphLaunch"));
-    // Once is how it should be.
+    // Making a graph once is normal.
     if instantiated < 2 && named("BeginCapture") < 2 {
         return None;
     }
-    // Graphs that nothing launches yet are made at the start of something.
+    // Graphs without any launch yet belong to a start.
     let sure = if launched == 0 { Sure::Possible } else { Sure::Certain };
     Some(
         Finding::new(
@@ -133,7 +134,7 @@ pub fn compilation(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let (gaps, longest) = case.spreads.of(Cause::Compile);
-    // A load that comes once among many steps is a single delay, and has a finding of its own.
+    // A load that occurs once among many steps is a single delay with a finding of its own.
     let single = case.single.iter().any(|s| s.cause == Cause::Compile);
     let slowest = case.loaded.iter().max_by_key(|l| l.1).filter(|l| !single && l.1 * 2 > idle);
     let headline = match slowest.and_then(|l| case.profile.kernels.get(l.0 as usize)) {
@@ -163,6 +164,6 @@ pub fn compilation(case: &Case<'_>) -> Option<Finding> {
         "Warm up every shape before the steady state, and keep the compile cache between runs (TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, CUDA_CACHE_PATH).",
         "Load ahead of time: CUDA_MODULE_LOADING=EAGER, or compile for this GPU's architecture instead of PTX.",
     ]);
-    // What came before a load is taken for compiling; nobody recorded that it was.
+    // The time before a load is assumed to be compilation; the record does not show it.
     Some(finding.sure(Sure::Likely))
 }

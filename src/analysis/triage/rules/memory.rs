@@ -1,4 +1,4 @@
-//! Memory is allocated in the steady state, or moves by itself.
+//! Rules: memory is allocated in the steady state, or managed memory migrates.
 
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::copies::CopyClass;
@@ -11,11 +11,11 @@ use crate::model::{Bytes, CallKind, units};
 
 /// The GPU is idle while memory is allocated or freed.
 pub fn allocation(case: &Case<'_>) -> Option<Finding> {
-    // One slow call is a start, or a single delay.
+    // Without outlier gaps: one slow call is a start or a single delay.
     let idle = case.again(Cause::Alloc);
     let share = case.share(idle);
     let ((allocs, alloc_ns), (frees, free_ns)) = (case.calls_of(CallKind::Alloc), case.calls_of(CallKind::Free));
-    // Once is set-up.
+    // One or two calls are set-up.
     if allocs + frees < 3 {
         return None;
     }
@@ -62,7 +62,7 @@ pub fn unified(case: &Case<'_>) -> Option<Finding> {
     if sum.count == 0 {
         return None;
     }
-    // Migrations run while kernels stall on the faults: their own time is the bound, hidden or not.
+    // Migrations run while kernels stall on the faults: their own time bounds the gain, hidden or not.
     let idle = case.idle.get(Cause::Paging);
     let share = case.share(sum.ns.saturating_add(idle)).min(1.0);
     Some(

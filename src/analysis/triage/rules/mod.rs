@@ -1,4 +1,4 @@
-//! The rules. Adding one is a file and a row.
+//! Rules of the triage. A new one needs a file and a row in [`RULES`].
 
 mod capture;
 mod comm;
@@ -15,7 +15,7 @@ mod sync;
 use super::case::Case;
 use super::finding::Finding;
 
-/// A rule: looks at one run and says what it sees, or nothing. What was not recorded never makes it speak.
+/// A rule: evaluates one run and returns a finding, or nothing. Data that was not recorded must never trigger it.
 pub type Rule = fn(&Case<'_>) -> Option<Finding>;
 
 pub static RULES: &[Rule] = &[

@@ -1,4 +1,4 @@
-//! One or two gaps make most of the idle time of their kind: a start, or a single delay, and no rate.
+//! One or two gaps make up most of the idle time of their kind: a start or a single delay, not a rate.
 
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
@@ -10,7 +10,7 @@ use crate::analysis::triage::verdict::Verdict;
 /// Share of the window within which a delay belongs to the start.
 const START: f64 = 0.05;
 
-/// The call that the host was in.
+/// Describes the activity of the host during a gap.
 fn call(case: &Case<'_>, piece: &Piece) -> String {
     if let Some(name) = piece.name {
         return case.call_name(name).to_owned();
@@ -30,7 +30,7 @@ fn call(case: &Case<'_>, piece: &Piece) -> String {
     }
 }
 
-/// A single delay. What is no longer than the way from one launch to the next is none.
+/// A single delay. Gaps no longer than a usual interval between launches do not count.
 pub fn delay(case: &Case<'_>) -> Option<Finding> {
     let first = case.single.first()?;
     let idle: i64 = case.single.iter().map(|s| s.ns).sum();
@@ -39,7 +39,7 @@ pub fn delay(case: &Case<'_>) -> Option<Finding> {
     let name = call(case, piece);
     let early = (piece.start - case.window.0) as f64 <= START * case.length() as f64;
     let when = if early { "at the start".to_owned() } else { format!("{} into the window", ns((piece.start - case.window.0) as f64)) };
-    // One or two for each device.
+    // One or two gaps per device.
     let of = if first.gaps.len() > case.devices.len() { ("twice", "up to ") } else { ("once", "") };
     let kind = if early { "a start" } else { "a single delay" };
     let mut finding = Finding::new(

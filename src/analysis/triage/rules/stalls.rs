@@ -8,34 +8,35 @@ use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
 use crate::analysis::triage::work::{Sketch, kinds};
 
-/// A step that takes this many times the median is an outlier (p95 over p50 beyond 1.5 in triage practice).
+/// Multiple of the median above which a step is an outlier (p95 over p50 beyond 1.5 in triage practice).
 const OUTLIER: f64 = 1.5;
-/// Share of a cause's idle time that must lie in the slow steps for them to explain it.
+/// Share of a cause's idle time that must be in the slow steps for them to explain it.
 const EXPLAINED: f64 = 0.7;
-/// Outliers are few: at most this share of the steps.
+/// Maximum share of outliers among the steps.
 const FEW: f64 = 0.25;
-/// Share of their extra time that one slow step may have.
+/// Maximum share of one slow step in the extra time of all of them.
 const MOSTLY_ONE: f64 = 0.6;
-/// Steps that are needed to tell outliers.
+/// Minimum number of steps to detect outliers.
 const STEPS: usize = 8;
 
-/// What the outliers are filled with beyond what the usual step has.
+/// Main part of the extra time in the outliers, compared with the usual step.
 struct Extra {
     cause: Option<Cause>,
     ns: i64,
 }
 
-/// Steps that take much longer than their like: among those that run the same kernels.
+/// Steps that take much longer than others that run the same kernels.
 pub fn periodic(case: &Case<'_>) -> Option<Finding> {
     let sketches: Vec<Sketch> = case.per_step.iter().map(|s| s.kernels).collect();
     let all: Vec<usize> = (0..case.steps.list.len()).collect();
-    // The work of too many steps is not kept.
+    // The work of each step is not kept if there are too many steps.
     let kinds = if sketches.is_empty() { vec![all] } else { kinds(&sketches, &case.steps.list) };
     let found = kinds.iter().filter_map(|kind| stall(case, kind));
     found.max_by(|a, b| a.stake.total_cmp(&b.stake))
 }
 
-/// True if most of the slow steps launch as the others do: then it is not their work that takes longer.
+/// Returns true if most of the slow steps have the launches of the others, so that they do not take longer
+/// because of more work.
 fn same_launches(case: &Case<'_>, slow: &[usize], usual: &[usize]) -> bool {
     let of = |i: usize| case.per_step.get(i).map(|s| s.launches);
     let Some(model) = usual.get(usual.len() / 2).and_then(|&i| of(i)) else { return true };
@@ -43,7 +44,8 @@ fn same_launches(case: &Case<'_>, slow: &[usize], usual: &[usize]) -> bool {
     like * 2 > slow.len()
 }
 
-/// True if each slow step launches more than any of the others: an update after several steps, a collective now and then.
+/// Returns true if each slow step launches more than any of the others: an update after several steps, an
+/// occasional collective.
 fn more_launches(case: &Case<'_>, slow: &[usize], usual: &[usize]) -> bool {
     let count = |&i: &usize| case.per_step.get(i).map(|s| s.kernels.total());
     let (least, most) = (slow.iter().filter_map(count).min(), usual.iter().filter_map(count).max());
@@ -67,7 +69,7 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     if share < LEAST {
         return None;
     }
-    // Nor are several of which one takes most of the time.
+    // So are several, if one of them takes most of the extra time.
     let longest = slow.iter().map(|&i| steps[i].length() - usual).max().unwrap_or(0);
     if longest as f64 > extra as f64 * MOSTLY_ONE {
         return None;
@@ -77,7 +79,7 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
         return None;
     }
     let fill = filled(case, &slow, &others, usual);
-    // Longer kernels of other sizes are more work.
+    // Longer kernels with other launches are more work.
     if fill.cause.is_none() && !case.per_step.is_empty() && (!same_launches(case, &slow, &others) || more_launches(case, &slow, &others)) {
         return None;
     }
@@ -89,7 +91,7 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     longest.sort_by_key(|&i| std::cmp::Reverse(steps[i].length()));
     let inside = fill.cause.is_some_and(|c| fill.ns as f64 * devices(case) >= EXPLAINED * case.idle.get(c) as f64);
     let host = fill.cause.is_some();
-    // Gaps that are no rate, and lie in these steps, are the same.
+    // Outlier gaps inside these steps are the same problem.
     let in_slow = |at: i64| case.steps.at(at).is_some_and(|s| slow.contains(&s));
     let mut single = case.single.iter().flat_map(|s| &s.gaps).peekable();
     let alone = single.peek().is_some() && single.all(|(_, piece)| in_slow(piece.start));
@@ -119,17 +121,17 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
         ns: Some(steps[i].length() - usual),
         rank: None,
     }))
-    // The finding about that cause says nothing more if it is in these steps that it lies.
+    // The finding about that cause adds nothing if its idle time is in these steps.
     .explains(fill.cause.filter(|_| inside).and_then(verdict_of))
     .explains(alone.then_some(Verdict::SingleDelay));
-    // Two may be an accident, and what fills them may not have been recorded.
-    // The waits of a loop may not be all that its steps have in common.
+    // Two slow steps may be an accident, their cause may not have been recorded, and steps found by the host's waits
+    // may do different work.
     let unclear = slow.len() < 3
         || matches!(case.steps.found, Some(Found::Waits(_)))
         || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
     let finding = if unclear { finding.sure(Sure::Likely) } else { finding };
-    // Kernels that take longer may have more to do: what they work on is not recorded.
-    // And a loop that the program does not mark as steps may wait for work: a server has no request, and nothing stalls.
+    // Kernels that take longer may have more work: the size of their data is not recorded. And a loop that is not
+    // marked as steps may wait for work: a server without requests is not stalled.
     let idles = fill.cause == Some(Cause::Wait) && !matches!(case.steps.found, Some(Found::Ranges(_)));
     let finding = if fill.cause.is_none() || idles { finding.sure(Sure::Possible) } else { finding };
     Some(if idles {
@@ -154,7 +156,7 @@ fn devices(case: &Case<'_>) -> f64 {
     case.devices.len().max(1) as f64
 }
 
-/// The verdict that names a cause for the whole run.
+/// The verdict that reports a cause for the whole run.
 fn verdict_of(cause: Cause) -> Option<Verdict> {
     match cause {
         Cause::Compute | Cause::Unknown => Some(Verdict::HostCompute),
@@ -166,7 +168,7 @@ fn verdict_of(cause: Cause) -> Option<Verdict> {
     }
 }
 
-/// What most of the extra time of the slow steps is.
+/// Determines the main part of the extra time of the slow steps.
 fn filled(case: &Case<'_>, slow: &[usize], others: &[usize], usual: i64) -> Extra {
     let steps = &case.steps.list;
     let (mut in_slow, mut in_usual, mut n_usual) = (ByCause::default(), ByCause::default(), 0_i64);

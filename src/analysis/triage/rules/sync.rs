@@ -1,4 +1,4 @@
-//! The program waits for the GPU again and again.
+//! Rule: the program waits for the GPU again and again.
 
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::copies::CopyClass;
@@ -9,13 +9,13 @@ use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{CallKind, CopyKind, MemOpKind, units};
 
-/// Bytes up to which what is copied to the host is a value that the program looks at, not data.
+/// Maximum size of a copy to the host that reads back a value and not data, bytes.
 const VALUE_BYTES: u64 = 64;
 
-/// Idle time after each wait beyond which the host does more than to go on launching, ns.
+/// Idle time per wait above which the host does more than continue to launch, ns.
 const BACK_NS: f64 = 50_000.0;
 
-/// The queue runs dry after each wait.
+/// The queue runs dry after each wait for the GPU.
 pub fn sync(case: &Case<'_>) -> Option<Finding> {
     let idle = case.again(Cause::Sync);
     let (after, share) = (case.share(idle), case.share(idle - case.late_after_waits()));
@@ -26,7 +26,7 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
     let copies = case.copies.get(CopyClass::Small).pageable + case.copies.get(CopyClass::Pageable).count;
     let (calls, _) = case.calls_of(CallKind::Sync);
     let blocking = case.blocking_copies();
-    // A copy from pageable memory and the call that waits for it are one wait.
+    // A copy from pageable memory and the call that waits for it count as one wait.
     let waits = calls.max(copies).max(blocking);
     let behind_copies: i64 = behind.iter().filter(|(name, _)| CallKind::of(name) == CallKind::Copy).map(|(_, after)| after.ns).sum();
     let values = case
@@ -65,7 +65,7 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
         rank: None,
     }))
     .at(places::of(case, &[Cause::Sync]));
-    // The way back takes some ten microseconds; after longer ones the host does something else, too.
+    // The return from a wait takes some ten microseconds; if it takes longer, the host does something else, too.
     let long = waits > 0 && idle as f64 / waits as f64 > BACK_NS;
     let finding = if long { finding.sure(Sure::Likely) } else { finding };
     Some(if copies * 2 > waits {

@@ -1,4 +1,4 @@
-//! What changed between two reports, kernel by kernel.
+//! Changes between two reports, kernel by kernel
 
 use crate::analysis::GroupBy;
 use crate::analysis::diff::Diff;
@@ -19,11 +19,11 @@ pub struct DiffScreen {
     pub before: usize,
     /// Index of the report after.
     pub after: usize,
-    /// What came out; `None` until it is there.
+    /// Comparison; `None` until it is computed.
     pub diff: Option<Arc<Diff>>,
     /// Index of the selected row.
     pub selected: usize,
-    /// Generations of both reports for which the comparison was asked.
+    /// Generations of both reports for which the comparison was requested.
     asked: Option<(u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ impl DiffScreen {
         Self { before, after, diff: None, selected: 0, asked: None }
     }
 
-    /// Two reports, the one that began first as the first; where their clocks do not say, in the session's order.
+    /// Orders two reports by start time, or by session order if their clocks do not tell.
     #[must_use]
     pub fn in_order(session: &Session, a: usize, b: usize) -> Go {
         let began = |i: usize| session.reports.get(i).and_then(Report::began);
@@ -45,7 +45,7 @@ impl DiffScreen {
         Go::Changes { before, after }
     }
 
-    /// Asks which other report to compare with, where there are several.
+    /// Lets the user choose the other report to compare with, if there are several.
     #[must_use]
     pub fn ask(session: &Session) -> Answer {
         let active = session.active;
@@ -64,14 +64,14 @@ impl DiffScreen {
         }
     }
 
-    /// Asks for the comparison, once both reports are read.
+    /// Requests the comparison, once both reports are read.
     fn want(&mut self, session: &Session) -> Vec<Effect> {
         if self.diff.is_some() {
             return Vec::new();
         }
         let ready = |i: usize| session.reports.get(i).filter(|r| !r.reading()).and_then(|r| Some((r.generation, r.profile.clone()?)));
         let (Some((older, before)), Some((generation, profile))) = (ready(self.before), ready(self.after)) else { return Vec::new() };
-        // Other reports of the session are read, too.
+        // The session reads other reports, too.
         if self.asked.replace((older, generation)) == Some((older, generation)) {
             return Vec::new();
         }
@@ -83,7 +83,7 @@ impl DiffScreen {
         self.diff.as_ref().map_or(0, |d| d.rows.len())
     }
 
-    /// To the selected kernel in the report after, or, when it is gone, before.
+    /// Opens the selected kernel in the report after, or before if it is gone.
     fn open(&self) -> Answer {
         let Some(row) = self.diff.as_ref().and_then(|d| d.rows.get(self.selected)) else { return Answer::none() };
         match (&row.after, &row.before) {

@@ -1,4 +1,4 @@
-//! Groupings and orders to choose from.
+//! Lists of groupings and orders
 
 use crate::analysis::{GroupBy, SortBy};
 use crate::app::actions::ActionId;
@@ -18,12 +18,11 @@ pub fn groupings(current: GroupBy) -> Pick {
         (GroupBy::Nvtx, 'r', "path of NVTX ranges or operators around the launch"),
     ];
     let mut items: Vec<Item> = rows.map(|(by, letter, hint)| Item::new(by.word(), hint, letter, Choice::Group(by))).into();
-    // Whoever knows vi or less presses it twice.
+    // Users of vi and less press `g` twice.
     items.push(Item::new("first row", "leaves the grouping as it is", 'g', Choice::Action(ActionId::First)));
     Pick::by_letter("group by", items, Some(&Choice::Group(current)))
 }
 
-/// Orders of groups.
 #[must_use]
 pub fn orders(current: SortBy) -> Pick {
     let rows = [

@@ -1,4 +1,4 @@
-//! The table of kernels: groups of launches in an order, those whose names match, and which is selected.
+//! Table of kernels: groups of launches, filtered and sorted
 
 mod lists;
 
@@ -14,19 +14,19 @@ use crate::app::work::Done;
 use crate::report;
 use std::sync::Arc;
 
-/// Letters of all names times letters of the pattern beyond which the filter looks for the words as they are: matching strewn letters
-/// takes about 5 ns for each such pair, and a key must be answered within 16 ms.
+/// Limit of total name length × pattern length beyond which the filter matches literal words only: fuzzy matching takes
+/// about 5 ns per pair of letters, and a key must be answered within 16 ms.
 const MOST_FUZZY: usize = 2_000_000;
-/// Letters of a filter that count.
+/// Maximum length of a filter.
 const LONGEST_FILTER: usize = 100;
 
-/// Orders by column, as the heads are numbered.
+/// Sort keys by column, in the order of the headers.
 pub const HEADS: [SortBy; 9] =
     [SortBy::Name, SortBy::Total, SortBy::Count, SortBy::Avg, SortBy::Median, SortBy::P99, SortBy::Min, SortBy::Max, SortBy::Spread];
 
 #[derive(Clone, Debug)]
 pub struct KernelsScreen {
-    /// The grouping that `shown` is of.
+    /// Grouping that `shown` refers to.
     of: Option<Arc<Grouping>>,
     pub sort: SortBy,
     /// Smallest first.
@@ -36,7 +36,7 @@ pub struct KernelsScreen {
     pub shown: Vec<u32>,
     /// Index of the selected row in `shown`.
     pub selected: usize,
-    /// Names of all groups in lower case, for the filter; made when it is first used.
+    /// Names of all groups in lower case, for the filter; built on first use.
     lower: Option<Vec<String>>,
 }
 
@@ -47,7 +47,7 @@ fn same(a: Option<&Arc<Grouping>>, b: Option<&Arc<Grouping>>) -> bool {
     }
 }
 
-/// The text that a filter is looked for in: the row's name, and the exact name of its kernel.
+/// Text that the filter searches: the row's name, and the exact name of its kernel.
 fn searched(row: &group::GroupRow) -> String {
     let exact = row.exact.as_deref().unwrap_or_default();
     format!("{} {exact}", row.name).to_lowercase()
@@ -65,10 +65,10 @@ impl KernelsScreen {
         self.shown.get(self.selected).map(|&r| r as usize)
     }
 
-    /// Selects a group by name; false when it is not listed.
+    /// Selects a group by name; returns false if it is not listed.
     pub fn select(&mut self, name: &str) -> bool {
         let Some(grouping) = &self.of else { return false };
-        // A readable name leads to its function's row, and the other way round: `gelu (vectorized_elementwise_kernel)`.
+        // A readable name matches its function's row, and the other way round: `gelu (vectorized_elementwise_kernel)`.
         let of =
             |function: &str, name: &str| name.strip_suffix(')').and_then(|n| n.strip_suffix(function)).is_some_and(|n| n.ends_with(" ("));
         let at = |is: &dyn Fn(&str) -> bool| self.shown.iter().position(|&r| is(&grouping.rows[r as usize].name));
@@ -83,7 +83,7 @@ impl KernelsScreen {
         self.of.as_ref()?.rows.get(self.row()?).map(|r| r.name.as_str())
     }
 
-    /// Filters and orders anew, and keeps the selected group selected if it is still listed.
+    /// Filters and sorts again; keeps the selected group if it is still listed.
     fn arrange(&mut self, groups: &Groups) {
         let selected = self.selected_name().map(str::to_owned);
         if !same(self.of.as_ref(), groups.grouping.as_ref()) {
@@ -102,7 +102,7 @@ impl KernelsScreen {
             let words: Vec<String> = pattern.split_whitespace().map(str::to_lowercase).collect();
             let passes = |&row: &u32| {
                 let label = groups.labels.get(row as usize).map_or("", String::as_str);
-                // The full name counts only where it holds the words as they are: strewn letters are in nearly every long name.
+                // In the full name, words must match literally: scattered letters occur in nearly every long name.
                 (fuzzy_cost <= MOST_FUZZY && fuzzy.matches(label)) || {
                     let name = lower.get(row as usize).map_or("", String::as_str);
                     words.iter().all(|w| name.contains(w))
@@ -115,7 +115,7 @@ impl KernelsScreen {
         self.selected = found.unwrap_or(0).min(self.shown.len().saturating_sub(1));
     }
 
-    /// Another order; the same one again reverses it.
+    /// Sorts by another key; the same key again reverses the order.
     fn sort_by(&mut self, sort: SortBy, groups: &Groups) {
         if self.sort == sort {
             self.ascending = !self.ascending;
@@ -126,7 +126,7 @@ impl KernelsScreen {
         self.arrange(groups);
     }
 
-    /// The selection is another: its details are wanted.
+    /// Requests the details of the new selection.
     fn moved(&self, cx: &mut Cx<'_>) -> Answer {
         let (at, row) = (cx.report, self.row());
         cx.report_mut().map(|r| r.want_detail(at, row)).unwrap_or_default().into()
@@ -138,11 +138,11 @@ impl KernelsScreen {
         self.moved(cx)
     }
 
-    /// Into the selected group.
+    /// Opens the selected group.
     fn open(&self, cx: &Cx<'_>) -> Answer {
         let Some(report) = cx.report() else { return Answer::none() };
         let (Some(grouping), Some(row), Some(profile)) = (self.of.clone(), self.row(), &report.profile) else { return Answer::none() };
-        // A kernel with one result has no list worth looking at.
+        // A list of one result is not useful.
         if profile.metrics.is_some() && grouping.rows.get(row).is_some_and(|g| g.stats.count == 1) {
             return Go::Result(ResultView::Metrics).into();
         }
@@ -255,7 +255,7 @@ impl Screen for KernelsScreen {
                 self.arrange(&report.groups);
             }
             News::Done(Done::Paths(_)) => {}
-            // Only a filter looks at names.
+            // Names matter only to a filter.
             News::Names if !self.finder.is_empty() => {
                 let Some(report) = cx.report() else { return Answer::none() };
                 self.arrange(&report.groups);
@@ -275,7 +275,8 @@ impl Screen for KernelsScreen {
         Some((kernel.map_or(row.name.as_str(), |k| k.name(form)).to_owned(), format!("{} name", form.word())))
     }
 
-    /// Clears the filter, stops reading, or widens what was narrowed. Nothing is left to leave: the user is told how to quit.
+    /// Clears the filter, stops reading, or clears the time filter; else tells the user how to quit, because this is
+    /// the bottom screen.
     fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
         if self.finder.clear() {
             return self.found(false, cx);

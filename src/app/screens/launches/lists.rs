@@ -1,4 +1,4 @@
-//! Orders, places to go and values to pick among launches.
+//! Lists of orders, jump targets and filter values of launches
 
 use crate::analysis::group_detail::Counted;
 use crate::analysis::launch_list::{Facets, JumpTo, LaunchList, LaunchSort};
@@ -7,7 +7,6 @@ use crate::app::session::Report;
 use crate::model::text::clean;
 use crate::model::units::{count, grouped};
 
-/// Orders of launches.
 #[must_use]
 pub fn launch_orders(current: LaunchSort) -> Pick {
     let rows = [
@@ -24,7 +23,7 @@ pub fn launch_orders(current: LaunchSort) -> Pick {
     )
 }
 
-/// Where to go in the launches.
+/// Jump targets among the launches.
 #[must_use]
 pub fn jumps() -> Pick {
     let rows = [
@@ -38,7 +37,7 @@ pub fn jumps() -> Pick {
     Pick::by_letter("jump to", rows.map(|(choice, letter, label, hint)| Item::new(label, hint, letter, choice)).into(), None)
 }
 
-/// Which facet to pick a value of.
+/// Properties to filter launches by.
 #[must_use]
 pub fn facets(f: &Facets, list: &LaunchList) -> Pick {
     let choices = &list.choices;
@@ -56,7 +55,7 @@ pub fn facets(f: &Facets, list: &LaunchList) -> Pick {
     )
 }
 
-/// Values of a facet.
+/// Values of a facet to choose from.
 #[must_use]
 pub fn facet_values(facet: Facet, list: &LaunchList, report: &Report) -> Option<Pick> {
     let profile = report.profile.as_ref()?;

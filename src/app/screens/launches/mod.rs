@@ -1,4 +1,4 @@
-//! The launches of one group: which, in which order, and which is selected.
+//! Launches of one group
 
 mod lists;
 
@@ -16,30 +16,30 @@ use tui_input::Input;
 
 #[derive(Clone, Debug)]
 pub struct LaunchesScreen {
-    /// The grouping that the group is from.
+    /// Grouping that contains the group.
     pub grouping: Arc<Grouping>,
-    /// The group's row in it.
+    /// Row of the group in `grouping`.
     pub row: usize,
     pub facets: Facets,
     pub sort: LaunchSort,
     /// Smallest first.
     pub ascending: bool,
-    /// The launches, once they are there.
+    /// The launches, once computed.
     pub list: Option<Arc<LaunchList>>,
     /// Index of the selected launch in the list.
     pub selected: usize,
-    /// The launch to be selected in the first list.
+    /// Launch to select in the first list.
     pub wanted: Option<u32>,
-    /// The launch that was selected when the list was asked for.
+    /// Launch that was selected when the list was requested.
     stood: Option<u32>,
     /// Number of this screen.
     serial: u64,
-    /// What `list` was made with.
+    /// Parameters that `list` was built with.
     list_key: ListKey,
 }
 
 impl LaunchesScreen {
-    /// A screen for one group, in launch order.
+    /// Creates the screen of one group, in launch order.
     #[must_use]
     pub fn new(grouping: Arc<Grouping>, row: usize, serial: u64) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl LaunchesScreen {
         self.list.as_ref().map_or(0, |l| l.rows.len())
     }
 
-    /// True when none are listed.
+    /// Returns true if no launches are listed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -74,19 +74,19 @@ impl LaunchesScreen {
         self.list.as_ref()?.rows.get(self.selected).map(|r| r.0)
     }
 
-    /// What the list should be.
+    /// Parameters of the wanted list.
     #[must_use]
     pub fn key(&self) -> ListKey {
         ListKey { serial: self.serial, facets: self.facets.clone(), sort: Some(self.sort), ascending: self.ascending }
     }
 
-    /// Whether the list is not yet what it should be.
+    /// Returns true if `list` is not up to date.
     #[must_use]
     pub fn pending(&self) -> bool {
         self.list_key != self.key()
     }
 
-    /// What the screen is about.
+    /// Name of the group.
     #[must_use]
     pub fn group_name(&self) -> &str {
         self.grouping.rows.get(self.row).map_or("", |r| &r.name)
@@ -97,7 +97,7 @@ impl LaunchesScreen {
         self.grouping.by
     }
 
-    /// Asks for the list, in which this launch is to be selected.
+    /// Requests the list, with this launch selected.
     #[must_use]
     fn want(&mut self, cx: &Cx<'_>, keep: Option<u32>) -> Answer {
         self.stood = self.launch();
@@ -106,7 +106,7 @@ impl LaunchesScreen {
         cx.report().map(|r| r.ask(cx.report, ask)).unwrap_or_default().into()
     }
 
-    /// Another order, whose first launch is what the user wants to see; the same one again reverses it when `turn` says so.
+    /// Sorts by another key, and selects the first launch; the same key again reverses the order if `turn` is set.
     fn ordered(&mut self, by: LaunchSort, turn: bool, cx: &Cx<'_>) -> Answer {
         if self.sort != by {
             (self.sort, self.ascending) = (by, by.ascends());
@@ -118,7 +118,7 @@ impl LaunchesScreen {
         self.want(cx, None)
     }
 
-    /// Goes to a launch, which is looked for beside the loop: there may be millions.
+    /// Goes to a launch, searched for in the background because there may be millions.
     fn jump(&self, to: JumpTo, cx: &Cx<'_>) -> Answer {
         let (Some(report), Some(list)) = (cx.report(), &self.list) else { return Answer::wrong("no launches are listed") };
         let own = report.profile.as_ref().is_some_and(|p| p.metrics.is_some());
@@ -167,7 +167,7 @@ impl Screen for LaunchesScreen {
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
         Some(match id {
-            // A launch leads to its metrics, or to how to get them.
+            // Opens the launch's metrics, or tells how to get them.
             ActionId::Open => Go::Result(ResultView::Metrics).into(),
             ActionId::Back => self.back(cx),
             ActionId::Jump => Answer::over(lists::jumps()),
@@ -218,16 +218,16 @@ impl Screen for LaunchesScreen {
     fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
         match news {
             News::Done(Done::Launches(key, list, at)) if *key == self.key() => {
-                // Whoever has moved on since the list was asked for stays where he is now.
+                // A selection moved since the request stays.
                 let moved = self.launch().filter(|_| self.launch() != self.stood).and_then(|l| list.position(l));
                 (self.list_key, self.selected) = (key.clone(), moved.unwrap_or(*at));
                 self.list = Some(Arc::clone(list));
                 Answer::none()
             }
-            // The ranges are known now: launches can be picked by them.
+            // Paths are known now: launches can be filtered by range.
             News::Done(Done::Paths(_)) => self.want(cx, self.launch().or(self.wanted)),
             News::Done(Done::Jumped(serial, list, to, at)) if *serial == self.serial => {
-                // The list may have been made again meanwhile, in another order or with the ranges.
+                // The list may have been rebuilt since, in another order or with ranges.
                 let same = self.list.as_ref().is_some_and(|l| Arc::ptr_eq(l, list));
                 if same { self.jumped(*to, *at, cx) } else { self.jump(*to, cx) }
             }

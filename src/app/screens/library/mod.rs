@@ -1,4 +1,4 @@
-//! What was recorded, and what can be done with it. Home when no report is open.
+//! Run library: recorded runs and their actions. Home screen if no report is open.
 
 use crate::app::actions::{ActionId, Where};
 use crate::app::msg::Effect;
@@ -14,26 +14,26 @@ use tui_input::Input;
 
 #[derive(Clone, Debug, Default)]
 pub struct LibraryScreen {
-    /// All runs, the newest first; `None` until they are read.
+    /// All runs, the newest first; `None` until they are loaded.
     pub runs: Option<Vec<Run>>,
-    /// Why they could not be read.
+    /// Error of the last attempt to read them.
     pub trouble: Option<String>,
     /// Indices of the runs that match the filter.
     pub shown: Vec<usize>,
     pub finder: Finder,
-    /// Index of the selected one in `shown`.
+    /// Index of the selected run in `shown`.
     pub selected: usize,
-    /// The run that others are compared with.
+    /// Baseline of a comparison.
     pub marked: Option<i64>,
-    /// Now, milliseconds since 1970.
+    /// Current time, milliseconds since 1970.
     pub now_ms: i64,
-    /// What a run printed last: its number, the lines; `None` while they are read.
+    /// Last output of a run: its number and lines; `None` while they are read.
     pub printed: Option<(i64, Option<Vec<String>>)>,
-    /// What hints on a run's kernels promised and what came of it: its number, title and text.
+    /// Predicted and measured gains of the hints on a run's kernels: the run's number, titles and texts.
     pub kept: Option<(i64, Vec<(&'static str, String)>)>,
 }
 
-/// What is said where there is nothing to act on.
+/// Error if no run is selected.
 const NO_RUN: &str = "no run is selected";
 
 impl LibraryScreen {
@@ -42,13 +42,13 @@ impl LibraryScreen {
         self.runs.as_ref()?.get(*self.shown.get(self.selected)?)
     }
 
-    /// What hints on its kernels promised, and what came of it, as far as it is known.
+    /// Predicted and measured gains of the hints on the run's kernels, as far as known.
     #[must_use]
     pub fn kept_of(&self, run: &Run) -> &[(&'static str, String)] {
         self.kept.as_ref().filter(|k| k.0 == run.id).map_or(&[], |k| &k.1)
     }
 
-    /// Lists what matches the filter.
+    /// Lists the runs that match the filter.
     fn arrange(&mut self) {
         let words = self.finder.text();
         let runs = self.runs.as_deref().unwrap_or_default();
@@ -56,7 +56,7 @@ impl LibraryScreen {
         self.selected = shift(self.selected, 0, self.shown.len());
     }
 
-    /// Asks for what the selected run printed last: once, and of a live one each time.
+    /// Requests the tail of the selected run's log; live runs are re-read on every selection.
     fn want(&mut self) -> Answer {
         let Some((id, live)) = self.run().map(|r| (r.id, r.state.live())) else { return Answer::none() };
         if self.printed.as_ref().is_some_and(|p| p.0 == id) && !live {
@@ -79,12 +79,12 @@ impl LibraryScreen {
         let before = self.run().map(|r| r.id);
         (self.runs, self.trouble, self.now_ms) = (Some(runs.clone()), None, *now);
         self.arrange();
-        // New runs come in above: the selection stays on its run.
+        // New runs are added above: keep the selected run.
         let id = |i: usize| runs.get(i).map(|r| r.id);
         self.selected = self.shown.iter().position(|&i| id(i) == before).unwrap_or(self.selected);
     }
 
-    /// What the selected run printed; of a live one, as it comes.
+    /// Shows the output of the selected run; follows it if it is live.
     fn log(&self, cx: &Cx<'_>) -> Answer {
         let Some(run) = self.run() else { return Answer::wrong(NO_RUN) };
         if cx.running.held() {
@@ -97,9 +97,9 @@ impl LibraryScreen {
         Go::Follow(Box::new(run.clone())).into()
     }
 
-    /// Opens the selected run: its reports, or where there are none, what it printed.
+    /// Opens the selected run: its reports, or its output if it has none.
     fn open(&self, cx: &Cx<'_>) -> Answer {
-        // Nothing has been recorded: the demo can be opened instead.
+        // The library is empty: open the demo instead.
         if self.runs.as_ref().is_some_and(Vec::is_empty) && cx.session.reports.is_empty() {
             return Go::Demo.into();
         }
@@ -121,7 +121,7 @@ impl LibraryScreen {
         if cx.running.live() {
             return Answer::wrong("a run is in progress; wait for it or stop it first");
         }
-        // The report's name is in the command: it goes to the new run's folder.
+        // The command contains the report's name, which moves to the new run's folder.
         if options::report_at(&run.argv, run.program.len(), &run.tool).is_none() {
             return Answer::wrong("cannot tell where this command writes its report; start it again with `warpscope run`");
         }
@@ -166,7 +166,7 @@ impl LibraryScreen {
         }
     }
 
-    /// Goes to the run that the selected one is a re-run of; at the first of a chain says which re-runs it has.
+    /// Goes to the run that the selected one is a re-run of; the original lists its re-runs.
     fn origin(&mut self) -> Answer {
         let Some((id, parent)) = self.run().map(|r| (r.id, r.parent)) else { return Answer::wrong(NO_RUN) };
         let runs = self.runs.as_deref().unwrap_or_default();
@@ -299,7 +299,7 @@ impl Screen for LibraryScreen {
                 self.take_runs(outcome);
                 return self.want();
             }
-            // Meanwhile another may be selected.
+            // Another run may be selected by now.
             News::Printed(id, lines, kept) if self.run().is_some_and(|r| r.id == id) => {
                 self.printed = Some((id, Some(lines.to_vec())));
                 self.kept = Some((id, kept.to_vec()));
@@ -313,7 +313,7 @@ impl Screen for LibraryScreen {
         Some((shell::line(&self.run()?.argv), "command".to_owned()))
     }
 
-    /// Off the screen: its filter first, then back to the reports, where there are any.
+    /// Clears the filter, then returns to the reports, if there are any.
     fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
         if self.finder.clear() {
             self.arrange();

@@ -1,4 +1,4 @@
-//! How the program uses the memory of its GPUs: how much over time, who holds it, and what is wrong with that.
+//! Use of GPU memory: amount over time, owners, and problems
 
 use crate::analysis::memory::{DeviceUsage, Row};
 use crate::app::actions::{ActionId, Where};
@@ -14,34 +14,34 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub struct MemoryScreen {
-    /// Its number.
+    /// Number of this screen.
     pub serial: u64,
-    /// What came out; `Some(None)` where the report says nothing of memory.
+    /// Analysis; `Some(None)` if the report has no memory data.
     pub view: Option<Option<Arc<MemoryView>>>,
     /// Index of the device that is shown.
     pub device: usize,
-    /// The time that is looked at, ns; `None` for the peak.
+    /// Time of the cursor, ns; `None` for the peak.
     pub cursor: Option<i64>,
-    /// A part of the time that the curve shows, of a device.
+    /// Curve of a part of the time, and its device.
     pub zoom: Option<(usize, Arc<Curve>)>,
-    /// The part that was asked for last, ns.
+    /// Part of the time that was requested last, ns.
     wanted: Option<(i64, i64)>,
-    /// Who holds memory at that time, and the event that this is known for.
+    /// Owners of memory at the cursor: device, event and rows.
     pub rows: Option<(usize, Option<u32>, Arc<[Row]>)>,
     pub selected: usize,
-    /// Whether segments are shown where there is no room for both.
+    /// True if segments are shown on a terminal too small for both.
     pub segments: bool,
-    /// Index of the report that is compared with, and what its program held, once that is known.
+    /// Index of the report compared with, and its program's memory once known.
     pub beside: Option<(usize, Option<Arc<Beside>>)>,
-    /// How many bytes more each row holds than there, and what is held there and not here.
+    /// Difference of each row to that report in bytes, and the bytes held only there.
     pub changes: Option<(Vec<i64>, u64)>,
-    /// The generation of the report for which it was asked.
+    /// Generation of the report for which the analysis was requested.
     asked: Option<u64>,
 }
 
-/// The shortest part of the time that is drawn, ns.
+/// Shortest time that is drawn, ns.
 const SHORTEST: i64 = 1_000;
-/// Columns beside the curve: borders, margins, and the scale.
+/// Columns beside the curve: borders, margins and the scale.
 pub const BESIDE: u16 = 14;
 
 impl MemoryScreen {
@@ -65,13 +65,13 @@ impl MemoryScreen {
         self.known()?.curves.get(self.device)
     }
 
-    /// The curve that is drawn: of a part of the time, or of all.
+    /// Curve that is drawn: of a part of the time, or of all.
     #[must_use]
     pub fn shown(&self) -> Option<&Curve> {
         self.zoom.as_ref().filter(|z| z.0 == self.device).map(|z| &*z.1).or_else(|| self.curve())
     }
 
-    /// Asks for the curve of a part of the time; of all of it where that is wanted.
+    /// Requests the curve of a part of the time; returns to the full one if the part covers it.
     fn zoom_to(&mut self, (from, to): (i64, i64), cx: &Cx<'_>) -> Answer {
         let (Some(report), Some(view), Some(whole)) = (cx.report(), self.known().cloned(), self.curve().map(|c| c.span)) else {
             return Answer::none();
@@ -87,7 +87,7 @@ impl MemoryScreen {
         report.ask(cx.report, Ask::MemoryWindow { screen: self.serial, view, device: self.device, window }).into()
     }
 
-    /// Zooms at the time that is looked at: so many times the length.
+    /// Zooms at the cursor by a factor of the length.
     fn zoom_by(&mut self, factor: f64, cx: &Cx<'_>) -> Answer {
         let (Some((from, to)), (_, Some(now))) = (self.shown().map(|c| c.span), self.at()) else { return Answer::none() };
         let now = now.clamp(from, to);
@@ -95,21 +95,21 @@ impl MemoryScreen {
         self.zoom_to((now.saturating_sub(part(now - from)), now.saturating_add(part(to - now))), cx)
     }
 
-    /// The event after which it is looked, and that time, ns.
+    /// Last event before the cursor, and the cursor's time, ns.
     #[must_use]
     pub fn at(&self) -> (Option<u32>, Option<i64>) {
         let when = self.cursor.map_or(When::Peak, When::At);
         self.usage().map_or((None, None), |d| when.of(d))
     }
 
-    /// Bytes that were allocated then.
+    /// Bytes allocated at the cursor.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let Some(d) = self.usage() else { return 0 };
         self.at().0.map_or(d.ledger.before, |at| d.ledger.bytes.get(at as usize).copied().unwrap_or_default())
     }
 
-    /// The rows of the time that is looked at, once they are known.
+    /// Rows at the cursor, once known.
     #[must_use]
     pub fn held(&self) -> &[Row] {
         match &self.rows {
@@ -133,7 +133,7 @@ impl MemoryScreen {
         report.ask(cx.report, Ask::Held { screen: self.serial, view: Arc::clone(view), device: self.device, at }).into()
     }
 
-    /// Takes the next report with memory to compare with, or none after the last.
+    /// Compares with the next report that has memory, or with none after the last.
     fn compare(&mut self, cx: &Cx<'_>) -> Answer {
         let (reports, own) = (&cx.session.reports, cx.report);
         let has = |i: &usize| *i != own && reports[*i].profile.as_ref().is_some_and(|p| !p.memory.is_empty());
@@ -152,7 +152,7 @@ impl MemoryScreen {
         report.ask(cx.report, Ask::Beside { screen: self.serial, name: before.file_name(), before }).into()
     }
 
-    /// Lays the other report's bytes beside the rows: of its end at this one's end, else of its peak.
+    /// Computes the differences to the other report: to its end if the cursor is at the end, else to its peak.
     fn lay(&mut self, cx: &Cx<'_>) {
         self.changes = None;
         let (Some(profile), Some(view), Some((_, Some(beside)))) =
@@ -170,13 +170,13 @@ impl MemoryScreen {
         self.changes = Some((changes, there.values().sum()));
     }
 
-    /// Whether the end is looked at.
+    /// Returns true if the cursor is at the end.
     #[must_use]
     pub fn at_end(&self) -> bool {
         self.cursor.is_some() && self.cursor == self.curve().map(|c| c.span.1)
     }
 
-    /// Moves the time that is looked at by so many columns.
+    /// Moves the cursor by a number of columns.
     fn step(&mut self, by: i64, cx: &Cx<'_>) -> Answer {
         let (Some(whole), Some(shown), (_, Some(now))) = (self.curve().map(|c| c.span), self.shown().map(|c| c.span), self.at()) else {
             return Answer::none();
@@ -189,14 +189,14 @@ impl MemoryScreen {
         self.moved(cx)
     }
 
-    /// The time that is looked at is another.
+    /// Requests rows and curve after the cursor moved.
     fn moved(&mut self, cx: &Cx<'_>) -> Answer {
         let mut answer = self.want_rows(cx);
         answer.effects.extend(self.follow(cx).effects);
         answer
     }
 
-    /// Where the time that is looked at is no longer drawn, the part that is drawn moves there.
+    /// Moves the drawn part to the cursor if it has left it.
     fn follow(&mut self, cx: &Cx<'_>) -> Answer {
         let (Some((begin, end)), (_, Some(now))) = (self.shown().map(|c| c.span), self.at()) else { return Answer::none() };
         if self.zoom.is_none() || (begin..=end).contains(&now) {
@@ -302,7 +302,7 @@ impl Screen for MemoryScreen {
                 if (*device, *at) == (self.device, self.at().0) {
                     let first = self.rows.is_none();
                     self.rows = Some((*device, *at, Arc::clone(rows)));
-                    // What is wrong is what one came for.
+                    // Select the cause of the first finding.
                     let named = self.usage().and_then(|d| d.findings.first()?.sites.iter().find(|s| s.0 != NONE));
                     let named = named.filter(|_| first).and_then(|site| rows.iter().position(|r| r.site == site.0));
                     self.selected = shift(named.unwrap_or(self.selected), 0, rows.len());

@@ -1,4 +1,4 @@
-//! What limits the run: findings, and the kernels with the most time.
+//! Overview of the run: findings on what limits it, and the kernels with the most time
 
 use crate::analysis::readable::readable;
 use crate::analysis::triage::{Finding, PlaceKind, Triage, Verdict};
@@ -11,7 +11,7 @@ use crate::app::session::{Report, Session};
 use crate::report;
 use std::sync::Arc;
 
-/// Kernels that are listed at most.
+/// Maximum number of listed kernels.
 pub const KERNELS: usize = 12;
 
 #[derive(Clone, Debug, Default)]
@@ -23,23 +23,23 @@ pub struct OverviewScreen {
 /// A row of the overview.
 pub enum Row<'a> {
     Finding(&'a Finding),
-    /// A kernel by its place in [`Triage::kernels`].
+    /// Kernel, by its index in [`Triage::kernels`].
     Kernel(usize),
 }
 
-/// What is known of the report of a screen.
+/// Triage of a report, if it is available.
 #[must_use]
 pub fn known(report: &Report) -> Option<&Arc<Triage>> {
     report.triage.as_ref()?.as_ref()
 }
 
-/// How many rows there are.
+/// Number of rows.
 #[must_use]
 pub fn rows(triage: &Triage) -> usize {
     triage.findings.len() + triage.kernels.len().min(KERNELS)
 }
 
-/// What is in a row.
+/// Content of a row.
 #[must_use]
 pub fn row(triage: &Triage, at: usize) -> Option<Row<'_>> {
     if let Some(finding) = triage.findings.get(at) {
@@ -50,7 +50,7 @@ pub fn row(triage: &Triage, at: usize) -> Option<Row<'_>> {
 }
 
 impl OverviewScreen {
-    /// To the place of the selected row.
+    /// Goes to the range or kernel that the selected row is about.
     fn open(&self, cx: &Cx<'_>) -> Answer {
         let Some(report) = cx.report() else { return Answer::none() };
         let Some(triage) = known(report) else { return Go::Kernels(None).into() };

@@ -4,7 +4,7 @@ use crate::analysis::range_tree::KernelTime;
 use crate::app::over::{Choice, Item, Pick, RangeSort};
 use crate::model::{Nanos, Profile, units};
 
-/// Kernels that are listed.
+/// Maximum number of listed kernels.
 const MOST: usize = 500;
 
 #[must_use]
@@ -22,7 +22,7 @@ pub fn orders(current: RangeSort) -> Pick {
     Pick::by_letter("sort by", items.into(), Some(&Choice::RangeSort(current)))
 }
 
-/// The kernels that were launched inside of a range.
+/// Kernels launched inside of a range.
 #[must_use]
 pub fn kernels(profile: &Profile, inside: &[KernelTime]) -> Pick {
     let total: i64 = inside.iter().map(|k| k.1).sum();

@@ -1,4 +1,4 @@
-//! Ranges as a tree: which nodes are unfolded, listed and selected.
+//! Tree of ranges, with folding, sorting and a filter
 
 mod lists;
 
@@ -18,12 +18,12 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Levels that are unfolded at first.
+/// Number of levels that are unfolded initially.
 const UNFOLDED: u32 = 1;
 
 #[derive(Clone, Debug)]
 pub struct RangesScreen {
-    /// The tree that `shown` is of.
+    /// Tree that `shown` refers to.
     pub tree: Option<Arc<RangeTree>>,
     /// Nodes whose children are listed.
     unfolded: HashSet<u32>,
@@ -35,11 +35,11 @@ pub struct RangesScreen {
     /// Smallest first.
     pub ascending: bool,
     pub finder: Finder,
-    /// The range to be selected once the tree is there.
+    /// Range to select once the tree is there.
     wanted: Option<String>,
     /// Kernels inside of a node, longest first.
     pub inside: Option<(u32, Arc<[KernelTime]>)>,
-    /// A launch that stands for them: of the first kernel the one of median duration.
+    /// Launch that represents these kernels: of the first kernel, the one of median duration.
     typical: Option<Typical>,
     /// Number of this screen.
     serial: u64,
@@ -106,7 +106,7 @@ impl RangesScreen {
         (key, Reverse(n.name.clone()))
     }
 
-    /// Lists what is unfolded, in order; with a filter all nodes whose names match.
+    /// Lists the unfolded nodes in order; with a filter, all nodes whose names match.
     fn arrange(&mut self) {
         let Some(tree) = self.tree.clone() else { return };
         let selected = self.shown.get(self.selected).copied();
@@ -159,14 +159,14 @@ impl RangesScreen {
 
     fn fold_all(&mut self) -> Answer {
         let Some(tree) = self.tree.clone() else { return Answer::none() };
-        // All that can be unfolded is: fold everything.
+        // If everything is unfolded already, fold it.
         let inner: HashSet<u32> = (0..).zip(&tree.nodes).filter(|(_, n)| !n.children.is_empty()).map(|(i, _)| i).collect();
         self.unfolded = if inner.is_subset(&self.unfolded) { HashSet::new() } else { inner };
         self.arrange();
         Answer::none()
     }
 
-    /// Asks what kernels are inside the selected range.
+    /// Requests the kernels inside the selected range.
     fn want(&self, cx: &Cx<'_>) -> Answer {
         let (Some((node, _)), Some(tree), Some(report)) = (self.node(), self.tree.clone(), cx.report()) else { return Answer::none() };
         if self.inside.as_ref().is_some_and(|i| i.0 == node) {
@@ -175,7 +175,7 @@ impl RangesScreen {
         report.ask(cx.report, Ask::Inside { screen: self.serial, tree, node }).into()
     }
 
-    /// Chooses among the kernels inside.
+    /// Opens the list of kernels inside the selected range.
     fn open(&self, cx: &Cx<'_>) -> Answer {
         let Some((id, _)) = self.node() else { return Answer::none() };
         let (Some((of, kernels)), Some(profile)) = (&self.inside, cx.report().and_then(|r| r.profile.as_ref())) else {
@@ -203,7 +203,7 @@ impl RangesScreen {
     }
 }
 
-/// The first of a node's ranges; in a window it may have begun before that.
+/// Returns the first range of a node; in a window, it may have begun before the window.
 fn first_of(profile: &Profile, node: &Node, window: Option<(i64, i64)>) -> Option<At> {
     let ranges = &profile.ranges;
     let named = |row: usize| like(&ranges.label(ranges.get(row).name)) == like(&node.name);
@@ -322,7 +322,7 @@ impl Screen for RangesScreen {
             }
             News::Loaded if self.tree.is_none() => self.opened(cx),
             News::Window => {
-                // The same range in the other tree.
+                // Select the same range in the new tree.
                 self.wanted = self.node().map(|n| n.1.name.clone());
                 (self.tree, self.inside, self.typical) = (None, None, None);
                 self.shown.clear();

@@ -1,4 +1,4 @@
-//! The collectives of a job on the common clock: which of them is looked at, and how much of the time around it.
+//! Collectives of a job on the common clock: the selected one, and the visible time around it
 
 use crate::analysis::ranks::{Aligned, Moment};
 
@@ -7,12 +7,12 @@ pub struct Collectives {
     pub aligned: Aligned,
     /// Index of the selected one.
     pub selected: usize,
-    /// Time that is shown at least, ns.
+    /// Minimum visible time, ns.
     window: i64,
 }
 
 impl Collectives {
-    /// `None` where no collective was matched. It begins with the worst, or the one next to a time.
+    /// Selects the collective closest to a time, or else the worst. Returns `None` if no collective was matched.
     #[must_use]
     pub fn of(aligned: Aligned, near: Option<i64>) -> Option<Self> {
         let selected = near.and_then(|time| aligned.near(time)).or_else(|| aligned.longest(1).first().copied())?;
@@ -20,7 +20,7 @@ impl Collectives {
         Some(Self { aligned, selected, window })
     }
 
-    /// Takes what is known now; stays where it was.
+    /// Replaces the collectives; keeps the selection.
     pub fn renew(&mut self, aligned: Aligned) {
         self.aligned = aligned;
         self.go(0);
@@ -31,7 +31,7 @@ impl Collectives {
         self.aligned.list.get(self.selected)
     }
 
-    /// From when to when is shown: the selected one whole, and what is around it.
+    /// Visible time span, ns: the selected collective in full, and its surroundings.
     #[must_use]
     pub fn shown(&self) -> (i64, i64) {
         let Some(m) = self.moment() else { return (0, 1) };
@@ -49,10 +49,10 @@ impl Collectives {
         self.selected = self.aligned.longest(1).first().copied().unwrap_or(self.selected);
     }
 
-    /// Shows half of the time, or twice as much.
+    /// Halves or doubles the visible time.
     pub fn zoom(&mut self, closer: bool) {
         let all = self.aligned.list.first().zip(self.aligned.list.last()).map_or(i64::MAX, |(a, b)| b.end.saturating_sub(a.first));
-        // Below a microsecond there is nothing, and more collectives than columns cannot be told apart.
+        // Below a microsecond there is nothing to see, and more collectives than columns cannot be told apart.
         let most = self.aligned.usual_window().saturating_mul(16).min(all).max(1_000);
         self.window = if closer { self.window / 2 } else { self.window.saturating_mul(2) }.clamp(1_000, most);
     }

@@ -1,4 +1,4 @@
-//! The ranks of a job beside each other: who makes the others wait, step by step.
+//! Ranks of a job side by side: which rank makes the others wait, step by step
 
 mod collectives;
 
@@ -18,25 +18,25 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub struct RanksScreen {
-    /// What came out; `None` until it is there.
+    /// Analysis; `None` until it is computed.
     pub ranks: Option<Arc<Ranks>>,
     /// Index of the selected rank.
     pub selected: usize,
-    /// Index of the selected step; `None` while no step is looked at.
+    /// Index of the selected step; `None` if no step is selected.
     pub step: Option<usize>,
-    /// The collectives on the common clock, while they are looked at.
+    /// Collectives on the common clock, while they are shown.
     pub collectives: Option<Collectives>,
-    /// Generations of the reports for which it was asked.
+    /// Generations of the reports for which the analysis was requested.
     asked: Vec<(usize, u64)>,
 }
 
-/// Whether a report is a digest, which has no launches.
+/// Returns true if a report is a digest, which has no launches.
 fn digest(report: &Report) -> bool {
     report.profile.as_ref().is_some_and(|p| p.digest.is_some())
 }
 
 impl RanksScreen {
-    /// Asks, once all reports are read and judged.
+    /// Requests the analysis, once all reports are read and triaged.
     fn want(&mut self, session: &Session) -> Vec<Effect> {
         let timelines = || session.reports.iter().enumerate().filter(|(_, r)| r.reading() || r.timeline() || digest(r));
         if timelines().any(|(_, r)| r.reading() || (r.triage.is_none() && !digest(r))) {
@@ -64,13 +64,13 @@ impl RanksScreen {
         self.ranks.as_ref()?.job.ranks.get(self.selected)
     }
 
-    /// What the selected rank did in the selected step.
+    /// Measurements of the selected rank in the selected step.
     #[must_use]
     pub fn cell(&self) -> Option<StepCell> {
         *self.ranks.as_ref()?.steps.get(self.step?)?.1.get(self.selected)?
     }
 
-    /// To the selected rank's timeline, at the selected step.
+    /// Opens the selected rank's timeline, at the selected step or collective.
     fn open(&self, session: &Session) -> Answer {
         let (Some(ranks), Some(member)) = (&self.ranks, self.member()) else { return Answer::none() };
         let Some(&report) = ranks.reports.get(member.digest) else { return Answer::none() };
@@ -80,7 +80,7 @@ impl RanksScreen {
             return Answer::wrong(format!("a digest has no launches: open {file} for its timeline"));
         }
         let moment = self.collectives.as_ref().and_then(Collectives::moment).map(|m| {
-            // On the rank's own clock, with as much again around it.
+            // On the rank's own clock, with as much time again around it.
             let around = m.length() / 2;
             (member.clock.own(m.first.saturating_sub(around)), member.clock.own(m.end.saturating_add(around)))
         });
@@ -89,13 +89,13 @@ impl RanksScreen {
         Go::TimelineOf { report, at: At { start: at.0, end: at.1, event: None } }.into()
     }
 
-    /// Turns to the collectives on the common clock, and back.
+    /// Switches to the collectives on the common clock, and back.
     fn turn(&mut self) -> Answer {
         if self.collectives.take().is_some() {
             return Answer::none();
         }
         let Some(ranks) = &self.ranks else { return Answer::none() };
-        // Where a step is looked at, its end is where to begin.
+        // Begin at the end of the selected step, if there is one.
         let near = self.cell().zip(self.member()).map(|(c, m)| m.clock.common(c.start.saturating_add(c.length)));
         self.collectives = Collectives::of(Aligned::of(&ranks.job), near);
         match self.collectives {
@@ -104,7 +104,7 @@ impl RanksScreen {
         }
     }
 
-    /// Moves the selected step; beyond the first none is looked at.
+    /// Moves the selected step; moving before the first deselects it.
     fn move_step(&mut self, by: isize) -> Answer {
         if let Some(collectives) = &mut self.collectives {
             collectives.go(by);
@@ -201,7 +201,7 @@ impl Screen for RanksScreen {
     fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
         match news {
             News::Done(Done::Ranks(ranks)) => {
-                // The rank that the others wait for is what one came for.
+                // Initially, select the rank that the others wait for the most.
                 let worst = ranks.job.ranks.iter().enumerate().max_by_key(|(_, m)| m.late).map_or(0, |(row, _)| row);
                 if self.ranks.replace(Arc::clone(ranks)).is_none() {
                     self.selected = worst;

@@ -1,4 +1,4 @@
-//! What the fields of the re-run screen offer: lists whose items are whole requests.
+//! Choices behind the fields of the re-run screen: lists whose items are whole requests
 
 use super::state::RerunScreen;
 use crate::app::over::{Choice, Item, LineOf, Pick, What};
@@ -7,17 +7,17 @@ use crate::model::{NameForm, Profile, units};
 use crate::rerun::{Base, Choose, Collect, OpenedBy, Options, Profiler, Replay, Request, Within, collect, in_place};
 use tui_input::Input;
 
-/// What changing a field comes to.
+/// Outcome of editing a field.
 pub enum Edit {
-    /// There is nothing to choose, and why.
+    /// The field cannot be changed; the reason.
     Nothing(&'static str),
-    /// This is asked for.
+    /// The request changes to this one.
     Ask(Box<Request>),
     /// The user chooses or types.
     Over(Box<What>),
 }
 
-/// What only ncu does: neither rocprofv3 nor the tracer has such options.
+/// Returns true if ncu is used: neither rocprofv3 nor the tracer has these options.
 pub(super) fn ncu(s: &RerunScreen) -> bool {
     s.rerun().is_none_or(|r| r.tool == "ncu") && !traced(s)
 }
@@ -26,12 +26,12 @@ pub(super) fn rocprof(s: &RerunScreen) -> bool {
     s.rerun().is_some_and(|r| r.tool == "rocprofv3")
 }
 
-/// Whether the built-in tracer measures.
+/// Returns true if the built-in tracer is used.
 pub(super) fn traced(s: &RerunScreen) -> bool {
     s.request.options.profiler == Profiler::InPlace && !rocprof(s)
 }
 
-/// The same with other options.
+/// Changes the options of the request.
 pub(super) fn with(s: &RerunScreen, set: impl FnOnce(&mut Options)) -> Edit {
     let mut request = s.request.clone();
     set(&mut request.options);
@@ -86,7 +86,7 @@ pub(super) fn launches(s: &RerunScreen, p: &Profile) -> Edit {
         c.add("10 slowest", "", '0', to(Choose::Slowest(10)));
         c.add("first", "first in launch order: often cold", 'f', to(Choose::First));
         let Some(picked) = &s.picked else { return };
-        // ncu and the tracer count inside the range; rocprofv3 cannot, and is told the numbers instead.
+        // ncu and the tracer count inside the range; rocprofv3 cannot, so it gets the launch numbers instead.
         let counted = !rocprof(s);
         for (e, letter) in picked.around.iter().take(4).zip('w'..) {
             let label = clean(&p.ranges.label(e.range.name)).into_owned();

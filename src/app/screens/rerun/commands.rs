@@ -1,4 +1,4 @@
-//! What is done with the command: copied, saved, compared with a result, run.
+//! Actions on the command: copy, save, compare with a result, run
 
 use super::state::RerunScreen;
 use crate::app::actions::ActionId;
@@ -15,7 +15,7 @@ use crate::rerun::{PartId, Rerun, script, shell};
 use std::path::PathBuf;
 use tui_input::Input;
 
-/// What is said while the command is not the one that was asked for last.
+/// Error while the shown command does not match the latest request.
 const PENDING: &str = "still rebuilding the command; try again";
 
 #[must_use]
@@ -34,7 +34,7 @@ fn words(c: &Rerun) -> Vec<String> {
 }
 
 impl RerunScreen {
-    /// Whether the command that is shown is not yet the one that was asked for; says so.
+    /// Returns an error if the shown command does not match the latest request yet.
     pub(super) fn not_ready(&self) -> Option<Answer> {
         self.pending().then(|| Answer::wrong(PENDING))
     }
@@ -83,7 +83,7 @@ impl RerunScreen {
         Answer::effect(Effect::Save(PathBuf::from(path), text))
     }
 
-    /// Asks which result to compare.
+    /// Asks for the result to compare.
     pub(super) fn ask_verify(&self) -> Answer {
         if let Some(wait) = self.not_ready() {
             return wait;
@@ -91,7 +91,7 @@ impl RerunScreen {
         let Some(rerun) = self.rerun().filter(|r| !r.selects.is_empty()) else {
             return Answer::wrong("no individual launch is selected, so there is nothing to compare");
         };
-        // A relative name lies where the program ran.
+        // A relative name refers to the directory in which the program ran.
         let file = rerun.report();
         let path = match &rerun.directory {
             Some(directory) => PathBuf::from(directory).join(&file).display().to_string(),
@@ -108,7 +108,7 @@ impl RerunScreen {
         Answer::effect(Effect::Verify { report, path: PathBuf::from(path), selects })
     }
 
-    /// Profiles the launches here and now.
+    /// Profiles the launches on this machine.
     pub(super) fn run(&self, cx: &Cx<'_>) -> Answer {
         if let Some(wait) = self.not_ready() {
             return wait;
@@ -142,7 +142,7 @@ impl RerunScreen {
                 tool: c.tool.to_owned(),
                 recipe: Some("re-run".to_owned()),
                 directory: c.directory.as_ref().map(PathBuf::from),
-                // A name that the user chose is his.
+                // A report name chosen by the user stays as it is.
                 own: self.request.options.output.is_none(),
                 env: Vec::new(),
                 named: c.output.clone(),
@@ -155,7 +155,7 @@ impl RerunScreen {
     }
 }
 
-/// A report may be somebody else's, and names the program that would be run: it is shown first, once for each report.
+/// Shows the program before it runs, once per report: the report, which names it, may come from someone else.
 fn ask_trust(report: usize, program: &[String]) -> Answer {
     let items = vec![
         Item::new("back", "do not run it", 'b', Choice::Run(RunChoice::Nothing)),

@@ -1,4 +1,4 @@
-//! What can be changed on the re-run screen. One row in [`FIELDS`] each: its value in words, and the choices that it opens.
+//! Fields of the re-run screen: one row of [`FIELDS`] each, with its value in words and its choices
 
 use super::choices::{Edit, base, collecting, launches, line, ncu, opened, output, pick, replay, rocprof, traced, with, within};
 use super::state::RerunScreen;
@@ -11,17 +11,17 @@ use crate::rerun::{
     CacheControl, Choose, ClockControl, Collect, OpenedBy, PartId, Profiler, Replay, Request, Rerun, Within, in_place, program, shell,
 };
 
-/// One thing to change.
+/// A field of the re-run screen.
 pub struct Field {
     pub title: &'static str,
-    /// Pieces of the command that come from it.
+    /// Parts of the command that the field controls.
     pub parts: &'static [PartId],
-    /// What it says when it has no words in the command.
+    /// Explanation if the field adds no words to the command.
     pub about: &'static str,
-    /// Whether it means something here.
+    /// Returns true if the field is meaningful for this command.
     pub applies: fn(&RerunScreen) -> bool,
     pub value: fn(&RerunScreen, &Profile) -> String,
-    /// Lets the user change it.
+    /// Lets the user change the value.
     pub edit: fn(&RerunScreen, &Profile) -> Edit,
 }
 
@@ -35,7 +35,7 @@ fn always(_: &RerunScreen) -> bool {
     true
 }
 
-/// The counters that rocprofv3 collects.
+/// Counters that rocprofv3 collects.
 fn counters(s: &RerunScreen) -> Option<String> {
     let part = s.rerun().filter(|_| rocprof(s))?.parts.iter().find(|p| p.id == PartId::Collect)?;
     Some(part.words.get(1..)?.join(" "))
@@ -97,7 +97,7 @@ pub static FIELDS: &[Field] = &[
         parts: &[PartId::Gate],
         about: "All launches of the program are counted.",
         applies: |s| {
-            // Inside the range that opened the capture nothing else can be asked for.
+            // Inside the range that opened the capture, nothing else can be chosen.
             let opening = s.picked.as_ref().is_some_and(|p| matches!(p.opened, Some(OpenedBy::Range(_))));
             !rocprof(s) && (s.picked.as_ref().is_some_and(|p| !p.around.is_empty()) && !opening)
                 || s.request.options.within != Within::Everything
@@ -290,12 +290,12 @@ fn launches_word(s: &RerunScreen, p: &Profile) -> String {
     }
 }
 
-/// Whether a range is measured, no launch.
+/// Returns true if a range is measured instead of a launch.
 fn as_range(s: &RerunScreen) -> bool {
     s.rerun().is_some_and(|r| r.selects.is_empty())
 }
 
-/// The text that a line begins with.
+/// Initial text of an input line.
 #[must_use]
 pub fn line_text(screen: &RerunScreen, what: LineOf) -> String {
     match what {

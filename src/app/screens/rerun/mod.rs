@@ -1,4 +1,4 @@
-//! The command that profiles launches again: which launches, with which options, and the commands that come out.
+//! Command that profiles launches again: selected launches, options, and the resulting commands
 
 mod choices;
 mod commands;
@@ -22,15 +22,15 @@ use tui_input::Input;
 /// A row of the screen.
 #[derive(Clone, Copy, Debug)]
 pub enum Row {
-    /// A warning, by its index.
+    /// Warning, by its index.
     Warning(usize),
-    /// Another command, by its index.
+    /// Alternative command, by its index.
     Alternative(usize),
     Field(&'static Field),
 }
 
 impl RerunScreen {
-    /// Rows: what to take care of, a better command, what can be changed, other commands.
+    /// Rows: warnings, better commands, fields, other commands.
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
         let warnings = self.rerun().map_or(0, |r| r.warnings.len());
@@ -49,7 +49,7 @@ impl RerunScreen {
         self.rows().get(self.selected).copied()
     }
 
-    /// Selects the field of a title, else the first field.
+    /// Selects the field with a title, else the first field.
     fn select(&mut self, title: Option<&str>) {
         let rows = self.rows();
         let is = |row: &Row, title: Option<&str>| matches!(row, Row::Field(f) if title.is_none_or(|t| t == f.title));
@@ -57,12 +57,12 @@ impl RerunScreen {
         self.selected = at.unwrap_or(0);
     }
 
-    /// Takes a plan, if it is the one that was asked for last.
+    /// Takes over a plan, if it answers the latest request.
     fn take_plan(&mut self, serial: u64, request: &Request, picked: &Arc<Picked>, plan: &Result<Arc<Plan>, String>) {
         if serial != self.serial || *request != self.request {
             return;
         }
-        // Rows come and go with the command: the field that was selected stays selected.
+        // Rows come and go with the command: keep the selected field.
         let title = match self.row() {
             Some(Row::Field(field)) if self.plan.is_some() => Some(field.title),
             _ => None,
@@ -80,19 +80,19 @@ impl RerunScreen {
         cx.report().map(|r| r.ask(cx.report, ask)).unwrap_or_default()
     }
 
-    /// Asks for something else.
+    /// Changes the request.
     fn ask(&mut self, request: Request, cx: &Cx<'_>) -> Answer {
         self.change(request);
         self.want(cx).into()
     }
 
-    /// Acts on the selected row: opens a field's choices, or takes an alternative over.
+    /// Acts on the selected row: opens a field's choices, or adopts an alternative.
     fn edit(&mut self, cx: &Cx<'_>) -> Answer {
         match self.row() {
             Some(Row::Alternative(i)) => {
                 let Some(other) = self.alternatives().get(i) else { return Answer::none() };
                 if other.options == self.request.options {
-                    // Another tool's command: there is nothing to edit here.
+                    // The command of another tool has no fields to edit.
                     return Answer::effect(Effect::Copy(shell::line(&other.argv), "command".to_owned()));
                 }
                 let request = Request { options: other.options.clone(), ..self.request.clone() };
@@ -127,7 +127,7 @@ impl RerunScreen {
         Answer::none()
     }
 
-    /// A result was read: is it of what was selected?
+    /// Checks whether a result is of the selected launches.
     fn verified(&mut self, selects: &[Selects], found: &Result<Vec<Found>, String>) -> Answer {
         let (text, good) = match found {
             Ok(found) => {

@@ -1,4 +1,4 @@
-//! What the re-run screen knows: which launches, with which options, and the commands that came out.
+//! State of the re-run screen: launches, options, and the resulting commands
 
 use crate::analysis::Grouping;
 use crate::rerun::{Alternative, Choose, Options, Picked, Plan, Request, Rerun};
@@ -6,37 +6,37 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct RerunScreen {
-    /// The grouping that the launches are from.
+    /// Grouping that the launches are from.
     pub grouping: Arc<Grouping>,
     pub groups: Vec<usize>,
-    /// Which launches the screen was opened for.
+    /// Launches that the screen was opened for.
     pub origin: Choose,
-    /// What is wanted now.
+    /// Current request.
     pub request: Request,
-    /// What was wanted before, for undo.
+    /// Earlier requests, for undo.
     pub(super) before: Vec<Request>,
     /// The commands, or why there are none.
     pub plan: Option<Result<Arc<Plan>, String>>,
-    /// What the plan was made from, and what is around its first launch.
+    /// Input of the plan, and the context of its first launch.
     pub picked: Option<Arc<Picked>>,
-    /// The request that `plan` answers.
+    /// Request that `plan` answers.
     pub(super) planned: Option<Request>,
-    /// Which of several commands is shown.
+    /// Index of the shown command.
     pub command: usize,
     pub selected: usize,
-    /// Whether it is to be run as soon as it is there.
+    /// True if the command is to run as soon as it is ready.
     pub run_when_ready: bool,
-    /// What the last comparison said, and whether all was as selected.
+    /// Text of the last comparison, and whether all launches were as selected.
     pub verdict: Option<(String, bool)>,
     /// Number of this screen.
     pub(super) serial: u64,
 }
 
-/// Requests that undo goes back over.
+/// Maximum number of requests kept for undo.
 const MOST_UNDO: usize = 100;
 
 impl RerunScreen {
-    /// A screen for launches of some groups.
+    /// Creates a screen for launches of some groups.
     #[must_use]
     pub fn new(grouping: Arc<Grouping>, groups: Vec<usize>, choose: Choose, serial: u64) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl RerunScreen {
         }
     }
 
-    /// The plan, when there is one.
+    /// The plan, if there is one.
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()?.as_ref().ok().map(|p| &**p)
@@ -68,19 +68,19 @@ impl RerunScreen {
         self.plan()?.commands.get(self.command)
     }
 
-    /// Whether the plan is not yet what it should be.
+    /// Returns true if the plan does not answer the current request yet.
     #[must_use]
     pub fn pending(&self) -> bool {
         self.planned.as_ref() != Some(&self.request)
     }
 
-    /// Other commands that are offered.
+    /// Alternative commands.
     #[must_use]
     pub fn alternatives(&self) -> &[Alternative] {
         self.rerun().map_or(&[], |r| &r.alternatives)
     }
 
-    /// Another request; the one before can be gone back to.
+    /// Changes the request; undo restores the previous one.
     pub(super) fn change(&mut self, request: Request) {
         if request == self.request {
             return;
@@ -92,7 +92,7 @@ impl RerunScreen {
         self.verdict = None;
     }
 
-    /// Goes back to what was asked before; false when there is nothing.
+    /// Restores the previous request; returns false if there is none.
     pub(super) fn undo(&mut self) -> bool {
         self.verdict = None;
         self.before.pop().map(|r| self.request = r).is_some()

@@ -1,20 +1,20 @@
-//! What is read only when it is looked at.
+//! Lazily read data
 
 use std::sync::Arc;
 
-/// Something that is read when it is looked at.
+/// Data that is read on demand.
 #[derive(Clone, Debug)]
 pub enum Asked<T> {
-    /// Not asked for.
+    /// Not requested yet.
     No,
     Waiting,
     Is(Arc<T>),
-    /// Could not be read, and why.
+    /// Could not be read; the reason.
     Failed(String),
 }
 
 impl<T> Asked<T> {
-    /// What came of it.
+    /// State after reading.
     #[must_use]
     pub fn of(outcome: &Result<Arc<T>, String>) -> Self {
         match outcome {

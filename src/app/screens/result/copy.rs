@@ -1,4 +1,4 @@
-//! What can be copied of a result.
+//! Copy menu of a result, and the copied texts
 
 use super::hints::Line;
 use super::state::ResultScreen;
@@ -12,7 +12,7 @@ use crate::model::NameForm;
 use crate::model::units::count;
 use crate::report::table::to_paste;
 
-/// What can be copied from these screens.
+/// Copy menu for the views of a result.
 #[must_use]
 pub fn list(view: View) -> Pick {
     let mut rows = [
@@ -34,7 +34,7 @@ pub fn list(view: View) -> Pick {
     copies::pick(&rows)
 }
 
-/// The text to copy, and what it is.
+/// Returns the text to copy, and its description.
 #[must_use]
 pub fn copied(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let result = screen.metrics.results.get(screen.result)?;
@@ -49,7 +49,7 @@ pub fn copied(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)>
     }
 }
 
-/// Some rows as CSV, and how many these are.
+/// Formats rows as CSV; returns the text and its description.
 fn table(head: &[&str], rows: Vec<Vec<String>>) -> (String, String) {
     let said = if rows.len() == 1 { "row".to_owned() } else { count(rows.len(), "row") };
     (to_paste(head, rows), said)
@@ -109,7 +109,7 @@ fn of_sections(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)
     })
 }
 
-/// The selected number, the hint's headline, or all headlines.
+/// Copies the selected number, the hint's headline, or all headlines.
 fn of_hints(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let hints = &screen.subject.hints;
     if what == CopyWhat::Section {

@@ -1,4 +1,4 @@
-//! What is wrong, or right, with one result, line by line; each line leads on.
+//! Hints on one result, line by line
 
 use crate::analysis::gains;
 use crate::analysis::hints::Subject;
@@ -10,38 +10,38 @@ use std::sync::Arc;
 /// A line of the screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
-    /// A hint, and whether it is open.
+    /// Hint, and whether it is expanded.
     Hint(usize, bool),
-    /// How its gain was bounded.
+    /// Basis of the hint's gain.
     Bound(usize),
-    /// A number that led to it.
+    /// Metric value that led to the hint.
     Evidence(usize, usize),
-    /// An effect of it.
+    /// Effect of the hint.
     Effect(usize, usize),
     Action(usize, usize),
-    /// What would confirm it.
+    /// Measurement that would confirm the hint.
     Confirm(usize),
     Title(&'static str),
-    /// A sentence of the reasoning.
+    /// Sentence of the reasoning.
     Reason(String),
-    /// A rule of NVIDIA's with its estimate: rule and message.
+    /// Rule of NVIDIA's with its estimate: rule and message.
     Theirs(usize, usize),
-    /// Nothing is known.
+    /// Placeholder for an empty list of hints.
     Nothing,
 }
 
 impl Line {
-    /// Whether the selection stops here.
+    /// Returns true if the selection stops at this line.
     #[must_use]
     pub fn selectable(&self) -> bool {
         matches!(self, Self::Hint(..) | Self::Evidence(..) | Self::Confirm(_) | Self::Theirs(..))
     }
 }
 
-/// Rules of NVIDIA's that are shown.
+/// Maximum number of NVIDIA's rules.
 const MOST_THEIRS: usize = 5;
 
-/// The lines. The first hint is open unless it was closed; the others when they were opened.
+/// Builds the lines. The first hint is expanded unless it was collapsed; the others only if they were expanded.
 #[must_use]
 pub fn lines(subject: &Subject, details: Option<&Details>, toggled: &BTreeSet<usize>) -> Vec<Line> {
     let mut out = Vec::new();
@@ -78,12 +78,12 @@ pub struct HintsView {
     pub lines: Arc<[Line]>,
     /// Index of the selected line.
     pub selected: usize,
-    /// Hints that were opened, or, of the first, closed.
+    /// Hints that were expanded; for the first hint, collapsed.
     pub toggled: BTreeSet<usize>,
 }
 
 impl HintsView {
-    /// The hint that the selected line is of.
+    /// Hint of the selected line.
     #[must_use]
     pub fn hint(&self) -> Option<usize> {
         self.lines.get(self.selected).and_then(|l| match l {
@@ -92,7 +92,7 @@ impl HintsView {
         })
     }
 
-    /// Makes the lines anew.
+    /// Rebuilds the lines.
     pub fn arrange(&mut self, subject: &Subject, details: Option<&Details>) {
         let before = self.lines.get(self.selected).cloned();
         self.lines = lines(subject, details, &self.toggled).into();
@@ -111,14 +111,14 @@ impl HintsView {
         self.selected = selectable.get(shift(now, by, selectable.len())).copied().unwrap_or(0);
     }
 
-    /// Opens or closes a hint.
+    /// Expands or collapses a hint.
     pub fn toggle(&mut self, hint: usize) {
         if !self.toggled.remove(&hint) {
             self.toggled.insert(hint);
         }
     }
 
-    /// Opens a hint and selects it.
+    /// Expands a hint and selects it.
     pub fn show(&mut self, hint: usize, subject: &Subject, details: Option<&Details>) {
         if hint > 0 {
             self.toggled.insert(hint);

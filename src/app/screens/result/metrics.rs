@@ -1,4 +1,4 @@
-//! Sections with metrics of one result.
+//! Metrics of one result, by section
 
 use crate::analysis::page::{self, Row, Wish};
 use crate::app::over::Finder;
@@ -13,23 +13,23 @@ pub struct MetricsView {
     /// Index of the selected row.
     pub selected: usize,
     pub finder: Finder,
-    /// Folds that are open.
+    /// Keys of the expanded folds.
     pub open: BTreeSet<String>,
 }
 
-/// What the rows are made of.
+/// Input from which the rows are built.
 pub struct Of<'a> {
     pub metrics: &'a Metrics,
     pub result: usize,
     pub details: Option<&'a Details>,
     /// Metrics that are shown first.
     pub pins: &'a [Arc<str>],
-    /// How many hints there are.
+    /// Number of hints.
     pub hints: usize,
 }
 
 impl MetricsView {
-    /// Makes the rows anew, and keeps the selection on its row where it is still there.
+    /// Rebuilds the rows; keeps the selected row if it still exists.
     pub fn arrange(&mut self, of: &Of<'_>) {
         let before = self.rows.get(self.selected).cloned();
         let none = Details::default();
@@ -40,13 +40,13 @@ impl MetricsView {
             (Some(b), row) => b == row,
             (None, _) => false,
         };
-        // A metric can be in several sections: the nearest row is meant.
+        // A metric can be in several sections: select the nearest row.
         let all = self.rows.iter().enumerate().filter(|(_, r)| same(r)).map(|(i, _)| i);
         let at = all.min_by_key(|i| i.abs_diff(self.selected)).unwrap_or(0);
         self.select_near(at);
     }
 
-    /// Selects the row at a place, else the next one where the selection stops, else the nearest above.
+    /// Selects the row at an index, else the next selectable row, else the nearest one above.
     pub fn select_near(&mut self, at: usize) {
         let ok = |i: &usize| self.rows.get(*i).is_some_and(Row::selectable);
         let last = self.rows.len().saturating_sub(1);
@@ -54,28 +54,28 @@ impl MetricsView {
         self.selected = (at..self.rows.len()).find(ok).or_else(|| (0..=at).rev().find(ok)).unwrap_or(0);
     }
 
-    /// Over rows that are only read: the next one where the selection stops.
+    /// Moves the selection, skipping rows that are not selectable.
     pub fn scroll(&mut self, by: isize) {
         let selectable: Vec<usize> = (0..self.rows.len()).filter(|&i| self.rows[i].selectable()).collect();
         let now = selectable.iter().position(|&i| i >= self.selected).unwrap_or(0);
         self.selected = selectable.get(shift(now, by, selectable.len())).copied().unwrap_or(0);
     }
 
-    /// Opens or closes a fold.
+    /// Expands or collapses a fold.
     pub fn toggle(&mut self, key: String) {
         if !self.open.remove(&key) {
             self.open.insert(key);
         }
     }
 
-    /// To the next or previous section.
+    /// Goes to the next or previous section.
     pub fn section(&mut self, forward: bool) {
         let head = |i: &usize| matches!(self.rows.get(*i), Some(Row::Section { .. }));
         let found = if forward { (self.selected + 1..self.rows.len()).find(head) } else { (0..self.selected).rev().find(head) };
         self.selected = found.unwrap_or(self.selected);
     }
 
-    /// To a metric; where no section shows it, it is searched for.
+    /// Goes to a metric; searches for it if no section shows it.
     pub fn go_to(&mut self, name: &str, of: &Of<'_>) {
         self.finder.clear();
         self.arrange(of);
@@ -97,7 +97,7 @@ impl MetricsView {
         self.rows.get(self.selected)
     }
 
-    /// The metric of the selected row.
+    /// Metric of the selected row.
     #[must_use]
     pub fn metric(&self) -> Option<&Arc<str>> {
         self.row()?.metric()

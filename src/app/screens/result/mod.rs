@@ -1,4 +1,4 @@
-//! The screens about one result: its metrics by section, what is wrong with it, its roofline, another result beside it, its code.
+//! Screens about one result: metrics by section, hints, roofline, comparison, and code
 
 mod asked;
 mod copy;
@@ -26,10 +26,10 @@ use hints::Line;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Results of one report that are offered.
+/// Maximum number of listed results per report.
 const MOST_LISTED: usize = 2_000;
 
-/// `3 copy_coalesced 2112×256`.
+/// Label of a result, such as `3 copy_coalesced 2112×256`.
 fn named(metrics: &Metrics, result: usize) -> String {
     let Some(r) = metrics.results.get(result) else { return String::new() };
     let dims = |d: Option<[u32; 3]>| d.map(config::dim3).unwrap_or_default();
@@ -49,7 +49,7 @@ fn marked(session: &Session, report: usize) -> Vec<usize> {
 }
 
 impl ResultScreen {
-    /// The launch of the screen's own report that the result is of.
+    /// Launch of the screen's own report that the result belongs to.
     fn launch(&self, session: &Session, report: usize) -> Option<u32> {
         if self.report == report {
             return u32::try_from(self.result).ok();
@@ -57,13 +57,13 @@ impl ResultScreen {
         session.reports.get(report)?.launch_of(self.report, self.result).map(|p| p.launch)
     }
 
-    /// Places this result and the others under their roofs.
+    /// Plots this result and the others on the roofline.
     fn plot(&mut self, cx: &Cx<'_>) {
         self.roofline.plot = Some(Arc::new(Plot::of(&self.metrics, self.result, &marked(cx.session, self.report))));
         self.roofline.selected = 0;
     }
 
-    /// Makes what the view that is on needs.
+    /// Prepares the data of the current view.
     fn enter(&mut self, cx: &Cx<'_>) -> Answer {
         match self.view {
             View::Metrics => {}
@@ -95,7 +95,7 @@ impl ResultScreen {
         Answer::none()
     }
 
-    /// Turns to one of the views, or from it back.
+    /// Switches to a view; from that view, switches back.
     fn turn(&mut self, view: View, cx: &Cx<'_>) -> Answer {
         if !self.has(view) {
             return Answer::say(match view {
@@ -111,27 +111,27 @@ impl ResultScreen {
         self.enter(cx)
     }
 
-    /// Becomes the next or previous result of the same report.
+    /// Switches to the next or previous result of the same report.
     fn step(&mut self, by: isize, cx: &Cx<'_>) -> Answer {
         let n = self.metrics.results.len();
         if n < 2 {
             return Answer::say("this is the only result in its report");
         }
         let mut next = (self.result + n).saturating_add_signed(by) % n;
-        // Beside itself a result says nothing.
+        // Comparing a result with itself is pointless.
         let beside = matches!(&self.compare.other, Some((report, _, other)) if *report == self.report && *other == next);
         if n > 2 && self.view == View::Compare && beside {
             next = (next + n).saturating_add_signed(by.signum()) % n;
         }
         let mut new = Self::new(self.report, Arc::clone(&self.metrics), next);
-        // Reached through a timeline: how sure it is which launch the next one is of.
+        // Opened by way of a timeline: certainty of the launch that the next result belongs to.
         new.sure = cx.report().filter(|_| self.report != cx.report).and_then(|r| r.launch_of(self.report, next)).map(|p| p.sure);
         (new.view, new.opened) = (self.view, self.opened);
         (new.sections.finder, new.sections.open) = (self.sections.finder.clone(), std::mem::take(&mut self.sections.open));
         (new.source.instructions, new.source.in_order) = (self.source.instructions, self.source.in_order);
         new.compare.other = self.compare.other.take().map(|other| new.beside(other));
         new.arrange(&cx.session.pins);
-        // The same row of the next result: that is what one wants to see.
+        // Keep the selected row, so that the results can be compared.
         new.sections.select_near(self.sections.selected);
         *self = new;
         let mut answer = self.enter(cx);
@@ -139,14 +139,14 @@ impl ResultScreen {
         answer
     }
 
-    /// Asks for what the report holds about the result.
+    /// Requests the details of the result.
     fn read(&self, report: usize) -> Effect {
         Effect::Details { report, from: self.report, result: self.result }
     }
 
-    /// Two reports side by side go on together: to the same launch of the same kernel.
+    /// Advances the compared report in step: to the same launch of the same kernel.
     fn beside(&self, (report, metrics, other): (usize, Arc<Metrics>, usize)) -> (usize, Arc<Metrics>, usize) {
-        // By what a rebuild does not change: symbols may hold a hash.
+        // A rebuild does not change this key; symbols may contain a hash.
         let key = |r: &ResultMetrics| (r.kernel.function().to_owned(), r.grid, r.block);
         let own = self.metrics.results.get(self.result).map(key);
         let nth = self.metrics.results.iter().take(self.result).filter(|r| Some(key(r)) == own).count();
@@ -155,7 +155,7 @@ impl ResultScreen {
         (report, metrics, at)
     }
 
-    /// A list of results to compare with: of this report and of all others in the session.
+    /// Lists results to compare with: of this report and of all others in the session.
     fn ask_other(&self, session: &Session) -> Answer {
         let Some(own) = self.metrics.results.get(self.result) else { return Answer::none() };
         let mut items: Vec<(u32, Item)> = Vec::new();
@@ -169,7 +169,7 @@ impl ResultScreen {
                 }
                 let duration = metrics.duration(r).map_or_else(String::new, |d| format!("{d}, "));
                 let hint = format!("{duration}{}", clean(&file));
-                // Names are compared once: a report has many launches of few kernels.
+                // Distances are cached per kernel: a report has many launches of few kernels.
                 let near = (r.kernel.function(), r.grid, r.block, at == self.report);
                 let far = *known.entry(near).or_insert_with(|| compare::distance(own, r, at == self.report));
                 items.push((far, Item::new(named(metrics, result), hint, None, Choice::Other(at, result))));
@@ -178,12 +178,12 @@ impl ResultScreen {
         if items.is_empty() {
             return Answer::say("there is no other result: open a second report alongside this one");
         }
-        // What one changed and measured again comes first.
+        // Similar results come first: they are typically a kernel that was changed and measured again.
         items.sort_by_key(|i| i.0);
         Answer::over(Pick::by_typing("compare with", items.into_iter().map(|i| i.1).collect()))
     }
 
-    /// Opens what the selected row leads to: a fold, a section that a rule names, or what there is to know about a metric.
+    /// Opens the selected row: a fold, a hint, or the explanation of a metric or rule.
     fn open_row(&mut self, cx: &Cx<'_>) -> Answer {
         match self.view {
             View::Metrics => match self.sections.row().cloned() {
@@ -203,7 +203,7 @@ impl ResultScreen {
             View::Hints => return self.open_line(cx),
             View::Compare => return Answer::over(Page::Explain),
             View::Roofline => {
-                // Another kernel's point leads to its metrics.
+                // A point of another kernel leads to its result.
                 let plot = self.roofline.plot.as_ref();
                 let other = plot.and_then(|p| p.points.get(self.roofline.selected)).filter(|p| !p.own).map(|p| p.result);
                 let Some(other) = other else { return Answer::over(Page::Explain) };
@@ -215,8 +215,8 @@ impl ResultScreen {
         Answer::none()
     }
 
-    /// Acts on the selected line of the hints: opens or closes a hint, goes to the metric's place or to NVIDIA's rule, or to the command that
-    /// confirms.
+    /// Acts on the selected line of the hints: expands or collapses a hint, or goes to the metric, to NVIDIA's rule, or
+    /// to the command that confirms the hint.
     fn open_line(&mut self, cx: &Cx<'_>) -> Answer {
         match self.hints.lines.get(self.hints.selected).cloned() {
             Some(Line::Hint(i, _)) => {
@@ -263,7 +263,7 @@ impl ResultScreen {
         Answer::say(said)
     }
 
-    /// The command that confirms the selected hint, and what it is.
+    /// Returns the command that confirms the selected hint, and its description.
     fn confirming(&self, cx: &Cx<'_>) -> Option<(String, String)> {
         let launch = self.launch(cx.session, cx.report)?;
         let command = confirm::command(cx.report()?.profile.as_deref()?, launch, &self.confirm()?).ok()?;
@@ -415,7 +415,7 @@ impl Screen for ResultScreen {
         if what == CopyWhat::Command { self.confirming(cx) } else { copy::copied(self, what) }
     }
 
-    /// Clears the filter, turns back to the view that it was opened with, or leaves.
+    /// Clears the filter, returns to the initial view, or leaves the screen.
     fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
         if self.view == View::Metrics && self.sections.finder.clear() {
             return self.found(false, cx);

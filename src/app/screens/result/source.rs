@@ -1,4 +1,4 @@
-//! The hottest source lines and instructions of one result.
+//! Hottest source lines and instructions of one result
 
 use super::asked::Asked;
 use crate::analysis::code::{self, Instruction, Listing};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct SourceView {
     pub code: Asked<Code>,
     pub listing: Option<Arc<Listing>>,
-    /// Whether instructions are shown.
+    /// True if instructions are shown instead of lines.
     pub instructions: bool,
     /// Ordered by address or line instead of by samples.
     pub in_order: bool,
@@ -24,18 +24,18 @@ impl Default for SourceView {
 }
 
 impl SourceView {
-    /// Rows of the listing that is shown.
+    /// Number of rows of the visible listing.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.listing.as_ref().map_or(0, |l| if self.instructions { l.instructions.len() } else { l.lines.len() })
     }
 
-    /// Makes the listing anew.
+    /// Rebuilds the listing.
     pub fn list(&mut self, metrics: &Metrics, result: usize, details: Option<&Details>) {
         let (Some(code), Some(details)) = (self.code.get(), details) else { return };
         let first = self.listing.is_none();
         let mut listing = code::list(metrics, result, details, code, self.in_order);
-        // Where the text is known it is read in order, from the hottest line on.
+        // With source text, code is listed in order, starting at the hottest line.
         let read = first && !self.in_order && listing.lines.iter().any(|l| l.text.is_some());
         if read {
             self.in_order = true;
@@ -56,11 +56,11 @@ impl SourceView {
         } else {
             listing.lines.iter().map(|l| l.counts.samples).collect()
         };
-        // Of equals the first.
+        // The first of equals.
         samples.iter().enumerate().rev().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |m| m.0)
     }
 
-    /// Takes the code. Where no line is known the instructions are all there is.
+    /// Takes over the code; without line information, switches to instructions.
     pub fn take(&mut self, outcome: &Result<Arc<Code>, String>, metrics: &Metrics, result: usize, details: Option<&Details>) {
         self.code = Asked::of(outcome);
         self.list(metrics, result, details);
@@ -69,7 +69,7 @@ impl SourceView {
         }
     }
 
-    /// From a line to its hottest instruction and back.
+    /// Goes from a line to its hottest instruction, or back.
     pub fn jump(&mut self) {
         let Some(listing) = self.listing.clone() else { return };
         if self.instructions {

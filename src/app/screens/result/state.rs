@@ -1,4 +1,4 @@
-//! What the screens about one result know. Each of the views has its own rows and its own selection.
+//! State of the screens about one result. Each view has its own rows and selection.
 
 use super::asked::Asked;
 use super::hints::HintsView;
@@ -25,9 +25,9 @@ pub struct CompareView {
     /// The other result: report, its metrics, result.
     pub other: Option<(usize, Arc<Metrics>, usize)>,
     pub rows: Arc<Vec<compare::Row>>,
-    /// What the rules say about the other.
+    /// Hints on the other result.
     pub subject: Arc<Subject>,
-    /// Launches of this kernel, grid and block that each of the two reports has.
+    /// Number of launches of this kernel, grid and block in each of the two reports.
     pub launches: (usize, usize),
     /// Index of the selected row.
     pub selected: usize,
@@ -35,20 +35,20 @@ pub struct CompareView {
 
 #[derive(Clone, Debug)]
 pub struct ResultScreen {
-    /// The report that the result is in (not the one whose launch led here).
+    /// Report that contains the result (not the one whose launch led here).
     pub report: usize,
     pub metrics: Arc<Metrics>,
     /// Index of the result.
     pub result: usize,
-    /// How sure it is that the result is of the launch that led here.
+    /// Certainty that the result is of the launch that led here.
     pub sure: Option<Sure>,
-    /// Which of the views is on.
+    /// Current view.
     pub view: ResultView,
-    /// The view that it was opened with, to which the others lead back.
+    /// Initial view, to which the others return.
     pub opened: ResultView,
     /// Sections, rules and instances.
     pub details: Asked<Details>,
-    /// What the rules say about the result.
+    /// Hints on the result.
     pub subject: Arc<Subject>,
     pub sections: MetricsView,
     pub hints: HintsView,
@@ -78,24 +78,24 @@ impl ResultScreen {
         }
     }
 
-    /// What the rows of the sections are made of, and these rows.
+    /// Borrows the input of the section rows, and these rows.
     pub fn sections_of<'a>(&'a mut self, pins: &'a [Arc<str>]) -> (Of<'a>, &'a mut MetricsView) {
         let details = self.details.get().map(|d| &**d);
         (Of { metrics: &self.metrics, result: self.result, details, pins, hints: self.subject.hints.len() }, &mut self.sections)
     }
 
-    /// Makes the rows of the sections anew.
+    /// Rebuilds the rows of the sections.
     pub fn arrange(&mut self, pins: &[Arc<str>]) {
         let (of, sections) = self.sections_of(pins);
         sections.arrange(&of);
     }
 
-    /// Makes the lines of the hints anew.
+    /// Rebuilds the lines of the hints.
     pub fn arrange_hints(&mut self) {
         self.hints.arrange(&self.subject, self.details.get().map(|d| &**d));
     }
 
-    /// Whether there is such a view: rooflines are of counters, code of ncu's results and of thread traces.
+    /// Returns true if the view is available: rooflines need counters; code needs an ncu result or a thread trace.
     #[must_use]
     pub fn has(&self, view: ResultView) -> bool {
         !self.subject.amd()
@@ -104,26 +104,26 @@ impl ResultScreen {
             || (view == ResultView::Source && self.traced())
     }
 
-    /// Whether the result is of a thread trace, which has code and no rates.
+    /// Returns true if the result is of a thread trace, which has code but no rates.
     #[must_use]
     pub fn traced(&self) -> bool {
         crate::analysis::code::traced(&self.metrics)
     }
 
-    /// Whether the report holds the code of the result.
+    /// Returns true if the report contains the code of the result.
     #[must_use]
     pub fn has_code(&self) -> bool {
         self.details.get().is_some_and(|d| !d.sources.is_empty())
     }
 
-    /// What confirms the selected hint, or decides where there is none.
+    /// Measurement that confirms the selected hint; without such a hint, the one that would decide.
     #[must_use]
     pub fn confirm(&self) -> Option<Confirm> {
         let hint = self.hints.hint().or(Some(0)).and_then(|i| self.subject.hints.get(i));
         hint.map(|h| h.confirm.clone()).filter(|c| !c.sections.is_empty()).or_else(|| self.subject.collect())
     }
 
-    /// What a re-run from here collects: among the hints what confirms the selected one, elsewhere the usual.
+    /// Options of a re-run from here: in the hints view those that confirm the selected hint, else the defaults.
     #[must_use]
     pub fn collect(&self) -> Options {
         if self.view != ResultView::Hints {

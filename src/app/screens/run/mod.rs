@@ -1,5 +1,5 @@
-//! The run that is watched: what its profiler prints, how far it is, and the steps that a person does beside it. What it knows is the
-//! session's ([`Watched`]): a run goes on while other screens are on.
+//! The watched run: output of its profiler, progress, and the steps that a user performs beside it. Its state belongs
+//! to the session ([`Watched`]), because a run continues while other screens are on top.
 
 mod steps;
 
@@ -15,10 +15,10 @@ use crate::rerun::shell;
 #[derive(Clone, Debug, Default)]
 pub struct RunScreen;
 
-/// While the run has no number yet.
+/// Message while the run has no number yet.
 const STARTING: &str = "the run is starting; try again in a moment";
 
-/// Goes one step further with a stop.
+/// Escalates a stop by one stage.
 fn stop_now(watched: &Watched, key: &str) -> Answer {
     Answer::effect(Effect::StopRun).and_say(watched.stop_said(key), false)
 }
@@ -29,12 +29,12 @@ fn ask_before_stop(guided: bool) -> Answer {
         Item::new("keep going", "", 'b', Choice::Run(RunChoice::Nothing)),
         Item::new("stop it", "program and profiler, which then writes its report", 's', Choice::Run(RunChoice::Stop)),
     ];
-    // A server takes minutes to come back.
+    // A guided run may be a server, which takes minutes to come back.
     let title = if guided { "stop the run? some steps are not done yet" } else { "stop the run?" };
     Answer::over(Pick::by_letter(title, items, None))
 }
 
-/// Stops the run, one step further each time.
+/// Stops the run, one stage further each time.
 fn stop(cx: &Cx<'_>, ask: bool) -> Answer {
     let Some(watched) = &cx.running.watched else { return Go::Back.into() };
     if watched.doing.is_some() {
@@ -49,7 +49,7 @@ fn stop(cx: &Cx<'_>, ask: bool) -> Answer {
     if watched.run.is_none() {
         return Answer::say(STARTING);
     }
-    // A stop that is under way goes on without being asked for again.
+    // A stop that is in progress escalates without another question.
     if ask && watched.stage() == Stage::Running {
         ask_before_stop(watched.next_step().is_some_and(|s| !s.argv.is_empty()))
     } else {
@@ -57,7 +57,7 @@ fn stop(cx: &Cx<'_>, ask: bool) -> Answer {
     }
 }
 
-/// Lets it go on by itself.
+/// Detaches the run from this program.
 fn detach(cx: &mut Cx<'_>) -> Answer {
     let Some(watched) = cx.running.watched.as_mut().filter(|s| s.live()) else { return Answer::wrong("no run is in progress") };
     if !watched.mine {
@@ -69,7 +69,7 @@ fn detach(cx: &mut Cx<'_>) -> Answer {
     Answer::effect(Effect::DetachRun).and_say(text, false)
 }
 
-/// What can be done with a program that is traced here.
+/// Handles the actions on a program that is traced here.
 fn traced(id: ActionId, watched: &mut Watched) -> Answer {
     if watched.ended {
         return Answer::say("the run has ended");
@@ -104,7 +104,7 @@ fn traced(id: ActionId, watched: &mut Watched) -> Answer {
     }
 }
 
-/// Opens the traces of a program that nobody here started.
+/// Opens the traces of an ended program that was not started here.
 fn open_outside(watched: &Watched) -> Answer {
     match &watched.outside {
         Some(_) if watched.ended => Answer::effect(Effect::Snapshot { whole: true }),
@@ -131,7 +131,7 @@ impl Screen for RunScreen {
                 let watched = cx.running.watched.as_mut()?;
                 match steps::go(watched, &stop_key) {
                     Some(answer) => answer,
-                    // Here the step that is next is to stop.
+                    // The next step is to stop the run.
                     None => stop(cx, false),
                 }
             }

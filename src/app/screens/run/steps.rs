@@ -1,16 +1,16 @@
-//! Steps of a guided run: what a person does beside it, one after the other, here or in another terminal.
+//! Steps of a guided run, performed by the user one after another, here or in another terminal
 
 use crate::app::msg::Effect;
 use crate::app::running::Watched;
 use crate::app::screen::Answer;
 use crate::launch::runs::Stage;
 
-/// Said while a step is being done; `stop` is the key that ends it.
+/// Message while a step is in progress; `stop` is the key that ends it.
 fn under_way(stop: &str) -> Answer {
     Answer::say(format!("the step is in progress; {stop} ends it"))
 }
 
-/// Does the next step; `None` where that is to stop the run.
+/// Does the next step; returns `None` if that is to stop the run.
 pub fn go(watched: &mut Watched, stop: &str) -> Option<Answer> {
     if watched.doing.is_some() {
         return Some(under_way(stop));
@@ -22,7 +22,7 @@ pub fn go(watched: &mut Watched, stop: &str) -> Option<Answer> {
     let Some(run) = &watched.run else { return Some(Answer::none()) };
     let (id, directory) = (run.id, run.directory.clone());
     if step.argv.is_empty() {
-        // Only the stop key goes further than the first word.
+        // Only the stop key escalates beyond the first signal.
         let running = watched.stage() == Stage::Running;
         return (!running).then(|| Answer::say("the run is being stopped; esc escalates"));
     }

@@ -1,4 +1,4 @@
-//! What is at the cursor.
+//! Inspection of the timeline at the cursor
 
 use crate::analysis::timeline::{Content, Event, Events, Gap, Gaps, Group, Lane, Plot, Row, Spot, Timeline, Window};
 use crate::analysis::triage::Idle;
@@ -6,7 +6,7 @@ use crate::app::session::Report;
 use crate::app::sight::lines::{Line, device, queue};
 use crate::model::Profile;
 
-/// A report's timeline with all that is needed to read it.
+/// A report's timeline with the data needed to read it.
 pub struct Look<'a> {
     pub profile: &'a Profile,
     pub timeline: &'a Timeline,
@@ -14,10 +14,10 @@ pub struct Look<'a> {
     pub gaps: Option<&'a Gaps>,
 }
 
-/// What a line has at a time.
+/// Content of a line at a time.
 pub enum Found<'a> {
     Event(Spot, Event),
-    /// Nothing runs on the device, and why.
+    /// Idle time of the device, and its cause.
     Idle(Gap, Idle),
     Value(&'a Plot, f64),
     Nothing,
@@ -41,7 +41,7 @@ impl<'a> Look<'a> {
         self.group(line)?.rows.get(line.row()?).map(AsRef::as_ref)
     }
 
-    /// The lanes that a line stands for: its own, of a device all of its queues, of a thread the one that tells most.
+    /// Lanes that a line stands for: itself, all queues of a device, or the most informative lane of a thread.
     #[must_use]
     pub fn lanes(&self, line: Line) -> Vec<(Spot, &'a Lane)> {
         let spot = |row, lane| Spot { group: line.group(), row, lane, at: 0 };
@@ -59,7 +59,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The event of a line at a time: the one that runs, else the first that begins in the column.
+    /// Event of a line at a time: the one that runs, else the first that begins in the column.
     #[must_use]
     pub fn event(&self, line: Line, time: i64, window: Window) -> Option<(Spot, Event)> {
         let lanes = self.lanes(line);
@@ -86,7 +86,7 @@ impl<'a> Look<'a> {
             let number = device(self.timeline, Some(line))?;
             let of_device = self.row(line).map_or(matches!(line, Line::Group(_)), queue);
             of_device.then_some(())?;
-            // A thread's own line says nothing about devices.
+            // The line of a thread is not about devices.
             matches!(self.group(line)?.key, crate::analysis::timeline::GroupKey::Device(_)).then_some(())?;
             Some(Found::Idle(gaps.at(number, time)?, gaps.piece(number, time)?))
         };

@@ -1,4 +1,4 @@
-//! The run in time: which window of it is shown, where the cursor is, and which rows are listed.
+//! Timeline of the run: visible window, cursor, and listed rows
 
 pub mod look;
 mod walk;
@@ -19,56 +19,57 @@ use crate::report::timeline::{Shown, describe, page};
 use look::{Found, Look};
 use std::sync::Arc;
 
-/// What was found of a name.
+/// Result of a search.
 #[derive(Clone, Debug)]
 pub struct Search {
     pub text: String,
     pub matches: Arc<Matches>,
-    /// How many parts of the timeline were there.
+    /// Number of timeline parts that were searched.
     parts: usize,
 }
 
-/// The window between the mark and the cursor, judged.
+/// Triage of the window between the mark and the cursor.
 #[derive(Clone, Debug)]
 pub struct Judged {
     pub window: (i64, i64),
-    /// `None` while it is being worked out, `Some(None)` where nothing ran in it.
+    /// `None` while it is computed, `Some(None)` if nothing ran in the window.
     pub triage: Option<Option<Arc<Triage>>>,
 }
 
 #[derive(Clone, Debug)]
 pub struct TimelineScreen {
-    /// `None` until it is known what there is.
+    /// `None` until the timeline has data.
     pub place: Option<Place>,
     pub arrangement: Arrangement,
     pub lines: Vec<Line>,
     /// Index of the selected line.
     pub selected: usize,
-    /// What is measured from, ns.
+    /// Start of the measured span, ns.
     pub mark: Option<i64>,
     pub judged: Option<Judged>,
     pub finder: Finder,
     pub search: Option<Search>,
-    /// Places that were left, and those that one came back from.
+    /// Places left before, and places to go forward to.
     earlier: Vec<(Place, Option<LineKey>)>,
     later: Vec<(Place, Option<LineKey>)>,
-    /// Where to go once that is there.
+    /// Place to go to once it is loaded.
     wanted: Option<At>,
-    /// That is shown and nothing around it.
+    /// True if `wanted` is shown without its surroundings.
     exact: bool,
-    /// The event that following began at.
+    /// Event at which following began.
     origin: Option<Event>,
-    /// Where the pointer took hold: the column.
+    /// Column at which the pointer grabbed the timeline.
     grabbed: Option<usize>,
     serial: u64,
 }
 
-/// Launches and calls up to which a window is judged without being asked for: that takes less than half a second.
+/// Maximum number of launches and calls for which a window is analysed without a mark: this takes less than half a
+/// second.
 const MOST_JUDGED: usize = 1_000_000;
-/// Places that are remembered.
+/// Maximum number of remembered places.
 const MOST_PLACES: usize = 100;
 
-/// Columns of the labels on a terminal of that width.
+/// Width of the row labels for a terminal width, in columns.
 #[must_use]
 pub fn label_columns(width: u16) -> u16 {
     match width {
@@ -78,7 +79,7 @@ pub fn label_columns(width: u16) -> u16 {
     }
 }
 
-/// Columns of the lanes.
+/// Width of the lanes, in columns.
 #[must_use]
 pub fn columns(size: (u16, u16)) -> usize {
     usize::from(size.0.saturating_sub(label_columns(size.0) + 2).max(8))
@@ -106,7 +107,7 @@ impl TimelineScreen {
         }
     }
 
-    /// Shows a window as it is.
+    /// Creates a screen that shows exactly the window.
     #[must_use]
     pub fn exactly(at: Option<At>, serial: u64) -> Self {
         Self { exact: true, ..Self::new(at, serial) }
@@ -127,12 +128,12 @@ impl TimelineScreen {
             LineKey::Row(row, _) => row.group,
         };
         let at = |key: LineKey| self.lines.iter().position(|&l| lines::key(timeline, l) == Some(key));
-        // What is folded away is its group.
+        // A folded row falls back to its group.
         let found = key.and_then(|k| at(k).or_else(|| at(LineKey::Group(group(&k)))));
         self.selected = found.unwrap_or(self.selected).min(self.lines.len().saturating_sub(1));
     }
 
-    /// Lists the lines anew; the selected one stays.
+    /// Rebuilds the lines; keeps the selected one.
     fn arrange(&mut self, timeline: &Timeline, key: Option<LineKey>) {
         self.lines = self.arrangement.lines(timeline);
         self.select(timeline, key);
@@ -149,7 +150,7 @@ impl TimelineScreen {
         look.event(self.current()?, place.cursor, place.window(columns)).map(|e| e.1)
     }
 
-    /// Parts of the timeline have come: rows are listed, and what was waited for is gone to.
+    /// Handles new parts of the timeline: lists their rows, and goes to the wanted place.
     fn arrived(&mut self, cx: &Cx<'_>) -> Answer {
         let Some(report) = cx.report() else { return Answer::none() };
         let timeline = Arc::clone(&report.lanes);
@@ -164,7 +165,7 @@ impl TimelineScreen {
         } else if let Some(place) =
             self.place.as_mut().filter(|_| self.earlier.is_empty() && report.kept.is_none() && self.wanted.is_none())
         {
-            // Nobody has moved yet: all of what is there is shown.
+            // The user has not moved yet: show everything that is loaded.
             *place = if place.cursor == place.start { Place::whole(timeline.span) } else { *place };
         }
         if let Some(at) = self.wanted
@@ -176,7 +177,7 @@ impl TimelineScreen {
         if again { self.find(cx) } else { Answer::none() }
     }
 
-    /// Remembers where one is before one goes elsewhere.
+    /// Remembers the current place before a jump.
     fn leave(&mut self, timeline: &Timeline) {
         if let Some(place) = self.place {
             self.earlier.push((place, self.key(timeline)));
@@ -187,7 +188,7 @@ impl TimelineScreen {
         }
     }
 
-    /// Asks for the events that match.
+    /// Requests the matching events.
     fn find(&self, cx: &Cx<'_>) -> Answer {
         let (Some(report), false) = (cx.report(), self.finder.is_empty()) else { return Answer::none() };
         let ask = Ask::Matches { screen: self.serial, timeline: Arc::clone(&report.lanes), text: self.finder.text().to_owned() };
@@ -201,7 +202,8 @@ impl TimelineScreen {
         (mark != cursor).then(|| (mark.min(cursor), mark.max(cursor)))
     }
 
-    /// What is between the mark and the cursor is judged when the cursor rests; where that takes no time, what is in view.
+    /// Requests triage of the marked window once the cursor rests; without a mark, of the visible window if that is
+    /// fast.
     fn judge(&mut self, cx: &Cx<'_>) -> Answer {
         let few = |r: &Report| r.profile.as_ref().is_some_and(|p| p.launches.len() + p.calls.len() <= MOST_JUDGED);
         let view = self.place.filter(|_| cx.report().is_some_and(few)).map(|p| (p.start, p.end));
@@ -219,7 +221,8 @@ impl TimelineScreen {
         effects.into_iter().map(rest).collect::<Vec<_>>().into()
     }
 
-    /// Narrows all screens to what is marked, else to what is in view; where they are narrowed to that, widens them.
+    /// Narrows all screens to the marked window, else to the visible one; if they are narrowed to it already, widens
+    /// them.
     fn narrow(&self, cx: &Cx<'_>) -> Answer {
         let (Some(report), Some(place)) = (cx.report(), self.place) else { return Answer::none() };
         match (self.marked(), report.window) {
@@ -238,7 +241,7 @@ impl TimelineScreen {
         }
     }
 
-    /// Into what is at the cursor.
+    /// Opens the event at the cursor.
     fn open(&mut self, cx: &Cx<'_>) -> Answer {
         let Some(look) = Self::look(cx) else { return Answer::none() };
         let Some(line) = self.current() else { return Answer::none() };
@@ -270,7 +273,7 @@ impl TimelineScreen {
         Answer::none()
     }
 
-    /// Changes which rows are listed.
+    /// Changes the set of listed rows.
     fn rows(&mut self, cx: &Cx<'_>, change: impl FnOnce(&mut Arrangement, &Timeline, Line)) -> Answer {
         let (Some(report), Some(line)) = (cx.report(), self.current()) else { return Answer::none() };
         let timeline = Arc::clone(&report.lanes);
@@ -420,7 +423,7 @@ impl Screen for TimelineScreen {
             News::Done(Done::Matches(screen, text, parts, matches)) if *screen == self.serial && text == self.finder.text() => {
                 let first = self.search.as_ref().is_none_or(|s| s.text != *text);
                 self.search = Some(Search { text: text.clone(), matches: Arc::clone(matches), parts: *parts });
-                // The first match from here on is what one looks for.
+                // Go to the first match from the cursor on.
                 if first { self.seek(cx) } else { Answer::none() }
             }
             News::Done(Done::Judged(screen, window, triage)) if *screen == self.serial => {

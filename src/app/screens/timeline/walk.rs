@@ -1,4 +1,4 @@
-//! Moving through time: by columns, windows, events, matches, idle times, and along what belongs together.
+//! Movement through time: by columns, windows, events, matches, idle times, and links between events
 
 use super::{TimelineScreen, columns};
 use crate::analysis::timeline::{Event, Spot, Timeline, link};
@@ -10,15 +10,15 @@ use crate::app::sight::{Line, LineKey, Place};
 use crate::model::Nanos;
 use std::sync::Arc;
 
-/// The row that stands for the map of the whole run.
+/// Row index of the map of the whole run.
 pub const MAP: usize = usize::MAX;
-/// By how much a step zooms.
+/// Zoom factor of a key press.
 const ZOOM: (i64, i64) = (1, 2);
-/// The same of the wheel.
+/// Zoom factor of a wheel step.
 const WHEEL: (i64, i64) = (3, 4);
-/// How much of the window a step pans, in eighths.
+/// Distance of a pan, in eighths of the window.
 const PAN: i64 = 4;
-/// An event that is gone to takes about this part of the window where it was too small to be seen.
+/// After a jump to an event that was too small to be visible, the event takes about this fraction (1/n) of the window.
 const AROUND: i64 = 8;
 
 fn turned((by, of): (i64, i64), inwards: bool) -> (i64, i64) {
@@ -31,7 +31,7 @@ impl TimelineScreen {
         let (Some(place), Some(report)) = (self.place, cx.report()) else { return None };
         let timeline = Arc::clone(&report.lanes);
         let (span, columns) = (timeline.reach, columns(cx.session.size));
-        // Whoever moves does not want to be moved by what is still coming.
+        // A move of the user overrides the pending destination.
         let wanted = self.wanted.take();
         let jump = |screen: &mut Self, to: Place| {
             screen.leave(&timeline);
@@ -45,7 +45,7 @@ impl TimelineScreen {
             ActionId::ZoomIn => Some(place.zoomed(place.cursor, turned(ZOOM, true), span, columns)),
             ActionId::ZoomOut => Some(place.zoomed(place.cursor, turned(ZOOM, false), span, columns)),
             ActionId::ZoomAll => {
-                // Once more: with what threads did before and after.
+                // Pressed again: include the activity of threads before and after.
                 let shown = (place.start, place.end) == timeline.span;
                 let all = Place::whole(if shown { timeline.reach } else { timeline.span });
                 jump(self, Place { cursor: place.cursor, ..all }.kept(timeline.reach, columns))
@@ -65,13 +65,13 @@ impl TimelineScreen {
                 return None;
             }
         };
-        // Whoever moves by hand follows nothing any more.
+        // A manual move ends following.
         self.origin = None;
         self.place = moved;
         Some(Answer::none())
     }
 
-    /// To what is marked, or to what is at the cursor.
+    /// Zooms to the marked window, or to the event or idle time at the cursor.
     fn zoom_to(&mut self, cx: &Cx<'_>, columns: usize) -> Answer {
         let Some(look) = Self::look(cx) else { return Answer::none() };
         let event = || self.event(&look, columns).map(|e| look.events.span(e));
@@ -101,7 +101,7 @@ impl TimelineScreen {
         Answer::say(format!("marked; move the cursor to measure, {zoom} zooms to what is between, {narrow} narrows all screens to it"))
     }
 
-    /// To the next or previous event of the row, or match.
+    /// Goes to the next or previous event of the row, or to the next or previous match.
     fn next(&mut self, cx: &Cx<'_>, forward: bool) -> Answer {
         if self.search.as_ref().is_some_and(|s| s.matches.total > 0) {
             return self.next_match(cx, forward);
@@ -126,10 +126,10 @@ impl TimelineScreen {
         Answer::none()
     }
 
-    /// The match that is nearest to the cursor in time, over all rows.
+    /// Goes to the match that is nearest to the cursor in time, over all rows.
     fn next_match(&mut self, cx: &Cx<'_>, forward: bool) -> Answer {
         let (Some(look), Some(place), Some(search)) = (Self::look(cx), self.place, &self.search) else { return Answer::none() };
-        // Several may begin at one time: those of later rows come after.
+        // Several matches may begin at the same time: order them by row.
         let here = (place.cursor, self.current().map_or((0, 0, 0), order));
         let mut best: Option<(Key, Spot)> = None;
         for (g, group) in look.timeline.groups.iter().enumerate() {
@@ -155,7 +155,7 @@ impl TimelineScreen {
         Answer::none()
     }
 
-    /// To the first match from the cursor on, unless one is there; else to the first of all.
+    /// Goes to the first match at or after the cursor, else to the first of all.
     pub(super) fn seek(&mut self, cx: &Cx<'_>) -> Answer {
         let (Some(place), Some(search)) = (self.place, &self.search) else { return Answer::none() };
         if search.matches.total == 0 {
@@ -170,7 +170,7 @@ impl TimelineScreen {
         Answer::none()
     }
 
-    /// To the next or previous idle time of the device that is at least a column wide.
+    /// Goes to the next or previous idle time of the device that is at least a column wide.
     fn gap(&mut self, cx: &Cx<'_>, forward: bool) -> Answer {
         let (Some(look), Some(place)) = (Self::look(cx), self.place) else { return Answer::none() };
         let Some(gaps) = look.gaps else { return Answer::say("idle times are still being worked out") };
@@ -187,7 +187,7 @@ impl TimelineScreen {
         let group = timeline.groups.iter().find(|g| g.key == crate::analysis::timeline::GroupKey::Device(number)).map(|g| g.key);
         self.origin = None;
         self.place = Some(Place { cursor: gap.start, ..place }.followed(span, columns));
-        // The device's own line says why; a stream of it does, too.
+        // The cause is shown on the device's own line and on its streams.
         let on_device = self.current().and_then(|l| timeline.groups.get(l.group())).map(|g| g.key) == group;
         if !on_device {
             self.select(&timeline, group.map(LineKey::Group));
@@ -195,7 +195,7 @@ impl TimelineScreen {
         Answer::none()
     }
 
-    /// To what belongs to the event at the cursor.
+    /// Goes to the event that is linked with the one at the cursor.
     fn follow(&mut self, cx: &Cx<'_>, columns: usize) -> Answer {
         let Some(look) = Self::look(cx) else { return Answer::none() };
         let Some(event) = self.event(&look, columns) else { return Answer::say("no event is at the cursor") };
@@ -212,7 +212,7 @@ impl TimelineScreen {
         Answer::none()
     }
 
-    /// Goes to an event; the window stays where it shows it well.
+    /// Goes to an event; keeps the window if it shows the event well.
     fn go_to_spot(&mut self, cx: &Cx<'_>, spot: Spot) {
         let Some(report) = cx.report() else { return };
         let (Some(profile), timeline) = (&report.profile, Arc::clone(&report.lanes)) else { return };
@@ -240,14 +240,14 @@ impl TimelineScreen {
         self.arrange(timeline, row.map(|r| LineKey::Row(r.key, spot.lane)));
     }
 
-    /// Goes to a place; false while what is wanted is not there yet.
+    /// Goes to a place; returns false while the data for it is incomplete.
     pub(super) fn go_to(&mut self, at: &At, cx: &Cx<'_>, columns: usize) -> bool {
         let Some(report) = cx.report() else { return false };
         let (Some(profile), timeline) = (&report.profile, Arc::clone(&report.lanes)) else { return false };
         let of = timeline.events(profile);
         let spot = at.event.and_then(|event| timeline.find(&of, event.into()));
         let length = (at.end - at.start).max(1);
-        // Long enough to see what is around.
+        // Leave room for the surroundings.
         let room = match at.event {
             _ if self.exact => 0,
             Some(_) => length.saturating_mul(AROUND / 2),
@@ -266,11 +266,11 @@ impl TimelineScreen {
                 self.select(&timeline, group);
             }
         }
-        // Threads may still be coming, and with them what lies earlier or later.
+        // Threads may still be loading, and may extend the timeline in both directions.
         timeline.complete() || (spot.is_some() && timeline.span.0 <= at.start - room && at.end + room <= timeline.span.1)
     }
 
-    /// Back and forth through places.
+    /// Goes back or forth through visited places.
     fn visited(&mut self, timeline: &Timeline, back: bool) -> Answer {
         let here = self.place.map(|p| (p, self.key(timeline)));
         let (from, to) = if back { (&mut self.earlier, &mut self.later) } else { (&mut self.later, &mut self.earlier) };
@@ -283,14 +283,14 @@ impl TimelineScreen {
         Answer::none()
     }
 
-    /// What the pointer did.
+    /// Handles a pointer event.
     pub(super) fn pointed(&mut self, pointer: Pointer, cx: &Cx<'_>) -> Answer {
         let (Some(place), Some(report)) = (self.place, cx.report()) else { return Answer::none() };
         let (span, columns) = (report.lanes.reach, columns(cx.session.size));
         let window = place.window(columns);
         let time = |column: usize| window.edge(column.min(columns - 1)) + window.step() / 2;
         match pointer {
-            // On the map of the whole run: there.
+            // A press on the map of the whole run goes to that time.
             Pointer::Press(MAP, column, _) => {
                 let whole = report.lanes.span;
                 let cursor = crate::analysis::timeline::Window::new(whole.0, whole.1, columns).edge(column.min(columns - 1));
@@ -320,7 +320,7 @@ impl TimelineScreen {
     }
 }
 
-/// A start, and the place of a lane among all: the group, the row, the lane.
+/// Start time, and position of a lane: group, row, lane.
 type Key = (i64, (usize, usize, usize));
 
 fn order(line: Line) -> (usize, usize, usize) {

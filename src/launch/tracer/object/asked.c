@@ -1,16 +1,16 @@
-// What somebody asked for by name: in the plan, or while the program runs.
+// Requests for kernels by name: from the plan, or while the program runs.
 
-// Grid and block that are asked for, where the plan says so.
+// Requested grid and block, if the plan sets them.
 static u32 asked_grid[3], asked_block[3];
 
-// 0 where there is no room for it, or where an expression cannot be read.
+// Returns 0 if the table is full, or if the expression does not compile.
 static int asked_add(const char* text, i64 nth, u32 stalls_) {
   enum { EXTENDED = 1, NO_PLACES = 8 };
   static u32 number;
   u64 n = strlen(text);
   for (u32 i = 0; i < ASKED && n && n < sizeof asked_kernels[0].exact; i++) {
     Asked* a = &asked_kernels[i];
-    // A number that was met is still counted, so that it is not met again.
+    // A request by index stays counted once met, so that it is not met again.
     if (a->state == ASKED_OPEN || (a->state && a->nth >= 0)) continue;
     a->pattern.given = !strncmp(text, "regex:", 6);
     if (a->pattern.given && regcomp(a->pattern.compiled, text + 6, EXTENDED | NO_PLACES)) return 0;
@@ -25,7 +25,7 @@ static int asked_add(const char* text, i64 nth, u32 stalls_) {
   return 0;
 }
 
-// Expressions are looked for in the function's name, as ncu does it.
+// Expressions match the function's name, as in ncu.
 static int pattern_fits(Pattern* p, const char* symbol) {
   static char text[512];
   u64 length, hash = hash_bytes(symbol, strlen(symbol));
@@ -44,14 +44,14 @@ static int same_size(const u32* wanted, const u32* size) {
   return 1;
 }
 
-// `s` is the launch's, with grid and block.
+// `s` is the shape of the launch, with grid and block.
 static int is_named(Asked* a, const char* symbol, const Shape* s) {
   if (a->state != ASKED_OPEN || !symbol || !same_size(a->grid, s->grid) || !same_size(a->block, s->block)) return 0;
   return a->pattern.given ? pattern_fits(&a->pattern, symbol) : is_symbol(a->exact, symbol);
 }
 
-// Whether somebody asked for this launch: 1 for the next ones of the kernel (`by` is who asked last), 2 for this one by its number, 4 for its
-// stalls.
+// Tests whether this launch was requested. Bits: 1 for the next launches of the kernel (`by` is the latest request), 2
+// for this launch by index, 4 for its stalls.
 static int is_asked(const char* symbol, const Shape* s, u32* by) {
   int found = 0;
   for (u32 i = 0; i < ASKED && asked_inside(); i++) {
@@ -63,7 +63,7 @@ static int is_asked(const char* symbol, const Shape* s, u32* by) {
   return found;
 }
 
-// Counts a launch for those who asked for the next ones.
+// Counts a launch for the requests of next launches.
 static void asked_met(const char* symbol, const Shape* s, int may) {
   for (u32 i = 0; i < ASKED; i++) {
     Asked* a = &asked_kernels[i];
@@ -71,7 +71,7 @@ static void asked_met(const char* symbol, const Shape* s, int may) {
   }
 }
 
-// Whether launches are counted, also those after the one that was asked for.
+// Tests whether any request needs launches to be counted.
 static int asked_numbered(void) {
   int numbered = 0;
   for (u32 i = 0; i < ASKED; i++) numbered |= asked_kernels[i].state == ASKED_OPEN && asked_kernels[i].nth >= 0;
@@ -79,12 +79,12 @@ static int asked_numbered(void) {
 }
 
 enum { MOST_REFUSED = 1000 };
-// What was asked for is done when all of it is there, or its launch was met.
+// Marks requests as done once all their values are there, or their launch was met.
 static void asked_look(int due) {
   u32 open = 0;
   for (u32 i = 0; i < ASKED; i++) {
     Asked* a = &asked_kernels[i];
-    // What is launched by graphs alone, say, is not listened for for ever.
+    // Gives up on a kernel that, for example, only graphs launch.
     if (a->state == ASKED_OPEN && a->nth < 0 && a->refused == a->seen && a->seen >= MOST_REFUSED) a->state = ASKED_REFUSED;
     if (a->state == ASKED_OPEN && a->nth < 0 && a->seen && !due && measure.windows) a->state = ASKED_DONE;
     open += a->state == ASKED_OPEN;

@@ -1,7 +1,7 @@
-// Types, the few functions of the C library that are used, and small helpers.
+// Types, the few C library functions in use, and small helpers.
 //
-// No header of the system is included: the object then builds without CUDA and for any C library, and linked against stubs it
-// asks for no version of glibc's symbols (build.rs).
+// No system header is included, so the object builds without CUDA and for any C library. Linked against stubs, it
+// requires no particular version of glibc's symbols (build.rs).
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -12,7 +12,7 @@ typedef long i64;
 
 #define NULL ((void*)0)
 #define EXPORT __attribute__((visibility("default")))
-// The object is kept small: each program loads it.
+// Keeps the object small: every program loads it.
 #define NOINLINE __attribute__((noinline))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -69,9 +69,9 @@ static inline i64 system_call(i64 number, i64 a, i64 b, i64 c, i64 d, i64 e, i64
 #error "the tracer is for x86-64 and aarch64"
 #endif
 
-// System calls are made directly, never by the C library: many of its functions are cancellation points, where pthread_cancel ends a thread of the
-// program with our locks held, and it writes over errno, which a signal handler must leave as it was. The result is negative where the call failed:
-// then it is the error's number.
+// System calls are made directly, not through the C library: many of its functions are cancellation points, at which
+// pthread_cancel could end a program thread while it holds our locks, and they overwrite errno, which a signal handler
+// must preserve. A negative result is the negated error number.
 #define SYSTEM_6(number, a, b, c, d, e, f, ...) system_call(number, (i64)(a), (i64)(b), (i64)(c), (i64)(d), (i64)(e), (i64)(f))
 #define SYSTEM(...) SYSTEM_6(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 enum { O_RDONLY = 0, O_WRONLY = 1, O_CREAT = 0100, O_EXCL = 0200, O_APPEND = 02000, O_CLOEXEC = 02000000, O_NONBLOCK = 04000, O_NOCTTY = 0400, O_PATH = 010000000 };
@@ -87,7 +87,7 @@ static NOINLINE u64 clock_now(int clock) {
   return (u64)t.seconds * 1000000000ul + (u64)t.nanoseconds;
 }
 
-// Nanoseconds since 1970: the clock of CUPTI's timestamps, too.
+// Nanoseconds since 1970, on the clock of CUPTI's timestamps.
 static inline u64 now(void) { return clock_now(CLOCK_REALTIME); }
 
 static int file_open(const char* path, int flags) { return (int)SYSTEM(SYS_OPENAT, AT_FDCWD, path, flags, 0600); }
@@ -102,7 +102,7 @@ static NOINLINE i64 wait_for_input(struct pollfd* fd, u64 ms) {
 }
 static void nap(void) { wait_for_input(NULL, 1); }
 
-// What a descriptor stands for. Programs close descriptors that they do not know, and get their numbers for files of their own.
+// Device and inode of a descriptor. Programs close descriptors that they did not open, and reuse their numbers.
 typedef struct { u64 device, node; } Identity;
 static Identity identity(int fd) {
   u64 status[32] = { 0 };
@@ -113,7 +113,7 @@ static int is_same(int fd, Identity was) {
   Identity now_ = identity(fd);
   return was.node && now_.device == was.device && now_.node == was.node;
 }
-// The same file under a high number: low ones are a program's standard streams, and what it expects next.
+// Moves a file to a high descriptor: the low ones are the standard streams and the numbers a program expects next.
 static int high(int fd) {
   static const long FROM[] = { 700, 200, 30, 3 };
   for (u32 i = 0; fd >= 0 && i < COUNT(FROM); i++) {
@@ -129,33 +129,33 @@ static u32 tid(void) {
   return own_tid;
 }
 
-// A child of fork has the parent's memory, but its records are its own: it records nothing (start.c).
+// Set in a child of fork: it shares the parent's memory but not its records, and records nothing (start.c).
 static volatile int gone;
 static int own_pid;
 
 #define ADD(x, n) __atomic_fetch_add(&(x), (n), __ATOMIC_RELAXED)
-// A word that another thread sets, and everything that it wrote before.
+// Acquire load and release store: a reader of the word also sees everything written before it.
 #define GET(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define SET(x, value) __atomic_store_n(&(x), (value), __ATOMIC_RELEASE)
 
 #include "lock.h"
 
 enum { MAP_POPULATE = 0x8000 };
-// Memory from the system, zeroed; NULL where it has none.
+// Zeroed memory from the kernel; NULL if there is none.
 static void* pages(u64 bytes, int flags) {
   i64 p = SYSTEM(SYS_MMAP, NULL, bytes, 3, 0x22 | flags, -1, 0);
   return p < 0 && p > -4096 ? NULL : (void*)p;
 }
 static void pages_free(void* p, u64 bytes) { SYSTEM(SYS_MUNMAP, p, bytes); }
 
-// A number in decimal digits.
+// Parses the leading decimal digits.
 static u64 number_of(const char* text) {
   u64 v = 0;
   while (text && *text >= '0' && *text <= '9') v = v * 10 + (u64)(*text++ - '0');
   return v;
 }
 
-// The process's rank in its job, as its launcher says it; NULL where nobody does.
+// Rank of the process in its job, as set by its launcher; NULL if unset.
 static const char* own_rank(void) {
   static const char* const RANKS[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK" };
   for (u32 i = 0; i < COUNT(RANKS); i++) {
@@ -165,14 +165,14 @@ static const char* own_rank(void) {
   return NULL;
 }
 
-// A mixing of 64 bits (the finalizer of SplitMix64).
+// 64-bit mixing function (the finalizer of SplitMix64).
 static inline u64 mix(u64 x) {
   x ^= x >> 30, x *= 0xbf58476d1ce4e5b9ul;
   x ^= x >> 27, x *= 0x94d049bb133111ebul;
   return x ^ x >> 31;
 }
 
-// A hash of bytes, eight at a time.
+// Hashes bytes, eight at a time.
 static u64 hash_bytes(const char* s, u64 n) {
   u64 h = n * 0x9e3779b97f4a7c15ul, w = 0;
   for (; n >= 8; s += 8, n -= 8) {
@@ -184,7 +184,7 @@ static u64 hash_bytes(const char* s, u64 n) {
   return mix(h ^ w);
 }
 
-// Numbers of variable length: seven bits a byte, the lowest first; signed ones zigzag.
+// LEB128 integers: seven bits per byte, lowest first; signed ones are zigzag-encoded.
 static inline u8* put_number(u8* p, u64 v) {
   while (v >= 128) *p++ = (u8)(v | 128), v >>= 7;
   *p++ = (u8)v;

@@ -1,7 +1,9 @@
-// cudaProfilerStart and cudaProfilerStop where the program calls them by name, as PyTorch does: the object is loaded before the libraries that define
-// them (LD_PRELOAD). Those that are linked statically, or are looked up in a library, pass by; CUPTI hears them all.
+// cudaProfilerStart and cudaProfilerStop of programs that call them by name, as PyTorch does: the object is loaded
+// before the libraries that define them (LD_PRELOAD). Statically linked ones, and those looked up in a library, bypass
+// it; CUPTI reports them all.
 
-// The function that the caller would have called without this object: of its library and what that needs, or of one that is loaded.
+// Function that the caller would have called without this object: that of its own library and dependencies, or of a
+// loaded library.
 static int (*function_behind(const char* symbol, void* caller, int (*own)(void)))(void) {
   static const char* const LIBRARIES[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so", "libcuda.so.1" };
   struct { const char* file; void* base; const char* name; void* address; } where = { NULL, NULL, NULL, NULL };
@@ -25,7 +27,7 @@ static int switch_by_name(const char* symbol, int on, void* caller, int (*own)(v
   int (*next)(void) = function_behind(symbol, caller, own);
   if (on) profiler_gate(1);
   int result = next ? next() : 0;
-  // The first call of CUDA starts the tracer. Where CUPTI has heard the call, the gate is as it should be already.
+  // The first CUDA call starts the tracer. If CUPTI has reported the call, the gate is already in the right state.
   profiler_gate(on);
   return result;
 }
@@ -34,7 +36,8 @@ EXPORT int cudaProfilerStop(void) { return switch_by_name("cudaProfilerStop", 0,
 EXPORT int cuProfilerStart(void) { return switch_by_name("cuProfilerStart", 1, __builtin_return_address(0), cuProfilerStart); }
 EXPORT int cuProfilerStop(void) { return switch_by_name("cuProfilerStop", 0, __builtin_return_address(0), cuProfilerStop); }
 
-// PyTorch's programs call them by name, if this object stands before the library: others may have linked them statically.
+// PyTorch programs call them by name, if this object precedes the library: other programs may have linked them
+// statically.
 static int profiler_is_heard(void) {
   return dlsym(NULL, "cudaProfilerStart") == (void*)cudaProfilerStart && dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD);
 }

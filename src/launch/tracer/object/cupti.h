@@ -1,5 +1,6 @@
-// What is used of CUPTI, in declarations of our own. Records only ever grew at their end, so one set of offsets reads those of every
-// version; a field that came later is read only from the version on that has it (x86-64 and aarch64 have the same layouts).
+// The parts of CUPTI in use, in declarations of our own. Records only ever grew at their end, so one set of offsets
+// reads those of every version; a later field is read only from the version on that has it (x86-64 and aarch64 have the
+// same layouts).
 
 typedef int Result;
 enum { OK = 0, NO_MORE_RECORDS = 12, ERROR_OTHER_CLIENT = 39 };
@@ -10,7 +11,7 @@ enum {
 };
 enum { ATTRIBUTE_ZEROED = 5, ATTRIBUTE_PER_THREAD = 9 };
 
-// What a callback is told (CUpti_CallbackData).
+// Argument of a callback (CUpti_CallbackData).
 typedef struct {
   u32 leaving;
   const char* function;
@@ -58,7 +59,7 @@ static u32 cupti_version;
 #define AT64(r, o) (*(const u64*)((r) + (o)))
 #define AT_TEXT(r, o) (*(const char* const*)((r) + (o)))
 
-// Offsets of the fields that are read, by record.
+// Offsets of the fields in use, by record.
 enum {
   RECORD_KIND = 0,
   KERNEL_REGISTERS = 6, KERNEL_START = 16, KERNEL_END = 24, KERNEL_DEVICE = 40, KERNEL_CONTEXT = 44, KERNEL_STREAM = 48, KERNEL_GRID = 52,
@@ -75,5 +76,5 @@ enum {
   OVERHEAD_KIND = 4, OVERHEAD_THREAD = 16, OVERHEAD_START = 24, OVERHEAD_END = 32,
   MEMORY_OPERATION = 4, MEMORY_KIND = 8, MEMORY_ADDRESS = 16, MEMORY_BYTES = 24, MEMORY_TIME = 32, MEMORY_DEVICE = 52,
 };
-// Versions from which on a record has a field.
+// First versions in which a record has a field.
 enum { HAS_GRAPH_NODE = 13, HAS_GRAPH = 15, HAS_CLUSTER = 18, HAS_DEVICE_LAUNCHED = 130001, HAS_MEMORY = 13, MAY_REFUSE = 28 };

@@ -1,5 +1,5 @@
-// What happens on a thread of the program: NVTX, gates, calls where CUPTI has no records of chosen ones. A thread writes into its own
-// ring without waiting for anybody; the ticker empties it, or the thread itself when it is full.
+// Events of program threads: NVTX ranges, gates, and calls that CUPTI does not record. Each thread writes into its own
+// ring without waiting; the ticker empties it, or the thread itself when it is full.
 
 enum { EVENT_PUSH = 1, EVENT_POP = 2, EVENT_START = 3, EVENT_END = 4, EVENT_MARK = 5, EVENT_POP_MESSAGE = 8, EVENT_CALL = 16 };
 enum { COLOR = 1, CATEGORY = 2, PAYLOAD_SIGNED = 4, PAYLOAD_UNSIGNED = 8, PAYLOAD_REAL = 12, PAYLOAD = 12, MESSAGE = 16, MESSAGE_BYTES = 24 };
@@ -10,15 +10,15 @@ enum { EVENTS = 2048, EVENT_BLOCK = 32 << 10 };
 typedef struct Ring {
   struct Ring* next;
   u32 thread;
-  // Of the thread that writes, and of whoever empties.
+  // `head` belongs to the writing thread, `tail` to the thread that empties.
   volatile u32 head, tail;
   Lock emptying;
-  // Its thread is writing an event: a signal handler that comes in between leaves its own out.
+  // Set while its thread writes an event: a signal handler that interrupts it drops its own.
   volatile int busy;
-  // 1 once its thread has ended, 2 while another takes it.
+  // 1 once its thread has ended, 2 while another thread adopts it.
   volatile int ended;
   Event events[EVENTS];
-  // Not on the thread's stack, which may be small.
+  // Encoding buffer; the thread's stack may be too small.
   u8 block[EVENT_BLOCK + 256];
 } Ring;
 
@@ -28,11 +28,11 @@ static __thread Ring* own_ring;
 static Ring* ring(void) {
   Ring* r = own_ring;
   if (LIKELY(r != NULL)) return r;
-  // One that a thread left behind, or a new one.
+  // Adopts the ring of an ended thread, or allocates one.
   for (r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
     int ended = 1;
     if (GET(r->ended) == 1 && __atomic_compare_exchange_n(&r->ended, &ended, 2, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-      // Its thread may have been cancelled while it wrote.
+      // The previous thread may have been cancelled while writing.
       SET(r->thread, tid()), r->busy = 0;
       __atomic_store_n(&r->ended, 0, __ATOMIC_RELEASE);
       return own_ring = r;
@@ -46,7 +46,7 @@ static Ring* ring(void) {
   return own_ring = r;
 }
 
-// What NCCL said: its length and the bytes, which lie where other events have numbers.
+// NCCL's payload: its length and bytes, stored in the number fields of the event.
 static u8* put_message_bytes(u8* p, const Event* e) {
   u8 bytes[MESSAGE_BYTES];
   memcpy(bytes, &e->id, 8), memcpy(bytes + 8, &e->payload, 8), memcpy(bytes + 16, &e->color, 8);
@@ -54,7 +54,7 @@ static u8* put_message_bytes(u8* p, const Event* e) {
   return p + e->message;
 }
 
-// Writes what is in a ring.
+// Writes the events of a ring.
 static NOINLINE void ring_empty(Ring* r) {
   if (!lock(&r->emptying)) return;
   u8* data = r->block;
@@ -87,7 +87,7 @@ static NOINLINE void ring_empty(Ring* r) {
       default: p = put_number(p, e->text), p = put_number(p, e->id);
       }
     }
-    // They are in the block: should this thread be ended while it writes, they are not written twice.
+    // Released before the block is written: if this thread ends meanwhile, the events are not written twice.
     __atomic_store_n(&r->tail, tail, __ATOMIC_RELEASE);
     put_block(BLOCK_EVENTS, 0, GET(r->thread), count, data, (u32)(p - data));
   }
@@ -96,7 +96,7 @@ static NOINLINE void ring_empty(Ring* r) {
 
 static int ring_full(const Ring* r) { return r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) >= EVENTS; }
 
-// The place of this thread's next event; NULL if there is none.
+// Slot of this thread's next event; NULL if there is none.
 static Event* event_begin(Ring* r) {
   if (UNLIKELY(r->busy)) {
     ADD(lost.interrupted, 1);
@@ -106,7 +106,7 @@ static Event* event_begin(Ring* r) {
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   if (UNLIKELY(ring_full(r))) {
     if (session.ready) ring_empty(r);
-    // Before CUDA is used nobody else looks at it: the oldest goes. The ticker may just have begun to empty it.
+    // Before CUDA is used the ticker does not empty it: the oldest event is dropped. The ticker may just have begun.
     else {
       u32 tail = r->head - EVENTS;
       __atomic_compare_exchange_n(&r->tail, &tail, tail + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -131,7 +131,7 @@ static void event(u8 kind, u32 domain, u32 text, u64 id) {
   event_end(r);
 }
 
-// Names threads that did something, once, and takes the rings of those that have ended.
+// Empties all rings, and marks those of ended threads for reuse.
 static void rings_look(int last) {
   for (Ring* r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
     ring_empty(r);
@@ -143,7 +143,7 @@ static void rings_look(int last) {
   }
 }
 
-// Threads by number, as far as they were named.
+// Threads seen so far, and the number of them already named.
 enum { THREADS = 4096 };
 static struct { Lock lock; u32 seen[THREADS], count, named; } threads;
 static void thread_seen(u32 thread) {

@@ -1,5 +1,5 @@
-// The file: whole blocks, each written at once, so that a program that dies tears at most the last.
-// src/import/trace/FORMAT.md says what is in them.
+// The trace file: whole blocks, each written in one call, so that a program that dies tears at most the last one.
+// src/import/trace/FORMAT.md specifies their contents.
 
 enum {
   BLOCK_FACTS = 1, BLOCK_STRINGS = 2, BLOCK_CONFIGS = 3, BLOCK_KERNELS = 4, BLOCK_MEMOPS = 5, BLOCK_CALLS = 6,
@@ -19,18 +19,19 @@ static struct {
   Lock lock;
   int pid, opened;
   u32 sequence;
-  // Rows of the block that is being written.
+  // Rows of the block being written.
   u32 rows;
-  // Written in all, also to files that are gone.
+  // Bytes written so far, also to files since removed.
   u64 bytes;
-  // Why nothing is written any more; 0 while it is.
+  // The errno that ended writing; 0 while the file is being written.
   i32 trouble;
-  // The end is written.
+  // The end block has been written.
   int closed;
   File file;
 } out = { .file = { .fd = -1 } };
 
-// Where only the last seconds are kept: rows go to files of their own, which take turns. The one before is whole; older ones are gone.
+// Ring-buffer mode, keeping only the last seconds: rows go to files of their own, in turn. The previous file is
+// complete; older ones are removed.
 static struct { u64 keep_ns, began; u32 number; File file; } rolling = { .file = { .fd = -1 } };
 
 // CRC-32 (IEEE 802.3), eight bytes a step.
@@ -58,7 +59,7 @@ static u32 crc_add(u32 crc, const void* bytes, u64 n) {
   return ~crc;
 }
 
-// Writes all of it; returns how much was written where the rest could not be, and why.
+// Writes all parts. On failure returns the number of bytes written and sets `why` to the errno.
 static u64 write_all(int fd, struct iovec* parts, int count, i32* why) {
   u64 done = 0;
   while (count) {
@@ -78,30 +79,30 @@ static void head_of(Block* b, u16 type, u16 flags, u32 thread, u32 count, const 
   b->crc = crc_add(crc_add(0, b, CHECKED), data, length);
 }
 
-// Writes what the file begins with (start.c).
+// Writes the first blocks of the file (start.c).
 static void file_begin(void);
 
 static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length);
 
-// Counts what is written: who waits for it sees that it goes on.
+// Counts blocks written, so that a waiting thread sees progress.
 static volatile u64 progress;
 
-// Writes a block; the first makes the file. `last` says that nothing may come after it.
+// Writes a block; the first one creates the file. `last` marks the final block: later ones are dropped.
 static void put_block_or_last(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length, int last) {
-  // A child that no handler of fork was called in writes nothing.
+  // A child in which no fork handler ran writes nothing.
   if (UNLIKELY(gone || out.pid != process())) return;
   if (UNLIKELY(!lock(&out.lock))) {
     ADD(lost.unwritten, count);
     return;
   }
-  // The thread that held the lock before ended while it was writing.
+  // The previous owner of the lock ended while it was writing.
   if (UNLIKELY(out.rows)) ADD(lost.unwritten, out.rows);
   out.rows = count;
   if (UNLIKELY(!out.opened)) out.opened = 1, file_begin();
   if (out.file.fd >= 0 && !GET(out.closed)) put_locked(type, flags, thread, count, data, length);
   if (last) SET(out.closed, 1);
   out.rows = 0;
-  // Blocks of other threads do not show that the ticker comes to its end.
+  // Blocks of other threads do not show progress of the ticker.
   if (tid() == GET(ticker)) ADD(progress, 1);
   unlock(&out.lock);
 }
@@ -109,7 +110,7 @@ static void put_block(u16 type, u16 flags, u32 thread, u32 count, const void* da
   put_block_or_last(type, flags, thread, count, data, length, 0);
 }
 
-// Whether the file can be written. A number that is the program's now, or nobody's, is not.
+// Tests whether the file is writable, reopening it if the program closed or reused the descriptor.
 static int is_there(File* f) {
   if (LIKELY(f->fd >= 0 && is_same(f->fd, f->is))) return 1;
   if (f->fd < 0) return 0;
@@ -120,9 +121,9 @@ static int is_there(File* f) {
   return 0;
 }
 
-// Appends a block; 0, or why that cannot be: then the file ends as it did before.
+// Appends a block. Returns 0, or an errno, with the file cut back to its previous end.
 static i32 append(File* f, u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length, u64 room) {
-  // The system kills a program that writes beyond its limit.
+  // The kernel kills a program that writes beyond its limit.
   u64 limits[2] = { 0, 0 };
   u64 most = SYSTEM(SYS_PRLIMIT, 0, RLIMIT_FSIZE, NULL, limits) ? ~0ul : limits[0];
   Block b;
@@ -136,16 +137,16 @@ static i32 append(File* f, u16 type, u16 flags, u32 thread, u32 count, const voi
     return 0;
   }
   i32 why = !fits ? EFBIG : n ? ENOSPC : failed;
-  // The block that could not be written has no number.
+  // The block that could not be written uses no sequence number.
   out.sequence--;
   if (SYSTEM(SYS_FTRUNCATE, f->fd, f->bytes)) f->fd = -1;
   return why ? why : ENOSPC;
 }
 
-// Begins the next file of rows where it is time, and lets go of the one before the last.
+// Starts the next file of rows if it is due, and removes the one before the previous.
 static void roll(void);
 
-// A disk that is full ends the recording, not the program: what was torn is cut off, and its room holds the word about it.
+// A full disk ends the recording, not the program: a torn block is cut off, and its space holds the block that says so.
 static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
   if (out.trouble) return;
   int rows_ = (type >= BLOCK_KERNELS && type <= BLOCK_OVERHEAD) || type == BLOCK_STATES;
@@ -158,7 +159,7 @@ static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* d
   append(&out.file, BLOCK_STOPPED, 0, 0, 1, word, (u32)(end - word), 0);
 }
 
-// Facts: keys and values as texts, each with its length before it.
+// Facts: pairs of key and value strings, each preceded by its length.
 typedef struct { u8 data[24 << 10]; u32 n, count; } Facts;
 static void fact(Facts* f, const char* key, const char* value) {
   u64 k = strlen(key), v = strlen(value);
@@ -179,7 +180,7 @@ static void put_facts(u16 type, Facts* f) {
   f->n = f->count = 0;
 }
 
-// 0, or the error's number.
+// Returns 0 or an errno.
 static i32 open_new(File* f) {
   int fd = file_open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC);
   f->fd = high(fd);
@@ -187,7 +188,7 @@ static i32 open_new(File* f) {
   return fd < 0 ? -fd : 0;
 }
 
-// Opens PREFIX.PID.wstrace; a process that was here before by exec has PREFIX.PID-1.wstrace, and so on.
+// Opens PREFIX.PID.wstrace; after an exec in the same process PREFIX.PID-1.wstrace, and so on.
 static int open_file(const char* prefix) {
   out.pid = process();
   for (int i = 0; i < 1000; i++) {

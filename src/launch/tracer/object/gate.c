@@ -1,36 +1,37 @@
-// What is recorded: the whole run, or windows of it. A window is bounded by correlation ids, which every call of the process gets in order:
-// whatever was launched inside is recorded, whenever its record comes.
+// The capture range: the whole run, or windows of it. A window is bounded by correlation ids, which every call of the
+// process gets in order: all work launched inside is recorded, no matter when its record arrives.
 
 enum { WINDOWS = 1 << 20 };
-// And by the clock of records when it was opened, and when CUPTI stopped after it; 0 where it is not known, or not yet.
+// Correlation ids of the bounds (`open`, `close`), and times on the clock of records: when the window was opened, and
+// when CUPTI stopped after it; 0 if unknown, or not yet.
 typedef struct { u64 open, close, opened, closed; } Window;
 
 enum { UNGATED = 0, GATED = 1, GATED_BY_PROFILER = 2, GATED_BY_EACH_RANGE = 3, GATED_BY_LAUNCH = 4 };
 static struct {
   Lock lock;
-  // Without a gate all is recorded.
+  // Without a gate everything is recorded.
   volatile int gated, is_open;
-  // In the order of their ids; the close of one that is open is the greatest number.
+  // Ordered by id; an open window closes at the greatest id.
   Window list[WINDOWS];
   volatile u32 count;
-  // On the monotonic clock.
+  // Times on the monotonic clock.
   u64 opened_at;
   volatile u64 closed_at;
-  // Threads that open it just now.
+  // Number of threads that are opening the gate.
   volatile u32 opening;
 } gate;
 
 static struct {
   u64 started, flushing_ns;
   int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording, heard;
-  // What CUPTI said when it was asked for records of chosen calls.
+  // Error of the request for records of chosen calls.
   u32 chosen_error;
-  // `ready`: the process uses CUDA, its file can be written, the ticker runs. `attached`: CUPTI is subscribed to.
+  // `ready`: the process uses CUDA, its file can be written, the ticker runs. `attached`: subscribed to CUPTI.
   volatile int ready, attached, ended;
   char library[512], reason[256];
 } session;
 
-// Ids have 32 bits and wrap: they are counted on from the newest that was met.
+// Correlation ids have 32 bits and wrap: they are extended from the newest one seen.
 static u64 newest_id;
 static u64 long_id(u32 id) {
   u64 newest = __atomic_load_n(&newest_id, __ATOMIC_RELAXED), v = newest + (u64)(i64)(i32)(id - (u32)newest);
@@ -43,7 +44,7 @@ static Result (*cuDriverGetVersion)(int*);
 static u32 marker_function;
 static __thread u32 marker;
 
-// The id that the next call of this process is given, by making a call that programs hardly ever make; 0 where it cannot be had.
+// Id of the next call of this process, obtained by a call that programs hardly ever make; 0 if it cannot be had.
 static u32 correlation_now(void) {
   int version;
   if (!subscription || !cuDriverGetVersion || !marker_function) return 0;
@@ -58,11 +59,11 @@ static void flush(u32 forced);
 static void event(u8 kind, u32 domain, u32 text, u64 id);
 enum { EVENT_GATE_OPEN = 6, EVENT_GATE_CLOSE = 7 };
 
-// CUPTI goes on for a while after a gate has closed: what is under way when it stops has no record (seen with 13.0 on an H100). A gate that opens for
-// each range leaves it on: switching takes its time.
+// CUPTI keeps recording for a while after a gate has closed: work in progress when it stops has no record (seen with
+// 13.0 on an H100). A gate that opens for each range keeps it on, since switching takes time.
 static const u64 GRACE_NS = 200000000;
 static int recording_due(void) {
-  // See calls_hear: what was recorded with records of calls goes on, and is dropped.
+  // See calls_hear: a recording with records of calls goes on, and records outside the windows are dropped.
   int by_records = GET(session.recording) && !session.by_callbacks;
   int stays = !gate.gated || by_records || GET(gate.is_open) || GET(gate.opening) || (gate.gated == GATED_BY_EACH_RANGE && gate.count);
   return stays || clock_now(CLOCK_MONOTONIC) - GET(gate.closed_at) < GRACE_NS;
@@ -74,15 +75,15 @@ static void recording_switch(void) {
   u32 windows = __atomic_load_n(&gate.count, __ATOMIC_ACQUIRE);
   u64 stopped = 0;
   if (!recording_due()) flush(0), cuptiGetTimestamp(&stopped);
-  // That takes its time.
+  // The flush takes time, so the answer may have changed.
   int due = recording_due();
   if (due == session.recording) return;
-  // Those since it stopped last: it went on between them.
+  // Windows closed since the last stop: recording went on between them.
   for (u32 i = windows; !due && i-- && !gate.list[i].closed;) __atomic_store_n(&gate.list[i].closed, stopped, __ATOMIC_RELEASE);
   recording(due);
 }
-// Has CUPTI record if it should, or no longer. Whoever comes while another thread switches, and finds it as it wishes, may be overtaken: so that one looks
-// again, and the ticker looks again and again.
+// Makes CUPTI record, or stop, as it should. A thread that finds the desired state while another one switches may be
+// overtaken: so the other one checks again, and the ticker does so periodically.
 static void recording_follow(void) {
   for (int looks = 0; looks < 8; looks++) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -94,17 +95,18 @@ static void recording_follow(void) {
 
 static void states_wanted(void);
 static void thread_seen(u32 thread);
-// `correlation` is that of the call that opens or closes; 0 where no call does. Calls of CUPTI are made without gate.lock: they may call back.
+// `correlation` is the id of the call that opens or closes the gate, 0 without one. CUPTI is called without gate.lock,
+// since it may call back.
 static void gate_turned(int on, const char* why, u32 correlation) {
   int attached = GET(session.attached);
-  // By the clock of records: others may launch from now on.
+  // On the clock of records: other threads may launch from now on.
   u64 opened = 0;
   if (on && attached) cuptiGetTimestamp(&opened), recording_follow();
   if (!correlation && attached) correlation = correlation_now();
   if (!lock(&gate.lock)) return;
   int changed = gate.is_open != on && !gone;
   if (changed && on && gate.count < WINDOWS) {
-    // Where the id is not known, all from now on is taken: rather too much than too little.
+    // Without an id, everything from now on is recorded: rather too much than too little.
     u64 id = correlation ? __atomic_load_n(&newest_id, __ATOMIC_RELAXED) + (u64)(i64)(i32)(correlation - (u32)newest_id) : newest_id;
     __atomic_store_n(&newest_id, id, __ATOMIC_RELAXED);
     gate.list[gate.count] = (Window){ id, ~0ul, correlation ? opened : 0, 0 };
@@ -131,11 +133,11 @@ static void gate_set(int on, const char* why, u32 correlation) {
   if (on) ADD(gate.opening, (u32)-1);
 }
 
-// The window that a record of that id lies in. The call that opened one belongs to it, as does the one that closed it.
+// Window that contains a correlation id. It includes the calls that opened and closed it.
 static const Window* window_of(u32 correlation) {
   u64 id = long_id(correlation);
   u32 low = 0, above = __atomic_load_n(&gate.count, __ATOMIC_ACQUIRE);
-  // The last window that begins at the id or before it.
+  // Finds the last window that begins at or before the id.
   while (low < above) {
     u32 middle = low + (above - low) / 2;
     if (gate.list[middle].open <= id) low = middle + 1;
@@ -145,7 +147,7 @@ static const Window* window_of(u32 correlation) {
 }
 static int wanted(u32 correlation) { return LIKELY(!gate.gated) || window_of(correlation); }
 
-// A gate that opens with a launch: the first of a kernel, or the one after so many.
+// A gate that opens at a launch: the first one of a kernel, or the one after a number of launches.
 static struct { char exact[512]; u64 after; volatile u64 seen; volatile int done; } gate_launch;
 
 static void gate_launched(const char* symbol, u32 correlation) {
@@ -155,16 +157,17 @@ static void gate_launched(const char* symbol, u32 correlation) {
   if (now_ && !__atomic_exchange_n(&gate_launch.done, 1, __ATOMIC_ACQ_REL)) gate_set(1, "launch", correlation);
 }
 
-// A gate that follows an NVTX range: each, or only the n-th that is entered. Several threads may be in it: the last one out closes.
+// A gate that follows an NVTX range: every one, or only the n-th entered. Several threads may be inside: the last one
+// to leave closes it.
 enum { OPEN_RANGES = 64 };
 static struct { u32 text, domain, only; volatile u32 entered, inside; u64 ranges[OPEN_RANGES]; } gate_range;
-// The open range of this thread: its domain, and how many of that domain are open from it on.
+// This thread's open range: its domain, and the nesting depth of that domain from it on.
 static __thread u32 gate_domain, gate_nested;
 
-// The NVTX ranges that launches must lie in to be measured, where some are asked for: each, or only the n-th that is entered. Those that are
-// pushed count for their thread, those that are started for all.
+// NVTX ranges to which measurement is restricted, if requested: every one, or only the n-th entered. Pushed ranges
+// apply to their thread, started ranges to all threads.
 static struct { u32 text, domain, only; volatile u32 entered, started; u64 ranges[OPEN_RANGES]; } asked_range;
-// A bit for each open range of this thread, from the innermost: whether it is one of them.
+// One bit per open range of this thread, innermost lowest: set if it is one of them.
 static __thread u64 asked_pushed;
 
 static int asked_matches(u32 domain, u32 text) {
@@ -196,8 +199,9 @@ static int gate_matches(u32 domain, u32 text) {
   u32 nth = ADD(gate_range.entered, 1) + 1;
   return !gate_range.only || nth == gate_range.only;
 }
-// A signal handler may have interrupted its thread within the driver, which holds locks then: there the ticker turns the gate, and nobody
-// waits for it: it may need what the interrupted call holds. The signal that is being handled is blocked meanwhile, unless its handler was installed otherwise (SA_NODEFER).
+// A signal handler may have interrupted its thread inside the driver, which then holds locks: the ticker turns the gate
+// in that case, without being waited for, since it may need a lock of the interrupted call. The signal being handled is
+// blocked meanwhile, unless its handler was installed with SA_NODEFER.
 static void gate_by_ticker(void);
 static volatile u32 gate_behind;
 static int may_be_handler(void) {
@@ -210,7 +214,7 @@ static void gate_turn(int on) {
   SET(gate_behind, 1);
   gate_by_ticker();
 }
-// On the ticker: as the ranges are by now.
+// Runs on the ticker: applies the current state of the ranges.
 static void gate_follow(void) {
   if (__atomic_exchange_n(&gate_behind, 0, __ATOMIC_ACQ_REL)) gate_set(GET(gate_range.inside) != 0, "NVTX range", 0);
 }

@@ -1,6 +1,7 @@
-// Ends and beginnings of programs that only LD_PRELOAD shows: _exit, and exec.
+// Interposed `_exit` and exec functions, which only LD_PRELOAD can observe.
 
-// Loaded beforehand (LD_PRELOAD), it sees a process that leaves without its exit handlers, as children of Python's multiprocessing do.
+// Preloaded (LD_PRELOAD), it sees processes that leave without exit handlers, such as children of Python's
+// multiprocessing.
 static void leave(int code) {
   end_process(ASK_END_BY_EXIT);
   for (;;) SYSTEM(SYS_EXIT_GROUP, code);
@@ -14,17 +15,17 @@ EXPORT void _Exit(int code) {
   __builtin_unreachable();
 }
 
-// Before a process becomes another program, what it did is written; it goes on where that fails. A child of vfork only passes by: it has the
-// parent's memory, but not its number.
+// Writes the recording before a process becomes another program; the process goes on if exec fails. A child of vfork
+// passes through: it has the parent's memory, but not its process id.
 static int (*next_execve)(const char*, char* const*, char* const*), (*next_execv)(const char*, char* const*), (*next_execvp)(const char*, char* const*),
   (*next_execvpe)(const char*, char* const*, char* const*);
 __attribute__((constructor)) static void find_next(void) {
   *(void**)&next_execve = dlsym((void*)-1l, "execve"), *(void**)&next_execv = dlsym((void*)-1l, "execv");
   *(void**)&next_execvp = dlsym((void*)-1l, "execvp"), *(void**)&next_execvpe = dlsym((void*)-1l, "execvpe");
 }
-// `path` is that of the program where it is known: where it cannot be run, the process goes on, and nothing is forced.
+// `path` is the program's, if known: if it cannot be run, the process goes on, and nothing is forced.
 static void before_exec(const char* path) {
-  // Another library's constructor may come before ours.
+  // Another library's constructor may run before ours.
   if (!next_execve) find_next();
   if (session.ended) return;
   ask(path && !SYSTEM(SYS_FACCESSAT, AT_FDCWD, path, 1) ? ASK_FLUSH : ASK_LOOK, EXIT_MS, EXIT_WORK_MS);
@@ -50,7 +51,7 @@ EXPORT int execvpe(const char* file, char* const* words, char* const* variables)
   return next_execvpe ? next_execvpe(file, words, variables) : failed(ENOSYS);
 }
 
-// The words of execl and its like stand one by one, up to a null.
+// Arguments of execl and its variants come one by one, up to a null.
 #define GATHER(first, more) \
   u64 count = 0; \
   __builtin_va_list list, again; \

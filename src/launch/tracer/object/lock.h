@@ -1,42 +1,83 @@
-// Locks, their order, and who may wait for whom.
+// Locks, their nesting order, the data they protect, and the limits on waiting.
 //
-// A thread that holds a lock takes only locks that stand after it here:
+// Lock nesting order, outermost first:
 //
-//   beginning      the first call of CUDA or NVTX in the process: options are read, the first names are given (start.c)
-//   attaching      CUPTI is found and subscribed to, at the start or when a gate opens first (session.c)
-//   switching      CUPTI begins to record, or stops (gate.c)
-//   measure.lock   what is measured, and the profiler; also while a measured launch is under way, from its call to its return (measure.c)
-//   rows.lock      CUPTI's records become rows (session.c)
-//   emptying       one for each ring: its events become blocks (events.c)
-//   names.lock     the table of texts (names.c)
-//   out.lock       the file (file.c)
+//   beginning, attaching, switching, measure.lock, rows.lock, Ring.emptying, names.lock, out.lock
 //
-// and these, under which no other lock is taken: gate.lock, given.lock, threads.lock, buffers.lock, modules.lock.
+// A thread that holds one of these locks may only acquire locks further to the right. gate.lock, given.lock,
+// threads.lock, buffers.lock and modules.lock are leaves: they may be acquired under any of the others, and nothing is
+// acquired under them.
 //
-// CUPTI has locks of its own, and calls back while it holds them. Apart from attaching, switching and measure.lock none of ours is held while CUPTI is called, but for
-// functions that only read a record or a name.
+// beginning (start.c) protects `begun` and the set-up at the first CUDA or NVTX call of the process: `prefix`, the
+// options that are read from the environment, `session.started`, `own_pid`. The first names are registered under it.
 //
-// Threads of the program wait for each other, for CUPTI's worker and for the ticker, but only as long as a block is written or some rows are packed;
-// for measure.lock they wait by measure_lock's rules, for attaching half a second at most, and for switching a tenth. The ticker, and the thread that hears what is asked from outside, wait for measure.lock only for
-// a stated time, since a measured launch may take long; for all others they wait as threads of the program do. No thread waits for a lock
-//   - that its own thread holds: then this is a signal handler, which has interrupted the holder. It goes on without, and counts what it leaves out;
-//   - in a child of fork, where the holder may not exist;
-//   - whose holder has ended, or is ending the process from a signal handler and never returns to what it held: the lock is taken over;
+// attaching (session.c) protects the search for CUPTI and the subscription, at start or when a gate first opens:
+// CUPTI's function pointers, `subscription`, `cupti_version`, `session.library`, `session.reason`,
+// `session.per_thread`, `session.by_callbacks`, and the tables of chosen functions. `session.attached` publishes them
+// to readers without the lock.
+//
+// switching (gate.c) serializes starting and stopping CUPTI's recording: `session.recording`, `session.heard`,
+// `Window.closed`. session_attach starts the first recording under attaching instead.
+//
+// measure.lock (measure.c) protects the range profiler and PC sampling: `measure`, `sets`, `wanted_launches`,
+// `wanted_at`, `inside`, `asked_kernels`, `launch_heard`, `stalls`, `codes_due`. It is also held while a measured
+// launch is in progress, from call to return. Without it, measure_ready prepares the profiler on the ticker
+// (`measure.preparing`), asked_add fills free entries of `asked_kernels` and publishes them by their state, the ticker
+// reads `measure.closed` up to `measure.closed_count`, and session_attach enables the first callbacks. Single words of
+// `measure` and `stalls` are also read without it, by the ticker and under rows.lock (measure_own).
+//
+// rows.lock (session.c) protects the encoding of CUPTI's records: `rows`, `configs`, `pointers`, `seen`, `last_on`, and
+// the fields of `counted` that are not updated atomically. Entries of `configs.list` up to `configs.count` are read
+// without it, and so are the sums in `seen` (measure_choose).
+//
+// Ring.emptying (events.c), one per ring, protects the consumer's side: `tail` and `block`. Only the ring's own thread
+// writes `head` and `events`; before the session is ready it also advances `tail`, by compare-and-exchange.
+//
+// names.lock (names.c) protects the string table `names`.
+//
+// out.lock (file.c) protects the output: `out`, `rolling`, `first_facts`. `out.pid`, `out.bytes` and `out.closed` are
+// also read without it.
+//
+// gate.lock (gate.c) protects `gate.list` (apart from `closed`), `gate.count`, `gate.is_open`, `gate.opened_at` and
+// `gate.closed_at`, and `gate.gated` once the program runs; all of them are read without it.
+//
+// given.lock (names.c) protects `given`; entries below the count are read without it.
+//
+// threads.lock (events.c) protects `threads.seen` and `threads.count`; `threads.named` belongs to the ticker.
+//
+// buffers.lock (session.c) protects `buffers.spare`; `buffers.count` and `buffers.bytes` are atomic counters.
+//
+// modules.lock (stalls.c) protects `modules.list`, `modules.count` and `modules.bytes`; the fields `hashed`, `crc` and
+// `written` belong to the ticker.
+//
+// CUPTI has locks of its own, and invokes callbacks while it holds them. Only attaching, switching and measure.lock are
+// held across calls of CUPTI, apart from functions that merely read a record or a name.
+//
+// Threads of the program wait for each other, for CUPTI's worker and for the ticker, but only while a block is written
+// or some rows are packed. Exceptions: measure.lock has rules of its own (measure_lock; calls_hear waits for up to
+// MEASURED_MS), attaching is waited for up to ATTACHING_MS and switching up to SWITCHING_MS. The ticker and the control
+// thread wait for measure.lock only up to a timeout, since a measured launch may take long; for all other locks they
+// wait like program threads. A thread does not wait for a lock
+//   - that it holds itself: it is then in a signal handler that interrupted the holder. It goes on without the lock,
+//     and counts the data it leaves out;
+//   - in a child of fork, where the owner may not exist;
+//   - whose owner has ended, or is ending the process from a signal handler and never returns to its critical
+//     section: the lock is taken over;
 //   - for longer than LOCK_MS: a handler that jumps out of the tracer never releases its locks;
-//   - at the process's end, on the thread that writes it, for longer than END_NS altogether.
-// A gate that opens with a launch asks for switching while its thread may hold measure.lock, against the order: both waits are bounded.
-// So data under a lock stays usable after every single store: a place is filled before it is counted.
+//   - at the process's end, on the thread that writes the end, for longer than END_NS in total.
+// A gate that opens with a launch asks for switching while its thread may hold measure.lock, against the order: both
+// waits are bounded. Data under a lock stays usable after every single store: an entry is filled before it is counted.
 //
-// While a thread holds a lock it cannot be cancelled, not even asynchronously.
+// A thread that holds a lock cannot be cancelled, not even asynchronously.
 
-// The holder, as the system numbers threads; and one that held it for too long, until it lets go.
+// `owner` is a kernel thread id; `given_up` is an owner that held the lock for too long, until it releases it.
 typedef struct { u32 owner, given_up; } Lock;
 
 enum { SPINS = 100, LOCK_MS = 10000 };
-// The part of an exit's 100 ms (start.c) that the ticker may wait for locks.
+// Share of an exit's 100 ms (start.c) that the ticker may spend waiting for locks.
 static const u64 END_NS = 50000000;
 static volatile int ending;
-// The ticker; and the thread that writes the end where the ticker does not come to it.
+// The ticker, and the thread that writes the end if the ticker does not get there.
 static volatile u32 ticker, ender;
 static u64 end_waited;
 static int is_bounded(void) { return GET(ending) && (own_tid == GET(ticker) || own_tid == GET(ender)); }
@@ -44,8 +85,8 @@ static int is_bounded(void) { return GET(ending) && (own_tid == GET(ticker) || o
 // The thread that ends the process, while it waits for the ticker.
 static volatile u32 leaver;
 
-// The type is changed, too: glibc (seen with 2.36) ends a thread that has become uncancellable by the time the signal of an asynchronous
-// cancellation arrives, but not one whose type is deferred by then.
+// The cancellation type is changed as well: glibc (seen with 2.36) ends a thread that has become uncancellable by the
+// time the signal of an asynchronous cancellation arrives, but not if its type is deferred by then.
 enum { PTHREAD_CANCEL_DISABLE = 1, PTHREAD_CANCEL_DEFERRED = 0 };
 static __thread int uncancelled, cancel_state, cancel_type;
 static void cancel_hold(void) {
@@ -64,12 +105,12 @@ static int lock_take(Lock* l, u32* owner) {
   *owner = 0;
   return __atomic_compare_exchange_n(&l->owner, owner, tid(), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
-// Takes it from a thread that will never let go of it.
+// Takes the lock over from a thread that will never release it.
 static int lock_take_over(Lock* l, u32 owner) {
   if (!owner || (owner != GET(leaver) && SYSTEM(SYS_TGKILL, process(), owner, 0) != -ESRCH)) return 0;
   return __atomic_compare_exchange_n(&l->owner, &owner, tid(), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
-// A child that no handler of fork was called in, or one of vfork, which has its parent's memory for a moment.
+// Detects a child in which no fork handler ran, or a child of vfork, which shares the parent's memory for a moment.
 static int is_other_process(void) { return own_pid && own_pid != process(); }
 
 static NOINLINE int lock_patiently(Lock* l, u64 spins, u64 ms) {
@@ -95,12 +136,12 @@ static NOINLINE int lock_patiently(Lock* l, u64 spins, u64 ms) {
   if (!had) cancel_release();
   return had;
 }
-// 1 once it is held; 0 if it cannot be taken: then the data that it guards must not be touched.
+// Returns 1 once the lock is held, 0 if it cannot be taken: the data that it protects must then not be touched.
 static int lock(Lock* l) { return lock_patiently(l, SPINS, LOCK_MS); }
 static int lock_within(Lock* l, u64 ms) { return lock_patiently(l, 0, ms); }
 static int lock_soon(Lock* l) { return lock_patiently(l, SPINS, 20); }
 
-// Lets go of what a signal handler has interrupted on its own thread, and does not return to.
+// Releases a lock of this thread's interrupted code, for a signal handler that does not return to it.
 static void lock_abandon(Lock* l) {
   u32 owner = tid();
   __atomic_compare_exchange_n(&l->owner, &owner, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
@@ -112,13 +153,14 @@ static NOINLINE void unlock(Lock* l) {
   cancel_release();
 }
 
-// The number of calls from the program and from CUPTI that this thread is in. A signal handler that arrives during one must leave its data alone.
+// Depth of calls from the program and from CUPTI on this thread. A signal handler that interrupts one must not touch
+// its data.
 static __thread volatile int inside_tracer;
 
-// Losses of the tracer itself.
+// Data lost by the tracer itself.
 static struct {
-  // NVTX events of signal handlers whose thread was in the tracer.
+  // NVTX events of signal handlers that interrupted the tracer on their thread.
   u64 interrupted;
-  // Rows and texts that needed a lock that could not be taken.
+  // Rows and strings dropped because a lock could not be taken.
   u64 unwritten;
 } lost;

@@ -1,16 +1,18 @@
-// Counters of chosen launches, in the run that goes on, by CUPTI's range profiler: a window is opened before a launch, every launch inside of it is
-// measured by itself, and the window is closed after some. Each window collects one pass, so that nothing is replayed: a sweep is a window for each
-// pass, of the same kernels in the same order, found again when the program comes round to them. On an H100 the first window of all takes
-// 0.9 s, the first of another set of metrics 0.5 s, each other one 35 ms, and a launch inside about one. Only a launch that somebody asks for by its number is replayed, by CUPTI.
+// Hardware counters of chosen launches in the live run, by CUPTI's range profiler: a window is opened before a launch,
+// every launch inside is measured as a range of its own, and the window is closed after a few. Each window collects one
+// pass, so nothing is replayed: a sweep is one window per pass, over the same kernels in the same order, found again
+// when the program repeats them. On an H100 the very first window takes 0.9 s, the first of another set of metrics 0.5
+// s, each other one 35 ms, and a launch inside about one. Only a launch requested by its index is replayed, by CUPTI.
 //
-// Launches inside a window wait for everything before them. A kernel that waits for one launched later would then wait for ever: what was seen
-// beside another kernel, NCCL, cooperative launches and graphs are not measured, and a launch that was never seen before closes the window.
+// Launches inside a window wait for everything before them. A kernel that waits for one launched later would then never
+// finish: kernels seen overlapping another one, NCCL, cooperative launches and graphs are not measured, and a launch
+// not seen before closes the window.
 
 enum { LAUNCH_PLAIN = 1, LAUNCH_EXTENDED = 2, LAUNCH_OTHER = 3, LAUNCH_CAPTURE = 4, LAUNCH_CAPTURED = 5 };
 static u8 launch_kind[FUNCTIONS];
 static u8 launch_heard[FUNCTIONS];
 
-// By the name of a driver function; 0 where it launches nothing.
+// Kind of a driver function by its name; 0 if it launches nothing.
 static u8 kind_of_launch(const char* function) {
   if (!strcmp(function, "cuLaunchKernel") || !strcmp(function, "cuLaunchKernel_ptsz")) return LAUNCH_PLAIN;
   if (!strcmp(function, "cuLaunchKernelEx") || !strcmp(function, "cuLaunchKernelEx_ptsz")) return LAUNCH_EXTENDED;
@@ -19,17 +21,18 @@ static u8 kind_of_launch(const char* function) {
   return !strncmp(function, "cuLaunch", 8) || !strncmp(function, "cuGraphLaunch", 13) ? LAUNCH_OTHER : 0;
 }
 
-// What the first window of all takes, the first one of another set of metrics, and any other (seen on an H100), ns.
+// Duration of the very first window, of the first one of another set of metrics, and of any other (seen on an H100),
+// ns.
 static const u64 FIRST_NS = 900000000, SWITCH_NS = 500000000, PASS_NS = 60000000;
 
 static void measure_write(void);
 
 enum { MOST_OTHERS = 50 };
-// The library, the plan and the metrics; the state says whether it worked.
+// Loads the library, plans, and sets up the metrics; `measure.state` tells whether it worked.
 static void measure_ready(void) {
-  // In a context after another one what was spent before counts, too.
+  // With a context after another one, the time spent before counts as well.
   if (!measure.started) measure.started = clock_now(CLOCK_MONOTONIC), measure.estimate = PASS_NS;
-  // A later context of the same GPU needs no plan of its own; one of another GPU is not the one.
+  // A later context of the same GPU needs no plan of its own; one of another GPU is not measured.
   u32 device = 0;
   if (measure.planned && cuptiGetDeviceId(measure.context, &device) == OK) {
     measure.state = device == measure.device ? MEASURE_IDLE : ++measure.others < MOST_OTHERS ? MEASURE_LOOKING : MEASURE_OFF;
@@ -40,7 +43,7 @@ static void measure_ready(void) {
   measure.state = measure_prepare() ? MEASURE_IDLE : MEASURE_OFF;
 }
 
-// ---- What a launch is. On a thread of the program, with measure.lock held.
+// ---- The launch at hand. On a thread of the program, with measure.lock held.
 
 static int capturing(void* stream) {
   static int (*query)(void*, int*);
@@ -61,17 +64,17 @@ static int shape_of(u32 id, const Call* call, Shape* s, void** stream) {
   return s->name != 0;
 }
 
-// Whether this thread's launch is sampled.
+// Set while this thread's launch is sampled.
 static __thread int sampling;
 
-// Opens a window or goes on with one; 0 where the launch is not measured.
+// Opens a window or continues one; returns 0 if the launch is not measured.
 static int measure_launch(u32 id, const Call* call) {
   Shape s = { 0 };
   void* stream = NULL;
   int plain = launch_kind[id] == LAUNCH_PLAIN || launch_kind[id] == LAUNCH_EXTENDED;
   if (plain && call->context && measure.state == MEASURE_LOOKING) {
     if (!measure.context) measure.context = call->context;
-    // The launch may be the one: it cannot wait for the ticker.
+    // This may be the requested launch: it cannot wait for the ticker.
     measure.numbered = asked_numbered();
     if (measure.numbered) measure_ready();
   }
@@ -88,14 +91,14 @@ static int measure_launch(u32 id, const Call* call) {
   Wanted* w = !may ? NULL : asked ? wanted_of(&s) : wanted_known(&s);
   if (asked & 1) asked_met(call->symbol, &s, may);
   if (w && (asked & 1) && w->asked != by) {
-    // Who asks again wants it measured again.
+    // A repeated request restarts the measurement.
     w->asked = by, w->missed = 0;
     memset(w->done, 0, sizeof w->done), memset(w->attempts, 0, sizeof w->attempts);
     w->sampled = 0;
-    // The ticker begins a sweep with it.
+    // The ticker starts a sweep with it.
     if (measure.state == MEASURE_ARMED && !measure.sweeping) measure.state = MEASURE_IDLE, measure.sampling = 0;
   }
-  // One that is not known might wait for another; collectives do.
+  // An unknown kernel might wait for another one; collectives do.
   may = w && (w->asked || asked >= 2 || ((w->launches || w->follows) && !w->apart && !w->collective));
   int sampled = measure.state == MEASURE_ARMED && measure.sampling && same_shape(&measure.start, &s);
   if (may && !(asked & 2) && ((asked & 4) || sampled)) {
@@ -104,18 +107,18 @@ static int measure_launch(u32 id, const Call* call) {
     if (measure.state == MEASURE_OFF) return 0;
     measure.sweeping = measure.sampling = 0, measure.pass = 0, measure.state = MEASURE_IDLE;
     sampling = stalls_open(call, &s, w);
-    // Where a capture came between, another launch is.
+    // If a capture began meanwhile, a later launch is sampled.
     w->sampled = sampling || stalls.why_not;
     return sampling;
   }
   if (may && (asked & 2)) {
     if (measure.state == MEASURE_OPEN) window_close();
-    // Values of the sweep before it are not written yet.
+    // The values of the previous sweep are not written yet.
     if (measure.state == MEASURE_CLOSED) measure_write();
     measure.sweeping = measure.sampling = 0, measure.set = SET_REPLAYED, measure.pass = 0;
     if (!window_open(REPLAY_BY_CUPTI)) return 0;
   } else if (measure.state == MEASURE_OPEN) {
-    // In later passes what comes must be what came in the first.
+    // In later passes each launch must match the one of the first pass.
     may = may && (!measure.pass || (measure.count < measure.length && same_shape(&inside[measure.count].shape, &s)));
     if (!may) window_close();
     if (!may) return 0;
@@ -133,8 +136,9 @@ static int measure_launch(u32 id, const Call* call) {
   return 1;
 }
 
-// The lock for a thread of the program; one that `passes` does without it where no window is open. CUPTI may wait for this very launch on behalf of
-// who has the lock: it is not waited for for ever. Only beside a launch that is replayed nothing else may run: its memory is restored after each pass.
+// Acquires measure.lock on a thread of the program; with `passes` the launch goes on without it while no window is
+// open. CUPTI may be waiting for this very launch on behalf of the owner, so the wait is bounded. Only next to a
+// replayed launch nothing else may run, since its memory is restored after each pass.
 enum { TICKER_MS = 2000, LAUNCH_MS = 20000, PASS_MS = 50 };
 static int measure_lock(int passes) {
   u64 began = clock_now(CLOCK_MONOTONIC);
@@ -150,10 +154,10 @@ static int measure_lock(int passes) {
     }
     if (is_other_process() || ending) return cancel_release(), 0;
     if (lock_take_over(&measure.lock, owner)) break;
-    // Who has it now has had it for so long.
+    // Another owner has the lock now, or a launch is being replayed: the wait is counted anew.
     if (measure.replaying || turn != measure.turns) began = clock_now(CLOCK_MONOTONIC), turn = measure.turns;
     u64 waited = clock_now(CLOCK_MONOTONIC) - began;
-    // From now on nobody waits: of many threads one would always be waiting.
+    // No thread waits from now on: with many threads one of them would always be waiting.
     if (passing == PASS_LATER && waited > PASS_MS * 1000000ul) __atomic_compare_exchange_n(&measure.passing, &later, PASS_NOW, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     if (waited > (measure.on_ticker ? TICKER_MS : LAUNCH_MS) * 1000000ul) {
       measure.why_not = "a launch waited for the profiler for too long; nothing was measured after that";
@@ -175,13 +179,13 @@ static void measure_entered(u32 id, const Call* call) {
   }
   holds = measure_launch(id, call);
   if (holds) measure.within_name = name(call->symbol), measure.within = clock_now(CLOCK_MONOTONIC);
-  // Callbacks are switched off only by who holds the lock: a launch that began inside of a window is seen to end.
+  // Callbacks are disabled only by the owner of the lock: a launch that began inside a window is seen to return.
   if (!holds) unlock(&measure.lock);
 }
 
 static void measure_left(u32 id, const Call* call) {
   int failed = call->returned && *(const u32*)call->returned;
-  // One that could not begin has no end.
+  // A capture that failed to begin has no end.
   int ended = launch_kind[id] == LAUNCH_CAPTURED || (launch_kind[id] == LAUNCH_CAPTURE && failed);
   if (ended && measure.capturing) ADD(measure.capturing, (u32)-1);
   if (!holds) return;

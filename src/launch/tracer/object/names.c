@@ -1,20 +1,20 @@
-// Texts by number: each is written once, before the first row that uses it.
+// String table: each string is written once, before the first row that refers to its id.
 
 enum { STRINGS = 1 << 20, LONGEST = 60000, STRING_BLOCK = 64 << 10 };
-// Texts that are kept: a program that names each of its ranges differently must not fill the memory.
+// Bounds the bytes of strings kept: a program that names each range differently must not fill the memory.
 enum { HEAP = 64 << 20 };
 typedef struct { u64 hash; u32 id, length; const char* text; } String;
 
 static struct {
   Lock lock;
   String* table;
-  // Numbers are never given twice. How many of them are in the table.
+  // `count` is the last id; ids are never reused. `held` is the number of strings in the table.
   u32 count, held;
   int writing;
-  // Where texts are kept, for a file that begins later, or anew after a fork.
+  // Copies of the strings, for a file that begins later, or anew after a fork.
   char* heap;
   u64 heap_used;
-  // Texts that were not written yet.
+  // Strings not written yet.
   u8* data;
   u32 n, rows;
 } names;
@@ -31,7 +31,7 @@ static void names_write(void) {
 }
 
 static void name_put(const String* s) {
-  // Before CUDA is used there is no file.
+  // No file exists before CUDA is used.
   if (!names.writing) return;
   u8* p = put_number(names.data + names.n, s->id);
   p = put_number(p, s->length);
@@ -40,14 +40,14 @@ static void name_put(const String* s) {
   if (names.n >= STRING_BLOCK) names_write();
 }
 
-// Writes what is new, before rows that use it are written.
+// Writes the new strings, before rows that refer to them.
 static void names_flush(void) {
   if (!lock(&names.lock)) return;
   names_write();
   unlock(&names.lock);
 }
 
-// The number of a text; 0 where there is none.
+// Id of a string; 0 for none.
 static u32 name_of(const char* text, u64 length) {
   if (!text || !names.table || gone) return 0;
   if (length > LONGEST) length = LONGEST;
@@ -57,7 +57,7 @@ static u32 name_of(const char* text, u64 length) {
     return 0;
   }
   if (UNLIKELY(names.held >= STRINGS * 3 / 4 || names.heap_used + length > HEAP)) {
-    // Forgotten: those that come again are written again, under other numbers.
+    // Clears the table: a string that comes again is written again under a new id.
     memset(names.table, 0, STRINGS * sizeof(String));
     names.held = 0, names.heap_used = 0;
   }
@@ -78,12 +78,12 @@ static u32 name_of(const char* text, u64 length) {
 }
 static u32 name(const char* text) { return text ? name_of(text, strlen(text)) : 0; }
 
-// Names of NVTX categories and threads, as the program gives them. Most do so at their start, before there is a file.
+// Names of NVTX categories and threads. Most programs set them at their start, before there is a file.
 enum { GIVEN = 1024 };
 typedef struct { u32 of, category, text; } Given;
 static struct { Lock lock; Given list[GIVEN]; u32 count, written; } given;
 
-// `of` is the domain, or, where the category is 0 (which is none), the thread.
+// `of` is the domain of a category, or the thread if `category` is 0 (which is not a valid category).
 static void name_given(u32 of, u32 category, u32 text) {
   if (!text || gone) return;
   if (!lock(&given.lock)) return;
@@ -96,7 +96,7 @@ static void name_given(u32 of, u32 category, u32 text) {
   unlock(&given.lock);
 }
 
-// Writes those that are new.
+// Writes the new ones.
 static void given_write(void) {
   static u8 data[32 << 10];
   if (!lock(&given.lock)) return;
@@ -112,7 +112,7 @@ static void given_write(void) {
   put_block(BLOCK_CATEGORIES, 0, 0, count - from, data, (u32)(p - data));
 }
 
-// A file that begins has all texts from before: the program holds their numbers.
+// Writes all earlier strings to a new file: the program holds their ids.
 static void names_begin(void) {
   if (!lock(&names.lock)) return;
   names.n = names.rows = 0, names.writing = 1;
@@ -124,8 +124,8 @@ static void names_begin(void) {
   unlock(&given.lock);
 }
 
-// Kernel names come by pointer, millions of times. A module that was loaded anew may give the pointer to another name:
-// each pointer is looked at once in every buffer of records.
+// Kernel names come by pointer, millions of times. A module loaded later may reuse the pointer for another name, so
+// each pointer is looked up once per buffer of records.
 enum { POINTERS = 1 << 14 };
 static struct { const char* pointer; u32 id, buffer; } pointers[POINTERS];
 static u32 name_by_pointer(const char* text, u32 buffer) {

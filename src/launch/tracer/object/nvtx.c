@@ -1,6 +1,6 @@
-// NVTX 3: the library in the program asks for InitializeInjectionNvtx2 and takes the functions that it is given.
+// NVTX 3: the library in the program looks up InitializeInjectionNvtx2 and calls the functions installed by it.
 
-// nvtxEventAttributes_t, and the kinds of messages and payloads.
+// nvtxEventAttributes_t, and the types of messages and payloads.
 typedef struct {
   u16 version, size;
   u32 category;
@@ -12,14 +12,15 @@ typedef struct {
   const void* message;
 } Attributes;
 enum { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
-// One of a range's extended payloads (nvtxPayloadData_t); `reserved` of the attributes is their count.
+// An extended payload of a range (nvtxPayloadData_t); `reserved` of the attributes is the number of them.
 typedef struct { u64 schema, size; const void* bytes; } Attached;
 enum { NVTX_EXTENDED = (i32)0xDFBD0009 };
 enum { NVTX_UNSIGNED_64 = 1, NVTX_SIGNED_64 = 2, NVTX_DOUBLE = 3, NVTX_UNSIGNED_32 = 4, NVTX_SIGNED_32 = 5, NVTX_FLOAT = 6 };
 
 static volatile int writing;
 
-// Each function is called by the program, also by its signal handlers: one that has interrupted the tracer on its own thread leaves its event out.
+// Programs also call these functions in signal handlers: a handler that interrupted the tracer on its own thread drops
+// its event.
 static int nvtx_enter(void) {
   if (UNLIKELY(!writing || gone)) return 0;
   if (UNLIKELY(inside_tracer)) {
@@ -41,7 +42,7 @@ static u64 nvtx_leave(u64 result) {
 static u64 range_ids;
 static __thread int depth;
 
-// A wide text as UTF-8. wchar_t has 32 bits here.
+// Converts a wide string to UTF-8. wchar_t has 32 bits here.
 static u32 name_wide(const u32* text) {
   char out_[1024], *p = out_;
   for (; text && *text && p < out_ + sizeof out_ - 4; text++) {
@@ -54,7 +55,7 @@ static u32 name_wide(const u32* text) {
   return name_of(out_, (u64)(p - out_));
 }
 
-// Texts by their hash and number that this thread met last: the shared table is asked only for others.
+// Per-thread cache of ids by string hash, in front of the shared table.
 enum { RECENT = 64 };
 static __thread struct { u64 hash; u32 id; } recent[RECENT];
 static u32 name_recent(const char* text) {
@@ -74,10 +75,11 @@ static u32 message(const Attributes* a) {
   return a->message_type == MESSAGE_WIDE ? name_wide(a->message) : 0;
 }
 
-// The text of NCCL's domain, once it has made one.
+// Id of the name of NCCL's domain, once NCCL has created it.
 static u32 nccl_domain;
 
-// What NCCL says of a call: communicator, bytes, peer or root. Its structures are known; schemas of others are not kept.
+// NCCL's payload of a call: communicator, bytes, peer or root. Its layout is known; payloads of other schemas are
+// dropped.
 static void put_message(Event* e, u32 domain, const Attached* of, u64 count) {
   if (!domain || domain != nccl_domain || count != 1 || !of || !of->bytes || e->has) return;
   u8 bytes[MESSAGE_BYTES] = { 0 };
@@ -87,7 +89,7 @@ static void put_message(Event* e, u32 domain, const Attached* of, u64 count) {
   e->has = MESSAGE, e->message = (u8)n;
 }
 
-// 1 if there was room for it.
+// Returns 1 if there was room for it.
 static int put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) {
   Ring* r = ring();
   Event* e = r ? event_begin(r) : NULL;
@@ -112,7 +114,8 @@ static int put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) 
   return 1;
 }
 
-// The end of a range is recorded if its beginning was, which the gate or a lack of room may have kept out: a bit for each range of this thread.
+// One bit per open range of this thread: its end is recorded only if its beginning was, which the gate or a lack of
+// room may have prevented.
 static __thread u64 recorded;
 static int shut(void) { return UNLIKELY(gate.gated && !gate.is_open); }
 
@@ -169,7 +172,7 @@ static void nvtx_mark_wide(const u32* text) { if (!shut()) INSIDE_(put_nvtx(EVEN
 static void nvtx_mark(const Attributes* a) { if (a && !shut()) INSIDE_(put_nvtx(EVENT_MARK, 0, message(a), 0, a)); }
 static void nvtx_domain_mark(void* domain, const Attributes* a) { if (a && !shut()) INSIDE_(put_nvtx(EVENT_MARK, (u32)(u64)domain, message(a), 0, a)); }
 
-// Handles of domains and registered texts are the numbers of their texts.
+// Handles of domains and registered strings are ids of their strings.
 static void* nvtx_domain_ascii(const char* text) {
   u32 id = (u32)INSIDE(name(text));
   if (id && strlen(text) == 4 && !memcmp(text, "NCCL", 4)) nccl_domain = id;
@@ -210,7 +213,8 @@ static void nvtx_functions(const Callbacks* callbacks) {
   }
 }
 
-// The extension for payloads (nvToolsExtPayload.h): NCCL ends ranges through it, and without these functions they would never end.
+// The payload extension (nvToolsExtPayload.h): NCCL ends ranges through it; without these functions they would never
+// end.
 enum { MODULE_PAYLOAD = 2 };
 typedef struct { u64 segment, count; void** slots; } Segment;
 typedef struct { u16 version, size, module, compatible; u64 count; Segment* segments; } Extension;

@@ -1,10 +1,10 @@
-// What can be measured, and what is: the profiler's library, and the metrics that this chip has.
+// The measurement plan: the profiler's library, and the metrics that this chip supports.
 
 static int measure_library(void) {
   static char path[600];
   void* library = dlopen(session.library, RTLD_NOW | RTLD_NOLOAD);
   if (!library) library = dlopen(session.library, RTLD_NOW);
-  // CUPTI looks for it by its name alone.
+  // CUPTI looks it up by its name alone.
   int n = snprintf(path, sizeof path, "%s", session.library);
   while (n > 0 && path[n - 1] != '/') n--;
   snprintf(path + n, sizeof path - (u64)n, "libnvperf_host.so");
@@ -32,7 +32,7 @@ static int measure_failed(const char* what, Result r) {
   return 1;
 }
 
-// The step at which planning failed last, and how.
+// Step at which planning failed last, and its result.
 static const char* plan_step;
 static Result plan_result;
 static int planned_(const char* step, Result r) {
@@ -40,7 +40,7 @@ static int planned_(const char* step, Result r) {
   return r == OK;
 }
 
-// Plans the metrics of a set on the chip: the number of passes, 0 where one of them is not known.
+// Plans the metrics of a set for the chip. Returns the number of passes, 0 if one of the metrics is unknown.
 static u32 set_plan(Set* g, const char* chip) {
   cuptiProfilerHostInitialize_P host;
   g->passes = 0;
@@ -50,7 +50,7 @@ static u32 set_plan(Set* g, const char* chip) {
   cuptiProfilerHostGetConfigImageSize_P size;
   cuptiProfilerHostGetConfigImage_P image;
   cuptiProfilerHostGetNumOfPasses_P passes;
-  // All in one call: one by one each gets a pass of its own.
+  // All in one call: added one by one, each metric gets a pass of its own.
   if (planned_("cuptiProfilerHostConfigAddMetrics", ASK(cuptiProfilerHostConfigAddMetrics, add, .host = g->host, .metrics = g->metrics, .count = g->count)) &&
       planned_("cuptiProfilerHostGetConfigImageSize", ASK(cuptiProfilerHostGetConfigImageSize, size, .host = g->host)) && (g->config = pages(size.bytes, 0)) &&
       planned_("cuptiProfilerHostGetConfigImage", ASK(cuptiProfilerHostGetConfigImage, image, .host = g->host, .bytes = size.bytes, .image = g->config)) &&
@@ -65,7 +65,7 @@ static int has_metric(const Set* g, const char* metric) {
   return 0;
 }
 
-// Adds metrics to a set, but for those that the chip, or this version of CUPTI, does not have.
+// Adds metrics to a set, except for those that the chip, or this version of CUPTI, lacks.
 static void set_take(Set* to, const char** metrics, u32 count, const char* chip) {
   static Set trial;
   if (!count) return;
@@ -88,11 +88,11 @@ static int set_images(Set* g) {
   if (measure_failed("cuptiRangeProfilerGetCounterDataSize", ASK(cuptiRangeProfilerGetCounterDataSize, size, .object = measure.object, .metrics = g->metrics, .count = g->count, .ranges = WINDOW, .nodes = WINDOW))) return 0;
   g->data_bytes = size.bytes, g->data = pages(size.bytes, 0), g->clean = pages(size.bytes, 0);
   if (!g->data || !g->clean) return 0;
-  // An image can be made ready only right after its size was asked for: a copy of it is kept.
+  // An image can be initialized only right after its size was requested: a pristine copy is kept.
   return !measure_failed("cuptiRangeProfilerCounterDataImageInitialize", ASK(cuptiRangeProfilerCounterDataImageInitialize, begin_, .object = measure.object, .bytes = size.bytes, .data = g->clean));
 }
 
-// Written before the first values of them.
+// Written before the first values of the sets.
 static void sets_write(void) {
   static u8 data[64 << 10];
   for (u32 i = 0; i < SETS; i++) {
@@ -115,7 +115,7 @@ static void plan_size(const char* p, u32* size) {
   }
 }
 
-// Its number, or 0 for each; its domain, which holds no colon; its text.
+// A range: its index, or 0 for every one; its domain, which contains no colon; its text.
 static void plan_range(const char* p) {
   asked_range.only = (u32)number_of(p);
   while (*p && *p != ' ') p++;
@@ -125,7 +125,7 @@ static void plan_range(const char* p) {
   if (*p) asked_range.text = name(p + 1);
 }
 
-// The lines before the groups; what is said of each chip is read once the chip is known.
+// Reads the lines before the groups; the sections of each chip are read once the chip is known.
 static void plan_read(void) {
   int file = file_open(measure.plan, O_RDONLY | O_CLOEXEC);
   u64 n = 0;
@@ -159,7 +159,7 @@ static void plan_read(void) {
   }
 }
 
-// The line after `chip NAME`; NULL where there is none.
+// Returns the line after `chip NAME`; NULL if there is none.
 static char* groups_of(const char* chip) {
   u64 n = strlen(chip);
   for (char* line = (char*)plan_groups; line && *line;) {
@@ -176,7 +176,7 @@ static void groups_read(const char* chip) {
   static const char* metrics[SET_METRICS];
   static char like[32];
   char* line = groups_of(chip);
-  // A chip that nobody packed groups for: what it does not have is left out.
+  // A chip without groups of its own: metrics that it lacks are left out.
   if (!line) line = groups_of("*");
   if (line && !strncmp(line, "as ", 3)) {
     u32 n = 0;
@@ -199,10 +199,11 @@ static void groups_read(const char* chip) {
       else if (count < SET_METRICS) metrics[count++] = word;
       word = stop + !over;
     }
-    // What hints need most comes first, and is not measured again with the rest.
+    // The metrics that hints need most come first, and are not measured again with the rest.
     if (!first) first = question;
     set_take(&sets[SET_REPLAYED], metrics, count, chip);
-    // Counters of the code's own instructions change the code: in a survey they slow the kernel down a hundred times, and give nothing.
+    // Counters of executed instructions patch the code: in a survey they slow the kernel down a hundredfold and yield
+    // nothing.
     u32 kept = 0;
     for (u32 i = 0; i < count; i++)
       if (!strstr(metrics[i], "__sass_") || strstr(metrics[i], ".peak_sustained")) metrics[kept++] = metrics[i];
@@ -222,7 +223,7 @@ static int measure_prepare(void) {
   if (measure_failed("cuptiDeviceGetChipName", ASK(cuptiDeviceGetChipName, chip, .device = device))) return 0;
   groups_read(chip.chip);
   int planned = 1;
-  // On a chip of which little is known nothing may be left for the second.
+  // On a chip of which little is known, the second set may be empty.
   for (u32 i = 0; i < SETS; i++)
     if (sets[i].count || i != SET_REST) planned = planned && set_plan(&sets[i], chip.chip) && (i >= SWEPT || sets[i].passes <= PASSES);
   if (!planned) {

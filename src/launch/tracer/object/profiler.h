@@ -1,6 +1,7 @@
-// What is used of CUPTI's profiler (12.6 and later), in declarations of our own: the host part plans counters for a chip and evaluates them, the
-// range part collects them around launches. Each function takes one structure, whose first two fields are its size and NULL. Fields were only
-// ever added at the end; the sizes here are those of 12.6, which every later version takes.
+// The parts of CUPTI's profiler in use (12.6 and later), in declarations of our own: the host API plans counters for a
+// chip and evaluates them, the range profiler collects them around launches. Each function takes one structure, whose
+// first two fields are its size and NULL. Fields were only ever added at the end; the sizes here are those of 12.6,
+// accepted by every later version.
 
 #define PROFILER(name, last, ...) \
   typedef struct { u64 size; void* reserved; __VA_ARGS__ } name##_P; \
@@ -39,5 +40,5 @@ static Result (*cuptiGetDeviceId)(void* context, u32* device);
 enum { RANGE_PER_KERNEL = 1, REPLAY_BY_CUPTI = 2, REPLAY_NONE = 3 /* by the user: who never replays measures each launch once */ };
 enum { ERROR_HARDWARE_BUSY = 26, ERROR_INSUFFICIENT_PRIVILEGES = 35 };
 
-// A structure with its size; evaluates to what CUPTI returns.
+// Fills a structure including its size; evaluates to CUPTI's result.
 #define ASK(name, p, ...) ((p) = (name##_P){ .size = name##_SIZE, __VA_ARGS__ }, name(&(p)))

@@ -1,4 +1,4 @@
-// Records of CUPTI become rows: differences to the row before, in numbers of variable length.
+// Encodes CUPTI's activity records as rows: differences from the previous row, as variable-length integers.
 
 enum { ROWS = 256 << 10, WIDEST = 400 };
 
@@ -6,18 +6,19 @@ typedef struct {
   u8* data;
   u32 n, count;
   u16 type, flags;
-  // What the next row is a difference to.
+  // Values of the previous row, from which the next one is encoded.
   u64 correlation, start, node, thread;
 } Rows;
 
 static struct {
   Lock lock;
   Rows kernels, memops, calls, graphs, memory, overhead, configs;
-  // Whose buffer is being packed; its bytes, and how far it is.
+  // Thread and number of the buffer being packed, its bytes, and the current record.
   u32 thread, buffer;
   u8 *bytes, *record;
   u64 valid;
-  // When the window was opened that the record in hand lies in, 0 without a gate; and when CUPTI stopped after it, ~0 before that.
+  // Time at which the current record's window was opened, 0 without a gate; and at which CUPTI stopped after it, ~0
+  // until then.
   u64 opened, closed;
 } rows;
 
@@ -25,7 +26,7 @@ static struct {
   u64 kernels, memops, calls, other, invalid, inline_configs, outside, dropped, refused, buffers, packing_ns;
 } counted;
 
-// A launch configuration with its queue: rows refer to it by number.
+// A launch configuration with its stream; rows refer to it by id.
 typedef struct {
   u32 name, grid[3], block[3], cluster[3], static_shared, dynamic_shared, registers, local, executed, device, context, stream, graph, type;
 } Config;
@@ -49,7 +50,7 @@ static void rows_put(Rows* r, u32 thread) {
   *r = (Rows){ .data = r->data, .type = r->type };
   if (n) put_block(r->type, r->flags, thread, count, r->data, n);
 }
-// What rows refer to is written before them.
+// Writes strings and configurations before the rows that refer to them.
 static void configs_flush(void) {
   names_flush();
   rows_put(&rows.configs, 0);
@@ -63,7 +64,7 @@ static void rows_flush_all(void) {
   Rows* all[] = { &rows.calls, &rows.kernels, &rows.memops, &rows.graphs, &rows.memory, &rows.overhead };
   for (u32 i = 0; i < COUNT(all); i++) rows_flush(all[i]);
 }
-// Where a row goes; WIDEST bytes are there.
+// Write position of the next row, with room for WIDEST bytes.
 static inline u8* row(Rows* r) {
   if (UNLIKELY(r->n > ROWS)) rows_flush(r);
   return r->data + r->n;
@@ -76,7 +77,7 @@ static u8* put_config(u8* p, const Config* c) {
   return p;
 }
 
-// The number of a configuration; 0 where the table is full: it then stands in its row.
+// Id of a configuration; 0 if the table is full: the row then contains it.
 static u32 config(const Config* c) {
   u64 h = 0, w;
   for (u32 i = 0; i < sizeof *c; i += 8) {
@@ -105,19 +106,20 @@ static u32 config(const Config* c) {
 
 enum { ROW_NODE = 1, ROW_WIDE = 2 };
 
-// A start may lie so long before the clock that was read first, since CUPTI converts the GPU's clock.
+// A start may precede the clock reading taken before it by this much, since CUPTI converts the GPU's clock.
 static const u64 CLOCKS_NS = 1000000;
 typedef struct { u64 start, end; } Times;
-// Both are 0 where CUPTI has mixed the times of two replays of a graph, only one of which was recorded (seen with 13.0 on an H100): a node of the first
-// replay since a gate opened again may have the start of the last one before, and a node of the last replay the end of one that came after CUPTI had stopped.
+// Returns zeros if CUPTI mixed the times of two replays of a graph, only one of which was recorded (seen with 13.0 on
+// an H100): a node of the first replay after a gate reopened may have the start of the last replay before it, and a
+// node of the last replay the end of one that came after CUPTI had stopped.
 static Times times(u64 start, u64 end, u64 node) {
-  // CUPTI gives out unfinished records when it is forced to; they never come again.
+  // Forced to flush, CUPTI gives out unfinished records; they never come again.
   if (UNLIKELY(!start || end < start)) counted.invalid++;
   int mixed = node && (start + CLOCKS_NS < rows.opened || end > rows.closed);
   return UNLIKELY(mixed) ? (Times){ 0, 0 } : (Times){ start, end };
 }
 
-// Difference of two ids that count up and wrap.
+// Difference of two ids that increase and wrap.
 static inline i64 id_step(u32 id, u64* before) {
   i64 step = (i32)(id - (u32)*before);
   *before = id;
@@ -227,7 +229,7 @@ static void put_call(Rows* to, u32 function, u32 correlation, u64 start, u64 end
   ADD(counted.calls, 1);
 }
 
-// Names of driver functions by id, as they are met.
+// Names of driver functions by callback id, filled on demand.
 enum { FUNCTIONS = 2048 };
 static u32 function_names[FUNCTIONS];
 static u32 function_name(u32 id) {
@@ -263,7 +265,7 @@ static void pack_memory(const u8* r) {
   counted.other++;
 }
 
-// Beside CUPTI's own kinds.
+// An overhead kind beyond CUPTI's own.
 enum { OVERHEAD_MEASURING = 1 << 30 };
 
 static void put_overhead(u32 kind, u32 thread, u64 start, u64 end) {

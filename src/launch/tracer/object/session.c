@@ -1,16 +1,16 @@
-// CUPTI: found, opened, and listened to.
+// CUPTI's activity and callback APIs: loading the library, subscribing, and receiving records.
 
-// ---- Buffers. What is before a buffer's bytes says which thread asked for it.
+// ---- Activity buffers. The header before a buffer's bytes holds the thread that requested it.
 
 typedef struct Buffer { struct Buffer* next; u64 size; u32 thread; u8 unused[44]; u8 bytes[]; } Buffer;
-// Each thread that launches has one: programs with many threads get small ones.
+// Each launching thread has a buffer: programs with many threads get small ones.
 enum { LARGE = 8 << 20, SMALL = 256 << 10, LARGE_ONES = 16, AHEAD = 2 };
 static const u64 MOST_BYTES = 512ul << 20;
 static struct { Lock lock; Buffer* spare; u32 count; u64 bytes; } buffers;
 
 static Buffer* buffer_make(void) {
   u64 size = ADD(buffers.count, 1) < LARGE_ONES ? LARGE : SMALL;
-  // The memory is bounded. CUPTI before 12.9 crashes when it is refused a buffer: there the bound gives way.
+  // Bounds the memory. CUPTI before 12.9 crashes if a buffer is refused: the bound does not apply there.
   int most = ADD(buffers.bytes, size) + size > MOST_BYTES && cupti_version >= MAY_REFUSE;
   Buffer* b = most ? NULL : pages(sizeof(Buffer) + size, MAP_POPULATE);
   if (b) b->size = size;
@@ -18,7 +18,7 @@ static Buffer* buffer_make(void) {
   return b;
 }
 
-// CUPTI calls this on the thread that launches.
+// Called by CUPTI on the launching thread.
 static void buffer_asked(u8** bytes, u64* size, u64* most) {
   *most = 0, *bytes = NULL, *size = 0;
   Buffer* b = NULL;
@@ -74,7 +74,8 @@ static void buffer_pack(void) {
   counted.buffers++;
   rows.bytes = NULL;
 }
-// The rest of a buffer whose thread ended, or ended the process from a signal handler, while packing it; the record in hand is lost.
+// Packs the rest of a buffer whose thread ended, or ended the process from a signal handler, while packing it; the
+// current record is lost.
 static void buffer_resume(void) {
   if (LIKELY(!rows.bytes)) return;
   ADD(lost.unwritten, 1);
@@ -87,7 +88,7 @@ static void buffer_take(Buffer* b, u64 valid) {
   buffer_pack();
 }
 
-// CUPTI calls this on a thread of its own, or on the one that flushes.
+// Called by CUPTI on a thread of its own, or on the flushing one.
 static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 valid) {
   if (!bytes) return;
   Buffer* b = (Buffer*)(bytes - sizeof(Buffer));
@@ -103,7 +104,7 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
   }
   u64 dropped = 0;
   if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && dropped) ADD(counted.dropped, dropped);
-  // CUPTI was told that buffers are zeroed; else it does so itself, on the thread that launches.
+  // CUPTI was told that buffers are zeroed; otherwise it zeroes them itself, on the launching thread.
   memset(bytes, 0, valid < size ? valid : size);
   if (lock(&buffers.lock)) {
     b->next = buffers.spare, buffers.spare = b;
@@ -113,7 +114,7 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
   inside_tracer--;
 }
 
-// ---- Calls that are recorded, chosen by their names: numbers differ between versions, and new functions come.
+// ---- Recorded calls, chosen by name: callback ids differ between versions, and new functions appear.
 
 static const char* const LAUNCHING[] = { "cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchGrid", "cuGraphLaunch" };
 static const char* const OTHERS[] = {
@@ -132,10 +133,11 @@ static int profiler_start, profiler_stop;
 
 static void on_call(void* user, u32 domain, u32 id, const Call* call);
 
-// Numbers of the chosen functions.
+// Callback ids of the chosen functions.
 static u16 chosen[FUNCTIONS];
 static u32 chosen_count;
-// Functions whose calls CUPTI leaves out while it records allocations (seen with 12.8 and 13.0): they are recorded by callbacks.
+// Functions whose calls CUPTI omits while it records allocations (seen with 12.8 and 13.0): callbacks record them
+// instead.
 static u8 left_out[FUNCTIONS];
 
 static void choose_calls(void) {
@@ -153,24 +155,27 @@ static void choose_calls(void) {
     launching[id] = (u8)begins(text, LAUNCHING, COUNT(LAUNCHING));
     launch_kind[id] = kind_of_launch(text);
     if (session.lean || id == marker_function) continue;
-    // All calls are chosen one by one, too: of the driver's calls as a kind, those inside the runtime's are left out (seen with 13.0).
+    // All calls are enabled one by one, too: with the driver kind enabled, calls made inside the runtime are left out
+    // (seen with 13.0).
     if (!session.all_calls && !begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS))) continue;
     chosen[chosen_count++] = (u16)id;
     left_out[id] = (u8)(session.memory && begins(text, ALLOCATING, COUNT(ALLOCATING)));
   }
-  // Before 12.5 there are no records of chosen calls, and when they are enabled while the program runs none come (seen with 13.0 on an H100):
-  // then by callbacks, which cost about as much.
+  // Before 12.5 single functions cannot be enabled, and enabling them while the program runs yields no records (seen
+  // with 13.0 on an H100): callbacks are used then, at about the same cost.
   session.by_callbacks = gate.gated || !chosen_count || !cuptiActivityEnableDriverApi || cuptiActivityEnableDriverApi(chosen[0], 1) != OK;
   if (!session.by_callbacks) cuptiActivityEnableDriverApi(chosen[0], 0);
 }
 
-// The longest wait for a measured launch: a client that opens the gate waits for its answer.
+// Longest wait for a measured launch: a client that opens the gate waits for its answer.
 enum { MEASURED_MS = 1000 };
-// Calls that are chosen are heard from now on, and for ever: a thread that is in a call while it is no longer heard has the id of that call in all that
-// it calls later, as if within it (seen with 13.0 on an H100). About 0.2 us a call. Where CUPTI has records of them, kernels stay recorded, too: a thread
-// that was in a call when they ended lost the launches of its later kernels (5 of 120 programs on an H100 and an H200).
+// Callbacks of chosen calls stay enabled for good: if one is disabled while a thread is inside the call, all later
+// calls of that thread carry the id of that call, as if nested in it (seen with 13.0 on an H100). About 0.2 us a call.
+// With records of calls, kernel records stay enabled as well: a thread that was inside a call when they ended lost the
+// launches of its later kernels (5 of 120 programs on an H100 and an H200).
 static void calls_hear(void) {
-  // A launch that is measured must be heard to its end. This thread may be in one; and one that does not end holds nobody up for ever.
+  // A measured launch must be observed until it returns. This thread may be in one, and one that never returns must not
+  // block others forever.
   int locked = !holds && lock_within(&measure.lock, MEASURED_MS);
   for (u32 i = 0; i < chosen_count; i++) {
     if (session.by_callbacks || left_out[chosen[i]]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, chosen[i]);
@@ -181,7 +186,7 @@ static void calls_hear(void) {
   }
   if (locked) unlock(&measure.lock);
 }
-// Has CUPTI record, or no longer. With `switching` held, or before anybody knows the session.
+// Starts or stops CUPTI's recording. Caller holds `switching`, or the session is not published yet.
 static void recording(int on) {
   if (__atomic_exchange_n(&session.recording, on, __ATOMIC_ACQ_REL) == on) return;
   Result (*set)(u32) = on ? cuptiActivityEnable : cuptiActivityDisable;
@@ -206,7 +211,7 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
     else measure_entered(id, call);
   }
   if (gate.gated == GATED_BY_PROFILER && call->leaving && ((int)id == profiler_start || (int)id == profiler_stop)) {
-    // It launches, most likely; of its launches CUPTI tells only later.
+    // The thread most likely launches; CUPTI reports its launches only later.
     thread_seen(tid());
     gate_set((int)id == profiler_start, "cudaProfilerStart and cudaProfilerStop", call->correlation);
   }
@@ -227,7 +232,8 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
   event_end(r);
   ADD(counted.calls, 1);
 }
-// On the thread that calls: nothing is allocated, and no lock is waited for but the ring's own, and measure.lock where something is measured.
+// Runs on the calling thread. Takes short locks (Ring.emptying, names.lock, threads.lock, modules.lock), gate.lock and
+// switching if a gate turns, and measure.lock while something is measured.
 static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   (void)user;
   if (gone) return;
@@ -236,7 +242,7 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   inside_tracer--;
 }
 
-// ---- The library.
+// ---- Loading the library.
 
 static int resolve(void* library) {
   int all = 1;
@@ -250,7 +256,7 @@ static int resolve(void* library) {
 }
 
 typedef struct { const char* file; void* base; const char* symbol; void* address; } Where;
-// Takes a library if it works with this driver; 0 where another may.
+// Uses a library if it works with this driver; returns 0 if another one may work.
 static int take_library(void* library, const char* named) {
   Where where = { NULL, NULL, NULL, NULL };
   if (!resolve(library)) {
@@ -270,14 +276,14 @@ static int take_library(void* library, const char* named) {
     snprintf(session.reason, sizeof session.reason, "%.160s does not work with this driver: %.60s", file, result_text(r));
     return 0;
   }
-  // Asked only now that the driver is loaded: 13.2 crashes before.
+  // Called only after the driver is loaded: 13.2 crashes before.
   if (cuptiGetVersion(&cupti_version) != OK) cupti_version = 0;
   return 1;
 }
 
 static int find_library(void) {
   static const char* const NAMES[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so" };
-  // The one that the program has loaded: two of them in one process do not work.
+  // Prefers the one that the program has loaded: two of them in one process do not work.
   for (u32 i = 0; i < COUNT(NAMES); i++) {
     void* library = dlopen(NAMES[i], RTLD_NOW | RTLD_NOLOAD);
     if (library) return take_library(library, NAMES[i]);
@@ -308,7 +314,7 @@ static void session_open(void) {
   cuptiSetThreadIdType(1);
   cuptiActivitySetAttribute(ATTRIBUTE_ZEROED, &size, &one);
   size = 1;
-  // From 12.3 on: a buffer then says which thread launched.
+  // From 12.3 on, each buffer then belongs to one launching thread.
   session.per_thread = cuptiActivitySetAttribute(ATTRIBUTE_PER_THREAD, &size, &one) == OK;
   for (int i = 0; i < AHEAD; i++) {
     Buffer* b = buffer_make();
@@ -324,37 +330,39 @@ static void session_open(void) {
   }
   for (u32 id = 1; gate.gated == GATED_BY_LAUNCH && id < FUNCTIONS; id++)
     if (launching[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
-  // Somebody may ask while the program runs.
+  // A client may request a measurement while the program runs.
   if (measure.plan[0]) cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, CONTEXT_DESTROYED), modules_hear(measure.state == MEASURE_LOOKING ? MOST_KEPT : MOST_KEPT_ASIDE);
   if (measure.state == MEASURE_LOOKING) measure_hear(1);
   if (!gate.gated || gate.is_open) recording(1);
   SET(session.attached, 1);
 }
 
-// A subscription costs even while nothing is recorded: the driver then launches CUDA graphs node by node (200 empty nodes: 35 us instead of 2, with CUPTI
-// 13.0 and 13.5 on an H100), which takes 11 to 15 % of a vLLM server's tokens. So a gate that opens without CUPTI's help subscribes when it opens
-// first. It stays subscribed: cuptiFinalize would end the cost, but programs whose GPU was busy failed after it (13.0: "unspecified launch failure").
+// A subscription has a cost even while nothing is recorded: the driver then launches CUDA graphs node by node (200
+// empty nodes: 35 us instead of 2, with CUPTI 13.0 and 13.5 on an H100), which takes 11 to 15 % of a vLLM server's
+// tokens. So a gate that can open without CUPTI subscribes when it first opens. It stays subscribed: cuptiFinalize
+// would end the cost, but programs whose GPU was busy failed after it (13.0: "unspecified launch failure").
 static int may_attach_later(void) {
   int measures = measure.state != MEASURE_OFF;
   return gate.gated && gate.gated != GATED_BY_LAUNCH && !gate.is_open && !measures && (gate.gated != GATED_BY_PROFILER || profiler_is_heard());
 }
 
 static const u64 ASK_AGAIN_NS = 2000000000;
-// The longest wait for another thread that subscribes: this one may hold what that one waits for, in the driver or in the loader.
+// Longest wait for another subscribing thread: this one may hold a lock of the driver or the loader that it waits for.
 enum { ATTACHING_MS = 500 };
 static Lock attaching;
 static void at_exit(void* unused);
-// Finds CUPTI and subscribes to it; 0 where that cannot be, and session.reason says why. CUPTI is called with the lock held: no callback takes it.
+// Finds CUPTI and subscribes to it. Returns 0 on failure, with the reason in session.reason. CUPTI is called with the
+// lock held: callbacks do not take it once attached; one that opens the gate before that waits at most ATTACHING_MS.
 static int session_attach(void) {
   static Facts f;
-  // Ranges that would open the gate come often: what was refused is asked for again only after a while.
+  // Ranges that would open the gate come often: after a refusal the next attempt is delayed.
   static u64 refused_at;
   u64 t = clock_now(CLOCK_MONOTONIC);
   if (LIKELY(GET(session.attached))) return 1;
   if ((GET(refused_at) && t - GET(refused_at) < ASK_AGAIN_NS) || !lock_within(&attaching, ATTACHING_MS)) return 0;
   if (!session.attached && find_library() > 0) {
     session_open();
-    // Before those that CUPTI has registered by now.
+    // Runs before the exit handlers that CUPTI has registered by now.
     __cxa_atexit(at_exit, NULL, NULL);
     fact(&f, "cupti", session.library);
     fact_number(&f, "cupti_version", cupti_version);

@@ -1,8 +1,9 @@
-// Why the warps of one launch waited, at each of its instructions: CUPTI's PC sampling (Volta and later) around that launch,
-// without replaying it. It holds the GPU's counters as the range profiler does, so one is given back before the other is taken. What is
-// sampled is found in the code by the CRC of its module: modules are kept as they are loaded, since CUPTI shows them only then.
+// Stall reasons of the warps of one launch, per instruction, by CUPTI's PC sampling (Volta and later) around that
+// launch, without replay. It occupies the GPU's counters like the range profiler, so one is disabled before the other
+// is enabled. Samples are located in the code by the CRC of their module: modules are kept as they are loaded, since
+// CUPTI shows them only then.
 //
-// Declarations of our own; sizes are those of 12.4, which every later version takes.
+// Declarations of our own; sizes are those of 12.4, accepted by every later version.
 
 typedef struct { u32 reason, samples; } Reason;
 typedef struct {
@@ -39,18 +40,18 @@ SAMPLING_FUNCTIONS
 
 enum { ATTRIBUTE_PERIOD = 1, ATTRIBUTE_REASONS = 2, ATTRIBUTE_SCRATCH = 3, ATTRIBUTE_HARDWARE = 4, ATTRIBUTE_MODE = 5, ATTRIBUTE_START_STOP = 6, ATTRIBUTE_DATA = 8 };
 enum { MODE_SERIALIZED = 2, DOMAIN_RESOURCE = 3, CONTEXT_DESTROYED = 2, MODULE_LOADED = 6, ERROR_NO_MEMORY = 8 };
-// Samples are taken every 2^5 to 2^31 cycles. So many of each SM tell lines apart that take a percent.
-// Of a launch whose length is not known more are taken than of most: short ones have enough, too.
+// Samples are taken every 2^5 to 2^31 cycles. PER_SM samples per SM distinguish lines that take a percent. A launch of
+// unknown length gets a shorter period (UNSEEN) than most, so that a short one has enough samples.
 enum { SHORTEST = 5, UNSEEN = 9, LONGEST_PERIOD = 20, PER_SM = 128 };
 enum { REASONS = 96, INSTRUCTIONS = 16384, NAME = 128, MODULES = 8192, CODES = 256 };
-// Where nobody asked for samples yet, fewer modules are kept: somebody may while the program runs.
+// Fewer modules are kept until samples are requested, which may happen while the program runs.
 static const u64 MOST_KEPT = 512ul << 20, MOST_KEPT_ASIDE = 128ul << 20, LARGEST_WRITTEN = 32ul << 20, MOST_WRITTEN = 128ul << 20;
 
 static struct {
   u32 count, numbers[REASONS];
   char texts[REASONS][NAME];
   Samples given, taken;
-  // A launch that was sampled, until it is written.
+  // A sampled launch that is not written yet.
   Shape shape;
   u64 time;
   u32 thread, correlation, period, launches, missed;
@@ -60,20 +61,20 @@ static struct {
   const char* why_not;
 } stalls;
 
-// What the first launch that is sampled takes (seen on an H100: 0.1 to 0.3 s), ns.
+// Duration of the first sampled launch (seen on an H100: 0.1 to 0.3 s), ns.
 static const u64 FIRST_SAMPLING_NS = 300000000;
 
-// ---- Modules, kept where launches are to be sampled.
+// ---- Modules, kept if launches are to be sampled.
 
 typedef struct { const u8* code; u64 bytes, crc; u8 hashed, written; } Module;
 static struct { Lock lock; Module list[MODULES]; u32 count; u64 bytes, most, written; } modules;
 
-// On the thread that loads it.
+// Runs on the thread that loads it.
 static void module_loaded(const Resource* r) {
   const Loaded* m = r->module;
   if (!m || !m->code || !m->bytes) return;
   if (!lock(&modules.lock)) return;
-  // A context that comes after another one loads the same again.
+  // A context that follows another one loads the same modules again.
   int known = 0;
   for (u32 i = 0; i < modules.count && !known; i++) known = modules.list[i].bytes == m->bytes && !memcmp(modules.list[i].code, m->code, m->bytes);
   if (!known && modules.count < MODULES && modules.bytes + m->bytes <= modules.most) {
@@ -93,7 +94,7 @@ static void modules_hear(u64 most) {
   cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, MODULE_LOADED);
 }
 
-// CRCs of modules that samples are in, until their code is written: under measure.lock.
+// CRCs of sampled modules whose code is not written yet. Protected by measure.lock.
 static u64 codes_due[CODES];
 static u32 codes_count;
 static void code_due(u64 crc) {
@@ -102,7 +103,7 @@ static void code_due(u64 crc) {
   if (codes_count < CODES) codes_due[codes_count++] = crc;
 }
 
-// Writes the code of a module once. On the ticker, without measure.lock: finding it may take a while.
+// Writes the code of a module once. Runs on the ticker, without measure.lock: finding it may take a while.
 static void module_write(u64 crc) {
   u32 count = __atomic_load_n(&modules.count, __ATOMIC_ACQUIRE);
   for (u32 i = 0; i < count; i++) {
@@ -124,9 +125,10 @@ static void module_write(u64 crc) {
   }
 }
 
-// ---- One launch.
+// ---- Sampling one launch.
 
-// A kernel that waits for another one, say. Its first launch in a window also waits for what the GPU had to do before it.
+// True for example of a kernel that waits for another one. The first launch in a window also waits for earlier GPU
+// work.
 static int took_too_long(u64 ns, const Shape* s) {
   const Wanted* w = wanted_known(s);
   return ns > LONG_NS && ns > LONGER * (w ? w->mean : 0);
@@ -149,7 +151,7 @@ static int samples_make(Samples* s) {
   return 1;
 }
 
-// What is asked of CUPTI once. PC sampling is enabled.
+// Queries that CUPTI needs to answer once. PC sampling is enabled.
 static int stalls_prepare(void) {
   u64 count = 0;
   static char* texts[REASONS];
@@ -170,8 +172,8 @@ static int stalls_prepare(void) {
   return stalls.ready = 1;
 }
 
-// The period with which a launch as long as the ones before it has enough samples, and the buffer that they need: the larger it is, the longer
-// it takes (20 ms for 64 MiB on an H100).
+// Sampling period that gives a launch of the usual length enough samples, and the size of the hardware buffer: the
+// larger it is, the longer it takes (20 ms for 64 MiB on an H100).
 static u32 period_of(const Wanted* w, u64* buffer) {
   u64 ns = w ? w->mean : 0, cycles = ns + ns * 3 / 4;
   u32 period = SHORTEST;
@@ -183,7 +185,7 @@ static u32 period_of(const Wanted* w, u64* buffer) {
 
 static int (*wait_for_gpu)(void);
 
-// Gives the counters back, with measure.lock held.
+// Releases the counters. Caller holds measure.lock.
 static void stalls_leave(void) {
   Sampling on = { sizeof on, NULL, measure.context };
   if (!stalls.enabled) return;
@@ -192,7 +194,7 @@ static void stalls_leave(void) {
   measure.passing = PASS_NOT, stalls.enabled = 0;
 }
 
-// Enabling takes 0.1 s and more in a program with many modules: it stays until nothing more is to be sampled.
+// Enabling takes 0.1 s and more in a program with many modules: it stays enabled until nothing more is to be sampled.
 static int stalls_configure(const Wanted* w) {
   Sampling on = { sizeof on, NULL, measure.context };
   if (wait_for_gpu()) return 0;
@@ -203,7 +205,7 @@ static int stalls_configure(const Wanted* w) {
     measure.passing = PASS_NOT;
     if (failed) return 0;
     stalls.enabled = 1;
-    // Others passed meanwhile: a capture that one began must not be waited in.
+    // Other launches passed meanwhile: if one began a capture, waiting for the GPU is not allowed.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (measure.capturing && !measure.numbered) return -1;
     if (wait_for_gpu()) return 0;
@@ -227,7 +229,7 @@ static int stalls_configure(const Wanted* w) {
 static void stalls_write(void), stalls_write_from(Samples* s);
 enum { TAKES = 64 };
 
-// Before the launch, on its thread, with measure.lock held. The GPU must have nothing to do when sampling starts.
+// Runs before the launch, on its thread, with measure.lock held. The GPU must be idle when sampling starts.
 static int stalls_open(const Call* call, const Shape* s, const Wanted* w) {
   if (stalls.why_not) return 0;
   if (!wait_for_gpu) {
@@ -242,7 +244,7 @@ static int stalls_open(const Call* call, const Shape* s, const Wanted* w) {
       return 0;
     }
   }
-  // What of the launch before it is not written yet.
+  // Writes the rest of the previous launch.
   if (stalls.waiting) stalls_write();
   measure.opened_at = measure.left_at = clock_now(CLOCK_MONOTONIC), measure.opened = now();
   int configured = stalls_configure(w);
@@ -257,19 +259,19 @@ static int stalls_open(const Call* call, const Shape* s, const Wanted* w) {
   return 1;
 }
 
-// After it, on the same thread.
+// Runs after the launch, on the same thread.
 static void stalls_close(void) {
   Sampling on = { sizeof on, NULL, measure.context };
   Taking take = { sizeof take, NULL, measure.context, &stalls.taken };
   wait_for_gpu();
   Result r = cuptiPCSamplingStop(&on);
-  // Each call gives what is there by then: as long as there is more, what came is written and the rest asked for.
+  // Each call returns the data available so far: while there is more, it is written and the rest requested.
   for (int tries = 0; r == OK && tries < TAKES; tries++) {
     if (tries) stalls_write_from(&stalls.taken);
     r = cuptiPCSamplingGetData(&take);
     if (!stalls.taken.left) break;
   }
-  // The buffer on the GPU was full: what was taken before is there.
+  // The buffer on the GPU was full: the samples taken before are there.
   if (r == ERROR_NO_MEMORY) stalls.full = 1, r = OK;
   stalls.result = r, stalls.launches++, stalls.waiting = 1;
   u64 t = clock_now(CLOCK_MONOTONIC), took = t - measure.opened_at;
@@ -278,7 +280,7 @@ static void stalls_close(void) {
   if (took_too_long(t - measure.last_launch, &stalls.shape)) stalls.why_not = "a sampled launch took far longer than usual";
 }
 
-// A row of what was taken, with measure.lock held.
+// Writes a row of the samples. Caller holds measure.lock.
 static void stalls_write_from(Samples* s) {
   enum { ROW = 16, STALL_BLOCK = 8 << 20 };
   static u8* data;
@@ -306,33 +308,33 @@ static void stalls_write_from(Samples* s) {
     rows_++;
     code_due(one->crc);
   }
-  // The count stands before the instructions.
+  // The count precedes the instructions.
   u8 head[10];
   u64 n = (u64)(put_number(head, rows_) - head);
   memmove(at + n, at, (u64)(p - at));
   memcpy(at, head, n);
   names_flush();
   put_block(BLOCK_STALLS, 0, 0, 1, data, (u32)(p + n - data));
-  // Names are shared between records, also those of kernels (seen with 13.0): they stay.
+  // Records share names, also with those of kernels (seen with 13.0): they are not freed.
   s->count = 0, stalls.full = 0;
 }
 
-// What waits to be written, with measure.lock held.
+// Writes the waiting samples. Caller holds measure.lock.
 static void stalls_write(void) {
   stalls.waiting = 0;
   if (stalls_failed("cuptiPCSamplingGetData", stalls.result)) return;
   stalls_write_from(&stalls.taken), stalls_write_from(&stalls.given);
 }
 
-// The context that is measured is about to go, and with it what CUPTI has of it. On the thread that destroys it.
+// Called when the measured context is about to be destroyed, and with it CUPTI's data, on the destroying thread.
 static void measure_write(void);
 static int measure_lock(int passes);
 static void measure_hear(int on);
 static void context_destroyed(const Resource* r) {
-  // The ticker may be getting ready in it.
+  // The ticker may be preparing in it.
   for (int tries = 0; measure.preparing && measure.context == r->context && tries < PREPARING_MS && !gone && !session.ended; tries++) nap();
-  // A launch of this very thread cannot be under way: it is inside of another call.
-  // At the process's end nobody needs the counters any more.
+  // A launch of this very thread cannot be in progress, since the thread is inside another call. At the process's end
+  // the counters need no release.
   if (r->context != measure.context || holds || session.ended || !measure_lock(0)) return;
   if (measure.state == MEASURE_OPEN) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
@@ -341,7 +343,7 @@ static void context_destroyed(const Resource* r) {
   range_profiler_leave();
   if (measure.sweeping && measure.pass) measure.cut = measure.pass;
   measure.sampling = measure.sweeping = 0, measure.pass = 0, measure.leaving = 0;
-  // The program may make another one.
+  // The program may create another one.
   if (measure.state != MEASURE_OFF) {
     measure.state = MEASURE_LOOKING, measure.context = NULL;
     measure_hear(1);

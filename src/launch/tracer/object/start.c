@@ -1,15 +1,16 @@
-// The beginning, the tick each second, and the end.
+// Initialization, the periodic look at the trace (the ticker), requests to the ticker, and shutdown.
 
-// A copy: programs write over their environment.
+// A copy, since programs overwrite their environment.
 static char prefix[4000];
 
 static const char* host_name(void) {
-  // struct utsname: the system's name, and the host's.
+  // struct utsname: system name first, host name second.
   static char names_[6][65];
   return SYSTEM(SYS_UNAME, names_) ? NULL : names_[1];
 }
 
-// The program's words when the object was loaded: programs write over them later (setproctitle), and a child of fork has its parent's.
+// The command line when the object was loaded: programs overwrite it later (setproctitle), and a child of fork has its
+// parent's.
 static char first_words[4096];
 static long first_length;
 __attribute__((constructor)) static void words_keep(void) {
@@ -24,12 +25,12 @@ static void facts_of_process(Facts* f) {
   fact_number(f, "format", 1);
   fact_number(f, "pid", (u64)out.pid);
   fact_number(f, "parent", (u64)SYSTEM(SYS_GETPPID));
-  // When the first of us was loaded: ranges may have begun before CUDA was used.
+  // Load time of the first injection (CUDA or NVTX): ranges may begin before CUDA is used.
   fact_number(f, "started", session.started);
   if (rolling.keep_ns) fact_number(f, "kept_ms", rolling.keep_ns / 1000000);
   long n = SYSTEM(SYS_READLINKAT, AT_FDCWD, "/proc/self/exe", text, sizeof text - 1);
   if (n > 0) text[n] = 0, fact(f, "executable", text);
-  // One that lies outside of the process's root begins with "(unreachable)".
+  // A directory outside the process's root begins with "(unreachable)".
   if (SYSTEM(SYS_GETCWD, text, sizeof text) > 0 && *text == '/') fact(f, "directory", text);
   if (host_name()) fact(f, "host", host_name());
   for (long at = 0; at < first_length; at += (long)strlen(first_words + at) + 1) fact(f, "argument", first_words + at);
@@ -43,7 +44,7 @@ static void facts_of_process(Facts* f) {
     snprintf(text, sizeof text, "environment.%s", RANKS[i]);
     fact(f, text, value);
   }
-  // The command that the user started, of which this process may be a child; words are told apart by the unit separator.
+  // The command that the user started, possibly an ancestor of this process; words are separated by the unit separator.
   const char* launched = getenv("WARPSCOPE_TRACE_COMMAND");
   while (launched && *launched) {
     u64 length = 0;
@@ -54,7 +55,7 @@ static void facts_of_process(Facts* f) {
   }
 }
 
-// What tells this process from others, and which of its files it is.
+// Identifies this process, and this one of its files.
 static void facts_of_part(Facts* f, u32 number) {
   fact_number(f, "pid", (u64)out.pid);
   fact_number(f, "started", session.started);
@@ -71,7 +72,7 @@ static void file_begin(void) {
   put_locked(BLOCK_FACTS, 0, 0, first_facts.count, first_facts.data, first_facts.n);
 }
 
-// ---- What the GPUs are. Asked of the driver once it is ready: while it loads this object it is not.
+// ---- Device attributes. Requested once the driver is ready, which it is not while it loads this object.
 
 typedef struct { u32 attribute; const char* key; } Attribute;
 static const Attribute ATTRIBUTES[] = { // CUdevice_attribute
@@ -109,9 +110,10 @@ static void devices_look(void) {
   devices_done = 1;
 }
 
-// ---- How it stands.
+// ---- State of the recording.
 
-// Nothing is under way to the file: the gate was closed by the look before, too, and nothing has come since.
+// Set if no data is on its way to the file: the gate was already closed at the previous look, and nothing has come
+// since.
 static int settled;
 static void count_facts(Facts* f) {
   fact_number(f, "time", now());
@@ -126,7 +128,7 @@ static void count_facts(Facts* f) {
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
 }
 
-// A measured launch that has not returned for so long is said to take long.
+// A measured launch that has not returned after this time is reported.
 static const u64 WAITS_NS = 3000000000ul;
 static void state_facts(Facts* f) {
   u64 cupti = 0;
@@ -143,17 +145,17 @@ static void state_facts(Facts* f) {
 static void flush(u32 forced) {
   if (!session.attached) return;
   u64 began = clock_now(CLOCK_MONOTONIC);
-  // Without force nothing unfinished is given out, and nothing is held while CUPTI calls back.
+  // Unforced, CUPTI gives out no unfinished records; no lock of ours is held while it calls back.
   cuptiActivityFlushAll(forced);
   session.flushing_ns += clock_now(CLOCK_MONOTONIC) - began;
 }
 
-// Several times a second while something is recorded: a program that is killed loses what came after it.
+// Runs several times a second while something is recorded: a program that is killed loses only later data.
 static void look_briefly(void) {
   static u64 told;
   flush(0);
   rings_look(0);
-  // The file that a process began with holds all its states: where only the last seconds are kept it must not grow fast.
+  // The first file of a process holds all its states: it must not grow fast if only the last seconds are kept.
   if (told == out.bytes || rolling.keep_ns) return;
   settled = 0;
   static Facts f;
@@ -181,13 +183,14 @@ static void look(void) {
   states_restate();
 }
 
-// ---- What others ask of the ticker: it alone flushes and ends, so that no thread of the program waits for locks that it may hold itself.
+// ---- Requests to the ticker. Only the ticker flushes and ends, so no program thread waits for locks that it may hold.
 
 enum { ASK_LOOK = 1, ASK_FLUSH = 2, ASK_END = 4, ASK_END_BY_EXIT = 8, ASK_GATE = 16 };
 static volatile u32 asked, answered, asked_what;
 static volatile int ticking;
-// A process that ends waits for as long as its trace is being written, since that ends, too; but only so long, altogether, for a ticker that stands
-// still: it may wait for something that a thread of the program holds, CUPTI's locks included, and that thread may be the one that asks.
+// An exiting process waits while its trace is being written (up to EXIT_WORK_MS), but only for a total of EXIT_MS while
+// the ticker makes no progress: the ticker may wait for something that a program thread holds, CUPTI's locks included,
+// and that may be the requesting thread.
 enum { EXIT_MS = 100, EXIT_WORK_MS = 5000, STARVED_MS = 500, SLICE_MS = 10 };
 
 static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
@@ -195,30 +198,32 @@ static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
   SYSTEM(SYS_FUTEX, word, 128 /* FUTEX_WAIT_PRIVATE */, while_it_is, &time);
 }
 static void futex_wake(volatile u32* word) { SYSTEM(SYS_FUTEX, word, 129 /* FUTEX_WAKE_PRIVATE */, 1000); }
-// Each reason to look: while the ticker makes up its mind to sleep, the number changes.
+// Wake-up counter: it changes with each reason to look, also while the ticker is about to sleep.
 static volatile u32 poked;
 static void poke(void) {
   __atomic_add_fetch(&poked, 1, __ATOMIC_ACQ_REL);
   futex_wake(&poked);
 }
-// The ticker sleeps for up to a second while nothing is recorded: what opens for less than that has its threads looked at, too.
+// The ticker sleeps for up to a second while nothing is recorded; a gate that opens for less time wakes it, so that its
+// threads are sampled as well.
 static void states_wanted(void) {
   if (!GET(states.at)) poke();
 }
 
-// 1 if the ticker runs, would run if a processor were free, or waits for a disk.
+// Returns 1 if the ticker runs, is runnable, or waits for a disk.
 static int ticker_works(void) {
   char path[48], text[128];
   snprintf(path, sizeof path, "/proc/self/task/%u/stat", GET(ticker));
   int file = file_open(path, O_RDONLY | O_CLOEXEC);
   long n = file < 0 ? 0 : file_read(file, text, sizeof text - 1);
   if (file >= 0) file_close(file);
-  // The state stands behind the name, which is in parentheses.
+  // The state follows the name, which is in parentheses.
   while (n > 2 && text[n - 1] != ')') n--;
   return n > 2 && (text[n + 1] == 'R' || text[n + 1] == 'D');
 }
 
-// Asks, and waits until it is done: 1. Or for as long as the ticker works, but not longer than `work_ms`, and `still_ms` in which it does not.
+// Sends a request and returns 1 once it is done. Waits at most `work_ms` in which the ticker works, and `still_ms` in
+// which it does not.
 static int ask(u32 what, u64 still_ms, u64 work_ms) {
   if (!GET(ticking) || gone || out.pid != process()) return 0;
   __atomic_fetch_or(&asked_what, what, __ATOMIC_ACQ_REL);
@@ -233,7 +238,7 @@ static int ask(u32 what, u64 still_ms, u64 work_ms) {
     t = clock_now(CLOCK_MONOTONIC);
     u64 took = t - before < most ? t - before : most;
     if (GET(progress) != seen_progress) seen_progress = GET(progress), work += took, starved = 0;
-    // It may get no processor; or it turns round and round for a lock of CUPTI's.
+    // The ticker may get no processor, or may spin on one of CUPTI's locks.
     else if (starved < STARVED_MS * 1000000ul && ticker_works()) work += took, starved += took;
     else still += took;
   }
@@ -243,7 +248,8 @@ static int ask(u32 what, u64 still_ms, u64 work_ms) {
 static void gate_by_ticker(void) { ask(ASK_GATE, 0, 0); }
 
 static void end_without_ticker(const char* why);
-// On the thread that ends the process, perhaps in a signal handler: it does not return to what it has interrupted, and the locks that it held are free.
+// Runs on the thread that ends the process, possibly in a signal handler: it does not return to the interrupted code,
+// so the locks held there may be taken over.
 static void end_process(u32 what) {
   if (!session.ready || gone || out.pid != process()) return;
   SET(leaver, tid());
@@ -252,14 +258,14 @@ static void end_process(u32 what) {
   if (!done) end_without_ticker(what == ASK_END ? "exit" : "_exit");
 }
 
-// ---- The hand on the gate from outside: one word a connection, on a thread of its own.
+// ---- Control socket: one command per connection, on a thread of its own.
 
 static int control = -1;
 static Identity control_is;
 static char control_path[4096];
 static void control_open(void) {
   struct sockaddr_un address = { .family = AF_UNIX };
-  // The path of a socket has at most 107 bytes: the folder goes in by its descriptor.
+  // The path of a socket has at most 107 bytes: the folder is passed by descriptor.
   static char folder[4096];
   const char* slash = prefix;
   for (const char* p = prefix; *p; p++)
@@ -270,15 +276,15 @@ static void control_open(void) {
   snprintf(control_path, sizeof control_path, "%s.%d.sock", prefix, out.pid);
   int n = snprintf(address.path, sizeof address.path, "/proc/self/fd/%d%s.%d.sock", at, slash, out.pid);
   int s = n > 0 && n < (int)sizeof address.path ? high((int)SYSTEM(SYS_SOCKET, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) : -1;
-  // A process that was here before by exec has left its own.
+  // A previous program of this process (before exec) may have left its socket.
   if (s >= 0) file_remove(address.path);
-  // The file of a socket gets the mode that the socket has: by its path it might be another one by then.
+  // The socket file takes the mode of the socket; by the time of a chmod the path might be another file.
   if (s >= 0 && !SYSTEM(SYS_FCHMOD, s, 0600) && !SYSTEM(SYS_BIND, s, &address, sizeof address) && !SYSTEM(SYS_LISTEN, s, 4))
     control = s, control_is = identity(s);
   else if (s >= 0) file_close(s);
   file_close(at);
 }
-// A client has so long to send its word; a look at the trace has so long to finish.
+// Time limits for a client to send its command and for a look at the trace to finish.
 enum { WORD_MS = 500, HEAR_MS = 1000 };
 static const char* obey(const char* word) {
   if (!strcmp(word, "open")) {
@@ -294,7 +300,7 @@ static const char* obey(const char* word) {
   if (!strcmp(word, "close")) {
     if (!lock(&gate.lock)) return "busy\n";
     if (!gate.gated) {
-      // A recording of everything becomes one with a gate, which has been open until now.
+      // A recording of everything turns into a gated one, open until now.
       gate.list[0] = (Window){ 0, ~0ul };
       gate.count = 1, gate.is_open = 1;
       __atomic_store_n(&gate.gated, GATED, __ATOMIC_RELEASE);
@@ -320,7 +326,7 @@ static void* hear(void* unused) {
     if (!(p.revents & POLLIN) || !is_same(control, control_is)) break;
     int c = (int)SYSTEM(SYS_ACCEPT4, control, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (c == -EINTR || c == -EAGAIN) continue;
-    // Without descriptors left, say: they may come back.
+    // For example without descriptors left: they may become free again.
     if (c < 0) {
       if (c == -EBADF || c == -EINVAL || c == -ENOTSOCK) break;
       nap();
@@ -330,7 +336,8 @@ static void* hear(void* unused) {
     char word[700] = "";
     long n = wait_for_input(&q, WORD_MS) == 1 ? file_read(c, word, sizeof word - 1) : 0;
     while (n > 0 && (word[n - 1] == '\n' || word[n - 1] == ' ')) word[--n] = 0;
-    // A client that has hung up, perhaps while the program was stopped, was told that there is no answer: its word is not obeyed later.
+    // A client that hung up, perhaps while the program was stopped, was told that no answer came: its command is
+    // dropped.
     if (n > 0 && !(q.revents & POLLHUP)) {
       const char* answer = obey(word);
       SYSTEM(SYS_SENDTO, c, answer, strlen(answer), MSG_NOSIGNAL);
@@ -340,7 +347,7 @@ static void* hear(void* unused) {
   return NULL;
 }
 
-// ---- The tick.
+// ---- The ticker's loop.
 
 enum { FIRST_MS = 50, EVERY_MS = 1000, BRIEFLY_MS = 100 };
 static u64 open_after_ns, open_for_ns;
@@ -390,7 +397,7 @@ static void* tick(void* unused) {
   return NULL;
 }
 
-// ---- The end.
+// ---- Shutdown.
 
 static void put_end(Facts* f, const char* why) {
   if (session.reason[0] && !session.attached) fact(f, "not_recorded", session.reason);
@@ -399,7 +406,7 @@ static void put_end(Facts* f, const char* why) {
   if (control >= 0) file_remove(control_path);
 }
 
-// On the ticker. What the tracer itself has comes first: CUPTI may not return.
+// Runs on the ticker. Writes the tracer's own data first: CUPTI may not return.
 static void finish(const char* why) {
   if (gone || out.pid != process() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
   SET(ending, 1);
@@ -426,7 +433,8 @@ static void finish(const char* why) {
   put_end(&f, why);
 }
 
-// CUPTI does not return to the ticker, say: the thread that ends the process writes what the tracer itself has, and that more is missing.
+// Called if the ticker did not finish, for example because CUPTI does not return: the exiting thread writes the
+// tracer's own data and marks the trace as unfinished.
 static void end_without_ticker(const char* why) {
   static Facts f;
   static u32 once;
@@ -440,13 +448,13 @@ static void end_without_ticker(const char* why) {
   put_end(&f, why);
 }
 
-// What a library passes here is not always a pointer (ThreadSanitizer's is not).
+// Other libraries do not always pass a pointer here (ThreadSanitizer does not).
 static void at_exit(void* unused) {
   (void)unused;
   end_process(ASK_END);
 }
 
-// ---- The beginning.
+// ---- Initialization.
 
 static Lock beginning;
 static int begun;
@@ -481,7 +489,7 @@ static void options(void) {
       g += *g == ':';
     }
     if (!gate_range.only) gate.gated = GATED_BY_EACH_RANGE;
-    // The domain comes first: it may hold anything but a colon, the name anything.
+    // The domain comes first: it may contain anything but a colon, the name anything.
     const char* colon = g;
     while (*colon && *colon != ':') colon++;
     gate_range.domain = colon > g ? name_of(g, (u64)(colon - g)) : 0;
@@ -489,7 +497,7 @@ static void options(void) {
   }
 }
 
-// Whether a list such as `0-0,8-15` holds this process's rank; a process that is told none is recorded.
+// Tests whether a list such as `0-0,8-15` contains this process's rank; a process without a rank is recorded.
 static int rank_is_wanted(const char* list) {
   const char* rank = own_rank();
   if (!list || !*list || !rank) return 1;
@@ -506,7 +514,8 @@ static int rank_is_wanted(const char* list) {
   return 0;
 }
 
-// In a child of fork, on its only thread: what other threads of the parent held is held by none here, and nothing is recorded.
+// Runs in a child of fork, on its only thread: locks held by other threads of the parent have no owner here, and
+// nothing is recorded.
 static void child_of_fork(void) {
   gone = 1, own_tid = 0;
   beginning = (Lock){ 0 };
@@ -515,8 +524,8 @@ static void child_of_fork(void) {
   control = -1;
 }
 
-// A child of fork that uses CUDA while its parent only marked ranges: a trace of its own. What the parent's threads marked is not its, and the locks
-// that they held are free.
+// Starts a separate trace in a child of fork that uses CUDA while its parent only marked ranges. The rings of the
+// parent's threads are dropped, and the locks that they held are reset.
 static void begin_in_child(void) {
   Lock* const all[] = { &attaching, &measure.lock, &rows.lock, &names.lock, &out.lock, &gate.lock, &given.lock, &threads.lock, &buffers.lock, &modules.lock };
   for (u32 i = 0; i < COUNT(all); i++) *all[i] = (Lock){ 0 };
@@ -525,9 +534,9 @@ static void begin_in_child(void) {
   session.ended = 0, gone = 0;
 }
 
-// Everything but CUPTI. NVTX may come first, long before the driver, or without it: then no file is made.
+// Prepares everything but CUPTI. NVTX may come long before the driver, or without it: no file is made then.
 static void begin(void) {
-  // A child that no handler of fork was called in has its parent's number.
+  // A child in which no fork handler ran still has its parent's thread id.
   own_tid = 0;
   if (!lock(&beginning)) return;
   const char* to = getenv("WARPSCOPE_TRACE_OUT");
@@ -567,12 +576,12 @@ EXPORT int InitializeInjection(void) {
   if (gate.gated) fact(&f, "gate", getenv("WARPSCOPE_TRACE_GATE") ? getenv("WARPSCOPE_TRACE_GATE") : "for");
   put_facts(BLOCK_FACTS, &f);
   SET(session.ready, 1);
-  // A range that was entered meanwhile has found nothing ready.
+  // A range entered meanwhile did not find the session ready.
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (gate.gated && GET(gate.is_open)) session_attach();
   control_open();
   __cxa_atexit(at_exit, NULL, NULL);
-  // The program's signals are not for these threads; those of the C library (32 to 34) are.
+  // Blocks the program's signals on these threads, but not those of the C library (32 to 34).
   u64 all = ~(7ul << 31), before = 0, thread;
   SYSTEM(SYS_SIGPROCMASK, 0 /* SIG_BLOCK */, &all, &before, sizeof all);
   ticking = 1;

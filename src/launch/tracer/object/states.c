@@ -1,17 +1,18 @@
-// What threads that launch do: on a processor or not, looked at every few milliseconds. A thread's processor time is a clock of its own, so that a look
-// is one system call and opens nothing; what took between a fifth and four fifths of the time in between is told as such.
+// On- and off-CPU states of launching threads, sampled every few milliseconds. A thread's CPU time is a clock of its
+// own, so a sample is one system call and opens no file. A share between a fifth and four fifths of the interval counts
+// as PARTLY.
 
 enum { STATES_EVERY_MS = 10, WATCHED = 32, OFF = 0, ON = 1, PARTLY = 2, UNKNOWN = 3 };
 typedef struct { u32 thread, state; u64 used; } Watched;
 static struct {
   Watched list[WATCHED];
   u32 count, rows;
-  // The look before: by both clocks.
+  // Time of the previous sample, on both clocks.
   u64 at, at_monotonic, last_written;
   u8 data[4096], *end;
 } states;
 
-// The clock of a thread's processor time (CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED in Linux's posix-timers.h).
+// CPU-time clock of a thread (CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED in Linux's posix-timers.h).
 static int clock_of(u32 thread) { return (int)(~thread << 3 | 6); }
 
 static void states_flush(void) {
@@ -28,7 +29,7 @@ static void states_put(u32 thread, u64 time, u32 state) {
   if (states.end > states.data + sizeof states.data - 32) states_flush();
 }
 
-// On the ticker alone.
+// Runs on the ticker only.
 static void states_look(void) {
   u64 t = now(), monotonic = clock_now(CLOCK_MONOTONIC);
   u64 passed = states.at ? monotonic - states.at_monotonic : 0;
@@ -36,7 +37,7 @@ static void states_look(void) {
   for (u32 i = 0; i < states.count; i++) {
     Watched* w = &states.list[i];
     struct timespec time;
-    // A thread that has ended is on no processor.
+    // A thread that has ended is off the CPU.
     u64 used = clock_gettime(clock_of(w->thread), &time) ? w->used : (u64)time.seconds * 1000000000ul + (u64)time.nanoseconds;
     if (w->used && passed) {
       u64 took = used - w->used;
@@ -48,14 +49,14 @@ static void states_look(void) {
   states.at = t, states.at_monotonic = monotonic;
 }
 
-// Tells all states again: what is read from here on has them.
+// Writes all states again, for readers that start here.
 static void states_restate(void) {
   for (u32 i = 0; states.at && i < states.count; i++)
     if (states.list[i].state != UNKNOWN) states_put(states.list[i].thread, states.at, states.list[i].state);
   states_flush();
 }
 
-// While nothing is recorded nothing is looked at; what comes later is told anew.
+// Stops sampling while nothing is recorded; later states are written anew.
 static void states_pause(void) {
   if (!states.at) return;
   for (u32 i = 0; i < states.count; i++) states.list[i].state = UNKNOWN, states.list[i].used = 0;

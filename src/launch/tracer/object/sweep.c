@@ -1,4 +1,4 @@
-// What is measured next, decided on the ticker: sweeps of a survey, and what somebody asked for; and what was measured is written.
+// Scheduling of measurements on the ticker: sweeps of a survey, requests by name, and writing the results.
 
 static int ticker_lock(u64 ms) {
   if (!lock_within(&measure.lock, ms)) return 0;
@@ -10,20 +10,21 @@ static void ticker_unlock(void) {
   unlock(&measure.lock);
 }
 
-// Callbacks of launches, with measure.lock held.
+// Enables or disables the callbacks of launches. Caller holds measure.lock, or is session_attach.
 static void measure_hear(int on) {
   for (u32 id = 1; id < FUNCTIONS; id++) {
-    // That a capture begins and ends is heard to the end.
+    // Begin and end of a capture stay enabled to the end.
     int keeps = !on && launch_kind[id] >= LAUNCH_CAPTURE && measure.state != MEASURE_OFF;
     if (!launch_kind[id] || launch_heard[id] == on || keeps) continue;
     launch_heard[id] = (u8)on;
-    // A thread may be in one: only while CUPTI has records of these calls, too, it takes note of their ends (see `calls_hear`).
+    // A thread may be inside one: it notes the end of the call only while CUPTI also records these calls (see
+    // `calls_hear`).
     int ends_seen = session.heard && !session.by_callbacks;
     if (on || ends_seen) cuptiEnableCallback((u32)on, subscription, DOMAIN_DRIVER, id);
   }
 }
 
-// Values of a sweep that is whole.
+// Writes the values of a complete sweep.
 static void measure_write(void) {
   static u8 data[96 << 10];
   static double values[SET_METRICS];
@@ -31,11 +32,11 @@ static void measure_write(void) {
   cuptiRangeProfilerGetCounterDataInfo_P info;
   if (ASK(cuptiRangeProfilerGetCounterDataInfo, info, .data = g->data, .bytes = g->data_bytes) != OK) info.ranges = 0;
   names_flush();
-  // Fewer ranges than launches, or more: which is which is then not known.
+  // With fewer ranges than launches, or more, they cannot be matched.
   for (u32 i = 0; i < measure.length; i++) {
     const Inside* in = &inside[i];
     Wanted* w = wanted_known(&in->shape);
-    // What did not come again in the same order is tried once more.
+    // A launch that did not come again in the same order is tried once more.
     if (w && (in->good || w->attempts[measure.set] > 2)) w->done[measure.set]++;
     if (!in->good || info.ranges != measure.length) continue;
     cuptiProfilerHostEvaluateToGpuValues_P value;
@@ -53,14 +54,14 @@ static void measure_write(void) {
     measure.written++;
   }
   Wanted* first = wanted_known(&inside[0].shape);
-  // Of a launch that was replayed the next one like it tells where its warps waited.
+  // After a replayed launch, the next one like it is sampled for its stalls.
   if (first && measure.replayed && !first->sampled) first->follows = 1;
   if (first && info.ranges != measure.length) first->missed++;
   measure.sweeping = 0, measure.pass = 0;
   measure.state = MEASURE_IDLE;
 }
 
-// What windows took is the profiler's time, not the program's.
+// Writes the time taken by windows: it is the profiler's, not the program's.
 static void windows_write(void) {
   if (!lock(&rows.lock)) return;
   u32 count = GET(measure.closed_count);
@@ -73,7 +74,7 @@ static void windows_write(void) {
   unlock(&rows.lock);
 }
 
-// The launch that is sampled next: one of each kernel of which it is known where its time goes.
+// Chooses the launch to be sampled next: one of each kernel whose counters are known.
 static int sampling_begin(u64 t) {
   const Wanted* first = NULL;
   int affordable = measure.budget && (measure.spent + (stalls.launches ? stalls.estimate : FIRST_SAMPLING_NS)) * 1000 <= (t - measure.started) * measure.budget;
@@ -88,15 +89,16 @@ static int sampling_begin(u64 t) {
   return 1;
 }
 
-// Begins a sweep of the set that is due with the rarest launch that lacks it: from there on the program does the same again soonest.
+// Starts a sweep of the set that is due, with the least frequent launch that lacks it: from there the program repeats
+// itself soonest.
 static int sweep_begin(int only_asked, u64 t) {
   measure.only_asked = (u32)only_asked;
-  // Everything once, then the first set again: how far values of one kernel lie apart is seen over the run.
+  // Everything once, then the first set again, to show the variation of each kernel over the run.
   for (u32 step = 0; step < SWEPT + ROUNDS - 1; step++) {
     u32 set = step < SWEPT ? step : SET_FIRST;
     const Wanted* first = NULL;
     measure.round = step < SWEPT ? 0 : step - SWEPT + 1;
-    // Samples are cheaper than the rest.
+    // Samples are cheaper than the remaining metrics.
     if (step == SET_REST && sampling_begin(t)) return 1;
     if (!sets[set].count) continue;
     if (measure.round && t - measure.swept_at < ROUND_MS * 1000000ul) break;
@@ -117,7 +119,7 @@ static int sweep_begin(int only_asked, u64 t) {
 enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1000, MOST_WAITED = 8, LAST_MS = 200, LEAVE_MS = 2000 };
 
 static void measure_idle(u64 t) {
-  // Of programs with very many configurations rarely: all are gone through.
+  // Less often for programs with very many configurations: all of them are visited.
   u64 every = (GET(configs.count) > 4096 ? 10 : 1) * CHOOSE_EVERY_MS * 1000000ul;
   if (t - measure.chosen_at >= (measure.asked ? every / 5 : every)) measure_choose(t);
   u64 next = !measure.windows ? FIRST_NS : measure.sweeping && measure.pass ? measure.estimate : SWITCH_NS;
@@ -126,9 +128,10 @@ static void measure_idle(u64 t) {
   if (measure.state == MEASURE_IDLE) {
     int due = measure.sweeping || sweep_begin(!affordable, t);
     asked_look(due);
-    // A sweep for somebody who asked waits for no budget; what is asked for by name is seen only by listening.
+    // A requested sweep ignores the budget; a request by name is noticed only through callbacks.
     int arm = (due && (affordable || measure.only_asked || measure.sampling)) || measure.asked;
-    // While the profiler is configured, all launches take longer (a sixth on an H100), and nobody else can have the counters.
+    // While the profiler is configured, all launches take longer (by a sixth on an H100), and no other process can use
+    // the counters.
     u64 until = measure.budget ? measure.started + (measure.spent + next) / measure.budget * 1000 : ~0ul;
     measure.leaving = 0;
     if (!arm && measure.object && !measure.pass && (!due || until > t + LEAVE_MS * 1000000ul)) measure.leaving |= LEAVE_RANGES;
@@ -150,7 +153,7 @@ static void codes_write(void) {
   for (u32 i = 0; i < n; i++) module_write(due[i]);
 }
 
-// Looks whether something is to be measured, or was.
+// Periodic step: starts what is due, and closes and writes finished measurements.
 static void measure_look(int last) {
   if (measure.stuck && measure.state != MEASURE_OFF && ticker_lock(last ? LAST_MS : 0)) {
     if (measure.state == MEASURE_OPEN) window_close();
@@ -173,32 +176,32 @@ static void measure_look(int last) {
   codes_write();
   if (LIKELY(measure.state == MEASURE_OFF)) return;
   u64 t = clock_now(CLOCK_MONOTONIC);
-  // A launch that does not end holds it: the rest of the recording goes on.
+  // A launch that does not return holds the lock: the rest of the recording goes on.
   if (!ticker_lock(last ? LAST_MS : 0)) return;
-  // Nothing is launched any more, or not by who opened it.
+  // No launches any more, or none on the thread that opened the window.
   if (measure.state == MEASURE_OPEN && (last || t - measure.left_at > OPEN_MS * 1000000ul)) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
   if (stalls.waiting) stalls_write();
   if (measure.state == MEASURE_ARMED && t - measure.armed_at >= ARMED_MS * 1000000ul) {
     measure.state = MEASURE_IDLE;
     int left = measure.leaving;
-    // Nothing is launched that could.
+    // No launch came to do it.
     if (left) give_back();
     if (!left && measure.sampling && ++stalls.missed > MOST_WAITED) {
-      // It comes no more; who asks again is heard again.
+      // The launch does not come again; a repeated request is still noticed.
       Wanted* w = wanted_known(&measure.start);
       if (w) w->sampled = 1;
       stalls.missed = 0;
     }
     if (!left) measure.sampling = 0;
-    // The launch that the sweep begins with comes no more: what it has is lost, and another one begins.
+    // The launch that the sweep begins with does not come again: its passes are dropped, and another sweep begins.
     if (!left && measure.sweeping && ++measure.waited > MOST_WAITED) {
       Wanted* w = wanted_known(&measure.start);
       if (w) w->missed++;
       measure.sweeping = 0, measure.pass = 0;
     }
   }
-  // What is held while nothing is recorded nobody else can have. Launches by number are still counted.
+  // Releases the counters while nothing is recorded, for other processes. Launches by index are still counted.
   int closed = gate.gated && !gate.is_open && measure.state != MEASURE_OPEN && !measure.pass;
   if (last) stalls_leave();
   if (closed && !last && measure.state == MEASURE_IDLE) {
@@ -211,26 +214,26 @@ static void measure_look(int last) {
   ticker_unlock();
   if (last) codes_write();
   if (prepare) {
-    // Nobody listens meanwhile, and nobody waits.
+    // The callbacks are disabled meanwhile, so no launch waits.
     measure_ready();
     if (ticker_lock(LAST_MS)) {
-      // The context went meanwhile, and whoever destroyed it could not wait any longer.
+      // The context was destroyed meanwhile, by a thread that could not wait any longer.
       if (!measure.context && measure.state == MEASURE_IDLE) range_profiler_leave(), measure.state = MEASURE_LOOKING;
       if (measure.state == MEASURE_LOOKING) measure_hear(1);
       ticker_unlock();
     }
     measure.preparing = 0;
   }
-  // What is launched while a gate is closed has no record that proves it.
+  // A launch while the gate is closed has no record to prove it.
   if (measure.state == MEASURE_IDLE && !last && (!gate.gated || gate.is_open)) measure_idle(t);
 }
 
-// At the end: why there is nothing, or not all that was asked for.
+// At the end: sets the reason if nothing, or not everything requested, was measured.
 static void measure_ended(void) {
   static char text[700];
   if (measure.why_not) return;
   if (measure.state == MEASURE_LOOKING && !measure.planned) {
-    // A launch was seen, but the ticker had no time to get ready.
+    // A launch was seen, but the ticker had no time to prepare.
     if (measure.context && (measure.budget || measure.asked)) measure.why_not = "the program ended before anything could be measured";
     return;
   }
@@ -249,7 +252,7 @@ static void measure_ended(void) {
     measure.why_not = text;
   }
   if (measure.windows && !measure.written && measure.sweeping) {
-    // Beside another process on the GPU a window takes ten times as long (seen on an H100).
+    // With another process on the GPU a window takes ten times as long (seen on an H100).
     snprintf(text, sizeof text, "the program ended after %u of the %u passes needed for the first metrics (%lu ms each): it was too short, or another process was also using the GPU",
       measure.pass, sets[measure.set].passes, measure.estimate / 1000000);
     measure.why_not = text;
@@ -266,22 +269,22 @@ static void measure_ended(void) {
   }
 }
 
-// Reads what is to be measured, from the file that the environment names.
+// Reads the plan from the file that the environment names.
 static void measure_begin(const char* plan) {
   if (!plan || !*plan || strlen(plan) >= sizeof measure.plan) return;
   memcpy(measure.plan, plan, strlen(plan) + 1);
   plan_read();
   const char* rank = own_rank();
   if (measure.budget && rank && number_of(rank)) {
-    // Ranks do the same; each that waits makes all wait.
+    // All ranks do the same work, and each one that waits makes all others wait.
     measure.budget = 0, measure.why_not = "only rank 0 is measured";
   }
   if ((measure.budget || measure.asked) && (seen = pages(sizeof(Seen) * CONFIGS, 0))) measure.state = MEASURE_LOOKING;
 }
 
-// A client waits for the answer.
+// The client waits for the answer.
 enum { ASKED_MS = 500 };
-// From outside, while the program runs: the next launches of a kernel. The answer is one line.
+// Requests the next launches of a kernel, from the control socket. The answer is one line.
 static const char* measure_ask(const char* kernel) {
   static char answer[300];
   if (!measure.plan[0] || (measure.state == MEASURE_OFF && measure.context)) {
@@ -295,7 +298,7 @@ static const char* measure_ask(const char* kernel) {
   if (!seen && !(seen = pages(sizeof(Seen) * CONFIGS, 0))) return "cannot measure: no memory\n";
   if (!asked_add(kernel, -1, 0)) return "cannot measure: the name is too long, or too many kernels were asked for\n";
   modules.most = MOST_KEPT;
-  // It is off only where nothing was asked for before.
+  // MEASURE_OFF here means that nothing was requested before.
   if (measure.state == MEASURE_OFF && lock_within(&measure.lock, ASKED_MS)) {
     if (measure.state == MEASURE_OFF) {
       measure.state = MEASURE_LOOKING;

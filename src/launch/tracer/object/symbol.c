@@ -1,8 +1,9 @@
-// The function's name in a kernel's symbol (Itanium C++ ABI, "Mangling"): what stands before template arguments and parameters, without namespaces.
+// Function name in a kernel's symbol (Itanium C++ ABI, "Mangling"): the part before template arguments and parameters,
+// without namespaces.
 
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// After `length name`; NULL where there is not so much text.
+// Returns the position after `length name`; NULL if the text is too short.
 static const char* source_name(const char* p, const char** name, u64* length) {
   u64 n = 0;
   while (is_digit(*p) && n < 4096) n = n * 10 + (u64)(*p++ - '0');
@@ -17,14 +18,16 @@ static const char* after(const char* p, char c) {
   return *p ? p + 1 : NULL;
 }
 
-// A substitution, a template parameter or an array's length: up to their underscore, but for the standard library's own abbreviations.
+// Skips a substitution, a template parameter or an array's length up to its underscore, and the abbreviations of the
+// standard library.
 static const char* reference(const char* p) {
   return *p == 'S' && p[1] >= 'a' && p[1] <= 'z' ? p + 2 : after(p, '_');
 }
 
-// Literals and lambdas may hold each other; a program may give its kernels any names, and its threads small stacks.
+// Literals and lambdas may nest in each other; a program may give its kernels any names, and its threads small stacks.
 enum { MOST_NESTED = 32 };
-// After the `E` of what was opened: template arguments, a nested name, a function's type; NULL where there is none, or too much is nested.
+// Returns the position after the `E` that closes template arguments, a nested name, or a function's type; NULL if there
+// is none, or the nesting is too deep.
 static const char* closed_within(const char* p, u32 levels) {
   u32 open = 1;
   if (!levels) return NULL;
@@ -38,7 +41,7 @@ static const char* closed_within(const char* p, u32 levels) {
     } else if (c == 'S' || c == 'T' || c == 'A') {
       p = reference(p);
     } else if (c == 'L' && !(p[1] == '_' && p[2] == 'Z')) {
-      // A literal: its type, and a number that is no length.
+      // A literal: its type, and a number that is not a length.
       p++;
       if (*p == 'N') p = closed_within(p + 1, levels - 1);
       else if (is_digit(*p)) p = source_name(p, NULL, NULL);
@@ -46,7 +49,7 @@ static const char* closed_within(const char* p, u32 levels) {
     } else if (c == 'L') {
       open++, p += 3;
     } else if (c == 'U' && (p[1] == 'l' || p[1] == 't')) {
-      // A lambda with its parameters, or a type without a name, and its number.
+      // A lambda with its parameters, or an unnamed type, and its number.
       if (p[1] == 'l') p = closed_within(p + 2, levels - 1);
       p = p ? after(p, '_') : NULL;
     } else if (c == 'D' && p[1]) {
@@ -60,7 +63,7 @@ static const char* closed_within(const char* p, u32 levels) {
 
 static const char* closed(const char* p) { return closed_within(p, MOST_NESTED); }
 
-// Where the name begins, and its length; the whole symbol where it is none of C++, or one of a kind that has no such name.
+// Finds the name and its length; the whole symbol if it is not a C++ one, or of a kind without such a name.
 static const char* function_of(const char* symbol, u64* length) {
   const char *p = symbol + 2, *name = NULL;
   *length = strlen(symbol);
@@ -81,7 +84,7 @@ static const char* function_of(const char* symbol, u64* length) {
     } else if (*p == 'L' || (nested && (*p == 'K' || *p == 'V' || *p == 'r' || *p == 'R' || *p == 'O'))) {
       p++;
     } else {
-      // A lambda, an operator.
+      // A lambda or an operator.
       p = NULL;
     }
   }
@@ -90,7 +93,7 @@ static const char* function_of(const char* symbol, u64* length) {
   return symbol;
 }
 
-// Whether a name is a symbol's, or that of its function.
+// Tests whether a name equals the symbol or its function's name.
 static int is_symbol(const char* name, const char* symbol) {
   u64 length;
   const char* function = function_of(symbol, &length);

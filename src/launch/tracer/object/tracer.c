@@ -1,7 +1,7 @@
-// warpscope's tracer: a shared object that the CUDA driver loads into a program (CUDA_INJECTION64_PATH), NVTX too
-// (NVTX_INJECTION64_PATH). It asks CUPTI for records of what runs on the GPU and writes them to a file of the process, packed.
+// warpscope's tracer: a shared object that the CUDA driver (CUDA_INJECTION64_PATH) and NVTX (NVTX_INJECTION64_PATH)
+// load into a program. It asks CUPTI for activity records of the GPU and writes them, packed, to one file per process.
 //
-// It never fails the program: where something cannot be had it records less, says so in the file, and returns.
+// It never makes the program fail: if something is unavailable it records less, says so in the file, and returns.
 #include "base.h"
 #include "cupti.h"
 #include "file.c"

@@ -1,10 +1,11 @@
-// Launches that are alike (kernel, grid, block, dynamic shared memory), and which of them a survey measures: those that take most of the time.
+// Launch signatures (kernel, grid, block, dynamic shared memory), and the choice of those that a survey measures: the
+// ones that take most of the time.
 
 static int same_shape(const Shape* a, const Shape* b) { return !memcmp(a, b, sizeof *a); }
 
-// What was measured of a shape is forgotten when it was not launched for so long and its place is needed.
+// A shape is evicted if it was not launched for this long and its entry is needed.
 static const u64 FORGOTTEN_NS = 60000000000ul;
-// Places of shapes in the table, counted from 1, by their hash: with measure.lock held, as the table itself.
+// Hash index of the shapes in the table, entries counted from 1. Protected by measure.lock, like the table.
 static u16 wanted_at[2 * SHAPES];
 static u32 wanted_slot(const Shape* s) {
   u32 at = (u32)hash_bytes((const char*)s, sizeof *s) & (COUNT(wanted_at) - 1);
@@ -23,15 +24,15 @@ static Wanted* wanted_put(u32 at, const Shape* s) {
 static void wanted_forget(u32 at) {
   u32 slot = wanted_slot(&wanted_launches[at].shape);
   wanted_at[slot] = 0;
-  // Those behind it may have been put there because its place was taken.
+  // Reinserts the entries behind it, which may have been displaced by it.
   for (slot = (slot + 1) & (COUNT(wanted_at) - 1); wanted_at[slot]; slot = (slot + 1) & (COUNT(wanted_at) - 1)) {
     u16 other = wanted_at[slot];
     wanted_at[slot] = 0;
     wanted_at[wanted_slot(&wanted_launches[other - 1].shape)] = other;
   }
 }
-// Programs with shapes that change all the time (one for each length of a sequence, say) have more than there is room for: the place of one that is
-// no longer launched is taken; where something was measured of it, only after a while.
+// Programs whose shapes change all the time (for example one per sequence length) have more than fit: the entry of a
+// shape that stopped being launched is reused; if it was measured, only after a while.
 static int wanted_idle(const Wanted* w) {
   int tried = w->sampled || w->follows;
   for (u32 set = 0; set < SETS; set++) tried |= w->attempts[set];
@@ -46,7 +47,7 @@ static Wanted* wanted_of(const Shape* s) {
     __atomic_store_n(&measure.wanted, measure.wanted + 1, __ATOMIC_RELEASE);
     return known;
   }
-  // It is asked for each launch and each configuration: where there was none, there is none until the ticker has looked again.
+  // Called for each launch and configuration: after a failed search the next one waits for the ticker's next look.
   static u32 hand;
   static u64 none_at;
   for (u32 tries = 0; tries < SHAPES && none_at != measure.chosen_at; tries++) {
@@ -59,7 +60,7 @@ static Wanted* wanted_of(const Shape* s) {
   return NULL;
 }
 
-// ---- What kernels take their time, from their records (rows.lock is held).
+// ---- Kernel times, from the activity records. Caller holds rows.lock.
 
 static void measure_saw(u32 id, const Config* c, const char* text, u64 start, u64 end) {
   // CUPTI gives out records without times.
@@ -67,20 +68,22 @@ static void measure_saw(u32 id, const Config* c, const char* text, u64 start, u6
   Seen* it = &seen[id];
   if (!it->launches) it->collective = strstr(text, "nccl") != NULL;
   it->time += end - start, it->launches++;
-  // What waits in collectives waits for other ranks, and everything may run beside it. Nodes of a graph start together.
+  // A kernel that waits in a collective waits for other ranks, and anything may run next to it. Nodes of a graph start
+  // together.
   if (it->collective || c->graph) return;
   u32 at = c->device & 15;
   if (last_on[at].config && start + 2000 < last_on[at].end && c->stream != last_on[at].stream) it->overlaps = seen[last_on[at].config].overlaps = 1;
   if (end > last_on[at].end) last_on[at].end = end, last_on[at].config = id, last_on[at].stream = c->stream;
 }
 
-// CUPTI waits on the GPU after each launch that it measures, by a kernel of its own with the launch's number.
+// CUPTI waits on the GPU after each measured launch, with a kernel of its own that has the launch's correlation id.
 static int measure_own(u32 correlation, const char* text) {
   if (LIKELY(!measure.windows) || !text || strcmp(text, "WaitNs")) return 0;
   return measure.recent[correlation % COUNT(measure.recent)] == correlation;
 }
 
-// Takes what was added up, and chooses the kernels that take the stated share of the time. With measure.lock held.
+// Adopts the new sums, and chooses the kernels that make up the configured share of the time. Caller holds
+// measure.lock.
 static void choose_by_time(u64 t, u64 total) {
   static Wanted* by_time[SHAPES];
   u64 sum = 0;
@@ -102,8 +105,8 @@ static void choose_by_time(u64 t, u64 total) {
   }
 }
 
-// Adds up what kernels took, and chooses. On the ticker. Launches read what was found the last time until all of it is new: one whose kernel runs
-// beside others must at no moment look like one that does not.
+// Sums the kernel times and chooses. Runs on the ticker, and takes measure.lock for each step. Launches see the
+// previous result until the new one is complete: a kernel that overlaps others must never appear as one that does not.
 static void measure_choose(u64 t) {
   u64 total = 0;
   if (!lock_soon(&measure.lock)) return;
@@ -117,13 +120,13 @@ static void measure_choose(u64 t) {
     // Nodes of graphs are launched together, cooperative kernels wait for themselves, others were launched by kernels.
     if (c->graph || c->type || !c->name || !seen[id].launches) continue;
     Shape s = { c->name, { c->grid[0], c->grid[1], c->grid[2] }, { c->block[0], c->block[1], c->block[2] }, c->dynamic_shared };
-    // Kernels that were not launched since the last look take no place.
+    // Kernels that were not launched since the last look get no entry.
     int grew = seen[id].launches != seen[id].before;
     seen[id].before = seen[id].launches;
     if (!lock_soon(&measure.lock)) return;
     Wanted* w = grew ? wanted_of(&s) : wanted_known(&s);
     if (w) {
-      // One that is active keeps its place while the others are added up.
+      // An active one keeps its entry while the others are summed.
       w->active |= (u8)grew;
       w->sum.time += seen[id].time, w->sum.launches += seen[id].launches;
       w->sum.apart |= seen[id].overlaps, w->sum.collective |= seen[id].collective;
@@ -135,7 +138,7 @@ static void measure_choose(u64 t) {
   unlock(&measure.lock);
 }
 
-// How often a survey measures the first set of each kernel, spread over the run, and how far apart at least.
+// A survey measures the first set of each kernel ROUNDS times, spread over the run, at least ROUND_MS apart.
 enum { ROUNDS = 3, ROUND_MS = 3000 };
 static int lacks(const Wanted* w, u32 set) {
   return (w->asked && !w->done[set]) || (w->chosen && !measure.only_asked && w->done[set] <= measure.round);

@@ -1,6 +1,6 @@
 // Windows of the range profiler. On a thread of the program, with measure.lock held.
 
-// What was taken of the program's time, until it is written.
+// Records profiler overhead that is not written yet.
 static void window_took(u32 thread, u64 took) {
   u32 at = measure.closed_count % COUNT(measure.closed);
   measure.closed[at].start = measure.opened, measure.closed[at].took = took, measure.closed[at].thread = thread;
@@ -9,7 +9,7 @@ static void window_took(u32 thread, u64 took) {
   measure.spent += took;
 }
 
-// Gives the counters back: for another configuration, or to whoever else needs them.
+// Releases the counters: for another configuration, or for another profiler.
 static void range_profiler_leave(void) {
   cuptiRangeProfilerDisable_P off;
   measure.passing = PASS_NOW;
@@ -19,8 +19,9 @@ static void range_profiler_leave(void) {
 }
 
 static void stalls_leave(void);
-// Gives back what is not needed for a while. On a thread that launches: CUPTI seems to wait until launches that are under way on other threads
-// have returned (a program stood still with 13.0 on an H200), and most programs launch on one.
+// Disables profilers that are not needed for a while. Done on a launching thread: CUPTI seems to wait until launches in
+// progress on other threads have returned (a program hung with 13.0 on an H200), and most programs launch on one
+// thread.
 enum { LEAVE_RANGES = 1, LEAVE_STALLS = 2 };
 static void give_back(void) {
   u64 began = clock_now(CLOCK_MONOTONIC);
@@ -38,7 +39,7 @@ static int window_open(u32 replay) {
   if (!measure.pass) {
     cuptiRangeProfilerEnable_P on;
     cuptiRangeProfilerSetConfig_P config;
-    // A profiler keeps the first configuration that it was given (seen with 13.0).
+    // A profiler keeps the first configuration it was given (seen with 13.0).
     u32 configured = 1 + measure.set;
     if (measure.configured && measure.configured != configured) range_profiler_leave();
     if (!measure.object) {
@@ -53,7 +54,7 @@ static int window_open(u32 replay) {
     if (r == OK) r = ASK(cuptiRangeProfilerSetConfig, config, .object = measure.object, .config_bytes = g->config_bytes, .config = g->config,
       .data_bytes = g->data_bytes, .data = g->data, .range = RANGE_PER_KERNEL, .replay = replay, .ranges = WINDOW, .levels = 1, .first_level = 1);
   }
-  // Others may have passed meanwhile, to begin a capture too, or may have waited for too long.
+  // Other launches may have passed meanwhile, also to begin a capture, or may have waited for too long.
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (r == OK && measure.capturing && !measure.numbered) return 0;
   __atomic_store_n(&measure.replaying, replay == REPLAY_BY_CUPTI, __ATOMIC_SEQ_CST);
@@ -74,17 +75,18 @@ static void window_close(void) {
   cuptiRangeProfilerDecodeData_P decode;
   u64 began = clock_now(CLOCK_MONOTONIC);
   measure.replaying = 0, measure.numbered = asked_numbered();
-  // A launch that passes may get a range of its own, which costs the window: only where Stop is found to wait for it.
+  // A launch that passes may get a range of its own, which invalidates the window: only if Stop turns out to wait for
+  // it.
   measure.turns++;
   measure.passing = PASS_LATER;
   Result r = ASK(cuptiRangeProfilerStop, stop, .object = measure.object);
   measure.passing = PASS_NOT;
   if (r == OK) r = ASK(cuptiRangeProfilerDecodeData, decode, .object = measure.object);
-  // Not the time in which nothing was launched.
+  // Excludes the time in which nothing was launched.
   u64 took = measure.left_at - measure.opened_at + clock_now(CLOCK_MONOTONIC) - began;
   window_took(inside[0].thread, took);
   measure.windows++;
-  // The first of a set also configures.
+  // The first window of a set also configures.
   if (measure.pass) measure.estimate = took;
   if (!measure.pass) measure.length = measure.count;
   for (u32 i = measure.count; i < measure.length; i++) inside[i].good = 0;
