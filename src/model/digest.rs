@@ -13,7 +13,7 @@ const FAR: i64 = 1 << 53;
 /// Maximum size of an unpacked message: the largest of ours has about two MiB. Columns take up to sixteen times as much
 /// memory as bytes.
 const MOST: u64 = 8 << 20;
-/// Limits on unpacking: BASE bytes for any message, or PACKED_TIMES the size of its file. Real ones shrink two to five
+/// Limits on unpacking: `BASE` bytes for any message, or `PACKED_TIMES` the size of its file. Real ones shrink two to five
 /// times.
 const BASE: u64 = 1 << 20;
 const PACKED_TIMES: u64 = 64;
