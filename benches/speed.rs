@@ -11,8 +11,8 @@ use std::sync::Arc;
 use warpscope::analysis::range_tree::RangeTree;
 use warpscope::analysis::roofline::Plot;
 use warpscope::analysis::rows::Wish;
-use warpscope::analysis::timeline::{Matches, Part, Timeline, Window, build};
-use warpscope::analysis::triage::{Scope, triage};
+use warpscope::analysis::timeline::{Matches, Part, Timeline, Window, build_part};
+use warpscope::analysis::triage::{Scope, triage_profile};
 use warpscope::analysis::{GroupBy, Grouping, Overview, Paths, compare, page};
 use warpscope::app::{App, Effect, Msg, Settings, update, work};
 use warpscope::config::ColorMode;
@@ -30,39 +30,41 @@ fn speed(c: &mut Criterion) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("million.sqlite");
     support::grow(&path, TIMES, TIMES).unwrap();
-    let read = |wants| import::open(&path, &Job::new(wants, &|_| {})).unwrap();
+    let read = |wants| import::open_profile(&path, &Job::new(wants, &|_| {})).unwrap();
     let mut group = c.benchmark_group("million launches");
     group.sample_size(10);
     group.bench_function("read names and times", |b| b.iter(|| read(Wants { names: Names::Demangled, ..Wants::TABLE })));
     group.bench_function("read everything", |b| b.iter(|| read(Wants::ALL)));
     group.bench_function("read everything with SQLite's library", |b| {
-        b.iter(|| import::open(&path, &Job { pages: false, ..Job::new(Wants::ALL, &|_| {}) }).unwrap())
+        b.iter(|| import::open_profile(&path, &Job { pages: false, ..Job::new(Wants::ALL, &|_| {}) }).unwrap())
     });
     let profile = Arc::new(read(Wants::ALL));
-    let paths = Paths::of(&profile);
-    group.bench_function("group by demangled name", |b| b.iter(|| Grouping::of(&profile, GroupBy::Demangled, None)));
-    group.bench_function("attribute to NVTX ranges", |b| b.iter(|| Paths::of(&profile)));
-    group.bench_function("group by NVTX range", |b| b.iter(|| Grouping::of(&profile, GroupBy::Nvtx, Some(&paths))));
-    group.bench_function("overview", |b| b.iter(|| Overview::of(&profile)));
+    let paths = Paths::from_profile(&profile);
+    group.bench_function("group by demangled name", |b| b.iter(|| Grouping::from_profile(&profile, GroupBy::Demangled, None)));
+    group.bench_function("attribute to NVTX ranges", |b| b.iter(|| Paths::from_profile(&profile)));
+    group.bench_function("group by NVTX range", |b| b.iter(|| Grouping::from_profile(&profile, GroupBy::Nvtx, Some(&paths))));
+    group.bench_function("overview", |b| b.iter(|| Overview::from_profile(&profile)));
     group.bench_function("what limits the run", |b| {
-        b.iter(|| triage(&profile, &Scope::default(), &Cancel::default()).unwrap().devices.len())
+        b.iter(|| triage_profile(&profile, &Scope::default(), &Cancel::default()).unwrap().devices.len())
     });
-    group.bench_function("the tree of ranges", |b| b.iter(|| RangeTree::of(&profile, &Cancel::default()).unwrap().nodes.len()));
+    group.bench_function("the tree of ranges", |b| b.iter(|| RangeTree::from_profile(&profile, &Cancel::default()).unwrap().nodes.len()));
 
     for (part, name) in [(Part::Devices, "the timeline's streams"), (Part::Calls, "its calls"), (Part::Ranges, "its ranges")] {
-        group.bench_function(name, |b| b.iter(|| build(&profile, part, &Cancel::default()).unwrap().groups.len()));
+        group.bench_function(name, |b| b.iter(|| build_part(&profile, part, &Cancel::default()).unwrap().groups.len()));
     }
     let mut timeline = Timeline::default();
-    Part::ALL.into_iter().for_each(|part| timeline.add(build(&profile, part, &Cancel::default()).unwrap()));
-    let of = timeline.events(&profile);
+    Part::ALL.into_iter().for_each(|part| timeline.add_part(build_part(&profile, part, &Cancel::default()).unwrap()));
+    let of = timeline.event_reader(&profile);
     let whole = Window::new(timeline.span.0, timeline.span.1, 200);
     group.bench_function("all lanes of a window of 200 columns", |b| {
         b.iter(|| {
             let rows = timeline.groups.iter().flat_map(|g| &g.rows);
-            rows.flat_map(|r| r.lanes()).map(|lane| paint::lane(lane, &of, whole).len()).sum::<usize>()
+            rows.flat_map(|r| r.lanes()).map(|lane| paint::lane_glyphs(lane, &of, whole).len()).sum::<usize>()
         })
     });
-    group.bench_function("find events by name", |b| b.iter(|| Matches::of(&timeline, &of, "atomic", &Cancel::default()).unwrap().total));
+    group.bench_function("find events by name", |b| {
+        b.iter(|| Matches::find_all(&timeline, &of, "atomic", &Cancel::default()).unwrap().total)
+    });
 
     let last = Target::Launches(vec![LaunchId(u32::try_from(profile.launches.len() - 1).unwrap())]);
     group.bench_function("plan a re-run of the last launch", |b| b.iter(|| plan(&profile, &last, &Options::default()).unwrap()));
@@ -71,7 +73,7 @@ fn speed(c: &mut Criterion) {
     let mut effects = update(&mut app, Msg::Loaded(0, Ok(Arc::clone(&profile))));
     while let Some(effect) = effects.pop() {
         if let Effect::Work(work) | Effect::Rest(work) = effect {
-            let done = work::perform(&work, &Cancel::default()).unwrap();
+            let done = work::perform_work(&work, &Cancel::default()).unwrap();
             effects.extend(update(&mut app, Msg::Done { report: work.report, generation: work.generation, window: work.window, done }));
         }
     }
@@ -89,15 +91,17 @@ fn metrics(c: &mut Criterion) {
     let input = Input::built_in("full.ncu-rep", bytes);
     let open = || ncu::read_input(&input, &Job::new(Wants::ALL, &|_| {}), None).unwrap();
     let metrics = Arc::new(open());
-    let details = ncu::details::read(&input, &metrics.results[0]).unwrap();
+    let details = ncu::details::read_details(&input, &metrics.results[0]).unwrap();
     let mut group = c.benchmark_group("one ncu result with 2,200 metrics");
     group.bench_function("open the report", |b| b.iter(open));
-    group.bench_function("read sections, rules and instances", |b| b.iter(|| ncu::details::read(&input, &metrics.results[0]).unwrap()));
-    group.bench_function("rows of the metrics screen", |b| b.iter(|| page::rows(&metrics, 0, &details, &Wish::default())));
+    group.bench_function("read sections, rules and instances", |b| {
+        b.iter(|| ncu::details::read_details(&input, &metrics.results[0]).unwrap())
+    });
+    group.bench_function("rows of the metrics screen", |b| b.iter(|| page::build_rows(&metrics, 0, &details, &Wish::default())));
     let wish = Wish { filter: "hit rate".to_owned(), ..Wish::default() };
-    group.bench_function("search among all metrics", |b| b.iter(|| page::rows(&metrics, 0, &details, &wish)));
-    group.bench_function("compare with itself", |b| b.iter(|| compare::rows(&metrics, 0, &metrics, 0, "")));
-    group.bench_function("roofline", |b| b.iter(|| Plot::of(&metrics, 0, &[])));
+    group.bench_function("search among all metrics", |b| b.iter(|| page::build_rows(&metrics, 0, &details, &wish)));
+    group.bench_function("compare with itself", |b| b.iter(|| compare::compare_metrics(&metrics, 0, &metrics, 0, "")));
+    group.bench_function("roofline", |b| b.iter(|| Plot::from_result(&metrics, 0, &[])));
     group.finish();
 }
 
@@ -110,8 +114,10 @@ fn torch(c: &mut Criterion) {
     let input = Input::built_in("llm.pt.trace.json", bytes);
     let mut group = c.benchmark_group("a PyTorch trace of 868 launches");
     group.throughput(criterion::Throughput::Bytes(bytes.len() as u64));
-    group.bench_function("read all of it", |b| b.iter(|| warpscope::import::read(&input, &Job::new(Wants::ALL, &|_| {})).unwrap()));
-    group.bench_function("read the table", |b| b.iter(|| warpscope::import::read(&input, &Job::new(Wants::TABLE, &|_| {})).unwrap()));
+    group.bench_function("read all of it", |b| b.iter(|| warpscope::import::read_profile(&input, &Job::new(Wants::ALL, &|_| {})).unwrap()));
+    group.bench_function("read the table", |b| {
+        b.iter(|| warpscope::import::read_profile(&input, &Job::new(Wants::TABLE, &|_| {})).unwrap())
+    });
     group.finish();
 }
 
@@ -122,8 +128,10 @@ fn trace(c: &mut Criterion) {
     let input = Input::built_in("llm.wstrace", bytes);
     let mut group = c.benchmark_group("a trace of 2,023 launches");
     group.throughput(criterion::Throughput::Bytes(bytes.len() as u64));
-    group.bench_function("read all of it", |b| b.iter(|| warpscope::import::read(&input, &Job::new(Wants::ALL, &|_| {})).unwrap()));
-    group.bench_function("read the table", |b| b.iter(|| warpscope::import::read(&input, &Job::new(Wants::TABLE, &|_| {})).unwrap()));
+    group.bench_function("read all of it", |b| b.iter(|| warpscope::import::read_profile(&input, &Job::new(Wants::ALL, &|_| {})).unwrap()));
+    group.bench_function("read the table", |b| {
+        b.iter(|| warpscope::import::read_profile(&input, &Job::new(Wants::TABLE, &|_| {})).unwrap())
+    });
     group.finish();
 }
 

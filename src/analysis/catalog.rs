@@ -97,7 +97,7 @@ pub struct Catalog {
 
 /// Returns the built-in catalog.
 #[must_use]
-pub fn catalog() -> &'static Catalog {
+pub fn builtin_catalog() -> &'static Catalog {
     static CATALOG: OnceLock<Catalog> = OnceLock::new();
     CATALOG.get_or_init(|| {
         // A test verifies that the file parses.
@@ -123,15 +123,15 @@ impl Catalog {
 
     /// A concept by its identifier.
     #[must_use]
-    pub fn concept(&self, id: &str) -> Option<&Concept> {
+    pub fn find_concept(&self, id: &str) -> Option<&Concept> {
         self.by_id.get(id).and_then(|&at| self.concepts.get(at))
     }
 }
 
 /// Returns the better direction of a metric: its concept's, or else a guess from its name. `None` if neither is better.
 #[must_use]
-pub fn better(name: &str) -> Option<Better> {
-    if let Some(concept) = catalog().of_metric(name) {
+pub fn better_direction(name: &str) -> Option<Better> {
+    if let Some(concept) = builtin_catalog().of_metric(name) {
         return concept.better;
     }
     let has = |w: &str| name.contains(w);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_file_is_readable_and_its_ids_differ() {
-        let all = catalog();
+        let all = builtin_catalog();
         assert!(all.concepts.len() > 140, "{}", all.concepts.len());
         assert_eq!(all.by_id.len(), all.concepts.len());
         let sm = all.of_metric("sm__throughput.avg.pct_of_peak_sustained_elapsed").unwrap();
@@ -163,9 +163,9 @@ mod tests {
 
     #[test]
     fn directions() {
-        assert_eq!(better("gpu__time_duration.sum"), Some(Better::Low));
-        assert_eq!(better("lts__t_sector_op_read_hit_rate.pct"), Some(Better::High));
-        assert_eq!(better("launch__grid_size"), None);
-        assert_eq!(better("smsp__average_warps_issue_stalled_selected_per_issue_active.ratio"), None);
+        assert_eq!(better_direction("gpu__time_duration.sum"), Some(Better::Low));
+        assert_eq!(better_direction("lts__t_sector_op_read_hit_rate.pct"), Some(Better::High));
+        assert_eq!(better_direction("launch__grid_size"), None);
+        assert_eq!(better_direction("smsp__average_warps_issue_stalled_selected_per_issue_active.ratio"), None);
     }
 }

@@ -44,7 +44,7 @@ fn erfc(x: f64) -> f64 {
 /// constants, measured at least twice each, return 0. With eight or more values on each side, [`mann_whitney`] is used.
 /// `None` if even separate samples would prove little (p > 5 %): with equal sizes, four on each side are needed.
 #[must_use]
-pub fn separated(first: &[f64], second: &[f64]) -> Option<f64> {
+pub fn separation_p_value(first: &[f64], second: &[f64]) -> Option<f64> {
     let ends = |v: &[f64]| v.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
     let (a, b) = (ends(first), ends(second));
     let constant = |v: &[f64], (low, high): (f64, f64)| v.len() > 1 && low.total_cmp(&high).is_eq();
@@ -57,7 +57,7 @@ pub fn separated(first: &[f64], second: &[f64]) -> Option<f64> {
         let rank = |v: &f64| i64::try_from(all.partition_point(|o| o.total_cmp(v).is_lt())).unwrap_or(i64::MAX);
         return mann_whitney(&first.iter().map(rank).collect::<Vec<_>>(), &second.iter().map(rank).collect::<Vec<_>>());
     }
-    let least = 2.0 / ways(first.len() + second.len(), first.len());
+    let least = 2.0 / count_combinations(first.len() + second.len(), first.len());
     if least > 0.05 || first.is_empty() || second.is_empty() {
         return None;
     }
@@ -65,7 +65,7 @@ pub fn separated(first: &[f64], second: &[f64]) -> Option<f64> {
 }
 
 /// Ways to choose `k` of `n`.
-fn ways(n: usize, k: usize) -> f64 {
+fn count_combinations(n: usize, k: usize) -> f64 {
     (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product()
 }
 
@@ -77,16 +77,16 @@ mod tests {
     fn small_samples_are_tested_exactly() {
         let five = [1.0, 2.0, 3.0, 4.0, 5.0];
         let far = five.map(|v| v + 10.0);
-        assert!((separated(&five, &far).unwrap() - 2.0 / 252.0).abs() < 1e-12);
-        assert_eq!(separated(&five, &five.map(|v| v + 1.0)), Some(1.0));
-        assert_eq!(separated(&five[..3], &far[..3]), None, "one way in ten says little");
-        assert_eq!(separated(&five[..1], &far), None);
-        assert_eq!(separated(&[], &far), None);
-        assert_eq!(separated(&[3.0, 3.0], &[4.0, 4.0]), Some(0.0));
-        assert_eq!(separated(&[3.0, 3.0], &[3.0, 3.0]), None);
+        assert!((separation_p_value(&five, &far).unwrap() - 2.0 / 252.0).abs() < 1e-12);
+        assert_eq!(separation_p_value(&five, &five.map(|v| v + 1.0)), Some(1.0));
+        assert_eq!(separation_p_value(&five[..3], &far[..3]), None, "one way in ten says little");
+        assert_eq!(separation_p_value(&five[..1], &far), None);
+        assert_eq!(separation_p_value(&[], &far), None);
+        assert_eq!(separation_p_value(&[3.0, 3.0], &[4.0, 4.0]), Some(0.0));
+        assert_eq!(separation_p_value(&[3.0, 3.0], &[3.0, 3.0]), None);
         let many: Vec<f64> = (0..10).map(f64::from).collect();
         let others: Vec<f64> = (100..110).map(f64::from).collect();
-        assert!(separated(&many, &others).unwrap() < 0.001);
+        assert!(separation_p_value(&many, &others).unwrap() < 0.001);
     }
 
     /// Reference values from the definition: all pairs counted, variance with ties, and a library's error function.

@@ -46,7 +46,7 @@ const HOT: usize = 3;
 type Hot<'a> = (String, f64, Vec<(&'a Metrics, usize)>);
 
 /// Returns the hot kernels of the first timeline, or else of the first ncu report.
-fn hot<'a>(parts: &'a [Part<'a>]) -> Vec<Hot<'a>> {
+fn hot_kernels<'a>(parts: &'a [Part<'a>]) -> Vec<Hot<'a>> {
     let timeline = parts.iter().find(|p| p.profile.metrics.is_none() && !p.profile.launches.is_empty());
     let Some(part) = timeline.or_else(|| parts.iter().find(|p| p.profile.metrics.is_some())) else { return Vec::new() };
     let launches = &part.profile.launches;
@@ -75,7 +75,7 @@ fn hot<'a>(parts: &'a [Part<'a>]) -> Vec<Hot<'a>> {
         .collect()
 }
 
-fn of(done: usize, all: usize) -> Tick {
+fn tick_from_counts(done: usize, all: usize) -> Tick {
     match (done, all) {
         (_, 0) => Tick::Open,
         (d, a) if d >= a => Tick::Done,
@@ -86,10 +86,10 @@ fn of(done: usize, all: usize) -> Tick {
 
 /// Returns the items, in the order in which they are usually done.
 #[must_use]
-pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
+pub fn checklist_items(parts: &[Part<'_>]) -> Vec<Item> {
     let timelines: Vec<&Profile> = parts.iter().map(|p| p.profile).filter(|p| p.metrics.is_none()).collect();
     let reports: Vec<&Arc<Metrics>> = parts.iter().filter_map(|p| p.profile.metrics.as_ref()).collect();
-    let hot = hot(parts);
+    let hot = hot_kernels(parts);
     let launches: usize = timelines.iter().map(|p| p.launches.len()).sum();
     let known: usize = timelines.iter().map(|p| p.totals.len()).sum();
     let mut out = vec![Item {
@@ -101,17 +101,17 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
         } else {
             Tick::Open
         },
-        have: format!("{} in {}", units::count(launches, "launch"), units::count(timelines.len(), "timeline")),
+        have: format!("{} in {}", units::format_count(launches, "launch"), units::format_count(timelines.len(), "timeline")),
         next: "record one with nsys: `warpscope recipes exact`".to_owned(),
     }];
-    out.push(verdict(parts));
+    out.push(verdict_item(parts));
     let depth = |m: &Metrics, r: usize| Facts::of_result(m, r).depth();
     let count = |test: &dyn Fn(&Metrics, usize) -> bool| hot.iter().filter(|h| h.2.iter().any(|(m, r)| test(m, *r))).count();
     let share: f64 = hot.iter().filter(|h| !h.2.is_empty()).map(|h| h.1).sum();
     let analysed = count(&|m, r| depth(m, r) >= Depth::Basic);
     out.push(Item {
         what: "hot kernels analyzed",
-        tick: of(analysed, hot.len()),
+        tick: tick_from_counts(analysed, hot.len()),
         have: format!("{analysed} of the {} hottest, {:.0}% of kernel time", hot.len(), (share * 100.0).abs()),
         next: format!(
             "mark them ({}): {} shows the commands, and {} there runs them; the results join the timeline",
@@ -120,19 +120,20 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
             key_of("run-here")
         ),
     });
-    let placed =
-        count(&|m, r| m.results.get(r).is_some_and(|r| roofline::place(m, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0))));
+    let placed = count(&|m, r| {
+        m.results.get(r).is_some_and(|r| roofline::place_result(m, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0)))
+    });
     out.push(Item {
         what: "roofline placed",
-        tick: of(placed, hot.len()),
+        tick: tick_from_counts(placed, hot.len()),
         have: format!("{placed} of {}", hot.len()),
         next: "collect --set roofline, or sections with RooflineChart in their names; kernels without floating-point work have none"
             .to_owned(),
     });
-    let stalls = count(&|m, r| super::hints::stalls::Stalls::of(&Facts::of_result(m, r)).is_some());
+    let stalls = count(&|m, r| super::hints::stalls::Stalls::from_facts(&Facts::of_result(m, r)).is_some());
     out.push(Item {
         what: "stalls explained",
-        tick: of(stalls, hot.len()),
+        tick: tick_from_counts(stalls, hot.len()),
         have: format!("{stalls} of {} have warp states or PC samples", hot.len()),
         next: "collect WarpStateStats or SourceCounters".to_owned(),
     });
@@ -141,14 +142,14 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
         what: "ranges present",
         tick: if ranges > 0 { Tick::Done } else { Tick::Open },
         have: format!("{ranges} ranges"),
-        next: format!("mark steps and layers: {}", marking(timelines.iter().any(|p| p.amd()))),
+        next: format!("mark steps and layers: {}", range_apis(timelines.iter().any(|p| p.is_amd()))),
     });
-    out.push(devices(&timelines));
+    out.push(devices_item(&timelines));
     let pairs = before_after(&reports);
     out.push(Item {
         what: "before and after recorded",
         tick: if pairs > 0 { Tick::Done } else { Tick::Open },
-        have: format!("{} in two reports", units::count(pairs, "kernel")),
+        have: format!("{} in two reports", units::format_count(pairs, "kernel")),
         next: format!(
             "after a change profile the same launch again and open both reports: {} on a result shows them side by side",
             key_of("compare")
@@ -157,7 +158,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
     out
 }
 
-fn verdict(parts: &[Part<'_>]) -> Item {
+fn verdict_item(parts: &[Part<'_>]) -> Item {
     let found = parts.iter().find_map(|p| p.triage.as_ref()?.verdict());
     Item {
         what: "what limits the run",
@@ -167,7 +168,7 @@ fn verdict(parts: &[Part<'_>]) -> Item {
     }
 }
 
-fn devices(timelines: &[&Profile]) -> Item {
+fn devices_item(timelines: &[&Profile]) -> Item {
     let there = timelines.iter().map(|p| p.devices.len()).max().unwrap_or(0);
     let used: usize = timelines.iter().map(|p| p.places.iter().filter_map(|l| l.device).collect::<BTreeSet<_>>().len()).sum();
     Item {
@@ -175,9 +176,9 @@ fn devices(timelines: &[&Profile]) -> Item {
         tick: match (there, used) {
             (0, _) => Tick::Open,
             (1, _) => Tick::NotNeeded,
-            (there, used) => of(used, there),
+            (there, used) => tick_from_counts(used, there),
         },
-        have: format!("{used} of {} in the timelines", units::count(there, "GPU")),
+        have: format!("{used} of {} in the timelines", units::format_count(there, "GPU")),
         next: "open the report of each rank: several files on the command line are one session".to_owned(),
     }
 }
@@ -198,7 +199,7 @@ fn before_after(reports: &[&Arc<Metrics>]) -> usize {
 
 /// Lists the APIs with which a program can mark ranges.
 #[must_use]
-pub fn marking(amd: bool) -> &'static str {
+pub fn range_apis(amd: bool) -> &'static str {
     if amd {
         "roctxRangePush, torch.cuda.nvtx.range, record_function of PyTorch's profiler; record with `rocprofv3 --marker-trace`"
     } else {

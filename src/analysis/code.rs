@@ -24,7 +24,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, other: &Self) {
+    fn add_counts(&mut self, other: &Self) {
         self.samples += other.samples;
         let pairs = [
             (&mut self.executed, other.executed),
@@ -46,7 +46,7 @@ impl Counts {
         }
     }
 
-    fn sort(&mut self) {
+    fn sort_stalls(&mut self) {
         self.stalls.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     }
 
@@ -109,17 +109,17 @@ const STALL: &str = "smsp__pcsamp_warps_issue_stalled_";
 
 /// Returns true if the results contain instructions of an AMD thread trace.
 #[must_use]
-pub fn traced(metrics: &Metrics) -> bool {
+pub fn has_thread_trace(metrics: &Metrics) -> bool {
     metrics.names.iter().any(|n| matches!(&**n, "Hitcount" | "PC_Issued"))
 }
 
 /// Builds the listing, sorted by samples or, with `in_order`, by location.
 #[must_use]
-pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in_order: bool) -> Listing {
+pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: &Code, in_order: bool) -> Listing {
     let mut by_address: BTreeMap<u64, Counts> = BTreeMap::new();
     let mut out = Listing { remarks: code.remarks.clone(), ..Listing::default() };
     let none = metrics.results.get(result).is_none();
-    out.unit = if traced(metrics) && metrics.names.iter().any(|n| &**n == "Latency") { "cycles" } else { "samples" };
+    out.unit = if has_thread_trace(metrics) && metrics.names.iter().any(|n| &**n == "Latency") { "cycles" } else { "samples" };
     for (id, instances) in details.instances.iter().filter(|_| !none) {
         let Some(name) = metrics.names.get(*id as usize) else { continue };
         let stall = name.strip_prefix(STALL).filter(|s| !s.ends_with("_not_issued"));
@@ -140,7 +140,7 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
             _ => continue,
         };
         for (key, value) in instances {
-            let (InstanceKey::Number(address), Some(n)) = (key, value.number().filter(|n| n.is_finite())) else { continue };
+            let (InstanceKey::Number(address), Some(n)) = (key, value.as_number().filter(|n| n.is_finite())) else { continue };
             let counts = by_address.entry(*address).or_default();
             match stall {
                 Some(reason) => {
@@ -195,19 +195,19 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
         {
             latency.1 = (latency.1 - stalled).max(0.0);
         }
-        counts.sort();
-        let found = code.at(address);
-        let line = found.and_then(|(f, offset)| f.line(offset));
+        counts.sort_stalls();
+        let found = code.find_function(address);
+        let line = found.and_then(|(f, offset)| f.line_at(offset));
         out.samples += counts.samples;
         if let Some(line) = line {
             let sum = by_line.entry(line).or_default();
-            sum.0.add(&counts);
+            sum.0.add_counts(&counts);
             sum.1 += 1;
         }
         out.instructions.push(Instruction {
             address,
             place: found.map(|(f, offset)| (f.name.clone(), offset)),
-            text: found.and_then(|(f, offset)| f.text(offset).cloned()),
+            text: found.and_then(|(f, offset)| f.instruction_at(offset).cloned()),
             line,
             counts,
         });
@@ -215,18 +215,18 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
     // Split each file into lines only once.
     let texts: Vec<Vec<&str>> = code.files.iter().map(|f| f.text.as_deref().map(|t| t.lines().collect()).unwrap_or_default()).collect();
     for ((file, line), (mut counts, instructions)) in by_line {
-        counts.sort();
+        counts.sort_stalls();
         let at = (file as usize).wrapping_sub(1);
-        let name = code.files.get(at).map_or_else(|| format!("file {file}"), |f| base(&f.name));
+        let name = code.files.get(at).map_or_else(|| format!("file {file}"), |f| base_name(&f.name));
         let text = texts.get(at).and_then(|t| t.get((line as usize).wrapping_sub(1))).map(|t| (*t).to_owned());
         out.lines.push(Line { file, line, name, text, counts, instructions });
     }
     if in_order {
-        around(&mut out.lines, &texts);
+        add_context_lines(&mut out.lines, &texts);
         out.lines.sort_by_key(|l| (l.file, l.line));
     } else {
-        out.lines.sort_by(|a, b| hotter(&a.counts, &b.counts).then((a.file, a.line).cmp(&(b.file, b.line))));
-        out.instructions.sort_by(|a, b| hotter(&a.counts, &b.counts).then(a.address.cmp(&b.address)));
+        out.lines.sort_by(|a, b| compare_hotness(&a.counts, &b.counts).then((a.file, a.line).cmp(&(b.file, b.line))));
+        out.instructions.sort_by(|a, b| compare_hotness(&a.counts, &b.counts).then(a.address.cmp(&b.address)));
     }
     if out.instructions.is_empty() {
         out.remarks.push("no per-instruction values in this result: collect --section SourceCounters".to_owned());
@@ -242,7 +242,7 @@ const CONTEXT: u32 = 4;
 const GAP: u32 = 40;
 
 /// Adds the source lines around and between those with instructions, for reading in code order.
-fn around(lines: &mut Vec<Line>, texts: &[Vec<&str>]) {
+fn add_context_lines(lines: &mut Vec<Line>, texts: &[Vec<&str>]) {
     let mut by_file: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for line in lines.iter() {
         by_file.entry(line.file).or_default().insert(line.line);
@@ -268,11 +268,11 @@ fn around(lines: &mut Vec<Line>, texts: &[Vec<&str>]) {
     }
 }
 
-fn hotter(a: &Counts, b: &Counts) -> std::cmp::Ordering {
+fn compare_hotness(a: &Counts, b: &Counts) -> std::cmp::Ordering {
     b.samples.total_cmp(&a.samples).then(b.executed.unwrap_or(0.0).total_cmp(&a.executed.unwrap_or(0.0)))
 }
 
 /// A path without its folders.
-fn base(path: &str) -> String {
+fn base_name(path: &str) -> String {
     path.rsplit(['/', '\\']).next().unwrap_or(path).to_owned()
 }

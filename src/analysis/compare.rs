@@ -1,8 +1,8 @@
 //! Two results side by side, metric by metric.
 
-use super::catalog::{Better, better, catalog};
-use super::chance::separated;
-use super::fuzzy::{Fuzzy, similarity};
+use super::catalog::{Better, better_direction, builtin_catalog};
+use super::chance::separation_p_value;
+use super::fuzzy::{Fuzzy, name_similarity};
 use super::metric::{self, Lookup, is_list};
 use crate::model::{Metrics, ResultMetrics, Value};
 use std::sync::Arc;
@@ -50,16 +50,16 @@ const MOST_LIKE: usize = 64;
 const ALIKE: f64 = 0.5;
 
 /// Identity of a kernel that survives a rebuild; symbols may contain a hash.
-fn shape(result: &ResultMetrics) -> (&str, Option<[u32; 3]>, Option<[u32; 3]>) {
+fn kernel_identity(result: &ResultMetrics) -> (&str, Option<[u32; 3]>, Option<[u32; 3]>) {
     (result.kernel.function(), result.grid, result.block)
 }
 
 /// Returns the results of a report with the same kernel, grid and block, including the given one: their spread is
 /// chance.
 #[must_use]
-pub fn like(metrics: &Metrics, at: usize) -> Vec<usize> {
+pub fn repeated_results(metrics: &Metrics, at: usize) -> Vec<usize> {
     let Some(own) = metrics.results.get(at) else { return Vec::new() };
-    let same = |r: &ResultMetrics| shape(r) == shape(own) && !r.failed;
+    let same = |r: &ResultMetrics| kernel_identity(r) == kernel_identity(own) && !r.failed;
     let mut out: Vec<usize> = metrics.results.iter().enumerate().filter(|(i, r)| *i != at && same(r)).map(|(i, _)| i).collect();
     out.truncate(MOST_LIKE - 1);
     out.push(at);
@@ -69,29 +69,29 @@ pub fn like(metrics: &Metrics, at: usize) -> Vec<usize> {
 /// Returns the results to compare on each side: all repetitions, or only the two given ones if both belong to one group
 /// of launches, which cannot be tested against itself.
 #[must_use]
-pub fn samples(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize) -> (Vec<usize>, Vec<usize>) {
-    let (like_a, like_b) = (like(a, at_a), like(b, at_b));
+pub fn comparable_results(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize) -> (Vec<usize>, Vec<usize>) {
+    let (like_a, like_b) = (repeated_results(a, at_a), repeated_results(b, at_b));
     if std::ptr::eq(a, b) && like_a.contains(&at_b) { (vec![at_a], vec![at_b]) } else { (like_a, like_b) }
 }
 
 /// Distance between two results, smallest is nearest: same kernel, then same grid and block, then another report before
 /// the same one (before and after a change); other kernels follow by name similarity.
 #[must_use]
-pub fn distance(own: &ResultMetrics, other: &ResultMetrics, same_report: bool) -> u32 {
+pub fn result_distance(own: &ResultMetrics, other: &ResultMetrics, same_report: bool) -> u32 {
     let (a, b) = (own.kernel.function(), other.kernel.function());
     if a == b {
-        return u32::from(shape(own) != shape(other)) * 2 + u32::from(same_report);
+        return u32::from(kernel_identity(own) != kernel_identity(other)) * 2 + u32::from(same_report);
     }
-    let alike = similarity(a, b);
+    let alike = name_similarity(a, b);
     if alike >= ALIKE { 10 + ((1.0 - alike) * 100.0) as u32 } else { 1_000 + u32::from(!same_report) }
 }
 
 /// Returns all metrics of both results: those with a known direction first, then by size of the change.
 #[must_use]
-pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) -> Vec<Row> {
+pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) -> Vec<Row> {
     let (Some(first), Some(second)) = (a.results.get(at_a), b.results.get(at_b)) else { return Vec::new() };
-    let (of_a, of_b) = samples(a, at_a, b, at_b);
-    let (like_a, like_b) = (lookups(a, at_a, &of_a), lookups(b, at_b, &of_b));
+    let (of_a, of_b) = comparable_results(a, at_a, b, at_b);
+    let (like_a, like_b) = (sample_lookups(a, at_a, &of_a), sample_lookups(b, at_b, &of_b));
     let (first, second) = (Lookup::new(a, first), Lookup::new(b, second));
     let mut names: Vec<Arc<str>> = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -110,22 +110,22 @@ pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) ->
     let fuzzy = (!filter.trim().is_empty()).then(|| Fuzzy::new(filter));
     let mut out: Vec<(u8, f64, Row)> = Vec::new();
     for name in names {
-        let label = metric::title(&name);
+        let label = metric::display_title(&name);
         if let Some(f) = &fuzzy
-            && f.positions(&label).is_none()
-            && f.positions(&name).is_none()
+            && f.match_positions(&label).is_none()
+            && f.match_positions(&name).is_none()
         {
             continue;
         }
-        let row = row((&first, &like_a), (&second, &like_b), name, label);
+        let row = build_row((&first, &like_a), (&second, &like_b), name, label);
         let size = row.delta.map_or(0.0, f64::abs);
         let rank = match row.change {
-            Change::Better | Change::Worse if catalog().of_metric(&row.name).is_some() => 0,
+            Change::Better | Change::Worse if builtin_catalog().of_metric(&row.name).is_some() => 0,
             Change::Better | Change::Worse => 1,
             // Samples are few, and more of them only mean that the kernel took longer.
             Change::Different if row.name.starts_with("smsp__pcsamp_") => 3,
-            Change::Different if catalog().of_metric(&row.name).is_some() => {
-                if direction(&row.name).is_some() {
+            Change::Different if builtin_catalog().of_metric(&row.name).is_some() => {
+                if comparison_direction(&row.name).is_some() {
                     1
                 } else {
                     2
@@ -144,39 +144,39 @@ pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) ->
 }
 
 /// Lookups for a sample's results, without the result at `at`.
-fn lookups<'a>(metrics: &'a Metrics, at: usize, sample: &[usize]) -> Vec<Lookup<'a>> {
+fn sample_lookups<'a>(metrics: &'a Metrics, at: usize, sample: &[usize]) -> Vec<Lookup<'a>> {
     sample.iter().filter(|i| **i != at).filter_map(|i| Some(Lookup::new(metrics, metrics.results.get(*i)?))).collect()
 }
 
 /// Returns true for equal values and for two NaNs.
-fn same(x: Option<&Value>, y: Option<&Value>) -> bool {
-    let nan = |v: Option<&Value>| v.and_then(Value::number).is_some_and(f64::is_nan);
+fn are_equal(x: Option<&Value>, y: Option<&Value>) -> bool {
+    let nan = |v: Option<&Value>| v.and_then(Value::as_number).is_some_and(f64::is_nan);
     x == y || nan(x) && nan(y)
 }
 
 /// Better direction of a metric between two results; `None` for utilization and sample counts. Utilization shows the
 /// limiting unit, not the quality of a kernel: one that does the same with less traffic is better. Sample counts grow
 /// with the duration.
-fn direction(name: &str) -> Option<Better> {
+fn comparison_direction(name: &str) -> Option<Better> {
     let busy = name.contains(".pct_of_peak_sustained") && !name.contains("warps_active");
-    if busy || name.starts_with("smsp__pcsamp_") { None } else { better(name) }
+    if busy || name.starts_with("smsp__pcsamp_") { None } else { better_direction(name) }
 }
 
 /// A result and its repetitions.
 type Side<'a> = (&'a Lookup<'a>, &'a [Lookup<'a>]);
 
-fn row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<str>, label: String) -> Row {
+fn build_row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<str>, label: String) -> Row {
     let (x, y) = (first.value(&name), second.value(&name));
     let unit = if x.is_some() { first.unit(&name) } else { second.unit(&name) };
     let shown_unit = metric::unit_of(&name, unit);
     let shown = |v: Option<&Value>| {
         v.map_or_else(String::new, |v| {
-            let (number, unit) = metric::human(v, shown_unit);
+            let (number, unit) = metric::format_value(v, shown_unit);
             format!("{number} {unit}").trim_end().to_owned()
         })
     };
     let points = unit == "%";
-    let numbers = x.and_then(Value::number).zip(y.and_then(Value::number)).filter(|(a, b)| a.is_finite() && b.is_finite());
+    let numbers = x.and_then(Value::as_number).zip(y.and_then(Value::as_number)).filter(|(a, b)| a.is_finite() && b.is_finite());
     let delta = numbers.and_then(|(a, b)| {
         if points {
             Some(b - a)
@@ -188,9 +188,9 @@ fn row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<str>, la
     });
     let values = |own: Option<&Value>, like: &[Lookup<'_>]| -> Vec<f64> {
         let like = like.iter().map(|l| l.value(&name));
-        std::iter::once(own).chain(like).filter_map(|v| v.and_then(Value::number)).filter(|v| v.is_finite()).collect()
+        std::iter::once(own).chain(like).filter_map(|v| v.and_then(Value::as_number)).filter(|v| v.is_finite()).collect()
     };
-    let chance = numbers.and_then(|_| separated(&values(x, like_a), &values(y, like_b)));
+    let chance = numbers.and_then(|_| separation_p_value(&values(x, like_a), &values(y, like_b)));
     let change = match (x, y) {
         (Some(_), Some(_)) => {
             let least = if points { SAME_POINTS } else { SAME_PERCENT };
@@ -202,10 +202,10 @@ fn row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<str>, la
                 (None, Some((a, b))) if (b - a).abs() < f64::EPSILON => None,
                 // From zero to nonzero.
                 (None, Some((a, b))) => Some(b > a),
-                (None, None) if same(x, y) => None,
+                (None, None) if are_equal(x, y) => None,
                 (None, None) => Some(true),
             };
-            match (grows, direction(&name)) {
+            match (grows, comparison_direction(&name)) {
                 (None, _) => Change::Same,
                 _ if numbers.is_none() || chance.is_none_or(|c| c >= CHANCE) => Change::Different,
                 (Some(grows), Some(direction)) => {
@@ -237,14 +237,14 @@ mod tests {
             device: Some(0),
             compute_capability: Some((9, 0)),
             clocks_locked: Some(true),
-            ..ResultMetrics::with(vec![(0, Value::Float(*d)), (1, Value::Float(registers)), (2, Value::Float(registers * 1e6))])
+            ..ResultMetrics::from_values(vec![(0, Value::Float(*d)), (1, Value::Float(registers)), (2, Value::Float(registers * 1e6))])
         };
         let units = ["ns", "register/thread", "inst"].map(Arc::from).to_vec();
         Metrics { names, units, results: durations.iter().map(result).collect(), ..Metrics::default() }
     }
 
     fn change(a: &Metrics, b: &Metrics, name: &str) -> (Change, Option<f64>) {
-        let all = rows(a, 0, b, 0, "");
+        let all = compare_metrics(a, 0, b, 0, "");
         let row = all.iter().find(|r| &*r.name == name).unwrap();
         (row.change, row.p)
     }
@@ -272,9 +272,9 @@ mod tests {
     #[test]
     fn a_group_of_launches_is_not_tested_against_itself() {
         let one = report(&[100.0, 102.0, 101.0, 99.0, 80.0], 40.0);
-        let all = rows(&one, 0, &one, 4, "");
+        let all = compare_metrics(&one, 0, &one, 4, "");
         assert!(all.iter().all(|r| r.p.is_none()));
-        assert_eq!(samples(&one, 0, &one, 4), (vec![0], vec![4]));
+        assert_eq!(comparable_results(&one, 0, &one, 4), (vec![0], vec![4]));
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
             r
         };
         let own = named("matmul_naive", 8);
-        let near = |name, grid, same| distance(&own, &named(name, grid), same);
+        let near = |name, grid, same| result_distance(&own, &named(name, grid), same);
         let order = [
             near("matmul_naive", 8, false),
             near("matmul_naive", 8, true),

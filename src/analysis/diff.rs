@@ -1,8 +1,8 @@
 //! Comparison of two runs: common, new, removed and probably renamed kernels, and significance of changes in duration.
 
-use super::fuzzy::similarity;
-use super::promise::{Promise, promises};
-use super::samework::{Durations, Found, Work, compare, durations};
+use super::fuzzy::name_similarity;
+use super::promise::{Promise, predicted_gains};
+use super::samework::{Durations, Found, Work, compare_durations, launch_durations};
 use super::{GroupBy, GroupRow, Grouping, Paths};
 use crate::model::Profile;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub enum Fate {
 
 impl Fate {
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Self::Both => "both",
             Self::New => "new",
@@ -80,16 +80,16 @@ impl Row {
 
     /// Change of the summed duration, ns.
     #[must_use]
-    pub fn delta(&self) -> i64 {
+    pub fn total_change(&self) -> i64 {
         let total = |s: &Option<Side>| s.as_ref().map_or(0, |s| s.total);
         total(&self.after).saturating_sub(total(&self.before))
     }
 
     /// Change of the summed duration, in percent of the first run; `None` if the kernel is missing there.
     #[must_use]
-    pub fn percent(&self) -> Option<f64> {
+    pub fn total_change_percent(&self) -> Option<f64> {
         let before = self.before.as_ref().filter(|b| b.total > 0)?;
-        Some(self.delta() as f64 / before.total as f64 * 100.0)
+        Some(self.total_change() as f64 / before.total as f64 * 100.0)
     }
 
     /// Change of the median launch duration in percent, over comparable launches.
@@ -101,10 +101,10 @@ impl Row {
     /// Fraction of time saved: of the summed duration if the number and the work of the launches match, else of the
     /// median. `None` if the kernel is not in both runs.
     #[must_use]
-    pub fn saved(&self) -> Option<f64> {
+    pub fn saved_fraction(&self) -> Option<f64> {
         let (a, b) = (self.before.as_ref()?, self.after.as_ref()?);
         if a.count == b.count && matches!(self.work, Work::Same | Work::Reshaped) {
-            Some(-self.percent()? / 100.0)
+            Some(-self.total_change_percent()? / 100.0)
         } else {
             Some(-self.each_percent()? / 100.0)
         }
@@ -112,14 +112,14 @@ impl Row {
 
     /// Returns the predicted gain and the saved fraction, if the kernel changed by enough to matter.
     #[must_use]
-    pub fn kept(&self) -> Option<(&Promise, f64)> {
-        let (promise, saved) = (self.promise.as_ref()?, self.saved()?);
+    pub fn hint_outcome(&self) -> Option<(&Promise, f64)> {
+        let (promise, saved) = (self.promise.as_ref()?, self.saved_fraction()?);
         (saved.abs() * 100.0 >= MATTERS && self.p.is_none_or(|p| p < CHANCE)).then_some((promise, saved))
     }
 
     /// Returns true if the launch durations changed by more than chance and by enough to matter.
     #[must_use]
-    pub fn significant(&self) -> bool {
+    pub fn is_significant(&self) -> bool {
         self.p.is_some_and(|p| p < CHANCE) && self.each_percent().is_some_and(|c| c.abs() >= MATTERS)
     }
 }
@@ -149,24 +149,24 @@ pub struct Diff {
 impl Diff {
     /// Change of the summed durations in percent; `None` when nothing ran before.
     #[must_use]
-    pub fn percent(&self) -> Option<f64> {
+    pub fn total_change_percent(&self) -> Option<f64> {
         (self.totals.0 > 0).then(|| (self.totals.1 - self.totals.0) as f64 / self.totals.0 as f64 * 100.0)
     }
 }
 
-fn row(fate: Fate, before: Option<&GroupRow>, after: Option<&GroupRow>, found: Found) -> Row {
+fn build_row(fate: Fate, before: Option<&GroupRow>, after: Option<&GroupRow>, found: Found) -> Row {
     let (before, after) = (before.map(Into::into), after.map(Into::into));
     Row { fate, before, after, p: found.p, work: found.work, each: found.each, promise: None }
 }
 
 /// Compares two runs under the same grouping.
 #[must_use]
-pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
-    let paths = |p: &Profile| (by == GroupBy::Nvtx).then(|| Paths::of(p));
+pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
+    let paths = |p: &Profile| (by == GroupBy::Nvtx).then(|| Paths::from_profile(p));
     let (paths_a, paths_b) = (paths(before), paths(after));
-    let (a, b) = (Grouping::of(before, by, paths_a.as_ref()), Grouping::of(after, by, paths_b.as_ref()));
-    let single_a = durations(before, by.is_kernel(), |l| a.row_of(before, paths_a.as_ref(), l));
-    let single_b = durations(after, by.is_kernel(), |l| b.row_of(after, paths_b.as_ref(), l));
+    let (a, b) = (Grouping::from_profile(before, by, paths_a.as_ref()), Grouping::from_profile(after, by, paths_b.as_ref()));
+    let single_a = launch_durations(before, by.is_kernel(), |l| a.row_of(before, paths_a.as_ref(), l));
+    let single_b = launch_durations(after, by.is_kernel(), |l| b.row_of(after, paths_b.as_ref(), l));
     let none = Durations::new();
     // Without launches (tables of sums), only medians are available.
     let test = |i: usize, j: usize| match (single_a.get(&i), single_b.get(&j)) {
@@ -174,7 +174,7 @@ pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
             let change = |a: f64, b: f64| (a > 0.0).then(|| (b - a) / a * 100.0);
             Found { each: a.rows[i].stats.median.zip(b.rows[j].stats.median).and_then(|(a, b)| change(a, b)), ..Found::default() }
         }
-        (a, b) => compare(a.unwrap_or(&none), b.unwrap_or(&none)),
+        (a, b) => compare_durations(a.unwrap_or(&none), b.unwrap_or(&none)),
     };
     let by_name: BTreeMap<&str, usize> = b.rows.iter().enumerate().map(|(i, r)| (r.name.as_str(), i)).collect();
     let mut rows = Vec::new();
@@ -183,7 +183,7 @@ pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     for (i, before) in a.rows.iter().enumerate() {
         if let Some(&j) = by_name.get(before.name.as_str()) {
             used[j] = true;
-            rows.push(row(Fate::Both, Some(before), Some(&b.rows[j]), test(i, j)));
+            rows.push(build_row(Fate::Both, Some(before), Some(&b.rows[j]), test(i, j)));
         } else {
             gone.push(i);
         }
@@ -196,7 +196,7 @@ pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
             for &j in new.iter().take(MOST_COMPARED) {
                 let (x, y) = (&a.rows[i], &b.rows[j]);
                 let counts = x.stats.count.min(y.stats.count) as f64 / x.stats.count.max(y.stats.count).max(1) as f64;
-                let alike = similarity(&x.name, &y.name);
+                let alike = name_similarity(&x.name, &y.name);
                 if alike >= ALIKE && counts >= ALIKE {
                     pairs.push((alike + counts, i, j));
                 }
@@ -208,24 +208,24 @@ pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
         if gone.contains(&i) && new.contains(&j) {
             gone.retain(|g| *g != i);
             new.retain(|n| *n != j);
-            rows.push(row(Fate::Renamed, Some(&a.rows[i]), Some(&b.rows[j]), test(i, j)));
+            rows.push(build_row(Fate::Renamed, Some(&a.rows[i]), Some(&b.rows[j]), test(i, j)));
         }
     }
-    rows.extend(gone.into_iter().map(|i| row(Fate::Gone, Some(&a.rows[i]), None, Found::default())));
-    rows.extend(new.into_iter().map(|j| row(Fate::New, None, Some(&b.rows[j]), Found::default())));
+    rows.extend(gone.into_iter().map(|i| build_row(Fate::Gone, Some(&a.rows[i]), None, Found::default())));
+    rows.extend(new.into_iter().map(|j| build_row(Fate::New, None, Some(&b.rows[j]), Found::default())));
     if by.is_kernel() {
-        let promised = promises(before);
+        let promised = predicted_gains(before);
         for row in &mut rows {
             row.promise = row.before.as_ref().and_then(|b| promised.get(&b.name)).cloned();
         }
     }
-    rows.sort_by(|x, y| y.delta().unsigned_abs().cmp(&x.delta().unsigned_abs()).then_with(|| x.name().cmp(y.name())));
+    rows.sort_by(|x, y| y.total_change().unsigned_abs().cmp(&x.total_change().unsigned_abs()).then_with(|| x.name().cmp(y.name())));
     let sum = |g: &Grouping| g.rows.iter().map(|r| r.stats.total).sum::<i64>();
     let count = |g: &Grouping| g.rows.iter().map(|r| r.stats.count).sum::<u64>();
-    Diff { totals: (sum(&a), sum(&b)), launches: (count(&a), count(&b)), caveats: caveats(before, after), rows }
+    Diff { totals: (sum(&a), sum(&b)), launches: (count(&a), count(&b)), caveats: comparison_caveats(before, after), rows }
 }
 
-fn caveats(a: &Profile, b: &Profile) -> Vec<String> {
+fn comparison_caveats(a: &Profile, b: &Profile) -> Vec<String> {
     let mut out = Vec::new();
     if a.metrics.is_some() != b.metrics.is_some() {
         out.push(

@@ -137,7 +137,7 @@ impl Family {
     }
 
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Self::Gemm => "GEMM",
             Self::Attention => "attention",

@@ -93,7 +93,7 @@ pub struct Worth {
 impl Worth {
     /// Formats the effect as a sentence.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn describe_effect(&self) -> String {
         let run = format!(
             "the kernel runs for {:.0}% of the run, which would be {:.0}% shorter without it",
             self.share * 100.0,
@@ -121,12 +121,12 @@ pub fn kernel_of(profile: &Profile, kernel: &Kernel) -> Option<u32> {
 impl Run {
     /// Prepares a profile for replay. `None` if launches lack times or calls, or there are too many.
     #[must_use]
-    pub fn of(profile: &Profile) -> Option<Self> {
+    pub fn from_profile(profile: &Profile) -> Option<Self> {
         let count = profile.launches.len();
-        if !profile.launches.timed() || count == 0 || count.saturating_add(profile.memops.len()) > MOST {
+        if !profile.launches.has_start_times() || count == 0 || count.saturating_add(profile.memops.len()) > MOST {
             return None;
         }
-        let ops = Ops::of(profile);
+        let ops = Ops::from_profile(profile);
         let mut processes: Vec<u32> = Vec::new();
         let mut process = |pid: u32| {
             let known = processes.iter().position(|p| *p == pid).unwrap_or_else(|| {
@@ -139,7 +139,7 @@ impl Run {
         let mut called = 0_usize;
         let mut calls_of = Vec::new();
         for op in ops.iter() {
-            let call = ops.call(&op);
+            let call = ops.find_call(&op);
             called += usize::from(call.is_some());
             let kernel = match (op.row, op.class) {
                 (Row::Launch(row), Class::Kernel) => profile.launches.kernel(row as usize).0,
@@ -159,19 +159,19 @@ impl Run {
                 unit,
                 process: process(pid),
                 alone: 0,
-                fills: fills(profile, &op),
-                cost: if kernel == u32::MAX { 0 } else { refill(profile, &op).min(op.end - op.start).max(0) },
+                fills: fills_device(profile, &op),
+                cost: if kernel == u32::MAX { 0 } else { cache_refill_time(profile, &op).min(op.end - op.start).max(0) },
             });
         }
-        alone(&mut steps, ops.units.len());
+        compute_alone_times(&mut steps, ops.units.len());
         let calls = &profile.calls;
         let waits = |c: usize| matches!(calls.kind(c), CallKind::Sync | CallKind::Copy | CallKind::Free | CallKind::Alloc);
         // A waiting thread does not prepare a launch.
         calls_of.extend((0..calls.len()).filter(|&c| waits(c)).map(|c| {
-            let ((pid, tid), start) = (calls.thread_of(c), super::triage::ops::sane(calls.start[c]));
+            let ((pid, tid), start) = (calls.thread_of(c), super::triage::ops::clamp_time(calls.start[c]));
             (pid, tid, start, start.saturating_add(calls.duration[c].max(0)), usize::MAX)
         }));
-        costs(&mut steps, ops.units.len(), calls_of);
+        compute_launch_costs(&mut steps, ops.units.len(), calls_of);
         // With most calls missing, it is unknown which operations waited for the host.
         if called * 2 < steps.len() {
             return None;
@@ -179,7 +179,7 @@ impl Run {
         let mut blocks: Vec<Block> = (0..calls.len())
             .filter(|&c| waits(c))
             .map(|c| {
-                let start = super::triage::ops::sane(calls.start[c]);
+                let start = super::triage::ops::clamp_time(calls.start[c]);
                 let end = start.saturating_add(calls.duration[c].max(0));
                 Block { start, end, process: process(calls.thread_of(c).0), waits: calls.kind(c) == CallKind::Sync }
             })
@@ -190,7 +190,7 @@ impl Run {
     }
 
     /// Merges kernels: each is renumbered to the entry of `kernels` at its own number.
-    pub fn together(&mut self, kernels: &[u32]) {
+    pub fn merge_kernels(&mut self, kernels: &[u32]) {
         for step in &mut self.steps {
             step.kernel = kernels.get(step.kernel as usize).copied().unwrap_or(u32::MAX);
         }
@@ -198,7 +198,7 @@ impl Run {
 
     /// Returns true if this many kernels can be evaluated without a long wait: each takes three replays.
     #[must_use]
-    pub fn affords(&self, kernels: usize) -> bool {
+    pub fn can_afford(&self, kernels: usize) -> bool {
         kernels < PASSED / (3 * self.steps.len().max(1)) + 1
     }
 
@@ -212,7 +212,7 @@ impl Run {
     /// Effect on the run of a kernel's gain, given as lower and upper share of the kernel's time. `None` for a run of
     /// zero length.
     #[must_use]
-    pub fn worth(&self, kernel: u32, gain: Option<(f64, f64)>) -> Option<Worth> {
+    pub fn evaluate_gain(&self, kernel: u32, gain: Option<(f64, f64)>) -> Option<Worth> {
         let (start, end) = self.span();
         let length = (end - start) as f64;
         if length <= 0.0 {
@@ -220,7 +220,7 @@ impl Run {
         }
         let total: i64 = self.steps.iter().filter(|s| s.kernel == kernel).map(|s| s.end - s.start).sum();
         let share = |ns: i64| (ns as f64 / length).clamp(0.0, 1.0);
-        let saved = |gain: f64| share(self.saved(kernel, 1.0 - gain));
+        let saved = |gain: f64| share(self.time_saved(kernel, 1.0 - gain));
         Some(Worth { share: total as f64 / length, critical: saved(1.0), saves: gain.map(|(least, most)| (saved(least), saved(most))) })
     }
 
@@ -228,8 +228,8 @@ impl Run {
     /// nothing else ran, and lets only waiting calls hold the host. The upper bound is the time in which the kernel
     /// ran, or may have run in a graph that was recorded as a whole, plus the savings of not launching it: its calls,
     /// the host's time before each, and the device's own part of a launch.
-    fn bounds(&self, kernel: u32, beside: &[i64]) -> (i64, i64) {
-        let predicted = self.shorter(kernel, 0.0, beside, false);
+    fn removal_bounds(&self, kernel: u32, beside: &[i64]) -> (i64, i64) {
+        let predicted = self.replay_scaled(kernel, 0.0, beside, false);
         let mut until = vec![i64::MIN; self.units];
         let mut ran = 0_i64;
         for step in self.steps.iter().filter(|s| s.kernel == kernel) {
@@ -237,14 +237,14 @@ impl Run {
             ran = ran.saturating_add((step.end - step.start.max(*until)).max(0)).saturating_add(step.cost);
             *until = step.end.max(*until);
         }
-        let least = self.shorter(kernel, 0.0, beside, true).min(predicted);
+        let least = self.replay_scaled(kernel, 0.0, beside, true).min(predicted);
         let most = ran.saturating_add(self.whole).max(predicted);
         ((least as f64 * (1.0 - POWER)) as i64, (most as f64 * (1.0 + VARIES)) as i64)
     }
 
     /// Overlap of each operation with launches of a kernel, ns, counted if both fill the device; empty if there is
     /// none.
-    fn beside(&self, kernel: u32) -> Vec<i64> {
+    fn kernel_overlap(&self, kernel: u32) -> Vec<i64> {
         let mine = |step: &Step| step.kernel == kernel && step.fills;
         if self.steps.iter().all(|s| !mine(s) || s.alone >= s.end - s.start) {
             return Vec::new();
@@ -276,22 +276,22 @@ impl Run {
 
     /// Time saved, ns, if each launch of a kernel took `factor` of its time.
     #[must_use]
-    pub fn saved(&self, kernel: u32, factor: f64) -> i64 {
-        self.shorter(kernel, factor, &self.beside(kernel), false)
+    pub fn time_saved(&self, kernel: u32, factor: f64) -> i64 {
+        self.replay_scaled(kernel, factor, &self.kernel_overlap(kernel), false)
     }
 
     /// Time saved for each of these gains, given as shares of the kernel's time, and bounds of the time saved without
     /// the kernel.
     #[must_use]
-    pub fn curve(&self, kernel: u32, gains: &[f64]) -> (Vec<i64>, (i64, i64)) {
-        let beside = self.beside(kernel);
-        let saved = gains.iter().map(|gain| self.shorter(kernel, 1.0 - gain, &beside, false)).collect();
-        (saved, self.bounds(kernel, &beside))
+    pub fn savings_curve(&self, kernel: u32, gains: &[f64]) -> (Vec<i64>, (i64, i64)) {
+        let beside = self.kernel_overlap(kernel);
+        let saved = gains.iter().map(|gain| self.replay_scaled(kernel, 1.0 - gain, &beside, false)).collect();
+        (saved, self.removal_bounds(kernel, &beside))
     }
 
     /// Replays the run and returns the time saved, ns. With `least`, only time in which nothing else ran counts, and
     /// only waiting calls hold the host.
-    fn shorter(&self, kernel: u32, factor: f64, beside: &[i64], least: bool) -> i64 {
+    fn replay_scaled(&self, kernel: u32, factor: f64, beside: &[i64], least: bool) -> i64 {
         // Running operations by device (recorded end, new end, and the tail in which a successor may already start),
         // and the operation that ended last.
         let mut running: Vec<BinaryHeap<Reverse<(i64, i64, i64)>>> = vec![BinaryHeap::new(); self.units];
@@ -370,7 +370,7 @@ fn device_of<'a>(profile: &'a Profile, op: &Op) -> Option<&'a Device> {
 
 /// Returns true if a launch has blocks for at least half of its device's SMs, if both are known. Libraries start large
 /// products with one block less than there are SMs.
-fn fills(profile: &Profile, op: &Op) -> bool {
+fn fills_device(profile: &Profile, op: &Op) -> bool {
     let Row::Launch(row) = op.row else { return false };
     let launches = &profile.launches;
     let grid = launches.config(row as usize).and_then(|c| profile.configs.get(c.0 as usize)).and_then(|c| c.grid);
@@ -380,14 +380,14 @@ fn fills(profile: &Profile, op: &Op) -> bool {
 
 /// Time to fill the L2 of a launch's device from memory, ns: later operations miss as much of it as the kernel can
 /// touch in its time. Leaving out a kernel of 5 µs between products of 32 MiB saved 7 to 11 µs on an H200 and an H100.
-fn refill(profile: &Profile, op: &Op) -> i64 {
+fn cache_refill_time(profile: &Profile, op: &Op) -> i64 {
     let device = device_of(profile, op).and_then(|d| d.l2.zip(d.memory_bandwidth));
     device.map_or(0, |(l2, per_second)| (l2.0 as f64 / per_second.max(1) as f64 * 1e9) as i64)
 }
 
 /// Computes the time saved with each launch that is left out. `calls`: process, thread, start, end and operation of all
 /// calls outside graphs, and of waiting calls, which do not have an operation.
-fn costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u32, i64, i64, usize)>) {
+fn compute_launch_costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u32, i64, i64, usize)>) {
     let mut ended = vec![i64::MIN; units];
     for step in steps.iter_mut() {
         let before = std::mem::replace(&mut ended[step.unit as usize], i64::MIN);
@@ -420,7 +420,7 @@ fn costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u32, i64, i64, u
 }
 
 /// Computes for each operation, in order of start, how long nothing else ran on its device.
-fn alone(steps: &mut [Step], units: usize) {
+fn compute_alone_times(steps: &mut [Step], units: usize) {
     // By device: the operation that ends last so far, and the time at which all others had ended.
     let mut last: Vec<Option<(usize, i64)>> = vec![None; units];
     for at in 0..=steps.len() {
@@ -465,7 +465,7 @@ mod tests {
     #[test]
     fn nothing_changed_saves_nothing() {
         for run in [run(50, 10, 10), run(50, 300, 10), run(50, 90, 7)] {
-            assert_eq!((run.saved(0, 1.0), run.saved(7, 0.0)), (0, 0));
+            assert_eq!((run.time_saved(0, 1.0), run.time_saved(7, 0.0)), (0, 0));
         }
     }
 
@@ -473,11 +473,11 @@ mod tests {
     fn a_busy_device_gives_all_a_waiting_one_nothing() {
         // The host is far ahead: half the time of 50 launches.
         let ahead = run(50, 10, 50);
-        assert_eq!(ahead.saved(0, 0.5), 50 * 50);
+        assert_eq!(ahead.time_saved(0, 0.5), 50 * 50);
         // The host calls every 300 ns: only the last launch's time shows.
-        assert_eq!(run(50, 300, 50).saved(0, 0.5), 50);
+        assert_eq!(run(50, 300, 50).time_saved(0, 0.5), 50);
         // Between them: each launch of 100 ns, called every 90 ns, can only be 10 ns shorter in the long run.
-        let between = run(50, 90, 50).saved(0, 0.5);
+        let between = run(50, 90, 50).time_saved(0, 0.5);
         assert!((450..=600).contains(&between), "{between}");
     }
 
@@ -492,7 +492,7 @@ mod tests {
             (vec![(0, 10), (0, 10)], vec![0, 0]),
         ] {
             let mut steps: Vec<Step> = spans.iter().map(|s| step(s.0, s.1)).collect();
-            alone(&mut steps, 1);
+            compute_alone_times(&mut steps, 1);
             assert_eq!(steps.iter().map(|s| s.alone).collect::<Vec<_>>(), want, "{spans:?}");
         }
     }
@@ -512,7 +512,7 @@ mod tests {
         ];
         let calls = [(10, 12), (20, 23), (90, 92), (95, 97), (95, 97), (9_900, 9_910)];
         let calls = calls.iter().enumerate().map(|(at, c)| (1, 1, c.0, c.1, at)).collect();
-        costs(&mut steps, 1, calls);
+        compute_launch_costs(&mut steps, 1, calls);
         // Gaps before the calls: 8, 67, 3 and 9,803 ns, with 67 as the median.
         let queued = PAUSE_NS;
         assert_eq!(steps.iter().map(|s| s.cost).collect::<Vec<_>>(), [2, 3 + 8 + queued, 2 + 67 + queued, queued, queued, 10 + 134]);
@@ -522,23 +522,23 @@ mod tests {
     fn what_is_predicted_lies_within_its_bounds() {
         for (every, block) in [(10, 50), (300, 50), (90, 50), (10, 1), (120, 7)] {
             let run = run(50, every, block);
-            let ((least, most), predicted) = (run.curve(0, &[]).1, run.saved(0, 0.0));
+            let ((least, most), predicted) = (run.savings_curve(0, &[]).1, run.time_saved(0, 0.0));
             assert!(least <= predicted && predicted <= most && most == 5_500, "{every} {block}: {least} {predicted} {most}");
         }
         // A thread that waits in a copy may be held by something else.
         let mut copies = run(50, 10, 1);
         copies.blocks.iter_mut().for_each(|b| b.waits = false);
         // With the kernel at zero time, the host's own 5 ns from launch to wait count.
-        assert_eq!((copies.curve(0, &[]).1.0, copies.saved(0, 0.0)), (70, 49 * 95 + 100));
+        assert_eq!((copies.savings_curve(0, &[]).1.0, copies.time_saved(0, 0.0)), (70, 49 * 95 + 100));
         // A graph recorded as a whole may contain the kernel, too.
         copies.whole = 700;
-        assert_eq!(copies.curve(0, &[]).1.1, 6_270);
+        assert_eq!(copies.savings_curve(0, &[]).1.1, 6_270);
     }
 
     #[test]
     fn who_waits_for_the_device_gains_with_it() {
         // A wait after each launch: the host is late, and gets earlier by the time that the kernel saves.
-        assert_eq!(run(50, 10, 1).saved(0, 0.5), 50 * 50);
+        assert_eq!(run(50, 10, 1).time_saved(0, 0.5), 50 * 50);
     }
 
     #[test]
@@ -549,11 +549,11 @@ mod tests {
         both.blocks.clear();
         // The other kernel has few blocks: it is not slowed down.
         both.steps[1].fills = false;
-        assert_eq!(both.saved(0, 0.5), 0);
+        assert_eq!(both.time_saved(0, 0.5), 0);
         // With one block per SM, it had half of the device for 1,000 ns.
         both.steps.iter_mut().for_each(|s| (s.alone, s.fills) = (0, true));
-        alone(&mut both.steps, 1);
-        assert_eq!((both.saved(0, 0.5), both.saved(0, 0.0)), (250, 500));
-        assert_eq!((both.curve(0, &[]).1.0, both.curve(0, &[]).1.1), (0, 1_100));
+        compute_alone_times(&mut both.steps, 1);
+        assert_eq!((both.time_saved(0, 0.5), both.time_saved(0, 0.0)), (250, 500));
+        assert_eq!((both.savings_curve(0, &[]).1.0, both.savings_curve(0, &[]).1.1), (0, 1_100));
     }
 }

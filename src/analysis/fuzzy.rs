@@ -18,7 +18,7 @@ impl Fuzzy {
 
     /// Returns the score (higher is better) and the positions of the matched characters; `None` without a match.
     #[must_use]
-    pub fn positions(&self, name: &str) -> Option<(i64, Vec<usize>)> {
+    pub fn match_positions(&self, name: &str) -> Option<(i64, Vec<usize>)> {
         let mut score = 0;
         let mut at = Vec::new();
         for word in &self.words {
@@ -51,23 +51,23 @@ fn is_tight(positions: &[usize]) -> bool {
 
 /// Returns the candidate nearest to a misspelt word, by edit distance; `None` if none is near.
 #[must_use]
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_match<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = word.chars().count().div_ceil(2).max(2);
-    candidates.into_iter().map(|c| (distance(word, c), c)).filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, c)| c)
+    candidates.into_iter().map(|c| (edit_distance(word, c), c)).filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, c)| c)
 }
 
 /// Similarity of two names, 0 to 1: the part of the longer one that need not be changed (Levenshtein). Only the
 /// beginning of very long names is compared.
 #[must_use]
-pub fn similarity(a: &str, b: &str) -> f64 {
+pub fn name_similarity(a: &str, b: &str) -> f64 {
     const MOST: usize = 300;
     let cut = |t: &str| t.chars().take(MOST).collect::<String>();
     let (a, b) = (cut(a), cut(b));
     let longer = a.chars().count().max(b.chars().count());
-    if longer == 0 { 1.0 } else { 1.0 - distance(&a, &b) as f64 / longer as f64 }
+    if longer == 0 { 1.0 } else { 1.0 - edit_distance(&a, &b) as f64 / longer as f64 }
 }
 
-fn distance(a: &str, b: &str) -> usize {
+fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, ca) in a.chars().enumerate() {
@@ -90,7 +90,7 @@ mod tests {
     fn words_match_in_any_order_and_say_where() {
         let fuzzy = Fuzzy::new("norm lay");
         assert!(fuzzy.matches("vectorized_layer_norm_kernel"));
-        let (_, at) = fuzzy.positions("layer_norm").unwrap();
+        let (_, at) = fuzzy.match_positions("layer_norm").unwrap();
         assert_eq!(at, [0, 1, 2, 6, 7, 8, 9]);
         assert!(Fuzzy::new("vecnorm").matches("vectorized_layer_norm_kernel"));
         assert!(!Fuzzy::new("gemm").matches("cudnn_generated_fort_native_sdpa_sm80_flash_fprop_wmma_f16"));
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_nearest_word_is_offered_only_when_near() {
-        assert_eq!(nearest("tehme", ["theme", "keys", "sort"]), Some("theme"));
-        assert_eq!(nearest("zzzzzz", ["theme", "keys"]), None);
+        assert_eq!(nearest_match("tehme", ["theme", "keys", "sort"]), Some("theme"));
+        assert_eq!(nearest_match("zzzzzz", ["theme", "keys"]), None);
     }
 }

@@ -8,7 +8,7 @@ const LEAST: f64 = 5.0;
 
 /// Returns rule, message, scope and estimate in percent; estimates for the whole kernel first, then the largest first.
 #[must_use]
-pub fn largest(details: &Details) -> Vec<(usize, usize, Scope, f64)> {
+pub fn largest_speedups(details: &Details) -> Vec<(usize, usize, Scope, f64)> {
     let mut all: Vec<(usize, usize, Scope, f64)> = Vec::new();
     for (r, rule) in details.rules.iter().enumerate() {
         all.extend(rule.messages.iter().enumerate().filter_map(|(m, message)| {

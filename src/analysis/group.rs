@@ -1,7 +1,7 @@
 //! Groups launches in nine ways and ranks the groups.
 
-use super::group_sums::{Sums, sums};
-use super::readable::readable;
+use super::group_sums::{Sums, compute_sums};
+use super::readable::readable_name;
 use super::{Family, Paths, Stats};
 use crate::model::{Kernel, KernelId, NoteKind, Place, Profile};
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ impl GroupBy {
 
     /// Name on the command line.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn cli_name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
             Self::Name => "name",
@@ -48,12 +48,12 @@ impl GroupBy {
 
     /// Noun for a group, used as the column header.
     #[must_use]
-    pub fn noun(self) -> &'static str {
+    pub fn group_noun(self) -> &'static str {
         match self {
             Self::Kernel | Self::Name | Self::Demangled | Self::Mangled => "kernel",
             Self::Config => "configuration",
             Self::Nvtx => "NVTX range",
-            other => other.word(),
+            other => other.cli_name(),
         }
     }
 
@@ -89,7 +89,7 @@ impl SortBy {
 
     /// Name on the command line.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn cli_name(self) -> &'static str {
         match self {
             Self::Total => "total",
             Self::Count => "count",
@@ -199,14 +199,14 @@ fn process_name(profile: &Profile, p: &Place) -> String {
 impl Grouping {
     /// Groups all launches. `paths` is needed for [`GroupBy::Nvtx`] only.
     #[must_use]
-    pub fn of(profile: &Profile, by: GroupBy, paths: Option<&Paths>) -> Self {
-        Self::within(profile, by, paths, None)
+    pub fn from_profile(profile: &Profile, by: GroupBy, paths: Option<&Paths>) -> Self {
+        Self::from_window(profile, by, paths, None)
     }
 
     /// Groups the launches that began in a window, ns: from, to (exclusive).
     #[must_use]
-    pub fn within(profile: &Profile, by: GroupBy, paths: Option<&Paths>, window: Option<(i64, i64)>) -> Self {
-        let (kernel, config, place) = profile.launches.keys();
+    pub fn from_window(profile: &Profile, by: GroupBy, paths: Option<&Paths>, window: Option<(i64, i64)>) -> Self {
+        let (kernel, config, place) = profile.launches.group_keys();
         let no_paths: &[u32] = &[];
         let (key, column) = match by {
             GroupBy::Kernel | GroupBy::Name | GroupBy::Demangled | GroupBy::Mangled => (Key::Kernel, kernel),
@@ -215,11 +215,11 @@ impl Grouping {
             GroupBy::Nvtx => (Key::Path, paths.map_or(no_paths, |p| &p.of_launch)),
         };
         let groups = match by {
-            GroupBy::Kernel => Groups::by_name(profile.kernels.iter().map(|k| readable(k).into_owned()), None),
+            GroupBy::Kernel => Groups::by_name(profile.kernels.iter().map(|k| readable_name(k).into_owned()), None),
             GroupBy::Name => Groups::by_name(profile.kernels.iter().map(|k| k.function().to_owned()), None),
             GroupBy::Demangled => Groups::by_name(profile.kernels.iter().map(|k| k.demangled().to_owned()), None),
             GroupBy::Mangled => Groups::by_name(profile.kernels.iter().map(|k| k.mangled().to_owned()), None),
-            GroupBy::Config => Groups::by_name(profile.configs.iter().map(|c| c.label_for(profile.amd())), None),
+            GroupBy::Config => Groups::by_name(profile.configs.iter().map(|c| c.label_for(profile.is_amd())), None),
             GroupBy::Stream => Groups::by_name(profile.places.iter().map(|p| stream_name(profile, p)), None),
             GroupBy::Device => Groups::by_name(profile.places.iter().map(|p| device_name(profile, p)), None),
             GroupBy::Process => Groups::by_name(profile.places.iter().map(|p| process_name(profile, p)), None),
@@ -232,7 +232,7 @@ impl Grouping {
                     }
                 }
                 let label = |(i, used): (usize, &bool)| match paths {
-                    Some(p) if *used => p.label(profile, u32::try_from(i).unwrap_or(u32::MAX)),
+                    Some(p) if *used => p.path_label(profile, u32::try_from(i).unwrap_or(u32::MAX)),
                     _ => String::new(),
                 };
                 Groups::by_name(used.iter().enumerate().map(label), Some("(no range)"))
@@ -254,31 +254,31 @@ impl Grouping {
             });
             return out;
         }
-        out.fill(profile, column, &groups);
+        out.fill_from_launches(profile, column, &groups);
         out
     }
 
-    fn fill(&mut self, profile: &Profile, column: &[u32], groups: &Groups) {
+    fn fill_from_launches(&mut self, profile: &Profile, column: &[u32], groups: &Groups) {
         let last = groups.of.len().saturating_sub(1);
         let group = |value: u32| groups.of.get((value as usize).min(last)).map_or(0, |&g| g as usize);
         let kernels = if self.by.is_kernel() { profile.kernels.len() } else { 0 };
         let launches = &profile.launches;
         let n = groups.names.len();
         let Sums { stats, kernel_ns, kernel_launches } = match (self.window, launches.short_durations()) {
-            (None, Some(short)) => sums(column, n, kernels, |_, v| Some(group(v)), |row| short[row]),
+            (None, Some(short)) => compute_sums(column, n, kernels, |_, v| Some(group(v)), |row| short[row]),
             (None, None) => {
                 // If only some launches lack times, their durations are unknown and they are skipped; if all do, they
                 // are counted.
                 let some = profile.coverage.untimed > 0;
                 let known = |row: usize, v: u32| (!some || launches.has_duration(row)).then(|| group(v));
-                sums(column, n, kernels, known, |row| launches.duration(row))
+                compute_sums(column, n, kernels, known, |row| launches.duration(row))
             }
             (Some((from, to)), _) => {
                 let inside = |row: usize, v: u32| {
                     let known = profile.coverage.untimed == 0 || launches.has_duration(row);
                     (known && (from..to).contains(&launches.start(row))).then(|| group(v))
                 };
-                sums(column, n, kernels, inside, |row| launches.duration(row))
+                compute_sums(column, n, kernels, inside, |row| launches.duration(row))
             }
         };
         self.launches = stats.iter().flatten().map(|s| s.count).sum();
@@ -299,7 +299,7 @@ impl Grouping {
             .enumerate()
             .filter_map(|(g, stats)| {
                 let (kernel, kernels) = longest[g];
-                Some((g, self.row(profile, groups.names[g].clone(), kernel.map(KernelId), kernels, stats?)))
+                Some((g, self.build_row(profile, groups.names[g].clone(), kernel.map(KernelId), kernels, stats?)))
             })
             .collect();
         rows.sort_by(|(_, a), (_, b)| b.stats.total.cmp(&a.stats.total).then_with(|| a.name.cmp(&b.name)));
@@ -320,7 +320,7 @@ impl Grouping {
         }
     }
 
-    fn row(&self, profile: &Profile, name: String, kernel: Option<KernelId>, kernels: u32, stats: Stats) -> GroupRow {
+    fn build_row(&self, profile: &Profile, name: String, kernel: Option<KernelId>, kernels: u32, stats: Stats) -> GroupRow {
         let family = match kernel.and_then(|k| profile.kernels.get(k.0 as usize)) {
             Some(k) => Family::guess(k.function(), k.demangled()),
             None => Family::Other,
@@ -345,7 +345,7 @@ impl Grouping {
                 continue;
             };
             let name = match self.by {
-                GroupBy::Kernel => readable(kernel).into_owned(),
+                GroupBy::Kernel => readable_name(kernel).into_owned(),
                 GroupBy::Name => kernel.function().to_owned(),
                 _ => kernel.demangled().to_owned(),
             };
@@ -387,7 +387,7 @@ impl Grouping {
             }
         }
         self.rows =
-            merged.into_iter().map(|(name, kernel, kernels, stats)| self.row(profile, name, Some(kernel), kernels, stats)).collect();
+            merged.into_iter().map(|(name, kernel, kernels, stats)| self.build_row(profile, name, Some(kernel), kernels, stats)).collect();
         self.rows.sort_by(|a, b| b.stats.total.cmp(&a.stats.total).then_with(|| a.name.cmp(&b.name)));
         self.rank_names();
     }
@@ -398,7 +398,7 @@ impl Grouping {
         if self.window.is_some_and(|(from, to)| launch < profile.launches.len() && !(from..to).contains(&profile.launches.start(launch))) {
             return None;
         }
-        let (kernel, config, place) = profile.launches.keys();
+        let (kernel, config, place) = profile.launches.group_keys();
         let column = match self.key {
             Key::Kernel => kernel,
             Key::Config => config,
@@ -411,7 +411,7 @@ impl Grouping {
 
     /// Launches of a row, in launch order.
     #[must_use]
-    pub fn members(&self, profile: &Profile, paths: Option<&Paths>, row: usize) -> Vec<u32> {
+    pub fn row_launches(&self, profile: &Profile, paths: Option<&Paths>, row: usize) -> Vec<u32> {
         let n = u32::try_from(profile.launches.len()).unwrap_or(u32::MAX);
         (0..n).filter(|&launch| self.row_of(profile, paths, launch as usize) == Some(row)).collect()
     }
@@ -427,7 +427,7 @@ pub fn is_named(kernels: &[Kernel], row: &GroupRow, word: &str) -> bool {
 
 /// Orders rows; equal ones by name.
 #[must_use]
-pub fn sorted(rows: &[GroupRow], which: &[u32], by: SortBy, ascending: bool) -> Vec<u32> {
+pub fn sort_rows(rows: &[GroupRow], which: &[u32], by: SortBy, ascending: bool) -> Vec<u32> {
     let mut out = which.to_vec();
     let number = |row: &GroupRow| -> f64 {
         let s = &row.stats;

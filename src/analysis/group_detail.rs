@@ -35,7 +35,7 @@ pub struct Detail {
 pub const SLICES: usize = 128;
 
 /// Sorts by count, most frequent first.
-pub(super) fn counted<T: Ord>(counts: BTreeMap<T, u64>) -> Counted<T> {
+pub(super) fn sort_counts<T: Ord>(counts: BTreeMap<T, u64>) -> Counted<T> {
     let mut out: Vec<(T, u64)> = counts.into_iter().collect();
     out.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     out
@@ -47,12 +47,12 @@ const LOOK: usize = 1 << 16;
 impl Detail {
     /// Collects the details of a row; `None` if cancelled.
     #[must_use]
-    pub fn of(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize, cancel: &Cancel) -> Option<Self> {
-        detail(profile, paths, grouping, row, cancel)
+    pub fn for_row(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize, cancel: &Cancel) -> Option<Self> {
+        collect_detail(profile, paths, grouping, row, cancel)
     }
 }
 
-fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize, cancel: &Cancel) -> Option<Detail> {
+fn collect_detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize, cancel: &Cancel) -> Option<Detail> {
     let launches = &profile.launches;
     let mut configs: HashMap<u32, u64> = HashMap::new();
     let mut places: HashMap<u32, u64> = HashMap::new();
@@ -62,7 +62,7 @@ fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: us
     let mut slowest = (i64::MIN, None);
     let with_paths = paths.is_some_and(|p| !p.of_launch.is_empty());
     // Launches are in call order, so the first and the last start are approximately the ends of the run.
-    let ends = launches.len().checked_sub(1).filter(|_| launches.timed()).map(|last| (launches.start(0), launches.start(last)));
+    let ends = launches.len().checked_sub(1).filter(|_| launches.has_start_times()).map(|last| (launches.start(0), launches.start(last)));
     out.over_time = vec![None; if ends.is_some_and(|(a, b)| a < b) { SLICES } else { 0 }];
     let slice = |start: i64| {
         let (from, to) = ends?;
@@ -95,7 +95,7 @@ fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: us
             *places.entry(p.0).or_default() += 1;
         }
         if with_paths {
-            *path_counts.entry(paths.and_then(|p| p.path(launch))).or_default() += 1;
+            *path_counts.entry(paths.and_then(|p| p.launch_path(launch))).or_default() += 1;
         }
         out.from_graphs += u64::from(launches.graph_node(launch).is_some());
     }
@@ -113,12 +113,13 @@ fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: us
             *pids.entry(p.pid).or_default() += n;
         }
     }
-    (out.streams, out.devices, out.pids, out.paths) = (counted(streams), counted(devices), counted(pids), counted(path_counts));
+    (out.streams, out.devices, out.pids, out.paths) =
+        (sort_counts(streams), sort_counts(devices), sort_counts(pids), sort_counts(path_counts));
     let device = out.devices.first().and_then(|d| profile.devices.get(d.0? as usize));
     let configs: BTreeMap<u32, u64> = configs.into_iter().collect();
-    out.configs = counted(configs)
+    out.configs = sort_counts(configs)
         .into_iter()
-        .map(|(c, n)| (c, n, device.zip(profile.configs.get(c as usize)).and_then(|(d, c)| Occupancy::of(c, d))))
+        .map(|(c, n)| (c, n, device.zip(profile.configs.get(c as usize)).and_then(|(d, c)| Occupancy::from_config(c, d))))
         .collect();
     Some(out)
 }

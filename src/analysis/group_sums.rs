@@ -26,7 +26,7 @@ struct Tally {
 
 /// Collects the durations of each group, with one part of the launches per thread, and computes their statistics.
 /// `group` maps a launch and its value in the column to its group, if any.
-pub fn sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
+pub fn compute_sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
     column: &[u32],
     groups: usize,
     kernels: usize,
@@ -119,7 +119,7 @@ fn all_stats<T: Copy + Ord + Send + Sync + Into<i64>>(values: &mut [T], counts: 
     let queue = Mutex::new(slices);
     let work = || {
         while let Some((g, slice)) = queue.lock().ok().and_then(|mut q| q.pop()) {
-            let stats = Stats::of(slice);
+            let stats = Stats::from_values(slice);
             if let Ok(mut out) = out.lock() {
                 out[g] = stats;
             }

@@ -16,7 +16,7 @@ pub(super) struct Parts<'a> {
     parameters: &'a str,
 }
 
-pub(super) fn parts<'a>(demangled: &'a str, function: &str) -> Parts<'a> {
+pub(super) fn split_name<'a>(demangled: &'a str, function: &str) -> Parts<'a> {
     // Find the function name at nesting depth 0, after a scope or return type and before arguments or parameters.
     let (mut nesting, mut read) = (0, 0);
     let at = demangled.match_indices(function).map(|(i, _)| i).find(|&i| {
@@ -25,7 +25,7 @@ pub(super) fn parts<'a>(demangled: &'a str, function: &str) -> Parts<'a> {
         if !matches!(before, None | Some(':' | ' ')) || !matches!(after, None | Some('<' | '(')) {
             return false;
         }
-        nesting = demangled[read..i].chars().fold(nesting, step);
+        nesting = demangled[read..i].chars().fold(nesting, next_depth);
         read = i;
         nesting == 0
     });
@@ -36,15 +36,15 @@ pub(super) fn parts<'a>(demangled: &'a str, function: &str) -> Parts<'a> {
     let rest = &demangled[at + function.len()..];
     let (template, parameters) = match rest.strip_prefix('<') {
         Some(inner) => {
-            let end = close(inner);
-            (split(&inner[..end]), inner.get(end + 1..).unwrap_or(""))
+            let end = find_closing(inner);
+            (split_arguments(&inner[..end]), inner.get(end + 1..).unwrap_or(""))
         }
         None => (Vec::new(), rest),
     };
     Parts { scope, template, parameters }
 }
 
-fn step(depth: i32, c: char) -> i32 {
+fn next_depth(depth: i32, c: char) -> i32 {
     match c {
         '<' | '(' | '[' | '{' => depth + 1,
         '>' | ')' | ']' | '}' => depth - 1,
@@ -53,26 +53,26 @@ fn step(depth: i32, c: char) -> i32 {
 }
 
 /// Returns the index of the bracket that closes the one opened before `text`.
-fn close(text: &str) -> usize {
+fn find_closing(text: &str) -> usize {
     let mut depth = 0;
     for (i, c) in text.char_indices() {
         if depth == 0 && c == '>' {
             return i;
         }
-        depth = step(depth, c);
+        depth = next_depth(depth, c);
     }
     text.len()
 }
 
 /// Splits at commas outside brackets.
-pub(super) fn split(text: &str) -> Vec<&str> {
+pub(super) fn split_arguments(text: &str) -> Vec<&str> {
     let (mut out, mut start, mut depth) = (Vec::new(), 0, 0);
     for (i, c) in text.char_indices() {
         if c == ',' && depth == 0 {
             out.push(text[start..i].trim());
             start = i + 1;
         }
-        depth = step(depth, c);
+        depth = next_depth(depth, c);
     }
     out.push(text[start..].trim());
     out
@@ -111,7 +111,7 @@ impl Differences {
 
 /// Labels for kernels given as (function name, demangled name, name that distinguishes them if all else is equal).
 #[must_use]
-pub fn kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
+pub fn label_kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
     let mut by_function: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, (function, ..)) in rows.iter().enumerate() {
         by_function.entry(function).or_default().push(i);
@@ -121,7 +121,7 @@ pub fn kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
         if group.len() == 1 {
             continue;
         }
-        let taken: Vec<Parts<'_>> = group.iter().map(|&i| parts(rows[i].1, function)).collect();
+        let taken: Vec<Parts<'_>> = group.iter().map(|&i| split_name(rows[i].1, function)).collect();
         let differences = Differences::between(&taken);
         let steps = [
             (true, false, false),
@@ -133,7 +133,7 @@ pub fn kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
         ];
         for (template, parameters, scope) in steps {
             let labels: Vec<String> =
-                taken.iter().map(|p| label(function, p, &differences, Shown { template, parameters, scope })).collect();
+                taken.iter().map(|p| build_label(function, p, &differences, Shown { template, parameters, scope })).collect();
             let done = all_distinct(&labels);
             for (&i, label) in group.iter().zip(labels) {
                 out[i] = label;
@@ -147,7 +147,7 @@ pub fn kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
     out
 }
 
-fn label(function: &str, own: &Parts<'_>, differences: &Differences, shown: Shown) -> String {
+fn build_label(function: &str, own: &Parts<'_>, differences: &Differences, shown: Shown) -> String {
     let mut out = String::new();
     if shown.scope && differences.scope && !own.scope.is_empty() {
         out.push_str(own.scope);
@@ -197,15 +197,15 @@ fn tell_apart<'a>(labels: &mut [String], name: impl Fn(usize) -> &'a str) {
 
 /// Display width in columns.
 #[must_use]
-pub fn width(text: &str) -> usize {
+pub fn display_width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
 /// The first `columns` columns of a text.
-fn head(text: &str, columns: usize) -> &str {
+fn take_head(text: &str, columns: usize) -> &str {
     let mut used = 0;
     for (i, g) in text.grapheme_indices(true) {
-        used += width(g);
+        used += display_width(g);
         if used > columns {
             return &text[..i];
         }
@@ -214,10 +214,10 @@ fn head(text: &str, columns: usize) -> &str {
 }
 
 /// The last `columns` columns of a text.
-fn tail(text: &str, columns: usize) -> &str {
+fn take_tail(text: &str, columns: usize) -> &str {
     let mut used = 0;
     for (i, g) in text.grapheme_indices(true).rev() {
-        used += width(g);
+        used += display_width(g);
         if used > columns {
             return &text[i + g.len()..];
         }
@@ -228,33 +228,33 @@ fn tail(text: &str, columns: usize) -> &str {
 /// A text cut at its end, with `…` where something is missing.
 #[must_use]
 pub fn cut_end(text: &str, columns: usize) -> String {
-    if width(text) <= columns {
+    if display_width(text) <= columns {
         return text.to_owned();
     }
     match columns {
         0 => String::new(),
-        n => format!("{}…", head(text, n - 1)),
+        n => format!("{}…", take_head(text, n - 1)),
     }
 }
 
 /// Cuts the middle out of a text, marked by `…`; the beginning keeps the larger part.
 #[must_use]
 pub fn cut_middle(text: &str, columns: usize) -> String {
-    if width(text) <= columns {
+    if display_width(text) <= columns {
         return text.to_owned();
     }
     if columns < 5 {
         return cut_end(text, columns);
     }
     let end = (columns - 1) * 2 / 5;
-    format!("{}…{}", head(text, columns - 1 - end), tail(text, end))
+    format!("{}…{}", take_head(text, columns - 1 - end), take_tail(text, end))
 }
 
 /// Cuts two names to a width, keeping their difference visible.
 #[must_use]
-pub fn apart(a: &str, b: &str, columns: usize) -> (String, String) {
+pub fn cut_pair(a: &str, b: &str, columns: usize) -> (String, String) {
     let (short_a, short_b) = (cut_middle(a, columns), cut_middle(b, columns));
-    if a == b || short_a != short_b && width(a).max(width(b)) <= columns {
+    if a == b || short_a != short_b && display_width(a).max(display_width(b)) <= columns {
         return (short_a, short_b);
     }
     // Start slightly before the first difference.
@@ -273,16 +273,16 @@ pub fn apart(a: &str, b: &str, columns: usize) -> (String, String) {
 /// Shortens a label to a number of columns: the bracketed suffix of a [readable name](super::readable) is cut first,
 /// otherwise the middle.
 #[must_use]
-pub fn cut(label: &str, columns: usize) -> String {
-    let said = label.find(" (").filter(|_| label.ends_with(')')).map_or(usize::MAX, |at| width(&label[..at]));
+pub fn cut_label(label: &str, columns: usize) -> String {
+    let said = label.find(" (").filter(|_| label.ends_with(')')).map_or(usize::MAX, |at| display_width(&label[..at]));
     if said <= columns { cut_end(label, columns) } else { cut_middle(label, columns) }
 }
 
 /// Fits labels into a column. Distinct labels stay distinct as far as the column allows: if cutting the middle makes
 /// two alike, the cut moves so that their difference stays visible; if even that fails, they are numbered.
 #[must_use]
-pub fn fit(labels: &[String], columns: usize) -> Vec<String> {
-    let mut out: Vec<String> = labels.iter().map(|l| cut(l, columns)).collect();
+pub fn fit_labels(labels: &[String], columns: usize) -> Vec<String> {
+    let mut out: Vec<String> = labels.iter().map(|l| cut_label(l, columns)).collect();
     let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();
     for (i, text) in out.iter().enumerate() {
         by_text.entry(text.clone()).or_default().push(i);
@@ -290,7 +290,7 @@ pub fn fit(labels: &[String], columns: usize) -> Vec<String> {
     for twins in by_text.into_values().filter(|t| t.len() > 1) {
         let common = twins[1..].iter().fold(usize::MAX, |n, &i| n.min(common_prefix(&labels[twins[0]], &labels[i])));
         for &i in &twins {
-            out[i] = around(&labels[i], common, columns);
+            out[i] = cut_around(&labels[i], common, columns);
         }
     }
     number_twins(&mut out, labels, columns);
@@ -313,7 +313,7 @@ fn number_twins(out: &mut [String], labels: &[String], columns: usize) {
             let mark = format!("#{next}");
             let numbered = format!("{}{mark}", cut_end(&labels[i], columns.saturating_sub(mark.len())));
             next += 1;
-            if width(&numbered) > columns || taken.insert(numbered.clone()) {
+            if display_width(&numbered) > columns || taken.insert(numbered.clone()) {
                 *text = numbered;
                 break;
             }
@@ -332,17 +332,17 @@ fn common_prefix(a: &str, b: &str) -> usize {
 }
 
 /// Joins the beginning of a text and the part around byte `at`.
-fn around(text: &str, at: usize, columns: usize) -> String {
-    if columns < 8 || width(text) <= columns {
+fn cut_around(text: &str, at: usize, columns: usize) -> String {
+    if columns < 8 || display_width(text) <= columns {
         return cut_end(text, columns);
     }
-    let start = head(text, columns / 3);
+    let start = take_head(text, columns / 3);
     // A few characters before the difference make it readable.
     let from = text[..at.min(text.len())].grapheme_indices(true).rev().nth(2).map_or(0, |(i, _)| i).max(start.len());
     let rest = &text[from..];
-    let room = columns - width(start) - 1;
-    if width(rest) <= room {
-        return format!("{start}…{}", tail(text, room));
+    let room = columns - display_width(start) - 1;
+    if display_width(rest) <= room {
+        return format!("{start}…{}", take_tail(text, room));
     }
     format!("{start}…{}", cut_end(rest, room))
 }
@@ -363,15 +363,15 @@ mod tests {
             ("alone", "void n::alone<a, b>(c)", "_Z7"),
         ];
         assert_eq!(
-            kernels(&rows),
+            label_kernels(&rows),
             ["copy<…, (int)4, …>", "copy<…, (int)8, …>", "foo(int *)", "foo(float *)", "ops::scale", "ops::detail::scale", "alone"]
         );
     }
 
     #[test]
     fn equal_names_are_told_apart_by_symbol_and_then_by_number() {
-        assert_eq!(kernels(&[("k", "k(int)", "_Z1"), ("k", "k(int)", "_Z2")]), ["_Z1", "_Z2"]);
-        assert_eq!(kernels(&[("k", "k", "k"), ("k", "k", "k")]), ["k #1", "k #2"]);
+        assert_eq!(label_kernels(&[("k", "k(int)", "_Z1"), ("k", "k(int)", "_Z2")]), ["_Z1", "_Z2"]);
+        assert_eq!(label_kernels(&[("k", "k", "k"), ("k", "k", "k")]), ["k #1", "k #2"]);
     }
 
     #[test]
@@ -379,27 +379,27 @@ mod tests {
         let long: Vec<String> =
             (0..30).map(|i| format!("a_very_long_kernel_name_with_common_head_{i:02}_and_a_common_tail_that_is_long_too")).collect();
         for columns in [8, 12, 20, 33, 60, 200] {
-            let fitted = fit(&long, columns);
+            let fitted = fit_labels(&long, columns);
             assert!(all_distinct(&fitted), "{columns}: {fitted:?}");
-            assert!(fitted.iter().all(|f| width(f) <= columns), "{columns}");
+            assert!(fitted.iter().all(|f| display_width(f) <= columns), "{columns}");
         }
     }
 
     #[test]
     fn wide_and_combining_characters_are_cut_whole() {
         assert_eq!(cut_end("カーネル", 5), "カー…");
-        assert_eq!(width(&cut_middle("e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}", 6)), 6);
+        assert_eq!(display_width(&cut_middle("e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}", 6)), 6);
         assert_eq!(cut_end("abc", 0), "");
     }
 
     #[test]
     fn what_differs_between_two_names_is_seen() {
         let (a, b) = ("nvjet_sm90_tst_64x8_64x16_4x1_v_bz_TNT", "nvjet_sm90_tst_64x8_64x16_2x1_v_bz_TNT");
-        assert_eq!(apart(a, b, 40), (a.to_owned(), b.to_owned()));
-        let (x, y) = apart(a, b, 16);
+        assert_eq!(cut_pair(a, b, 40), (a.to_owned(), b.to_owned()));
+        let (x, y) = cut_pair(a, b, 16);
         assert_ne!(x, y);
-        assert!(width(&x) <= 16 && width(&y) <= 16 && x.contains("4x1") && y.contains("2x1"), "{x} {y}");
-        assert_eq!(apart("copy", "copy", 16), ("copy".to_owned(), "copy".to_owned()));
-        assert_eq!(apart("matmul_naive", "matmul_tiled", 8), ("…l_naive".to_owned(), "…l_tiled".to_owned()));
+        assert!(display_width(&x) <= 16 && display_width(&y) <= 16 && x.contains("4x1") && y.contains("2x1"), "{x} {y}");
+        assert_eq!(cut_pair("copy", "copy", 16), ("copy".to_owned(), "copy".to_owned()));
+        assert_eq!(cut_pair("matmul_naive", "matmul_tiled", 8), ("…l_naive".to_owned(), "…l_tiled".to_owned()));
     }
 }

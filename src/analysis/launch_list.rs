@@ -1,6 +1,6 @@
 //! Launches of one group: filter, order, distribution of durations, and values to filter by.
 
-use super::group_detail::{Counted, counted};
+use super::group_detail::{Counted, sort_counts};
 use super::nth::Nth;
 use super::{Grouping, Paths, Stats, series};
 use crate::model::{Cancel, Place, Profile};
@@ -27,7 +27,7 @@ impl LaunchSort {
     pub const ALL: [Self; 5] = [Self::Launch, Self::Start, Self::Duration, Self::Grid, Self::Stream];
 
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Self::Launch => "launch",
             Self::Start => "start",
@@ -39,12 +39,12 @@ impl LaunchSort {
 
     /// Returns true if the smallest comes first by default.
     #[must_use]
-    pub fn ascends(self) -> bool {
+    pub fn is_ascending(self) -> bool {
         matches!(self, Self::Launch | Self::Start | Self::Stream)
     }
 
     /// Sorts launches; ties are in launch order.
-    pub fn order(self, profile: &Profile, rows: &mut [(u32, u32)], ascending: bool) {
+    pub fn sort_launches(self, profile: &Profile, rows: &mut [(u32, u32)], ascending: bool) {
         let launches = &profile.launches;
         let key = |row: u32| -> i64 {
             let row = row as usize;
@@ -54,7 +54,7 @@ impl LaunchSort {
                 Self::Duration => launches.duration(row),
                 Self::Grid => {
                     let config = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
-                    config.and_then(crate::model::LaunchConfig::blocks).map_or(-1, |b| i64::try_from(b).unwrap_or(i64::MAX))
+                    config.and_then(crate::model::LaunchConfig::block_count).map_or(-1, |b| i64::try_from(b).unwrap_or(i64::MAX))
                 }
                 Self::Stream => {
                     launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.stream).map_or(-1, i64::from)
@@ -86,14 +86,14 @@ pub struct Facets {
 impl Facets {
     /// Returns true if a launch passes the filter.
     #[must_use]
-    pub fn pass(&self, place: &Place, path: Option<u32>) -> bool {
+    pub fn accepts_launch(&self, place: &Place, path: Option<u32>) -> bool {
         let ok = |want: Option<Option<u32>>, have: Option<u32>| want.is_none_or(|w| w == have);
         ok(self.stream, place.stream) && ok(self.device, place.device) && ok(self.pid, place.pid) && ok(self.path, path)
     }
 
     /// Returns true if any condition is set.
     #[must_use]
-    pub fn any(&self) -> bool {
+    pub fn has_conditions(&self) -> bool {
         *self != Self::default()
     }
 }
@@ -169,7 +169,7 @@ pub struct Choices {
 /// Maximum number of values offered per facet: the most frequent ones.
 const MOST_CHOICES: usize = 2_000;
 
-fn most<T>(mut values: Counted<T>) -> Counted<T> {
+fn most_frequent<T>(mut values: Counted<T>) -> Counted<T> {
     values.truncate(MOST_CHOICES);
     values
 }
@@ -181,7 +181,7 @@ impl LaunchList {
     /// Lists the launches of a group that pass the filter, sorted. `before` is the list shown now: if only the order
     /// changes, the rest of it is reused. `None` if cancelled.
     #[must_use]
-    pub fn of(
+    pub fn from_group(
         profile: &Profile,
         paths: Option<&Paths>,
         (grouping, row): (&Grouping, usize),
@@ -191,26 +191,26 @@ impl LaunchList {
     ) -> Option<Self> {
         let mut out = match before.filter(|b| b.facets == key.facets && b.with_paths == paths.is_some()) {
             Some(before) => before.clone(),
-            None => list(profile, paths, (grouping, row), &key.facets, cancel)?,
+            None => build_list(profile, paths, (grouping, row), &key.facets, cancel)?,
         };
         let sort = key.sort.unwrap_or(LaunchSort::Launch);
         if sort == LaunchSort::Launch && key.ascending {
             out.rows.sort_unstable();
         }
-        sort.order(profile, &mut out.rows, key.ascending);
+        sort.sort_launches(profile, &mut out.rows, key.ascending);
         (!cancel.is_cancelled()).then_some(out)
     }
 
     /// Returns the row of a launch.
     #[must_use]
-    pub fn position(&self, launch: u32) -> Option<usize> {
+    pub fn row_of_launch(&self, launch: u32) -> Option<usize> {
         self.rows.iter().position(|r| r.0 == launch)
     }
 
     /// Returns the row of a jump target. `profiled` tells if a launch has results; that search starts below row `from`
     /// and wraps around.
     #[must_use]
-    pub fn find(&self, to: JumpTo, from: usize, profiled: impl Fn(u32) -> bool) -> Option<usize> {
+    pub fn find_jump_target(&self, to: JumpTo, from: usize, profiled: impl Fn(u32) -> bool) -> Option<usize> {
         let launch = match to {
             JumpTo::Slowest => self.slowest,
             JumpTo::Fastest => self.fastest,
@@ -222,11 +222,11 @@ impl LaunchList {
                 return (1..=n).map(|i| (from + i) % n).find(|&i| self.rows.get(i).is_some_and(|r| profiled(r.0)));
             }
         };
-        self.position(launch?)
+        self.row_of_launch(launch?)
     }
 }
 
-fn list(
+fn build_list(
     profile: &Profile,
     paths: Option<&Paths>,
     (grouping, row): (&Grouping, usize),
@@ -247,29 +247,29 @@ fn list(
         if grouping.row_of(profile, paths, launch) != Some(row) {
             continue;
         }
-        let path = paths.and_then(|p| p.path(launch));
+        let path = paths.and_then(|p| p.launch_path(launch));
         *streams.entry(place.stream).or_default() += 1;
         *devices.entry(place.device).or_default() += 1;
         *pids.entry(place.pid).or_default() += 1;
         *path_counts.entry(path).or_default() += 1;
-        if facets.pass(place, path) {
+        if facets.accepts_launch(place, path) {
             rows.push((u32::try_from(launch).unwrap_or(u32::MAX), before));
         }
     }
     let durations = rows.iter().map(|&(r, _)| launches.duration(r as usize));
-    let stats = Stats::of(&mut durations.clone().collect::<Vec<_>>());
+    let stats = Stats::from_values(&mut durations.clone().collect::<Vec<_>>());
     let points = rows.iter().map(|&(r, _)| (launches.start(r as usize), launches.duration(r as usize)));
     let time = points.clone().fold(None, |t: Option<(i64, i64)>, (s, _)| Some(t.map_or((s, s), |(a, b)| (a.min(s), b.max(s)))));
     let mut out = LaunchList {
         stats,
         histogram: series::log_bins(durations, PLOT_BINS),
-        over_time: series::envelope(points, PLOT_COLUMNS),
+        over_time: series::time_envelope(points, PLOT_COLUMNS),
         time,
         choices: Choices {
-            streams: most(counted(streams)),
-            devices: most(counted(devices)),
-            pids: most(counted(pids)),
-            paths: most(counted(path_counts)),
+            streams: most_frequent(sort_counts(streams)),
+            devices: most_frequent(sort_counts(devices)),
+            pids: most_frequent(sort_counts(pids)),
+            paths: most_frequent(sort_counts(path_counts)),
         },
         rows: Vec::new(),
         slowest: None,

@@ -2,7 +2,7 @@
 
 /// Replaces each number in a name by `#`; adjacent digits and `#` become a single `#`.
 #[must_use]
-pub fn like(name: &str) -> String {
+pub fn name_pattern(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut digits = false;
     for c in name.chars() {
@@ -23,7 +23,7 @@ mod tests {
 
     #[test]
     fn numbers_in_names_are_left_out() {
-        assert_eq!(like("ProfilerStep#12"), "ProfilerStep#");
-        assert_eq!(like("decode 07 of 15"), "decode # of #");
+        assert_eq!(name_pattern("ProfilerStep#12"), "ProfilerStep#");
+        assert_eq!(name_pattern("decode 07 of 15"), "decode # of #");
     }
 }

@@ -35,7 +35,7 @@ struct Second {
 
 /// Returns for each second if its activity is known: something ran, or a process reported that it was recorded. Reports
 /// arrive about once a second, so those of neighbouring seconds count.
-fn known(seconds: &[&Second]) -> Vec<bool> {
+fn known_seconds(seconds: &[&Second]) -> Vec<bool> {
     let open = |i: usize| seconds.get(i).is_some_and(|s| s.open);
     let near = |i: usize| open(i) || open(i + 1) || i.checked_sub(1).is_some_and(open);
     seconds.iter().enumerate().map(|(i, s)| s.launches > 0 || (s.open || !s.closed) && near(i)).collect()
@@ -135,20 +135,20 @@ pub struct Live {
 impl Live {
     /// Time since the start of the program, or its length if it has ended, ns.
     #[must_use]
-    pub fn age(&self) -> i64 {
-        let last = self.recorders.iter().map(|r| r.time).max().filter(|_| self.ended());
+    pub fn running_time(&self) -> i64 {
+        let last = self.recorders.iter().map(|r| r.time).max().filter(|_| self.has_ended());
         last.unwrap_or(self.now) - self.began
     }
 
     /// Returns true if there were processes and all of them have ended.
     #[must_use]
-    pub fn ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         !self.recorders.is_empty() && self.recorders.iter().all(|r| r.ended)
     }
 
     /// Number of kernels recorded since the start, including those that were not read here.
     #[must_use]
-    pub fn recorded(&self) -> u64 {
+    pub fn recorded_kernels(&self) -> u64 {
         self.recorders.iter().map(|r| r.kernels).sum::<u64>().max(self.count)
     }
 
@@ -160,34 +160,34 @@ impl Live {
 
     /// Returns true if a process is being recorded; `None` if none is running.
     #[must_use]
-    pub fn open(&self) -> Option<bool> {
+    pub fn is_recording(&self) -> Option<bool> {
         let there: Vec<&Recorder> = self.recorders.iter().filter(|r| !r.ended).collect();
         (!there.is_empty()).then(|| there.iter().any(|r| r.open))
     }
 
     /// Busy share of the last seconds, averaged over the GPUs that were used.
     #[must_use]
-    pub fn busy(&self) -> Option<f64> {
-        let used: Vec<f64> = self.devices.iter().map(|d| self.recent(d)).collect();
+    pub fn busy_share(&self) -> Option<f64> {
+        let used: Vec<f64> = self.devices.iter().map(|d| self.recent_busy_share(d)).collect();
         (!used.is_empty() && self.seconds > 0).then(|| used.iter().sum::<f64>() / used.len() as f64)
     }
 
     /// Busy share of one GPU over the last seconds.
     #[must_use]
-    pub fn recent(&self, device: &DeviceNow) -> f64 {
+    pub fn recent_busy_share(&self, device: &DeviceNow) -> f64 {
         device.busy.iter().rev().take(NOW).flatten().fold(0.0, |sum, busy| sum + busy) / self.seconds.max(1) as f64
     }
 
     /// Launches per second over the last seconds.
     #[must_use]
-    pub fn rate(&self) -> f64 {
+    pub fn launch_rate(&self) -> f64 {
         self.launches.iter().rev().take(NOW).flatten().sum::<u64>() as f64 / self.seconds.max(1) as f64
     }
 }
 
 impl Meter {
     /// Adds the data of a poll at time `now`, ns since 1970.
-    pub fn take(&mut self, fresh: Fresh, now: i64) {
+    pub fn add_poll(&mut self, fresh: Fresh, now: i64) {
         self.now = now;
         self.names.extend(fresh.kernels);
         self.all.resize(self.names.len(), (0, 0));
@@ -200,31 +200,31 @@ impl Meter {
         while self.costs.len() > NOW + 1 {
             self.costs.pop_front();
         }
-        self.forward(now / SECOND);
+        self.advance_to(now / SECOND);
         for (time, open) in fresh.states {
-            if let Some(second) = self.second(time / SECOND) {
+            if let Some(second) = self.second_mut(time / SECOND) {
                 second.open |= open;
                 second.closed |= !open;
             }
         }
         for ran in &fresh.ran {
-            self.ran(ran);
+            self.add_operation(ran);
         }
         // If reading lags behind, the newest data read determines the settled time.
         let newest = fresh.ran.iter().map(|r| r.start).max().unwrap_or(0);
         let until = if self.behind > 0 { newest } else { now } - SETTLES;
         for device in 0..self.devices.len() {
-            self.settle(device, until);
+            self.settle_device(device, until);
         }
     }
 
-    fn ran(&mut self, ran: &Ran) {
+    fn add_operation(&mut self, ran: &Ran) {
         if ran.kernel != NO_KERNEL
             && let Some(all) = self.all.get_mut(ran.kernel as usize)
         {
             all.0 += 1;
             all.1 = all.1.saturating_add(ran.duration);
-            if let Some(second) = self.second(ran.start / SECOND) {
+            if let Some(second) = self.second_mut(ran.start / SECOND) {
                 second.launches += 1;
                 let kernel = second.kernels.entry(ran.kernel).or_default();
                 kernel.0 += 1;
@@ -237,12 +237,12 @@ impl Meter {
             device.waiting.push((ran.start, end));
         } else {
             // A long operation, or one reported late: seconds that are done get at most their full length.
-            self.busy(ran.device as usize, ran.start, end, true);
+            self.add_busy_time(ran.device as usize, ran.start, end, true);
         }
     }
 
     /// Sorts the activity that began before `until`, and adds up the time in which anything ran.
-    fn settle(&mut self, index: usize, until: i64) {
+    fn settle_device(&mut self, index: usize, until: i64) {
         let Some(device) = self.devices.get_mut(index).filter(|d| d.settled < until) else { return };
         device.waiting.sort_unstable();
         let later = device.waiting.partition_point(|w| w.0 < until);
@@ -253,7 +253,7 @@ impl Meter {
         for (start, stop) in done {
             let start = start.max(end);
             if stop > start {
-                self.busy(index, start, stop, false);
+                self.add_busy_time(index, start, stop, false);
                 end = stop;
             }
         }
@@ -263,11 +263,11 @@ impl Meter {
     }
 
     /// Adds busy time to the seconds that it covers.
-    fn busy(&mut self, device: usize, start: i64, end: i64, late: bool) {
+    fn add_busy_time(&mut self, device: usize, start: i64, end: i64, late: bool) {
         let mut at = start.max(self.first * SECOND);
         while at < end {
             let (number, stop) = (at / SECOND, (at / SECOND + 1).saturating_mul(SECOND).min(end));
-            let Some(second) = self.second(number) else { return };
+            let Some(second) = self.second_mut(number) else { return };
             if second.busy.len() <= device {
                 second.busy.resize(device + 1, 0);
             }
@@ -280,7 +280,7 @@ impl Meter {
     }
 
     /// Appends seconds up to `number`, and drops old ones.
-    fn forward(&mut self, number: i64) {
+    fn advance_to(&mut self, number: i64) {
         if self.seconds.is_empty() || number - self.first > 2 * KEPT {
             self.seconds = VecDeque::from(vec![Second::default(); SECONDS]);
             self.first = number - KEPT + 1;
@@ -294,13 +294,13 @@ impl Meter {
         }
     }
 
-    fn second(&mut self, number: i64) -> Option<&mut Second> {
+    fn second_mut(&mut self, number: i64) -> Option<&mut Second> {
         self.seconds.get_mut(usize::try_from(number - self.first).ok()?)
     }
 
     /// Returns the state of the program as of the last settled second.
     #[must_use]
-    pub fn live(&self) -> Live {
+    pub fn current_state(&self) -> Live {
         let done = usize::try_from((self.now - SETTLES) / SECOND - self.first).unwrap_or(0).min(self.seconds.len());
         let seconds: Vec<&Second> = self.seconds.range(done.saturating_sub(SECONDS)..done).collect();
         let began = self.recorders.iter().map(|r| r.started).filter(|&s| s > 0).min().unwrap_or(self.now);
@@ -308,7 +308,7 @@ impl Meter {
         let from = self.recorders.iter().filter(|r| !r.ended).map(|r| r.since).max().unwrap_or(0).max(began);
         let whole = usize::try_from(self.first + i64::try_from(done).unwrap_or(0) - (from / SECOND + 1)).unwrap_or(0);
         let seconds = &seconds[seconds.len().saturating_sub(whole)..];
-        let known = known(seconds);
+        let known = known_seconds(seconds);
         let recent: Vec<&Second> = seconds.iter().zip(&known).rev().take(NOW).filter(|(_, known)| **known).map(|(s, _)| *s).collect();
         let mut sums: FxHashMap<u32, (u64, i64)> = FxHashMap::default();
         for (kernel, (count, ns)) in recent.iter().flat_map(|s| &s.kernels) {
@@ -392,9 +392,9 @@ mod tests {
                 states: vec![(now - 1, true)],
                 ..Fresh::default()
             };
-            meter.take(fresh, now);
+            meter.add_poll(fresh, now);
         }
-        meter.live()
+        meter.current_state()
     }
 
     proptest! {
@@ -441,12 +441,12 @@ mod tests {
             let ran = if open { vec![ran(now - SECOND / 2, SECOND / 4, 0)] } else { Vec::new() };
             let new = |names: &str| if look == 1 { vec![Arc::from(names)] } else { Vec::new() };
             let states = vec![(now, open)];
-            meter.take(Fresh { ran, kernels: new("a"), devices: new("GPU"), states, recorders, ..Fresh::default() }, now);
+            meter.add_poll(Fresh { ran, kernels: new("a"), devices: new("GPU"), states, recorders, ..Fresh::default() }, now);
         }
-        let live = meter.live();
+        let live = meter.current_state();
         let unknown = live.devices[0].busy.iter().filter(|b| b.is_none()).count();
         // In the first of them, something ran before the recording was closed.
         assert!((3..=4).contains(&unknown), "{:?}", live.devices[0].busy);
-        assert!(live.busy().unwrap() > 0.2, "{:?}", live.busy());
+        assert!(live.busy_share().unwrap() > 0.2, "{:?}", live.busy_share());
     }
 }

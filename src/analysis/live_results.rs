@@ -38,7 +38,7 @@ impl PartialEq for Results {
 impl Results {
     /// Collects the measured kernels of a report; `None` without results.
     #[must_use]
-    pub fn of(profile: &Profile) -> Option<Self> {
+    pub fn from_profile(profile: &Profile) -> Option<Self> {
         let metrics = profile.metrics.clone().filter(|m| !m.results.is_empty())?;
         let mut hints = first::of_results(&metrics, 0..metrics.results.len());
         let mut kernels: Vec<MeasuredNow> = Vec::new();

@@ -65,9 +65,9 @@ pub struct Kind {
 impl Flow {
     /// Reads the traffic of a result; `None` if it has none.
     #[must_use]
-    pub fn of(lookup: &Lookup<'_>) -> Option<Self> {
-        let get = |name: &str| lookup.finite(name);
-        let seconds = lookup.metrics.duration(lookup.result).map(crate::model::Nanos::seconds).filter(|s| *s > 0.0);
+    pub fn from_lookup(lookup: &Lookup<'_>) -> Option<Self> {
+        let get = |name: &str| lookup.finite_number(name);
+        let seconds = lookup.metrics.duration(lookup.result).map(crate::model::Nanos::as_seconds).filter(|s| *s > 0.0);
         let edge = |word: &'static str, names: &[&str], unit: f64| {
             names.iter().find_map(|base| {
                 let bytes = get(&format!("{base}.sum")).map(|v| v * unit);
@@ -82,8 +82,10 @@ impl Flow {
             })
         };
         let kind = |word: &'static str, what: &str, op: &str| {
-            let instructions = lookup
-                .first(&[&format!("smsp__sass_inst_executed_op_{what}_{op}.sum"), &format!("smsp__inst_executed_op_{what}_{op}.sum")]);
+            let instructions = lookup.first_finite(&[
+                &format!("smsp__sass_inst_executed_op_{what}_{op}.sum"),
+                &format!("smsp__inst_executed_op_{what}_{op}.sum"),
+            ]);
             let base = format!("pipe_lsu_mem_{what}_op_{op}");
             let requests = get(&format!("l1tex__t_requests_{base}.sum"));
             let sectors = get(&format!("l1tex__average_t_sectors_per_request_{base}.ratio")).or_else(|| {
@@ -140,7 +142,7 @@ impl Flow {
             busy: [
                 l1_active.or_else(|| get("l1tex__throughput.avg.pct_of_peak_sustained_elapsed")),
                 get("lts__throughput.avg.pct_of_peak_sustained_elapsed"),
-                lookup.first(&[
+                lookup.first_finite(&[
                     "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
                     "dram__throughput.avg.pct_of_peak_sustained_elapsed",
                 ]),
@@ -152,7 +154,7 @@ impl Flow {
 
     /// Returns the busiest connection and its percent of peak: the first one to look at.
     #[must_use]
-    pub fn busiest(&self) -> Option<(&Edge, f64)> {
+    pub fn busiest_edge(&self) -> Option<(&Edge, f64)> {
         let all = self.l1_data.iter().chain(&self.shared).chain(&self.l2).chain(&self.dram);
         all.filter_map(|e| Some((e, e.percent?))).max_by(|a, b| a.1.total_cmp(&b.1))
     }
@@ -167,7 +169,7 @@ pub struct Table {
 
 /// Returns the metrics of a table.
 #[must_use]
-pub fn table(which: MemoryTable) -> Table {
+pub fn metric_table(which: MemoryTable) -> Table {
     match which {
         MemoryTable::Shared => {
             let rows = [("loads", "ld"), ("stores", "st"), ("atomics", "atom")].map(|(word, op)| {
@@ -259,14 +261,14 @@ pub fn table(which: MemoryTable) -> Table {
 /// Evaluates a column's expression: metric, value and unit. `None` if it was not collected, or if a ratio's denominator
 /// is zero.
 #[must_use]
-pub fn present<'a>(lookup: &Lookup<'a>, column: &str) -> Option<(Arc<str>, Value, &'a str)> {
+pub fn evaluate_column<'a>(lookup: &Lookup<'a>, column: &str) -> Option<(Arc<str>, Value, &'a str)> {
     column.split('|').find_map(|one| {
         let Some((over, under)) = one.split_once('/') else {
             return Some((Arc::from(one), lookup.value(one)?.clone(), lookup.unit(one)));
         };
         let percent = over.starts_with('%');
         let over = over.trim_start_matches('%');
-        let ratio = lookup.finite(over)? / lookup.finite(under).filter(|u| *u > 0.0)?;
+        let ratio = lookup.finite_number(over)? / lookup.finite_number(under).filter(|u| *u > 0.0)?;
         Some((Arc::from(over), Value::Float(if percent { ratio * 100.0 } else { ratio }), if percent { "%" } else { "" }))
     })
 }
@@ -279,10 +281,10 @@ mod tests {
     #[test]
     fn a_column_is_a_metric_or_a_ratio_of_two() {
         let names: Vec<Arc<str>> = ["hit", "all", "none"].map(Arc::from).into();
-        let result = ResultMetrics::with(vec![(0, Value::Integer(3)), (1, Value::Integer(12)), (2, Value::Integer(0))]);
+        let result = ResultMetrics::from_values(vec![(0, Value::Integer(3)), (1, Value::Integer(12)), (2, Value::Integer(0))]);
         let metrics = Metrics { units: vec![Arc::from("sector"); 3], names, results: vec![result], ..Metrics::default() };
         let lookup = Lookup::new(&metrics, &metrics.results[0]);
-        let of = |column| present(&lookup, column).map(|(n, v, u)| (n.to_string(), v, u.to_owned()));
+        let of = |column| evaluate_column(&lookup, column).map(|(n, v, u)| (n.to_string(), v, u.to_owned()));
         assert_eq!(of("absent|hit"), Some(("hit".to_owned(), Value::Integer(3), "sector".to_owned())));
         assert_eq!(of("absent|%hit/all"), Some(("hit".to_owned(), Value::Float(25.0), "%".to_owned())));
         assert_eq!(of("all/hit"), Some(("all".to_owned(), Value::Float(4.0), String::new())));

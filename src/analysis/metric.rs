@@ -27,19 +27,19 @@ impl<'a> Lookup<'a> {
     /// Returns a value as a number, possibly NaN.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<f64> {
-        self.value(name).and_then(Value::number)
+        self.value(name).and_then(Value::as_number)
     }
 
     /// Returns a value as a finite number.
     #[must_use]
-    pub fn finite(&self, name: &str) -> Option<f64> {
+    pub fn finite_number(&self, name: &str) -> Option<f64> {
         self.number(name).filter(|n| n.is_finite())
     }
 
     /// Returns the first finite value among several metrics.
     #[must_use]
-    pub fn first(&self, names: &[&str]) -> Option<f64> {
-        names.iter().find_map(|n| self.finite(n))
+    pub fn first_finite(&self, names: &[&str]) -> Option<f64> {
+        names.iter().find_map(|n| self.finite_number(n))
     }
 
     #[must_use]
@@ -70,15 +70,15 @@ pub type Shown = (String, String);
 
 /// Formats with three digits and a decimal prefix, K = 1000, as ncu does.
 #[must_use]
-pub fn scaled(value: f64, unit: &str) -> Shown {
+pub fn format_scaled(value: f64, unit: &str) -> Shown {
     const PREFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")];
     match PREFIXES.iter().find(|(by, _)| value.abs() >= *by) {
-        Some((by, prefix)) => (digits(value / by), format!("{prefix}{unit}")),
-        None => (plain(value), unit.to_owned()),
+        Some((by, prefix)) => (format_digits(value / by), format!("{prefix}{unit}")),
+        None => (format_plain(value), unit.to_owned()),
     }
 }
 
-fn digits(value: f64) -> String {
+fn format_digits(value: f64) -> String {
     match value.abs() {
         v if v >= 99.95 => format!("{value:.0}"),
         v if v >= 9.995 => format!("{value:.1}"),
@@ -87,17 +87,17 @@ fn digits(value: f64) -> String {
 }
 
 /// Formats a number without a prefix: whole ones grouped, others with two decimals, tiny ones with three digits.
-fn plain(value: f64) -> String {
+fn format_plain(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string();
     }
     let size = value.abs();
     if value.fract() == 0.0 && size < 1e15 {
-        units::grouped(value as i64)
+        units::format_grouped(value as i64)
     } else if size >= 1e15 || (size > 0.0 && size < 0.005) {
         format!("{value:.2e}")
     } else if size >= 1_000.0 {
-        units::grouped(value.round() as i64)
+        units::format_grouped(value.round() as i64)
     } else {
         format!("{value:.2}")
     }
@@ -105,7 +105,7 @@ fn plain(value: f64) -> String {
 
 /// Formats a value in a suitable unit.
 #[must_use]
-pub fn human(value: &Value, unit: &str) -> Shown {
+pub fn format_value(value: &Value, unit: &str) -> Shown {
     match value {
         Value::Text(t) => (t.to_string(), String::new()),
         Value::Integer(n) => human_number(*n as f64, unit),
@@ -135,36 +135,36 @@ pub fn human_number(value: f64, unit: &str) -> Shown {
     match unit {
         "%" => (if value != 0.0 && value.abs() < 0.005 { "<0.01".to_owned() } else { format!("{value:.2}") }, "%".to_owned()),
         "nsecond" | "ns" => {
-            let text = units::Nanos::human(value);
+            let text = units::Nanos::format_ns(value);
             let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
             (number.to_owned(), unit.to_owned())
         }
-        "byte" => scaled(value, "B"),
-        "byte/second" | "byte/s" => scaled(value, "B/s"),
-        "byte/cycle" => scaled(value, "B/cycle"),
-        "byte/block" => scaled(value, "B/block"),
-        "cycle/second" | "hz" => scaled(value, "Hz"),
-        "flop/second" => scaled(value, "FLOP/s"),
-        "op/second" => scaled(value, "OP/s"),
+        "byte" => format_scaled(value, "B"),
+        "byte/second" | "byte/s" => format_scaled(value, "B/s"),
+        "byte/cycle" => format_scaled(value, "B/cycle"),
+        "byte/block" => format_scaled(value, "B/block"),
+        "cycle/second" | "hz" => format_scaled(value, "Hz"),
+        "flop/second" => format_scaled(value, "FLOP/s"),
+        "op/second" => format_scaled(value, "OP/s"),
         "" | "inst" | "warp" | "thread" | "block" | "cycle" | "sector" | "request" | "sample" => {
             // Counts stay whole up to seven digits: they are compared by eye.
-            if value.abs() >= 1e8 { scaled(value, unit) } else { (plain(value), unit.to_owned()) }
+            if value.abs() >= 1e8 { format_scaled(value, unit) } else { (format_plain(value), unit.to_owned()) }
         }
-        _ if unit.ends_with("/second") && value.abs() >= 1e3 => scaled(value, &format!(" {}", unit.replace("/second", "/s"))),
-        _ => (plain(value), unit.to_owned()),
+        _ if unit.ends_with("/second") && value.abs() >= 1e3 => format_scaled(value, &format!(" {}", unit.replace("/second", "/s"))),
+        _ => (format_plain(value), unit.to_owned()),
     }
 }
 
 /// Formats a count with three digits: `14.7 M sector`.
 #[must_use]
-pub fn rounded(value: f64, unit: &str) -> String {
-    let (number, unit) = scaled(value, &format!(" {unit}"));
+pub fn format_rounded(value: f64, unit: &str) -> String {
+    let (number, unit) = format_scaled(value, &format!(" {unit}"));
     if value >= 1e3 { format!("{number} {}", unit.trim_end()) } else { format!("{number}{unit}") }.trim_end().to_owned()
 }
 
 /// Formats a count with its prefix: `760 M`.
 #[must_use]
-pub fn count(value: f64) -> String {
+pub fn format_count(value: f64) -> String {
     let (number, prefix) = human_number(value, "");
     format!("{number} {prefix}").trim_end().to_owned()
 }
@@ -203,7 +203,7 @@ const UNITS: [(&str, &str, &str); 30] = [
     ("group", "group", "a list of metrics"),
 ];
 
-fn split(name: &str) -> (&str, &str, &str) {
+fn split_name(name: &str) -> (&str, &str, &str) {
     // `SM.TriageA.l1tex__…`: the counter follows.
     let plain = match name.split_once(".Triage") {
         Some((_, rest)) => rest.split_once('.').map_or(name, |(_, counter)| counter),
@@ -217,22 +217,22 @@ fn split(name: &str) -> (&str, &str, &str) {
 /// Returns a display name: the title of its concept, or one made from the name, such as `SM: pipe tensor cycles
 /// active`.
 #[must_use]
-pub fn title(name: &str) -> String {
-    if let Some(concept) = super::catalog::catalog().of_metric(name) {
+pub fn display_title(name: &str) -> String {
+    if let Some(concept) = super::catalog::builtin_catalog().of_metric(name) {
         return concept.title.clone();
     }
-    let (unit, what, _) = split(name);
-    short(unit, what)
+    let (unit, what, _) = split_name(name);
+    short_title(unit, what)
 }
 
 /// Returns a display name within a list of similar metrics: unit and words, without the form of the value.
 #[must_use]
-pub fn member(name: &str) -> String {
-    let (unit, what, _) = split(name);
-    short(unit, what)
+pub fn member_title(name: &str) -> String {
+    let (unit, what, _) = split_name(name);
+    short_title(unit, what)
 }
 
-fn short(unit: &str, what: &str) -> String {
+fn short_title(unit: &str, what: &str) -> String {
     let words = what.replace('_', " ");
     let unit = UNITS.iter().find(|(u, ..)| *u == unit).map_or(unit, |(_, short, _)| short);
     if unit.is_empty() { words } else { format!("{unit}: {words}") }
@@ -240,8 +240,8 @@ fn short(unit: &str, what: &str) -> String {
 
 /// Explains how a metric is computed, from the words in its name; one sentence each.
 #[must_use]
-pub fn computed(name: &str) -> Vec<String> {
-    let (unit, _, form) = split(name);
+pub fn explain_computation(name: &str) -> Vec<String> {
+    let (unit, _, form) = split_name(name);
     let mut out = Vec::new();
     if let Some((_, _, what)) = UNITS.iter().find(|(u, ..)| *u == unit) {
         out.push(format!("Counted at {what}."));
@@ -301,16 +301,22 @@ mod tests {
 
     #[test]
     fn counts_keep_their_prefix() {
-        assert_eq!((rounded(14_680_064.0, "sector"), rounded(12.0, "inst")), ("14.7 M sector".to_owned(), "12 inst".to_owned()));
-        assert_eq!((count(760_086_528.0), count(1_234.0), count(0.0)), ("760 M".to_owned(), "1,234".to_owned(), "0".to_owned()));
+        assert_eq!(
+            (format_rounded(14_680_064.0, "sector"), format_rounded(12.0, "inst")),
+            ("14.7 M sector".to_owned(), "12 inst".to_owned())
+        );
+        assert_eq!(
+            (format_count(760_086_528.0), format_count(1_234.0), format_count(0.0)),
+            ("760 M".to_owned(), "1,234".to_owned(), "0".to_owned())
+        );
     }
 
     #[test]
     fn names_say_what_and_how() {
-        assert_eq!(member("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"), "SM: pipe tensor cycles active");
-        assert_eq!(title("sm__throughput.avg.pct_of_peak_sustained_elapsed"), "Compute (SM) throughput");
-        let how = computed("FBSP.TriageCompute.dramc__read_throughput.avg.pct_of_peak_sustained_elapsed").join(" ");
+        assert_eq!(member_title("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"), "SM: pipe tensor cycles active");
+        assert_eq!(display_title("sm__throughput.avg.pct_of_peak_sustained_elapsed"), "Compute (SM) throughput");
+        let how = explain_computation("FBSP.TriageCompute.dramc__read_throughput.avg.pct_of_peak_sustained_elapsed").join(" ");
         assert!(how.contains("controllers") && how.contains("mean") && how.contains("all cycles"), "{how}");
-        assert!(computed("smsp__cycles_active").len() == 1);
+        assert!(explain_computation("smsp__cycles_active").len() == 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::hints::{self, Facts, Subject, diagnose};
 use super::labels::cut_middle;
-use super::triage::measuring;
+use super::triage::measuring_times;
 use super::{Grouping, Overview};
 use crate::model::{KernelId, Nanos, NoteKind, Profile, Severity, units};
 
@@ -27,9 +27,9 @@ pub fn key_of(action: &str) -> String {
 
 /// Builds the sentence. `kernels` must be grouped by a kernel name.
 #[must_use]
-pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> String {
+pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> String {
     if let Some(note) = profile.notes.iter().find(|n| n.kind == NoteKind::Empty) {
-        return note.sentence();
+        return note.to_sentence();
     }
     let Some(top) = kernels.rows.first() else {
         return "no kernels in this report".to_owned();
@@ -66,7 +66,9 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
         };
     }
     // All other work waits while counters are measured.
-    let measuring = overview.span.map_or(0.0, |(from, to)| measuring(profile).covered(from, to) as f64 / (to - from).max(1) as f64 * 100.0);
+    let measuring = overview
+        .span
+        .map_or(0.0, |(from, to)| measuring_times(profile).covered_length(from, to) as f64 / (to - from).max(1) as f64 * 100.0);
     let idle = overview.idle_percent.map(|i| i - measuring);
     if let Some(idle) = idle.filter(|&i| i >= IDLE_PERCENT)
         && overview.gaps > 0
@@ -75,8 +77,8 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
         let why = if short {
             format!(
                 "{name} runs {} times for {} each: the launch costs as much as the run, so batch, fuse or use CUDA graphs",
-                units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX)),
-                Nanos::human(top.stats.avg)
+                units::format_grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX)),
+                Nanos::format_ns(top.stats.avg)
             )
         } else {
             "look at what the host does between launches before tuning a kernel".to_owned()
@@ -87,7 +89,7 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
         }
         return format!(
             "{subject} for {idle:.0}% of the span ({} gaps over 10 µs, {} in all): {why}",
-            units::grouped(i64::try_from(overview.gaps).unwrap_or(i64::MAX)),
+            units::format_grouped(i64::try_from(overview.gaps).unwrap_or(i64::MAX)),
             Nanos(overview.gap_ns)
         );
     }
@@ -106,8 +108,8 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
             key_of("open")
         );
     }
-    let count = units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX));
-    let what = format!("{:.0}% of kernel time is {name} ({count} × {})", top.share_percent, Nanos::human(top.stats.avg));
+    let count = units::format_grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX));
+    let what = format!("{:.0}% of kernel time is {name} ({count} × {})", top.share_percent, Nanos::format_ns(top.stats.avg));
     // Hints from the launch alone, before anything was measured.
     let launch = longest_result(profile, top.kernel).and_then(|row| Subject::of_launch(profile, u32::try_from(row).ok()?));
     let told = launch.and_then(|s| s.hints.into_iter().find(|h| h.severity >= hints::Severity::Medium));

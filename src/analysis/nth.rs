@@ -39,7 +39,7 @@ impl<'a> Nth<'a> {
 }
 
 /// All launches in launch order, each with its *nth*.
-pub fn all(profile: &Profile) -> impl Iterator<Item = (u32, u32)> + use<'_> {
+pub fn all_launches(profile: &Profile) -> impl Iterator<Item = (u32, u32)> + use<'_> {
     let mut nth = Nth::new(profile);
     (0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX)).map(move |launch| (launch, nth.next(launch as usize)))
 }

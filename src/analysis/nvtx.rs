@@ -41,7 +41,7 @@ struct Interner {
 }
 
 impl Interner {
-    fn id(&mut self, parent: u32, name: u32) -> u32 {
+    fn intern_path(&mut self, parent: u32, name: u32) -> u32 {
         let next = u32::try_from(self.nodes.len()).unwrap_or(NO_PATH);
         let id = *self.ids.entry((parent, name)).or_insert(next);
         if id == next {
@@ -54,7 +54,7 @@ impl Interner {
 impl Paths {
     /// Attributes every launch. O(n log n) in ranges and launches.
     #[must_use]
-    pub fn of(profile: &Profile) -> Self {
+    pub fn from_profile(profile: &Profile) -> Self {
         if profile.ranges.is_empty() {
             return Self::default();
         }
@@ -71,13 +71,13 @@ impl Paths {
 
     /// Path of a launch.
     #[must_use]
-    pub fn path(&self, row: usize) -> Option<u32> {
+    pub fn launch_path(&self, row: usize) -> Option<u32> {
         self.of_launch.get(row).copied().filter(|&p| p != NO_PATH)
     }
 
     /// Names along a path, outermost first.
     #[must_use]
-    pub fn names(&self, profile: &Profile, path: u32) -> Vec<String> {
+    pub fn path_names(&self, profile: &Profile, path: u32) -> Vec<String> {
         let mut out = Vec::new();
         let mut at = path;
         while let Some(&(parent, name)) = self.nodes.get(at as usize) {
@@ -91,7 +91,7 @@ impl Paths {
     /// Formats a path on one line. For a path deeper than [`DEEPEST`], the outermost and the innermost names are shown,
     /// with the number of names between them.
     #[must_use]
-    pub fn label(&self, profile: &Profile, path: u32) -> String {
+    pub fn path_label(&self, profile: &Profile, path: u32) -> String {
         let mut chain = Vec::new();
         let mut at = path;
         while let Some(&(parent, name)) = self.nodes.get(at as usize) {
@@ -142,7 +142,7 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
         // A Python function belongs to a stack; the program did not mark it as a range.
         if range.kind != RangeKind::StartEnd
             && range.origin != RangeOrigin::Python
-            && !range.origin.hardware()
+            && !range.origin.is_hardware()
             && let (Some(list), Ok(i)) = (by_thread.get_mut(range.thread as usize), u32::try_from(i))
         {
             list.push(i);
@@ -190,7 +190,7 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
                 path = stack[at].path.unwrap_or(NO_PATH);
             }
             for open in stack.iter_mut().skip(known.map_or(0, |k| k + 1)) {
-                path = interner.id(path, open.name);
+                path = interner.intern_path(path, open.name);
                 open.path = Some(path);
             }
             of_launch[row as usize] = path;
@@ -228,7 +228,7 @@ fn sweep_processes(profile: &Profile, launches: &FxHashMap<u32, Vec<u32>>, inter
             if of_launch[row as usize] == NO_PATH
                 && let Some((_, &name)) = open.last_key_value()
             {
-                of_launch[row as usize] = interner.id(NO_PATH, name);
+                of_launch[row as usize] = interner.intern_path(NO_PATH, name);
             }
         }
     }
@@ -271,8 +271,8 @@ mod tests {
     }
 
     fn labels(p: &Profile) -> Vec<String> {
-        let paths = Paths::of(p);
-        (0..p.launches.len()).map(|r| paths.path(r).map_or_else(String::new, |x| paths.label(p, x))).collect()
+        let paths = Paths::from_profile(p);
+        (0..p.launches.len()).map(|r| paths.launch_path(r).map_or_else(String::new, |x| paths.path_label(p, x))).collect()
     }
 
     use RangeKind::{PushPop, StartEnd};

@@ -23,12 +23,12 @@ pub enum Limiter {
 impl Limiter {
     /// Name of the resource in the GPU vendor's terms.
     #[must_use]
-    pub fn word(self, maker: Maker) -> &'static str {
+    pub fn vendor_term(self, maker: Maker) -> &'static str {
         match self {
-            Self::Warps => maker.words().warps,
+            Self::Warps => maker.vendor_terms().warps,
             Self::Registers => "registers",
-            Self::SharedMemory => maker.words().shared,
-            Self::Blocks => maker.words().blocks,
+            Self::SharedMemory => maker.vendor_terms().shared,
+            Self::Blocks => maker.vendor_terms().blocks,
         }
     }
 }
@@ -68,15 +68,15 @@ impl Occupancy {
     /// Computes the occupancy; `None` if the report lacks the configuration or the device's limits, or if the block
     /// cannot run at all.
     #[must_use]
-    pub fn of(config: &LaunchConfig, device: &Device) -> Option<Self> {
+    pub fn from_config(config: &LaunchConfig, device: &Device) -> Option<Self> {
         let (warps_per_block, max_warps, limits) = match device.maker {
             Maker::Amd => {
-                let held = occupancy_amd::held(config, device)?;
+                let held = occupancy_amd::compute_occupancy(config, device)?;
                 let resources = [Limiter::Warps, Limiter::Registers, Limiter::SharedMemory, Limiter::Blocks];
                 (held.waves, held.most, resources.into_iter().zip(held.by).collect())
             }
             Maker::Other => return None,
-            Maker::Nvidia | Maker::Unknown => Self::limits(config, device)?,
+            Maker::Nvidia | Maker::Unknown => Self::compute_limits(config, device)?,
         };
         let blocks_per_sm = limits.iter().filter_map(|l| l.1).min()?;
         if blocks_per_sm == 0 {
@@ -90,15 +90,15 @@ impl Occupancy {
             percent: f64::from(warps_per_sm) / f64::from(max_warps) * 100.0,
             limiters: limits.iter().filter(|l| l.1 == Some(blocks_per_sm)).map(|l| l.0).collect(),
             limits,
-            waves: config.blocks().zip(resident).map(|(blocks, resident)| blocks as f64 / resident),
+            waves: config.block_count().zip(resident).map(|(blocks, resident)| blocks as f64 / resident),
             maker: device.maker,
         })
     }
 
     /// Warps per block, maximum warps per SM, and blocks per SM that each resource allows.
-    fn limits(config: &LaunchConfig, device: &Device) -> Option<(u32, u32, Limits)> {
+    fn compute_limits(config: &LaunchConfig, device: &Device) -> Option<(u32, u32, Limits)> {
         let warp = device.warp_size.unwrap_or(32);
-        let threads = u32::try_from(config.threads()?).ok().filter(|&t| t > 0)?;
+        let threads = u32::try_from(config.threads_per_block()?).ok().filter(|&t| t > 0)?;
         let cc = device.compute_capability?;
         let warps_per_block = threads.div_ceil(warp);
         let max_warps = device.max_warps_per_sm?;
@@ -112,7 +112,7 @@ impl Occupancy {
     /// Lists the limiters: `registers`, `warps, blocks`; `None` at full occupancy.
     #[must_use]
     pub fn limited_by(&self) -> Option<String> {
-        (self.percent < 99.95).then(|| self.limiters.iter().map(|l| l.word(self.maker)).collect::<Vec<_>>().join(", "))
+        (self.percent < 99.95).then(|| self.limiters.iter().map(|l| l.vendor_term(self.maker)).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -138,7 +138,7 @@ fn by_registers(config: &LaunchConfig, device: &Device, cc: (u32, u32), warps_pe
 #[allow(clippy::option_option, reason = "two kinds of absence: unknown, and unlimited")]
 fn by_shared(config: &LaunchConfig, device: &Device, cc: (u32, u32)) -> Option<Option<u32>> {
     let (unit, reserved) = if cc.0 >= 8 { (128, 1024) } else { (256, 0) };
-    let per_block = config.shared()?.0.checked_add(reserved)?.checked_next_multiple_of(unit)?;
+    let per_block = config.shared_memory()?.0.checked_add(reserved)?.checked_next_multiple_of(unit)?;
     if per_block == 0 {
         return Some(None);
     }
@@ -186,20 +186,20 @@ mod tests {
             (config(1, 32, 16, 0), 32, 50.0, vec![Limiter::Blocks]),
             (config(128, 384, 168, 0), 1, 18.75, vec![Limiter::Registers]),
         ] {
-            let o = Occupancy::of(&config, &h200()).unwrap();
+            let o = Occupancy::from_config(&config, &h200()).unwrap();
             assert_eq!((o.blocks_per_sm, o.percent, o.limiters.clone()), (blocks, percent, limiters), "{config:?}");
         }
-        let waves = Occupancy::of(&config(2112, 256, 16, 0), &h200()).unwrap().waves.unwrap();
+        let waves = Occupancy::from_config(&config(2112, 256, 16, 0), &h200()).unwrap().waves.unwrap();
         assert!((waves - 2.0).abs() < 1e-9);
     }
 
     #[test]
     fn unknown_stays_unknown() {
-        assert_eq!(Occupancy::of(&LaunchConfig::default(), &h200()), None);
-        assert_eq!(Occupancy::of(&config(1, 32, 16, 0), &Device::default()), None);
+        assert_eq!(Occupancy::from_config(&LaunchConfig::default(), &h200()), None);
+        assert_eq!(Occupancy::from_config(&config(1, 32, 16, 0), &Device::default()), None);
         for registers in [1025, 1 << 27, u32::MAX] {
-            assert_eq!(Occupancy::of(&config(1, 32, registers, u64::MAX), &h200()), None, "damage");
+            assert_eq!(Occupancy::from_config(&config(1, 32, registers, u64::MAX), &h200()), None, "damage");
         }
-        assert_eq!(Occupancy::of(&config(1, 1024, 255, 0), &h200()), None, "a block that cannot run has no occupancy");
+        assert_eq!(Occupancy::from_config(&config(1, 1024, 255, 0), &h200()), None, "a block that cannot run has no occupancy");
     }
 }

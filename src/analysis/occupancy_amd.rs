@@ -21,7 +21,7 @@ const REGISTER_STEP: u32 = 8;
 /// Maximum number of workgroups of a compute unit, if they need barriers.
 const WORKGROUPS: u32 = 16;
 
-fn chip(arch: &str) -> Option<Chip> {
+fn find_chip(arch: &str) -> Option<Chip> {
     match arch {
         "gfx90a" | "gfx942" => Some(Chip { lds: 64 << 10, lds_step: 512 }),
         "gfx950" => Some(Chip { lds: 160 << 10, lds_step: 1280 }),
@@ -39,13 +39,13 @@ pub(super) struct Held {
 }
 
 /// Computes the occupancy; `None` if its inputs are unknown.
-pub(super) fn held(config: &LaunchConfig, device: &Device) -> Option<Held> {
-    let chip = chip(device.arch.as_deref()?)?;
-    let threads = u32::try_from(config.threads()?).ok().filter(|&t| t > 0)?;
+pub(super) fn compute_occupancy(config: &LaunchConfig, device: &Device) -> Option<Held> {
+    let chip = find_chip(device.arch.as_deref()?)?;
+    let threads = u32::try_from(config.threads_per_block()?).ok().filter(|&t| t > 0)?;
     let waves = threads.div_ceil(device.warp_size.unwrap_or(64));
     let registers = config.registers.filter(|&r| r > 0 && r <= REGISTERS)?;
     let per_simd = (REGISTERS / registers.next_multiple_of(REGISTER_STEP)).min(WAVES_PER_SIMD);
-    let lds = config.shared()?.0.checked_next_multiple_of(chip.lds_step)?;
+    let lds = config.shared_memory()?.0.checked_next_multiple_of(chip.lds_step)?;
     let most = SIMDS * WAVES_PER_SIMD;
     let by_lds = (lds > 0).then(|| u32::try_from(chip.lds / lds).unwrap_or(u32::MAX));
     // Registers that allow all waves are not a limit by themselves.
@@ -71,7 +71,7 @@ mod tests {
             static_shared: Some(Bytes(lds)),
             ..LaunchConfig::default()
         };
-        Occupancy::of(&config, &mi300x()).unwrap()
+        Occupancy::from_config(&config, &mi300x()).unwrap()
     }
 
     /// Steps of LLVM's table for 512 registers (registers → waves): 64 → 8, 72 → 7, 80 → 6, 96 → 5, 128 → 4, 168 → 3,

@@ -40,7 +40,7 @@ struct Cover {
 }
 
 impl Cover {
-    fn add(&mut self, start: i64, end: i64) {
+    fn add_interval(&mut self, start: i64, end: i64) {
         let until = self.until.unwrap_or(start);
         let gap = start.saturating_sub(until);
         if gap > GAP_NS {
@@ -62,13 +62,13 @@ struct Covers {
 impl Overview {
     /// Walks all device activity once, in order of start.
     #[must_use]
-    pub fn of(profile: &Profile) -> Self {
-        Self::within(profile, None)
+    pub fn from_profile(profile: &Profile) -> Self {
+        Self::from_window(profile, None)
     }
 
     /// Walks the device activity in a window, ns: operations are clipped to it.
     #[must_use]
-    pub fn within(profile: &Profile, window: Option<(i64, i64)>) -> Self {
+    pub fn from_window(profile: &Profile, window: Option<(i64, i64)>) -> Self {
         let launches = &profile.launches;
         // Results lack times, or were measured one by one with the profiler at work in between: their span says
         // nothing.
@@ -101,8 +101,8 @@ impl Overview {
             first = first.min(start);
             last = last.max(end);
             let cover = covers.entry(device(place)).or_default();
-            if kernel { &mut cover.kernels } else { &mut cover.copies }.add(start, end);
-            cover.all.add(start, end);
+            if kernel { &mut cover.kernels } else { &mut cover.copies }.add_interval(start, end);
+            cover.all.add_interval(start, end);
         };
         let mut other = others.iter().peekable();
         for i in 0..launches.len() {
@@ -139,7 +139,7 @@ impl Overview {
 
     /// Length of the span in ns.
     #[must_use]
-    pub fn length(&self) -> Option<i64> {
+    pub fn span_length(&self) -> Option<i64> {
         self.span.map(|(a, b)| b.saturating_sub(a))
     }
 }
@@ -157,7 +157,7 @@ mod tests {
     fn a_cover_counts_overlap_once_and_long_gaps_only() {
         let mut cover = Cover::default();
         for (a, b) in [(0, 100), (50, 200), (60, 70), (10_200, 10_300), (20_301, 20_400)] {
-            cover.add(a, b);
+            cover.add_interval(a, b);
         }
         assert_eq!((cover.covered, cover.gaps, cover.gap_ns), (200 + 100 + 99, 1, 10_001));
     }

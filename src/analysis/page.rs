@@ -23,26 +23,26 @@ struct Page<'a> {
 }
 
 #[must_use]
-pub fn rows(metrics: &Metrics, result: usize, details: &Details, wish: &Wish) -> Vec<Row> {
+pub fn build_rows(metrics: &Metrics, result: usize, details: &Details, wish: &Wish) -> Vec<Row> {
     let Some(result) = metrics.results.get(result) else { return Vec::new() };
     let lookup = Lookup::new(metrics, result);
     let mut page = Page { lookup: &lookup, details, wish, rows: Vec::new(), shown: HashSet::new() };
     if !wish.filter.trim().is_empty() {
-        page.search();
+        page.add_search_results();
         return page.rows;
     }
-    page.pinned();
+    page.add_pinned();
     page.first_hints();
     if details.sections.is_empty() {
         page.by_label();
         page.by_concept();
     } else {
         for section in in_order(&details.sections) {
-            page.section(section);
+            page.add_section(section);
         }
         page.stray_rules();
     }
-    page.rest();
+    page.add_remaining();
     page.rows
 }
 
@@ -72,23 +72,23 @@ fn in_order(sections: &[Section]) -> Vec<&Section> {
 
 impl Page<'_> {
     /// Formats a metric; `None` if it was not collected.
-    fn cell(&mut self, name: &Arc<str>, label: &str) -> Option<Cell> {
+    fn format_cell(&mut self, name: &Arc<str>, label: &str) -> Option<Cell> {
         let value = self.lookup.value(name)?;
         self.shown.insert(name.clone());
         let unit = metric::unit_of(name, self.lookup.unit(name));
-        let (number, shown_unit) = metric::human(value, unit);
-        let label = if label.is_empty() { metric::title(name) } else { label.to_owned() };
-        let percent = value.number().filter(|v| unit == "%" && v.is_finite());
+        let (number, shown_unit) = metric::format_value(value, unit);
+        let label = if label.is_empty() { metric::display_title(name) } else { label.to_owned() };
+        let percent = value.as_number().filter(|v| unit == "%" && v.is_finite());
         Some(Cell { name: name.clone(), label, number, unit: shown_unit, percent })
     }
 
-    fn entries(&mut self, entries: &[Entry]) {
+    fn add_entries(&mut self, entries: &[Entry]) {
         for entry in entries.iter().filter(|e| !is_list(&e.metric)) {
-            let row = match self.cell(&entry.metric, &entry.label) {
+            let row = match self.format_cell(&entry.metric, &entry.label) {
                 Some(cell) => Row::Metric(cell),
                 None => {
                     // Named by the section but missing in the report: shown without a value.
-                    let label = if entry.label.is_empty() { metric::title(&entry.metric) } else { entry.label.to_string() };
+                    let label = if entry.label.is_empty() { metric::display_title(&entry.metric) } else { entry.label.to_string() };
                     Row::Metric(Cell { name: entry.metric.clone(), label, ..Cell::default() })
                 }
             };
@@ -96,15 +96,15 @@ impl Page<'_> {
         }
     }
 
-    fn section(&mut self, section: &Section) {
+    fn add_section(&mut self, section: &Section) {
         let rules: Vec<usize> = (0..self.details.rules.len()).filter(|&r| *self.details.rules[r].section == *section.id).collect();
         let start = self.rows.len();
         let verdict = rules.iter().flat_map(|&r| &self.details.rules[r].messages).map(|m| m.verdict).max();
         self.rows.push(Row::Section { id: section.id.clone(), name: section.name.clone(), about: section.description.clone(), verdict });
-        self.entries(&section.header);
-        self.rules(&rules);
+        self.add_entries(&section.header);
+        self.add_rules(&rules);
         for item in &section.items {
-            self.item(section, item);
+            self.add_item(section, item);
         }
         // A section without collected values is not worth a title.
         let has = |r: &Row| !matches!(r, Row::Section { .. } | Row::Label(_)) && !matches!(r, Row::Metric(c) if c.number.is_empty());
@@ -113,7 +113,7 @@ impl Page<'_> {
         }
     }
 
-    fn rules(&mut self, rules: &[usize]) {
+    fn add_rules(&mut self, rules: &[usize]) {
         for &r in rules {
             let messages = self.details.rules.get(r).map_or(0, |r| r.messages.len());
             self.rows.extend((0..messages).map(|m| Row::Rule(r, m)));
@@ -126,35 +126,39 @@ impl Page<'_> {
         let stray: Vec<usize> =
             (0..self.details.rules.len()).filter(|&r| !known.contains(self.details.rules[r].section.as_str())).collect();
         if stray.iter().any(|&r| !self.details.rules[r].messages.is_empty()) {
-            self.title("rules", "Other rules", "What NVIDIA's rules say that belongs to no section of this report.");
-            self.rules(&stray);
+            self.add_title("rules", "Other rules", "What NVIDIA's rules say that belongs to no section of this report.");
+            self.add_rules(&stray);
         }
     }
 
     /// Adds a section of this program, not of the report.
-    fn title(&mut self, id: &str, name: &str, about: &str) {
+    fn add_title(&mut self, id: &str, name: &str, about: &str) {
         self.rows.push(Row::Section { id: Arc::from(id), name: Arc::from(name), about: Arc::from(about), verdict: None });
     }
 
-    fn instances(&self, name: &str) -> Option<&Instances> {
+    fn find_instances(&self, name: &str) -> Option<&Instances> {
         self.details.instances.get(&self.lookup.id(name)?).filter(|i| !i.is_empty())
     }
 
-    fn item(&mut self, section: &Section, item: &Item) {
+    fn add_item(&mut self, section: &Section, item: &Item) {
         match item {
-            Item::Table { label, entries } => self.list(section, label, entries, false),
-            Item::Bars { label, entries, largest_first } => self.list(section, label, entries, *largest_first || entries.len() > 3),
-            Item::Histogram { label, entry } => self.list(section, label, std::slice::from_ref(entry), true),
+            Item::Table { label, entries } => self.add_list(section, label, entries, false),
+            Item::Bars { label, entries, largest_first } => self.add_list(section, label, entries, *largest_first || entries.len() > 3),
+            Item::Histogram { label, entry } => self.add_list(section, label, std::slice::from_ref(entry), true),
             Item::Curves { label, axis, entries, here } => {
-                let here = here.as_ref().and_then(|h| self.lookup.finite(&h.metric));
+                let here = here.as_ref().and_then(|h| self.lookup.finite_number(&h.metric));
                 for entry in entries {
                     let number = |k: &InstanceKey| match k {
                         InstanceKey::Number(n) => Some(*n as f64),
                         InstanceKey::Float(f) => Some(*f),
                         InstanceKey::None | InstanceKey::Text(_) => None,
                     };
-                    let points: Vec<(f64, f64)> =
-                        self.instances(&entry.metric).into_iter().flatten().filter_map(|(k, v)| Some((number(k)?, v.number()?))).collect();
+                    let points: Vec<(f64, f64)> = self
+                        .find_instances(&entry.metric)
+                        .into_iter()
+                        .flatten()
+                        .filter_map(|(k, v)| Some((number(k)?, v.as_number()?)))
+                        .collect();
                     if points.len() > 1 {
                         self.shown.insert(entry.metric.clone());
                         let title = if label.is_empty() { entry.label.to_string() } else { label.to_string() };
@@ -163,20 +167,20 @@ impl Page<'_> {
                     }
                 }
             }
-            Item::Timeline { rows } => self.timeline(rows),
+            Item::Timeline { rows } => self.add_timeline(rows),
             Item::MemoryChart => {
-                if let Some(flow) = memory_chart::Flow::of(self.lookup) {
+                if let Some(flow) = memory_chart::Flow::from_lookup(self.lookup) {
                     self.rows.push(Row::Chart(Chart::Memory(Box::new(flow))));
                 }
             }
-            Item::Memory(which) => self.memory(*which),
+            Item::Memory(which) => self.add_memory_table(*which),
             Item::Suffixes { label, suffixes, bases } => {
                 let mut rows = Vec::new();
                 for base in bases {
                     let name = |s: &str| format!("{}.{s}", base.metric.trim_end_matches('.'));
-                    let cells: Vec<Option<Cell>> = suffixes.iter().map(|(s, _)| self.cell(&Arc::from(name(s)), "")).collect();
+                    let cells: Vec<Option<Cell>> = suffixes.iter().map(|(s, _)| self.format_cell(&Arc::from(name(s)), "")).collect();
                     if cells.iter().any(Option::is_some) {
-                        let label = if base.label.is_empty() { metric::member(&base.metric) } else { base.label.to_string() };
+                        let label = if base.label.is_empty() { metric::member_title(&base.metric) } else { base.label.to_string() };
                         let metrics = cells.iter().flatten().map(|c| c.name.clone()).collect();
                         let text =
                             |c: Option<Cell>| c.map_or_else(String::new, |c| format!("{} {}", c.number, c.unit).trim_end().to_owned());
@@ -198,10 +202,10 @@ impl Page<'_> {
     }
 
     /// Adds values over the time of the kernel; series that are always zero are only counted.
-    fn timeline(&mut self, rows: &[(Arc<str>, Vec<Entry>)]) {
+    fn add_timeline(&mut self, rows: &[(Arc<str>, Vec<Entry>)]) {
         let mut silent = 0;
         for (label, entry) in rows.iter().flat_map(|(l, entries)| entries.iter().map(move |e| (l, e))) {
-            let values: Vec<f64> = self.instances(&entry.metric).into_iter().flatten().filter_map(|i| i.1.number()).collect();
+            let values: Vec<f64> = self.find_instances(&entry.metric).into_iter().flatten().filter_map(|i| i.1.as_number()).collect();
             if values.len() < 2 {
                 continue;
             }
@@ -210,7 +214,7 @@ impl Page<'_> {
                 silent += 1;
                 continue;
             }
-            let own = if entry.label.is_empty() { metric::member(&entry.metric) } else { entry.label.to_string() };
+            let own = if entry.label.is_empty() { metric::member_title(&entry.metric) } else { entry.label.to_string() };
             let label = if label.is_empty() { own } else { format!("{label}: {own}") };
             let unit = self.lookup.metrics.units.get(self.lookup.id(&entry.metric).unwrap_or(u32::MAX) as usize).map_or("", |u| u);
             self.rows.push(Row::Chart(Chart::Time { label, unit: unit.to_owned(), values }));
@@ -220,17 +224,17 @@ impl Page<'_> {
         }
     }
 
-    fn memory(&mut self, which: MemoryTable) {
-        let table = memory_chart::table(which);
+    fn add_memory_table(&mut self, which: MemoryTable) {
+        let table = memory_chart::metric_table(which);
         let mut rows = Vec::new();
         for (label, names) in table.rows {
-            let cells: Vec<_> = names.iter().map(|n| memory_chart::present(self.lookup, n)).collect();
+            let cells: Vec<_> = names.iter().map(|n| memory_chart::evaluate_column(self.lookup, n)).collect();
             if cells.iter().any(Option::is_some) {
                 let metrics: Vec<Arc<str>> = cells.iter().flatten().map(|c| c.0.clone()).collect();
                 self.shown.extend(metrics.iter().cloned());
                 let text = |c: &Option<(Arc<str>, Value, &str)>| {
                     c.as_ref().map_or_else(String::new, |(_, value, unit)| {
-                        let (number, unit) = metric::human(value, unit);
+                        let (number, unit) = metric::format_value(value, unit);
                         let plain = ["inst", "sector", "request", ""].contains(&unit.as_str());
                         if plain { number } else { format!("{number} {unit}") }
                     })
@@ -254,7 +258,7 @@ impl Page<'_> {
     }
 
     /// Adds a table or chart: the members of a breakdown are folded away, instances and long lists are ranked.
-    fn list(&mut self, section: &Section, label: &Arc<str>, entries: &[Entry], ranked: bool) {
+    fn add_list(&mut self, section: &Section, label: &Arc<str>, entries: &[Entry], ranked: bool) {
         let mut members: Vec<(Arc<str>, String)> = Vec::new();
         let mut folded = false;
         let mut by_instance: Vec<(String, f64)> = Vec::new();
@@ -268,13 +272,13 @@ impl Page<'_> {
                     self.lookup.value(&format!("{kind}:{plain}"))
                 });
                 if let Some(Value::Text(list)) = list {
-                    members.extend(list.split(',').map(|m| (Arc::from(m.trim()), metric::member(m.trim()))));
+                    members.extend(list.split(',').map(|m| (Arc::from(m.trim()), metric::member_title(m.trim()))));
                 }
-            } else if let Some(instances) = self.instances(&entry.metric)
+            } else if let Some(instances) = self.find_instances(&entry.metric)
                 && instances.iter().all(|(k, _)| matches!(k, InstanceKey::Text(_)))
             {
                 by_instance.extend(instances.iter().filter_map(|(k, v)| match k {
-                    InstanceKey::Text(t) => Some((t.to_string(), v.number()?)),
+                    InstanceKey::Text(t) => Some((t.to_string(), v.as_number()?)),
                     _ => None,
                 }));
                 self.shown.insert(entry.metric.clone());
@@ -284,8 +288,8 @@ impl Page<'_> {
         }
         let mut cells: Vec<(Cell, f64)> = Vec::new();
         for (name, label) in members {
-            if let Some(cell) = self.cell(&name, &label) {
-                let number = self.lookup.finite(&name).unwrap_or(0.0);
+            if let Some(cell) = self.format_cell(&name, &label) {
+                let number = self.lookup.finite_number(&name).unwrap_or(0.0);
                 cells.push((cell, number));
             }
         }
@@ -328,8 +332,8 @@ impl Page<'_> {
     /// Adds cause and remedy of the most frequent stall, above the bars.
     fn top_stall(&mut self, top: Option<(Arc<str>, f64)>) {
         let Some((name, cycles)) = top.filter(|t| t.0.contains("issue_stalled_")) else { return };
-        let Some(concept) = catalog::catalog().of_metric(&name) else { return };
-        let share = self.lookup.finite("smsp__average_warp_latency_per_inst_issued.ratio").filter(|all| *all > 0.0);
+        let Some(concept) = catalog::builtin_catalog().of_metric(&name) else { return };
+        let share = self.lookup.finite_number("smsp__average_warp_latency_per_inst_issued.ratio").filter(|all| *all > 0.0);
         let share = share.map_or_else(String::new, |all| {
             format!(" of {all:.1} cycles between two instructions of a warp ({:.0}%)", cycles / all * 100.0)
         });
@@ -347,13 +351,13 @@ impl Page<'_> {
         self.rows.push(Row::Note(text));
     }
 
-    fn pinned(&mut self) {
+    fn add_pinned(&mut self) {
         if self.wish.pins.is_empty() {
             return;
         }
-        self.title("pinned", "Pinned", "The metrics that you pinned, first in every result.");
+        self.add_title("pinned", "Pinned", "The metrics that you pinned, first in every result.");
         for name in self.wish.pins.clone() {
-            let cell = self.cell(&name, "").unwrap_or_else(|| Cell { label: metric::title(&name), name, ..Cell::default() });
+            let cell = self.format_cell(&name, "").unwrap_or_else(|| Cell { label: metric::display_title(&name), name, ..Cell::default() });
             self.rows.push(Row::Metric(cell));
         }
         self.shown.clear();
@@ -362,7 +366,7 @@ impl Page<'_> {
     /// Adds the first hints, so that users need not search for them.
     fn first_hints(&mut self) {
         if self.wish.hints > 0 {
-            self.title("hints", "Hints", "The first of the hints that this program derives from the metrics of this result. The screen of hints has all of them, each with its figures and what to change.");
+            self.add_title("hints", "Hints", "The first of the hints that this program derives from the metrics of this result. The screen of hints has all of them, each with its figures and what to change.");
             self.rows.extend((0..self.wish.hints.min(MOST_HINTS)).map(Row::Hint));
         }
     }
@@ -380,10 +384,10 @@ impl Page<'_> {
             }
         }
         for (section, names) in sections {
-            self.title(section, section, "");
+            self.add_title(section, section, "");
             for name in names.into_iter().filter_map(|at| self.lookup.metrics.names.get(at)) {
                 let label = name.split_once(": ").map_or("", |l| l.1);
-                if let Some(cell) = self.cell(name, label) {
+                if let Some(cell) = self.format_cell(name, label) {
                     self.rows.push(Row::Metric(cell));
                 }
             }
@@ -393,7 +397,7 @@ impl Page<'_> {
     /// For a report without layouts: adds metrics with a known concept, by the section that contains them.
     fn by_concept(&mut self) {
         let mut sections: Vec<&str> = Vec::new();
-        let concepts = &catalog::catalog().concepts;
+        let concepts = &catalog::builtin_catalog().concepts;
         for c in concepts {
             if let Some(s) = c.section.as_deref()
                 && !sections.contains(&s)
@@ -403,11 +407,11 @@ impl Page<'_> {
         }
         for section in sections {
             let start = self.rows.len();
-            self.title(section, section, "");
+            self.add_title(section, section, "");
             for c in concepts.iter().filter(|c| c.section.as_deref() == Some(section)) {
                 let names = c.names.iter().chain(c.alias.values().flatten());
                 for name in names {
-                    if let Some(cell) = self.cell(&Arc::from(name.as_str()), &c.title) {
+                    if let Some(cell) = self.format_cell(&Arc::from(name.as_str()), &c.title) {
                         self.rows.push(Row::Metric(cell));
                         break;
                     }
@@ -420,7 +424,7 @@ impl Page<'_> {
     }
 
     /// Adds metrics outside all sections, so that everything in the report is reachable.
-    fn rest(&mut self) {
+    fn add_remaining(&mut self) {
         let names: Vec<Arc<str>> =
             self.lookup.result.values.iter().filter_map(|(n, _)| self.lookup.metrics.names.get(*n as usize)).cloned().collect();
         let left: Vec<Arc<str>> = names.into_iter().filter(|n| !self.shown.contains(n) && !is_list(n)).collect();
@@ -429,7 +433,7 @@ impl Page<'_> {
             if list.is_empty() {
                 continue;
             }
-            self.title(id, name, "");
+            self.add_title(id, name, "");
             let open = self.wish.open.contains(id) || self.details.sections.is_empty() && id == "other";
             self.rows.push(Row::Fold {
                 key: id.to_owned(),
@@ -439,8 +443,8 @@ impl Page<'_> {
             });
             if open {
                 for name in list {
-                    let label = if catalog::catalog().of_metric(&name).is_some() { String::new() } else { name.to_string() };
-                    if let Some(cell) = self.cell(&name, &label) {
+                    let label = if catalog::builtin_catalog().of_metric(&name).is_some() { String::new() } else { name.to_string() };
+                    if let Some(cell) = self.format_cell(&name, &label) {
                         self.rows.push(Row::Metric(cell));
                     }
                 }
@@ -448,7 +452,7 @@ impl Page<'_> {
         }
     }
 
-    fn search(&mut self) {
+    fn add_search_results(&mut self) {
         let fuzzy = Fuzzy::new(&self.wish.filter);
         let mut labels: std::collections::HashMap<Arc<str>, Arc<str>> = std::collections::HashMap::new();
         for section in &self.details.sections {
@@ -463,15 +467,15 @@ impl Page<'_> {
         let mut found: Vec<(i64, usize, Arc<str>, String)> = Vec::new();
         for (at, (n, _)) in self.lookup.result.values.iter().enumerate() {
             let Some(name) = self.lookup.metrics.names.get(*n as usize).filter(|n| !is_list(n)) else { continue };
-            let label = labels.get(name).map_or_else(|| metric::title(name), ToString::to_string);
-            let score = [&label as &str, name].iter().filter_map(|t| fuzzy.positions(t)).map(|p| p.0).max();
+            let label = labels.get(name).map_or_else(|| metric::display_title(name), ToString::to_string);
+            let score = [&label as &str, name].iter().filter_map(|t| fuzzy.match_positions(t)).map(|p| p.0).max();
             if let Some(score) = score {
                 found.push((-score, at, name.clone(), label));
             }
         }
         found.sort();
         for (_, _, name, label) in found {
-            if let Some(cell) = self.cell(&name, &label) {
+            if let Some(cell) = self.format_cell(&name, &label) {
                 self.rows.push(Row::Metric(cell));
             }
         }

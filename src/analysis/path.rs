@@ -14,15 +14,15 @@ pub struct Step {
 /// Steps for a kernel. Progress follows from the collected data; `compared` and `others` tell if another result is
 /// shown beside it, or could be.
 #[must_use]
-pub fn steps(subject: &Subject, compared: bool, others: bool) -> [Step; 6] {
+pub fn workflow_steps(subject: &Subject, compared: bool, others: bool) -> [Step; 6] {
     let measured = subject.depth >= Depth::Basic && subject.roofs;
-    let traced = subject.amd() && subject.depth == Depth::Full;
-    let decided = if subject.amd() { traced } else { measured && subject.decided() };
+    let traced = subject.is_amd() && subject.depth == Depth::Full;
+    let decided = if subject.is_amd() { traced } else { measured && subject.is_decided() };
     let done = [
         ("hot kernel", true),
-        (if subject.amd() { "counters" } else { "speed of light" }, measured),
+        (if subject.is_amd() { "counters" } else { "speed of light" }, measured),
         ("verdict", (measured || traced) && !subject.hints.is_empty()),
-        (if subject.amd() { "thread trace" } else { "deciding section" }, decided && !subject.hints.is_empty()),
+        (if subject.is_amd() { "thread trace" } else { "deciding section" }, decided && !subject.hints.is_empty()),
         ("change", compared),
         ("compare", compared && others),
     ];
@@ -39,12 +39,12 @@ mod tests {
     fn the_first_step_that_is_not_done_is_next() {
         let now = |s: &[Step; 6]| s.iter().find(|s| s.now).map(|s| s.word);
         let mut subject = Subject::default();
-        assert_eq!(now(&steps(&subject, false, false)), Some("speed of light"));
+        assert_eq!(now(&workflow_steps(&subject, false, false)), Some("speed of light"));
         (subject.depth, subject.roofs) = (Depth::Basic, true);
-        assert_eq!(now(&steps(&subject, false, false)), Some("verdict"), "nothing was said");
+        assert_eq!(now(&workflow_steps(&subject, false, false)), Some("verdict"), "nothing was said");
         subject.depth = Depth::Full;
         subject.hints = super::super::hints::diagnose(&super::super::hints::Facts::from_pairs(&[("duration", 2_000.0)]));
-        assert_eq!(now(&steps(&subject, false, false)), Some("change"));
-        assert_eq!(now(&steps(&subject, true, true)), None);
+        assert_eq!(now(&workflow_steps(&subject, false, false)), Some("change"));
+        assert_eq!(now(&workflow_steps(&subject, true, true)), None);
     }
 }

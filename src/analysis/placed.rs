@@ -20,7 +20,7 @@ impl Level {
     pub const ALL: [Self; 3] = [Self::Dram, Self::L2, Self::L1];
 
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Self::Dram => "DRAM",
             Self::L2 => "L2",
@@ -46,7 +46,7 @@ impl Precision {
     pub const ALL: [Self; 4] = [Self::Double, Self::Single, Self::Half, Self::Tensor];
 
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Self::Double => "FP64",
             Self::Single => "FP32",
@@ -67,7 +67,7 @@ pub enum Amount {
 impl Amount {
     /// Returns the name of the work, marked if it is an upper bound.
     #[must_use]
-    pub fn marked(self, name: &str) -> String {
+    pub fn mark_name(self, name: &str) -> String {
         if self == Self::AtMost { format!("{name} (≤)") } else { name.to_owned() }
     }
 }
@@ -119,13 +119,13 @@ pub struct Placed {
 impl Placed {
     /// Name of a level in the GPU vendor's terms.
     #[must_use]
-    pub fn word(&self, level: Level) -> &'static str {
-        if self.maker == Maker::Amd && level == Level::Dram { "HBM" } else { level.word() }
+    pub fn level_name(&self, level: Level) -> &'static str {
+        if self.maker == Maker::Amd && level == Level::Dram { "HBM" } else { level.display_name() }
     }
 
     /// Name of the units for a kind of work in the GPU vendor's terms.
     #[must_use]
-    pub fn units(&self, precision: Precision) -> &'static str {
-        if self.maker == Maker::Amd && precision == Precision::Tensor { "MFMA" } else { precision.word() }
+    pub fn precision_name(&self, precision: Precision) -> &'static str {
+        if self.maker == Maker::Amd && precision == Precision::Tensor { "MFMA" } else { precision.display_name() }
     }
 }

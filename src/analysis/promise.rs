@@ -1,6 +1,6 @@
 //! Outcome of a hint: the gain predicted by the first hint on a kernel in one run, and the kernel's time in another.
 
-use super::hints::subject::all;
+use super::hints::subject::diagnose_all;
 use super::hints::{Diagnosis, Gain, Severity};
 use crate::model::metrics::IN_PLACE;
 use crate::model::{Profile, ResultKind};
@@ -45,7 +45,7 @@ const SLACK: f64 = 0.02;
 impl Promise {
     /// Returns the outcome if this share of the kernel's time was saved.
     #[must_use]
-    pub fn outcome(&self, got: f64) -> Outcome {
+    pub fn classify_outcome(&self, got: f64) -> Outcome {
         let (least, most) = self.gain.expected.unwrap_or((0.0, self.gain.at_most));
         if got > self.gain.at_most + SLACK {
             Outcome::Beyond
@@ -60,24 +60,24 @@ impl Promise {
 
     /// Formats the prediction and its outcome: `uncoalesced-global promised 40–59%, got 57%`.
     #[must_use]
-    pub fn words(&self, got: f64) -> String {
-        let end = match self.outcome(got) {
+    pub fn describe_outcome(&self, got: f64) -> String {
+        let end = match self.classify_outcome(got) {
             _ if got < 0.0 => format!("is {:.0}% slower", -got * 100.0),
             Outcome::Beyond => format!("got {:.0}%: more than it called possible", got * 100.0),
             _ => format!("got {:.0}%", got * 100.0),
         };
-        format!("{} promised {}, {end}", self.id.id(), self.gain.words())
+        format!("{} promised {}, {end}", self.id.id(), self.gain.to_text())
     }
 }
 
 /// Predictions by each of the kernels' names, from the longest result of a kernel. Healthy kernels, and kernels with
 /// too little data, have none.
 #[must_use]
-pub fn promises(profile: &Profile) -> HashMap<String, Promise> {
+pub fn predicted_gains(profile: &Profile) -> HashMap<String, Promise> {
     let profile = profile.measured.as_deref().unwrap_or(profile);
     let Some(metrics) = &profile.metrics else { return HashMap::new() };
     let mut out: HashMap<String, (f64, Promise)> = HashMap::new();
-    for subject in all(profile) {
+    for subject in diagnose_all(profile) {
         let Some(result) = subject.result.and_then(|r| metrics.results.get(r)).filter(|r| r.kind == ResultKind::Kernel) else { continue };
         let Some(hint) = subject.hints.first().filter(|h| h.severity != Severity::Healthy) else { continue };
         let ns = metrics.duration(result).map_or(0.0, |d| d.0 as f64);
@@ -108,8 +108,8 @@ pub struct Kept {
 
 /// Kernels with counters in a report, those with the most time first.
 #[must_use]
-pub fn kept(profile: &Profile) -> Vec<Kept> {
-    let promises = promises(profile);
+pub fn measured_kernels(profile: &Profile) -> Vec<Kept> {
+    let promises = predicted_gains(profile);
     let profile = profile.measured.as_deref().unwrap_or(profile);
     let Some(metrics) = &profile.metrics else { return Vec::new() };
     let mut out: HashMap<(&str, &'static str), (f64, u64)> = HashMap::new();
@@ -143,9 +143,9 @@ mod tests {
     fn what_came_of_a_promise() {
         let gain = Gain { at_most: 0.7, expected: Some((0.4, 0.59)), left: String::new() };
         let promise = Promise { id: Diagnosis::Uncoalesced, gain };
-        let outcome = [0.57, 0.2, 0.65, 0.8, -0.1].map(|got| promise.outcome(got));
+        let outcome = [0.57, 0.2, 0.65, 0.8, -0.1].map(|got| promise.classify_outcome(got));
         assert_eq!(outcome, [Outcome::Kept, Outcome::Less, Outcome::More, Outcome::Beyond, Outcome::Less]);
-        assert_eq!(promise.words(0.57), "uncoalesced-global promised 40–59%, got 57%");
-        assert_eq!(promise.words(-0.1), "uncoalesced-global promised 40–59%, is 10% slower");
+        assert_eq!(promise.describe_outcome(0.57), "uncoalesced-global promised 40–59%, got 57%");
+        assert_eq!(promise.describe_outcome(-0.1), "uncoalesced-global promised 40–59%, is 10% slower");
     }
 }

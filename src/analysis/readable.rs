@@ -7,7 +7,7 @@
 //! (`KernelWriterBase`). cuBLAS and cuDNN do not publish theirs: only the product, the tile and the layout are taken
 //! from their names, verbatim.
 
-use super::labels::{Parts, parts, split};
+use super::labels::{Parts, split_arguments, split_name};
 use crate::model::Kernel;
 use std::borrow::Cow;
 
@@ -144,13 +144,13 @@ const BEHIND: &[&str] = &[
 type Rule = fn(&str) -> Option<String>;
 /// Prefixes of generated names, and the parsers of the rest.
 const GENERATED: &[(&str, Rule)] = &[
-    ("nvjet_", nvjet),
-    ("triton_", triton),
-    ("cudnn_generated_fort_native_", cudnn),
-    ("ncclDevKernel_", nccl),
-    ("ncclKernel_", nccl),
-    ("Cijk_", tensile),
-    ("kernel_cutlass_", cute),
+    ("nvjet_", parse_nvjet),
+    ("triton_", parse_triton),
+    ("cudnn_generated_fort_native_", parse_cudnn),
+    ("ncclDevKernel_", parse_nccl),
+    ("ncclKernel_", parse_nccl),
+    ("Cijk_", parse_tensile),
+    ("kernel_cutlass_", parse_cute),
 ];
 
 /// End of the names that leave something out.
@@ -162,24 +162,24 @@ const DEEPEST: usize = 8;
 /// Returns the name to show: `gelu (vectorized_elementwise_kernel)`, `gemm 64x8 TNT (nvjet_sm90_tst …)`, or the
 /// function name if the rules do not apply.
 #[must_use]
-pub fn readable(kernel: &Kernel) -> Cow<'_, str> {
+pub fn readable_name(kernel: &Kernel) -> Cow<'_, str> {
     let function = kernel.function();
-    known(function, kernel.demangled()).map_or(Cow::Borrowed(function), Cow::Owned)
+    apply_rules(function, kernel.demangled()).map_or(Cow::Borrowed(function), Cow::Owned)
 }
 
-fn known(function: &str, demangled: &str) -> Option<String> {
+fn apply_rules(function: &str, demangled: &str) -> Option<String> {
     if WRAPPERS.contains(&function) {
-        let Parts { template, .. } = parts(demangled, function);
-        return first(&template, 0).map(|what| format!("{what} ({function})"));
+        let Parts { template, .. } = split_name(demangled, function);
+        return find_operation(&template, 0).map(|what| format!("{what} ({function})"));
     }
     let named = GENERATED.iter().find_map(|(prefix, rule)| function.strip_prefix(prefix).and_then(rule));
-    let named = named.or_else(|| function.split_once("_xmma_").and_then(|(arch, rest)| xmma(arch, rest)))?;
-    Some(apart(named, function))
+    let named = named.or_else(|| function.split_once("_xmma_").and_then(|(arch, rest)| parse_xmma(arch, rest)))?;
+    Some(append_hash(named, function))
 }
 
 /// Adds a four-digit hash to a name that leaves something out, so that different functions get different names, in this
 /// report and in others: only a part of a generated name is parsed. FNV-1a, folded to 16 bits.
-fn apart(name: String, function: &str) -> String {
+fn append_hash(name: String, function: &str) -> String {
     let Some(told) = name.strip_suffix(LOSSY) else { return name };
     let hash = function.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     let folded = (hash >> 48) ^ (hash >> 32) ^ (hash >> 16) ^ hash;
@@ -187,11 +187,11 @@ fn apart(name: String, function: &str) -> String {
 }
 
 /// Finds the operation among template arguments.
-fn first(arguments: &[&str], depth: usize) -> Option<String> {
+fn find_operation(arguments: &[&str], depth: usize) -> Option<String> {
     if depth > DEEPEST {
         return None;
     }
-    let found: Vec<Meaning> = arguments.iter().filter_map(|a| meaning(a, depth)).collect();
+    let found: Vec<Meaning> = arguments.iter().filter_map(|a| parse_argument(a, depth)).collect();
     found.iter().find(|m| !m.weak).or(found.first()).map(|m| m.text.clone())
 }
 
@@ -201,7 +201,7 @@ struct Meaning {
     weak: bool,
 }
 
-fn meaning(argument: &str, depth: usize) -> Option<Meaning> {
+fn parse_argument(argument: &str, depth: usize) -> Option<Meaning> {
     let argument = argument.trim_start_matches("void ").trim_start_matches(['&', ' ']);
     let is_value = argument.starts_with(|c: char| c == '(' && !argument.starts_with("(anonymous") || c.is_ascii_digit() || c == '-');
     if argument.is_empty() || is_value {
@@ -209,20 +209,20 @@ fn meaning(argument: &str, depth: usize) -> Option<Meaning> {
     }
     // A lambda is named by the function around it.
     let lambda = argument.contains("lambda");
-    let path = path(argument);
+    let path = strip_parameters(argument);
     if !lambda && (argument.ends_with(['*', '&']) || argument[path.len()..].trim_start().starts_with('(')) {
         return None;
     }
     let path = path.trim_end_matches("::operator").trim_end_matches("::operator ");
-    let segments = segments(path);
-    let (mut name, template) = named(segments.last()?);
+    let segments = split_segments(path);
+    let (mut name, template) = parse_segment(segments.last()?);
     // Thrust names all of its functors so.
     if name == "functor" && segments.len() > 1 {
-        name = named(segments[segments.len() - 2]).0.trim_start_matches('_');
+        name = parse_segment(segments[segments.len() - 2]).0.trim_start_matches('_');
     }
     if TRANSPARENT.contains(&name) {
-        let inner = first(&template, depth + 1);
-        return Some(Meaning { weak: inner.is_none(), text: inner.unwrap_or_else(|| operation(name)) });
+        let inner = find_operation(&template, depth + 1);
+        return Some(Meaning { weak: inner.is_none(), text: inner.unwrap_or_else(|| operation_name(name)) });
     }
     let plain = name.is_empty()
         || name.ends_with([')', '>', '}'])
@@ -235,12 +235,12 @@ fn meaning(argument: &str, depth: usize) -> Option<Meaning> {
         return None;
     }
     let of_torch = segments.first().is_some_and(|s| *s == "at");
-    let text = if of_torch || lambda { operation(name) } else { name.to_owned() };
+    let text = if of_torch || lambda { operation_name(name) } else { name.to_owned() };
     Some(Meaning { text, weak: false })
 }
 
 /// Returns a type or function up to its parameters.
-fn path(text: &str) -> &str {
+fn strip_parameters(text: &str) -> &str {
     let mut depth = 0_i32;
     let mut at = 0;
     while at < text.len() {
@@ -262,7 +262,7 @@ fn path(text: &str) -> &str {
 }
 
 /// Splits a path at `::` outside of brackets.
-fn segments(path: &str) -> Vec<&str> {
+fn split_segments(path: &str) -> Vec<&str> {
     let (mut out, mut from, mut depth) = (Vec::new(), 0, 0_i32);
     for (at, c) in path.char_indices() {
         match c {
@@ -280,16 +280,18 @@ fn segments(path: &str) -> Vec<&str> {
 }
 
 /// Returns the identifier of a path segment, and its template arguments.
-fn named(segment: &str) -> (&str, Vec<&str>) {
+fn parse_segment(segment: &str) -> (&str, Vec<&str>) {
     match segment.split_once('<') {
-        Some((name, inner)) => (name.rsplit(' ').next().unwrap_or(name), split(inner.strip_suffix('>').unwrap_or(inner).trim_end())),
+        Some((name, inner)) => {
+            (name.rsplit(' ').next().unwrap_or(name), split_arguments(inner.strip_suffix('>').unwrap_or(inner).trim_end()))
+        }
         None => (segment.trim().rsplit(' ').next().unwrap_or(segment), Vec::new()),
     }
 }
 
 /// PyTorch's name of an operation, from the name of its functor or function: `GeluBackwardCUDAKernelImpl` is
 /// `gelu_backward`.
-fn operation(name: &str) -> String {
+fn operation_name(name: &str) -> String {
     let mut bare = BEFORE.iter().find_map(|b| name.strip_prefix(b)).unwrap_or(name).trim_matches('_');
     while let Some(shorter) = BEHIND.iter().find_map(|b| bare.strip_suffix(b)).filter(|s| !s.is_empty()) {
         bare = shorter;
@@ -310,7 +312,7 @@ fn is_tile(word: &str) -> bool {
 }
 
 /// cuBLAS: `nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT`.
-fn nvjet(rest: &str) -> Option<String> {
+fn parse_nvjet(rest: &str) -> Option<String> {
     let words: Vec<&str> = rest.split('_').collect();
     let tile = words.iter().position(|w| is_tile(w))?;
     let layout = *words.last().filter(|w| w.len() == 3 && w.bytes().all(|b| matches!(b, b'N' | b'T')))?;
@@ -320,7 +322,7 @@ fn nvjet(rest: &str) -> Option<String> {
 }
 
 /// Inductor: `triton_KIND_fused_OPERATORS_NUMBER`.
-fn triton(rest: &str) -> Option<String> {
+fn parse_triton(rest: &str) -> Option<String> {
     const KINDS: &[(&str, &str)] = &[
         ("poi_fused_", "pointwise"),
         ("red_fused_", "reduction"),
@@ -339,7 +341,7 @@ fn triton(rest: &str) -> Option<String> {
 }
 
 /// cuDNN: `…_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0`.
-fn cudnn(rest: &str) -> Option<String> {
+fn parse_cudnn(rest: &str) -> Option<String> {
     let words: Vec<&str> = rest.split('_').collect();
     let tile = words.iter().position(|w| is_tile(w))?;
     let arch = words.iter().position(|w| w.starts_with("sm"))?;
@@ -349,12 +351,12 @@ fn cudnn(rest: &str) -> Option<String> {
 }
 
 /// NCCL: collective, reduction, type, algorithm and protocol.
-fn nccl(rest: &str) -> Option<String> {
+fn parse_nccl(rest: &str) -> Option<String> {
     (!rest.is_empty()).then(|| format!("{} (NCCL)", rest.replace('_', " ").replace("int8 t", "int8_t")))
 }
 
 /// Tensile: `Cijk_Ailk_Bljk_BBS_BH_…_MT64x96x128_…`: index order of A and B, types, macro tile.
-fn tensile(rest: &str) -> Option<String> {
+fn parse_tensile(rest: &str) -> Option<String> {
     let mut words = rest.split('_');
     let transposed = |word: &str| match word {
         "Ailk" | "Bljk" => Some('N'),
@@ -376,14 +378,14 @@ fn tensile(rest: &str) -> Option<String> {
 }
 
 /// `CuTe` DSL: `kernel_cutlass_kernel_MODULECLASS_object_at__ARGUMENTS`.
-fn cute(rest: &str) -> Option<String> {
+fn parse_cute(rest: &str) -> Option<String> {
     let (names, _) = rest.split_once("_object_at_")?;
     let class = names.find(|c: char| c.is_ascii_uppercase())?;
     Some(format!("{} (kernel_cutlass{LOSSY}", &names[class..]))
 }
 
 /// cuBLAS and cuDNN before nvjet: `sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_…`.
-fn xmma(arch: &str, rest: &str) -> Option<String> {
+fn parse_xmma(arch: &str, rest: &str) -> Option<String> {
     let (what, behind) = rest.split_once("_tilesize")?;
     let tile = behind.split('_').next().filter(|t| is_tile(t))?;
     Some(format!("{} {tile} (xmma {arch}{LOSSY}", what.replace('_', " ")))
@@ -395,7 +397,7 @@ mod tests {
     use crate::model::kernel::function_of;
 
     fn of(demangled: &str) -> String {
-        readable(&Kernel { demangled: Some(demangled.into()), ..Kernel::default() }).into_owned()
+        readable_name(&Kernel { demangled: Some(demangled.into()), ..Kernel::default() }).into_owned()
     }
 
     #[test]

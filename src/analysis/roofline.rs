@@ -45,8 +45,8 @@ pub struct Point {
 impl Point {
     /// Returns the name of the work, marked if it is an upper bound.
     #[must_use]
-    pub fn work(&self) -> String {
-        self.amount.marked(&self.work)
+    pub fn work_label(&self) -> String {
+        self.amount.mark_name(&self.work)
     }
 }
 
@@ -65,18 +65,18 @@ const L1_BYTES: f64 = 128.0;
 const L2_BYTES: f64 = 32.0;
 
 #[must_use]
-pub fn place(metrics: &Metrics, result: &ResultMetrics) -> Placed {
+pub fn place_result(metrics: &Metrics, result: &ResultMetrics) -> Placed {
     let lookup = Lookup::new(metrics, result);
-    if let Some(placed) = roofline_amd::place(&lookup) {
+    if let Some(placed) = roofline_amd::place_result(&lookup) {
         return placed;
     }
-    let get = |name: &str| lookup.finite(name);
-    let seconds = metrics.duration(result).map(crate::model::Nanos::seconds).filter(|s| *s > 0.0);
+    let get = |name: &str| lookup.finite_number(name);
+    let seconds = metrics.duration(result).map(crate::model::Nanos::as_seconds).filter(|s| *s > 0.0);
     let smsp = get("smsp__cycles_elapsed.avg.per_second").or_else(|| get("sm__cycles_elapsed.avg.per_second"));
     let sm = get("sm__cycles_elapsed.avg.per_second").or(smsp).or_else(|| get("gpc__cycles_elapsed.avg.per_second"));
     let mut out = Placed { clock: sm, ..Placed::default() };
     cuda_cores(&lookup, (smsp, sm, seconds), &mut out);
-    tensor::work(&lookup, sm, seconds, &mut out);
+    tensor::add_tensor_work(&lookup, sm, seconds, &mut out);
     let traffic = |level, formula, bases: &[&str], bytes: f64, clock: Option<f64>| {
         let found =
             bases.iter().find(|b| ["sum.per_second", "sum", "sum.peak_sustained"].iter().any(|f| get(&format!("{b}.{f}")).is_some()));
@@ -116,7 +116,7 @@ pub fn place(metrics: &Metrics, result: &ResultMetrics) -> Placed {
         } else {
             let section =
                 if t.level == Level::Dram { "SpeedOfLight_RooflineChart" } else { "SpeedOfLight_HierarchicalSingleRooflineChart" };
-            out.missing.push(format!("{} traffic or its peak: --section {section}", t.level.word()));
+            out.missing.push(format!("{} traffic or its peak: --section {section}", t.level.display_name()));
         }
     }
     if result.clocks_locked == Some(true) {
@@ -137,14 +137,14 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
         (Precision::Half, 'h', 2.0, "SpeedOfLight_HierarchicalHalfRooflineChart"),
     ];
     for (precision, letter, each, section) in kinds {
-        let name = precision.word();
+        let name = precision.display_name();
         let executed = |op: &str| format!("smsp__sass_thread_inst_executed_op_{letter}{op}_pred_on.sum");
         let ops: [Option<f64>; 3] = ["add", "mul", "fma"].map(|op| {
-            let rate = lookup.finite(&format!("{}.per_cycle_elapsed", executed(op))).zip(smsp).map(|(n, clock)| n * clock);
-            rate.or_else(|| Some(lookup.finite(&executed(op))? / seconds?))
+            let rate = lookup.finite_number(&format!("{}.per_cycle_elapsed", executed(op))).zip(smsp).map(|(n, clock)| n * clock);
+            rate.or_else(|| Some(lookup.finite_number(&executed(op))? / seconds?))
         });
         // Datacentre Blackwell chips have an FFMA on two pairs: four operations each.
-        let pairs = lookup.finite("smsp__sass_thread_inst_executed_op_ffma2_pred_on.sum.per_cycle_elapsed").zip(smsp);
+        let pairs = lookup.finite_number("smsp__sass_thread_inst_executed_op_ffma2_pred_on.sum.per_cycle_elapsed").zip(smsp);
         let pairs = pairs.filter(|_| letter == 'f').map_or(0.0, |(n, clock)| 4.0 * n * clock);
         // Without one of the three the sum would be too small.
         let achieved = match ops {
@@ -153,7 +153,7 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
         };
         let bound = at_most(lookup, precision).zip(seconds).filter(|_| achieved.is_none()).map(|(ops, s)| ops / s);
         let base = format!("sm__sass_thread_inst_executed_op_{letter}fma_pred_on.sum.peak_sustained");
-        let peak = lookup.finite(&base).zip(sm).map(|(p, clock)| each * 2.0 * p * clock);
+        let peak = lookup.finite_number(&base).zip(sm).map(|(p, clock)| each * 2.0 * p * clock);
         // Compilers load constants with one HFMA2 of zeros per thread, which is not FP16 work.
         let only_fma = matches!(ops, [Some(add), Some(mul), _] if add == 0.0 && mul == 0.0);
         if letter == 'h' && only_fma && achieved.zip(peak).is_some_and(|(a, p)| a > 0.0 && a < p * LOADED_CONSTANTS) {
@@ -186,7 +186,7 @@ const AT_MOST: &str = "(≤) is an upper bound: each instruction of the pipe cou
 /// executes them, which the hardware counts without a change of the code. Among 69 kernels on an H100 whose operations
 /// were counted as well, none exceeded it, and half of them reached at least half of it.
 fn at_most(lookup: &Lookup<'_>, precision: Precision) -> Option<f64> {
-    let threads = |pipe: &str| lookup.finite(&format!("smsp__thread_inst_executed_pipe_{pipe}_pred_on.sum"));
+    let threads = |pipe: &str| lookup.finite_number(&format!("smsp__thread_inst_executed_pipe_{pipe}_pred_on.sum"));
     // FP16 on the FMA pipe, on chips without an FP16 pipe (Turing, GA100).
     let half = threads("fma_type_fp16").unwrap_or(0.0);
     match precision {
@@ -207,7 +207,7 @@ fn at_most(lookup: &Lookup<'_>, precision: Precision) -> Option<f64> {
 }
 
 /// Points of a placed result.
-fn points(metrics: &Metrics, at: usize, result: &ResultMetrics, placed: &Placed, own: bool, marked: bool) -> Vec<Point> {
+fn result_points(metrics: &Metrics, at: usize, result: &ResultMetrics, placed: &Placed, own: bool, marked: bool) -> Vec<Point> {
     let mut out = Vec::new();
     for work in &placed.work {
         let (Some(achieved), Some(peak)) = (work.achieved.filter(|a| REAL.contains(a)), work.peak.filter(|p| REAL.contains(p))) else {
@@ -241,10 +241,10 @@ fn points(metrics: &Metrics, at: usize, result: &ResultMetrics, placed: &Placed,
 impl Plot {
     /// Builds the plot of a result among the others of its report; `marked` are results whose kernels the user marked.
     #[must_use]
-    pub fn of(metrics: &Arc<Metrics>, at: usize, marked: &[usize]) -> Self {
+    pub fn from_result(metrics: &Arc<Metrics>, at: usize, marked: &[usize]) -> Self {
         let Some(result) = metrics.results.get(at) else { return Self::default() };
-        let placed = place(metrics, result);
-        let mut out = Self { points: points(metrics, at, result, &placed, true, marked.contains(&at)), placed };
+        let placed = place_result(metrics, result);
+        let mut out = Self { points: result_points(metrics, at, result, &placed, true, marked.contains(&at)), placed };
         out.points.sort_by(|a, b| b.achieved.total_cmp(&a.achieved).then(a.level.cmp(&b.level)));
         // Other results show their main work over device memory, longest first. Results of another chip have other
         // roofs.
@@ -258,8 +258,8 @@ impl Plot {
         }
         let mut clocks: Option<(f64, f64)> = None;
         for (i, other) in rest {
-            let placed = place(metrics, other);
-            let all = points(metrics, i, other, &placed, false, marked.contains(&i));
+            let placed = place_result(metrics, other);
+            let all = result_points(metrics, i, other, &placed, false, marked.contains(&i));
             if let Some(clock) = placed.clock.filter(|_| !all.is_empty()) {
                 clocks = Some(clocks.map_or((clock, clock), |(low, high)| (low.min(clock), high.max(clock))));
             }
@@ -287,7 +287,7 @@ impl Plot {
     /// All known roofs, the highest first, with a flag for work under them: less than a hundredth of this result's main
     /// work does not count.
     #[must_use]
-    pub fn roofs(&self) -> Vec<Roof<'_>> {
+    pub fn known_roofs(&self) -> Vec<Roof<'_>> {
         let main = self.placed.work.iter().filter_map(|w| w.achieved).fold(0.0, f64::max);
         let plotted = |w: &Work| self.points.iter().any(|p| p.precision == w.precision);
         let used = |w: &Work| w.achieved.is_some_and(|a| a > 0.0 && a > main / 100.0) || plotted(w);
@@ -336,7 +336,7 @@ mod tests {
             device: Some(0),
             compute_capability: Some((9, 0)),
             clocks_locked: Some(false),
-            ..ResultMetrics::with((0..).zip(values).map(|(i, (_, v))| (i, Value::Float(*v))).collect())
+            ..ResultMetrics::from_values((0..).zip(values).map(|(i, (_, v))| (i, Value::Float(*v))).collect())
         };
         Metrics { units: names.iter().map(|_| Arc::from("")).collect(), names, results: vec![one], ..Metrics::default() }
     }
@@ -356,7 +356,7 @@ mod tests {
             ("dram__cycles_elapsed.avg.per_second", 3.2e9),
             ("gpu__time_duration.sum", seconds * 1e9),
         ]);
-        let plot = Plot::of(&Arc::new(metrics), 0, &[]);
+        let plot = Plot::from_result(&Arc::new(metrics), 0, &[]);
         let p = &plot.points[0];
         assert_eq!((p.work.as_str(), p.level), ("BF16 tensor", Level::Dram));
         assert!((p.achieved / p.peak * 100.0 - 72.9).abs() < 0.05, "{}", p.achieved / p.peak);
@@ -387,7 +387,7 @@ mod tests {
                 ..metrics.results[0].clone()
             };
             metrics.results = vec![clock_of(541e6), clock_of(clock)];
-            Plot::of(&Arc::new(metrics), 0, &[]).placed.remarks
+            Plot::from_result(&Arc::new(metrics), 0, &[]).placed.remarks
         };
         assert_eq!(said(545e6), Vec::<String>::new());
         let one =
@@ -406,7 +406,7 @@ mod tests {
             ("sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_on.sum.peak_sustained", 1000.0),
             ("sm__cycles_elapsed.avg.per_second", 1.0),
         ]);
-        let placed = place(&metrics, &metrics.results[0]);
+        let placed = place_result(&metrics, &metrics.results[0]);
         let work: Vec<(&str, f64, f64)> = placed.work.iter().map(|w| (w.name.as_str(), w.achieved.unwrap(), w.peak.unwrap())).collect();
         assert_eq!(work, [("BF16 tensor", 100.0, 500.0), ("BF16 tensor, sparse", 700.0, 1000.0)]);
     }
@@ -420,7 +420,7 @@ mod tests {
         let mut all: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(values).collect();
         all.push(("smsp__cycles_elapsed.avg.per_second", 10.0));
         let metrics = result(&all);
-        let placed = place(&metrics, &metrics.results[0]);
+        let placed = place_result(&metrics, &metrics.results[0]);
         // (2 × 1 + 2 × 2 + 4 × 3) × 10; the FP32 sum is missing without FFMA.
         assert_eq!(placed.work.len(), 1);
         assert_eq!((placed.work[0].name.as_str(), placed.work[0].achieved), ("FP16", Some(180.0)));

@@ -3,7 +3,7 @@
 //!
 //! Source of work and traffic: `0400_roofline.yaml` and `roofline_calc.py` of rocprofiler-compute (ROCm/rocm-systems).
 
-use super::chips_amd::{Chip, VECTOR, chip, product};
+use super::chips_amd::{Chip, VECTOR, find_chip, find_product};
 use super::metric::Lookup;
 use super::placed::{Amount, Level, Placed, Precision, REAL, Traffic, Work};
 use crate::model::{Maker, Value};
@@ -18,26 +18,26 @@ struct Kind {
     precision: Precision,
 }
 
-const fn vector(name: &'static str, counter: &'static str, precision: Precision) -> Kind {
+const fn vector_kind(name: &'static str, counter: &'static str, precision: Precision) -> Kind {
     Kind { name, counter, reached: "", matrix: "", precision }
 }
 
-const fn matrix(name: &'static str, counter: &'static str, reached: &'static str, matrix: &'static str) -> Kind {
+const fn matrix_kind(name: &'static str, counter: &'static str, reached: &'static str, matrix: &'static str) -> Kind {
     Kind { name, counter, reached, matrix, precision: Precision::Tensor }
 }
 
 /// Benchmark results for vector instructions are left out: they count packed ones, which the counters do not
 /// distinguish.
 const KINDS: [Kind; 9] = [
-    vector("FP32 VALU", "VALU FLOPs (F32)", Precision::Single),
-    vector("FP64 VALU", "VALU FLOPs (F64)", Precision::Double),
-    vector("FP16 VALU", "VALU FLOPs (F16)", Precision::Half),
-    matrix("F16 MFMA", "MFMA FLOPs (F16)", "MFMAF16Flops", "F16"),
-    matrix("BF16 MFMA", "MFMA FLOPs (BF16)", "MFMABF16Flops", "BF16"),
-    matrix("F32 MFMA", "MFMA FLOPs (F32)", "MFMAF32Flops", "F32"),
-    matrix("F64 MFMA", "MFMA FLOPs (F64)", "MFMAF64Flops", "F64"),
-    matrix("F8 MFMA", "MFMA FLOPs (F8)", "MFMAF8Flops", "F8"),
-    matrix("F6F4 MFMA", "MFMA FLOPs (F6F4)", "MFMAF6Flops", "F6F4"),
+    vector_kind("FP32 VALU", "VALU FLOPs (F32)", Precision::Single),
+    vector_kind("FP64 VALU", "VALU FLOPs (F64)", Precision::Double),
+    vector_kind("FP16 VALU", "VALU FLOPs (F16)", Precision::Half),
+    matrix_kind("F16 MFMA", "MFMA FLOPs (F16)", "MFMAF16Flops", "F16"),
+    matrix_kind("BF16 MFMA", "MFMA FLOPs (BF16)", "MFMABF16Flops", "BF16"),
+    matrix_kind("F32 MFMA", "MFMA FLOPs (F32)", "MFMAF32Flops", "F32"),
+    matrix_kind("F64 MFMA", "MFMA FLOPs (F64)", "MFMAF64Flops", "F64"),
+    matrix_kind("F8 MFMA", "MFMA FLOPs (F8)", "MFMAF8Flops", "F8"),
+    matrix_kind("F6F4 MFMA", "MFMA FLOPs (F6F4)", "MFMAF6Flops", "F6F4"),
 ];
 
 /// GPU of a result, as far as it was reported.
@@ -51,27 +51,27 @@ struct Gpu {
     memory: Option<f64>,
 }
 
-fn gpu(lookup: &Lookup<'_>) -> Option<Gpu> {
+fn read_gpu(lookup: &Lookup<'_>) -> Option<Gpu> {
     let text = |name: &str| match lookup.value(name) {
         Some(Value::Text(t)) => Some(t.to_string()),
         _ => None,
     };
     let arch = text("Agent Name")?;
-    let clock = lookup.finite("Agent Max_Clock").filter(|c| *c > 0.0);
-    let units = lookup.finite("Agent Cu_Count").filter(|n| *n > 0.0).zip(clock).map(|(n, c)| n * c);
+    let clock = lookup.finite_number("Agent Max_Clock").filter(|c| *c > 0.0);
+    let units = lookup.finite_number("Agent Cu_Count").filter(|n| *n > 0.0).zip(clock).map(|(n, c)| n * c);
     Some(Gpu {
-        chip: chip(&arch),
+        chip: find_chip(&arch),
         units,
-        dies: lookup.finite("Agent Num_Xcc").unwrap_or(1.0).max(1.0),
+        dies: lookup.finite_number("Agent Num_Xcc").unwrap_or(1.0).max(1.0),
         clock,
-        memory: text("Agent Product_Name").and_then(|n| product(&n)).map(|p| p.memory),
+        memory: text("Agent Product_Name").and_then(|n| find_product(&n)).map(|p| p.memory),
     })
 }
 
 /// Places a result on the roofline; `None` if it is not from an AMD GPU.
-pub(super) fn place(lookup: &Lookup<'_>) -> Option<Placed> {
-    let gpu = gpu(lookup)?;
-    let get = |name: &str| lookup.finite(name).filter(|v| *v == 0.0 || REAL.contains(v));
+pub(super) fn place_result(lookup: &Lookup<'_>) -> Option<Placed> {
+    let gpu = read_gpu(lookup)?;
+    let get = |name: &str| lookup.finite_number(name).filter(|v| *v == 0.0 || REAL.contains(v));
     let mut out = Placed { maker: Maker::Amd, ..Placed::default() };
     let mut measured = false;
     let mut roof = |reached: &str, theory: Option<f64>| {
@@ -81,7 +81,7 @@ pub(super) fn place(lookup: &Lookup<'_>) -> Option<Placed> {
     };
     let mut vectors = false;
     for kind in &KINDS {
-        let per_clock = if kind.matrix.is_empty() { Some(VECTOR) } else { gpu.chip.and_then(|c| c.matrix(kind.matrix)) };
+        let per_clock = if kind.matrix.is_empty() { Some(VECTOR) } else { gpu.chip.and_then(|c| c.matrix_rate(kind.matrix)) };
         let peak = roof(kind.reached, per_clock.zip(gpu.units).filter(|_| gpu.chip.is_some()).map(|(n, units)| n * units));
         let Some(achieved) = get(kind.counter) else { continue };
         vectors |= kind.matrix.is_empty() && achieved > 0.0;
@@ -157,11 +157,11 @@ pub(super) fn place(lookup: &Lookup<'_>) -> Option<Placed> {
             (None, _) => out.missing.push(missing.to_owned()),
         }
     }
-    remarks(&gpu, measured, vectors, &mut out);
+    add_remarks(&gpu, measured, vectors, &mut out);
     Some(out)
 }
 
-fn remarks(gpu: &Gpu, measured: bool, vectors: bool, out: &mut Placed) {
+fn add_remarks(gpu: &Gpu, measured: bool, vectors: bool, out: &mut Placed) {
     let clock = gpu.clock.map_or_else(String::new, |c| format!(", {:.0} MHz", c / 1e6));
     if measured {
         out.remarks.push("Roofs of memory, caches and MFMA are what AMD's benchmark reached on this machine (roofline.csv).".to_owned());
@@ -197,8 +197,8 @@ mod tests {
             names.push(Arc::from(name));
         }
         let units = names.iter().map(|_| Arc::from("")).collect();
-        let metrics = Metrics { names, units, results: vec![ResultMetrics::with(all)], ..Metrics::default() };
-        place(&Lookup::new(&metrics, &metrics.results[0])).unwrap()
+        let metrics = Metrics { names, units, results: vec![ResultMetrics::from_values(all)], ..Metrics::default() };
+        place_result(&Lookup::new(&metrics, &metrics.results[0])).unwrap()
     }
 
     const MI300X: [(&str, f64); 3] = [("Agent Cu_Count", 304.0), ("Agent Num_Xcc", 8.0), ("Agent Max_Clock", 2.1e9)];
@@ -213,7 +213,7 @@ mod tests {
         assert!((peak("FP32 VALU") - 81.7).abs() < 0.05 && (peak("F16 MFMA") - 1307.4).abs() < 0.1);
         let hbm = p.traffic[0];
         assert_eq!((hbm.level, hbm.achieved, hbm.peak), (Level::Dram, Some(1.1e12), Some(5.3248e12)));
-        assert_eq!((p.traffic.len(), p.missing.len(), p.word(Level::Dram)), (1, 2, "HBM"));
+        assert_eq!((p.traffic.len(), p.missing.len(), p.level_name(Level::Dram)), (1, 2, "HBM"));
         assert!(p.remarks[0].contains("2100 MHz"), "{:?}", p.remarks);
     }
 

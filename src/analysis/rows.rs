@@ -89,7 +89,7 @@ pub struct Cell {
 impl Row {
     /// Returns true if the row can be selected.
     #[must_use]
-    pub fn selectable(&self) -> bool {
+    pub fn is_selectable(&self) -> bool {
         !matches!(self, Self::Label(_) | Self::Note(_) | Self::Cells { head: true, .. } | Self::Chart(_))
     }
 
@@ -119,7 +119,7 @@ pub struct Wish {
 
 /// Returns the text of a rule without its links.
 #[must_use]
-pub fn plain(text: &[Piece]) -> String {
+pub fn plain_text(text: &[Piece]) -> String {
     text.iter()
         .map(|p| match p {
             Piece::Text(t) => t.as_str(),

@@ -27,7 +27,7 @@ pub enum Work {
 impl Work {
     /// Describes the comparison; `None` if all launches are compared.
     #[must_use]
-    pub fn words(self) -> Option<String> {
+    pub fn describe_work(self) -> Option<String> {
         match self {
             Self::Same => None,
             Self::Part(share) => Some(format!("only of the launches whose grid and block both runs have, {:.0}% of them", share * 100.0)),
@@ -50,7 +50,7 @@ pub struct Found {
 
 /// Durations of single launches, by group number and by grid and block. If groups are not kernels, grids and blocks are
 /// ignored.
-pub fn durations(profile: &Profile, kernels: bool, mut row_of: impl FnMut(usize) -> Option<usize>) -> HashMap<usize, Durations> {
+pub fn launch_durations(profile: &Profile, kernels: bool, mut row_of: impl FnMut(usize) -> Option<usize>) -> HashMap<usize, Durations> {
     let shape = |c: &LaunchConfig| Some((c.grid?, c.block?, c.dynamic_shared.map_or(0, |b| b.0)));
     let shapes: Vec<Shape> = profile.configs.iter().map(shape).collect();
     let of = |id: Option<ConfigId>| id.and_then(|c| shapes.get(c.0 as usize).copied()).flatten().filter(|_| kernels);
@@ -64,12 +64,12 @@ pub fn durations(profile: &Profile, kernels: bool, mut row_of: impl FnMut(usize)
     out
 }
 
-fn count(all: &Durations) -> usize {
+fn count_launches(all: &Durations) -> usize {
     all.values().map(Vec::len).sum()
 }
 
 /// Change of the median in percent.
-fn change(a: &[i64], b: &[i64]) -> Option<f64> {
+fn median_change(a: &[i64], b: &[i64]) -> Option<f64> {
     let median = |list: &[i64]| {
         let mut list = list.to_vec();
         list.sort_unstable();
@@ -82,15 +82,15 @@ fn change(a: &[i64], b: &[i64]) -> Option<f64> {
 
 /// Compares the launches that do the same work.
 #[must_use]
-pub fn compare(a: &Durations, b: &Durations) -> Found {
-    let (all_a, all_b) = (count(a), count(b));
+pub fn compare_durations(a: &Durations, b: &Durations) -> Found {
+    let (all_a, all_b) = (count_launches(a), count_launches(b));
     let alike = a.len() == b.len() && a.iter().all(|(k, v)| b.get(k).is_some_and(|w| v.len() * all_b == w.len() * all_a));
     let reshaped = !alike && a.len() == 1 && b.len() == 1 && all_a == all_b;
     if alike || reshaped {
         let flat = |m: &Durations| m.values().flatten().copied().collect::<Vec<i64>>();
         let (a, b) = (flat(a), flat(b));
         let work = if alike { Work::Same } else { Work::Reshaped };
-        return Found { work, p: mann_whitney(&a, &b), each: change(&a, &b) };
+        return Found { work, p: mann_whitney(&a, &b), each: median_change(&a, &b) };
     }
     let shared: Vec<(&Vec<i64>, &Vec<i64>)> = a.iter().filter_map(|(k, v)| Some((v, b.get(k)?))).collect();
     if shared.is_empty() {
@@ -102,7 +102,7 @@ pub fn compare(a: &Durations, b: &Durations) -> Found {
     let (mut sum, mut time) = (0.0, 0.0);
     for (v, w) in &shared {
         let weight = v.iter().sum::<i64>() as f64;
-        if let Some(change) = change(v, w) {
+        if let Some(change) = median_change(v, w) {
             sum += change * weight;
             time += weight;
         }
@@ -123,9 +123,12 @@ mod tests {
     #[test]
     fn other_work_is_not_slower() {
         // Four times the blocks, and another number of launches: not comparable.
-        assert_eq!(compare(&runs(&[(1, 1_000, 100)]), &runs(&[(4, 1_200, 150)])), Found { work: Work::Other, ..Found::default() });
+        assert_eq!(
+            compare_durations(&runs(&[(1, 1_000, 100)]), &runs(&[(4, 1_200, 150)])),
+            Found { work: Work::Other, ..Found::default() }
+        );
         // The same number of launches with other blocks: the kernel was changed.
-        let found = compare(&runs(&[(64, 2_000, 100)]), &runs(&[(32, 1_000, 100)]));
+        let found = compare_durations(&runs(&[(64, 2_000, 100)]), &runs(&[(32, 1_000, 100)]));
         assert!(found.work == Work::Reshaped && found.p.unwrap() < 1e-9 && (-51.0..-49.0).contains(&found.each.unwrap()), "{found:?}");
     }
 
@@ -133,20 +136,23 @@ mod tests {
     fn what_both_runs_have_is_compared() {
         // More of the large launches, each as long as before: no change.
         let (a, b) = (runs(&[(1, 1_000, 100), (8, 8_000, 100)]), runs(&[(1, 1_000, 100), (8, 8_000, 300)]));
-        let found = compare(&a, &b);
+        let found = compare_durations(&a, &b);
         assert!(found.work == Work::Part(1.0) && found.p.unwrap() > 0.01 && found.each.unwrap().abs() < 0.2, "{found:?}");
         // One of three configurations is slower, and one is gone.
         let (a, b) = (runs(&[(1, 1_000, 50), (2, 2_000, 50), (3, 9_000, 50)]), runs(&[(1, 1_000, 50), (2, 2_600, 50)]));
-        let found = compare(&a, &b);
+        let found = compare_durations(&a, &b);
         assert!(found.work == Work::Part(0.8) && found.p.unwrap() < 1e-9 && (19.0..21.0).contains(&found.each.unwrap()), "{found:?}");
         // The same mix, twice as often.
-        assert_eq!(compare(&runs(&[(1, 1_000, 50), (2, 2_000, 100)]), &runs(&[(1, 1_000, 100), (2, 2_000, 200)])).work, Work::Same);
+        assert_eq!(
+            compare_durations(&runs(&[(1, 1_000, 50), (2, 2_000, 100)]), &runs(&[(1, 1_000, 100), (2, 2_000, 200)])).work,
+            Work::Same
+        );
     }
 
     #[test]
     fn without_grids_all_launches_are_compared() {
         let of = |ns: i64| Durations::from([(None, vec![ns; 20])]);
-        assert_eq!(compare(&of(100), &of(100)).work, Work::Same);
-        assert_eq!(compare(&of(100), &Durations::new()).work, Work::Other);
+        assert_eq!(compare_durations(&of(100), &of(100)).work, Work::Same);
+        assert_eq!(compare_durations(&of(100), &Durations::new()).work, Work::Other);
     }
 }

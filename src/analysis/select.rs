@@ -1,7 +1,7 @@
 //! Selection of kernels by words that the user typed.
 
 use super::fuzzy::Fuzzy;
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::model::{Kernel, KernelId};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,13 +20,13 @@ pub enum Selected {
 /// Selects kernels by an exact readable, function, demangled or mangled name, or else by a fuzzy match that only one
 /// name satisfies.
 #[must_use]
-pub fn kernels(all: &[Kernel], selector: &str) -> Selected {
+pub fn select_kernels(all: &[Kernel], selector: &str) -> Selected {
     let ids = |is: &dyn Fn(&Kernel) -> bool| -> BTreeSet<KernelId> {
         all.iter().zip(0..).filter(|(k, _)| is(k)).map(|(_, i)| KernelId(i)).collect()
     };
     let exact = [
         ids(&|k| k.function() == selector),
-        ids(&|k| readable(k) == selector),
+        ids(&|k| readable_name(k) == selector),
         ids(&|k| k.demangled() == selector),
         ids(&|k| k.mangled() == selector),
     ];
@@ -44,7 +44,7 @@ pub fn kernels(all: &[Kernel], selector: &str) -> Selected {
     let fuzzy = Fuzzy::new(selector);
     let matchers: [&dyn Fn(&str) -> bool; 2] = [&literal, &|name| fuzzy.matches(name)];
     for matches in matchers {
-        let forms: [fn(&Kernel) -> Cow<'_, str>; 3] = [|k| k.function().into(), readable, |k| k.demangled().into()];
+        let forms: [fn(&Kernel) -> Cow<'_, str>; 3] = [|k| k.function().into(), readable_name, |k| k.demangled().into()];
         for name in forms {
             let names: BTreeSet<Cow<'_, str>> = all.iter().map(name).filter(|n| matches(n)).collect();
             match names.len() {
@@ -68,10 +68,10 @@ mod tests {
             p.push(Kernel { function: Some(f.into()), demangled: Some(d.into()), ..Kernel::default() });
         }
         let ids = |v: &[u32]| Selected::Kernels(v.iter().map(|&i| KernelId(i)).collect());
-        assert_eq!(kernels(&p, "foo"), ids(&[0, 1]));
-        assert_eq!(kernels(&p, "foo(float *)"), ids(&[1]));
-        assert_eq!(kernels(&p, "scl"), ids(&[3]));
-        assert_eq!(kernels(&p, "fo"), Selected::Ambiguous(vec!["foo".into(), "foobar".into()]));
-        assert_eq!(kernels(&p, "zzz"), Selected::Nothing);
+        assert_eq!(select_kernels(&p, "foo"), ids(&[0, 1]));
+        assert_eq!(select_kernels(&p, "foo(float *)"), ids(&[1]));
+        assert_eq!(select_kernels(&p, "scl"), ids(&[3]));
+        assert_eq!(select_kernels(&p, "fo"), Selected::Ambiguous(vec!["foo".into(), "foobar".into()]));
+        assert_eq!(select_kernels(&p, "zzz"), Selected::Nothing);
     }
 }

@@ -20,7 +20,7 @@ pub fn log_bins(values: impl Iterator<Item = i64> + Clone, bins: usize) -> (Vec<
 /// Minimum and maximum in each of `columns` slices of the time between the first and the last point; `None` for slices
 /// without points.
 #[must_use]
-pub fn envelope(points: impl Iterator<Item = (i64, i64)> + Clone, columns: usize) -> Vec<Option<(i64, i64)>> {
+pub fn time_envelope(points: impl Iterator<Item = (i64, i64)> + Clone, columns: usize) -> Vec<Option<(i64, i64)>> {
     let (first, last) = points.clone().fold((i64::MAX, i64::MIN), |(a, b), (t, _)| (a.min(t), b.max(t)));
     let mut out = vec![None; columns];
     if columns == 0 || first > last {
@@ -49,8 +49,8 @@ mod tests {
 
     #[test]
     fn the_envelope_keeps_extremes_and_gaps() {
-        let e = envelope([(0, 5), (1, 9), (99, 1)].into_iter(), 4);
+        let e = time_envelope([(0, 5), (1, 9), (99, 1)].into_iter(), 4);
         assert_eq!(e, [Some((5, 9)), None, None, Some((1, 1))]);
-        assert_eq!(envelope([(i64::MIN, 1), (i64::MAX, 2)].into_iter(), 2), [Some((1, 1)), Some((2, 2))]);
+        assert_eq!(time_envelope([(i64::MIN, 1), (i64::MAX, 2)].into_iter(), 2), [Some((1, 1)), Some((2, 2))]);
     }
 }

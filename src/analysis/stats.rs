@@ -24,14 +24,14 @@ pub struct Stats {
 impl Stats {
     /// Computes the statistics of values, which are reordered. `None` without values.
     #[must_use]
-    pub fn of<T: Copy + Ord + Into<i64>>(values: &mut [T]) -> Option<Self> {
+    pub fn from_values<T: Copy + Ord + Into<i64>>(values: &mut [T]) -> Option<Self> {
         let n = values.len();
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
         let (min, max): (i64, i64) = (least.into(), most.into());
         let total: i128 = values.iter().map(|&v| i128::from(v.into())).sum();
         let avg = total as f64 / n as f64;
         let squares: f64 = values.iter().map(|&v| (v.into() as f64 - avg) * (v.into() as f64 - avg)).sum();
-        let histogram = histogram(values, min, max);
+        let histogram = log_histogram(values, min, max);
         let (median, p99) = if min == max {
             (min as f64, min)
         } else {
@@ -72,7 +72,7 @@ impl Stats {
     pub fn of_many<T: Copy + Ord + Send + Sync + Into<i64>>(values: &[T], threads: usize) -> Option<Self> {
         let n = values.len();
         let part = n.div_ceil(threads.max(1)).max(1);
-        let firsts = each(values, part, |part| {
+        let firsts = map_parts(values, part, |part| {
             let total: i128 = part.iter().map(|&v| i128::from(v.into())).sum();
             (total, part.iter().min().copied(), part.iter().max().copied())
         });
@@ -80,9 +80,9 @@ impl Stats {
         let min: i64 = firsts.iter().filter_map(|f| f.1).min()?.into();
         let max: i64 = firsts.iter().filter_map(|f| f.2).max()?.into();
         let avg = total as f64 / n as f64;
-        let slot = |v: i64| slot(v.wrapping_sub(min).cast_unsigned());
-        let edges = edges(min, max);
-        let seconds = each(values, part, |part| {
+        let slot = |v: i64| value_slot(v.wrapping_sub(min).cast_unsigned());
+        let edges = bin_edges(min, max);
+        let seconds = map_parts(values, part, |part| {
             let (mut squares, mut slots, mut bins) = (0.0, vec![0_usize; SLOTS], [0_u32; BINS]);
             for &v in part {
                 let v: i64 = v.into();
@@ -95,27 +95,27 @@ impl Stats {
         });
         let squares: f64 = seconds.iter().map(|s| s.0).sum();
         let histogram =
-            if min == max { histogram(values, min, max) } else { std::array::from_fn(|b| seconds.iter().map(|s| s.2[b]).sum()) };
+            if min == max { log_histogram(values, min, max) } else { std::array::from_fn(|b| seconds.iter().map(|s| s.2[b]).sum()) };
         let counts: Vec<usize> = (0..SLOTS).map(|at| seconds.iter().map(|s| s.1[at]).sum()).collect();
         let ranks = [(n / 2).saturating_sub(1), n / 2, (n * 99).div_ceil(100).max(1) - 1];
-        let slots = [place(&counts, ranks[0])?, place(&counts, ranks[1])?, place(&counts, ranks[2])?];
+        let slots = [locate_rank(&counts, ranks[0])?, locate_rank(&counts, ranks[1])?, locate_rank(&counts, ranks[2])?];
         // Narrow each range, at first that of the slot, until only one value is left.
-        let mut near = slots.map(|(at, before)| Near { from: first(at), to: first(at + 1), before });
+        let mut near = slots.map(|(at, before)| Near { from: slot_start(at), to: slot_start(at + 1), before });
         while near.iter().any(|r| r.to - r.from > 1) {
-            let counts = each(values, part, |part| {
+            let counts = map_parts(values, part, |part| {
                 let mut counts = near.map(|_| vec![0_usize; CLOSER]);
                 for &v in part {
                     let v = v.into().wrapping_sub(min).cast_unsigned();
                     for (near, counts) in near.iter().zip(&mut counts).filter(|(near, _)| (near.from..near.to).contains(&v)) {
-                        counts[((v - near.from) / near.step()) as usize] += 1;
+                        counts[((v - near.from) / near.step_size()) as usize] += 1;
                     }
                 }
                 counts
             });
             for (i, near) in near.iter_mut().enumerate() {
                 let sums: Vec<usize> = (0..CLOSER).map(|at| counts.iter().map(|c| c[i][at]).sum()).collect();
-                let (at, before) = place(&sums, ranks[i] - near.before)?;
-                let (step, from) = (near.step(), near.from);
+                let (at, before) = locate_rank(&sums, ranks[i] - near.before)?;
+                let (step, from) = (near.step_size(), near.from);
                 near.from = from + at as u64 * step;
                 near.to = near.to.min(near.from + step);
                 near.before += before;
@@ -139,7 +139,7 @@ const SLOT_BITS: u32 = 10;
 const SLOTS: usize = 65 << SLOT_BITS;
 
 /// Returns the slot of a value; slots increase with values.
-fn slot(value: u64) -> usize {
+fn value_slot(value: u64) -> usize {
     let bits = 64 - value.leading_zeros();
     let shift = bits.saturating_sub(SLOT_BITS + 1);
     // Below 2¹¹, each value has a slot of its own.
@@ -147,7 +147,7 @@ fn slot(value: u64) -> usize {
 }
 
 /// Returns the first value of a slot.
-fn first(slot: usize) -> u64 {
+fn slot_start(slot: usize) -> u64 {
     let (high, low) = (slot >> SLOT_BITS, slot & ((1 << SLOT_BITS) - 1));
     match high {
         0 => low as u64,
@@ -167,13 +167,13 @@ struct Near {
 }
 
 impl Near {
-    fn step(self) -> u64 {
+    fn step_size(self) -> u64 {
         (self.to - self.from).div_ceil(CLOSER as u64).max(1)
     }
 }
 
 /// Returns the index of the count that contains a rank, and the sum of the counts before it.
-fn place(counts: &[usize], rank: usize) -> Option<(usize, usize)> {
+fn locate_rank(counts: &[usize], rank: usize) -> Option<(usize, usize)> {
     let mut before = 0;
     counts.iter().enumerate().find_map(|(at, &count)| {
         let first = before;
@@ -183,7 +183,7 @@ fn place(counts: &[usize], rank: usize) -> Option<(usize, usize)> {
 }
 
 /// Applies `work` to each part of the values, with one thread per part.
-fn each<T: Sync, R: Send>(values: &[T], part: usize, work: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
+fn map_parts<T: Sync, R: Send>(values: &[T], part: usize, work: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
     let work = &work;
     std::thread::scope(|scope| {
         let threads: Vec<_> = values.chunks(part).map(|part| scope.spawn(move || work(part))).collect();
@@ -194,13 +194,13 @@ fn each<T: Sync, R: Send>(values: &[T], part: usize, work: impl Fn(&[T]) -> R + 
 
 /// Counts in bins of equal ratio: durations of one kernel range over decades, and linear bins would put nearly all into
 /// the first.
-fn histogram<T: Copy + Into<i64>>(values: &[T], min: i64, max: i64) -> [u32; BINS] {
+fn log_histogram<T: Copy + Into<i64>>(values: &[T], min: i64, max: i64) -> [u32; BINS] {
     let mut bins = [0_u32; BINS];
     if min == max {
         bins[BINS / 2] = u32::try_from(values.len()).unwrap_or(u32::MAX);
         return bins;
     }
-    let edges = edges(min, max);
+    let edges = bin_edges(min, max);
     for &v in values {
         // Edges are ascending; comparing with all of them avoids branches.
         let v: i64 = v.into();
@@ -211,7 +211,7 @@ fn histogram<T: Copy + Into<i64>>(values: &[T], min: i64, max: i64) -> [u32; BIN
 }
 
 /// Lower edges of all bins but the first.
-fn edges(min: i64, max: i64) -> [i64; BINS - 1] {
+fn bin_edges(min: i64, max: i64) -> [i64; BINS - 1] {
     let (low, high) = (min.max(1) as f64, max.max(1) as f64);
     std::array::from_fn(|i| (low * (high / low).powf((i + 1) as f64 / BINS as f64)).ceil() as i64)
 }
@@ -222,20 +222,20 @@ mod tests {
 
     #[test]
     fn median_percentile_and_deviation() {
-        let s = Stats::of(&mut [40_i64, 10, 30, 20]).unwrap();
+        let s = Stats::from_values(&mut [40_i64, 10, 30, 20]).unwrap();
         assert_eq!((s.count, s.total, s.min, s.max, s.p99), (4, 100, 10, 40, Some(40)));
         assert_eq!(s.median, Some(25.0));
         assert!((s.stddev.unwrap() - 12.909_944).abs() < 1e-5);
-        let one = Stats::of(&mut [7_i64]).unwrap();
+        let one = Stats::from_values(&mut [7_i64]).unwrap();
         assert_eq!((one.median, one.stddev, one.p99), (Some(7.0), Some(0.0), Some(7)));
-        assert_eq!(Stats::of::<i64>(&mut []), None);
+        assert_eq!(Stats::from_values::<i64>(&mut []), None);
     }
 
     #[test]
     fn percentile_is_by_nearest_rank_at_every_size() {
         for n in 1..=250_i64 {
             let mut values: Vec<i64> = (1..=n).rev().collect();
-            let s = Stats::of(&mut values).unwrap();
+            let s = Stats::from_values(&mut values).unwrap();
             assert_eq!(s.p99, Some((n * 99 + 99) / 100), "{n}");
             assert_eq!(s.median, Some((n + 1) as f64 / 2.0), "{n}");
             assert_eq!(s.histogram.unwrap().iter().map(|&b| i64::from(b)).sum::<i64>(), n);
@@ -245,8 +245,8 @@ mod tests {
     #[test]
     fn slots_rise_and_begin_where_they_say() {
         for value in (0..5_000).chain((0..63).flat_map(|b| [(1_u64 << b) - 1, 1 << b, (1 << b) + 1])) {
-            let at = slot(value);
-            assert!(first(at) <= value && value < first(at + 1), "{value} {at} {} {}", first(at), first(at + 1));
+            let at = value_slot(value);
+            assert!(slot_start(at) <= value && value < slot_start(at + 1), "{value} {at} {} {}", slot_start(at), slot_start(at + 1));
             assert!(at < SLOTS);
         }
     }
@@ -263,7 +263,7 @@ mod tests {
             // An outlier.
             values.extend((n > 1_500).then_some(4_000_000_000));
             let many = Stats::of_many(&values, 3).unwrap();
-            let few = Stats::of(&mut values).unwrap();
+            let few = Stats::from_values(&mut values).unwrap();
             assert!((many.stddev.unwrap() - few.stddev.unwrap()).abs() <= 1e-9 * few.stddev.unwrap().max(1.0));
             assert_eq!(Stats { stddev: few.stddev, ..many }, few, "{n} {range}");
         }
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn zero_and_equal_durations_do_not_upset_the_bins() {
-        assert_eq!(Stats::of(&mut [0_i64, 0, 0]).unwrap().histogram.unwrap()[BINS / 2], 3);
-        assert!(Stats::of(&mut [0_i64, i64::MAX / 2]).is_some());
+        assert_eq!(Stats::from_values(&mut [0_i64, 0, 0]).unwrap().histogram.unwrap()[BINS / 2], 3);
+        assert!(Stats::from_values(&mut [0_i64, i64::MAX / 2]).is_some());
     }
 }

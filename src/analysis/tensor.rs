@@ -37,7 +37,7 @@ struct Counter<'a> {
     sparsity: Option<bool>,
 }
 
-fn counter(base: &str) -> Option<Counter<'_>> {
+fn parse_counter(base: &str) -> Option<Counter<'_>> {
     let rest = base.strip_prefix("sm__ops_path_tensor_").filter(|r| !r.ends_with("_realtime"))?;
     let (op, rest) = match rest.strip_prefix("op_") {
         Some(r) => {
@@ -62,7 +62,7 @@ fn counter(base: &str) -> Option<Counter<'_>> {
 }
 
 /// Adds the tensor work of a result, and notes on missing metrics.
-pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, out: &mut Placed) {
+pub(super) fn add_tensor_work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, out: &mut Placed) {
     let mut bases: Vec<&str> = Vec::new();
     for (n, _) in &lookup.result.values {
         let Some(name) = lookup.metrics.names.get(*n as usize).filter(|n| n.starts_with("sm__ops_path_tensor_")) else { continue };
@@ -73,13 +73,13 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
             bases.push(base);
         }
     }
-    let counters: Vec<Counter<'_>> = bases.iter().filter_map(|b| counter(b)).collect();
+    let counters: Vec<Counter<'_>> = bases.iter().filter_map(|b| parse_counter(b)).collect();
     let rate = |base: &str| {
-        let per_cycle = lookup.finite(&format!("{base}.sum.per_cycle_elapsed")).zip(sm).map(|(n, clock)| n * clock);
-        let per_second = || lookup.finite(&format!("{base}.sum.per_second"));
-        per_cycle.or_else(per_second).or_else(|| Some(lookup.finite(&format!("{base}.sum"))? / seconds?))
+        let per_cycle = lookup.finite_number(&format!("{base}.sum.per_cycle_elapsed")).zip(sm).map(|(n, clock)| n * clock);
+        let per_second = || lookup.finite_number(&format!("{base}.sum.per_second"));
+        per_cycle.or_else(per_second).or_else(|| Some(lookup.finite_number(&format!("{base}.sum"))? / seconds?))
     };
-    let peak = |base: &str| lookup.finite(&format!("{base}.sum.peak_sustained")).zip(sm).map(|(p, clock)| p * clock);
+    let peak = |base: &str| lookup.finite_number(&format!("{base}.sum.peak_sustained")).zip(sm).map(|(p, clock)| p * clock);
     let mut kinds: Vec<&str> = Vec::new();
     for c in &counters {
         if !kinds.contains(&c.kind.as_str()) {
@@ -140,13 +140,14 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
                 .push(format!("{plain} work runs on mma.sync instructions, which reach two thirds of the peak of wgmma on this chip."));
         }
     }
-    let pipe = lookup.first(&["sm__inst_executed_pipe_tensor.sum", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"]);
+    let pipe =
+        lookup.first_finite(&["sm__inst_executed_pipe_tensor.sum", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"]);
     if kinds.is_empty() && pipe.is_none_or(|p| p > 0.0) {
         out.missing.push("tensor work: --section SpeedOfLight_HierarchicalTensorRooflineChart, of ncu 2025 or later".to_owned());
     }
     if !out.work.iter().any(|w| w.precision == Precision::Tensor && w.peak.is_some()) {
         // The peak of the tensor cores is of interest even if they are idle.
-        let sms = lookup.first(&["device__attribute_multiprocessor_count", "launch__sm_count"]);
+        let sms = lookup.first_finite(&["device__attribute_multiprocessor_count", "launch__sm_count"]);
         let capability = lookup.result.compute_capability.and_then(|(a, b)| Some((u32::try_from(a).ok()?, u32::try_from(b).ok()?)));
         let per_sm = PER_SM.iter().find(|p| Some(p.0) == capability).map(|p| p.1);
         let peak = per_sm.zip(sms).zip(sm).map(|((each, sms), clock)| each * sms * clock);
@@ -160,7 +161,7 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
             formula,
         }));
     }
-    if let Some(active) = lookup.finite("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed").filter(|a| *a > 1.0)
+    if let Some(active) = lookup.finite_number("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed").filter(|a| *a > 1.0)
         && kinds.is_empty()
     {
         out.remarks.push(format!(
@@ -175,14 +176,14 @@ mod tests {
 
     #[test]
     fn tensor_counters_are_taken_apart() {
-        let c = counter("sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off").unwrap();
+        let c = parse_counter("sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off").unwrap();
         assert_eq!((c.op, c.kind.as_str(), c.sparsity), (Some("hgmma"), "BF16 tensor", Some(false)));
-        let c = counter("sm__ops_path_tensor_src_fp64").unwrap();
+        let c = parse_counter("sm__ops_path_tensor_src_fp64").unwrap();
         assert_eq!((c.op, c.kind.as_str(), c.sparsity), (None, "FP64 tensor", None));
-        let c = counter("sm__ops_path_tensor_src_fp4_fp6_fp8_dst_fp32").unwrap();
+        let c = parse_counter("sm__ops_path_tensor_src_fp4_fp6_fp8_dst_fp32").unwrap();
         assert_eq!(c.kind, "FP8/FP6/FP4 tensor");
-        assert_eq!(counter("sm__ops_path_tensor_src_fp16_dst_fp16").unwrap().kind, "FP16 tensor, FP16 sums");
-        assert!(counter("sm__ops_path_tensor_src_bf16_dst_fp32_realtime").is_none());
-        assert!(counter("sm__inst_executed_pipe_tensor").is_none());
+        assert_eq!(parse_counter("sm__ops_path_tensor_src_fp16_dst_fp16").unwrap().kind, "FP16 tensor, FP16 sums");
+        assert!(parse_counter("sm__ops_path_tensor_src_bf16_dst_fp32_realtime").is_none());
+        assert!(parse_counter("sm__inst_executed_pipe_tensor").is_none());
     }
 }

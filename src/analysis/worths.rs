@@ -2,7 +2,7 @@
 //! each of them shortened.
 
 use super::faster::{Run, Worth};
-use super::readable::readable;
+use super::readable::readable_name;
 use crate::model::{Cancel, Profile};
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ pub struct Curve {
 impl Curve {
     /// Share of the run saved with a share of the function's time, by linear interpolation.
     #[must_use]
-    pub fn saves(&self, gain: f64) -> f64 {
+    pub fn saved_share(&self, gain: f64) -> f64 {
         let at = gain.clamp(0.0, 1.0) * STEPS.len() as f64;
         let step = (at as usize).min(STEPS.len() - 1);
         let before = step.checked_sub(1).map_or(0.0, |s| self.saved[s]);
@@ -34,9 +34,9 @@ impl Curve {
 
     /// Effect of a gain, given as lower and upper bound.
     #[must_use]
-    pub fn worth(&self, gain: Option<(f64, f64)>) -> Worth {
-        let saves = gain.map(|(least, most)| (self.saves(least), self.saves(most)));
-        Worth { share: self.share, critical: self.saves(1.0), saves }
+    pub fn evaluate_gain(&self, gain: Option<(f64, f64)>) -> Worth {
+        let saves = gain.map(|(least, most)| (self.saved_share(least), self.saved_share(most)));
+        Worth { share: self.share, critical: self.saved_share(1.0), saves }
     }
 }
 
@@ -52,21 +52,21 @@ impl Worths {
 
     /// Replays the run, as often as its length allows. Empty if launches lack times or calls, or there are too many.
     #[must_use]
-    pub fn of(profile: &Profile, cancel: &Cancel) -> Self {
+    pub fn from_profile(profile: &Profile, cancel: &Cancel) -> Self {
         // Names as shown in the table.
-        let names: Vec<_> = profile.kernels.iter().map(readable).collect();
+        let names: Vec<_> = profile.kernels.iter().map(readable_name).collect();
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-        Self::by(profile, &names, MOST, cancel).unwrap_or_default()
+        Self::for_names(profile, &names, MOST, cancel).unwrap_or_default()
     }
 
     /// Replays the run under other names of the kernels, for up to `most` of them; `None` if it is unknown what the run
     /// waits for.
     #[must_use]
-    pub fn by(profile: &Profile, names: &[&str], most: usize, cancel: &Cancel) -> Option<Self> {
-        if profile.coverage.hollow() || profile.recorded.len() > 1 {
+    pub fn for_names(profile: &Profile, names: &[&str], most: usize, cancel: &Cancel) -> Option<Self> {
+        if profile.coverage.is_inconclusive() || profile.recorded.len() > 1 {
             return None;
         }
-        let mut run = Run::of(profile)?;
+        let mut run = Run::from_profile(profile)?;
         let mut first: HashMap<&str, u32> = HashMap::new();
         let functions: Vec<u32> = (0_u32..).zip(names).map(|(at, name)| *first.entry(name).or_insert(at)).collect();
         let mut time: HashMap<u32, i64> = HashMap::new();
@@ -74,7 +74,7 @@ impl Worths {
             let function = functions.get(profile.launches.kernel(launch).0 as usize);
             *time.entry(function.copied().unwrap_or(u32::MAX)).or_default() += profile.launches.duration(launch);
         }
-        run.together(&functions);
+        run.merge_kernels(&functions);
         let (start, end) = run.span();
         let length = (end - start) as f64;
         let mut longest: Vec<(i64, u32)> = time.into_iter().map(|(function, ns)| (ns, function)).collect();
@@ -82,12 +82,12 @@ impl Worths {
         let mut out = HashMap::new();
         for (at, (ns, function)) in longest.into_iter().take(most).enumerate() {
             // Each takes seven passes, while three are counted.
-            if cancel.is_cancelled() || !run.affords(3 * at) {
+            if cancel.is_cancelled() || !run.can_afford(3 * at) {
                 break;
             }
             let Some(name) = names.get(function as usize).filter(|_| length > 0.0) else { continue };
             let share = |ns: i64| (ns as f64 / length).clamp(0.0, 1.0);
-            let (gains, (least, most)) = run.curve(function, &STEPS);
+            let (gains, (least, most)) = run.savings_curve(function, &STEPS);
             let mut saved = [0.0; STEPS.len()];
             saved.iter_mut().zip(gains).for_each(|(saved, ns)| *saved = share(ns));
             out.insert((*name).to_owned(), Curve { share: ns as f64 / length, saved, bounds: (share(least), share(most)) });
@@ -109,9 +109,9 @@ mod tests {
     #[test]
     fn between_the_steps_is_interpolated() {
         let curve = Curve { share: 0.5, saved: [0.1, 0.2, 0.25, 0.25], bounds: (0.2, 0.5) };
-        let near = |gain: f64, saved: f64| (curve.saves(gain) - saved).abs() < 1e-9;
+        let near = |gain: f64, saved: f64| (curve.saved_share(gain) - saved).abs() < 1e-9;
         assert!(near(0.0, 0.0) && near(0.125, 0.05) && near(0.25, 0.1) && near(0.6, 0.22) && near(1.0, 0.25) && near(7.0, 0.25));
-        let worth = curve.worth(Some((0.25, 0.5)));
+        let worth = curve.evaluate_gain(Some((0.25, 0.5)));
         assert!((worth.critical - 0.25).abs() < 1e-9 && worth.saves == Some((0.1, 0.2)), "{worth:?}");
     }
 }

@@ -1,11 +1,11 @@
 //! Input handling for overlays. Answers go to the screen that opened the overlay, even if another one is on top by
 //! then.
 
-use super::act::act;
+use super::act::dispatch_action;
 use super::actions::{ActionId, Where};
 use super::copies;
 use super::msg::Effect;
-use super::open::{carry, go, say};
+use super::open::{apply_response, navigate_to, set_status};
 use super::over::finder::insert;
 use super::over::{Choice, LineOf, Over, Page, What};
 use super::runs;
@@ -19,14 +19,14 @@ use tui_input::backend::crossterm::EventHandler;
 /// Status if the screen that opened the overlay is closed.
 const GONE: &str = "the screen that this was about is closed; nothing was changed";
 
-pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
-    let page = app.session.page();
-    let action = app.session.settings.keymap.action(key, Where::Kernels);
+pub fn handle_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
+    let page = app.session.page_rows();
+    let action = app.session.settings.keymap.find_action(key, Where::Kernels);
     let Some(over) = &mut app.over else { return Vec::new() };
     match &mut over.what {
         What::Page(what, at) => {
             let by = match (event.code, action) {
-                (KeyCode::Esc | KeyCode::Enter, _) => return close(app),
+                (KeyCode::Esc | KeyCode::Enter, _) => return close_overlay(app),
                 (KeyCode::Char('t'), _) if matches!(what, Page::Help) => {
                     app.over = None;
                     return begin_tour(app);
@@ -42,11 +42,11 @@ pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
                     let screen = over.screen;
                     let explain = matches!(what, Page::Explain);
                     app.over = None;
-                    let answer = app.ask(screen, |s, cx| if explain { s.act(ActionId::Copy, cx) } else { None });
-                    let answer = answer.flatten().unwrap_or_else(|| Answer::over(copies::of_table()));
-                    return carry(app, screen, answer);
+                    let answer = app.with_screen(screen, |s, cx| if explain { s.act(ActionId::Copy, cx) } else { None });
+                    let answer = answer.flatten().unwrap_or_else(|| Answer::open_overlay(copies::table_menu()));
+                    return apply_response(app, screen, answer);
                 }
-                (_, Some(a)) if closes(a) => return close(app),
+                (_, Some(a)) if is_close_action(a) => return close_overlay(app),
                 _ => 0,
             };
             *at = at.saturating_add_signed(by).min(app.session.most_scroll);
@@ -54,14 +54,14 @@ pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
         }
         What::Number(input) => {
             match event.code {
-                KeyCode::Esc => return close(app),
+                KeyCode::Esc => return close_overlay(app),
                 KeyCode::Enter => {
                     let n = input.value().trim().parse().ok();
                     return match n {
-                        Some(n) => choose(app, Choice::Jump(JumpTo::Nth(n))),
+                        Some(n) => apply_choice(app, Choice::Jump(JumpTo::Nth(n))),
                         None => {
                             app.over = None;
-                            say(app, "type a number from 0", true)
+                            set_status(app, "type a number from 0", true)
                         }
                     };
                 }
@@ -75,16 +75,16 @@ pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
         What::Line(what, input) => {
             let what = *what;
             match event.code {
-                KeyCode::Esc => return close(app),
+                KeyCode::Esc => return close_overlay(app),
                 KeyCode::Enter => {
                     let (text, screen) = (input.value().to_owned(), over.screen);
                     app.over = None;
                     if what == LineOf::View {
                         return vec![Effect::SaveView(text.into())];
                     }
-                    return match app.ask(screen, |s, cx| s.line(what, &text, cx)) {
-                        Some(answer) => carry(app, screen, answer),
-                        None => say(app, GONE, true),
+                    return match app.with_screen(screen, |s, cx| s.line(what, &text, cx)) {
+                        Some(answer) => apply_response(app, screen, answer),
+                        None => set_status(app, GONE, true),
                     };
                 }
                 _ => {
@@ -93,24 +93,24 @@ pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
             }
             Vec::new()
         }
-        What::Pick(_) => pick(app, event, page),
+        What::Pick(_) => handle_pick_key(app, event, page),
     }
 }
 
 /// Starts the tour, or ends it.
 pub fn begin_tour(app: &mut App) -> Vec<Effect> {
-    if app.session.tour.is_none() && !app.session.report().is_some_and(super::session::Report::timeline) {
-        return say(app, "the tour needs a timeline: warpscope demo --tour", false);
+    if app.session.tour.is_none() && !app.session.report().is_some_and(super::session::Report::is_timeline) {
+        return set_status(app, "the tour needs a timeline: warpscope demo --tour", false);
     }
     match super::tour::toggle(app) {
-        Some(first) => act(app, first),
-        None if app.session.tour.is_none() => say(app, "the tour is over", false),
+        Some(first) => dispatch_action(app, first),
+        None if app.session.tour.is_none() => set_status(app, "the tour is over", false),
         None => Vec::new(),
     }
 }
 
 /// Returns true for actions that close a page; the key that opened a page closes it, too.
-fn closes(action: ActionId) -> bool {
+fn is_close_action(action: ActionId) -> bool {
     matches!(
         action,
         ActionId::Back
@@ -125,36 +125,36 @@ fn closes(action: ActionId) -> bool {
     )
 }
 
-fn close(app: &mut App) -> Vec<Effect> {
+fn close_overlay(app: &mut App) -> Vec<Effect> {
     app.over = None;
-    runs::arrived(app)
+    runs::check_awaited(app)
 }
 
-fn pick(app: &mut App, event: KeyEvent, page: isize) -> Vec<Effect> {
+fn handle_pick_key(app: &mut App, event: KeyEvent, page: isize) -> Vec<Effect> {
     let Some(Over { what: What::Pick(list), .. }) = &mut app.over else { return Vec::new() };
     match event.code {
         KeyCode::Esc => {
             if let Some(Choice::Theme(name)) = list.before.take() {
                 app.session.settings.theme = name;
             }
-            return close(app);
+            return close_overlay(app);
         }
         KeyCode::Enter => {
-            let chosen = list.item().map(|i| i.choice.clone());
-            return chosen.map(|c| choose(app, c)).unwrap_or_default();
+            let chosen = list.selected_item().map(|i| i.choice.clone());
+            return chosen.map(|c| apply_choice(app, c)).unwrap_or_default();
         }
-        KeyCode::Up => list.step(-1),
-        KeyCode::Down | KeyCode::Tab => list.step(1),
-        KeyCode::PageUp => list.step(-page),
-        KeyCode::PageDown => list.step(page),
+        KeyCode::Up => list.move_selection(-1),
+        KeyCode::Down | KeyCode::Tab => list.move_selection(1),
+        KeyCode::PageUp => list.move_selection(-page),
+        KeyCode::PageDown => list.move_selection(page),
         KeyCode::Char(c) if list.typed.is_none() => {
             if let Some(chosen) = list.by_key(c).map(|i| i.choice.clone()) {
-                return choose(app, chosen);
+                return apply_choice(app, chosen);
             }
             match c {
-                'j' => list.step(1),
-                'k' => list.step(-1),
-                'q' => return pick(app, KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE), page),
+                'j' => list.move_selection(1),
+                'k' => list.move_selection(-1),
+                'q' => return handle_pick_key(app, KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE), page),
                 _ => {}
             }
         }
@@ -162,7 +162,7 @@ fn pick(app: &mut App, event: KeyEvent, page: isize) -> Vec<Effect> {
             if let Some(input) = &mut list.typed
                 && input.handle_event(&Event::Key(event)).is_some_and(|c| c.value)
             {
-                list.narrow();
+                list.apply_filter();
             }
         }
     }
@@ -173,17 +173,17 @@ fn pick(app: &mut App, event: KeyEvent, page: isize) -> Vec<Effect> {
 /// Applies the selected theme at once; Esc restores the previous one.
 fn preview_theme(app: &mut App) {
     if let Some(Over { what: What::Pick(list), .. }) = &app.over
-        && let Some(Choice::Theme(name)) = list.item().map(|i| i.choice.clone())
+        && let Some(Choice::Theme(name)) = list.selected_item().map(|i| i.choice.clone())
     {
         app.session.settings.theme = name;
     }
 }
 
 /// Scrolls the overlay with the mouse wheel.
-pub fn wheel(app: &mut App, by: isize) {
+pub fn scroll_overlay(app: &mut App, by: isize) {
     match app.over.as_mut().map(|o| &mut o.what) {
         Some(What::Pick(list)) => {
-            list.step(by);
+            list.move_selection(by);
             preview_theme(app);
         }
         Some(What::Page(_, at)) => *at = at.saturating_add_signed(by).min(app.session.most_scroll),
@@ -192,20 +192,20 @@ pub fn wheel(app: &mut App, by: isize) {
 }
 
 /// Handles a press on an item of the list.
-pub fn press(app: &mut App, item: usize) -> Vec<Effect> {
+pub fn press_item(app: &mut App, item: usize) -> Vec<Effect> {
     let Some(Over { what: What::Pick(list), .. }) = &mut app.over else { return Vec::new() };
     list.selected = item;
-    let chosen = list.item().map(|i| i.choice.clone());
-    chosen.map(|c| choose(app, c)).unwrap_or_default()
+    let chosen = list.selected_item().map(|i| i.choice.clone());
+    chosen.map(|c| apply_choice(app, c)).unwrap_or_default()
 }
 
 /// Inserts pasted text into the overlay's input line.
-pub fn paste(app: &mut App, text: &str) {
+pub fn paste_text(app: &mut App, text: &str) {
     match app.over.as_mut().map(|o| &mut o.what) {
         Some(What::Pick(list)) => {
             if let Some(input) = &mut list.typed {
                 insert(input, text, |_| true);
-                list.narrow();
+                list.apply_filter();
             }
         }
         Some(What::Number(input)) => insert(input, text, |c| c.is_ascii_digit()),
@@ -215,27 +215,27 @@ pub fn paste(app: &mut App, text: &str) {
 }
 
 /// Applies the choice on the screen that opened the list.
-fn choose(app: &mut App, choice: Choice) -> Vec<Effect> {
+fn apply_choice(app: &mut App, choice: Choice) -> Vec<Effect> {
     let Some(over) = app.over.take() else { return Vec::new() };
     let asked = over.screen;
     let effects = match choice {
-        Choice::Action(id) if app.top().is_some_and(|e| e.id == asked) => act(app, id),
-        Choice::Action(_) => say(app, "another screen came up meanwhile; nothing was done", true),
+        Choice::Action(id) if app.top_entry().is_some_and(|e| e.id == asked) => dispatch_action(app, id),
+        Choice::Action(_) => set_status(app, "another screen came up meanwhile; nothing was done", true),
         Choice::Theme(name) => {
             app.session.settings.theme = name;
             Vec::new()
         }
-        Choice::Copy(what) => match app.ask(asked, |s, cx| s.copy(what, cx)) {
-            Some(Some((text, said))) => vec![Effect::Copy(copies::safe(what, &text), said)],
-            Some(None) => say(app, "nothing is selected", true),
-            None => say(app, GONE, true),
+        Choice::Copy(what) => match app.with_screen(asked, |s, cx| s.copy(what, cx)) {
+            Some(Some((text, said))) => vec![Effect::Copy(copies::sanitize_copy(what, &text), said)],
+            Some(None) => set_status(app, "nothing is selected", true),
+            None => set_status(app, GONE, true),
         },
-        Choice::Run(what) => runs::choose(app, asked, what),
-        Choice::Changes(before, after) => go(app, asked, Go::Changes { before, after }),
-        other => match app.ask(asked, |s, cx| s.choose(other, cx)) {
-            Some(answer) => carry(app, asked, answer),
-            None => say(app, GONE, true),
+        Choice::Run(what) => runs::apply_run_choice(app, asked, what),
+        Choice::Changes(before, after) => navigate_to(app, asked, Go::Changes { before, after }),
+        other => match app.with_screen(asked, |s, cx| s.choose(other, cx)) {
+            Some(answer) => apply_response(app, asked, answer),
+            None => set_status(app, GONE, true),
         },
     };
-    effects.into_iter().chain(runs::arrived(app)).collect()
+    effects.into_iter().chain(runs::check_awaited(app)).collect()
 }

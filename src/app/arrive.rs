@@ -2,7 +2,7 @@
 
 use super::actions::Where;
 use super::msg::Effect;
-use super::open::{go, launches_at, say, settle, show as open_result};
+use super::open::{launches_at, navigate_to, open_screen, set_status, show_result as open_result};
 use super::screen::{At, Go, ResultView};
 use super::screens::{KernelsScreen, LaunchesScreen, MemoryScreen, OverviewScreen, RangesScreen, ResultScreen, TimelineScreen};
 use super::session::{Address, Report, Show};
@@ -12,7 +12,7 @@ use crate::model::Profile;
 use crate::rerun::shell;
 
 /// Result view of a screen; `None` if the screen is not about a result.
-fn view(show: Show) -> Option<ResultView> {
+fn result_view(show: Show) -> Option<ResultView> {
     Some(match show {
         Show::Metrics => ResultView::Metrics,
         Show::Hints => ResultView::Hints,
@@ -34,9 +34,9 @@ enum Step {
 }
 
 /// Moves on towards the place named on the command line, as far as the loaded data allows.
-pub fn arrive(app: &mut App) -> Vec<Effect> {
+pub fn resume_deep_link(app: &mut App) -> Vec<Effect> {
     let Some(address) = app.session.address.clone() else { return Vec::new() };
-    match step(app, &address) {
+    match resolve_address(app, &address) {
         Step::Wait => Vec::new(),
         Step::Way(effects) => effects,
         Step::There(effects) => {
@@ -45,15 +45,15 @@ pub fn arrive(app: &mut App) -> Vec<Effect> {
         }
         Step::Lost(why) => {
             app.session.address = None;
-            say(app, why, true)
+            set_status(app, why, true)
         }
     }
 }
 
-fn step(app: &mut App, address: &Address) -> Step {
+fn resolve_address(app: &mut App, address: &Address) -> Step {
     const AT: usize = 0;
     let Some(report) = app.session.reports.get_mut(AT) else { return Step::Lost("there is no report".to_owned()) };
-    if report.reading() {
+    if report.is_reading() {
         return Step::Wait;
     }
     let Some(profile) = report.profile.clone() else {
@@ -67,28 +67,28 @@ fn step(app: &mut App, address: &Address) -> Step {
         Address { launch: Some(_), .. } => Show::Launches,
         _ => Show::Kernels,
     });
-    let timed = report.timeline();
+    let timed = report.is_timeline();
     if let (true, Some(window)) = (timed && show != Show::Timeline, address.window) {
         // Only once: the user may leave the window again.
         if let Some(address) = &mut app.session.address {
             address.window = None;
         }
-        let asked = app.top().map_or(0, |e| e.id);
-        return Step::Way(go(app, asked, Go::Window(Some(within(&profile, window)))));
+        let asked = app.top_entry().map_or(0, |e| e.id);
+        return Step::Way(navigate_to(app, asked, Go::Window(Some(resolve_window(&profile, window)))));
     }
-    if let Some(view) = view(show).filter(|_| address.result.is_some() || address.kernel.is_none()) {
-        return result(app, AT, address.result.unwrap_or(0), view);
+    if let Some(view) = result_view(show).filter(|_| address.result.is_some() || address.kernel.is_none()) {
+        return go_to_result(app, AT, address.result.unwrap_or(0), view);
     }
     if show == Show::Ranks {
-        let reading = app.session.reports.iter().any(Report::reading);
-        let asked = app.top().map_or(0, |e| e.id);
-        return if reading { Step::Wait } else { Step::There(go(app, asked, Go::Ranks)) };
+        let reading = app.session.reports.iter().any(Report::is_reading);
+        let asked = app.top_entry().map_or(0, |e| e.id);
+        return if reading { Step::Wait } else { Step::There(navigate_to(app, asked, Go::Ranks)) };
     }
     if let Some(name) = &address.kernel {
         let report = &app.session.reports[AT];
         let Some(known) = report.groups.grouping.clone() else { return Step::Wait };
-        let Some(kernels) = app.kernels_mut(AT) else { return Step::Wait };
-        if !kernels.select(name) {
+        let Some(kernels) = app.kernels_screen_mut(AT) else { return Step::Wait };
+        if !kernels.select_by_name(name) {
             // The table takes over a new grouping only with the next message.
             let listed = kernels.selected_name().is_some() || known.rows.is_empty();
             return if listed { Step::Lost(format!("no kernel is called {name}")) } else { Step::Wait };
@@ -98,23 +98,27 @@ fn step(app: &mut App, address: &Address) -> Step {
     if let Some(launch) = address.launch.filter(|l| *l as usize >= launches) {
         return Step::Lost(format!("there is no launch {launch}: the report has {launches}"));
     }
-    let table = app.table(AT);
+    let table = app.kernels_id(AT);
     match show {
         Show::Kernels => {
-            let row = app.kernels(AT).and_then(KernelsScreen::row);
+            let row = app.kernels_screen(AT).and_then(KernelsScreen::selected_row);
             Step::There(app.session.reports.get_mut(AT).map(|r| r.want_detail(AT, row)).unwrap_or_default())
         }
-        Show::Overview => Step::There(if app.of::<OverviewScreen>(AT).is_some() { Vec::new() } else { go(app, table, Go::Overview) }),
-        Show::Memory => Step::There(if app.of::<MemoryScreen>(AT).is_some() { Vec::new() } else { go(app, table, Go::Memory) }),
-        Show::Ranges => Step::There(go(app, table, Go::Ranges(address.range.clone()))),
-        Show::Timeline => timeline(app, AT, address),
+        Show::Overview => {
+            Step::There(if app.report_screen::<OverviewScreen>(AT).is_some() { Vec::new() } else { navigate_to(app, table, Go::Overview) })
+        }
+        Show::Memory => {
+            Step::There(if app.report_screen::<MemoryScreen>(AT).is_some() { Vec::new() } else { navigate_to(app, table, Go::Memory) })
+        }
+        Show::Ranges => Step::There(navigate_to(app, table, Go::Ranges(address.range.clone()))),
+        Show::Timeline => go_to_timeline(app, AT, address),
         Show::Launches | Show::Rerun => to_launch(app, AT, address, show == Show::Rerun),
         // A kernel by name: its result is known once results and launches are joined.
         _ => {
             let best = app.selection(table).result;
-            match (best, view(show)) {
+            match (best, result_view(show)) {
                 (Some(best), Some(view)) => Step::There(open_result(app, AT, best, view, view)),
-                _ if app.session.reports.iter().any(Report::reading) => Step::Wait,
+                _ if app.session.reports.iter().any(Report::is_reading) => Step::Wait,
                 _ => Step::Lost("this kernel has no metrics".to_owned()),
             }
         }
@@ -122,7 +126,7 @@ fn step(app: &mut App, address: &Address) -> Step {
 }
 
 /// Goes to a result of the report, or of the part of it that holds measurements.
-fn result(app: &mut App, at: usize, number: usize, view: ResultView) -> Step {
+fn go_to_result(app: &mut App, at: usize, number: usize, view: ResultView) -> Step {
     let part = app.session.reports.iter().position(|r| r.part_of == Some(at));
     let from = if app.session.metrics(at).is_some() { Some(at) } else { part };
     let Some(metrics) = from.and_then(|f| app.session.metrics(f)) else {
@@ -140,22 +144,22 @@ fn result(app: &mut App, at: usize, number: usize, view: ResultView) -> Step {
 }
 
 /// Goes to the timeline, at a window or a launch.
-fn timeline(app: &mut App, at: usize, address: &Address) -> Step {
+fn go_to_timeline(app: &mut App, at: usize, address: &Address) -> Step {
     let Some(profile) = app.session.reports.get(at).and_then(|r| r.profile.clone()) else { return Step::Wait };
     let event = address.launch.map(Event::Launch);
     let of_launch = address.launch.map(|l| (profile.launches.start(l as usize), profile.launches.end(l as usize)));
     let place = address.window.or(of_launch).map(|(start, end)| At { start, end, event });
     let exact = address.window.is_some();
     let place = place.map(|p| {
-        let (start, end) = within(&profile, (p.start, p.end));
+        let (start, end) = resolve_window(&profile, (p.start, p.end));
         At { start, end, ..p }
     });
-    let id = app.push(at, |id| if exact { TimelineScreen::exactly(place, id) } else { TimelineScreen::new(place, id) });
-    Step::There(settle(app, id))
+    let id = app.push(at, |id| if exact { TimelineScreen::new_exact(place, id) } else { TimelineScreen::new(place, id) });
+    Step::There(open_screen(app, id))
 }
 
 /// Resolves a window with open ends (`i64::MIN`, `i64::MAX`) against the extent of the report, ns.
-fn within(profile: &Profile, (from, to): (i64, i64)) -> (i64, i64) {
+fn resolve_window(profile: &Profile, (from, to): (i64, i64)) -> (i64, i64) {
     let launches = &profile.launches;
     let ends = (0..launches.len()).map(|l| launches.end(l)).chain(profile.memops.iter().map(|m| m.start.0.saturating_add(m.duration.0)));
     let last = ends.max().unwrap_or(0).max(1);
@@ -165,27 +169,27 @@ fn within(profile: &Profile, (from, to): (i64, i64)) -> (i64, i64) {
 
 /// Goes to a launch in the list of its group, and to its re-run once the list is loaded.
 fn to_launch(app: &mut App, at: usize, address: &Address, rerun: bool) -> Step {
-    let table = app.table(at);
+    let table = app.kernels_id(at);
     if app.session.reports[at].profile.as_ref().is_some_and(|p| p.launches.is_empty()) {
         return Step::Lost("this report has no single launches".to_owned());
     }
     let Some(launch) = address.launch else {
-        let Some(kernels) = app.kernels(at) else { return Step::Wait };
-        if app.session.reports[at].groups.grouping.is_none() || kernels.row().is_none() {
+        let Some(kernels) = app.kernels_screen(at) else { return Step::Wait };
+        if app.session.reports[at].groups.grouping.is_none() || kernels.selected_row().is_none() {
             return Step::Wait;
         }
         if rerun {
-            return Step::There(go(app, table, Go::Rerun { run: false, in_place: false }));
+            return Step::There(navigate_to(app, table, Go::Rerun { run: false, in_place: false }));
         }
         let group = app.selection(table).group;
         return match group {
-            Some((grouping, row)) => Step::There(go(app, table, Go::Launches { grouping, row })),
+            Some((grouping, row)) => Step::There(navigate_to(app, table, Go::Launches { grouping, row })),
             None => Step::Lost("there is no kernel to list the launches of".to_owned()),
         };
     };
-    if let Some(id) = app.find::<LaunchesScreen>(Some(at)) {
-        return match app.launches(at).and_then(LaunchesScreen::launch) {
-            Some(_) if rerun => Step::There(go(app, id, Go::Rerun { run: false, in_place: false })),
+    if let Some(id) = app.find_screen::<LaunchesScreen>(Some(at)) {
+        return match app.launches_screen(at).and_then(LaunchesScreen::selected_launch) {
+            Some(_) if rerun => Step::There(navigate_to(app, id, Go::Rerun { run: false, in_place: false })),
             Some(_) => Step::There(Vec::new()),
             None => Step::Wait,
         };
@@ -195,21 +199,21 @@ fn to_launch(app: &mut App, at: usize, address: &Address, rerun: bool) -> Step {
     }
     let effects = launches_at(app, at, launch);
     // Without a screen, `launches_at` has told the user why.
-    if app.find::<LaunchesScreen>(Some(at)).is_none() { Step::There(effects) } else { Step::Way(effects) }
+    if app.find_screen::<LaunchesScreen>(Some(at)).is_none() { Step::There(effects) } else { Step::Way(effects) }
 }
 
 /// Returns the command that reopens what is on the screen; `None` if the screen belongs to no report.
 #[must_use]
-pub fn command(app: &App) -> Option<String> {
+pub fn reopen_command(app: &App) -> Option<String> {
     let session = &app.session;
     let shown = session.report()?;
     let own = shown.part_of.unwrap_or(session.active);
-    let selected = app.selected();
-    let place = app.here();
+    let selected = app.top_selection();
+    let place = app.current_scope();
     let mut address = Address { launch: selected.launch, window: shown.window, ..Address::default() };
     let group = selected.group.as_ref().and_then(|(grouping, row)| Some((grouping.by, grouping.rows.get(*row)?.name.clone())));
     let result = app
-        .result(session.active)
+        .result_screen(session.active)
         .filter(|_| matches!(place, Where::Metrics | Where::Hints | Where::Roofline | Where::Compare | Where::Source));
     // The report of this place is the first argument.
     let mut first = own;
@@ -218,12 +222,12 @@ pub fn command(app: &App) -> Option<String> {
         Where::Kernels => Show::Kernels,
         Where::Launches => Show::Launches,
         Where::Timeline => {
-            let place = app.of::<TimelineScreen>(session.active).and_then(|t| t.place);
+            let place = app.report_screen::<TimelineScreen>(session.active).and_then(|t| t.place);
             address.window = place.map(|p| (p.start, p.end)).or(address.window);
             Show::Timeline
         }
         Where::Ranges => {
-            address.range = app.of::<RangesScreen>(session.active).and_then(|r| r.node()).map(|n| n.1.name.clone());
+            address.range = app.report_screen::<RangesScreen>(session.active).and_then(|r| r.selected_node()).map(|n| n.1.name.clone());
             Show::Ranges
         }
         Where::Memory => Show::Memory,
@@ -254,7 +258,7 @@ pub fn command(app: &App) -> Option<String> {
         let others = files().filter(|(i, r)| *i != first && !r.built_in);
         words.extend(files().filter(|(i, _)| *i == first).chain(others).map(|(_, r)| r.file.to_string_lossy().into_owned()));
     }
-    words.extend(address.options());
-    words.extend(by.into_iter().flat_map(|by| ["--group".to_owned(), by.word().to_owned()]));
-    Some(shell::line(&words))
+    words.extend(address.to_args());
+    words.extend(by.into_iter().flat_map(|by| ["--group".to_owned(), by.cli_name().to_owned()]));
+    Some(shell::command_line(&words))
 }

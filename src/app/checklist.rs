@@ -1,7 +1,7 @@
 //! Checklist of the session, over all its reports
 
 use super::msg::Effect;
-use super::open::carry;
+use super::open::apply_response;
 use super::over::Page;
 use super::screen::Answer;
 use super::state::App;
@@ -9,7 +9,7 @@ use super::work::{Ask, Part, Work};
 use std::sync::Arc;
 
 /// Requests the checklist of the session.
-pub fn checklist(app: &mut App, asked: u64) -> Vec<Effect> {
+pub fn request_checklist(app: &mut App, asked: u64) -> Vec<Effect> {
     let session = &app.session;
     let parts: Vec<Part> = session
         .reports
@@ -22,7 +22,7 @@ pub fn checklist(app: &mut App, asked: u64) -> Vec<Effect> {
     // Any loaded report will do: the work covers all of them.
     let about = session.reports.iter().enumerate().find_map(|(i, r)| Some((i, r.generation, r.profile.clone()?)));
     let Some((report, generation, profile)) = about else {
-        return carry(app, asked, Answer::over(Page::Checklist(Arc::default())));
+        return apply_response(app, asked, Answer::open_overlay(Page::Checklist(Arc::default())));
     };
     vec![Effect::Work(Box::new(Work {
         report,

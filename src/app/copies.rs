@@ -2,7 +2,7 @@
 
 use super::over::{Choice, CopyWhat, Item, Pick};
 use crate::model::NameForm;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 
 /// Table width for copied text: unlimited, but cleaned as for a terminal.
 pub const TO_PASTE: Option<usize> = Some(usize::MAX);
@@ -11,15 +11,15 @@ pub const MOST_COPIED: usize = 10_000;
 
 /// Builds a copy menu.
 #[must_use]
-pub fn pick(rows: &[(CopyWhat, char, &str, &str)]) -> Pick {
+pub fn copy_menu(rows: &[(CopyWhat, char, &str, &str)]) -> Pick {
     let items = rows.iter().map(|&(what, letter, label, hint)| Item::new(label, hint, letter, Choice::Copy(what)));
     Pick::by_letter("copy", items.collect(), None)
 }
 
 /// Copy menu for a table of kernels or launches.
 #[must_use]
-pub fn of_table() -> Pick {
-    pick(&[
+pub fn table_menu() -> Pick {
+    copy_menu(&[
         (CopyWhat::Name(NameForm::Function), 'f', "function name", "as ncu --kernel-name expects it"),
         (CopyWhat::Name(NameForm::Demangled), 'd', "demangled name", ""),
         (CopyWhat::Name(NameForm::Mangled), 'm', "mangled name", ""),
@@ -30,8 +30,8 @@ pub fn of_table() -> Pick {
 
 /// Copy menu for a list of ranges.
 #[must_use]
-pub fn of_ranges() -> Pick {
-    pick(&[
+pub fn ranges_menu() -> Pick {
+    copy_menu(&[
         (CopyWhat::Name(NameForm::Function), 'n', "name", "of the range"),
         (CopyWhat::Row, 'r', "row", "the selected row as CSV, with a header"),
         (CopyWhat::Table, 't', "table", "all listed rows as CSV"),
@@ -40,8 +40,8 @@ pub fn of_ranges() -> Pick {
 
 /// Copy menu for a timeline.
 #[must_use]
-pub fn of_timeline() -> Pick {
-    pick(&[
+pub fn timeline_menu() -> Pick {
+    copy_menu(&[
         (CopyWhat::Name(NameForm::Demangled), 'n', "name", "of the event at the cursor"),
         (CopyWhat::Row, 'd', "details", "of the event at the cursor"),
         (CopyWhat::Table, 'w', "window", "as text, as it is shown"),
@@ -52,13 +52,13 @@ pub fn of_timeline() -> Pick {
 /// Removes control characters from text for the clipboard, because a terminal would obey them when it is pasted. Only
 /// rows and multi-line commands keep their line ends.
 #[must_use]
-pub fn safe(what: CopyWhat, text: &str) -> String {
+pub fn sanitize_copy(what: CopyWhat, text: &str) -> String {
     let one = matches!(what, CopyWhat::Name(_) | CopyWhat::MetricName | CopyWhat::MetricValue);
-    if one { clean(text).into_owned() } else { text.split('\n').map(clean).collect::<Vec<_>>().join("\n") }
+    if one { escape_unsafe(text).into_owned() } else { text.split('\n').map(escape_unsafe).collect::<Vec<_>>().join("\n") }
 }
 
 /// Status text for a number of copied rows.
 #[must_use]
-pub fn said(what: CopyWhat, rows: usize) -> String {
-    if what == CopyWhat::Row { "row".to_owned() } else { crate::model::units::count(rows, "row") }
+pub fn copied_label(what: CopyWhat, rows: usize) -> String {
+    if what == CopyWhat::Row { "row".to_owned() } else { crate::model::units::format_count(rows, "row") }
 }

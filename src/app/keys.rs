@@ -1,10 +1,10 @@
 //! Keyboard, paste and mouse input, common to all screens
 
-use super::act::{act, ask_top, scroll};
+use super::act::{ask_top, dispatch_action, scroll_top};
 use super::actions::{ActionId, Where};
 use super::answering;
 use super::msg::{Effect, Mouse, Pointer};
-use super::open::{quit, quit_now};
+use super::open::{quit_now, request_quit};
 use super::over::finder::insert;
 use super::over::{Choice, Over, RunChoice, Typed, What};
 use super::state::{App, SMALLEST};
@@ -18,29 +18,29 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.status = None;
     // A key press cancels the navigation to the place named on the command line.
     app.session.address = None;
-    let key = Key::of(&event);
+    let key = Key::from_event(&event);
     if event.code == KeyCode::Char('c') && event.modifiers.contains(KeyModifiers::CONTROL) {
         // A second Ctrl-C while the question is open quits.
-        return if asked_before_quit(app) { quit_now(app) } else { quit(app) };
+        return if asked_before_quit(app) { quit_now(app) } else { request_quit(app) };
     }
     let keymap = &app.session.settings.keymap;
     // On a terminal too small to draw on, only quitting works.
     if app.session.size.0 < SMALLEST.0 || app.session.size.1 < SMALLEST.1 {
-        let leaves = keymap.action(key, Where::Kernels) == Some(ActionId::Quit);
-        return if leaves && !app.running.held() { quit(app) } else { Vec::new() };
+        let leaves = keymap.find_action(key, Where::Kernels) == Some(ActionId::Quit);
+        return if leaves && !app.running.has_attached_run() { request_quit(app) } else { Vec::new() };
     }
     if app.over.is_some() {
-        return answering::key(app, event, key);
+        return answering::handle_key(app, event, key);
     }
     if takes_text(app) {
-        return typed(app, event);
+        return handle_filter_key(app, event);
     }
-    match app.session.settings.keymap.action(key, app.here()) {
+    match app.session.settings.keymap.find_action(key, app.current_scope()) {
         // Esc has its own handler, because other keys for `Back` must leave a run alone.
         Some(ActionId::Back) if event.code == KeyCode::Esc && app.session.reading.is_none() => ask_top(app, |screen, cx| screen.escape(cx)),
-        Some(id) => act(app, id),
+        Some(id) => dispatch_action(app, id),
         // As in vi and less, if the screen does not use it.
-        None if event.code == KeyCode::Char('g') && event.modifiers.is_empty() => act(app, ActionId::First),
+        None if event.code == KeyCode::Char('g') && event.modifiers.is_empty() => dispatch_action(app, ActionId::First),
         None => Vec::new(),
     }
 }
@@ -53,14 +53,14 @@ fn asked_before_quit(app: &App) -> bool {
 
 /// Returns true if typed letters go into the screen's filter.
 fn takes_text(app: &mut App) -> bool {
-    let Some(asked) = app.top().map(|e| e.id) else { return false };
-    app.ask(asked, |screen, _| screen.finder().is_some_and(|f| f.typing)).unwrap_or(false)
+    let Some(asked) = app.top_entry().map(|e| e.id) else { return false };
+    app.with_screen(asked, |screen, _| screen.finder().is_some_and(|f| f.typing)).unwrap_or(false)
 }
 
 /// Handles a key while a filter is typed.
-fn typed(app: &mut App, event: KeyEvent) -> Vec<Effect> {
-    let page = app.session.page();
-    ask_top(app, |screen, cx| match screen.finder().map_or(Typed::Nothing, |f| f.key(event)) {
+fn handle_filter_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
+    let page = app.session.page_rows();
+    ask_top(app, |screen, cx| match screen.finder().map_or(Typed::Nothing, |f| f.handle_key(event)) {
         Typed::Changed => screen.found(true, cx),
         Typed::Cleared => screen.found(false, cx),
         Typed::Rows(by) => screen.scroll(by, cx),
@@ -70,9 +70,9 @@ fn typed(app: &mut App, event: KeyEvent) -> Vec<Effect> {
 }
 
 /// Inserts pasted text into the filter, and applies it once.
-pub fn paste(app: &mut App, text: &str) -> Vec<Effect> {
+pub fn on_paste(app: &mut App, text: &str) -> Vec<Effect> {
     if app.over.is_some() {
-        answering::paste(app, text);
+        answering::paste_text(app, text);
         return Vec::new();
     }
     if !takes_text(app) {
@@ -89,17 +89,17 @@ pub fn paste(app: &mut App, text: &str) -> Vec<Effect> {
 /// Updates the state for a mouse event.
 pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
     match (mouse, app.over.is_some()) {
-        (Mouse::Item(i), true) if app.over.as_ref().is_some_and(|o| matches!(o.what, What::Pick(_))) => answering::press(app, i),
-        (Mouse::Wheel(by), false) => scroll(app, by),
+        (Mouse::Item(i), true) if app.over.as_ref().is_some_and(|o| matches!(o.what, What::Pick(_))) => answering::press_item(app, i),
+        (Mouse::Wheel(by), false) => scroll_top(app, by),
         (Mouse::Point(pointer), false) => ask_top(app, |screen, cx| screen.point(pointer, cx)),
         (Mouse::Item(_), _) | (Mouse::Elsewhere | Mouse::Spot(..), false) | (Mouse::Point(Pointer::Drag(..)), true) => Vec::new(),
         (Mouse::Wheel(by) | Mouse::Point(Pointer::Wheel(_, by)), true) => {
-            answering::wheel(app, by);
+            answering::scroll_overlay(app, by);
             Vec::new()
         }
         // A press outside closes the overlay.
         (_, true) => on_key(app, KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)),
-        (Mouse::Action(id), false) => act(app, id),
+        (Mouse::Action(id), false) => dispatch_action(app, id),
         (Mouse::Row(i), false) => ask_top(app, |screen, cx| screen.press(i, cx)),
         (Mouse::Head(i), false) => ask_top(app, |screen, cx| screen.head(i, cx)),
     }

@@ -29,7 +29,7 @@ pub mod work;
 
 pub use actions::{ACTIONS, ActionId, Keymap, Where};
 pub use msg::{Effect, Mouse, Msg, Pointer};
-pub use open::{library, watch};
+pub use open::{open_library, show_watched_run};
 pub use over::{LineOf, Over, Page, Pick, What};
 pub use running::Watched;
 pub use screen::{ResultView, Status};

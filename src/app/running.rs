@@ -32,35 +32,35 @@ pub struct Traced {
 impl Traced {
     /// Index of the selected kernel.
     #[must_use]
-    pub fn at(&self) -> usize {
+    pub fn selected_index(&self) -> usize {
         let Some((live, name)) = self.live.as_ref().zip(self.kernel.as_ref()) else { return 0 };
         live.kernels.iter().position(|k| k.name == *name).unwrap_or(0)
     }
 
     /// The selected kernel.
     #[must_use]
-    pub fn selected(&self) -> Option<&KernelNow> {
-        self.live.as_ref()?.kernels.get(self.at())
+    pub fn selected_kernel(&self) -> Option<&KernelNow> {
+        self.live.as_ref()?.kernels.get(self.selected_index())
     }
 
     /// Measured result of the selected kernel.
     #[must_use]
-    pub fn result(&self) -> Option<&MeasuredNow> {
-        self.live.as_ref()?.measured.as_ref()?.of_kernel(&self.selected()?.name)
+    pub fn selected_result(&self) -> Option<&MeasuredNow> {
+        self.live.as_ref()?.measured.as_ref()?.of_kernel(&self.selected_kernel()?.name)
     }
 
     /// Moves the selection down or up.
-    fn go(&mut self, by: isize) {
+    fn move_selection(&mut self, by: isize) {
         let last = self.live.as_ref().map_or(0, |l| l.kernels.len().saturating_sub(1));
-        let at = self.at().saturating_add_signed(by).min(last);
+        let at = self.selected_index().saturating_add_signed(by).min(last);
         self.kernel = self.live.as_ref().and_then(|l| l.kernels.get(at)).map(|k| k.name.clone());
-        self.place();
+        self.update_plot();
     }
 
     /// Places the selected kernel's result on the roofline.
-    fn place(&mut self) {
+    fn update_plot(&mut self) {
         let metrics = self.live.as_ref().and_then(|l| l.measured.as_ref()).map(|m| &m.metrics);
-        self.plot = metrics.zip(self.result()).map(|(metrics, of)| Arc::new(Plot::of(metrics, of.result, &[])));
+        self.plot = metrics.zip(self.selected_result()).map(|(metrics, of)| Arc::new(Plot::from_result(metrics, of.result, &[])));
     }
 }
 
@@ -131,7 +131,7 @@ impl Watched {
 
     /// Traces that another process writes.
     #[must_use]
-    pub fn outside(output: PathBuf) -> Self {
+    pub fn from_traces(output: PathBuf) -> Self {
         let command = format!("traces {}.*", output.display());
         Self { outside: Some(output), ..Self::new(command, None, false) }
     }
@@ -143,37 +143,37 @@ impl Watched {
     }
 
     /// Moves the selection among the program's kernels.
-    pub fn go(&mut self, by: isize) {
-        self.traced.go(by);
+    pub fn move_selection(&mut self, by: isize) {
+        self.traced.move_selection(by);
     }
 
     /// Takes over the state of the traced program.
-    fn stands(&mut self, live: Box<Live>) {
+    fn update_live(&mut self, live: Box<Live>) {
         // Traces without a run end with their processes.
-        if self.outside.is_some() && live.ended() {
+        if self.outside.is_some() && live.has_ended() {
             self.ended = true;
         }
         self.now_ms = live.now / 1_000_000;
         if !self.traced.paused {
             self.traced.live = Some(live);
-            self.traced.place();
+            self.traced.update_plot();
         }
     }
 
     /// Returns true while the run is in progress.
     #[must_use]
-    pub fn live(&self) -> bool {
+    pub fn is_live(&self) -> bool {
         !self.ended
     }
 
     /// Stage that a stop has reached.
     #[must_use]
-    pub fn stage(&self) -> Stage {
-        self.run.as_ref().and_then(|r| Stage::parse(&r.stage)).unwrap_or(Stage::Running)
+    pub fn stop_stage(&self) -> Stage {
+        self.run.as_ref().and_then(|r| Stage::from_name(&r.stage)).unwrap_or(Stage::Running)
     }
 
     /// Appends a line to the output.
-    pub fn print(&mut self, line: Option<String>) {
+    pub fn push_line(&mut self, line: Option<String>) {
         self.lines.push_back(line);
         if self.back > 0 {
             self.back += 1;
@@ -186,7 +186,7 @@ impl Watched {
     }
 
     /// Keeps a utilization sample of a GPU.
-    pub fn sample(&mut self, busy: Busy) {
+    pub fn push_sample(&mut self, busy: Busy) {
         let samples = self.gpus.entry(busy.index).or_default();
         samples.push_back(busy);
         if samples.len() > MOST_SAMPLES {
@@ -194,9 +194,9 @@ impl Watched {
         }
     }
 
-    pub fn take(&mut self, news: &News) {
+    pub fn apply_news(&mut self, news: &News) {
         for line in &news.lines {
-            if let Some(found) = line.as_deref().and_then(progress::parse) {
+            if let Some(found) = line.as_deref().and_then(progress::parse_progress) {
                 self.progress = Some(found);
                 // A progress bar that is redrawn counts as one line.
                 let again = |l: &Option<String>| {
@@ -206,9 +206,9 @@ impl Watched {
                     self.lines.pop_back();
                 }
             }
-            self.print(line.clone());
+            self.push_line(line.clone());
         }
-        if let Some(found) = progress::parse(&news.open) {
+        if let Some(found) = progress::parse_progress(&news.open) {
             self.progress = Some(found);
         }
         self.open.clone_from(&news.open);
@@ -225,15 +225,15 @@ impl Watched {
     #[must_use]
     pub fn next_step(&self) -> Option<&Step> {
         let (steps, next) = self.steps();
-        steps.get(next).filter(|_| self.live())
+        steps.get(next).filter(|_| self.is_live())
     }
 }
 
 impl Watched {
     /// Status text for the next stage of a stop.
     #[must_use]
-    pub fn stop_said(&self, key: &str) -> String {
-        match self.stage() {
+    pub fn stop_message(&self, key: &str) -> String {
+        match self.stop_stage() {
             Stage::Running => format!("asked the profiler to stop (INT); it is writing its report; {key} again sends TERM"),
             Stage::Interrupted => format!("told the profiler to terminate (TERM); {key} again sends KILL"),
             Stage::Terminated => "killed the profiler (KILL)".to_owned(),
@@ -242,7 +242,7 @@ impl Watched {
     }
 
     /// Marks the next step as finished or skipped.
-    pub fn advance(&mut self, left_out: bool) -> Vec<Effect> {
+    pub fn advance_step(&mut self, left_out: bool) -> Vec<Effect> {
         let (steps, next) = self.steps();
         self.step = (next + 1).min(steps.len());
         let Some(run) = &mut self.run else { return Vec::new() };
@@ -273,20 +273,20 @@ impl Queue {
     }
 
     /// Records that this run of the queue has begun.
-    pub fn began(&mut self, run: i64) {
+    pub fn set_current(&mut self, run: i64) {
         self.current = Some(run);
     }
 
     /// Position and total of the current run, if there are several.
     #[must_use]
-    pub fn at(&self) -> Option<(usize, usize)> {
+    pub fn current_position(&self) -> Option<(usize, usize)> {
         (self.total > 1).then(|| (self.total - self.waiting.len(), self.total))
     }
 
     /// Records the end of a run; returns its position and the total if it was the queue's current run.
-    pub fn ended(&mut self, run: i64) -> Option<(usize, usize)> {
+    pub fn finish_run(&mut self, run: i64) -> Option<(usize, usize)> {
         // Other runs may end as well, and a declined run never began.
-        let at = self.at().filter(|_| self.current == Some(run))?;
+        let at = self.current_position().filter(|_| self.current == Some(run))?;
         self.current = None;
         Some(at)
     }
@@ -301,12 +301,12 @@ impl Queue {
     }
 
     /// Keeps a message about that.
-    pub fn remember(&mut self, text: String) {
+    pub fn keep_message(&mut self, text: String) {
         self.given_up = Some(text);
     }
 
     /// Takes the pending message. It is shown with the last result, whose own message must not hide it.
-    pub fn given_up(&mut self) -> Option<String> {
+    pub fn take_message(&mut self) -> Option<String> {
         self.given_up.take()
     }
 }
@@ -330,35 +330,35 @@ pub struct Running {
 impl Running {
     /// Returns true if a run is in progress.
     #[must_use]
-    pub fn live(&self) -> bool {
-        self.watched.as_ref().is_some_and(Watched::live)
+    pub fn is_live(&self) -> bool {
+        self.watched.as_ref().is_some_and(Watched::is_live)
     }
 
     /// Returns true if a run is in progress that would end with this program.
     #[must_use]
-    pub fn held(&self) -> bool {
-        self.watched.as_ref().is_some_and(|r| r.live() && r.mine)
+    pub fn has_attached_run(&self) -> bool {
+        self.watched.as_ref().is_some_and(|r| r.is_live() && r.mine)
     }
 
     /// Keeps a utilization sample of a GPU during a run.
-    pub fn gpu(&mut self, run: Option<i64>, busy: Option<Busy>) {
-        let Some(watched) = self.watched.as_mut().filter(|w| w.live() && w.run.as_ref().map(|r| r.id) == run) else { return };
+    pub fn record_gpu_sample(&mut self, run: Option<i64>, busy: Option<Busy>) {
+        let Some(watched) = self.watched.as_mut().filter(|w| w.is_live() && w.run.as_ref().map(|r| r.id) == run) else { return };
         match busy {
-            Some(busy) => watched.sample(busy),
+            Some(busy) => watched.push_sample(busy),
             // Stale samples would look like current ones.
             None => watched.gpus.clear(),
         }
     }
 
     /// Keeps the state of a traced program.
-    pub fn stands(&mut self, run: Option<i64>, live: Box<Live>) {
-        if let Some(watched) = self.watched.as_mut().filter(|w| w.live() && w.run.as_ref().map(|r| r.id) == run) {
-            watched.stands(live);
+    pub fn update_live(&mut self, run: Option<i64>, live: Box<Live>) {
+        if let Some(watched) = self.watched.as_mut().filter(|w| w.is_live() && w.run.as_ref().map(|r| r.id) == run) {
+            watched.update_live(live);
         }
     }
 
     /// Queues runs; the first is checked before it starts.
-    pub fn record(&mut self, mut all: Vec<(Start, Option<Origin>)>) -> Option<Effect> {
+    pub fn enqueue_runs(&mut self, mut all: Vec<(Start, Option<Origin>)>) -> Option<Effect> {
         if all.is_empty() {
             return None;
         }
@@ -372,7 +372,7 @@ impl Running {
 
     /// Stage that stopping the watched run has reached.
     #[must_use]
-    pub fn stage(&self) -> Option<Stage> {
-        self.watched.as_ref().map(Watched::stage)
+    pub fn stop_stage(&self) -> Option<Stage> {
+        self.watched.as_ref().map(Watched::stop_stage)
     }
 }

@@ -173,7 +173,7 @@ impl Answer {
 
     /// Reports an error to the user.
     #[must_use]
-    pub fn wrong(text: impl Into<String>) -> Self {
+    pub fn error_message(text: impl Into<String>) -> Self {
         Self::default().and_say(text, true)
     }
 
@@ -185,7 +185,7 @@ impl Answer {
 
     /// Opens an overlay over the screen.
     #[must_use]
-    pub fn over(what: impl Into<What>) -> Self {
+    pub fn open_overlay(what: impl Into<What>) -> Self {
         Self { over: Some(what.into()), ..Self::default() }
     }
 
@@ -307,6 +307,6 @@ pub trait Screen {
 
 /// Moves a selection within a number of rows.
 #[must_use]
-pub fn shift(at: usize, by: isize, rows: usize) -> usize {
+pub fn move_selection(at: usize, by: isize, rows: usize) -> usize {
     at.saturating_add_signed(by).min(rows.saturating_sub(1))
 }

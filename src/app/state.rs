@@ -61,7 +61,7 @@ impl App {
             last: 0,
             ranks: None,
         };
-        app.furnish();
+        app.ensure_root_screens();
         if digests {
             app.push_common(RanksScreen::default());
         }
@@ -74,15 +74,15 @@ impl App {
     }
 
     /// Opens the table of kernels for each report that has none.
-    pub fn furnish(&mut self) {
+    pub fn ensure_root_screens(&mut self) {
         while self.stacks.len() < self.session.reports.len() {
             let kernels = KernelsScreen::new(self.session.settings.sort);
-            let id = self.number();
+            let id = self.next_id();
             self.stacks.push(vec![Entry { id, open: kernels.into() }]);
         }
     }
 
-    fn number(&mut self) -> u64 {
+    fn next_id(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
@@ -93,7 +93,7 @@ impl App {
 
     /// Top screen.
     #[must_use]
-    pub fn top(&self) -> Option<&Entry> {
+    pub fn top_entry(&self) -> Option<&Entry> {
         self.common.last().or_else(|| self.stacks.get(self.session.active)?.last())
     }
 
@@ -117,48 +117,48 @@ impl App {
 
     /// Number of the first screen of a type, of a report or of no report.
     #[must_use]
-    pub fn find<K: Kind>(&self, report: Option<usize>) -> Option<u64> {
+    pub fn find_screen<K: Kind>(&self, report: Option<usize>) -> Option<u64> {
         let stack = report.map_or(Some(&self.common), |r| self.stacks.get(r))?;
         stack.iter().find(|e| K::of(&e.open).is_some()).map(|e| e.id)
     }
 
     /// First screen of a type of a report.
     #[must_use]
-    pub fn of<K: Kind>(&self, report: usize) -> Option<&K> {
+    pub fn report_screen<K: Kind>(&self, report: usize) -> Option<&K> {
         self.stacks.get(report)?.iter().find_map(|e| K::of(&e.open))
     }
 
     #[must_use]
-    pub fn kernels(&self, report: usize) -> Option<&KernelsScreen> {
-        self.of(report)
+    pub fn kernels_screen(&self, report: usize) -> Option<&KernelsScreen> {
+        self.report_screen(report)
     }
 
-    pub fn kernels_mut(&mut self, report: usize) -> Option<&mut KernelsScreen> {
+    pub fn kernels_screen_mut(&mut self, report: usize) -> Option<&mut KernelsScreen> {
         self.stacks.get_mut(report)?.iter_mut().find_map(|e| KernelsScreen::of_mut(&mut e.open))
     }
 
     #[must_use]
-    pub fn launches(&self, report: usize) -> Option<&LaunchesScreen> {
-        self.of(report)
+    pub fn launches_screen(&self, report: usize) -> Option<&LaunchesScreen> {
+        self.report_screen(report)
     }
 
     #[must_use]
-    pub fn result(&self, report: usize) -> Option<&ResultScreen> {
-        self.of(report)
+    pub fn result_screen(&self, report: usize) -> Option<&ResultScreen> {
+        self.report_screen(report)
     }
 
     #[must_use]
-    pub fn rerun(&self, report: usize) -> Option<&RerunScreen> {
-        self.of(report)
+    pub fn rerun_screen(&self, report: usize) -> Option<&RerunScreen> {
+        self.report_screen(report)
     }
 
     #[must_use]
-    pub fn library(&self) -> Option<&LibraryScreen> {
+    pub fn library_screen(&self) -> Option<&LibraryScreen> {
         self.common.iter().find_map(|e| Kind::of(&e.open))
     }
 
     #[must_use]
-    pub fn diff(&self) -> Option<&DiffScreen> {
+    pub fn diff_screen(&self) -> Option<&DiffScreen> {
         self.common.iter().find_map(|e| Kind::of(&e.open))
     }
 
@@ -170,8 +170,8 @@ impl App {
 
     /// Scope in which actions are currently looked up.
     #[must_use]
-    pub fn here(&self) -> Where {
-        self.top().map_or(Where::Everywhere, |e| e.open.screen().place())
+    pub fn current_scope(&self) -> Where {
+        self.top_entry().map_or(Where::Everywhere, |e| e.open.screen().place())
     }
 
     /// Selection of a screen.
@@ -182,12 +182,12 @@ impl App {
 
     /// Selection of the top screen.
     #[must_use]
-    pub fn selected(&self) -> Selection {
-        self.top().map(|e| self.selection(e.id)).unwrap_or_default()
+    pub fn top_selection(&self) -> Selection {
+        self.top_entry().map(|e| self.selection(e.id)).unwrap_or_default()
     }
 
     /// Calls a closure with a screen; returns `None` if the screen is closed.
-    pub fn ask<R>(&mut self, id: u64, ask: impl FnOnce(&mut dyn Screen, &mut Cx<'_>) -> R) -> Option<R> {
+    pub fn with_screen<R>(&mut self, id: u64, ask: impl FnOnce(&mut dyn Screen, &mut Cx<'_>) -> R) -> Option<R> {
         let report = self.report_of(id);
         let entry = self.common.iter_mut().chain(self.stacks.iter_mut().flatten()).find(|e| e.id == id)?;
         let mut cx = Cx { session: &mut self.session, running: &mut self.running, report, screen: id };
@@ -196,19 +196,19 @@ impl App {
 
     /// Numbers of a report's screens and of those of no report.
     #[must_use]
-    pub fn audience(&self, report: usize) -> Vec<u64> {
+    pub fn screen_ids_of(&self, report: usize) -> Vec<u64> {
         self.stacks.get(report).into_iter().flatten().chain(&self.common).map(|e| e.id).collect()
     }
 
     /// Numbers of all screens.
     #[must_use]
-    pub fn everybody(&self) -> Vec<u64> {
+    pub fn all_screen_ids(&self) -> Vec<u64> {
         self.entries().map(|e| e.id).collect()
     }
 
     /// Opens a screen on a report's stack; `make` receives its number.
     pub fn push<S: Into<Open>>(&mut self, report: usize, make: impl FnOnce(u64) -> S) -> u64 {
-        let id = self.number();
+        let id = self.next_id();
         let open = make(id).into();
         if let Some(stack) = self.stacks.get_mut(report) {
             stack.push(Entry { id, open });
@@ -218,13 +218,13 @@ impl App {
 
     /// Opens a screen of no report.
     pub fn push_common(&mut self, screen: impl Into<Open>) -> u64 {
-        let id = self.number();
+        let id = self.next_id();
         self.common.push(Entry { id, open: screen.into() });
         id
     }
 
     /// Closes a screen and those opened from it, but not the table of kernels.
-    pub fn close(&mut self, id: u64) {
+    pub fn close_screen(&mut self, id: u64) {
         if let Some(at) = self.common.iter().position(|e| e.id == id) {
             self.closed.extend(self.common.drain(at..));
         }
@@ -246,13 +246,13 @@ impl App {
 
     /// Number of a report's table of kernels.
     #[must_use]
-    pub fn table(&self, report: usize) -> u64 {
+    pub fn kernels_id(&self, report: usize) -> u64 {
         self.stacks.get(report).and_then(|s| s.first()).map_or(0, |e| e.id)
     }
 
     /// Number of a report's open screens.
     #[must_use]
-    pub fn depth(&self, report: usize) -> usize {
+    pub fn stack_depth(&self, report: usize) -> usize {
         self.stacks.get(report).map_or(0, Vec::len)
     }
 

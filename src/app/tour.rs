@@ -41,13 +41,13 @@ pub fn toggle(app: &mut App) -> Option<ActionId> {
         return None;
     }
     app.session.tour = Some(0);
-    (app.here() != STEPS[0].at).then_some(ActionId::Overview)
+    (app.current_scope() != STEPS[0].at).then_some(ActionId::Overview)
 }
 
 /// Follows the user: the screen of a later step begins that step; leaving the last screen ends the tour.
-pub fn follow(app: &mut App) {
+pub fn update_step(app: &mut App) {
     let Some(at) = app.session.tour else { return };
-    let here = app.here();
+    let here = app.current_scope();
     // A shortcut, such as ⏎ on a finding, continues with the step that it leads to.
     if let Some((next, _)) = STEPS.iter().enumerate().skip(at + 1).find(|(_, step)| step.at == here) {
         app.session.tour = Some(next);
@@ -58,18 +58,19 @@ pub fn follow(app: &mut App) {
 
 /// Current text of the tour; on another screen, the way back.
 #[must_use]
-pub fn sentence(app: &App) -> Option<String> {
+pub fn current_text(app: &App) -> Option<String> {
     let at = app.session.tour?;
     let step = STEPS.get(at)?;
     let head = format!("tour {} of {}: ", at + 1, STEPS.len());
-    if app.here() != step.at {
+    if app.current_scope() != step.at {
         let text = match step.at {
-            Where::Overview => format!("{} goes to the overview", app.session.link(ActionId::Overview)),
-            Where::Timeline => format!("{} goes to the timeline", app.session.link(ActionId::Timeline)),
-            _ => format!("{} leads back to the {}", app.session.link(ActionId::Back), step.at.word()),
+            Where::Overview => format!("{} goes to the overview", app.session.key_link(ActionId::Overview)),
+            Where::Timeline => format!("{} goes to the timeline", app.session.key_link(ActionId::Timeline)),
+            _ => format!("{} leads back to the {}", app.session.key_link(ActionId::Back), step.at.as_str()),
         };
         return Some(format!("{head}{text}"));
     }
-    let spelled = ACTIONS.iter().fold(step.text.to_owned(), |text, a| text.replace(&format!("{{{}}}", a.name), &app.session.link(a.id)));
+    let spelled =
+        ACTIONS.iter().fold(step.text.to_owned(), |text, a| text.replace(&format!("{{{}}}", a.name), &app.session.key_link(a.id)));
     Some(format!("{head}{spelled}"))
 }

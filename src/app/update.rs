@@ -1,10 +1,10 @@
 //! Effects of each message on the state
 
-use super::arrive::arrive;
-use super::first::greet;
+use super::arrive::resume_deep_link;
+use super::first::show_initial_screen;
 use super::keys;
 use super::msg::{Effect, Msg};
-use super::open::{carry, no_metrics, quit_now, say, tell, tell_all};
+use super::open::{apply_response, broadcast_to_all, broadcast_to_report, no_metrics, quit_now, set_status};
 use super::over::Page;
 use super::runs;
 use super::screen::{Answer, News};
@@ -15,104 +15,106 @@ use std::sync::Arc;
 
 /// Updates the state with a message.
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
-    let effects = change(app, msg);
-    tour::follow(app);
+    let effects = handle_message(app, msg);
+    tour::update_step(app);
     effects
 }
 
-fn change(app: &mut App, msg: Msg) -> Vec<Effect> {
+fn handle_message(app: &mut App, msg: Msg) -> Vec<Effect> {
     match msg {
         Msg::Key(key) => keys::on_key(app, key),
-        Msg::Paste(text) => keys::paste(app, &text),
+        Msg::Paste(text) => keys::on_paste(app, &text),
         Msg::Mouse(mouse) => keys::on_mouse(app, mouse),
         Msg::Resize(w, h) => {
             app.session.size = (w, h);
             vec![Effect::Redraw]
         }
         Msg::Progress(i, progress) => {
-            let mut effects = app.session.reports.get_mut(i).map(|r| r.progress(i, progress)).unwrap_or_default();
-            effects.extend(greet(app, i));
-            effects.extend(arrive(app));
+            let mut effects = app.session.reports.get_mut(i).map(|r| r.apply_progress(i, progress)).unwrap_or_default();
+            effects.extend(show_initial_screen(app, i));
+            effects.extend(resume_deep_link(app));
             effects
         }
         Msg::Loaded(i, outcome) => {
-            let mut effects = app.session.reports.get_mut(i).map(|r| r.loaded(i, outcome)).unwrap_or_default();
-            effects.extend(joins(app, i));
-            effects.extend(measured(app, i));
-            effects.extend(arrive(app));
-            effects.extend(greet(app, i));
-            effects.extend(runs::arrived(app));
-            effects.extend(tell_all(app, News::Loaded));
+            let mut effects = app.session.reports.get_mut(i).map(|r| r.finish_loading(i, outcome)).unwrap_or_default();
+            effects.extend(request_joins(app, i));
+            effects.extend(add_measurements(app, i));
+            effects.extend(resume_deep_link(app));
+            effects.extend(show_initial_screen(app, i));
+            effects.extend(runs::check_awaited(app));
+            effects.extend(broadcast_to_all(app, News::Loaded));
             effects
         }
-        Msg::Preflight(found) => runs::preflight(app, &found),
-        Msg::Started(outcome) => runs::started(app, outcome),
-        Msg::Run(news) => runs::news(app, &news),
+        Msg::Preflight(found) => runs::handle_preflight(app, &found),
+        Msg::Started(outcome) => runs::handle_started(app, outcome),
+        Msg::Run(news) => runs::handle_news(app, &news),
         Msg::Gpu(run, busy) => {
-            app.running.gpu(run, busy);
+            app.running.record_gpu_sample(run, busy);
             Vec::new()
         }
         Msg::Live(run, live) => {
-            app.running.stands(run, live);
+            app.running.update_live(run, live);
             Vec::new()
         }
-        Msg::Snapshot(outcome) => runs::snapshot(app, outcome),
-        Msg::Step(run, news) => runs::step(app, run, &news),
-        Msg::Library(outcome) => tell_all(app, News::Library(&outcome)),
-        Msg::Printed(run, lines, kept) => tell_all(app, News::Printed(run, &lines, &kept)),
-        Msg::Details { report, from, result, outcome } => tell(app, report, News::Details { from, result, outcome: &outcome }),
-        Msg::Code { report, from, result, outcome } => tell(app, report, News::Code { from, result, outcome: &outcome }),
-        Msg::Done { report, generation, window, done } => self::done(app, report, (generation, window), &done),
-        Msg::Copied(Ok(text)) => say(app, text, false),
-        Msg::Trouble(text) | Msg::Copied(Err(text)) => say(app, text, true),
-        Msg::Verified { report, selects, found } => tell(app, report, News::Verified { selects: &selects, found: &found }),
+        Msg::Snapshot(outcome) => runs::open_snapshot(app, outcome),
+        Msg::Step(run, news) => runs::handle_step_news(app, run, &news),
+        Msg::Library(outcome) => broadcast_to_all(app, News::Library(&outcome)),
+        Msg::Printed(run, lines, kept) => broadcast_to_all(app, News::Printed(run, &lines, &kept)),
+        Msg::Details { report, from, result, outcome } => {
+            broadcast_to_report(app, report, News::Details { from, result, outcome: &outcome })
+        }
+        Msg::Code { report, from, result, outcome } => broadcast_to_report(app, report, News::Code { from, result, outcome: &outcome }),
+        Msg::Done { report, generation, window, done } => self::handle_done(app, report, (generation, window), &done),
+        Msg::Copied(Ok(text)) => set_status(app, text, false),
+        Msg::Trouble(text) | Msg::Copied(Err(text)) => set_status(app, text, true),
+        Msg::Verified { report, selects, found } => broadcast_to_report(app, report, News::Verified { selects: &selects, found: &found }),
         Msg::Terminate => quit_now(app),
     }
 }
 
 /// Handles a finished analysis: first in the report, then in its screens.
-fn done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), done: &Done) -> Vec<Effect> {
+fn handle_done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), done: &Done) -> Vec<Effect> {
     // A page is text for the screen that asked and refers to no rows, so it stays valid if the profile has changed.
     let page = matches!(done, Done::Advice(..) | Done::Checklist(..));
-    let taken = app.session.reports.get_mut(report).and_then(|r| r.done(report, state, done));
+    let taken = app.session.reports.get_mut(report).and_then(|r| r.apply_result(report, state, done));
     let Some(mut effects) = taken.or(page.then(Vec::new)) else { return Vec::new() };
-    effects.extend(tell(app, report, News::Done(done)));
+    effects.extend(broadcast_to_report(app, report, News::Done(done)));
     if matches!(done, Done::Triage(_) | Done::Joined(..)) {
-        effects.extend(work(app, report));
+        effects.extend(request_flops(app, report));
     }
     match done {
         // Show the page only if its screen is still on top.
-        Done::Advice(screen, advice) if shown(app, *screen) => effects.extend(match advice {
-            Some(text) => carry(app, *screen, Answer::over(Page::Advice(text.clone()))),
+        Done::Advice(screen, advice) if is_on_top(app, *screen) => effects.extend(match advice {
+            Some(text) => apply_response(app, *screen, Answer::open_overlay(Page::Advice(text.clone()))),
             None => no_metrics(app),
         }),
-        Done::Checklist(screen, items) if shown(app, *screen) => {
-            effects.extend(carry(app, *screen, Answer::over(Page::Checklist(items.clone()))));
+        Done::Checklist(screen, items) if is_on_top(app, *screen) => {
+            effects.extend(apply_response(app, *screen, Answer::open_overlay(Page::Checklist(items.clone()))));
         }
         _ => {}
     }
-    effects.extend(runs::arrived(app));
-    effects.extend(arrive(app));
+    effects.extend(runs::check_awaited(app));
+    effects.extend(resume_deep_link(app));
     effects
 }
 
 /// Returns true if a screen is on top, without an overlay.
-fn shown(app: &App, screen: u64) -> bool {
-    app.over.is_none() && app.top().is_some_and(|e| e.id == screen)
+fn is_on_top(app: &App, screen: u64) -> bool {
+    app.over.is_none() && app.top_entry().is_some_and(|e| e.id == screen)
 }
 
 /// Requests the floating-point work of the run, from results that are joined with its launches.
-fn work(app: &mut App, index: usize) -> Vec<Effect> {
+fn request_flops(app: &mut App, index: usize) -> Vec<Effect> {
     let session = &app.session;
     let Some(report) = session.reports.get(index) else { return Vec::new() };
     let Some(window) = report.triage.as_ref().and_then(|t| t.as_ref()).map(|t| t.window) else { return Vec::new() };
     let joined: Vec<_> =
         report.joins.iter().filter_map(|(other, join)| Some((session.metrics(*other)?.clone(), Arc::clone(join)))).collect();
-    if joined.is_empty() { Vec::new() } else { report.ask(index, Ask::Work { window, joined }) }
+    if joined.is_empty() { Vec::new() } else { report.request_work(index, Ask::Work { window, joined }) }
 }
 
 /// Adds the counters in the file of a timeline as a report of their own, and joins it to the timeline.
-fn measured(app: &mut App, of: usize) -> Vec<Effect> {
+fn add_measurements(app: &mut App, of: usize) -> Vec<Effect> {
     let Some(profile) = app.session.reports.get(of).and_then(|r| r.profile.as_ref()).and_then(|p| p.measured.clone()) else {
         return Vec::new();
     };
@@ -121,16 +123,16 @@ fn measured(app: &mut App, of: usize) -> Vec<Effect> {
         effects.push(Effect::Part(of));
         app.session.add_part(of)
     });
-    app.furnish();
-    effects.extend(app.session.reports.get_mut(at).map(|r| r.loaded(at, Ok(profile))).unwrap_or_default());
-    effects.extend(joins(app, at));
+    app.ensure_root_screens();
+    effects.extend(app.session.reports.get_mut(at).map(|r| r.finish_loading(at, Ok(profile))).unwrap_or_default());
+    effects.extend(request_joins(app, at));
     effects
 }
 
 /// Requests the matches between launches and results, of a report that was read and of all others.
-fn joins(app: &App, new: usize) -> Vec<Effect> {
+fn request_joins(app: &App, new: usize) -> Vec<Effect> {
     let session = &app.session;
-    let timeline = |i: usize| session.reports.get(i).filter(|_| session.timeline(i));
+    let timeline = |i: usize| session.reports.get(i).filter(|_| session.is_complete_timeline(i));
     let mut out = Vec::new();
     for other in (0..session.reports.len()).filter(|&o| o != new) {
         if let (Some(t), Some(m)) = (timeline(new), session.metrics(other)) {

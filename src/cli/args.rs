@@ -5,7 +5,7 @@ pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand, Watch};
 pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
 pub use super::trace_args::Trace;
 pub use super::triage_args::{DigestArgs, Export, MemoryArgs, Ranges, Ranks, ReportArgs, Triage};
-use super::words::word;
+use super::words::word_parser;
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
 use crate::app::Show;
@@ -31,13 +31,13 @@ pub struct Args {
     /// Command; without one, the reports open in the explorer.
     #[command(subcommand)]
     pub command: Option<Command>,
-    #[arg(help = format!("Reports to open: {}; also .gz and .zst of these", crate::import::open::files().join(", ")))]
+    #[arg(help = format!("Reports to open: {}; also .gz and .zst of these", crate::import::open::supported_files().join(", ")))]
     pub files: Vec<PathBuf>,
     /// Theme [default: dark, sixteen or mono, depending on the terminal's colours]; `warpscope themes` lists them.
     #[arg(long, global = true, help_heading = "Everywhere", value_name = "NAME")]
     pub theme: Option<String>,
     /// Colours [default: by `NO_COLOR`, `COLORTERM` and `TERM`].
-    #[arg(long, global = true, help_heading = "Everywhere", value_parser = word::<ColorMode>())]
+    #[arg(long, global = true, help_heading = "Everywhere", value_parser = word_parser::<ColorMode>())]
     pub color: Option<ColorMode>,
     /// Draw with ASCII characters only [default: unless the locale is UTF-8].
     #[arg(long, global = true, help_heading = "Everywhere", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
@@ -57,10 +57,10 @@ pub struct Args {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Opening {
     /// Initial grouping of the explorer [default: kernel].
-    #[arg(long, value_name = "GROUPING", value_parser = word::<GroupBy>())]
+    #[arg(long, value_name = "GROUPING", value_parser = word_parser::<GroupBy>())]
     pub group: Option<GroupBy>,
     /// Screen that the report opens with [default: overview of a timeline]; `Y` copies the command that opens a place again.
-    #[arg(long, value_name = "SCREEN", value_parser = word::<Show>())]
+    #[arg(long, value_name = "SCREEN", value_parser = word_parser::<Show>())]
     pub first: Option<Show>,
     /// Kernel that is selected there, by its name in the table.
     #[arg(long, value_name = "NAME")]
@@ -78,7 +78,7 @@ pub struct Opening {
     #[command(flatten)]
     pub between: Between,
     /// Initial sort order of the explorer [default: total].
-    #[arg(long, value_parser = word::<SortBy>())]
+    #[arg(long, value_parser = word_parser::<SortBy>())]
     pub sort: Option<SortBy>,
 }
 
@@ -206,10 +206,10 @@ pub struct Top {
     /// Report.
     pub file: PathBuf,
     /// How to group launches.
-    #[arg(long, default_value = "kernel", value_parser = word::<GroupBy>())]
+    #[arg(long, default_value = "kernel", value_parser = word_parser::<GroupBy>())]
     pub by: GroupBy,
     /// How to rank groups.
-    #[arg(long, default_value = "total", value_parser = word::<SortBy>())]
+    #[arg(long, default_value = "total", value_parser = word_parser::<SortBy>())]
     pub sort: SortBy,
     /// List at most N groups.
     #[arg(long, value_name = "N")]
@@ -221,7 +221,7 @@ pub struct Top {
     #[command(flatten)]
     pub between: Between,
     /// Output format [default: table on a terminal, else csv]. JSON has what the run would save without each kernel, too: `warpscope help formats`.
-    #[arg(long, value_parser = word::<Format>())]
+    #[arg(long, value_parser = word_parser::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -234,7 +234,7 @@ pub struct Launches {
     #[arg(long, value_name = "SEL")]
     pub kernel: Option<String>,
     /// Order [default: launch order on the host].
-    #[arg(long, value_parser = word::<LaunchSort>())]
+    #[arg(long, value_parser = word_parser::<LaunchSort>())]
     pub sort: Option<LaunchSort>,
     /// List at most N launches.
     #[arg(long, value_name = "N")]
@@ -243,7 +243,7 @@ pub struct Launches {
     #[command(flatten)]
     pub between: Between,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word::<Format>())]
+    #[arg(long, value_parser = word_parser::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -281,7 +281,7 @@ pub struct Metrics {
     #[arg(long, conflicts_with_all = ["kernel", "launch", "metric"])]
     pub session: bool,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word::<Format>())]
+    #[arg(long, value_parser = word_parser::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -300,7 +300,7 @@ pub struct Hints {
     #[arg(long, conflicts_with = "format")]
     pub explain: bool,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word::<Format>())]
+    #[arg(long, value_parser = word_parser::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -320,7 +320,7 @@ pub struct Diff {
     /// The report after it.
     pub after: PathBuf,
     /// How to group launches.
-    #[arg(long, default_value = "kernel", value_parser = word::<GroupBy>())]
+    #[arg(long, default_value = "kernel", value_parser = word_parser::<GroupBy>())]
     pub by: GroupBy,
     /// List at most N groups.
     #[arg(long, value_name = "N")]
@@ -329,15 +329,15 @@ pub struct Diff {
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
     /// Exit with code 1 if the total kernel time grew by more than PCT percent.
-    #[arg(long, value_name = "PCT", value_parser = percent)]
+    #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     pub fail_above: Option<f64>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word::<Format>())]
+    #[arg(long, value_parser = word_parser::<Format>())]
     pub format: Option<Format>,
 }
 
 /// Parses a percentage, with or without `%`.
-fn percent(text: &str) -> Result<f64, String> {
+fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().map_err(|e| e.to_string())?;
     if number.is_finite() { Ok(number) } else { Err("write a percentage, such as 5%".to_owned()) }
 }
@@ -385,7 +385,7 @@ pub struct Rerun {
     #[arg(long, help_heading = "Which launches")]
     pub whole_graph: bool,
     /// Form of the kernel name that ncu matches [default: function].
-    #[arg(long, value_name = "FORM", help_heading = "Counting", value_parser = word::<NameForm>())]
+    #[arg(long, value_name = "FORM", help_heading = "Counting", value_parser = word_parser::<NameForm>())]
     pub base: Option<NameForm>,
     /// Only launches inside this NVTX range are chosen and counted.
     #[arg(long, value_name = "RANGE", help_heading = "Counting")]
@@ -409,13 +409,13 @@ pub struct Rerun {
     #[arg(long, value_name = "WORD", help_heading = "Collecting")]
     pub question: Option<String>,
     /// Clocks: base locks them, none does not [default: base].
-    #[arg(long, value_name = "MODE", help_heading = "Collecting", value_parser = word::<ClockControl>())]
+    #[arg(long, value_name = "MODE", help_heading = "Collecting", value_parser = word_parser::<ClockControl>())]
     pub clock_control: Option<ClockControl>,
     /// Caches: all flushes them before each pass, none does not [default: all].
-    #[arg(long, value_name = "MODE", help_heading = "Collecting", value_parser = word::<CacheControl>())]
+    #[arg(long, value_name = "MODE", help_heading = "Collecting", value_parser = word_parser::<CacheControl>())]
     pub cache_control: Option<CacheControl>,
     /// Replay: kernel, application, app-range [default: kernel, or app-range for kernels that wait for other GPUs].
-    #[arg(long, value_name = "MODE", help_heading = "Collecting", value_parser = word::<Replay>())]
+    #[arg(long, value_name = "MODE", help_heading = "Collecting", value_parser = word_parser::<Replay>())]
     pub replay_mode: Option<Replay>,
     /// Measure with the built-in tracer while the program runs, not with ncu.
     #[arg(long, conflicts_with_all = ["set", "section", "replay_mode", "whole_graph", "import_source", "kill"], help_heading = "Collecting")]

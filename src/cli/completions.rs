@@ -8,7 +8,7 @@ use clap_mangen::Man;
 use std::path::Path;
 
 /// Returns the command line definition without the internal commands.
-fn grammar() -> Command {
+fn public_command() -> Command {
     let full = Args::command();
     let shown: Vec<Command> = full.get_subcommands().filter(|c| !c.is_hide_set()).cloned().collect();
     Command::new("warpscope")
@@ -20,20 +20,20 @@ fn grammar() -> Command {
 }
 
 /// Prints the completion script of a shell.
-pub fn completions(shell: Shell) -> Result<(), Failure> {
+pub fn print_completions(shell: Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut grammar(), "warpscope", &mut script);
+    clap_complete::generate(shell, &mut public_command(), "warpscope", &mut script);
     print::to_stdout(|out| out.write_all(&script))
 }
 
 /// Renders the man pages: file name and text in roff.
-fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
+fn render_pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
     let page = |name: String, command: Command| -> std::io::Result<(String, Vec<u8>)> {
         let mut text = Vec::new();
         Man::new(command).render(&mut text)?;
         Ok((format!("{name}.1"), text))
     };
-    let mut all = grammar();
+    let mut all = public_command();
     all.build();
     let commands: Vec<Command> = all.get_subcommands().cloned().collect();
     let mut out = vec![page("warpscope".to_owned(), all)?];
@@ -45,10 +45,10 @@ fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
 }
 
 /// Prints one man page, or writes all of them into a folder.
-pub fn man(args: &ManArgs) -> Result<(), Failure> {
-    let pages = pages()?;
+pub fn print_man(args: &ManArgs) -> Result<(), Failure> {
+    let pages = render_pages()?;
     if let Some(folder) = &args.output {
-        return write(&pages, folder).map_err(|e| Failure::wrong(format!("{}: {e}", folder.display())));
+        return write_pages(&pages, folder).map_err(|e| Failure::wrong(format!("{}: {e}", folder.display())));
     }
     let wanted = args.command.as_ref().map_or_else(|| "warpscope.1".to_owned(), |c| format!("warpscope-{c}.1"));
     match pages.iter().find(|p| p.0 == wanted) {
@@ -60,7 +60,7 @@ pub fn man(args: &ManArgs) -> Result<(), Failure> {
     }
 }
 
-fn write(pages: &[(String, Vec<u8>)], folder: &Path) -> std::io::Result<()> {
+fn write_pages(pages: &[(String, Vec<u8>)], folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     pages.iter().try_for_each(|(name, text)| std::fs::write(folder.join(name), text))
 }
@@ -74,7 +74,7 @@ mod tests {
         let full = Args::command();
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut grammar(), "warpscope", &mut script);
+            clap_complete::generate(shell, &mut public_command(), "warpscope", &mut script);
             let script = String::from_utf8(script).unwrap();
             for command in full.get_subcommands() {
                 let name = command.get_name();
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn every_command_has_a_man_page() {
-        let pages = pages().unwrap();
+        let pages = render_pages().unwrap();
         for command in Args::command().get_subcommands().filter(|c| !c.is_hide_set()) {
             let name = format!("warpscope-{}.1", command.get_name());
             let (_, text) = pages.iter().find(|p| p.0 == name).unwrap_or_else(|| panic!("{name}"));

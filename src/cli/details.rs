@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Opens the report of the metrics, and fails if the file changed since.
-fn same(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics) -> Result<Input, ImportError> {
+fn open_unchanged(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics) -> Result<Input, ImportError> {
     let input = open()?;
     if metrics.size > 0 && input.size != metrics.size {
         return Err(ImportError::refused(&input.path, "the file changed since it was opened", "open it again"));
@@ -18,7 +18,7 @@ fn same(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics) ->
     Ok(input)
 }
 
-fn guarded<T>(read: impl FnOnce() -> Result<T, ImportError>) -> Result<Arc<T>, String> {
+fn catch_panic<T>(read: impl FnOnce() -> Result<T, ImportError>) -> Result<Arc<T>, String> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(outcome) => outcome.map(Arc::new).map_err(|e| e.to_string()),
         Err(_) => Err("warpscope failed while reading this result; please report it as a bug".to_owned()),
@@ -26,10 +26,10 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, ImportError>) -> Result<Arc<T>, S
 }
 
 /// Reads sections, rules and instances of a result.
-pub fn details(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics, result: usize) -> Result<Arc<Details>, String> {
+pub fn read_details(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics, result: usize) -> Result<Arc<Details>, String> {
     let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
-    if RocmThreadTrace::made(metrics) {
-        return guarded(|| RocmThreadTrace::details(&same(open, metrics)?, metrics));
+    if RocmThreadTrace::is_thread_trace(metrics) {
+        return catch_panic(|| RocmThreadTrace::read_details(&open_unchanged(open, metrics)?, metrics));
     }
     if let Some(sampled) = &of.sampled {
         return Ok(Arc::new(sampled.details.clone()));
@@ -38,7 +38,7 @@ pub fn details(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metr
         // Text reports contain no further details.
         return Ok(Arc::default());
     }
-    guarded(|| ncu::details::read(&same(open, metrics)?, of))
+    catch_panic(|| ncu::details::read_details(&open_unchanged(open, metrics)?, of))
 }
 
 /// Reads the code of a launch that was sampled while its program ran.
@@ -49,14 +49,14 @@ pub fn sampled_code(
     tools: &[std::path::PathBuf],
     cancel: &Cancel,
 ) -> Result<Code, ImportError> {
-    let modules = WarpscopeTrace::modules(input, &sampled.details.sources)?;
+    let modules = WarpscopeTrace::read_modules(input, &sampled.details.sources)?;
     let code = ncu::source::of_modules(input, metrics, sampled, &modules, tools, cancel);
     // Output of a cancelled disassembler is incomplete: discard it.
     if cancel.is_cancelled() { Err(ImportError::Cancelled { path: input.path.clone() }) } else { Ok(code) }
 }
 
 /// Reads binary, sources and instructions of a result.
-pub fn code(
+pub fn read_code(
     open: impl FnOnce() -> Result<Input, ImportError>,
     metrics: &Metrics,
     result: usize,
@@ -64,11 +64,11 @@ pub fn code(
     cancel: &Cancel,
 ) -> Result<Arc<Code>, String> {
     let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
-    if RocmThreadTrace::made(metrics) {
-        return guarded(|| RocmThreadTrace::code(&same(open, metrics)?));
+    if RocmThreadTrace::is_thread_trace(metrics) {
+        return catch_panic(|| RocmThreadTrace::read_code(&open_unchanged(open, metrics)?));
     }
     if let Some(sampled) = &of.sampled {
-        return guarded(|| sampled_code(&same(open, metrics)?, metrics, sampled, tools, cancel));
+        return catch_panic(|| sampled_code(&open_unchanged(open, metrics)?, metrics, sampled, tools, cancel));
     }
     if of.place.is_none() && metrics.source.tool == IN_PLACE {
         let remark = "no stall reasons were sampled of this kernel: `warpscope run --stalls KERNEL#N` samples a launch of it".to_owned();
@@ -78,10 +78,10 @@ pub fn code(
         let remark = "this result was read from text, which has no code: open the .ncu-rep".to_owned();
         return Ok(Arc::new(Code { remarks: vec![remark], ..Code::default() }));
     }
-    guarded(|| {
-        let input = same(open, metrics)?;
-        let details = ncu::details::read(&input, of)?;
-        let code = ncu::source::read(&input, metrics, result, &details, tools, cancel);
+    catch_panic(|| {
+        let input = open_unchanged(open, metrics)?;
+        let details = ncu::details::read_details(&input, of)?;
+        let code = ncu::source::read_code(&input, metrics, result, &details, tools, cancel);
         // Output of a cancelled disassembler is incomplete: discard it.
         if cancel.is_cancelled() { Err(ImportError::Cancelled { path: input.path.clone() }) } else { code }
     })
@@ -89,6 +89,6 @@ pub fn code(
 
 /// Returns a job without progress reports for opening an input again; unpacked files are found in the cache.
 #[must_use]
-pub fn quiet() -> Job<'static> {
+pub fn quiet_job() -> Job<'static> {
     Job::new(crate::import::Wants::ALL, &|_| {})
 }

@@ -4,7 +4,7 @@ use super::args::Diff;
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::GroupBy;
 use crate::analysis::diff::{self, Row};
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{self, Scope};
 use crate::import::Wants;
 use crate::model::Cancel;
@@ -13,12 +13,12 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// Prints the changes between two runs, and fails if the run got slower than allowed.
-pub fn diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
+pub fn print_diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let wants = Wants::TRIAGE;
-    let before = interrupt::open(&args.before, nsys.clone(), wants)?;
-    let after = interrupt::open(&args.after, nsys, wants)?;
-    let found = diff::diff(&before, &after, args.by);
-    let judge = |p| triage::triage(p, &Scope::default(), &Cancel::default());
+    let before = interrupt::open_report(&args.before, nsys.clone(), wants)?;
+    let after = interrupt::open_report(&args.after, nsys, wants)?;
+    let found = diff::diff_profiles(&before, &after, args.by);
+    let judge = |p| triage::triage_profile(p, &Scope::default(), &Cancel::default());
     let (was, is) = (judge(&before), judge(&after));
     let judged = was.as_ref().zip(is.as_ref());
     if found.launches.0 == 0 || found.launches.1 == 0 {
@@ -35,7 +35,7 @@ pub fn diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
         .iter()
         .chain(&after.kernels)
         .filter(|k| args.by == GroupBy::Kernel && k.demangled().to_lowercase().contains(&needle));
-    let exact: HashSet<String> = kernels.map(|k| readable(k).into_owned()).collect();
+    let exact: HashSet<String> = kernels.map(|k| readable_name(k).into_owned()).collect();
     let is_shown = |r: &&Row| {
         let named = |s: &Option<diff::Side>| s.as_ref().is_some_and(|s| s.name.to_lowercase().contains(&needle) || exact.contains(&s.name));
         named(&r.before) || named(&r.after)
@@ -43,19 +43,19 @@ pub fn diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let rows: Vec<&Row> = found.rows.iter().filter(is_shown).take(args.limit.unwrap_or(usize::MAX)).collect();
     let width = print::terminal_width();
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => report::diff::json(out, &before, &after, (&found, judged), &rows),
+        Format::Json => report::diff::write_json(out, &before, &after, (&found, judged), &rows),
         format => {
-            report::diff::print(out, &found, &rows, format, width)?;
+            report::diff::print_rows(out, &found, &rows, format, width)?;
             if format != Format::Csv {
-                report::diff::promises(out, &rows)?;
+                report::diff::write_predictions(out, &rows)?;
             }
             match judged.filter(|_| format != Format::Csv) {
-                Some((was, is)) => report::diff::attribution(out, was, is),
+                Some((was, is)) => report::diff::write_attribution(out, was, is),
                 None => Ok(()),
             }
         }
     })?;
-    match (args.fail_above, found.percent()) {
+    match (args.fail_above, found.total_change_percent()) {
         (Some(most), Some(percent)) if percent > most => {
             Err(Failure { text: format!("kernel time grew by {percent:.1}%, more than {most}%"), code: FAILED })
         }

@@ -3,9 +3,9 @@
 use super::args::Doctor;
 use super::{FAILED, Failure, interrupt, print};
 use crate::config::{self, ColorMode, Config};
-use crate::launch::doctor::{Check, Places, State, examine, gather};
-use crate::model::text::clean;
-use crate::model::units::count;
+use crate::launch::doctor::{Check, Places, State, collect_facts, run_checks};
+use crate::model::text::escape_unsafe;
+use crate::model::units::format_count;
 use crate::report::{self, Format};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -29,10 +29,12 @@ struct DoctorJson<'a> {
 }
 
 /// Prints obstacles to profiling on this machine. Changes nothing.
-pub fn doctor(args: &Doctor, nsys: Option<&Path>, color: Option<ColorMode>, config: &Config) -> Result<(), Failure> {
-    let machine = interrupt::reading(Path::new("doctor"), |cancel| Ok(gather(&Places::usual(), nsys, &|| cancel.is_cancelled())))?;
-    let mut checks = examine(&machine);
-    checks.extend(terminal(color, config));
+pub fn print_checks(args: &Doctor, nsys: Option<&Path>, color: Option<ColorMode>, config: &Config) -> Result<(), Failure> {
+    let machine = interrupt::read_cancellable(Path::new("doctor"), |cancel| {
+        Ok(collect_facts(&Places::from_environment(), nsys, &|| cancel.is_cancelled()))
+    })?;
+    let mut checks = run_checks(&machine);
+    checks.extend(check_terminal(color, config));
     let count = |s: State| checks.iter().filter(|c| c.state == s).count();
     let (blocks, warnings) = (count(State::Blocks), count(State::Warning));
     print::to_stdout(|out| match args.format {
@@ -40,20 +42,20 @@ pub fn doctor(args: &Doctor, nsys: Option<&Path>, color: Option<ColorMode>, conf
             let rows = checks.iter().map(|c| CheckJson {
                 id: c.id,
                 what: c.what,
-                state: c.state.word(),
+                state: c.state.as_str(),
                 found: &c.found,
                 means: &c.means,
                 fix: c.fix.as_deref(),
             });
-            report::json(out, &DoctorJson { checks: rows.collect(), blocks, warnings })
+            report::write_json_line(out, &DoctorJson { checks: rows.collect(), blocks, warnings })
         }
-        _ => people(out, &checks, (blocks, warnings)),
+        _ => print_text(out, &checks, (blocks, warnings)),
     })?;
     if blocks > 0 { Err(Failure { text: String::new(), code: FAILED }) } else { Ok(()) }
 }
 
 /// Checks the terminal features that the explorer uses.
-fn terminal(color: Option<ColorMode>, config: &Config) -> Vec<Check> {
+fn check_terminal(color: Option<ColorMode>, config: &Config) -> Vec<Check> {
     let variable = |name: &str| std::env::var(name).ok();
     let ok = |id, what, state, found: String, means: &str, fix: Option<&str>| Check {
         id,
@@ -73,7 +75,7 @@ fn terminal(color: Option<ColorMode>, config: &Config) -> Vec<Check> {
             None,
         )];
     }
-    let mode = color.or(config.color).unwrap_or_else(|| ColorMode::detect(variable));
+    let mode = color.or(config.color).unwrap_or_else(|| ColorMode::detect_from_env(variable));
     let mut out =
         vec![ok("colours", "colours", State::Ok, ColorMode::ALL.iter().find(|(_, m)| *m == mode).map_or("", |m| m.0).to_owned(), "", None)];
     out.push(if config::utf8_locale(variable) {
@@ -106,19 +108,21 @@ fn terminal(color: Option<ColorMode>, config: &Config) -> Vec<Check> {
     out
 }
 
-fn people(out: &mut dyn Write, checks: &[Check], (blocks, warnings): (usize, usize)) -> std::io::Result<()> {
+fn print_text(out: &mut dyn Write, checks: &[Check], (blocks, warnings): (usize, usize)) -> std::io::Result<()> {
     for c in checks {
-        writeln!(out, "{:<8}  {:<34}  {}", c.state.word(), c.what, clean(&c.found))?;
+        writeln!(out, "{:<8}  {:<34}  {}", c.state.as_str(), c.what, escape_unsafe(&c.found))?;
         if !c.means.is_empty() {
-            writeln!(out, "{:<8}  {}", "", clean(&c.means))?;
+            writeln!(out, "{:<8}  {}", "", escape_unsafe(&c.means))?;
         }
         if let Some(fix) = &c.fix {
-            writeln!(out, "{:<8}  → {}", "", clean(fix))?;
+            writeln!(out, "{:<8}  → {}", "", escape_unsafe(fix))?;
         }
     }
     match (blocks, warnings) {
         (0, 0) => writeln!(out, "\nno problems found"),
-        (0, w) => writeln!(out, "\nno blockers; {}", count(w, "warning")),
-        (b, w) => writeln!(out, "\n{} that block{}, {}", count(b, "thing"), if b == 1 { "s" } else { "" }, count(w, "warning")),
+        (0, w) => writeln!(out, "\nno blockers; {}", format_count(w, "warning")),
+        (b, w) => {
+            writeln!(out, "\n{} that block{}, {}", format_count(b, "thing"), if b == 1 { "s" } else { "" }, format_count(w, "warning"))
+        }
     }
 }

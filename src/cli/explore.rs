@@ -2,13 +2,13 @@
 //! Files are read and analysed on other threads.
 
 use super::args::{Args, Opening};
-use super::loops::{Wake, listen};
+use super::loops::{Wake, start_listening};
 use super::message::Message;
-use super::mouse::pointed;
+use super::mouse::to_mouse_action;
 use super::recorder::Recorder;
 use super::resting::Resting;
 use super::runs::start::Started;
-use super::settings::{settings, variable};
+use super::settings::{env_variable, resolve_settings};
 use super::tty;
 use super::workers::Workers;
 use super::{Failure, demo, details, print, save};
@@ -40,18 +40,18 @@ enum From {
 }
 
 /// `warpscope FILE…`.
-pub fn files(args: &Args, config: &Config) -> Result<(), Failure> {
+pub fn explore_files(args: &Args, config: &Config) -> Result<(), Failure> {
     if let Some(file) = args.files.iter().find(|f| std::fs::symlink_metadata(f).is_err()) {
         return Err(Failure::no_such_file(file));
     }
-    explore(args.files.iter().cloned().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
+    run_explorer(args.files.iter().cloned().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
 }
 
 /// `warpscope demo`.
 pub fn built_in(args: &Args, opening: &Opening, tour: bool, config: &Config) -> Result<(), Failure> {
     let sources =
-        demo::DEMO.iter().map(|(name, packed)| Ok(From::BuiltIn(name, demo::unpacked(packed)?))).collect::<Result<_, Failure>>()?;
-    explore(sources, args, opening, config, if tour { Begin::Tour } else { Begin::Reports })
+        demo::DEMO.iter().map(|(name, packed)| Ok(From::BuiltIn(name, demo::unpack_capture(packed)?))).collect::<Result<_, Failure>>()?;
+    run_explorer(sources, args, opening, config, if tour { Begin::Tour } else { Begin::Reports })
 }
 
 /// Initial state of the explorer, besides reports.
@@ -64,14 +64,14 @@ enum Begin {
     Tour,
 }
 
-fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, begin: Begin) -> Result<(), Failure> {
+fn run_explorer(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, begin: Begin) -> Result<(), Failure> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return Err(Failure::wrong("the explorer needs a terminal; for scripts use `warpscope top` or `warpscope launches`"));
     }
-    let library = theme::Library::new(config::themes(config::folder().as_deref()));
-    let mode = args.color.or(config.color).unwrap_or_else(|| ColorMode::detect(variable));
-    let settings = settings(args, opening, config, &library, mode)?;
-    let ascii = args.ascii.or(config.ascii).unwrap_or_else(|| !config::utf8_locale(variable));
+    let library = theme::Library::new(config::load_themes(config::config_folder().as_deref()));
+    let mode = args.color.or(config.color).unwrap_or_else(|| ColorMode::detect_from_env(env_variable));
+    let settings = resolve_settings(args, opening, config, &library, mode)?;
+    let ascii = args.ascii.or(config.ascii).unwrap_or_else(|| !config::utf8_locale(env_variable));
     let size = crossterm::terminal::size()?;
     let names = sources.iter().map(|s| match s {
         From::File(path) => path.clone(),
@@ -89,30 +89,30 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
         Begin::Run(started) => {
             let run = Box::new(started.run.clone());
             effects.push(Effect::Follow(run.id));
-            app.running.watched = Some(Watched::new(shell::line(&run.argv), Some(run), true));
-            app::watch(&mut app);
-            recorder.hold(started);
+            app.running.watched = Some(Watched::new(shell::command_line(&run.argv), Some(run), true));
+            app::show_watched_run(&mut app);
+            recorder.hold_run(started);
         }
         Begin::Attach(run) => {
             effects.push(Effect::Follow(run.id));
-            app.running.watched = Some(Watched::new(shell::line(&run.argv), Some(run), false));
-            app::watch(&mut app);
+            app.running.watched = Some(Watched::new(shell::command_line(&run.argv), Some(run), false));
+            app::show_watched_run(&mut app);
         }
         Begin::Watch(output) => {
             effects.push(Effect::FollowTraces(output.clone()));
-            app.running.watched = Some(Watched::outside(output));
-            app::watch(&mut app);
+            app.running.watched = Some(Watched::from_traces(output));
+            app::show_watched_run(&mut app);
         }
         Begin::Home => {
-            app.session.machine = super::machine::facts(nsys.as_deref());
-            effects.extend(app::library(&mut app));
+            app.session.machine = super::machine::machine_facts(nsys.as_deref());
+            effects.extend(app::open_library(&mut app));
         }
         Begin::Tour => app.session.tour = Some(0),
     }
-    listen(&send)?;
+    start_listening(&send)?;
     restore_on_panic();
-    tty::guard();
-    let screen = Screen::take(size)?;
+    tty::start_guard();
+    let screen = Screen::take_over(size)?;
     let mut explorer = Explorer {
         cancels: sources.iter().map(|_| Cancel::default()).collect(),
         code: HashMap::new(),
@@ -132,7 +132,7 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
         library,
         mode,
     };
-    explorer.run(&wakes, effects)
+    explorer.run_to_end(&wakes, effects)
 }
 
 struct Explorer {
@@ -158,10 +158,10 @@ struct Explorer {
 }
 
 impl Explorer {
-    fn run(&mut self, wakes: &Receiver<Wake>, effects: Vec<Effect>) -> Result<(), Failure> {
+    fn run_to_end(&mut self, wakes: &Receiver<Wake>, effects: Vec<Effect>) -> Result<(), Failure> {
         let outcome = self.until_the_end(wakes, effects);
         // Clean up regardless of the outcome.
-        self.finish();
+        self.stop_readers();
         if let Some(said) = self.recorder.last_word() {
             print::error(&said);
         }
@@ -173,7 +173,7 @@ impl Explorer {
     }
 
     /// Draws a frame. A draw error means that the terminal is gone.
-    fn draw(&mut self) -> Result<(), Failure> {
+    fn draw_frame(&mut self) -> Result<(), Failure> {
         self.screen.draw(&self.app, &mut self.view, &self.theme).map_err(|e| Failure::hung_up(&e))?;
         self.app.session.most_scroll = self.view.most_scroll;
         Ok(())
@@ -181,17 +181,17 @@ impl Explorer {
 
     /// Runs the event loop; returns the signal that ended it.
     fn until_the_end(&mut self, wakes: &Receiver<Wake>, effects: Vec<Effect>) -> Result<Option<i32>, Failure> {
-        self.draw()?;
-        let mut quit = self.perform(effects)?;
+        self.draw_frame()?;
+        let mut quit = self.perform_effects(effects)?;
         let mut ended_by = None;
         while !quit {
-            let first = match self.resting.wait(wakes, self.message.until()) {
+            let first = match self.resting.wait_for_wake(wakes, self.message.expires_at()) {
                 Ok(first) => first,
                 Err(RecvTimeoutError::Timeout) => {
-                    let due = self.resting.due(Instant::now()).map(Effect::Work);
-                    self.perform(due.into_iter().collect())?;
-                    if self.message.over(&mut self.app) {
-                        self.draw()?;
+                    let due = self.resting.take_due(Instant::now()).map(Effect::Work);
+                    self.perform_effects(due.into_iter().collect())?;
+                    if self.message.clear_expired(&mut self.app) {
+                        self.draw_frame()?;
                     }
                     continue;
                 }
@@ -203,24 +203,24 @@ impl Explorer {
                 match wake {
                     Wake::Message(msg) => {
                         dirty = true;
-                        quit |= self.update(msg)?;
+                        quit |= self.update_state(msg)?;
                     }
                     Wake::Terminal(event) => {
-                        if let Some(msg) = self.message(&event) {
+                        if let Some(msg) = self.to_message(&event) {
                             dirty = true;
-                            quit |= self.update(msg)?;
+                            quit |= self.update_state(msg)?;
                         }
                     }
                     Wake::Held(started) => {
                         let run = Box::new(started.run.clone());
-                        self.recorder.hold(started);
-                        quit |= self.perform(vec![Effect::Follow(run.id)])?;
-                        quit |= self.update(Msg::Started(Ok(run)))?;
+                        self.recorder.hold_run(started);
+                        quit |= self.perform_effects(vec![Effect::Follow(run.id)])?;
+                        quit |= self.update_state(Msg::Started(Ok(run)))?;
                         dirty = true;
                     }
                     Wake::Signal(signal) => {
                         ended_by = Some(signal);
-                        quit |= self.update(Msg::Terminate)?;
+                        quit |= self.update_state(Msg::Terminate)?;
                     }
                     Wake::Stop => self.suspend()?,
                     Wake::Continue => self.resume()?,
@@ -234,18 +234,18 @@ impl Explorer {
                 }
             }
             if dirty && !quit {
-                self.retheme();
-                self.message.look(&self.app);
-                self.draw()?;
+                self.apply_theme();
+                self.message.sync_status(&self.app);
+                self.draw_frame()?;
             }
         }
         Ok(ended_by)
     }
 
     /// Waits for readers that run a child process, so that no child is left behind.
-    fn finish(&mut self) {
+    fn stop_readers(&mut self) {
         self.cancels.iter().chain(self.code.values()).for_each(Cancel::cancel);
-        self.readers.extend(self.recorder.end());
+        self.readers.extend(self.recorder.end_step());
         // Restore the terminal first, so that the shell's prompt appears without delay.
         restore();
         let until = Instant::now() + LAST_WAIT;
@@ -254,11 +254,11 @@ impl Explorer {
         }
     }
 
-    fn update(&mut self, msg: Msg) -> Result<bool, Failure> {
+    fn update_state(&mut self, msg: Msg) -> Result<bool, Failure> {
         if let Msg::Run(news) = &msg
             && news.ended
         {
-            self.recorder.ended(news.run.id);
+            self.recorder.release_run(news.run.id);
         }
         let effects = update(&mut self.app, msg);
         let closed = self.app.take_closed();
@@ -266,31 +266,31 @@ impl Explorer {
             // Drop on another thread: freeing a list of ten million launches took 10 ms (measured).
             let _ = std::thread::Builder::new().spawn(move || drop(closed));
         }
-        self.perform(effects)
+        self.perform_effects(effects)
     }
 
-    fn message(&self, event: &Event) -> Option<Msg> {
+    fn to_message(&self, event: &Event) -> Option<Msg> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => Some(Msg::Key(*key)),
             Event::Paste(text) => Some(Msg::Paste(text.clone())),
             Event::Resize(w, h) => Some(Msg::Resize(*w, *h)),
-            Event::Mouse(mouse) => pointed(*mouse, self.view.hit(mouse.column, mouse.row)).map(Msg::Mouse),
+            Event::Mouse(mouse) => to_mouse_action(*mouse, self.view.hit_test(mouse.column, mouse.row)).map(Msg::Mouse),
             _ => None,
         }
     }
 
     /// Loads another report.
-    fn add(&mut self, source: From) {
+    fn add_report(&mut self, source: From) {
         self.sources.push(source);
         self.cancels.push(Cancel::default());
-        self.load(self.sources.len() - 1);
+        self.load_report(self.sources.len() - 1);
     }
 
     /// Executes the effects that the state requests; returns true to quit.
-    fn perform(&mut self, effects: Vec<Effect>) -> Result<bool, Failure> {
+    fn perform_effects(&mut self, effects: Vec<Effect>) -> Result<bool, Failure> {
         for effect in effects {
             match effect {
-                Effect::Load(i) => self.load(i),
+                Effect::Load(i) => self.load_report(i),
                 Effect::Part(of) => {
                     if let Some(source) = self.sources.get(of).cloned() {
                         self.sources.push(source);
@@ -303,28 +303,28 @@ impl Explorer {
                     }
                 }
                 Effect::Work(work) => {
-                    self.resting.asked(&work);
-                    self.workers.take(work);
+                    self.resting.drop_superseded(&work);
+                    self.workers.enqueue_work(work);
                 }
-                Effect::Rest(work) => self.resting.push(work),
+                Effect::Rest(work) => self.resting.push_work(work),
                 Effect::Copy(text, what) => {
-                    let said = self.copy(&text, &what);
+                    let said = self.copy_text(&text, &what);
                     update(&mut self.app, Msg::Copied(said));
                 }
                 Effect::Save(path, text) => {
-                    let said = save::script(&path, &text);
+                    let said = save::save_script(&path, &text);
                     update(&mut self.app, Msg::Copied(said));
                 }
                 Effect::SaveView(path) => {
-                    let said = save::view(&path, (&self.app, &mut self.view, &self.theme));
+                    let said = save::save_view(&path, (&self.app, &mut self.view, &self.theme));
                     update(&mut self.app, Msg::Copied(said));
                 }
-                Effect::Verify { report, path, selects } => self.verify(report, path, selects),
-                Effect::Details { report, from, result } => self.more(from, Cancel::default(), move |open, metrics, _| Msg::Details {
+                Effect::Verify { report, path, selects } => self.verify_result(report, path, selects),
+                Effect::Details { report, from, result } => self.read_more(from, Cancel::default(), move |open, metrics, _| Msg::Details {
                     report,
                     from,
                     result,
-                    outcome: details::details(open, metrics, result),
+                    outcome: details::read_details(open, metrics, result),
                 }),
                 Effect::Code { report, from, result } => {
                     // A request for another result's code cancels the running disassembler of this report.
@@ -332,33 +332,33 @@ impl Explorer {
                     if let Some(older) = self.code.insert(report, cancel.clone()) {
                         older.cancel();
                     }
-                    self.more(from, cancel, move |open, metrics, cancel| Msg::Code {
+                    self.read_more(from, cancel, move |open, metrics, cancel| Msg::Code {
                         report,
                         from,
                         result,
-                        outcome: details::code(open, metrics, result, &ncu::source::disassemblers(), cancel),
+                        outcome: details::read_code(open, metrics, result, &ncu::source::find_disassemblers(), cancel),
                     });
                 }
                 Effect::Demo => {
                     self.app.close_common();
                     for (name, packed) in demo::DEMO {
                         self.app.session.add_built_in(name);
-                        self.app.furnish();
-                        self.add(From::BuiltIn(name, demo::unpacked(packed)?));
+                        self.app.ensure_root_screens();
+                        self.add_report(From::BuiltIn(name, demo::unpack_capture(packed)?));
                     }
                 }
-                Effect::Open(files) => files.into_iter().for_each(|file| self.add(From::File(file))),
+                Effect::Open(files) => files.into_iter().for_each(|file| self.add_report(From::File(file))),
                 Effect::Redraw => self.screen.reset(self.app.session.size).map_err(|e| Failure::hung_up(&e))?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => return Ok(true),
                 // All other effects concern runs.
-                effect => self.recorder.perform(effect),
+                effect => self.recorder.perform_effect(effect),
             }
         }
         Ok(false)
     }
 
-    fn load(&mut self, index: usize) {
+    fn load_report(&mut self, index: usize) {
         let (Some(source), Some(cancel)) = (self.sources.get(index).cloned(), self.cancels.get(index).cloned()) else {
             return;
         };
@@ -380,8 +380,8 @@ impl Explorer {
             };
             let job = Job { cancel, staged: true, nsys, ..Job::new(Wants::EXPLORER, &tell) };
             let read = || match &source {
-                From::File(path) => import::open(path, &job),
-                From::BuiltIn(name, bytes) => import::read(&Input::built_in(name, bytes), &job),
+                From::File(path) => import::open_profile(path, &job),
+                From::BuiltIn(name, bytes) => import::read_profile(&Input::built_in(name, bytes), &job),
             };
             let outcome = match catch_unwind(AssertUnwindSafe(read)) {
                 Ok(outcome) => outcome.map(Arc::new).map_err(|e| e.to_string()),
@@ -395,15 +395,15 @@ impl Explorer {
     }
 
     /// Reads a profiler's result on another thread: it may be large.
-    fn verify(&self, report: usize, path: PathBuf, selects: Vec<Selects>) {
+    fn verify_result(&self, report: usize, path: PathBuf, selects: Vec<Selects>) {
         let send = self.send.clone();
         std::thread::spawn(move || {
-            let read = || import::open::results(&path, &Job::new(Wants::ALL, &|_| {}));
+            let read = || import::open::read_results(&path, &Job::new(Wants::ALL, &|_| {}));
             let found = match catch_unwind(AssertUnwindSafe(read)) {
                 Ok(Ok(m)) if m.notes.iter().any(|n| n.severity == Severity::Error) && m.results.len() < selects.len() => {
-                    Err(m.notes.iter().map(Note::sentence).collect::<Vec<_>>().join(" "))
+                    Err(m.notes.iter().map(Note::to_sentence).collect::<Vec<_>>().join(" "))
                 }
-                Ok(found) => found.map(|m| Found::all(&m)).map_err(|e| e.to_string()),
+                Ok(found) => found.map(|m| Found::all_results(&m)).map_err(|e| e.to_string()),
                 Err(_) => Err("warpscope failed while reading this result; please report it as a bug".to_owned()),
             };
             // The receiver is gone if the program is ending.
@@ -412,7 +412,7 @@ impl Explorer {
     }
 
     /// Reads details of a report on another thread.
-    fn more(
+    fn read_more(
         &mut self,
         from: usize,
         cancel: Cancel,
@@ -424,7 +424,7 @@ impl Explorer {
         self.readers.retain(|r| !r.is_finished());
         self.readers.push(std::thread::spawn(move || {
             let open = || match &source {
-                From::File(path) => import::open::input(path, &details::quiet()),
+                From::File(path) => import::open::open_input(path, &details::quiet_job()),
                 From::BuiltIn(name, bytes) => Ok(Input::built_in(name, bytes)),
             };
             // The receiver is gone if the program is ending.
@@ -432,14 +432,14 @@ impl Explorer {
         }));
     }
 
-    fn copy(&mut self, text: &str, what: &str) -> Result<String, String> {
-        let term = variable("TERM").unwrap_or_default();
-        match clipboard::plan(text, &term, clipboard::between(variable)) {
-            clipboard::Plan::Send(bytes) => match self.screen.write(&bytes) {
+    fn copy_text(&mut self, text: &str, what: &str) -> Result<String, String> {
+        let term = env_variable("TERM").unwrap_or_default();
+        match clipboard::plan_copy(text, &term, clipboard::detect_multiplexer(env_variable)) {
+            clipboard::Plan::Send(bytes) => match self.screen.write_bytes(&bytes) {
                 Ok(()) => Ok(format!("copied the {what} ({} bytes)", text.len())),
                 Err(e) => Err(format!("could not copy: {e}")),
             },
-            clipboard::Plan::Save(why) => match save::copied(text, &import::cache::folder()) {
+            clipboard::Plan::Save(why) => match save::save_text(text, &import::cache::default_folder()) {
                 Ok(path) => Ok(format!("{why}: saved the {what} to {}", path.display())),
                 Err(e) => Err(format!("{why}, and saving failed: {e}")),
             },
@@ -453,15 +453,15 @@ impl Explorer {
 
     /// Continues after a stop, regardless of its cause: the shell has used the terminal in between.
     fn resume(&mut self) -> Result<(), Failure> {
-        self.screen.retake().map_err(|e| Failure::hung_up(&e))?;
+        self.screen.resume_terminal().map_err(|e| Failure::hung_up(&e))?;
         let size = crossterm::terminal::size().map_err(|e| Failure::hung_up(&e))?;
         self.app.session.size = size;
         self.screen.reset(size).map_err(|e| Failure::hung_up(&e))?;
-        self.draw()
+        self.draw_frame()
     }
 
     /// Loads the theme named in the settings.
-    fn retheme(&mut self) {
+    fn apply_theme(&mut self) {
         if self.themed == self.app.session.settings.theme {
             return;
         }
@@ -474,26 +474,26 @@ impl Explorer {
 }
 
 /// Opens the explorer with the reports of a run.
-pub fn reports(args: &Args, config: &Config, files: Vec<PathBuf>) -> Result<(), Failure> {
-    explore(files.into_iter().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
+pub fn explore_reports(args: &Args, config: &Config, files: Vec<PathBuf>) -> Result<(), Failure> {
+    run_explorer(files.into_iter().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
 }
 
 /// `warpscope run`: opens the explorer with a run that has just started.
-pub fn run(args: &Args, config: &Config, started: Started) -> Result<(), Failure> {
-    explore(Vec::new(), args, &args.opening, config, Begin::Run(Box::new(started)))
+pub fn explore_run(args: &Args, config: &Config, started: Started) -> Result<(), Failure> {
+    run_explorer(Vec::new(), args, &args.opening, config, Begin::Run(Box::new(started)))
 }
 
 /// `warpscope attach`: opens the explorer with a run of the library.
-pub fn attach(args: &Args, config: &Config, run: Run) -> Result<(), Failure> {
-    explore(Vec::new(), args, &args.opening, config, Begin::Attach(Box::new(run)))
+pub fn explore_attached(args: &Args, config: &Config, run: Run) -> Result<(), Failure> {
+    run_explorer(Vec::new(), args, &args.opening, config, Begin::Attach(Box::new(run)))
 }
 
 /// `warpscope watch PATH`: opens the explorer with traces written by another process.
-pub fn watch(args: &Args, config: &Config, output: PathBuf) -> Result<(), Failure> {
-    explore(Vec::new(), args, &args.opening, config, Begin::Watch(output))
+pub fn explore_traces(args: &Args, config: &Config, output: PathBuf) -> Result<(), Failure> {
+    run_explorer(Vec::new(), args, &args.opening, config, Begin::Watch(output))
 }
 
 /// `warpscope` without a report: opens the library.
-pub fn home(args: &Args, config: &Config) -> Result<(), Failure> {
-    explore(Vec::new(), args, &args.opening, config, Begin::Home)
+pub fn explore_library(args: &Args, config: &Config) -> Result<(), Failure> {
+    run_explorer(Vec::new(), args, &args.opening, config, Begin::Home)
 }

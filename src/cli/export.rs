@@ -2,17 +2,17 @@
 
 use super::triage_args::{Export, ExportFormat};
 use super::{Failure, interrupt, print, save};
-use crate::analysis::ranks::{digests, in_name};
+use crate::analysis::ranks::{build_digests, in_name};
 use crate::analysis::triage::{self, Scope};
 use crate::import::{Parts, Wants};
-use crate::model::units::grouped;
+use crate::model::units::format_grouped;
 use crate::model::{Cancel, Nanos, Profile};
-use crate::report::columnar::{Of, TABLES, write};
+use crate::report::columnar::{Of, TABLES, write_table};
 use crate::report::trace_event::{self, Chrome, Part, Perfetto, Sink};
 use std::path::{Path, PathBuf};
 
 /// Escapes the value of a path partition as Hive does: characters special to file systems or readers.
-fn escaped(text: &str) -> String {
+fn escape_partition(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
     let mut out = String::new();
     for c in text.chars() {
@@ -27,14 +27,14 @@ fn escaped(text: &str) -> String {
 }
 
 /// Returns the name of a report: its file name without extensions.
-fn name(file: &Path) -> String {
+fn report_name(file: &Path) -> String {
     let name = file.file_name().map_or_else(|| "report".to_owned(), |n| n.to_string_lossy().into_owned());
     name.split_once('.').map_or(name.clone(), |(stem, _)| stem.to_owned())
 }
 
 /// Returns a run name for several reports: the common prefix of their names, without the word before a rank's number.
-fn common(files: &[PathBuf]) -> String {
-    let names: Vec<String> = files.iter().map(|f| name(f)).collect();
+fn common_name(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().map(|f| report_name(f)).collect();
     let first = names.first().cloned().unwrap_or_default();
     let same = |n: usize| names.iter().all(|o| o.chars().take(n).eq(first.chars().take(n)));
     let n = (0..=first.chars().count()).rev().find(|&n| same(n)).unwrap_or(0);
@@ -49,12 +49,12 @@ fn common(files: &[PathBuf]) -> String {
 }
 
 /// Writes the tables or the trace of reports.
-pub fn export(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
+pub fn export_reports(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
     let trace = args.format != ExportFormat::Parquet;
     if trace {
-        return traces(args, nsys);
+        return export_trace(args, nsys);
     }
-    if args.between.window().map_err(Failure::wrong)?.is_some() {
+    if args.between.to_window().map_err(Failure::wrong)?.is_some() {
         return Err(Failure::wrong("--from and --to are for traces: --format perfetto or chrome"));
     }
     let unknown = args.tables.iter().find(|t| !TABLES.iter().any(|known| known.0 == **t));
@@ -63,14 +63,14 @@ pub fn export(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
         return Err(Failure::wrong(format!("unknown table `{unknown}`: the tables are {}", all.join(", "))));
     }
     for file in &args.files {
-        one(args, file, &opened(file, nsys, Wants::TRIAGE.with(Parts::COLLECTIVES))?)?;
+        export_tables(args, file, &open_timeline(file, nsys, Wants::TRIAGE.with(Parts::COLLECTIVES))?)?;
     }
     Ok(())
 }
 
 /// Opens a timeline report.
-fn opened(file: &Path, nsys: Option<&Path>, wants: Wants) -> Result<Profile, Failure> {
-    let profile = interrupt::open(file, nsys.map(Path::to_owned), wants)?;
+fn open_timeline(file: &Path, nsys: Option<&Path>, wants: Wants) -> Result<Profile, Failure> {
+    let profile = interrupt::open_report(file, nsys.map(Path::to_owned), wants)?;
     if profile.metrics.is_some() {
         let tool = &profile.source.tool;
         return Err(Failure::wrong(format!(
@@ -86,19 +86,19 @@ fn opened(file: &Path, nsys: Option<&Path>, wants: Wants) -> Result<Profile, Fai
 const APART: u32 = 1 << 23;
 
 /// Writes one trace of all reports.
-fn traces(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
+fn export_trace(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
     if !args.tables.is_empty() || args.run.is_some() {
         return Err(Failure::wrong("--tables and --run are for --format parquet"));
     }
-    let window = args.between.window().map_err(Failure::wrong)?.unwrap_or((i64::MIN, i64::MAX));
+    let window = args.between.to_window().map_err(Failure::wrong)?.unwrap_or((i64::MIN, i64::MAX));
     let mut all = Vec::new();
     for file in &args.files {
-        let profile = opened(file, nsys, Wants::EXPLORER)?;
-        let found = triage::triage(&profile, &Scope::default(), &Cancel::default());
+        let profile = open_timeline(file, nsys, Wants::EXPLORER)?;
+        let found = triage::triage_profile(&profile, &Scope::default(), &Cancel::default());
         let rank = profile.rank.rank.or_else(|| in_name(&file.display().to_string()).filter(|_| args.files.len() > 1));
         let name = match rank {
             Some(rank) => format!("rank {rank}"),
-            None if args.files.len() > 1 => self::name(file),
+            None if args.files.len() > 1 => self::report_name(file),
             None => String::new(),
         };
         all.push((profile, found, name));
@@ -123,19 +123,19 @@ fn traces(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
             flows: u64::from(at) << 40,
         })
         .collect();
-    save::spared(&args.output, &args.files)?;
-    save::whole(&args.output, args.force, |out| match args.format {
-        ExportFormat::Chrome => written(&mut Chrome::new(out), &parts, window),
-        _ => written(&mut Perfetto::new(out), &parts, window),
+    save::refuse_overwrite(&args.output, &args.files)?;
+    save::write_atomically(&args.output, args.force, |out| match args.format {
+        ExportFormat::Chrome => write_parts(&mut Chrome::new(out), &parts, window),
+        _ => write_parts(&mut Perfetto::new(out), &parts, window),
     })?;
     let size = std::fs::metadata(&args.output).map_or(0, |m| m.len());
     print::to_stdout(|out| writeln!(out, "{}: {}", args.output.display(), crate::model::Bytes(size)))
 }
 
-fn written(sink: &mut impl Sink, parts: &[Part<'_>], window: (i64, i64)) -> std::io::Result<()> {
+fn write_parts(sink: &mut impl Sink, parts: &[Part<'_>], window: (i64, i64)) -> std::io::Result<()> {
     let mut events = 0;
     for part in parts {
-        events += trace_event::write(sink, *part, window)?;
+        events += trace_event::write_trace(sink, *part, window)?;
     }
     if events == 0 {
         let spans: Vec<String> =
@@ -154,17 +154,17 @@ fn first_time(p: &Profile) -> i64 {
     launches.chain(others).chain(more).chain(p.counters.iter().filter_map(|c| c.times.first().copied())).min().unwrap_or(0)
 }
 
-fn one(args: &Export, file: &Path, profile: &Profile) -> Result<(), Failure> {
+fn export_tables(args: &Export, file: &Path, profile: &Profile) -> Result<(), Failure> {
     let wanted = |table: &str| args.tables.is_empty() || args.tables.iter().any(|t| t == table);
     // Only these two tables require the analysis.
     let judged = wanted("findings") || wanted("collectives");
-    let found = judged.then(|| triage::triage(profile, &Scope::default(), &Cancel::default())).flatten();
+    let found = judged.then(|| triage::triage_profile(profile, &Scope::default(), &Cancel::default())).flatten();
     let shown = file.display().to_string();
-    let ranks = found.as_ref().map(|t| digests(profile, t, &shown)).unwrap_or_default();
+    let ranks = found.as_ref().map(|t| build_digests(profile, t, &shown)).unwrap_or_default();
     let of = Of { profile, triage: found.as_ref(), digests: &ranks };
-    let run = args.run.clone().filter(|r| !r.is_empty()).unwrap_or_else(|| common(&args.files));
+    let run = args.run.clone().filter(|r| !r.is_empty()).unwrap_or_else(|| common_name(&args.files));
     let rank = profile.rank.rank.or_else(|| in_name(&shown)).map(|r| r.to_string());
-    let report = name(file);
+    let report = report_name(file);
     for (table, about, make) in TABLES.iter().filter(|t| wanted(t.0)) {
         let made = make(of);
         if made.rows == 0 {
@@ -172,14 +172,14 @@ fn one(args: &Export, file: &Path, profile: &Profile) -> Result<(), Failure> {
         }
         // Hive's name for an unknown partition value.
         let rank = rank.as_deref().unwrap_or("__HIVE_DEFAULT_PARTITION__");
-        let folder = args.output.join(table).join(format!("run={}", escaped(&run))).join(format!("rank={rank}"));
-        let path = folder.join(format!("{}.parquet", escaped(&report)));
+        let folder = args.output.join(table).join(format!("run={}", escape_partition(&run))).join(format!("rank={rank}"));
+        let path = folder.join(format!("{}.parquet", escape_partition(&report)));
         let mut facts = vec![("table", format!("a row is {about}")), ("tool", profile.source.tool.clone())];
         facts.extend(profile.rank.host.clone().map(|h| ("host", h)));
         facts.extend(profile.clock.epoch_ns.map(|e| ("epoch_ns", e.to_string())));
         facts.extend(rank.parse::<u32>().ok().map(|r| ("rank", r.to_string())));
-        save::whole(&path, args.force, |out| write(out, &made, &facts))?;
-        let rows = grouped(i64::try_from(made.rows).unwrap_or(i64::MAX));
+        save::write_atomically(&path, args.force, |out| write_table(out, &made, &facts))?;
+        let rows = format_grouped(i64::try_from(made.rows).unwrap_or(i64::MAX));
         print::to_stdout(|out| writeln!(out, "{}: {rows} rows", path.display()))?;
     }
     Ok(())
@@ -191,9 +191,12 @@ mod tests {
 
     #[test]
     fn partitions_are_names_of_folders() {
-        assert_eq!([escaped("step 1/2"), escaped("a=b%"), escaped(".."), escaped("é")], ["step 1%2F2", "a%3Db%25", "report", "%C3%A9"]);
-        assert_eq!(name(Path::new("/x/llm.pt.trace.json.gz")), "llm");
-        let run = |files: &[&str]| common(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(
+            [escape_partition("step 1/2"), escape_partition("a=b%"), escape_partition(".."), escape_partition("é")],
+            ["step 1%2F2", "a%3Db%25", "report", "%C3%A9"]
+        );
+        assert_eq!(report_name(Path::new("/x/llm.pt.trace.json.gz")), "llm");
+        let run = |files: &[&str]| common_name(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
         assert_eq!(
             [run(&["a/x.sqlite"]), run(&["train_rank0.json", "train_rank12.json"]), run(&["0.json", "1.json"])],
             ["x", "train", "job"]

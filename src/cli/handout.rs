@@ -2,7 +2,7 @@
 
 use super::triage_args::ReportArgs;
 use super::{Failure, interrupt, print, save};
-use crate::analysis::memory::usage as memory_usage;
+use crate::analysis::memory::analyze_usage as memory_usage;
 use crate::analysis::triage::{self, Scope};
 use crate::import::Wants;
 use crate::model::Cancel;
@@ -12,7 +12,7 @@ use crate::report::triage::Judged;
 use std::path::Path;
 
 /// Writes the report.
-pub fn report(args: &ReportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
+pub fn write_report(args: &ReportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let name = args.output.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
     let html = match name.rsplit_once('.').map(|n| n.1) {
         Some("html" | "htm") => true,
@@ -21,10 +21,10 @@ pub fn report(args: &ReportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     };
     let mut all = Vec::new();
     for file in &args.files {
-        let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::EXPLORER)?;
+        let profile = interrupt::open_report(file, nsys.map(Path::to_owned), Wants::EXPLORER)?;
         print::warn(&profile);
         let timed = profile.metrics.is_none();
-        let found = timed.then(|| triage::triage(&profile, &Scope::default(), &Cancel::default())).flatten();
+        let found = timed.then(|| triage::triage_profile(&profile, &Scope::default(), &Cancel::default())).flatten();
         let usage = memory_usage(&profile, &Cancel::default());
         if profile.metrics.is_none() && found.is_none() && usage.is_none() && profile.totals.is_empty() {
             return Err(Failure::wrong(format!("{}: nothing ran on a GPU, and nothing is known of memory", file.display())));
@@ -35,10 +35,10 @@ pub fn report(args: &ReportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let ranks = super::ranks::of_reports(&judged);
     let ranks = ranks.as_ref().map(|(digests, reports, job)| Together { job, digests, reports });
     let given: Vec<Given<'_>> = all.iter().map(|(p, t, u)| Given { profile: p, triage: t.as_ref(), usage: u.as_ref() }).collect();
-    let made = handout::handout(&given, ranks.as_ref());
-    save::spared(&args.output, &args.files)?;
-    save::whole(&args.output, args.force, |out| {
-        if html { handout::html(out, &made, args.paths) } else { handout::markdown(out, &made, args.paths) }
+    let made = handout::build_handout(&given, ranks.as_ref());
+    save::refuse_overwrite(&args.output, &args.files)?;
+    save::write_atomically(&args.output, args.force, |out| {
+        if html { handout::write_html(out, &made, args.paths) } else { handout::write_markdown(out, &made, args.paths) }
     })?;
     print::to_stdout(|out| writeln!(out, "{}", args.output.display()))
 }

@@ -11,17 +11,17 @@ use crate::report::{self, Format};
 use std::path::PathBuf;
 
 /// Prints the hints on the kernels of a report.
-pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let profile = interrupt::open(&args.file, nsys, Wants::LAUNCHES.with(Parts::MEMOPS))?;
+pub fn print_hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let profile = interrupt::open_report(&args.file, nsys, Wants::LAUNCHES.with(Parts::MEMOPS))?;
     // Counters are more precise than the timeline they were measured in; the timeline is needed to estimate the run's
     // gain.
     let measured = profile.measured.clone().filter(|_| args.launch.is_none());
-    let run = Run::of(&profile);
+    let run = Run::from_profile(&profile);
     let timeline = run.as_ref().map(|run| (&profile, run));
     let whole = &profile;
     let profile = measured.as_deref().unwrap_or(&profile);
     let file = args.file.display();
-    let mut places = subject::places(profile);
+    let mut places = subject::list_places(profile);
     if places.is_empty() {
         return Err(Failure::wrong(if profile.totals.is_empty() {
             format!("{file}: it has no kernels")
@@ -31,8 +31,8 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     }
     if let Some(selector) = &args.kernel {
         let names: Vec<Kernel> = places.iter().map(|p| p.kernel(profile).cloned().unwrap_or_default()).collect();
-        let chosen = print::kernels(&names, &args.file, selector, print::LISTS_KERNELS).map_err(|e| {
-            let known = measured.is_some() && matches!(select::kernels(&whole.kernels, selector), Selected::Kernels(_));
+        let chosen = print::select_kernels(&names, &args.file, selector, print::LISTS_KERNELS).map_err(|e| {
+            let known = measured.is_some() && matches!(select::select_kernels(&whole.kernels, selector), Selected::Kernels(_));
             let text = "was not measured in this run; `warpscope run --measure` measures it, `--launch N` judges it by the timeline alone";
             if known { Failure::wrong(format!("{file}: {selector:?} {text}")) } else { e }
         })?;
@@ -40,7 +40,7 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
         places.retain(|_| at.next().is_some_and(|i| chosen.contains(&KernelId(i))));
     }
     if let Some(launch) = args.launch {
-        places.retain(|p| p.launch() == launch);
+        places.retain(|p| p.launch_row() == launch);
         // Any launch of a timeline can be selected, not only the median ones.
         if places.is_empty() && args.kernel.is_none() && profile.metrics.is_none() && (launch as usize) < profile.launches.len() {
             places.push(Place::Launch(launch));
@@ -54,10 +54,10 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     // Omit notes that apply to every ncu report: they do not affect hints, and the explorer shows them.
     print::notes(&file.to_string(), profile.notes.iter().filter(|n| n.severity > Severity::Info));
     let width = print::terminal_width();
-    let subjects = places.into_iter().filter_map(|p| p.subject(profile));
+    let subjects = places.into_iter().filter_map(|p| p.diagnose_kernel(profile));
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        _ if args.explain => report::hints::explain(out, profile, timeline, subjects, width.unwrap_or(100)),
-        Format::Json => report::hints::json(out, profile, timeline, subjects),
-        format => report::hints::print(out, subjects, format, width),
+        _ if args.explain => report::hints::print_reasoning(out, profile, timeline, subjects, width.unwrap_or(100)),
+        Format::Json => report::hints::write_json(out, profile, timeline, subjects),
+        format => report::hints::print_rows(out, subjects, format, width),
     })
 }

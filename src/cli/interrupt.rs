@@ -16,20 +16,20 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 /// Filters signals to those that end the program. A shell that starts a background program in a script makes it
 /// ignore SIGINT, and `nohup` SIGHUP: signals that were ignored at start-up stay ignored.
 #[must_use]
-pub fn heard(signals: &[i32]) -> Vec<i32> {
-    let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
+pub fn active_signals(signals: &[i32]) -> Vec<i32> {
+    let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored_mask(&status));
     signals.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
 }
 
 /// Parses the mask of ignored signals from `/proc/PID/status`; the lowest bit is signal 1.
-fn ignored(status: &str) -> u64 {
+fn ignored_mask(status: &str) -> u64 {
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
     mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// Reads a report of launches.
-pub fn open(file: &Path, nsys: Option<PathBuf>, wants: Wants) -> Result<Profile, Failure> {
-    reading(file, |cancel| import::open(file, &Job { cancel, nsys, ..Job::new(wants, &|_| {}) }))
+pub fn open_report(file: &Path, nsys: Option<PathBuf>, wants: Wants) -> Result<Profile, Failure> {
+    read_cancellable(file, |cancel| import::open_profile(file, &Job { cancel, nsys, ..Job::new(wants, &|_| {}) }))
 }
 
 /// Readers that a signal cancels, and the signal. One thread handles signals for the whole program, because a thread
@@ -41,13 +41,13 @@ struct Heard {
 }
 
 impl Heard {
-    fn reading(&self) -> MutexGuard<'_, Vec<Cancel>> {
+    fn lock_readers(&self) -> MutexGuard<'_, Vec<Cancel>> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Cancels the active readers; ends the program if there are none, or on a repeated signal.
-    fn stop(&self, signal: i32) {
-        let reading = self.reading();
+    fn cancel_readers(&self, signal: i32) {
+        let reading = self.lock_readers();
         if reading.is_empty() || self.caught.swap(signal, Ordering::SeqCst) != 0 {
             std::process::exit(128 + signal);
         }
@@ -63,25 +63,25 @@ impl Heard {
 static HEARD: OnceLock<Arc<Heard>> = OnceLock::new();
 
 /// Returns the signal listener, which is started on first use.
-fn ears() -> Result<Arc<Heard>, Failure> {
+fn signal_listener() -> Result<Arc<Heard>, Failure> {
     if let Some(ears) = HEARD.get() {
         return Ok(Arc::clone(ears));
     }
-    let mut signals = signal_hook::iterator::Signals::new(heard(&[SIGINT, SIGTERM, SIGHUP]))?;
+    let mut signals = signal_hook::iterator::Signals::new(active_signals(&[SIGINT, SIGTERM, SIGHUP]))?;
     let ears = Arc::clone(HEARD.get_or_init(Arc::default));
     let stops = Arc::clone(&ears);
-    std::thread::spawn(move || signals.forever().for_each(|signal| stops.stop(signal)));
+    std::thread::spawn(move || signals.forever().for_each(|signal| stops.cancel_readers(signal)));
     Ok(ears)
 }
 
 /// Reads a file. A signal cancels the reader and then ends the program with the exit code that shells expect. Before
 /// and after, signals end the program as usual.
-pub fn reading<T>(file: &Path, read: impl FnOnce(Cancel) -> Result<T, ImportError>) -> Result<T, Failure> {
-    let ears = ears()?;
+pub fn read_cancellable<T>(file: &Path, read: impl FnOnce(Cancel) -> Result<T, ImportError>) -> Result<T, Failure> {
+    let ears = signal_listener()?;
     let cancel = Cancel::default();
-    ears.reading().push(cancel.clone());
+    ears.lock_readers().push(cancel.clone());
     let outcome = read(cancel);
-    ears.reading().pop();
+    ears.lock_readers().pop();
     match ears.caught.load(Ordering::SeqCst) {
         0 => Ok(outcome?),
         signal => {
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn signals_that_are_ignored_at_the_start_are_known() {
         // SIGHUP, SIGINT and SIGTERM, as printed by the kernel.
-        assert_eq!(ignored("Name:\tx\nSigIgn:\t0000000000004003\nSigCgt:\t0000000000000000\n"), 0x4003);
-        assert_eq!(ignored("Name:\tx\n"), 0);
+        assert_eq!(ignored_mask("Name:\tx\nSigIgn:\t0000000000004003\nSigCgt:\t0000000000000000\n"), 0x4003);
+        assert_eq!(ignored_mask("Name:\tx\n"), 0);
     }
 }

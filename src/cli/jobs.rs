@@ -5,14 +5,14 @@ use super::{FAILED, Failure, interrupt, print};
 use crate::import::Wants;
 use crate::model::Severity;
 use crate::report::{self, Format};
-use crate::rerun::jobs::{self, File, select::select};
+use crate::rerun::jobs::{self, File, select::select_launches};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Maximum size of an input file, bytes.
 const MOST: u64 = 1 << 20;
 
-fn read(path: &Path) -> Result<(String, File), Failure> {
+fn read_file(path: &Path) -> Result<(String, File), Failure> {
     let name = path.display().to_string();
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(|e| Failure::wrong(format!("{name}: {e}")))?;
@@ -20,16 +20,16 @@ fn read(path: &Path) -> Result<(String, File), Failure> {
     if text.len() as u64 > MOST {
         return Err(Failure::wrong(format!("{name}: larger than an input file of rocprofv3 is")));
     }
-    let checked = jobs::check(&name, &text).map_err(|e| Failure::wrong(format!("{name}: {e}")))?;
+    let checked = jobs::check_file(&name, &text).map_err(|e| Failure::wrong(format!("{name}: {e}")))?;
     Ok((name, checked))
 }
 
 /// Prints the launches selected by the jobs of input files, and their problems.
-pub fn check(args: &CheckJobs, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let read: Vec<(String, File)> = args.files.iter().map(|f| read(f)).collect::<Result<_, _>>()?;
-    let profile = args.report.as_ref().map(|r| interrupt::open(r, nsys, Wants::LAUNCHES)).transpose()?;
+pub fn check_jobs(args: &CheckJobs, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let read: Vec<(String, File)> = args.files.iter().map(|f| read_file(f)).collect::<Result<_, _>>()?;
+    let profile = args.report.as_ref().map(|r| interrupt::open_report(r, nsys, Wants::LAUNCHES)).transpose()?;
     let found = |file: &File| {
-        let one = |job: &jobs::Checked| Some(select(profile.as_ref()?, job.filter.as_ref()?));
+        let one = |job: &jobs::Checked| Some(select_launches(profile.as_ref()?, job.filter.as_ref()?));
         file.jobs.iter().map(one).collect()
     };
     let files: Vec<(String, File, report::jobs::InReport)> = read
@@ -41,9 +41,9 @@ pub fn check(args: &CheckJobs, nsys: Option<PathBuf>) -> Result<(), Failure> {
         .collect();
     let report = args.report.as_ref().map_or_else(String::new, |r| r.display().to_string());
     print::to_stdout(|out| match args.format {
-        Some(Format::Json) => report::jobs::json(out, &files),
-        _ => report::jobs::text(out, &files, &report, print::terminal_width().unwrap_or(100)),
+        Some(Format::Json) => report::jobs::write_json(out, &files),
+        _ => report::jobs::write_text(out, &files, &report, print::terminal_width().unwrap_or(100)),
     })?;
-    let broken = files.iter().any(|(_, f, _)| f.worst() == Some(Severity::Error));
+    let broken = files.iter().any(|(_, f, _)| f.max_severity() == Some(Severity::Error));
     if broken { Err(Failure { text: String::new(), code: FAILED }) } else { Ok(()) }
 }

@@ -2,7 +2,7 @@
 
 use crate::analysis::live::{Judged, Live, Meter};
 use crate::analysis::live_results::Results;
-use crate::analysis::triage::{Scope, Verdict, triage};
+use crate::analysis::triage::{Scope, Verdict, triage_profile};
 use crate::import::trace::Follow;
 use crate::import::{Cancel, Job, Wants};
 use crate::launch::tracer;
@@ -47,25 +47,25 @@ pub enum Told {
 
 /// Returns the path of a run's traces without process id and suffix.
 #[must_use]
-pub fn output(run: &Run) -> Option<PathBuf> {
+pub fn trace_prefix(run: &Run) -> Option<PathBuf> {
     let suffix = format!(".{}", crate::import::trace::SUFFIX);
     run.patterns.first().and_then(|p| p.strip_suffix(&suffix)).filter(|_| run.tool == "trace").map(PathBuf::from)
 }
 
-fn now() -> i64 {
+fn now_ns() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }
 
 /// Fails with the first process that did not answer.
-fn silent(answers: &[(u32, tracer::Answer)]) -> Result<(), String> {
+fn check_answers(answers: &[(u32, tracer::Answer)]) -> Result<(), String> {
     let none = answers.iter().find_map(|(pid, answer)| answer.as_ref().err().map(|why| (pid, why)));
     none.map_or(Ok(()), |(pid, why)| Err(format!("process {pid}: {why}")))
 }
 
 /// Opens or closes the recording; returns a message.
-pub fn gate(output: &Path, open: bool) -> Result<String, String> {
-    let answers = tracer::tell(output, if open { "open" } else { "close" }).map_err(|e| e.to_string())?;
-    silent(&answers)?;
+pub fn set_recording(output: &Path, open: bool) -> Result<String, String> {
+    let answers = tracer::send_command(output, if open { "open" } else { "close" }).map_err(|e| e.to_string())?;
+    check_answers(&answers)?;
     let done = answers.iter().filter(|(_, a)| a.as_deref() == Ok(if open { "open" } else { "closed" })).count();
     match (answers.len(), done) {
         (0, _) => Err("no process is being traced: none has used CUDA yet, or all have ended".to_owned()),
@@ -76,9 +76,9 @@ pub fn gate(output: &Path, open: bool) -> Result<String, String> {
 }
 
 /// Requests counters of the next launches of a kernel; returns a message.
-fn measure(output: &Path, kernel: &str) -> Result<String, String> {
-    let answers = tracer::tell(output, &format!("measure {kernel}")).map_err(|e| e.to_string())?;
-    silent(&answers)?;
+fn request_counters(output: &Path, kernel: &str) -> Result<String, String> {
+    let answers = tracer::send_command(output, &format!("measure {kernel}")).map_err(|e| e.to_string())?;
+    check_answers(&answers)?;
     let refused = answers.iter().find_map(|(pid, a)| a.as_ref().ok().filter(|a| *a != "measuring").map(|why| (pid, why)));
     match (answers.len(), refused) {
         (0, _) => Err("no process is being traced: none has used CUDA yet, or all have ended".to_owned()),
@@ -96,19 +96,19 @@ pub fn snapshot_path(output: &Path) -> PathBuf {
 }
 
 /// Flushes completed records, and saves the last `ns` nanoseconds, or everything.
-pub fn save(follow: &mut Follow, output: &Path, ns: Option<i64>, to: &Path) -> Result<(), String> {
+pub fn save_snapshot(follow: &mut Follow, output: &Path, ns: Option<i64>, to: &Path) -> Result<(), String> {
     // A process that does not answer has ended or hangs: its written data are still available.
-    let _ = tracer::tell(output, "flush");
+    let _ = tracer::send_command(output, "flush");
     let failed = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::AlreadyExists => format!("{} already exists; name another file", to.display()),
         _ => format!("{}: {e}", to.display()),
     };
-    while follow.look().map_err(failed)?.behind > 0 {}
-    follow.save(ns, to).map_err(failed)
+    while follow.poll_files().map_err(failed)?.behind > 0 {}
+    follow.save_trace(ns, to).map_err(failed)
 }
 
 /// Follows until cancelled, or until the receiver is gone.
-pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) -> bool, enough: &Cancel) {
+pub fn follow_traces(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) -> bool, enough: &Cancel) {
     let (mut follow, mut meter) = (Follow::new(output), Meter::default());
     let (mut judged, mut judge_at): (Option<Judged>, _) = (None, Instant::now());
     let (mut measured, mut news): (Option<Arc<Results>>, _) = (None, 0);
@@ -116,15 +116,15 @@ pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) ->
     while !enough.is_cancelled() {
         match asks.recv_timeout(next.saturating_duration_since(Instant::now()).min(FIRST)) {
             Ok(Ask::Gate(open)) => {
-                if !tell(Told::Said(gate(output, open))) {
+                if !tell(Told::Said(set_recording(output, open))) {
                     return;
                 }
                 // Show the effect at once.
-                let _ = tracer::tell(output, "flush");
+                let _ = tracer::send_command(output, "flush");
                 next = Instant::now();
             }
             Ok(Ask::Measure(kernel)) => {
-                if !tell(Told::Said(measure(output, &kernel))) {
+                if !tell(Told::Said(request_counters(output, &kernel))) {
                     return;
                 }
             }
@@ -133,7 +133,7 @@ pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) ->
                     Some(path) => Ok((path, false)),
                     None => {
                         let path = snapshot_path(output);
-                        save(&mut follow, output, (!whole).then_some(SNAPSHOT), &path).map(|()| (path, true))
+                        save_snapshot(&mut follow, output, (!whole).then_some(SNAPSHOT), &path).map(|()| (path, true))
                     }
                 };
                 if !tell(Told::Saved(saved)) {
@@ -146,18 +146,18 @@ pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) ->
         if Instant::now() < next {
             continue;
         }
-        let Ok(fresh) = follow.look() else { return };
+        let Ok(fresh) = follow.poll_files() else { return };
         let (behind, known) = (fresh.behind > 0, fresh.measured);
         next = Instant::now() + if behind { Duration::ZERO } else { EVERY };
         if fresh.recorders.is_empty() {
             next = Instant::now() + FIRST;
             continue;
         }
-        meter.take(fresh, now());
-        let mut live = meter.live();
+        meter.add_poll(fresh, now_ns());
+        let mut live = meter.current_state();
         if !behind && Instant::now() >= judge_at {
             let began = Instant::now();
-            judged = Some(judge(&follow, live.now, enough));
+            judged = Some(judge_recent(&follow, live.now, enough));
             if enough.is_cancelled() {
                 return;
             }
@@ -165,7 +165,7 @@ pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) ->
         }
         if !behind && known > news {
             news = known;
-            measured = results(&follow).map(Arc::new);
+            measured = measured_results(&follow).map(Arc::new);
         }
         live.judged.clone_from(&judged);
         live.measured.clone_from(&measured);
@@ -176,18 +176,18 @@ pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) ->
 }
 
 /// Returns the counters measured live so far, with the first hint for each kernel.
-fn results(follow: &Follow) -> Option<Results> {
+fn measured_results(follow: &Follow) -> Option<Results> {
     let mut job = Job::new(Wants::TABLE, &|_| {});
     job.threads = 1;
-    Results::of(&*follow.measured(&job)?)
+    Results::from_profile(&*follow.measured_profile(&job)?)
 }
 
 /// Analyses the last seconds of the program.
-fn judge(follow: &Follow, at: i64, enough: &Cancel) -> Judged {
+fn judge_recent(follow: &Follow, at: i64, enough: &Cancel) -> Judged {
     let mut job = Job::new(Wants::TRIAGE, &|_| {});
     job.threads = 1;
-    let profile = follow.recent(WINDOW, MOST, &job).ok();
-    let triage = profile.and_then(|p| triage(&p, &Scope::default(), enough));
+    let profile = follow.recent_profile(WINDOW, MOST, &job).ok();
+    let triage = profile.and_then(|p| triage_profile(&p, &Scope::default(), enough));
     // A short capture is expected here and not a verdict.
     let triage = triage.filter(|t| t.verdict().is_none_or(|f| f.id != Verdict::ShortCapture));
     Judged { triage: triage.map(Arc::new), at }

@@ -1,7 +1,7 @@
 //! Event sources of the explorer: the terminal, signals, and background work.
 
 use super::Failure;
-use super::interrupt::heard;
+use super::interrupt::active_signals;
 use super::runs::start::Started;
 use crate::app::Msg;
 use crate::launch::terminal::{Came, Keys};
@@ -29,8 +29,8 @@ pub enum Wake {
 }
 
 /// Starts listening to the terminal and to signals.
-pub fn listen(send: &Sender<Wake>) -> Result<(), Failure> {
-    let mut signals = signal_hook::iterator::Signals::new(heard(&[SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH]))?;
+pub fn start_listening(send: &Sender<Wake>) -> Result<(), Failure> {
+    let mut signals = signal_hook::iterator::Signals::new(active_signals(&[SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH]))?;
     let to = send.clone();
     std::thread::spawn(move || {
         for signal in signals.forever() {
@@ -49,11 +49,11 @@ pub fn listen(send: &Sender<Wake>) -> Result<(), Failure> {
         }
     });
     let to = send.clone();
-    let mut keys = Keys::open()?;
+    let mut keys = Keys::open_stdin()?;
     std::thread::spawn(move || {
         let (mut input, mut buffer) = (Input::default(), [0; 4096]);
         loop {
-            let events = match keys.read(&mut buffer, input.patience()) {
+            let events = match keys.read_bytes(&mut buffer, input.idle_timeout()) {
                 Came::Bytes(n) => input.feed(&buffer[..n]),
                 Came::Nothing => input.idle(),
                 Came::End => {

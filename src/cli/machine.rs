@@ -6,20 +6,20 @@ use crate::launch::{find, tracer};
 use std::path::Path;
 
 /// Counts the GPUs with device nodes of the NVIDIA driver.
-fn nvidia() -> usize {
+fn count_nvidia_gpus() -> usize {
     let nodes = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let number = |name: &str| name.strip_prefix("nvidia").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     nodes.filter(|e| e.file_name().to_str().is_some_and(number)).count()
 }
 
 #[must_use]
-pub fn facts(nsys: Option<&Path>) -> Vec<Fact> {
-    let gpus = nvidia();
+pub fn machine_facts(nsys: Option<&Path>) -> Vec<Fact> {
+    let gpus = count_nvidia_gpus();
     let amd = Path::new("/dev/kfd").exists();
     let gpu = match (gpus, amd) {
         (0, false) => (false, "none: reports can be opened and compared here, and recorded on another machine".to_owned()),
         (0, true) => (true, "an AMD GPU".to_owned()),
-        (n, _) => (true, format!("{}, as the NVIDIA driver says", crate::model::units::count(n, "GPU"))),
+        (n, _) => (true, format!("{}, as the NVIDIA driver says", crate::model::units::format_count(n, "GPU"))),
     };
     let tool = |name: &'static str, path: Option<std::path::PathBuf>, with: &str, without: &str| {
         let text = path.as_ref().map_or_else(|| without.to_owned(), |p| format!("{with} ({})", p.display()));
@@ -30,17 +30,17 @@ pub fn facts(nsys: Option<&Path>) -> Vec<Fact> {
         Fact { name: "GPU", there: gpu.0, text: gpu.1 },
         tool(
             "libcupti",
-            tracer::libraries(Path::new("/"), &["python3".to_owned()], variable).into_iter().next().map(|l| l.path),
+            tracer::find_libraries(Path::new("/"), &["python3".to_owned()], variable).into_iter().next().map(|l| l.path),
             "the built-in tracer records: warpscope run -- PROGRAM",
             "not found: the built-in tracer needs a program that brings it, as PyTorch does",
         ),
         tool(
             "nsys",
-            find::nsys(nsys).into_iter().find(|p| p.is_file()),
+            find::find_nsys(nsys).into_iter().find(|p| p.is_file()),
             "records OS calls, CPU samples and Python stacks, too (warpscope recipes)",
             "not found: needed only for OS calls, CPU samples and GPU metrics",
         ),
-        tool("ncu", find::tool("ncu"), "measures single launches: r and R in the explorer", "not found: its reports can be opened"),
-        tool("rocprofv3", find::tool("rocprofv3"), "records programs on AMD GPUs", "not found (AMD GPUs only)"),
+        tool("ncu", find::find_tool("ncu"), "measures single launches: r and R in the explorer", "not found: its reports can be opened"),
+        tool("rocprofv3", find::find_tool("rocprofv3"), "records programs on AMD GPUs", "not found (AMD GPUs only)"),
     ]
 }

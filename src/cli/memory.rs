@@ -2,16 +2,16 @@
 
 use super::triage_args::{MemoryArgs, MemoryWhen};
 use super::{FAILED, Failure, interrupt, print};
-use crate::analysis::memory::{MemoryVerdict, Usage, usage as memory_usage};
+use crate::analysis::memory::{MemoryVerdict, Usage, analyze_usage as memory_usage};
 use crate::import::{Names, Parts, Wants};
 use crate::model::{Cancel, Nanos, Profile};
 use crate::report::Format;
 use crate::report::memory::{self, Memory, Wanted, When};
 use std::path::Path;
 
-fn read(file: &Path, nsys: Option<&Path>) -> Result<(Profile, Usage), Failure> {
+fn read_usage(file: &Path, nsys: Option<&Path>) -> Result<(Profile, Usage), Failure> {
     let wants = Wants { names: Names::All, parts: Parts::MEMORY | Parts::RANGES | Parts::PYTHON };
-    let profile = interrupt::open(file, nsys.map(Path::to_owned), wants)?;
+    let profile = interrupt::open_report(file, nsys.map(Path::to_owned), wants)?;
     print::warn(&profile);
     let Some(usage) = memory_usage(&profile, &Cancel::default()) else {
         return Err(Failure::wrong(format!(
@@ -23,9 +23,9 @@ fn read(file: &Path, nsys: Option<&Path>) -> Result<(Profile, Usage), Failure> {
 }
 
 /// Prints the memory usage and its problems.
-pub fn memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failure> {
-    let (profile, usage) = read(&args.file, nsys)?;
-    let before = args.before.as_deref().map(|file| read(file, nsys)).transpose()?;
+pub fn print_memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failure> {
+    let (profile, usage) = read_usage(&args.file, nsys)?;
+    let before = args.before.as_deref().map(|file| read_usage(file, nsys)).transpose()?;
     let of = Memory { profile: &profile, usage: &usage };
     let before = before.as_ref().map(|(profile, usage)| Memory { profile, usage });
     let when = match args.at {
@@ -50,10 +50,10 @@ pub fn memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     }
     let wanted = Wanted { when, top: args.top };
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => memory::json(out, &of, wanted, before.as_ref()),
-        format => memory::print(out, &of, wanted, before.as_ref(), format, print::terminal_width()),
+        Format::Json => memory::write_memory_json(out, &of, wanted, before.as_ref()),
+        format => memory::print_memory(out, &of, wanted, before.as_ref(), format, print::terminal_width()),
     })?;
     let found = |id: &MemoryVerdict| usage.devices.iter().any(|d| d.findings.iter().any(|f| f.id == *id));
-    let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| MemoryVerdict::of(id)).filter(found).map(MemoryVerdict::id).collect();
+    let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| MemoryVerdict::from_id(id)).filter(found).map(MemoryVerdict::id).collect();
     if failed.is_empty() { Ok(()) } else { Err(Failure { text: format!("found: {}", failed.join(", ")), code: FAILED }) }
 }

@@ -14,7 +14,7 @@ pub struct Message(Option<(Status, Instant)>);
 
 impl Message {
     /// Restarts the timeout if the message changed.
-    pub fn look(&mut self, app: &App) {
+    pub fn sync_status(&mut self, app: &App) {
         match (&app.status, &self.0) {
             (Some(status), Some((shown, _))) if status == shown => {}
             (Some(status), _) => {
@@ -27,13 +27,13 @@ impl Message {
 
     /// Returns the expiry time.
     #[must_use]
-    pub fn until(&self) -> Option<Instant> {
+    pub fn expires_at(&self) -> Option<Instant> {
         self.0.as_ref().map(|m| m.1)
     }
 
     /// Removes the message if it expired; returns true if it did.
-    pub fn over(&mut self, app: &mut App) -> bool {
-        let over = self.until().is_some_and(|until| until <= Instant::now());
+    pub fn clear_expired(&mut self, app: &mut App) -> bool {
+        let over = self.expires_at().is_some_and(|until| until <= Instant::now());
         if over {
             (self.0, app.status) = (None, None);
         }

@@ -13,15 +13,15 @@ use crate::report::metrics::Shown;
 use crate::report::{self, Format};
 
 /// Prints the metrics of a report.
-pub fn metrics(args: &Metrics) -> Result<(), Failure> {
+pub fn print_metrics(args: &Metrics) -> Result<(), Failure> {
     if args.session {
-        return session(args);
+        return print_session(args);
     }
     let decimal = args.decimal.map(|d| match d {
         DecimalSign::Point => Decimal::Point,
         DecimalSign::Comma => Decimal::Comma,
     });
-    let metrics = interrupt::reading(&args.file, |cancel| read(args, cancel, decimal))?;
+    let metrics = interrupt::read_cancellable(&args.file, |cancel| read_metrics(args, cancel, decimal))?;
     let file = args.file.display();
     print::notes(&file.to_string(), metrics.notes.iter());
     if let Some(launch) = args.launch.filter(|&l| l >= metrics.results.len()) {
@@ -32,7 +32,7 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
     }
     // Treat results as kernels: each has its names.
     let names: Vec<Kernel> = metrics.results.iter().map(|r| r.kernel.clone()).collect();
-    let kernel = args.kernel.as_deref().map(|s| print::kernels(&names, &args.file, s, "warpscope metrics")).transpose()?;
+    let kernel = args.kernel.as_deref().map(|s| print::select_kernels(&names, &args.file, s, "warpscope metrics")).transpose()?;
     let of_kernel = |at: usize| kernel.as_ref().is_none_or(|k| u32::try_from(at).is_ok_and(|at| k.contains(&KernelId(at))));
     if let Some(launch) = args.launch.filter(|&l| !of_kernel(l)) {
         let name = names.get(launch).map_or("", |k| k.demangled());
@@ -41,25 +41,25 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
     let filter = args.metric.as_deref().unwrap_or_default();
     let shown = Shown { metrics: &metrics, filter: filter.to_lowercase() };
     let results = || metrics.results.iter().enumerate().filter(|(at, _)| args.launch.is_none_or(|l| l == *at) && of_kernel(*at));
-    if !filter.is_empty() && !results().any(|(_, r)| shown.of(r).next().is_some()) {
+    if !filter.is_empty() && !results().any(|(_, r)| shown.matching_metrics(r).next().is_some()) {
         return Err(Failure::wrong(format!("{file}: no metric whose name contains {filter:?}; without --metric all are listed")));
     }
     if args.sections || args.rules || args.source || args.sass {
-        return more(args, &metrics, &results().collect::<Vec<_>>());
+        return print_details(args, &metrics, &results().collect::<Vec<_>>());
     }
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => report::metrics::json(out, &shown, results()),
-        format => report::metrics::print(out, &shown, results(), format, print::terminal_width()),
+        Format::Json => report::metrics::write_json(out, &shown, results()),
+        format => report::metrics::print_rows(out, &shown, results(), format, print::terminal_width()),
     })
 }
 
 /// Reads the results of ncu or AMD's profilers.
-fn read(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Result<model::Metrics, ImportError> {
+fn read_metrics(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Result<model::Metrics, ImportError> {
     let job = Job { cancel, ..Job::new(Wants::LAUNCHES, &|_| {}) };
-    let all = import::open::input(&args.file, &job);
+    let all = import::open::open_input(&args.file, &job);
     if let Ok(input) = &all
         && !import::ncu::Ncu.knows(input)
-        && let Ok(profile) = import::read(input, &job)
+        && let Ok(profile) = import::read_profile(input, &job)
     {
         if let Some(metrics) = profile.measured.as_ref().and_then(|m| m.metrics.as_ref()).or(profile.metrics.as_ref()) {
             return Ok(model::Metrics::clone(metrics));
@@ -75,13 +75,13 @@ fn read(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Result<mode
             ));
         }
     }
-    ncu::read(&args.file, &Job { wants: Wants::ALL, ..job }, decimal)
+    ncu::read_metrics(&args.file, &Job { wants: Wants::ALL, ..job }, decimal)
 }
 
 /// Prints sections, rules, or code of the report.
-fn more(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::ResultMetrics)]) -> Result<(), Failure> {
+fn print_details(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::ResultMetrics)]) -> Result<(), Failure> {
     let file = args.file.display();
-    let traced = RocmThreadTrace::made(metrics);
+    let traced = RocmThreadTrace::is_thread_trace(metrics);
     let input = import::input_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &|i| {
         ncu::is_report(i) || RocmThreadTrace.knows(i) || WarpscopeTrace.knows(i)
     })?;
@@ -108,25 +108,25 @@ fn more(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::Res
         let details = if let Some(sampled) = &result.sampled {
             sampled.details.clone()
         } else if traced {
-            RocmThreadTrace::details(&input, metrics)?
+            RocmThreadTrace::read_details(&input, metrics)?
         } else {
-            ncu::details::read(&input, result)?
+            ncu::details::read_details(&input, result)?
         };
         if args.sections {
-            sections.extend(report::sections::of(metrics, at, &details));
+            sections.extend(report::sections::section_metrics(metrics, at, &details));
         } else if args.rules {
-            rules.extend(report::sections::rules(at, &details));
+            rules.extend(report::sections::rule_messages(at, &details));
         } else {
-            let tools = if args.sass { ncu::source::disassemblers() } else { Vec::new() };
+            let tools = if args.sass { ncu::source::find_disassemblers() } else { Vec::new() };
             let found = if let Some(sampled) = &result.sampled {
                 details::sampled_code(&input, metrics, sampled, &tools, &Cancel::default())?
             } else if traced {
-                RocmThreadTrace::code(&input)?
+                RocmThreadTrace::read_code(&input)?
             } else {
-                ncu::source::read(&input, metrics, at, &details, &tools, &Cancel::default())?
+                ncu::source::read_code(&input, metrics, at, &details, &tools, &Cancel::default())?
             };
-            let listing = code::list(metrics, at, &details, &found, false);
-            hot.extend(report::code::rows(at, &listing, args.sass));
+            let listing = code::build_listing(metrics, at, &details, &found, false);
+            hot.extend(report::code::hot_rows(at, &listing, args.sass));
             remarks.extend(listing.remarks.iter().filter(|r| args.sass || !r.contains("SASS")).cloned());
         }
     }
@@ -140,20 +140,20 @@ fn more(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::Res
         if args.rules {
             report::sections::print_rules(out, &rules, format, width)
         } else if args.sections {
-            report::sections::print(out, &sections, format, width)
+            report::sections::print_rows(out, &sections, format, width)
         } else {
-            report::code::print(out, &hot, format, width)
+            report::code::print_rows(out, &hot, format, width)
         }
     })
 }
 
 /// Prints session information, which is private and only printed on request.
-fn session(args: &Metrics) -> Result<(), Failure> {
+fn print_session(args: &Metrics) -> Result<(), Failure> {
     let job = Job::new(Wants::ALL, &|_| {});
     let input = import::input_if(&args.file, &job, &ncu::is_report)?;
     if !ncu::is_report(&input) {
         return Err(Failure::wrong(format!("{}: only a .ncu-rep has session information", args.file.display())));
     }
-    let facts = ncu::session::read(&input)?;
-    print::to_stdout(|out| report::metrics::session(out, &facts, print::format_or_default(args.format), print::terminal_width()))
+    let facts = ncu::session::read_facts(&input)?;
+    print::to_stdout(|out| report::metrics::print_session(out, &facts, print::format_or_default(args.format), print::terminal_width()))
 }

@@ -44,7 +44,7 @@ mod which_args;
 mod words;
 mod workers;
 
-use crate::analysis::fuzzy::nearest;
+use crate::analysis::fuzzy::nearest_match;
 use crate::config::Config;
 use args::{Args, Command};
 use clap::Parser;
@@ -76,7 +76,7 @@ impl Failure {
     pub fn no_such_file(file: &Path) -> Self {
         let name = file.to_string_lossy();
         let commands = crate::report::REPORTS.iter().map(|r| r.0).chain(["demo", "themes", "recipes"]);
-        match nearest(&name, commands).filter(|_| !name.contains(['/', '.'])) {
+        match nearest_match(&name, commands).filter(|_| !name.contains(['/', '.'])) {
             Some(near) => Self::wrong(format!("{name}: no such file; did you mean the command `{near}`?")),
             None => Self::wrong(format!("{name}: no such file")),
         }
@@ -107,7 +107,7 @@ pub fn main() -> ExitCode {
     if let Ok(program) = std::env::current_exe() {
         crate::launch::end_tools_with_us(vec![program.into_os_string(), runs::supervisor::EXEC.into()]);
     }
-    match run(&args) {
+    match run_command(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.text.is_empty() {
@@ -118,33 +118,33 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
+fn run_command(args: &Args) -> Result<(), Failure> {
     let variable = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
     let ascii = |chosen: Option<bool>| chosen.unwrap_or_else(|| !crate::config::utf8_locale(variable));
-    print::ascii(ascii(args.ascii));
+    print::set_ascii(ascii(args.ascii));
     match &args.command {
         // These commands do not read the configuration: a mistake in it must not stop a run.
-        Some(Command::Supervise { run, detached, kept: true }) => return runs::supervisor::supervise(*run, *detached),
-        Some(Command::Supervise { run, detached, kept: false }) => return runs::supervisor::keep(*run, *detached),
+        Some(Command::Supervise { run, detached, kept: true }) => return runs::supervisor::supervise_run(*run, *detached),
+        Some(Command::Supervise { run, detached, kept: false }) => return runs::supervisor::keep_supervisor(*run, *detached),
         Some(Command::Exec { supervisor, argv }) => return Err(runs::supervisor::last_step(*supervisor, argv)),
-        Some(Command::Foreground { run, explorer }) => return runs::tty::foreground(*run, *explorer),
+        Some(Command::Foreground { run, explorer }) => return runs::tty::run_foreground(*run, *explorer),
         Some(Command::Terminal { modes, group }) => return tty::give_back(modes, *group),
-        Some(Command::Help { topic }) => return help::help(topic.as_deref()),
-        Some(Command::Completions { shell }) => return completions::completions(*shell),
-        Some(Command::Man(args)) => return completions::man(args),
+        Some(Command::Help { topic }) => return help::print_help(topic.as_deref()),
+        Some(Command::Completions { shell }) => return completions::print_completions(*shell),
+        Some(Command::Man(args)) => return completions::print_man(args),
         // Replaces this process by the program.
-        Some(Command::Trace(args)) => return Err(trace::trace(args)),
+        Some(Command::Trace(args)) => return Err(trace::exec_traced(args)),
         _ => {}
     }
     let config = Config::load(args.config.as_deref()).map_err(Failure::wrong)?;
     let ascii = ascii(args.ascii.or(config.ascii));
-    print::ascii(ascii);
+    print::set_ascii(ascii);
     let nsys = args.nsys.clone().or_else(|| config.nsys.clone());
     match &args.command {
-        Some(Command::Run(run)) => runs::begin::run(args, run, &config),
-        Some(Command::Watch(watch)) => runs::watch::watch(args, watch, &config),
-        Some(Command::Attach(attach)) => runs::attach::attach(args, attach, &config),
-        Some(Command::Runs(runs)) => runs::list::runs(runs, nsys.as_deref()),
+        Some(Command::Run(run)) => runs::begin::start_run(args, run, &config),
+        Some(Command::Watch(watch)) => runs::watch::watch_program(args, watch, &config),
+        Some(Command::Attach(attach)) => runs::attach::attach_run(args, attach, &config),
+        Some(Command::Runs(runs)) => runs::list::manage_runs(runs, nsys.as_deref()),
         Some(
             Command::Supervise { .. }
             | Command::Trace(_)
@@ -155,32 +155,34 @@ fn run(args: &Args) -> Result<(), Failure> {
             | Command::Man(_)
             | Command::Help { .. },
         ) => Ok(()),
-        Some(Command::Triage(args)) => triage::triage(args, nsys.as_deref()),
-        Some(Command::Ranks(args)) => ranks::ranks(args, nsys.as_deref()),
-        Some(Command::Digest(args)) => ranks::digest(args, nsys.as_deref()),
-        Some(Command::Memory(args)) => memory::memory(args, nsys.as_deref()),
-        Some(Command::Report(args)) => handout::report(args, nsys.as_deref()),
-        Some(Command::Export(args)) => export::export(args, nsys.as_deref()),
-        Some(Command::Timeline(wanted)) => timeline::timeline(wanted, ascii, nsys),
-        Some(Command::Events(args)) => timeline::events(args, nsys),
-        Some(Command::Ranges(args)) => ranges::ranges(args, nsys),
+        Some(Command::Triage(args)) => triage::print_triage(args, nsys.as_deref()),
+        Some(Command::Ranks(args)) => ranks::compare_ranks(args, nsys.as_deref()),
+        Some(Command::Digest(args)) => ranks::write_digests(args, nsys.as_deref()),
+        Some(Command::Memory(args)) => memory::print_memory(args, nsys.as_deref()),
+        Some(Command::Report(args)) => handout::write_report(args, nsys.as_deref()),
+        Some(Command::Export(args)) => export::export_reports(args, nsys.as_deref()),
+        Some(Command::Timeline(wanted)) => timeline::print_timeline(wanted, ascii, nsys),
+        Some(Command::Events(args)) => timeline::print_events(args, nsys),
+        Some(Command::Ranges(args)) => ranges::print_ranges(args, nsys),
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),
-        Some(Command::Metrics(args)) => metrics::metrics(args),
-        Some(Command::Doctor(doctor)) => doctor::doctor(doctor, nsys.as_deref(), args.color, &config),
-        Some(Command::Diff(args)) => diff::diff(args, nsys),
-        Some(Command::Hints(args)) => hints::hints(args, nsys),
-        Some(Command::Rerun(args)) => rerun::rerun(args, nsys),
+        Some(Command::Metrics(args)) => metrics::print_metrics(args),
+        Some(Command::Doctor(doctor)) => doctor::print_checks(doctor, nsys.as_deref(), args.color, &config),
+        Some(Command::Diff(args)) => diff::print_diff(args, nsys),
+        Some(Command::Hints(args)) => hints::print_hints(args, nsys),
+        Some(Command::Rerun(args)) => rerun::print_rerun(args, nsys),
         Some(Command::Recipes(args)) => match &args.command {
-            Some(args::RecipesCommand::Check(check)) => jobs::check(check, nsys),
-            None => recipes::recipes(args, &config),
+            Some(args::RecipesCommand::Check(check)) => jobs::check_jobs(check, nsys),
+            None => recipes::print_recipes(args, &config),
         },
-        Some(Command::Themes) => themes::themes(),
+        Some(Command::Themes) => themes::list_themes(),
         Some(Command::Demo { opening, tour }) => explore::built_in(args, opening, *tour, &config),
-        None if args.files.is_empty() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() => explore::home(args, &config),
+        None if args.files.is_empty() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() => {
+            explore::explore_library(args, &config)
+        }
         None if args.files.is_empty() => Err(Failure::wrong(
             "name a report (.nsys-rep, .sqlite, .ncu-rep, .pt.trace.json, `nsys stats` or `ncu` CSV), or try `warpscope demo`; `warpscope --help` shows more",
         )),
-        None => explore::files(args, &config),
+        None => explore::explore_files(args, &config),
     }
 }

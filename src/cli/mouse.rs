@@ -8,7 +8,7 @@ const WHEEL: isize = 3;
 
 /// Converts a mouse event over the element `hit`.
 #[must_use]
-pub fn pointed(mouse: MouseEvent, hit: Mouse) -> Option<Mouse> {
+pub fn to_mouse_action(mouse: MouseEvent, hit: Mouse) -> Option<Mouse> {
     // Many terminals reserve Shift with the mouse: the right button selects, too.
     let shift = mouse.modifiers.contains(KeyModifiers::SHIFT);
     let wheel = |by: isize| match hit {

@@ -3,12 +3,12 @@
 use super::args::{Launches, Top};
 use super::{Failure, interrupt};
 use crate::analysis::launch_list::LaunchSort;
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::analysis::select::{self, Selected};
 use crate::analysis::worths::Worths;
 use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels};
 use crate::import::{Names, Parts, Wants};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Cancel, Kernel, KernelId, Profile};
 use crate::report::launches::LaunchJson;
 use crate::report::{self, Format};
@@ -19,11 +19,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints one sentence to stderr, safe for a terminal. Write errors (full disk, closed pipe or terminal) are ignored.
 pub fn error(text: &str) {
-    let _ = writeln!(std::io::stderr(), "warpscope: {}", clean(text));
+    let _ = writeln!(std::io::stderr(), "warpscope: {}", escape_unsafe(text));
 }
 
 /// Returns the parts of a report that a grouping needs.
-fn wants(by: GroupBy) -> Wants {
+fn wants_for_grouping(by: GroupBy) -> Wants {
     match by {
         GroupBy::Demangled => Wants { names: Names::Demangled, ..Wants::TABLE },
         GroupBy::Kernel | GroupBy::Name | GroupBy::Mangled => Wants::TABLE,
@@ -54,7 +54,7 @@ const MOST_NAMED: usize = 8;
 static ASCII: AtomicBool = AtomicBool::new(false);
 
 /// Enables or disables ASCII-only output on a terminal.
-pub fn ascii(only: bool) {
+pub fn set_ascii(only: bool) {
     ASCII.store(only, Ordering::Relaxed);
 }
 
@@ -65,12 +65,12 @@ struct Cleaned<W: Write> {
 }
 
 impl<W: Write> Cleaned<W> {
-    fn pass(&mut self) -> std::io::Result<()> {
+    fn write_line(&mut self) -> std::io::Result<()> {
         let line = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&line);
-        let text = clean(&text);
+        let text = escape_unsafe(&text);
         if ASCII.load(Ordering::Relaxed) {
-            return self.to.write_all(crate::ui::ascii::plain(&text).as_bytes());
+            return self.to.write_all(crate::ui::ascii::to_ascii(&text).as_bytes());
         }
         self.to.write_all(text.as_bytes())
     }
@@ -82,7 +82,7 @@ impl<W: Write> Write for Cleaned<W> {
             match part.strip_suffix(b"\n") {
                 Some(rest) => {
                     self.line.extend_from_slice(rest);
-                    self.pass()?;
+                    self.write_line()?;
                     self.to.write_all(b"\n")?;
                 }
                 None => self.line.extend_from_slice(part),
@@ -92,7 +92,7 @@ impl<W: Write> Write for Cleaned<W> {
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.pass()?;
+        self.write_line()?;
         self.to.flush()
     }
 }
@@ -126,71 +126,71 @@ pub fn warn(profile: &crate::model::Profile) {
 }
 
 /// Returns the sentences of notes, deduplicated, most severe first.
-fn sentences<'a>(notes: impl Iterator<Item = &'a crate::model::Note>) -> Vec<String> {
+fn unique_sentences<'a>(notes: impl Iterator<Item = &'a crate::model::Note>) -> Vec<String> {
     let mut notes: Vec<_> = notes.collect();
     notes.sort_by_key(|n| std::cmp::Reverse(n.severity));
     let mut said = BTreeSet::new();
-    notes.into_iter().map(crate::model::Note::sentence).filter(|s| said.insert(s.clone())).collect()
+    notes.into_iter().map(crate::model::Note::to_sentence).filter(|s| said.insert(s.clone())).collect()
 }
 
 /// Prints notes to stderr, deduplicated, most severe first.
 pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>) {
-    for sentence in sentences(notes) {
+    for sentence in unique_sentences(notes) {
         error(&format!("{file}: {sentence}"));
     }
 }
 
 /// `warpscope top`.
 pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let between = args.between.window().map_err(Failure::wrong)?;
-    let parts = if between.is_some() { wants(args.by).with(Parts::STARTS) } else { wants(args.by) };
+    let between = args.between.to_window().map_err(Failure::wrong)?;
+    let parts = if between.is_some() { wants_for_grouping(args.by).with(Parts::STARTS) } else { wants_for_grouping(args.by) };
     // The prediction also needs the calls and copies that kernels wait for; it is not made for a part of the run.
     let predicts = format_or_default(args.format) == Format::Json && args.by.is_kernel() && between.is_none();
     let parts = if predicts { Wants { names: parts.names, ..Wants::LAUNCHES }.with(Parts::MEMOPS) } else { parts };
-    let profile = interrupt::open(&args.file, nsys, parts)?;
+    let profile = interrupt::open_report(&args.file, nsys, parts)?;
     if between.is_some() {
-        timed(&profile, &args.file)?;
+        require_times(&profile, &args.file)?;
     }
-    let paths = (args.by == GroupBy::Nvtx).then(|| Paths::of(&profile));
-    let grouping = Grouping::within(&profile, args.by, paths.as_ref(), between);
+    let paths = (args.by == GroupBy::Nvtx).then(|| Paths::from_profile(&profile));
+    let grouping = Grouping::from_window(&profile, args.by, paths.as_ref(), between);
     if let Some(why) = grouping.unavailable {
         warn(&profile);
-        return Err(Failure::wrong(format!("{}: cannot group by {}: {why}", args.file.display(), args.by.word())));
+        return Err(Failure::wrong(format!("{}: cannot group by {}: {why}", args.file.display(), args.by.cli_name())));
     }
     let needle = args.filter.as_deref().unwrap_or_default().to_lowercase();
     let rows: Vec<u32> = (0..).zip(&grouping.rows).filter(|(_, r)| group::is_named(&profile.kernels, r, &needle)).map(|(i, _)| i).collect();
-    let mut rows = group::sorted(&grouping.rows, &rows, args.sort, args.sort == SortBy::Name);
+    let mut rows = group::sort_rows(&grouping.rows, &rows, args.sort, args.sort == SortBy::Name);
     rows.truncate(args.limit.unwrap_or(usize::MAX));
     warn(&profile);
-    let worths = if predicts { worths(&profile, args.by, rows.len()) } else { None };
+    let worths = if predicts { predict_worths(&profile, args.by, rows.len()) } else { None };
     to_stdout(|out| match format_or_default(args.format) {
-        Format::Json => report::json(out, &report::top::json(&profile, &grouping, &rows, worths.as_ref())),
-        format => report::top::table(&profile, &grouping, &rows).print(out, format, terminal_width()),
+        Format::Json => report::write_json_line(out, &report::top::to_json(&profile, &grouping, &rows, worths.as_ref())),
+        format => report::top::to_table(&profile, &grouping, &rows).print(out, format, terminal_width()),
     })
 }
 
 /// Predicts the effect of faster kernels on the run, by the names used in the rows.
-fn worths(profile: &Profile, by: GroupBy, rows: usize) -> Option<Worths> {
+fn predict_worths(profile: &Profile, by: GroupBy, rows: usize) -> Option<Worths> {
     let name = |k: &'_ Kernel| -> String {
         match by {
-            GroupBy::Kernel => readable(k).into_owned(),
+            GroupBy::Kernel => readable_name(k).into_owned(),
             GroupBy::Demangled => k.demangled().to_owned(),
             GroupBy::Mangled => k.mangled().to_owned(),
             _ => k.function().to_owned(),
         }
     };
     let names: Vec<String> = profile.kernels.iter().map(name).collect();
-    Worths::by(profile, &names.iter().map(String::as_str).collect::<Vec<_>>(), rows, &Cancel::default())
+    Worths::for_names(profile, &names.iter().map(String::as_str).collect::<Vec<_>>(), rows, &Cancel::default())
 }
 
 /// Fails if the launches have no times.
-fn timed(profile: &Profile, file: &Path) -> Result<(), Failure> {
-    if profile.launches.timed() { Ok(()) } else { Err(Failure::wrong(format!("{}: its launches have no times", file.display()))) }
+fn require_times(profile: &Profile, file: &Path) -> Result<(), Failure> {
+    if profile.launches.has_start_times() { Ok(()) } else { Err(Failure::wrong(format!("{}: its launches have no times", file.display()))) }
 }
 
 /// Returns the kernels matched by a selector, or an error if none or too many match.
-pub fn kernels(all: &[Kernel], file: &Path, selector: &str, lists: &str) -> Result<BTreeSet<KernelId>, Failure> {
-    match select::kernels(all, selector) {
+pub fn select_kernels(all: &[Kernel], file: &Path, selector: &str, lists: &str) -> Result<BTreeSet<KernelId>, Failure> {
+    match select::select_kernels(all, selector) {
         Selected::Kernels(kernels) => Ok(kernels),
         Selected::Nothing => Err(Failure::wrong(format!("{}: no kernel matches {selector:?}; `{lists}` lists them", file.display()))),
         Selected::Ambiguous(names) => {
@@ -208,34 +208,34 @@ pub fn kernels(all: &[Kernel], file: &Path, selector: &str, lists: &str) -> Resu
 
 /// `warpscope launches`.
 pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let profile = interrupt::open(&args.file, nsys, Wants::LAUNCHES)?;
+    let profile = interrupt::open_report(&args.file, nsys, Wants::LAUNCHES)?;
     if !profile.totals.is_empty() {
         return Err(Failure::wrong(format!(
             "{}: it has per-kernel totals only; open the report or its SQLite export",
             args.file.display()
         )));
     }
-    let kernels = args.kernel.as_deref().map(|s| kernels(&profile.kernels, &args.file, s, LISTS_KERNELS)).transpose()?;
-    let paths = Paths::of(&profile);
+    let kernels = args.kernel.as_deref().map(|s| select_kernels(&profile.kernels, &args.file, s, LISTS_KERNELS)).transpose()?;
+    let paths = Paths::from_profile(&profile);
     let limit = args.limit.unwrap_or(usize::MAX);
-    let between = args.between.window().map_err(Failure::wrong)?;
+    let between = args.between.to_window().map_err(Failure::wrong)?;
     if between.is_some() {
-        timed(&profile, &args.file)?;
+        require_times(&profile, &args.file)?;
     }
     let inside = |row: u32| between.is_none_or(|(from, to)| (from..to).contains(&profile.launches.start(row as usize)));
     let rows: Box<dyn Iterator<Item = LaunchJson<'_>>> = match args.sort.filter(|&s| s != LaunchSort::Launch) {
-        None => Box::new(report::launches::rows(&profile, &paths, kernels.as_ref()).filter(move |l| inside(l.launch)).take(limit)),
+        None => Box::new(report::launches::launch_rows(&profile, &paths, kernels.as_ref()).filter(move |l| inside(l.launch)).take(limit)),
         Some(sort) => {
-            let mut rows = report::launches::numbered(&profile, kernels.as_ref()).filter(|r| inside(r.0)).collect::<Vec<_>>();
-            sort.order(&profile, &mut rows, sort.ascends());
-            let one = |(row, nth): (u32, u32)| report::launches::one(&profile, &paths, row as usize, u64::from(nth));
+            let mut rows = report::launches::numbered_launches(&profile, kernels.as_ref()).filter(|r| inside(r.0)).collect::<Vec<_>>();
+            sort.sort_launches(&profile, &mut rows, sort.is_ascending());
+            let one = |(row, nth): (u32, u32)| report::launches::launch_json(&profile, &paths, row as usize, u64::from(nth));
             Box::new(rows.into_iter().take(limit).map(one))
         }
     };
     warn(&profile);
     to_stdout(|out| match format_or_default(args.format) {
-        Format::Json => report::launches::json(out, &profile, rows),
-        format => report::launches::print(out, rows, format, terminal_width()),
+        Format::Json => report::launches::write_json(out, &profile, rows),
+        format => report::launches::print_rows(out, rows, format, terminal_width()),
     })
 }
 
@@ -248,6 +248,6 @@ mod tests {
     fn notes_are_said_once_and_errors_come_first() {
         let note = |severity, text: &str| Note::new(severity, NoteKind::Tool, text);
         let notes = [note(Severity::Info, "c."), note(Severity::Warning, "b."), note(Severity::Info, "c."), note(Severity::Error, "a.")];
-        assert_eq!(sentences(notes.iter()), ["a.", "b.", "c."]);
+        assert_eq!(unique_sentences(notes.iter()), ["a.", "b.", "c."]);
     }
 }

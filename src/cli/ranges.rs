@@ -9,11 +9,11 @@ use crate::report::{self, Format};
 use std::path::PathBuf;
 
 /// Prints the tree of ranges.
-pub fn ranges(args: &Ranges, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let profile = interrupt::open(&args.file, nsys, Wants::EXPLORER.with(Parts::RANGE_DETAILS))?;
+pub fn print_ranges(args: &Ranges, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let profile = interrupt::open_report(&args.file, nsys, Wants::EXPLORER.with(Parts::RANGE_DETAILS))?;
     print::warn(&profile);
-    let between = args.between.window().map_err(Failure::wrong)?;
-    let Some(tree) = RangeTree::within(&profile, between, &Cancel::default()) else { return Ok(()) };
+    let between = args.between.to_window().map_err(Failure::wrong)?;
+    let Some(tree) = RangeTree::from_window(&profile, between, &Cancel::default()) else { return Ok(()) };
     if tree.nodes.is_empty() && between.is_some() && !profile.ranges.is_empty() {
         return Err(Failure::wrong(format!("{}: no range is open between these times", args.file.display())));
     }
@@ -21,12 +21,12 @@ pub fn ranges(args: &Ranges, nsys: Option<PathBuf>) -> Result<(), Failure> {
         return Err(Failure::wrong(format!(
             "{}: it has no ranges; mark steps and layers: {}",
             args.file.display(),
-            crate::analysis::checklist::marking(profile.amd())
+            crate::analysis::checklist::range_apis(profile.is_amd())
         )));
     }
-    let rows = report::ranges::listed(&tree, args.depth, args.filter.as_deref().unwrap_or_default());
+    let rows = report::ranges::listed_nodes(&tree, args.depth, args.filter.as_deref().unwrap_or_default());
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => report::ranges::json(out, &profile, &tree, &rows),
-        format => report::ranges::print(out, &profile, &tree, &rows, format, print::terminal_width()),
+        Format::Json => report::ranges::write_json(out, &profile, &tree, &rows),
+        format => report::ranges::print_rows(out, &profile, &tree, &rows, format, print::terminal_width()),
     })
 }

@@ -2,14 +2,14 @@
 
 use super::triage_args::{DigestArgs, Ranks};
 use super::{FAILED, Failure, interrupt, print};
-use crate::analysis::ranks::{self, digests, job};
+use crate::analysis::ranks::{self, build_digests, build_job};
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::{Parts, Wants};
 use crate::launch::open;
 use crate::launch::runs::place;
 use crate::model::clock::LAUNCHERS;
 use crate::model::digest::Digest;
-use crate::model::units::{count, grouped};
+use crate::model::units::{format_count, format_grouped};
 use crate::model::{Cancel, Profile, Severity};
 use crate::report::ranks::Together;
 use crate::report::{self, Format};
@@ -38,7 +38,7 @@ const DEEPEST: usize = 3;
 const MOST: u64 = 64 << 20;
 
 /// Returns the path of a report without its extension, and the preference of the extension.
-fn ending(path: &Path) -> Option<(String, usize)> {
+fn split_extension(path: &Path) -> Option<(String, usize)> {
     let name = path.file_name()?.to_string_lossy();
     let (kind, end) = REPORTS.iter().enumerate().filter(|(_, end)| name.ends_with(**end)).max_by_key(|(_, end)| end.len())?;
     Some((path.with_file_name(name.strip_suffix(end)?).display().to_string(), kind))
@@ -46,7 +46,7 @@ fn ending(path: &Path) -> Option<(String, usize)> {
 
 /// Collects the reports in a folder and its subfolders. Follows links, and visits each folder once because links may
 /// form cycles.
-fn gather(folder: &Path, left: usize, seen: &mut HashSet<(u64, u64)>, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
+fn gather_reports(folder: &Path, left: usize, seen: &mut HashSet<(u64, u64)>, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let meta = std::fs::metadata(folder)?;
     if !seen.insert((meta.dev(), meta.ino())) {
         return Ok(());
@@ -60,8 +60,8 @@ fn gather(folder: &Path, left: usize, seen: &mut HashSet<(u64, u64)>, into: &mut
     }
     for path in entries {
         if path.is_dir() && left > 0 {
-            gather(&path, left - 1, seen, into)?;
-        } else if path.is_file() && ending(&path).is_some() {
+            gather_reports(&path, left - 1, seen, into)?;
+        } else if path.is_file() && split_extension(&path).is_some() {
             into.push(path);
         }
     }
@@ -69,7 +69,7 @@ fn gather(folder: &Path, left: usize, seen: &mut HashSet<(u64, u64)>, into: &mut
 }
 
 /// Returns the named reports and those in named folders, choosing one of several forms of the same report.
-fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+fn expand_files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut out = Vec::new();
     for path in named {
         if !path.is_dir() {
@@ -77,16 +77,16 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             continue;
         }
         let mut found = Vec::new();
-        gather(path, DEEPEST, &mut HashSet::new(), &mut found).map_err(|e| Failure::wrong(format!("{}: {e}", path.display())))?;
+        gather_reports(path, DEEPEST, &mut HashSet::new(), &mut found).map_err(|e| Failure::wrong(format!("{}: {e}", path.display())))?;
         let digests = found.iter().any(|f| f.extension().is_some_and(|x| x == "wsd"));
         if digests {
             found.retain(|f| f.extension().is_some_and(|x| x == "wsd"));
         }
         let mut best: HashMap<String, usize> = HashMap::new();
-        for (stem, kind) in found.iter().filter_map(|f| ending(f)) {
+        for (stem, kind) in found.iter().filter_map(|f| split_extension(f)) {
             best.entry(stem).and_modify(|k| *k = kind.min(*k)).or_insert(kind);
         }
-        let is_best = |f: &PathBuf| ending(f).is_none_or(|(stem, kind)| best.get(&stem).is_none_or(|b| kind <= *b));
+        let is_best = |f: &PathBuf| split_extension(f).is_none_or(|(stem, kind)| best.get(&stem).is_none_or(|b| kind <= *b));
         let kept: Vec<PathBuf> = found.into_iter().filter(is_best).collect();
         if kept.is_empty() {
             return Err(Failure::wrong(format!("{}: there are no reports of ranks in this folder", path.display())));
@@ -100,20 +100,20 @@ fn is_digest(file: &Path) -> bool {
     file.extension().is_some_and(|x| x == "wsd")
 }
 
-fn decode(file: &Path) -> Result<Digest, String> {
+fn decode_digest(file: &Path) -> Result<Digest, String> {
     let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", file.display());
     let mut bytes = Vec::new();
-    let opened = open::regular(file).map_err(|e| failed(&e))?;
+    let opened = open::open_regular(file).map_err(|e| failed(&e))?;
     std::io::Read::read_to_end(&mut std::io::Read::take(opened, MOST), &mut bytes).map_err(|e| failed(&e))?;
     Digest::from_bytes(&bytes).map_err(|e| failed(&e))
 }
 
 /// Decodes digests in parallel; `None` for other reports.
-fn decoded(files: &[PathBuf]) -> Vec<Option<Result<Vec<Digest>, Failure>>> {
+fn decode_digests(files: &[PathBuf]) -> Vec<Option<Result<Vec<Digest>, Failure>>> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).clamp(1, 16);
     let piece = files.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
-        let one = |f: &PathBuf| is_digest(f).then(|| decode(f).map(|d| vec![d]));
+        let one = |f: &PathBuf| is_digest(f).then(|| decode_digest(f).map(|d| vec![d]));
         let all: Vec<_> =
             files.chunks(piece).map(|part| (part.len(), scope.spawn(move || part.iter().map(one).collect::<Vec<_>>()))).collect();
         // Results of a panicked thread are read later.
@@ -123,12 +123,12 @@ fn decoded(files: &[PathBuf]) -> Vec<Option<Result<Vec<Digest>, Failure>>> {
 }
 
 /// Reads the digests of a file: a digest itself, or computed from a report.
-fn read(file: &Path, nsys: Option<&Path>) -> Result<Vec<Digest>, Failure> {
+fn read_digests(file: &Path, nsys: Option<&Path>) -> Result<Vec<Digest>, Failure> {
     let shown = file.display().to_string();
     if is_digest(file) {
-        return Ok(vec![decode(file).map_err(Failure::wrong)?]);
+        return Ok(vec![decode_digest(file).map_err(Failure::wrong)?]);
     }
-    let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES))?;
+    let profile = interrupt::open_report(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES))?;
     of_profile(&profile, &shown)
 }
 
@@ -138,8 +138,8 @@ fn of_profile(profile: &Profile, shown: &str) -> Result<Vec<Digest>, Failure> {
         let tool = &profile.source.tool;
         return Err(Failure::wrong(format!("{shown}: this is a report of {tool} on single kernels, not of a rank's run")));
     }
-    match triage::triage(profile, &Scope::default(), &Cancel::default()) {
-        Some(found) => Ok(digests(profile, &found, shown)),
+    match triage::triage_profile(profile, &Scope::default(), &Cancel::default()) {
+        Some(found) => Ok(build_digests(profile, &found, shown)),
         None if let Some(note) = profile.notes.iter().find(|n| n.severity == Severity::Error) => {
             Err(Failure::wrong(format!("{shown}: {}", note.text)))
         }
@@ -153,11 +153,11 @@ fn nothing_ran(file: &Path) -> Failure {
 }
 
 /// Compares the ranks of a job.
-pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
+pub fn compare_ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
     let (mut all, mut reports, mut failed, mut idle) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let files = files(&args.files)?;
-    for (number, (file, early)) in files.iter().zip(decoded(&files)).enumerate() {
-        match early.unwrap_or_else(|| read(file, nsys)) {
+    let files = expand_files(&args.files)?;
+    for (number, (file, early)) in files.iter().zip(decode_digests(&files)).enumerate() {
+        match early.unwrap_or_else(|| read_digests(file, nsys)) {
             Ok(found) if found.is_empty() => idle.push(file),
             Ok(found) => {
                 reports.extend(found.iter().map(|_| number));
@@ -180,24 +180,26 @@ pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
         print::error(&e.text);
     }
     let doubles = ranks::without_doubles(&mut all, &mut reports);
-    let mut found = job(&all);
+    let mut found = build_job(&all);
     found.remarks.extend(doubles);
     if !idle.is_empty() {
-        found.remarks.push(format!("{} left out, in which nothing ran on a GPU (such as the launcher's)", count(idle.len(), "report")));
+        found
+            .remarks
+            .push(format!("{} left out, in which nothing ran on a GPU (such as the launcher's)", format_count(idle.len(), "report")));
     }
     if !failed.is_empty() {
-        found.remarks.push(format!("{} could not be read", count(failed.len(), "report")));
+        found.remarks.push(format!("{} could not be read", format_count(failed.len(), "report")));
     }
     let of = Together { job: &found, digests: &all, reports: &reports };
     let width = print::terminal_width();
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => report::ranks::json(out, &of),
-        Format::Csv => report::ranks::csv(out, &of, width),
-        Format::Md => report::ranks::markdown(out, &of),
-        Format::Table => report::ranks::page(out, &of, width.unwrap_or(110)),
+        Format::Json => report::ranks::write_job_json(out, &of),
+        Format::Csv => report::ranks::print_csv(out, &of, width),
+        Format::Md => report::ranks::write_markdown(out, &of),
+        Format::Table => report::ranks::print_page(out, &of, width.unwrap_or(110)),
     })?;
     let known = |id: &Verdict| found.findings.iter().any(|f| f.id == *id);
-    let fail: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::of(id)).filter(known).map(Verdict::id).collect();
+    let fail: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::from_id(id)).filter(known).map(Verdict::id).collect();
     if !fail.is_empty() {
         return Err(Failure { text: format!("found: {}", fail.join(", ")), code: FAILED });
     }
@@ -205,12 +207,12 @@ pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
     if failed.is_empty() {
         Ok(())
     } else {
-        Err(Failure { text: format!("{} could not be read", count(failed.len(), "report")), code: FAILED })
+        Err(Failure { text: format!("{} could not be read", format_count(failed.len(), "report")), code: FAILED })
     }
 }
 
 /// Returns the rank that the launcher gave this process, and the number of ranks.
-fn launched() -> (Option<u32>, Option<u32>) {
+fn launcher_rank() -> (Option<u32>, Option<u32>) {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
     LAUNCHERS.iter().find_map(|(rank, world)| Some((Some(number(rank)?), number(world)))).unwrap_or_default()
 }
@@ -225,7 +227,7 @@ fn goes_to(args: &DigestArgs, digest: &Digest, at: usize, several: bool) -> Resu
     }
     let rank = known.unwrap_or_else(|| at.to_string());
     let Some(output) = &args.output else {
-        let (stem, _) = ending(&args.file).unwrap_or_else(|| (args.file.display().to_string(), 0));
+        let (stem, _) = split_extension(&args.file).unwrap_or_else(|| (args.file.display().to_string(), 0));
         let stem = stem.trim_end_matches('/');
         return Ok(PathBuf::from(if several { format!("{stem}-rank{rank}.wsd") } else { format!("{stem}.wsd") }));
     };
@@ -238,11 +240,11 @@ fn goes_to(args: &DigestArgs, digest: &Digest, at: usize, several: bool) -> Resu
 }
 
 /// Writes the digests of a report.
-pub fn digest(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
+pub fn write_digests(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     if is_digest(&args.file) {
         return Err(Failure::wrong(format!("{}: it is a digest already; `warpscope ranks` reads it", args.file.display())));
     }
-    let mut all = read(&args.file, nsys)?;
+    let mut all = read_digests(&args.file, nsys)?;
     if all.is_empty() {
         return Err(nothing_ran(&args.file));
     }
@@ -251,7 +253,7 @@ pub fn digest(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
         return Err(Failure::wrong(format!("{}: it holds several ranks, so --rank cannot say which one it is", args.file.display())));
     }
     if let [one] = &mut all[..] {
-        let (rank, world) = launched();
+        let (rank, world) = launcher_rank();
         // If the launcher sets the rank, this process runs on the rank's own machine.
         if rank.is_some() {
             one.host = one.host.take().or_else(place::hostname);
@@ -264,11 +266,11 @@ pub fn digest(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
         one.file = Path::new(&one.file).file_name().map_or_else(|| one.file.clone(), |n| n.to_string_lossy().into_owned());
         let path = goes_to(args, one, at, several)?;
         let bytes = one.to_bytes();
-        super::save::whole(&path, args.force, |out| std::io::Write::write_all(out, &bytes))?;
+        super::save::write_atomically(&path, args.force, |out| std::io::Write::write_all(out, &bytes))?;
         let thinned = one.collectives.as_ref().map_or(1, |c| c.each);
         let rest = if thinned > 1 { format!(", one collective of {thinned}") } else { String::new() };
         let rank = one.rank.map_or_else(|| "rank not known".to_owned(), |r| format!("rank {r}"));
-        let size = grouped(i64::try_from(bytes.len()).unwrap_or(i64::MAX));
+        let size = format_grouped(i64::try_from(bytes.len()).unwrap_or(i64::MAX));
         print::to_stdout(|out| writeln!(out, "{}: {rank}, {size} bytes{rest}", path.display()))?;
     }
     Ok(())
@@ -278,14 +280,14 @@ pub fn digest(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
 pub fn of_reports(judged: &[(&Profile, &triage::Triage)]) -> Option<(Vec<Digest>, Vec<usize>, ranks::Job)> {
     let (mut all, mut reports) = (Vec::new(), Vec::new());
     for (number, (profile, found)) in judged.iter().enumerate() {
-        let talks = triage::ops::collectives(profile).into_iter().any(|c| c);
-        let list = if talks { digests(profile, found, &profile.source.file.display().to_string()) } else { Vec::new() };
+        let talks = triage::ops::find_collectives(profile).into_iter().any(|c| c);
+        let list = if talks { build_digests(profile, found, &profile.source.file.display().to_string()) } else { Vec::new() };
         reports.extend(list.iter().map(|_| number));
         all.extend(list);
     }
     if all.len() < 2 {
         return None;
     }
-    let found = job(&all);
+    let found = build_job(&all);
     (!found.matches.list.is_empty()).then_some((all, reports, found))
 }

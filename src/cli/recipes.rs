@@ -2,15 +2,15 @@
 
 use super::args::{Recipes, RerunFormat};
 use super::{Failure, print};
-use crate::analysis::fuzzy::nearest;
+use crate::analysis::fuzzy::nearest_match;
 use crate::config::Config;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::report;
 use crate::rerun::recipes::{Prepared, Recipe, User, Wanted};
 use std::io::IsTerminal;
 
 /// Returns the user's own recipes, checked.
-pub fn users(config: &Config) -> Result<Vec<User>, Failure> {
+pub fn user_recipes(config: &Config) -> Result<Vec<User>, Failure> {
     let users: Vec<User> = config
         .recipes
         .iter()
@@ -27,15 +27,15 @@ pub fn users(config: &Config) -> Result<Vec<User>, Failure> {
         .collect();
     users
         .iter()
-        .try_for_each(|u| u.check(|id| crate::rerun::recipes::recipe(id).is_some()))
+        .try_for_each(|u| u.check_recipe(|id| crate::rerun::recipes::built_in_recipe(id).is_some()))
         .map_err(|e| Failure::wrong(format!("configuration: {e}")))?;
     Ok(users)
 }
 
 /// Finds a recipe by its name; the error suggests the nearest one.
-pub fn find<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failure> {
-    crate::rerun::recipes::find(id, users).ok_or_else(|| {
-        let near = nearest(id, crate::rerun::recipes::all(users).map(|r| r.id));
+pub fn find_recipe<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failure> {
+    crate::rerun::recipes::find_recipe(id, users).ok_or_else(|| {
+        let near = nearest_match(id, crate::rerun::recipes::all_recipes(users).map(|r| r.id));
         Failure::wrong(near.map_or_else(
             || format!("unknown recipe `{id}`; `warpscope recipes` lists them"),
             |n| format!("unknown recipe `{id}`; did you mean `{n}`?"),
@@ -45,7 +45,7 @@ pub fn find<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failure> {
 
 /// Converts the arguments to the input of a recipe.
 #[must_use]
-pub fn wanted(args: &Recipes) -> Wanted {
+pub fn to_wanted(args: &Recipes) -> Wanted {
     Wanted {
         program: args.program.clone(),
         output: args.output.clone().unwrap_or_else(|| "report".to_owned()),
@@ -65,17 +65,17 @@ pub fn wanted(args: &Recipes) -> Wanted {
 
 /// Returns the error for a recipe that cannot be prepared.
 #[must_use]
-pub fn refused(recipe: &Recipe<'_>, wanted: &Wanted, error: &str) -> Failure {
+pub fn prepare_error(recipe: &Recipe<'_>, wanted: &Wanted, error: &str) -> Failure {
     let hint = if recipe.needs_range && wanted.range.is_none() { ": --range NAME (or NAME@DOMAIN)" } else { "" };
     Failure::wrong(format!("{error}{hint}"))
 }
 
-fn list(users: &[User]) -> Result<(), Failure> {
-    let width = crate::rerun::recipes::all(users).map(|r| r.id.len()).max().unwrap_or(0);
-    let lines: Vec<String> = crate::rerun::recipes::all(users)
+fn list_recipes(users: &[User]) -> Result<(), Failure> {
+    let width = crate::rerun::recipes::all_recipes(users).map(|r| r.id.len()).max().unwrap_or(0);
+    let lines: Vec<String> = crate::rerun::recipes::all_recipes(users)
         .flat_map(|r| {
-            let said = |word: &str, text: &str| (!text.is_empty()).then(|| format!("{:width$}    {word}: {}", "", clean(text)));
-            let head = [clean(r.about), "your own recipe".into()].into_iter().find(|a| !a.is_empty()).unwrap_or_default();
+            let said = |word: &str, text: &str| (!text.is_empty()).then(|| format!("{:width$}    {word}: {}", "", escape_unsafe(text)));
+            let head = [escape_unsafe(r.about), "your own recipe".into()].into_iter().find(|a| !a.is_empty()).unwrap_or_default();
             [Some(format!("{:width$}  {}: {head}", r.id, r.tool)), said("when", r.when), said("cost", r.cost)].into_iter().flatten()
         })
         .collect();
@@ -83,18 +83,18 @@ fn list(users: &[User]) -> Result<(), Failure> {
 }
 
 /// `warpscope recipes`.
-pub fn recipes(args: &Recipes, config: &Config) -> Result<(), Failure> {
-    let users = users(config)?;
+pub fn print_recipes(args: &Recipes, config: &Config) -> Result<(), Failure> {
+    let users = user_recipes(config)?;
     let Some(id) = &args.recipe else {
-        return list(&users);
+        return list_recipes(&users);
     };
-    let recipe = find(id, &users)?;
-    let wanted = wanted(args);
-    let prepared = recipe.prepare(&wanted).map_err(|e| refused(&recipe, &wanted, &e))?;
-    show(&recipe, &prepared, args)
+    let recipe = find_recipe(id, &users)?;
+    let wanted = to_wanted(args);
+    let prepared = recipe.prepare(&wanted).map_err(|e| prepare_error(&recipe, &wanted, &e))?;
+    show_recipe(&recipe, &prepared, args)
 }
 
-fn show(recipe: &Recipe<'_>, prepared: &Prepared, args: &Recipes) -> Result<(), Failure> {
+fn show_recipe(recipe: &Recipe<'_>, prepared: &Prepared, args: &Recipes) -> Result<(), Failure> {
     let terminal = std::io::stdout().is_terminal();
     let format = args.format.unwrap_or(if terminal { RerunFormat::Text } else { RerunFormat::Shell });
     if format == RerunFormat::Shell {
@@ -105,9 +105,9 @@ fn show(recipe: &Recipe<'_>, prepared: &Prepared, args: &Recipes) -> Result<(), 
     }
     let folder = args.output.as_deref().and_then(|o| o.rsplit_once('/')).map(|(f, _)| f);
     print::to_stdout(|out| match format {
-        RerunFormat::Json => report::recipes::json(out, recipe, prepared),
-        RerunFormat::Shell => report::recipes::shell(out, prepared, folder, terminal),
-        RerunFormat::Script => report::recipes::script(out, recipe, prepared, folder, terminal),
-        RerunFormat::Text => report::recipes::text(out, recipe, prepared, print::terminal_width().unwrap_or(100)),
+        RerunFormat::Json => report::recipes::write_json(out, recipe, prepared),
+        RerunFormat::Shell => report::recipes::write_shell(out, prepared, folder, terminal),
+        RerunFormat::Script => report::recipes::write_script(out, recipe, prepared, folder, terminal),
+        RerunFormat::Text => report::recipes::write_text(out, recipe, prepared, print::terminal_width().unwrap_or(100)),
     })
 }

@@ -4,7 +4,7 @@ use super::Failure;
 use super::live::{self, Ask, Told};
 use super::loops::Wake;
 use super::runs::follow::{Follow, Update};
-use super::runs::look::{look, sentence};
+use super::runs::look::{format_check, preflight_checks};
 use super::runs::plain::LOOK;
 use super::runs::start::{self, Started};
 use super::runs::supervisor::EXEC;
@@ -15,7 +15,7 @@ use crate::import::Cancel;
 use crate::launch::doctor::State;
 use crate::launch::runs::{busy, process, steps};
 use crate::library::{Library, LibraryError, NewRun, Run, store};
-use crate::report::runs::kept;
+use crate::report::runs::outcome_facts;
 use crossbeam_channel::Sender;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -58,23 +58,23 @@ impl Recorder {
     }
 
     /// Cancels the current step and returns its thread.
-    pub fn end(&mut self) -> Option<JoinHandle<()>> {
+    pub fn end_step(&mut self) -> Option<JoinHandle<()>> {
         self.step.cancel();
         self.stepping.take()
     }
 
     /// Takes ownership of a run.
-    pub fn hold(&mut self, started: Box<Started>) {
+    pub fn hold_run(&mut self, started: Box<Started>) {
         self.detached = false;
         if let Some(before) = self.held.replace(started) {
-            before.done();
+            before.release_supervisor();
         }
     }
 
     /// Releases a run that has ended.
-    pub fn ended(&mut self, id: i64) {
+    pub fn release_run(&mut self, id: i64) {
         if let Some(held) = self.held.take_if(|h| h.run.id == id) {
-            held.done();
+            held.release_supervisor();
         }
     }
 
@@ -82,7 +82,7 @@ impl Recorder {
     pub fn last_word(&mut self) -> Option<String> {
         self.enough.cancel();
         let held = self.held.as_mut()?;
-        if held.gone() {
+        if held.has_exited() {
             return None;
         }
         let id = held.run.id;
@@ -93,7 +93,7 @@ impl Recorder {
         })
     }
 
-    fn beside(&self, work: impl FnOnce() -> Msg + Send + 'static) {
+    fn spawn_work(&self, work: impl FnOnce() -> Msg + Send + 'static) {
         let send = self.send.clone();
         std::thread::spawn(move || {
             // The receiver is gone if the program is ending.
@@ -102,8 +102,8 @@ impl Recorder {
     }
 
     /// Changes the library and reloads it.
-    fn change(&self, change: impl FnOnce(&Library) -> Result<(), Failure> + Send + 'static) {
-        self.beside(move || {
+    fn change_library(&self, change: impl FnOnce(&Library) -> Result<(), Failure> + Send + 'static) {
+        self.spawn_work(move || {
             let done = || -> Result<_, Failure> {
                 let library = Library::open()?;
                 change(&library)?;
@@ -117,39 +117,39 @@ impl Recorder {
     }
 
     /// Executes effects that concern runs.
-    pub fn perform(&mut self, effect: Effect) {
+    pub fn perform_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Preflight(start) => {
                 let nsys = self.nsys.clone();
-                self.beside(move || {
+                self.spawn_work(move || {
                     let folder = start.directory.as_deref().filter(|_| !start.own);
-                    let found = look(&start.tool, &start.argv, folder, nsys.as_deref());
-                    Msg::Preflight(found.iter().map(|c| (sentence(c), c.state == State::Blocks)).collect())
+                    let found = preflight_checks(&start.tool, &start.argv, folder, nsys.as_deref());
+                    Msg::Preflight(found.iter().map(|c| (format_check(c), c.state == State::Blocks)).collect())
                 });
             }
             Effect::Start(start) => {
                 let (send, nsys) = (self.send.clone(), self.nsys.clone());
                 std::thread::spawn(move || {
-                    let wake = match begin(&start, nsys.as_deref()) {
+                    let wake = match begin_run(&start, nsys.as_deref()) {
                         Ok(started) => Wake::Held(Box::new(started)),
                         Err(e) => Wake::Message(Msg::Started(Err(e.text))),
                     };
                     let _ = send.send(wake);
                 });
             }
-            Effect::Follow(id) => self.follow(id),
+            Effect::Follow(id) => self.follow_run(id),
             Effect::FollowTraces(output) => {
                 self.enough.cancel();
                 self.enough = Cancel::default();
                 self.follow_traces(None, move || Some(output));
-                self.gpus(None);
+                self.watch_gpus(None);
             }
-            Effect::Gate(open) => self.ask(Ask::Gate(open)),
-            Effect::Measure(kernel) => self.ask(Ask::Measure(kernel)),
-            Effect::Snapshot { whole } => self.ask(Ask::Snapshot { whole }),
+            Effect::Gate(open) => self.send_request(Ask::Gate(open)),
+            Effect::Measure(kernel) => self.send_request(Ask::Measure(kernel)),
+            Effect::Snapshot { whole } => self.send_request(Ask::Snapshot { whole }),
             Effect::StopRun => match (&mut self.held, self.followed) {
-                (Some(held), Some(id)) if held.run.id == id && !self.detached => held.stop(),
-                (_, Some(id)) => self.beside(move || match stop(id) {
+                (Some(held), Some(id)) if held.run.id == id && !self.detached => held.request_stop(),
+                (_, Some(id)) => self.spawn_work(move || match stop_run(id) {
                     Ok(()) => Msg::Copied(Ok(format!("run {id} was asked to stop"))),
                     Err(e) => Msg::Trouble(e.text),
                 }),
@@ -169,8 +169,8 @@ impl Recorder {
                     // The receiver is gone if the program is ending.
                     let tell = |news| drop(send.send(Wake::Message(Msg::Step(run, news))));
                     let hear = |line: &str| tell(StepNews::Line(line.to_owned()));
-                    let done = match starter() {
-                        Ok(words) => steps::perform(&words, &argv, &directory, hear, || cancel.is_cancelled()),
+                    let done = match exec_command() {
+                        Ok(words) => steps::run_step(&words, &argv, &directory, hear, || cancel.is_cancelled()),
                         Err(e) => Err(e.to_string()),
                     };
                     tell(StepNews::Ended(done));
@@ -180,48 +180,48 @@ impl Recorder {
             Effect::Stepped { run, done, left_out } => {
                 let send = self.send.clone();
                 std::thread::spawn(move || {
-                    if let Err(e) = Library::open().and_then(|l| l.stepped(run, done, left_out)) {
+                    if let Err(e) = Library::open().and_then(|l| l.set_steps_done(run, done, left_out)) {
                         let _ = send.send(Wake::Message(Msg::Trouble(e.to_string())));
                     }
                 });
             }
-            Effect::Library => self.beside(|| {
+            Effect::Library => self.spawn_work(|| {
                 let runs = || Library::open()?.runs();
                 Msg::Library(runs().map(|r| (r, store::now_ms())).map_err(|e: LibraryError| e.to_string()))
             }),
-            Effect::Printed(id) => self.beside(move || {
+            Effect::Printed(id) => self.spawn_work(move || {
                 let lines = || Ok::<_, LibraryError>(follow::last_lines(&Library::open()?.run_folder(id), PRINTED));
                 // A run without a log has no output.
                 let kept = || {
                     let library = Library::open().ok()?;
-                    let (promised, came) = promises::of(&library, &library.run(id).ok()?).ok()?;
-                    Some(kept(&promised, &came))
+                    let (promised, came) = promises::load_promises(&library, &library.run(id).ok()?).ok()?;
+                    Some(outcome_facts(&promised, &came))
                 };
                 Msg::Printed(id, lines().unwrap_or_default(), kept().unwrap_or_default())
             }),
-            Effect::Forget(id) => self.change(move |library| list::remove_quietly(library, id)),
-            Effect::Note(id, text) => self.change(move |library| Ok(library.note(id, &text)?)),
-            Effect::Tags(id, tags) => self.change(move |library| {
+            Effect::Forget(id) => self.change_library(move |library| list::remove_quietly(library, id)),
+            Effect::Note(id, text) => self.change_library(move |library| Ok(library.set_note(id, &text)?)),
+            Effect::Tags(id, tags) => self.change_library(move |library| {
                 let before = library.run(id)?.tags;
-                before.iter().filter(|t| !tags.contains(t)).try_for_each(|t| library.tag(id, t, false))?;
-                tags.iter().try_for_each(|t| library.tag(id, t, true))?;
+                before.iter().filter(|t| !tags.contains(t)).try_for_each(|t| library.set_tag(id, t, false))?;
+                tags.iter().try_for_each(|t| library.set_tag(id, t, true))?;
                 Ok(())
             }),
             _ => {}
         }
     }
 
-    fn ask(&self, ask: Ask) {
+    fn send_request(&self, ask: Ask) {
         // Sending fails if the thread has ended and follows nothing.
         let _ = self.asks.as_ref().map(|asks| asks.send(ask));
     }
 
     /// Monitors the utilization of the GPUs.
-    fn gpus(&self, id: Option<i64>) {
+    fn watch_gpus(&self, id: Option<i64>) {
         let (tell, done) = (self.send.clone(), self.enough.clone());
         std::thread::spawn(move || {
             let say = |gpu| drop(tell.send(Wake::Message(Msg::Gpu(id, gpu))));
-            busy::watch(|gpu| say(Some(gpu)), || done.is_cancelled());
+            busy::sample_utilization(|gpu| say(Some(gpu)), || done.is_cancelled());
             say(None);
         });
     }
@@ -242,17 +242,17 @@ impl Recorder {
                 };
                 send.send(Wake::Message(msg)).is_ok()
             };
-            live::follow(&output, &asked, tell, &enough);
+            live::follow_traces(&output, &asked, tell, &enough);
         });
     }
 
-    fn follow(&mut self, id: i64) {
+    fn follow_run(&mut self, id: i64) {
         self.enough.cancel();
         self.enough = Cancel::default();
         self.followed = Some(id);
         let (send, enough) = (self.send.clone(), self.enough.clone());
-        self.gpus(Some(id));
-        self.follow_traces(Some(id), move || live::output(&Library::open().ok()?.run(id).ok()?));
+        self.watch_gpus(Some(id));
+        self.follow_traces(Some(id), move || live::trace_prefix(&Library::open().ok()?.run(id).ok()?));
         std::thread::spawn(move || {
             let mut follow = match Library::open() {
                 Ok(library) => Follow::new(library, id),
@@ -263,7 +263,7 @@ impl Recorder {
             };
             let mut last = None;
             while !enough.is_cancelled() {
-                let Update { news, run, ended } = match follow.look() {
+                let Update { news, run, ended } = match follow.poll_update() {
                     Ok(update) => update,
                     Err(e) => {
                         let _ = send.send(Wake::Message(Msg::Trouble(e.text)));
@@ -272,8 +272,14 @@ impl Recorder {
                 };
                 let now_ms = store::now_ms();
                 // The clock on the screen shows seconds.
-                let now =
-                    (news.open.clone(), run.state, run.stage.clone(), run.detached, run.tool_version.clone(), run.millis(now_ms) / 1000);
+                let now = (
+                    news.open.clone(),
+                    run.state,
+                    run.stage.clone(),
+                    run.detached,
+                    run.tool_version.clone(),
+                    run.duration_ms(now_ms) / 1000,
+                );
                 if ended || !news.lines.is_empty() || last.as_ref() != Some(&now) {
                     last = Some(now);
                     let news = News { lines: news.lines, open: news.open, run: Box::new(run), ended, now_ms };
@@ -292,37 +298,37 @@ impl Recorder {
 }
 
 /// Returns the command of this program's own exec step.
-fn starter() -> std::io::Result<[OsString; 3]> {
+fn exec_command() -> std::io::Result<[OsString; 3]> {
     Ok([std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()])
 }
 
 /// Asks a run that this process does not hold to stop.
-fn stop(id: i64) -> Result<(), Failure> {
+fn stop_run(id: i64) -> Result<(), Failure> {
     let run = Library::open()?.run(id)?;
-    let Some((pid, started)) = run.holder.filter(|_| run.state.live()) else {
+    let Some((pid, started)) = run.holder.filter(|_| run.state.is_live()) else {
         return Err(Failure::wrong(format!("run {id} is not in progress")));
     };
     Ok(process::ask_to_stop(pid, started)?)
 }
 
 /// Starts the requested run.
-fn begin(start: &Start, nsys: Option<&Path>) -> Result<Started, Failure> {
+fn begin_run(start: &Start, nsys: Option<&Path>) -> Result<Started, Failure> {
     let mut library = Library::open()?;
-    let parent = start.from.as_ref().and_then(|from| parent(&library.runs().ok()?, from));
-    start::start(&mut library, false, |_, folder| complete(start, folder, nsys).map(|new| NewRun { parent, ..new }))
+    let parent = start.from.as_ref().and_then(|from| find_parent(&library.runs().ok()?, from));
+    start::start_run(&mut library, false, |_, folder| complete_run(start, folder, nsys).map(|new| NewRun { parent, ..new }))
 }
 
 /// Returns the run of a report.
-fn parent(runs: &[Run], report: &Path) -> Option<i64> {
+fn find_parent(runs: &[Run], report: &Path) -> Option<i64> {
     let real = |p: &Path| std::fs::canonicalize(p).unwrap_or_else(|_| p.to_owned());
     let wanted = real(report);
     runs.iter().find(|r| r.reports.iter().any(|x| real(&x.path) == wanted)).map(|r| r.id)
 }
 
-fn complete(start: &Start, folder: &Path, nsys: Option<&Path>) -> Result<NewRun, LibraryError> {
+fn complete_run(start: &Start, folder: &Path, nsys: Option<&Path>) -> Result<NewRun, LibraryError> {
     let mut argv = start.argv.clone();
     files::find_tool(&mut argv, nsys);
-    let notes = files::fit(&mut argv, start.program.len(), &start.tool, false)?;
+    let notes = files::drop_unsupported(&mut argv, start.program.len(), &start.tool, false)?;
     let directory = match &start.directory {
         Some(there) if there.is_dir() => there.clone(),
         Some(there) => {
@@ -331,7 +337,7 @@ fn complete(start: &Start, folder: &Path, nsys: Option<&Path>) -> Result<NewRun,
         None => std::env::current_dir().map_err(|source| LibraryError::File { path: ".".to_owned(), source })?,
     };
     let own = folder.join(&start.tool);
-    let output = if start.own { files::redirect(&mut argv, start.program.len(), &start.tool, &own) } else { None };
+    let output = if start.own { files::redirect_report(&mut argv, start.program.len(), &start.tool, &own) } else { None };
     let output = match output {
         Some(output) => {
             std::fs::create_dir_all(&own).map_err(|source| LibraryError::File { path: own.display().to_string(), source })?;
@@ -349,7 +355,7 @@ fn complete(start: &Start, folder: &Path, nsys: Option<&Path>) -> Result<NewRun,
         recipe: start.recipe.clone(),
         program: start.program.clone(),
         env: start.env.clone(),
-        patterns: files::patterns(&start.tool, &output),
+        patterns: files::report_patterns(&start.tool, &output),
         argv,
         notes: notes.join("\n"),
         directory,

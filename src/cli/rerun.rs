@@ -2,7 +2,7 @@
 
 use super::args::{Rerun, RerunFormat};
 use super::{FAILED, Failure, interrupt, print};
-use crate::analysis::fuzzy::nearest;
+use crate::analysis::fuzzy::nearest_match;
 use crate::import::{Job, Wants, open};
 use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
 use crate::report;
@@ -15,25 +15,25 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// `warpscope rerun`.
-pub fn rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let profile = interrupt::open(&args.file, nsys, Wants::LAUNCHES)?;
-    let mut options = options(args, profile.amd())?;
+pub fn print_rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let profile = interrupt::open_report(&args.file, nsys, Wants::LAUNCHES)?;
+    let mut options = parse_options(args, profile.is_amd())?;
     if let Some(text) = &args.opened_by {
         options.opened_by = Some(opened_by(&profile, text)?);
     }
     if let Some(label) = &args.within {
-        options.within = Within::Range(range(&profile, label, None)?, args.instance);
+        options.within = Within::Range(find_range(&profile, label, None)?, args.instance);
     }
-    let target = target(args, &profile, &options)?;
+    let target = resolve_target(args, &profile, &options)?;
     // For a range name used as push/pop and as start/end, choose the kind that encloses the launch.
     if let (Some(label), Target::Launches(launches)) = (&args.within, &target)
         && let Some(first) = launches.first()
     {
-        options.within = Within::Range(range(&profile, label, Some(*first))?, args.instance);
+        options.within = Within::Range(find_range(&profile, label, Some(*first))?, args.instance);
     }
     let plan = rerun::plan(&profile, &target, &options).map_err(|e| Failure::wrong(format!("{}: {e}", args.file.display())))?;
     if !args.verify.is_empty() {
-        return verify(&plan, &args.verify);
+        return verify_results(&plan, &args.verify);
     }
     let terminal = std::io::stdout().is_terminal();
     let format = args.format.unwrap_or(if terminal { RerunFormat::Text } else { RerunFormat::Shell });
@@ -41,7 +41,7 @@ pub fn rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
         // Print warnings to stderr, because scripts may run the command without showing it.
         for command in &plan.commands {
             for w in &command.warnings {
-                print::error(&format!("{}: {}", w.severity.word(), w.sentence()));
+                print::error(&format!("{}: {}", w.severity.as_str(), w.to_sentence()));
             }
         }
     }
@@ -51,24 +51,24 @@ pub fn rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
     }
     let made_from = profile.source.file.display().to_string();
     print::to_stdout(|out| match format {
-        RerunFormat::Json => report::rerun::json(out, &plan),
+        RerunFormat::Json => report::rerun::write_json(out, &plan),
         RerunFormat::Shell => report::rerun::shell_lines(out, &plan, terminal),
         RerunFormat::Script => {
-            let text = script::script(&plan, &made_from);
+            let text = script::shell_script(&plan, &made_from);
             if terminal {
-                text.lines().try_for_each(|l| writeln!(out, "{}", crate::model::text::clean(l)))
+                text.lines().try_for_each(|l| writeln!(out, "{}", crate::model::text::escape_unsafe(l)))
             } else {
                 out.write_all(text.as_bytes())
             }
         }
-        RerunFormat::Text => report::rerun::explain(out, &plan, print::terminal_width().unwrap_or(100)),
+        RerunFormat::Text => report::rerun::explain_plan(out, &plan, print::terminal_width().unwrap_or(100)),
     })
 }
 
-fn options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
+fn parse_options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
     let collect = if let Some(word) = &args.question {
-        let Some(q) = collect::question(word) else {
-            let near = nearest(word, collect::QUESTIONS.iter().map(|q| q.word));
+        let Some(q) = collect::find_question(word) else {
+            let near = nearest_match(word, collect::QUESTIONS.iter().map(|q| q.word));
             let words = collect::QUESTIONS.iter().map(|q| q.word).collect::<Vec<_>>().join(", ");
             return Err(Failure::wrong(near.map_or_else(
                 || format!("unknown question `{word}`; the questions are {words}"),
@@ -86,7 +86,7 @@ fn options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
             "warning: `{set}` is a set of ncu's sections; on AMD GPUs `--section` names counters, or `--question` what to ask"
         ));
     }
-    for (what, name, known) in named(&collect) {
+    for (what, name, known) in named_collections(&collect) {
         if amd && what == "section" && known.contains(&name.as_str()) {
             return Err(Failure::wrong(format!(
                 "`{name}` is a section of ncu; of AMD's GPUs `--section` names counters of rocprofv3, such as SQ_WAVES"
@@ -94,7 +94,7 @@ fn options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
         }
         // ncu profiles nothing with an unknown set, and only warns about it.
         if !amd && !known.contains(&name.as_str()) && !name.starts_with("regex:") {
-            let near = nearest(&name, known.iter().copied());
+            let near = nearest_match(&name, known.iter().copied());
             let hint = near.map_or_else(|| format!("ncu has {}", known.join(", ")), |n| format!("did you mean `{n}`?"));
             if what == "set" {
                 return Err(Failure::wrong(format!("unknown {what} `{name}`; {hint}")));
@@ -122,7 +122,7 @@ fn options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
     })
 }
 
-fn named(collect: &Collect) -> Vec<(&'static str, String, Vec<&'static str>)> {
+fn named_collections(collect: &Collect) -> Vec<(&'static str, String, Vec<&'static str>)> {
     match collect {
         Collect::Set(word) => vec![("set", word.clone(), collect::SETS.iter().map(|s| s.word).collect())],
         Collect::Sections(ids) => ids.iter().map(|id| ("section", id.clone(), collect::SECTIONS.iter().map(|s| s.id).collect())).collect(),
@@ -131,17 +131,19 @@ fn named(collect: &Collect) -> Vec<(&'static str, String, Vec<&'static str>)> {
 }
 
 /// Finds a range by its label; if both kinds exist, the one that encloses the launch.
-fn range(profile: &Profile, label: &str, launch: Option<LaunchId>) -> Result<RangeName, Failure> {
-    let named = nvtx::named(profile, label);
-    let around = launch.map(|l| nvtx::enclosing(profile, l.0 as usize)).unwrap_or_default();
+fn find_range(profile: &Profile, label: &str, launch: Option<LaunchId>) -> Result<RangeName, Failure> {
+    let named = nvtx::ranges_by_label(profile, label);
+    let around = launch.map(|l| nvtx::enclosing_ranges(profile, l.0 as usize)).unwrap_or_default();
     if let Some(range) = named.iter().find(|r| around.iter().any(|e| e.range == **r)).or_else(|| named.first()) {
         return Ok(*range);
     }
     let labels: Vec<String> = (0..).zip(&profile.ranges.names).map(|(i, _)| profile.ranges.label(i)).collect();
-    let near = nearest(label, labels.iter().map(String::as_str));
+    let near = nearest_match(label, labels.iter().map(String::as_str));
     let hint = match near {
         _ if labels.is_empty() => "the report has no ranges".to_owned(),
-        _ if profile.ranges.annotations() => "the operators of a PyTorch trace are not NVTX ranges, and ncu does not see them".to_owned(),
+        _ if profile.ranges.has_annotations() => {
+            "the operators of a PyTorch trace are not NVTX ranges, and ncu does not see them".to_owned()
+        }
         Some(near) => format!("did you mean {near:?}?"),
         None if label.contains(" › ") => "name one range, without those around it".to_owned(),
         None => "`warpscope top --by nvtx` lists them".to_owned(),
@@ -160,7 +162,7 @@ fn opened_by(profile: &Profile, text: &str) -> Result<OpenedBy, Failure> {
             _ => return Err(Failure::wrong(format!("--opened-by profiler:{n}: write the number of the range, from 1"))),
         },
         ("nvtx", Some(label)) => {
-            let found = range(profile, label, None)?;
+            let found = find_range(profile, label, None)?;
             OpenedBy::Range(RangeName {
                 kind: if found.kind == RangeKind::StartEnd { RangeKind::StartEnd } else { RangeKind::PushPop },
                 ..found
@@ -171,7 +173,7 @@ fn opened_by(profile: &Profile, text: &str) -> Result<OpenedBy, Failure> {
 }
 
 /// Returns the launches or the graph to profile.
-fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, Failure> {
+fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, Failure> {
     if let Some(graph) = args.graph {
         return Ok(Target::Graph(graph));
     }
@@ -179,8 +181,8 @@ fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, 
         return Ok(Target::Launches(args.launch.iter().copied().map(LaunchId).collect()));
     }
     let groups: Vec<BTreeSet<KernelId>> = match (&args.kernel, args.top) {
-        (Some(selector), _) => vec![print::kernels(&profile.kernels, &args.file, selector, print::LISTS_KERNELS)?],
-        (None, Some(n)) => pick::top(profile, n.into()),
+        (Some(selector), _) => vec![print::select_kernels(&profile.kernels, &args.file, selector, print::LISTS_KERNELS)?],
+        (None, Some(n)) => pick::top_kernels(profile, n.into()),
         (None, None) => {
             return Err(Failure::wrong(
                 "say which launch: --launch ID, --kernel NAME (with --nth N, --slowest, --median or --every), --top N or --graph N",
@@ -228,19 +230,19 @@ fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, 
 }
 
 /// Compares results with the selected launches.
-fn verify(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
+fn verify_results(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
     let mut found = Vec::new();
     // Several results of one run repeat the same notes.
     let mut said = std::collections::BTreeSet::new();
     for result in results {
-        let metrics = open::results(result, &Job::new(Wants::ALL, &|_| {}))?;
-        let new: Vec<_> = metrics.notes.iter().filter(|n| said.insert(n.sentence())).collect();
+        let metrics = open::read_results(result, &Job::new(Wants::ALL, &|_| {}))?;
+        let new: Vec<_> = metrics.notes.iter().filter(|n| said.insert(n.to_sentence())).collect();
         print::notes(&result.display().to_string(), new.into_iter());
-        found.extend(Found::all(&metrics));
+        found.extend(Found::all_results(&metrics));
     }
     let selects: Vec<_> = plan.commands.iter().flat_map(|c| c.selects.iter().cloned()).collect();
     let verdict = rerun::verify(&selects, &found);
-    print::lines(&[crate::model::text::clean(&verdict.sentence()).into_owned()])?;
+    print::lines(&[crate::model::text::escape_unsafe(&verdict.sentence()).into_owned()])?;
     match verdict {
         Verdict::Verified(_) => Ok(()),
         Verdict::Differs(_) => Err(Failure { text: String::new(), code: FAILED }),

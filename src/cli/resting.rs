@@ -14,23 +14,23 @@ pub struct Resting(Vec<(Instant, Box<Work>)>);
 
 impl Resting {
     /// Delays work; replaces pending work for the same report.
-    pub fn push(&mut self, work: Box<Work>) {
+    pub fn push_work(&mut self, work: Box<Work>) {
         self.0.retain(|(_, w)| w.report != work.report);
         self.0.push((Instant::now() + REST, work));
     }
 
     /// Drops pending work that a newer request supersedes.
-    pub fn asked(&mut self, newer: &Work) {
-        self.0.retain(|(_, w)| w.kind() != newer.kind());
+    pub fn drop_superseded(&mut self, newer: &Work) {
+        self.0.retain(|(_, w)| w.request_key() != newer.request_key());
     }
 
     /// Removes and returns work that is due.
-    pub fn due(&mut self, now: Instant) -> Option<Box<Work>> {
+    pub fn take_due(&mut self, now: Instant) -> Option<Box<Work>> {
         self.0.first().is_some_and(|w| w.0 <= now).then(|| self.0.remove(0).1)
     }
 
     /// Waits for an event, at most until work is due or `latest`, which count as a timeout.
-    pub fn wait(&self, wakes: &Receiver<Wake>, latest: Option<Instant>) -> Result<Wake, RecvTimeoutError> {
+    pub fn wait_for_wake(&self, wakes: &Receiver<Wake>, latest: Option<Instant>) -> Result<Wake, RecvTimeoutError> {
         match self.0.first().map(|w| w.0).into_iter().chain(latest).min() {
             Some(until) => wakes.recv_deadline(until),
             None => wakes.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -57,14 +57,14 @@ mod tests {
             ask,
         };
         let mut resting = Resting::default();
-        resting.push(Box::new(work(0, Ask::Overview)));
-        resting.push(Box::new(work(1, Ask::Overview)));
-        resting.asked(&work(0, Ask::Group(GroupBy::Name)));
+        resting.push_work(Box::new(work(0, Ask::Overview)));
+        resting.push_work(Box::new(work(1, Ask::Overview)));
+        resting.drop_superseded(&work(0, Ask::Group(GroupBy::Name)));
         assert_eq!(resting.0.len(), 2);
-        resting.asked(&work(0, Ask::Overview));
-        assert!(resting.due(Instant::now()).is_none(), "it rests");
+        resting.drop_superseded(&work(0, Ask::Overview));
+        assert!(resting.take_due(Instant::now()).is_none(), "it rests");
         let later = Instant::now() + REST;
-        assert_eq!(resting.due(later).map(|w| w.report), Some(1));
-        assert!(resting.due(later).is_none());
+        assert_eq!(resting.take_due(later).map(|w| w.report), Some(1));
+        assert!(resting.take_due(later).is_none());
     }
 }

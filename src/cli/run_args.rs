@@ -1,8 +1,8 @@
 //! Arguments of `run`, `attach` and `runs`.
 
 use super::which_args::Which;
-use super::words::word;
-use super::words::{measured, percent};
+use super::words::word_parser;
+use super::words::{check_kernel, parse_percent};
 use crate::report::Format;
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
@@ -19,13 +19,13 @@ pub struct Run {
     #[arg(long, value_name = "RECIPE")]
     pub recipe: Option<String>,
     /// Shorthand for `--recipe trace-survey`: counters of the kernels that take the most time, without ncu; PERCENT of the run's time may be added [default: 3].
-    #[arg(long, conflicts_with_all = ["recipe", "tool"], value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = percent)]
+    #[arg(long, conflicts_with_all = ["recipe", "tool"], value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = parse_percent)]
     pub survey: Option<f64>,
     /// Measure counters of KERNEL's next launches while the program runs, or with #N of its N-th launch from 1, without ncu; may be repeated.
-    #[arg(long, value_name = "KERNEL[#N]", value_parser = measured)]
+    #[arg(long, value_name = "KERNEL[#N]", value_parser = check_kernel)]
     pub measure: Vec<String>,
     /// Sample the stall reasons of KERNEL's first launch, or with #N of its N-th from 1, instruction by instruction, without ncu; may be repeated.
-    #[arg(long, value_name = "KERNEL[#N]", value_parser = measured)]
+    #[arg(long, value_name = "KERNEL[#N]", value_parser = check_kernel)]
     pub stalls: Vec<String>,
     #[command(flatten)]
     pub which: Which,
@@ -115,7 +115,7 @@ pub struct Watch {
     #[arg(long, value_name = "FORMAT", value_parser = ["table", "json"])]
     pub format: Option<String>,
     /// End after so many seconds; the program keeps running.
-    #[arg(long, value_name = "SECONDS", value_parser = super::words::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = super::words::parse_seconds)]
     pub seconds: Option<f64>,
 }
 
@@ -135,7 +135,7 @@ pub enum RunsCommand {
         /// Only runs that contain all these words, in program, folder, profiler, recipe, state, tags, notes.
         search: Vec<String>,
         /// Output format [default: table on a terminal, else csv].
-        #[arg(long, value_parser = word::<Format>())]
+        #[arg(long, value_parser = word_parser::<Format>())]
         format: Option<Format>,
     },
     /// Show the details of a run.
@@ -193,7 +193,7 @@ pub struct Gc {
     #[arg(long, value_name = "N")]
     pub keep: Option<usize>,
     /// Keep the newest runs up to this size of reports: 500M, 10G.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub keep_size: Option<u64>,
     /// Compress reports of runs older than DAYS with zstd.
     #[arg(long, value_name = "DAYS")]
@@ -207,7 +207,7 @@ pub struct Gc {
 }
 
 /// Parses a size in bytes, with K, M, G or T (powers of 1024).
-fn size(text: &str) -> Result<u64, String> {
+fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim().trim_end_matches(['B', 'b', 'i']);
     let (digits, unit) = match text.chars().last() {
         Some(c) if c.is_ascii_alphabetic() => (&text[..text.len() - 1], Some(c.to_ascii_uppercase())),
@@ -238,11 +238,11 @@ pub fn only_json(text: &str) -> Result<Format, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use super::parse_size;
 
     #[test]
     fn sizes_with_their_units() {
-        assert_eq!((size("10G"), size("1.5 MiB"), size("7")), (Ok(10 << 30), Ok(1_572_864), Ok(7)));
-        assert!(size("G").is_err() && size("-1M").is_err() && size("3x").is_err());
+        assert_eq!((parse_size("10G"), parse_size("1.5 MiB"), parse_size("7")), (Ok(10 << 30), Ok(1_572_864), Ok(7)));
+        assert!(parse_size("G").is_err() && parse_size("-1M").is_err() && parse_size("3x").is_err());
     }
 }

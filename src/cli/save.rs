@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Saves an executable script without overwriting an existing file.
-pub fn script(path: &Path, text: &str) -> Result<String, String> {
+pub fn save_script(path: &Path, text: &str) -> Result<String, String> {
     let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(path);
     match file.and_then(|mut f| f.write_all(text.as_bytes())) {
         Ok(()) => Ok(format!("saved {}; run it with sh", path.display())),
@@ -19,12 +19,12 @@ pub fn script(path: &Path, text: &str) -> Result<String, String> {
 }
 
 /// Saves a screen in the format of its extension; appends a number if the name is taken.
-pub fn view(path: &Path, (app, view, theme): (&App, &mut View, &Theme)) -> Result<String, String> {
+pub fn save_view(path: &Path, (app, view, theme): (&App, &mut View, &Theme)) -> Result<String, String> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let Some(form) = Form::of(&name) else {
+    let Some(form) = Form::from_file_name(&name) else {
         return Err(format!("{}: end the name in .svg, .html or .txt", path.display()));
     };
-    let text = saved::saved(app, view, theme, app.session.settings.theme.contains("light"), form);
+    let text = saved::export_screen(app, view, theme, app.session.settings.theme.contains("light"), form);
     let (stem, end) = name.rsplit_once('.').unwrap_or((&name, ""));
     for n in 1..=MOST_VIEWS {
         let free = if n == 1 { path.to_owned() } else { path.with_file_name(format!("{stem}-{n}.{end}")) };
@@ -41,7 +41,7 @@ pub fn view(path: &Path, (app, view, theme): (&App, &mut View, &Theme)) -> Resul
 const MOST_VIEWS: u32 = 999;
 
 /// Refuses to overwrite an input file or a folder.
-pub fn spared(path: &Path, read: &[PathBuf]) -> Result<(), Failure> {
+pub fn refuse_overwrite(path: &Path, read: &[PathBuf]) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::wrong(format!("{}: this is a folder; name a file", path.display())));
     }
@@ -54,7 +54,11 @@ pub fn spared(path: &Path, read: &[PathBuf]) -> Result<(), Failure> {
 
 /// Writes a file atomically through a temporary file, and creates its folder. An existing file is replaced only if
 /// `replace` is set.
-pub fn whole(path: &Path, replace: bool, fill: impl FnOnce(&mut BufWriter<std::fs::File>) -> std::io::Result<()>) -> Result<(), Failure> {
+pub fn write_atomically(
+    path: &Path,
+    replace: bool,
+    fill: impl FnOnce(&mut BufWriter<std::fs::File>) -> std::io::Result<()>,
+) -> Result<(), Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: FAILED };
     let there = || Failure::wrong(format!("{} already exists; --force replaces it", path.display()));
     if path.exists() && !replace {
@@ -78,8 +82,8 @@ pub fn whole(path: &Path, replace: bool, fill: impl FnOnce(&mut BufWriter<std::f
 }
 
 /// Saves a text in a folder and returns the path.
-pub fn copied(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
-    crate::launch::private::keep(folder, "copied.txt", text.as_bytes(), 0o600)
+pub fn save_text(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
+    crate::launch::private::write_private_file(folder, "copied.txt", text.as_bytes(), 0o600)
 }
 
 #[cfg(test)]
@@ -89,7 +93,7 @@ mod tests {
     #[test]
     fn what_cannot_be_copied_is_saved() {
         let folder = tempfile::tempdir().unwrap();
-        let path = copied("text", folder.path()).unwrap();
+        let path = save_text("text", folder.path()).unwrap();
         assert_eq!(std::fs::read_to_string(path).unwrap(), "text");
     }
 }

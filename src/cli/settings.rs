@@ -7,12 +7,18 @@ use crate::config::{self, ColorMode, Config};
 use crate::ui::theme;
 
 /// Returns an environment variable.
-pub fn variable(name: &str) -> Option<String> {
+pub fn env_variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|v| v.to_string_lossy().into_owned())
 }
 
 /// Merges settings from the command line, the configuration file and the environment, in this order.
-pub fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme::Library, mode: ColorMode) -> Result<Settings, Failure> {
+pub fn resolve_settings(
+    args: &Args,
+    opening: &Opening,
+    config: &Config,
+    library: &theme::Library,
+    mode: ColorMode,
+) -> Result<Settings, Failure> {
     let by_mode = match mode {
         ColorMode::None => "mono",
         ColorMode::Sixteen => "sixteen",
@@ -27,7 +33,7 @@ pub fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme
         launch: opening.launch,
         result: opening.result,
         range: opening.range.clone(),
-        window: opening.between.window().map_err(Failure::wrong)?,
+        window: opening.between.to_window().map_err(Failure::wrong)?,
     };
     let first = match opening.first {
         Some(Show::Overview) => Some(config::First::Overview),
@@ -37,11 +43,11 @@ pub fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme
     Ok(Settings {
         theme: theme.to_owned(),
         themes: library.names(),
-        keymap: crate::app::Keymap::with(&config.keys).map_err(Failure::wrong)?,
+        keymap: crate::app::Keymap::with_user_keys(&config.keys).map_err(Failure::wrong)?,
         group: opening.group.or(config.group).unwrap_or(defaults.group),
         sort: opening.sort.or(config.sort).unwrap_or(defaults.sort),
         pins: config.pins.clone(),
         first: first.or(config.first).unwrap_or(config::First::Overview),
-        address: (!address.plain()).then_some(address),
+        address: (!address.is_plain()).then_some(address),
     })
 }

@@ -5,7 +5,7 @@ use crate::config;
 use crate::ui::theme::Library;
 
 /// Lists the themes.
-pub fn themes() -> Result<(), Failure> {
-    let names = Library::new(config::themes(config::folder().as_deref())).names();
+pub fn list_themes() -> Result<(), Failure> {
+    let names = Library::new(config::load_themes(config::config_folder().as_deref())).names();
     print::lines(&names)
 }

@@ -2,29 +2,29 @@
 
 use super::timeline_args::{EventsArgs, TimelineArgs};
 use super::{Failure, interrupt, print};
-use crate::analysis::timeline::{Gaps, Part, Pattern, Timeline, Window, build};
+use crate::analysis::timeline::{Gaps, Part, Pattern, Timeline, Window, build_part};
 use crate::analysis::triage;
 use crate::import::Wants;
 use crate::model::{Cancel, Profile};
 use crate::report::timeline::{LABEL, Shown, events};
 use crate::report::{self, Format};
-use crate::rerun::join::join;
+use crate::rerun::join::join_results;
 use std::path::{Path, PathBuf};
 
 /// Default number of columns.
 const COLUMNS: usize = 120;
 
-fn read(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timeline), Failure> {
-    let profile = interrupt::open(file, nsys, Wants::EXPLORER)?;
+fn read_timeline(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timeline), Failure> {
+    let profile = interrupt::open_report(file, nsys, Wants::EXPLORER)?;
     let shown = file.display();
-    if profile.metrics.is_some() && !profile.ranges.hardware() {
+    if profile.metrics.is_some() && !profile.ranges.is_hardware() {
         let tool = &profile.source.tool;
         return Err(Failure::wrong(format!("{shown}: this is a report of {tool} on single kernels, which has no timeline")));
     }
     let mut timeline = Timeline::default();
     for part in Part::ALL {
-        if let Some(built) = build(&profile, part, &Cancel::default()) {
-            timeline.add(built);
+        if let Some(built) = build_part(&profile, part, &Cancel::default()) {
+            timeline.add_part(built);
         }
     }
     print::warn(&profile);
@@ -35,10 +35,10 @@ fn read(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timeline), Failu
 }
 
 /// Prints a time window as text.
-pub fn timeline(args: &TimelineArgs, ascii: bool, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let between = args.between.window().map_err(Failure::wrong)?;
-    let (profile, timeline) = read(&args.file, nsys)?;
-    let (from, to) = within(between, &timeline, &args.file)?;
+pub fn print_timeline(args: &TimelineArgs, ascii: bool, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let between = args.between.to_window().map_err(Failure::wrong)?;
+    let (profile, timeline) = read_timeline(&args.file, nsys)?;
+    let (from, to) = clamp_window(between, &timeline, &args.file)?;
     let columns = args.width.map(usize::from).or_else(|| print::terminal_width().map(|w| w.saturating_sub(LABEL).max(8)));
     // A column is at least one nanosecond.
     let most = usize::try_from(to.saturating_sub(from).max(1)).unwrap_or(usize::MAX);
@@ -46,22 +46,22 @@ pub fn timeline(args: &TimelineArgs, ascii: bool, nsys: Option<PathBuf>) -> Resu
     if !args.rows.is_empty() && !timeline.groups.iter().flat_map(|g| &g.rows).any(|r| args.rows.contains(&r.key.kind)) {
         return Err(Failure::wrong(format!("{}: it has no rows of this kind", args.file.display())));
     }
-    let gaps = triage::idle(&profile, &Cancel::default()).map(Gaps::new);
+    let gaps = triage::find_idle_times(&profile, &Cancel::default()).map(Gaps::new);
     let shown = Shown { timeline: &timeline, gaps: gaps.as_ref(), kinds: &args.rows };
     if !ascii {
-        return print::to_stdout(|out| report::timeline::page(out, &profile, &shown, window));
+        return print::to_stdout(|out| report::timeline::print_page(out, &profile, &shown, window));
     }
     let mut text = Vec::new();
-    report::timeline::page(&mut text, &profile, &shown, window)?;
-    print::lines(&[crate::ui::ascii::plain(String::from_utf8_lossy(&text).trim_end())])
+    report::timeline::print_page(&mut text, &profile, &shown, window)?;
+    print::lines(&[crate::ui::ascii::to_ascii(String::from_utf8_lossy(&text).trim_end())])
 }
 
 /// Limits the requested window to the recorded time.
-fn within(between: Option<(i64, i64)>, timeline: &Timeline, file: &Path) -> Result<(i64, i64), Failure> {
+fn clamp_window(between: Option<(i64, i64)>, timeline: &Timeline, file: &Path) -> Result<(i64, i64), Failure> {
     let Some((from, to)) = between else { return Ok(timeline.span) };
     let span = timeline.reach;
     if from >= span.1 || to <= span.0 {
-        let ends = [span.0, span.1].map(|t| report::timeline::describe::time(t, 1_000_000));
+        let ends = [span.0, span.1].map(|t| report::timeline::describe::format_time(t, 1_000_000));
         return Err(Failure::wrong(format!("{}: nothing is recorded then; it covers {} to {}", file.display(), ends[0], ends[1])));
     }
     // A missing end is replaced by the report's.
@@ -69,27 +69,27 @@ fn within(between: Option<(i64, i64)>, timeline: &Timeline, file: &Path) -> Resu
 }
 
 /// Lists the events of a time window.
-pub fn events(args: &EventsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let between = args.between.window().map_err(Failure::wrong)?;
-    let (profile, timeline) = read(&args.file, nsys)?;
-    let (from, to) = within(between, &timeline, &args.file)?;
+pub fn print_events(args: &EventsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let between = args.between.to_window().map_err(Failure::wrong)?;
+    let (profile, timeline) = read_timeline(&args.file, nsys)?;
+    let (from, to) = clamp_window(between, &timeline, &args.file)?;
     let has = |r: &&std::sync::Arc<crate::analysis::timeline::Row>| args.rows.contains(&r.key.kind) && !r.lanes().is_empty();
     if !args.rows.is_empty() && timeline.groups.iter().flat_map(|g| &g.rows).find(has).is_none() {
         return Err(Failure::wrong(format!("{}: it has no events in rows of this kind", args.file.display())));
     }
     let mut joined = Vec::new();
     for file in &args.results {
-        let results = interrupt::open(file, None, Wants::LAUNCHES)?;
+        let results = interrupt::open_report(file, None, Wants::LAUNCHES)?;
         let Some(metrics) = results.metrics else {
             return Err(Failure::wrong(format!("{}: this is no report of ncu", file.display())));
         };
-        let found = join(&profile, &metrics);
+        let found = join_results(&profile, &metrics);
         if found.pairs.is_empty() {
             print::error(&format!("warning: {}: none of its results is of a launch in {}", file.display(), args.file.display()));
         }
         joined.push((metrics, found));
     }
-    let of = timeline.events(&profile);
+    let of = timeline.event_reader(&profile);
     let chosen = events::Chosen {
         from,
         to: to.max(from.saturating_add(1)).saturating_add(i64::from(between.is_none())),
@@ -98,9 +98,9 @@ pub fn events(args: &EventsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
         limit: args.limit.unwrap_or(usize::MAX),
         joined: &joined,
     };
-    let rows = events::rows(&profile, &timeline, &of, &chosen);
+    let rows = events::event_rows(&profile, &timeline, &of, &chosen);
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => events::json(out, &profile, rows),
-        format => events::print(out, rows, !joined.is_empty(), format, print::terminal_width()),
+        Format::Json => events::write_json(out, &profile, rows),
+        format => events::print_rows(out, rows, !joined.is_empty(), format, print::terminal_width()),
     })
 }

@@ -1,6 +1,6 @@
 //! Arguments of the commands about a time window.
 
-use super::words::word;
+use super::words::word_parser;
 use crate::analysis::timeline::RowKind;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -10,16 +10,16 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct Between {
     /// Begin of the window in the report's own time: 1.25s, 340ms, 12us, 500ns; without a unit, seconds.
-    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
     pub from: Option<i64>,
     /// End of the window.
-    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
     pub to: Option<i64>,
 }
 
 impl Between {
     /// Returns the window in ns, with open ends replaced by the extreme values; `None` if neither end was given.
-    pub fn window(self) -> Result<Option<(i64, i64)>, String> {
+    pub fn to_window(self) -> Result<Option<(i64, i64)>, String> {
         match (self.from, self.to) {
             (None, None) => Ok(None),
             (from, to) => {
@@ -31,7 +31,7 @@ impl Between {
 }
 
 /// Parses a time; returns ns.
-pub fn time(text: &str) -> Result<i64, String> {
+pub fn parse_time(text: &str) -> Result<i64, String> {
     const UNITS: [(&str, f64); 5] = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     let text = text.trim();
     let (number, factor) = UNITS.iter().find_map(|(unit, f)| Some((text.strip_suffix(unit)?, *f))).unwrap_or((text, 1e9));
@@ -42,9 +42,9 @@ pub fn time(text: &str) -> Result<i64, String> {
     }
 }
 
-fn kinds() -> impl TypedValueParser<Value = RowKind> {
-    PossibleValuesParser::new(RowKind::ALL.map(RowKind::word))
-        .map(|word| RowKind::ALL.into_iter().find(|k| k.word() == word).unwrap_or(RowKind::Queue))
+fn row_kind_parser() -> impl TypedValueParser<Value = RowKind> {
+    PossibleValuesParser::new(RowKind::ALL.map(RowKind::cli_name))
+        .map(|word| RowKind::ALL.into_iter().find(|k| k.cli_name() == word).unwrap_or(RowKind::Queue))
 }
 
 /// `warpscope timeline`.
@@ -58,7 +58,7 @@ pub struct TimelineArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(8..=2000))]
     pub width: Option<u16>,
     /// Only rows of these kinds; several with commas.
-    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = row_kind_parser())]
     pub rows: Vec<RowKind>,
 }
 
@@ -72,7 +72,7 @@ pub struct EventsArgs {
     #[command(flatten)]
     pub between: Between,
     /// Only rows of these kinds; several with commas.
-    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = row_kind_parser())]
     pub rows: Vec<RowKind>,
     /// Only events whose name contains TEXT (in any case); several words must all be there.
     #[arg(long, value_name = "TEXT")]
@@ -81,7 +81,7 @@ pub struct EventsArgs {
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word::<Format>())]
+    #[arg(long, value_parser = word_parser::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn times_have_units() {
-        let all = ["1.25s", "340ms", "12us", "12µs", "500ns", "2", "-1ms"].map(|t| time(t).unwrap());
+        let all = ["1.25s", "340ms", "12us", "12µs", "500ns", "2", "-1ms"].map(|t| parse_time(t).unwrap());
         assert_eq!(all, [1_250_000_000, 340_000_000, 12_000, 12_000, 500, 2_000_000_000, -1_000_000]);
-        assert!(time("soon").is_err() && time("1e30s").is_err() && time("").is_err());
+        assert!(parse_time("soon").is_err() && parse_time("1e30s").is_err() && parse_time("").is_err());
     }
 }

@@ -4,30 +4,30 @@ use super::args::Trace;
 use super::words::named_range;
 use super::{FAILED, Failure, print};
 use crate::import::cache;
-use crate::launch::tracer::{Chosen, Gate, Measure, Record, command, libraries, object};
+use crate::launch::tracer::{Chosen, Gate, Measure, Record, find_libraries, traced_command, write_object};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-fn range(named: &str, nth: Option<u32>) -> Result<Gate, Failure> {
+fn range_gate(named: &str, nth: Option<u32>) -> Result<Gate, Failure> {
     let (domain, text) = named_range(named).map_err(Failure::wrong)?;
     Ok(Gate::Nvtx { domain, text, nth })
 }
 
 /// Replaces this process by the program. Returns only on failure.
-pub fn trace(args: &Trace) -> Failure {
-    match start(args) {
+pub fn exec_traced(args: &Trace) -> Failure {
+    match start_tracer(args) {
         Err(failure) => failure,
         Ok(never) => match never {},
     }
 }
 
-fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
+fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     let ms = |s: f64| (s * 1000.0).max(1.0) as u64;
     // The argument group admits only one of them.
     let gate = match args {
         Trace { profiler_api: true, .. } => Some(Gate::ProfilerApi),
         Trace { closed: true, .. } => Some(Gate::ByHand),
-        Trace { range: Some(named), nth, .. } => Some(range(named, *nth)?),
+        Trace { range: Some(named), nth, .. } => Some(range_gate(named, *nth)?),
         Trace { kernel: Some(name), .. } => Some(Gate::Kernel(name.clone())),
         Trace { after_launches: Some(n), .. } => Some(Gate::Launches(*n)),
         Trace { delay, .. } => delay.map(|s| Gate::Delay(ms(s))),
@@ -51,31 +51,31 @@ fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
         ranks: args.ranks.clone(),
     };
     let failed = |e: crate::launch::tracer::Unable| Failure { text: e.to_string(), code: FAILED };
-    let object = object(&cache::folder()).map_err(failed)?;
+    let object = write_object(&cache::default_folder()).map_err(failed)?;
     // Always required: the user may request a kernel while the program runs.
-    let survey = args.survey.map_or(0, super::words::thousandths);
+    let survey = args.survey.map_or(0, super::words::to_thousandths);
     let measure = Measure {
         survey,
         chosen: args.measure.iter().cloned().chain(args.stalls.iter().map(|c| Chosen { stalls: true, ..c.clone() })).collect(),
-        only: args.which.only().map_err(Failure::wrong)?,
+        only: args.which.launch_filter().map_err(Failure::wrong)?,
         questions: args.which.questions.clone(),
     };
-    let record = Record { plan: Some(measure.plan(&cache::folder()).map_err(failed)?), ..record };
+    let record = Record { plan: Some(measure.write_plan(&cache::default_folder()).map_err(failed)?), ..record };
     let words: Vec<String> = args.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let mut all = libraries(Path::new("/"), &words, variable);
+    let mut all = find_libraries(Path::new("/"), &words, variable);
     if let Some(path) = &args.cupti {
         if !path.is_file() {
             return Err(Failure::wrong(format!("{}: no such file", path.display())));
         }
         all.insert(0, crate::launch::tracer::Library { path: std::path::absolute(path)?, of: "named" });
     }
-    let mut command = command(&record, &args.program, &object, &all).map_err(failed)?;
+    let mut command = traced_command(&record, &args.program, &object, &all).map_err(failed)?;
     let error = command.exec();
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
     let first = words.first().map_or("", String::as_str);
     print::error(&format!("cannot start {first}: {error}"));
-    if args.survey.is_some() && super::words::percent(first).is_ok() {
+    if args.survey.is_some() && super::words::parse_percent(first).is_ok() {
         print::error(&format!("a percentage is written `--survey={first}`"));
     }
     Err(Failure { text: String::new(), code })
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn ranges_may_hold_an_at_sign() {
-        let of = |named: &str| range(named, None).ok();
+        let of = |named: &str| range_gate(named, None).ok();
         let gate =
             |domain: Option<&str>, text: &str| Some(Gate::Nvtx { domain: domain.map(str::to_owned), text: text.to_owned(), nth: None });
         assert_eq!(of("step"), gate(None, "step"));

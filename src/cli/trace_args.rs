@@ -1,7 +1,7 @@
 //! Arguments of `trace`.
 
 use super::which_args::Which;
-use super::words::{chosen, percent, ranks, seconds};
+use super::words::{parse_kernel, parse_percent, parse_ranks, parse_seconds};
 use crate::launch::tracer::Chosen;
 use clap::builder::NonEmptyStringValueParser;
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ pub struct Trace {
     #[arg(long, value_name = "N", requires = "range", value_parser = clap::value_parser!(u32).range(1..))]
     pub nth: Option<u32>,
     /// Begin after SECONDS seconds.
-    #[arg(long, value_name = "SECONDS", group = "gate", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", group = "gate", value_parser = parse_seconds)]
     pub delay: Option<f64>,
     /// Begin with the first launch of a kernel: its function name or its mangled name.
     #[arg(long, value_name = "NAME", group = "gate", value_parser = NonEmptyStringValueParser::new())]
@@ -48,24 +48,24 @@ pub struct Trace {
     #[arg(long, group = "gate")]
     pub closed: bool,
     /// Record for SECONDS seconds each time that recording opens.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub seconds: Option<f64>,
     /// Keep only the last SECONDS seconds (or slightly more), in rotating files: for programs that run for hours.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub keep_last: Option<f64>,
     /// Measure counters of the kernels that take 90% of the time while the program runs; PERCENT of its time may be added [default: 3].
-    #[arg(long, conflicts_with = "keep_last", value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = percent)]
+    #[arg(long, conflicts_with = "keep_last", value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = parse_percent)]
     pub survey: Option<f64>,
     /// Measure counters of the next launches of KERNEL (its function or mangled name, or regex:EXPRESSION), or with #N of its N-th launch from 1; may be repeated.
-    #[arg(long, conflicts_with = "keep_last", value_name = "KERNEL[#N]", value_parser = chosen)]
+    #[arg(long, conflicts_with = "keep_last", value_name = "KERNEL[#N]", value_parser = parse_kernel)]
     pub measure: Vec<Chosen>,
     /// Sample the stall reasons of KERNEL's first launch (its function or mangled name), or with #N of its N-th from 1; may be repeated.
-    #[arg(long, conflicts_with = "keep_last", value_name = "KERNEL[#N]", value_parser = chosen)]
+    #[arg(long, conflicts_with = "keep_last", value_name = "KERNEL[#N]", value_parser = parse_kernel)]
     pub stalls: Vec<Chosen>,
     #[command(flatten)]
     pub which: Which,
     /// Record only these ranks of a job: 0,8,16 or 0-7. A process without a rank from its launcher is recorded.
-    #[arg(long, value_name = "RANKS", value_delimiter = ',', value_parser = ranks)]
+    #[arg(long, value_name = "RANKS", value_delimiter = ',', value_parser = parse_ranks)]
     pub ranks: Vec<(u32, u32)>,
     /// The libcupti to use [default: the program's own; else the first that works with the driver, see `warpscope doctor`].
     #[arg(long, value_name = "FILE")]

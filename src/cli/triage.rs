@@ -23,7 +23,7 @@ fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, 
 /// Returns the windows of a phase.
 fn phase_windows(profile: &Profile, file: &str, phase: Phase, device: Option<u32>) -> Result<Vec<(i64, i64)>, Failure> {
     let scope = Scope { device, ..Scope::default() };
-    let found = triage::triage(profile, &scope, &Cancel::default());
+    let found = triage::triage_profile(profile, &scope, &Cancel::default());
     let of_phase = found.iter().flat_map(|t| &t.left_out).filter(|l| l.phase == phase);
     let windows: Vec<(i64, i64)> = of_phase.map(|l| (l.start, l.end)).collect();
     if windows.is_empty() {
@@ -34,10 +34,10 @@ fn phase_windows(profile: &Profile, file: &str, phase: Phase, device: Option<u32
 }
 
 /// Prints the bottlenecks of a run.
-pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
+pub fn print_triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
     let mut judged = Vec::new();
     for file in &args.files {
-        let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES.union(Parts::MEMORY)))?;
+        let profile = interrupt::open_report(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES.union(Parts::MEMORY)))?;
         let shown = file.display();
         if profile.metrics.is_some() {
             let tool = &profile.source.tool;
@@ -45,14 +45,14 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
                 "{shown}: this is a report of {tool} on single kernels, which has no timeline; `warpscope hints` judges its kernels"
             )));
         }
-        let between = args.between.window().map_err(Failure::wrong)?;
+        let between = args.between.to_window().map_err(Failure::wrong)?;
         let windows = match (&args.range, args.phase.as_deref().and_then(Phase::of)) {
             (Some(name), _) => ranges_called(&profile, &shown.to_string(), name)?,
             (None, Some(phase)) if phase != Phase::Steady => phase_windows(&profile, &shown.to_string(), phase, args.device)?,
             (None, _) => between.into_iter().collect(),
         };
         let scope = Scope { windows, device: args.device, flops: args.flops };
-        let found = triage::triage(&profile, &scope, &Cancel::default());
+        let found = triage::triage_profile(&profile, &scope, &Cancel::default());
         print::warn(&profile);
         let Some(mut found) = found else {
             return Err(Failure::wrong(match args.device {
@@ -60,15 +60,15 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
                     format!("{shown}: this report is of memory only, and has no timeline; `warpscope memory` says how it is used")
                 }
                 Some(device) => format!("{shown}: nothing ran on device {device}"),
-                None if let Some(lost) = profile.coverage.sentence() => {
-                    format!("{shown}: {lost}; {}", profile.coverage.remedy(&profile.source.tool, profile.maker()))
+                None if let Some(lost) = profile.coverage.describe_losses() => {
+                    format!("{shown}: {lost}; {}", profile.coverage.recording_advice(&profile.source.tool, profile.maker()))
                 }
                 None if between.is_some() => format!("{shown}: nothing ran on a GPU between these times"),
                 None => format!("{shown}: nothing ran on a GPU, or the report has no times"),
             }));
         };
         if scope.windows.is_empty() {
-            found.take_memory(memory::wrong(&profile, args.device, &Cancel::default()));
+            found.take_memory(memory::summarize_findings(&profile, args.device, &Cancel::default()));
         }
         judged.push((profile, found));
     }
@@ -77,20 +77,20 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
     let ranks = super::ranks::of_reports(&shown);
     let ranks = ranks.as_ref().map(|(digests, reports, job)| Together { job, digests, reports });
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => report::triage::json(out, &shown, ranks.as_ref()),
-        Format::Csv => report::triage::csv(out, &shown, width),
-        Format::Md => report::triage::markdown(out, &shown),
+        Format::Json => report::triage::write_triage_json(out, &shown, ranks.as_ref()),
+        Format::Csv => report::triage::print_csv(out, &shown, width),
+        Format::Md => report::triage::write_markdown(out, &shown),
         Format::Table => {
             if let Some(ranks) = &ranks {
-                report::ranks::page(out, ranks, width.unwrap_or(110))?;
+                report::ranks::print_page(out, ranks, width.unwrap_or(110))?;
             }
-            report::triage::page(out, &shown, width.unwrap_or(110))
+            report::triage::print_page(out, &shown, width.unwrap_or(110))
         }
     })?;
     let found = |id: &Verdict| {
         ranks.is_some_and(|r| r.job.findings.iter().any(|f| f.id == *id))
             || judged.iter().any(|(_, t)| t.findings.iter().any(|f| f.id == *id || f.effects.iter().any(|e| e.0 == *id)))
     };
-    let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::of(id)).filter(found).map(Verdict::id).collect();
+    let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::from_id(id)).filter(found).map(Verdict::id).collect();
     if failed.is_empty() { Ok(()) } else { Err(Failure { text: format!("found: {}", failed.join(", ")), code: FAILED }) }
 }

@@ -1,6 +1,6 @@
 //! Arguments of the commands that analyse a run as a whole.
 
-use super::words::word;
+use super::words::word_parser;
 use crate::analysis::memory::MemoryVerdict;
 use crate::analysis::ranks::OF_JOBS;
 use crate::analysis::triage::{Phase, VERDICTS, Verdict};
@@ -27,18 +27,18 @@ pub struct Triage {
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,
     /// Floating-point operations of one step (6.2e15), to have TFLOP/s and MFU; PyTorch traces with shapes have them.
-    #[arg(long, value_name = "N", value_parser = operations)]
+    #[arg(long, value_name = "N", value_parser = parse_operations)]
     pub flops: Option<f64>,
     /// Exit with code 1 if one of these is found; several with commas.
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.iter().map(|v| v.1)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word::<Format>())]
+    #[arg(long, value_parser = word_parser::<Format>())]
     pub format: Option<Format>,
 }
 
 /// Parses a number of operations.
-fn operations(text: &str) -> Result<f64, String> {
+fn parse_operations(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(n) if n.is_finite() && n > 0.0 => Ok(n),
         _ => Err("write a number of operations, such as 6.2e15".to_owned()),
@@ -55,7 +55,7 @@ pub struct Ranks {
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(OF_JOBS.map(Verdict::id)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word::<Format>())]
+    #[arg(long, value_parser = word_parser::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -72,7 +72,7 @@ fn memory_when(text: &str) -> Result<MemoryWhen, String> {
     match text {
         "peak" => Ok(MemoryWhen::Peak),
         "end" => Ok(MemoryWhen::End),
-        time => super::timeline_args::time(time).map(MemoryWhen::At).map_err(|e| format!("write peak, end, or a time: {e}")),
+        time => super::timeline_args::parse_time(time).map(MemoryWhen::At).map_err(|e| format!("write peak, end, or a time: {e}")),
     }
 }
 
@@ -94,7 +94,7 @@ pub struct MemoryArgs {
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(MemoryVerdict::ALL.map(MemoryVerdict::id)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word::<Format>())]
+    #[arg(long, value_parser = word_parser::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -184,6 +184,6 @@ pub struct Ranges {
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word::<Format>())]
+    #[arg(long, value_parser = word_parser::<Format>())]
     pub format: Option<Format>,
 }

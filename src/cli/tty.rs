@@ -10,13 +10,13 @@ const GUARD: &str = "__terminal";
 const HUNG_UP: u8 = 129;
 
 /// Starts a child process that restores the terminal if this process is killed.
-pub fn guard() {
-    ui::terminal::guard(std::env::current_exe().ok().and_then(|program| Guard::start(&program, &[GUARD])));
+pub fn start_guard() {
+    ui::terminal::set_guard(std::env::current_exe().ok().and_then(|program| Guard::spawn_guard(&program, &[GUARD])));
 }
 
 /// `__terminal MODES GROUP`.
 pub fn give_back(modes: &str, group: i32) -> Result<(), Failure> {
-    Ok(terminal::guard(modes, group, &ui::terminal::escape())?)
+    Ok(terminal::restore_on_exit(modes, group, &ui::terminal::restore_sequence())?)
 }
 
 impl Failure {

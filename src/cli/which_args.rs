@@ -1,7 +1,7 @@
 //! Launches that `run` and `trace` measure, and the metrics.
 
 use super::words::named_range;
-use crate::launch::tracer::{NvtxRange, Only, questions};
+use crate::launch::tracer::{NvtxRange, Only, question_names};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 
 /// Three dimensions; omitted ones are 1.
@@ -11,10 +11,10 @@ pub type Size = [u32; 3];
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Which {
     /// For --measure and --stalls: only launches with this grid, in blocks; others are not counted.
-    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = size)]
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = parse_size)]
     pub only_grid: Option<Size>,
     /// For --measure and --stalls: only launches with this block, in threads; others are not counted.
-    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = size)]
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = parse_size)]
     pub only_block: Option<Size>,
     /// For --measure and --stalls: only launches inside this NVTX range: NAME, or NAME@DOMAIN; others are not
     /// counted.
@@ -24,11 +24,11 @@ pub struct Which {
     #[arg(long, value_name = "N", requires = "only_range", value_parser = clap::value_parser!(u32).range(1..))]
     pub only_nth: Option<u32>,
     /// Measure only what answers these questions, in fewer passes; the first comes first [default: all].
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(questions()))]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = PossibleValuesParser::new(question_names()))]
     pub questions: Vec<String>,
 }
 
-fn size(text: &str) -> Result<Size, String> {
+fn parse_size(text: &str) -> Result<Size, String> {
     let parts: Option<Vec<u32>> = text.split([',', 'x']).map(|p| p.trim().parse().ok().filter(|n| *n > 0)).collect();
     match parts.as_deref() {
         Some(&[x]) => Ok([x, 1, 1]),
@@ -40,14 +40,14 @@ fn size(text: &str) -> Result<Size, String> {
 
 impl Which {
     /// Returns the filter for launches.
-    pub fn only(&self) -> Result<Only, String> {
+    pub fn launch_filter(&self) -> Result<Only, String> {
         let range = self.only_range.as_deref().map(named_range).transpose()?;
         let range = range.map(|(domain, text)| NvtxRange { domain, text, nth: self.only_nth });
         Ok(Only { grid: self.only_grid, block: self.only_block, range })
     }
 
     /// Returns the same as options of `warpscope trace`.
-    pub fn words(&self) -> Vec<[String; 2]> {
+    pub fn to_args(&self) -> Vec<[String; 2]> {
         let list = |size: Size| size.map(|n| n.to_string()).join(",");
         let all = [
             ("--only-grid", self.only_grid.map(list)),
@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn sizes() {
-        assert_eq!(size("128"), Ok([128, 1, 1]));
-        assert_eq!(size("16,8"), Ok([16, 8, 1]));
-        assert_eq!(size("16x8x2"), Ok([16, 8, 2]));
+        assert_eq!(parse_size("128"), Ok([128, 1, 1]));
+        assert_eq!(parse_size("16,8"), Ok([16, 8, 1]));
+        assert_eq!(parse_size("16x8x2"), Ok([16, 8, 2]));
         for wrong in ["", "0", "1,2,3,4", "a", "1,,2", "-1"] {
-            assert!(size(wrong).is_err(), "{wrong}");
+            assert!(parse_size(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::rerun::{CacheControl, ClockControl, Replay};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 /// Parses a number of seconds.
-pub fn seconds(text: &str) -> Result<f64, String> {
+pub fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(s) if s > 0.0 && s < 1e9 => Ok(s),
         _ => Err("a number of seconds, such as 30 or 0.5".to_owned()),
@@ -25,7 +25,7 @@ pub trait Words: Clone + Send + Sync + 'static {
 }
 
 /// Returns the parser of an option that takes one of these names.
-pub fn word<T: Words>() -> impl TypedValueParser<Value = T> {
+pub fn word_parser<T: Words>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(T::all().into_iter().map(|w| w.1))
         .try_map(|text| T::all().into_iter().find(|w| w.1 == text).map(|w| w.0).ok_or("unknown value"))
 }
@@ -48,25 +48,25 @@ words!(Format: Table => "table", Csv => "csv", Json => "json", Md => "md");
 
 impl Words for GroupBy {
     fn all() -> Vec<(Self, &'static str)> {
-        Self::ALL.iter().map(|g| (*g, g.word())).collect()
+        Self::ALL.iter().map(|g| (*g, g.cli_name())).collect()
     }
 }
 
 impl Words for SortBy {
     fn all() -> Vec<(Self, &'static str)> {
-        Self::ALL.iter().map(|s| (*s, s.word())).collect()
+        Self::ALL.iter().map(|s| (*s, s.cli_name())).collect()
     }
 }
 
 impl Words for LaunchSort {
     fn all() -> Vec<(Self, &'static str)> {
-        Self::ALL.iter().map(|s| (*s, s.word())).collect()
+        Self::ALL.iter().map(|s| (*s, s.display_name())).collect()
     }
 }
 
 impl Words for Show {
     fn all() -> Vec<(Self, &'static str)> {
-        Self::ALL.iter().map(|s| (s.1, s.1.word())).collect()
+        Self::ALL.iter().map(|s| (s.1, s.1.as_str())).collect()
     }
 }
 
@@ -77,18 +77,18 @@ impl Words for ColorMode {
 }
 
 /// Parses a percentage of a run's time, above 0 and at most 100.
-pub fn percent(text: &str) -> Result<f64, String> {
+pub fn parse_percent(text: &str) -> Result<f64, String> {
     let value = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok().filter(|p| *p > 0.0 && *p <= 100.0);
     value.ok_or_else(|| "a number above 0 and at most 100".to_owned())
 }
 
 /// Converts a percentage above 0 to whole thousandths, at least one.
-pub fn thousandths(percent: f64) -> u32 {
+pub fn to_thousandths(percent: f64) -> u32 {
     (percent * 10.0).round().max(1.0) as u32
 }
 
 /// Parses a rank or a range of ranks.
-pub fn ranks(text: &str) -> Result<(u32, u32), String> {
+pub fn parse_ranks(text: &str) -> Result<(u32, u32), String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let pair = first.trim().parse().ok().zip(last.trim().parse().ok());
     pair.filter(|(first, last)| first <= last).ok_or_else(|| "ranks such as 0,8,16 or 0-7".to_owned())
@@ -105,7 +105,7 @@ pub fn named_range(named: &str) -> Result<(Option<String>, String), String> {
 }
 
 /// Parses a kernel to measure, with `#N` for a single launch.
-pub fn chosen(text: &str) -> Result<Chosen, String> {
+pub fn parse_kernel(text: &str) -> Result<Chosen, String> {
     let (kernel, nth) = match text.rsplit_once('#') {
         Some((kernel, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => {
             let n: u64 = n.parse().ok().filter(|n| i64::try_from(*n).is_ok()).ok_or("the number of the launch is too large")?;
@@ -123,6 +123,6 @@ pub fn chosen(text: &str) -> Result<Chosen, String> {
 }
 
 /// Validates a kernel to measure, and returns the text unchanged.
-pub fn measured(text: &str) -> Result<String, String> {
-    chosen(text).map(|_| text.to_owned())
+pub fn check_kernel(text: &str) -> Result<String, String> {
+    parse_kernel(text).map(|_| text.to_owned())
 }

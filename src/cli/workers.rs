@@ -24,10 +24,10 @@ struct Queue {
 }
 
 impl Queue {
-    fn take(&mut self, work: Box<Work>) {
-        let kind = work.kind();
-        self.waiting.retain(|(_, w)| w.kind() != kind);
-        for (_, _, cancel) in self.doing.iter().filter(|(_, w, _)| w.kind() == kind) {
+    fn enqueue_work(&mut self, work: Box<Work>) {
+        let kind = work.request_key();
+        self.waiting.retain(|(_, w)| w.request_key() != kind);
+        for (_, _, cancel) in self.doing.iter().filter(|(_, w, _)| w.request_key() == kind) {
             cancel.cancel();
         }
         self.last += 1;
@@ -35,7 +35,7 @@ impl Queue {
     }
 
     /// Returns the most urgent work; ties prefer the oldest.
-    fn next(&mut self) -> Option<(u64, Box<Work>, Cancel)> {
+    fn next_work(&mut self) -> Option<(u64, Box<Work>, Cancel)> {
         let at = (0..self.waiting.len()).min_by_key(|&i| (self.waiting[i].1.urgency(), self.waiting[i].0))?;
         let (number, work) = self.waiting.remove(at);
         let cancel = Cancel::default();
@@ -49,7 +49,7 @@ pub struct Workers {
     shared: Arc<(Mutex<Queue>, Condvar)>,
 }
 
-fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+fn lock_queue(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
     // Analyses cannot poison the lock: their panics are caught outside of it.
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -62,21 +62,21 @@ impl Workers {
         let threads = std::thread::available_parallelism().map_or(2, NonZero::get).clamp(2, MOST);
         for _ in 0..threads {
             let (shared, send) = (Arc::clone(&shared), send.clone());
-            std::thread::spawn(move || serve(&shared, &send));
+            std::thread::spawn(move || serve_queue(&shared, &send));
         }
         Self { shared }
     }
 
     /// Enqueues an analysis.
-    pub fn take(&self, work: Box<Work>) {
-        lock(&self.shared.0).take(work);
+    pub fn enqueue_work(&self, work: Box<Work>) {
+        lock_queue(&self.shared.0).enqueue_work(work);
         self.shared.1.notify_one();
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        let mut queue = lock(&self.shared.0);
+        let mut queue = lock_queue(&self.shared.0);
         queue.over = true;
         queue.doing.iter().for_each(|d| d.2.cancel());
         drop(queue);
@@ -84,25 +84,25 @@ impl Drop for Workers {
     }
 }
 
-fn serve((queue, woken): &(Mutex<Queue>, Condvar), send: &Sender<Wake>) {
-    let mut held = lock(queue);
+fn serve_queue((queue, woken): &(Mutex<Queue>, Condvar), send: &Sender<Wake>) {
+    let mut held = lock_queue(queue);
     loop {
         if held.over {
             return;
         }
-        let Some((number, work, cancel)) = held.next() else {
+        let Some((number, work, cancel)) = held.next_work() else {
             held = woken.wait(held).unwrap_or_else(PoisonError::into_inner);
             continue;
         };
         drop(held);
-        let msg = match catch_unwind(AssertUnwindSafe(|| work::perform(&work, &cancel))) {
+        let msg = match catch_unwind(AssertUnwindSafe(|| work::perform_work(&work, &cancel))) {
             Ok(Some(done)) => Some(Msg::Done { report: work.report, generation: work.generation, window: work.window, done }),
             Ok(None) => None,
             Err(_) => Some(Msg::Trouble("an analysis of this report failed; please report it as a bug".to_owned())),
         };
         // Free memory before waiting for the lock.
         drop(work);
-        held = lock(queue);
+        held = lock_queue(queue);
         held.doing.retain(|d| d.0 != number);
         // Discard results that a newer request has superseded.
         if let Some(msg) = msg.filter(|_| !cancel.is_cancelled())
@@ -127,18 +127,18 @@ mod tests {
     #[test]
     fn a_newer_piece_replaces_one_that_waits_and_ends_one_that_is_done() {
         let mut queue = Queue::default();
-        queue.take(work(0, Ask::Overview));
-        queue.take(work(0, Ask::Group(GroupBy::Name)));
-        queue.take(work(1, Ask::Group(GroupBy::Name)));
-        queue.take(work(0, Ask::Group(GroupBy::Stream)));
+        queue.enqueue_work(work(0, Ask::Overview));
+        queue.enqueue_work(work(0, Ask::Group(GroupBy::Name)));
+        queue.enqueue_work(work(1, Ask::Group(GroupBy::Name)));
+        queue.enqueue_work(work(0, Ask::Group(GroupBy::Stream)));
         assert_eq!(queue.waiting.len(), 3);
-        let (_, first, cancel) = queue.next().unwrap();
+        let (_, first, cancel) = queue.next_work().unwrap();
         assert_eq!((first.report, matches!(first.ask, Ask::Group(GroupBy::Name))), (1, true), "the most urgent, of these the oldest");
-        let (_, second, other) = queue.next().unwrap();
+        let (_, second, other) = queue.next_work().unwrap();
         assert!(second.report == 0 && matches!(second.ask, Ask::Group(GroupBy::Stream)));
-        queue.take(work(1, Ask::Group(GroupBy::Process)));
+        queue.enqueue_work(work(1, Ask::Group(GroupBy::Process)));
         assert!(cancel.is_cancelled() && !other.is_cancelled());
-        assert!(matches!(queue.next().unwrap().1.ask, Ask::Group(GroupBy::Process)), "the header waits");
+        assert!(matches!(queue.next_work().unwrap().1.ask, Ask::Group(GroupBy::Process)), "the header waits");
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
         let workers = Workers::new(&send);
         drop(send);
         for report in 0..20 {
-            workers.take(work(report, Ask::Overview));
+            workers.enqueue_work(work(report, Ask::Overview));
         }
         let mut told: Vec<usize> = (0..20)
             .map(|_| match wakes.recv().unwrap() {

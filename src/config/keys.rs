@@ -59,19 +59,19 @@ impl Key {
 
     /// Returns the key of an event.
     #[must_use]
-    pub fn of(event: &KeyEvent) -> Self {
+    pub fn from_event(event: &KeyEvent) -> Self {
         let shifted_tab = event.code == KeyCode::Tab && event.modifiers.contains(KeyModifiers::SHIFT);
         Self {
             code: if shifted_tab { KeyCode::BackTab } else { event.code },
             ctrl: event.modifiers.contains(KeyModifiers::CONTROL),
             alt: event.modifiers.contains(KeyModifiers::ALT),
-            shift: arrow(event.code) && event.modifiers.contains(KeyModifiers::SHIFT),
+            shift: is_arrow(event.code) && event.modifiers.contains(KeyModifiers::SHIFT),
         }
     }
 
     /// Returns the key without shift, if it is an arrow with shift.
     #[must_use]
-    pub fn unshifted(self) -> Option<Self> {
+    pub fn without_shift(self) -> Option<Self> {
         self.shift.then_some(Self { shift: false, ..self })
     }
 
@@ -83,10 +83,10 @@ impl Key {
             (None, KeyCode::F(n)) => format!("f{n}"),
             (None, other) => format!("{other:?}").to_lowercase(),
         };
-        format!("{}{base}", self.modifiers())
+        format!("{}{base}", self.modifier_prefix())
     }
 
-    fn modifiers(self) -> String {
+    fn modifier_prefix(self) -> String {
         let word = |on: bool, word: &'static str| if on { word } else { "" };
         format!("{}{}{}", word(self.ctrl, "ctrl-"), word(self.alt, "alt-"), word(self.shift, "shift-"))
     }
@@ -94,7 +94,7 @@ impl Key {
     /// Label of the key, with symbols for arrows.
     #[must_use]
     pub fn label(&self) -> String {
-        let with = |sign: &str| format!("{}{sign}", self.modifiers());
+        let with = |sign: &str| format!("{}{sign}", self.modifier_prefix());
         match self.code {
             KeyCode::Up => with("↑"),
             KeyCode::Down => with("↓"),
@@ -106,7 +106,7 @@ impl Key {
     }
 }
 
-fn arrow(code: KeyCode) -> bool {
+fn is_arrow(code: KeyCode) -> bool {
     matches!(code, KeyCode::Up | KeyCode::Down | KeyCode::Left | KeyCode::Right)
 }
 

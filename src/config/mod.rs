@@ -4,7 +4,7 @@
 pub mod keys;
 pub mod recipes;
 
-use crate::analysis::fuzzy::nearest;
+use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::{GroupBy, SortBy};
 use crate::launch::private;
 use etcetera::BaseStrategy;
@@ -76,7 +76,7 @@ impl ColorMode {
 
     /// Detects the mode from `NO_COLOR`, `COLORTERM` and `TERM`.
     #[must_use]
-    pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn detect_from_env(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|v| !v.is_empty());
         let term = set("TERM").unwrap_or_default();
         if set("NO_COLOR").is_some() || term.is_empty() || term == "dumb" || term.ends_with("-m") || term.starts_with("vt1") {
@@ -108,17 +108,17 @@ const KEYS: [&str; 10] = ["theme", "first", "group", "sort", "color", "ascii", "
 
 /// Configuration folder.
 #[must_use]
-pub fn folder() -> Option<PathBuf> {
+pub fn config_folder() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().map(|b| b.config_dir().join("warpscope"))
 }
 
 impl Config {
     /// Reads a file; a missing one means an empty configuration, unless the user named it.
     pub fn load(named: Option<&Path>) -> Result<Self, String> {
-        let Some(path) = named.map(Path::to_owned).or_else(|| folder().map(|f| f.join("config.toml"))) else {
+        let Some(path) = named.map(Path::to_owned).or_else(|| config_folder().map(|f| f.join("config.toml"))) else {
             return Ok(Self::default());
         };
-        match private::small_text(&path, MOST_BYTES) {
+        match private::read_small_text(&path, MOST_BYTES) {
             Ok(text) => Self::parse(&text).map_err(|e| format!("{}: {e}", path.display())),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(Self::default()),
             Err(e) => Err(format!("{}: {e}", path.display())),
@@ -130,25 +130,25 @@ impl Config {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string().trim().replace('\n', " "))?;
         let mut config = Self::default();
         for (key, value) in table {
-            config.set(&key, value)?;
+            config.set_key(&key, value)?;
         }
         Ok(config)
     }
 
-    fn set(&mut self, key: &str, value: toml::Value) -> Result<(), String> {
+    fn set_key(&mut self, key: &str, value: toml::Value) -> Result<(), String> {
         match key {
-            "theme" => self.theme = Some(string(key, value)?),
-            "nsys" => self.nsys = Some(string(key, value)?.into()),
+            "theme" => self.theme = Some(parse_string(key, value)?),
+            "nsys" => self.nsys = Some(parse_string(key, value)?.into()),
             "ascii" => self.ascii = Some(value.as_bool().ok_or_else(|| format!("`ascii` must be true or false, not {value}"))?),
-            "group" => self.group = Some(one_of(key, &string(key, value)?, GroupBy::ALL.map(|g| (g.word(), g)))?),
-            "sort" => self.sort = Some(one_of(key, &string(key, value)?, SortBy::ALL.map(|s| (s.word(), s)))?),
-            "first" => self.first = Some(one_of(key, &string(key, value)?, First::ALL)?),
-            "color" => self.color = Some(one_of(key, &string(key, value)?, ColorMode::ALL)?),
+            "group" => self.group = Some(one_of(key, &parse_string(key, value)?, GroupBy::ALL.map(|g| (g.cli_name(), g)))?),
+            "sort" => self.sort = Some(one_of(key, &parse_string(key, value)?, SortBy::ALL.map(|s| (s.cli_name(), s)))?),
+            "first" => self.first = Some(one_of(key, &parse_string(key, value)?, First::ALL)?),
+            "color" => self.color = Some(one_of(key, &parse_string(key, value)?, ColorMode::ALL)?),
             "pins" => {
                 let toml::Value::Array(pins) = value else {
                     return Err(format!("`pins` must be a list of metrics, not {value}"));
                 };
-                self.pins = pins.into_iter().map(|p| string(key, p)).collect::<Result<_, _>>()?;
+                self.pins = pins.into_iter().map(|p| parse_string(key, p)).collect::<Result<_, _>>()?;
             }
             "keys" => {
                 let toml::Value::Table(keys) = value else {
@@ -156,8 +156,8 @@ impl Config {
                 };
                 for (action, value) in keys {
                     let list = match value {
-                        toml::Value::Array(list) => list.into_iter().map(|v| string(&action, v)).collect::<Result<_, _>>()?,
-                        one => vec![string(&action, one)?],
+                        toml::Value::Array(list) => list.into_iter().map(|v| parse_string(&action, v)).collect::<Result<_, _>>()?,
+                        one => vec![parse_string(&action, one)?],
                     };
                     self.keys.insert(action, list);
                 }
@@ -169,7 +169,7 @@ impl Config {
     }
 }
 
-fn string(key: &str, value: toml::Value) -> Result<String, String> {
+fn parse_string(key: &str, value: toml::Value) -> Result<String, String> {
     match value {
         toml::Value::String(text) => Ok(text),
         other => Err(format!("`{key}` must be a quoted string, not {other}")),
@@ -186,7 +186,7 @@ fn one_of<T: Copy, const N: usize>(key: &str, word: &str, all: [(&'static str, T
 /// Error message for an unknown word, with the nearest known one as a suggestion.
 #[must_use]
 pub fn unknown_word<const N: usize>(what: &str, word: &str, known: [&str; N]) -> String {
-    match nearest(word, known) {
+    match nearest_match(word, known) {
         Some(near) => format!("unknown {what} `{word}`; did you mean `{near}`?"),
         None => format!("unknown {what} `{word}`; there are {}", known.join(", ")),
     }
@@ -194,12 +194,14 @@ pub fn unknown_word<const N: usize>(what: &str, word: &str, known: [&str; N]) ->
 
 /// Names and texts of the user's own themes: the TOML files in the folder `themes` beside the configuration file.
 #[must_use]
-pub fn themes(folder: Option<&Path>) -> Vec<(String, String)> {
+pub fn load_themes(folder: Option<&Path>) -> Vec<(String, String)> {
     let entries = folder.and_then(|f| std::fs::read_dir(f.join("themes")).ok());
     let files = entries.into_iter().flatten().flatten().map(|e| e.path());
     let mut own: Vec<PathBuf> = files.filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
     own.sort();
-    own.iter().filter_map(|p| Some((p.file_stem()?.to_string_lossy().into_owned(), private::small_text(p, MOST_BYTES).ok()?))).collect()
+    own.iter()
+        .filter_map(|p| Some((p.file_stem()?.to_string_lossy().into_owned(), private::read_small_text(p, MOST_BYTES).ok()?)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -230,11 +232,11 @@ mod tests {
     fn colours_and_letters_follow_the_environment() {
         let env =
             |pairs: &'static [(&'static str, &'static str)]| move |name: &str| pairs.iter().find(|p| p.0 == name).map(|p| p.1.to_owned());
-        assert_eq!(ColorMode::detect(env(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")])), ColorMode::True);
-        assert_eq!(ColorMode::detect(env(&[("TERM", "screen-256color")])), ColorMode::Indexed);
-        assert_eq!(ColorMode::detect(env(&[("TERM", "linux")])), ColorMode::Sixteen);
-        assert_eq!(ColorMode::detect(env(&[("TERM", "xterm"), ("NO_COLOR", "1")])), ColorMode::None);
-        assert_eq!(ColorMode::detect(env(&[])), ColorMode::None);
+        assert_eq!(ColorMode::detect_from_env(env(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")])), ColorMode::True);
+        assert_eq!(ColorMode::detect_from_env(env(&[("TERM", "screen-256color")])), ColorMode::Indexed);
+        assert_eq!(ColorMode::detect_from_env(env(&[("TERM", "linux")])), ColorMode::Sixteen);
+        assert_eq!(ColorMode::detect_from_env(env(&[("TERM", "xterm"), ("NO_COLOR", "1")])), ColorMode::None);
+        assert_eq!(ColorMode::detect_from_env(env(&[])), ColorMode::None);
         assert!(utf8_locale(env(&[("LANG", "en_US.UTF-8")])));
         assert!(!utf8_locale(env(&[("LC_ALL", "C"), ("LANG", "en_US.UTF-8")])));
     }

@@ -1,6 +1,6 @@
 //! `[recipes.NAME]`: the user's own recipes for recording a program, as plain data that is interpreted on use
 
-use super::{string, unknown_word};
+use super::{parse_string, unknown_word};
 use std::collections::BTreeMap;
 
 /// A recipe as written in the file.
@@ -26,10 +26,10 @@ pub(super) fn parse(value: toml::Value) -> Result<BTreeMap<String, Written>, Str
     let toml::Value::Table(recipes) = value else {
         return Err("`recipes` must contain tables: [recipes.NAME]".to_owned());
     };
-    recipes.into_iter().map(|(name, value)| Ok((name.clone(), one(&name, value)?))).collect()
+    recipes.into_iter().map(|(name, value)| Ok((name.clone(), parse_recipe(&name, value)?))).collect()
 }
 
-fn one(name: &str, value: toml::Value) -> Result<Written, String> {
+fn parse_recipe(name: &str, value: toml::Value) -> Result<Written, String> {
     let place = |key: &str| format!("recipes.{name}.{key}");
     let toml::Value::Table(table) = value else {
         return Err(format!("`recipes.{name}` must be a table: [recipes.{name}]"));
@@ -38,19 +38,19 @@ fn one(name: &str, value: toml::Value) -> Result<Written, String> {
     for (key, value) in table {
         let place = place(&key);
         match key.as_str() {
-            "tool" => written.tool = string(&place, value)?,
-            "about" => written.about = string(&place, value)?,
-            "when" => written.when = string(&place, value)?,
-            "cost" => written.cost = string(&place, value)?,
-            "argv" => written.argv = list(&place, value)?,
-            "reports" => written.reports = list(&place, value)?,
+            "tool" => written.tool = parse_string(&place, value)?,
+            "about" => written.about = parse_string(&place, value)?,
+            "when" => written.when = parse_string(&place, value)?,
+            "cost" => written.cost = parse_string(&place, value)?,
+            "argv" => written.argv = parse_list(&place, value)?,
+            "reports" => written.reports = parse_list(&place, value)?,
             "env" => {
                 let toml::Value::Table(env) = value else {
                     return Err(format!("`{place}` must be a table: {{ NAME = \"value\" }}"));
                 };
                 written.env = env
                     .into_iter()
-                    .map(|(variable, value)| Ok((variable.clone(), string(&format!("{place}.{variable}"), value)?)))
+                    .map(|(variable, value)| Ok((variable.clone(), parse_string(&format!("{place}.{variable}"), value)?)))
                     .collect::<Result<_, String>>()?;
             }
             unknown => return Err(format!("recipes.{name}: {}", unknown_word("key", unknown, KEYS))),
@@ -64,9 +64,9 @@ fn one(name: &str, value: toml::Value) -> Result<Written, String> {
     Ok(written)
 }
 
-fn list(place: &str, value: toml::Value) -> Result<Vec<String>, String> {
+fn parse_list(place: &str, value: toml::Value) -> Result<Vec<String>, String> {
     match value {
-        toml::Value::Array(list) => list.into_iter().map(|v| string(place, v)).collect(),
+        toml::Value::Array(list) => list.into_iter().map(|v| parse_string(place, v)).collect(),
         other => Err(format!("`{place}` must be a list of strings, not {other}")),
     }
 }

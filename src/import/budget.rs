@@ -26,64 +26,64 @@ pub struct Budget {
 impl Budget {
     /// Budget of a file of `stored` bytes on disk.
     #[must_use]
-    pub fn stored(path: &Path, stored: u64) -> Self {
-        Self::exactly(path, stored, BASE.saturating_add(stored.saturating_mul(STORED_TIMES)))
+    pub fn from_stored_size(path: &Path, stored: u64) -> Self {
+        Self::with_limit(path, stored, BASE.saturating_add(stored.saturating_mul(STORED_TIMES)))
     }
 
     /// Budget of a file of `stored` bytes that unpacks to `plain` bytes.
     #[must_use]
-    pub fn plain(path: &Path, stored: u64, plain: u64) -> Self {
-        let out = Self::stored(path, stored);
-        out.narrow(plain);
+    pub fn from_plain_size(path: &Path, stored: u64, plain: u64) -> Self {
+        let out = Self::from_stored_size(path, stored);
+        out.lower_limit(plain);
         out
     }
 
-    fn exactly(path: &Path, stored: u64, most: u64) -> Self {
+    fn with_limit(path: &Path, stored: u64, most: u64) -> Self {
         Self { path: path.to_owned(), stored, most: AtomicU64::new(most), left: AtomicU64::new(most) }
     }
 
     /// Budget of a table's rows: they cannot take more bytes than the file has.
     #[must_use]
     pub fn of_rows(path: &Path, size: u64) -> Self {
-        Self::exactly(path, size, size)
+        Self::with_limit(path, size, size)
     }
 
     /// Lowers the limit once the unpacked size is known. Bytes already spent stay spent.
-    pub fn narrow(&self, plain: u64) {
+    pub fn lower_limit(&self, plain: u64) {
         let most = BASE.saturating_add(plain.saturating_mul(PLAIN_TIMES));
-        let spent = self.most().saturating_sub(self.left());
+        let spent = self.total_bytes().saturating_sub(self.bytes_left());
         self.most.fetch_min(most, Ordering::Relaxed);
         self.left.fetch_min(most.saturating_sub(spent), Ordering::Relaxed);
     }
 
     /// Total budget, bytes.
     #[must_use]
-    pub fn most(&self) -> u64 {
+    pub fn total_bytes(&self) -> u64 {
         self.most.load(Ordering::Relaxed)
     }
 
     #[must_use]
-    pub fn left(&self) -> u64 {
+    pub fn bytes_left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
 
     /// Takes bytes from the budget; returns false if too few are left.
     #[must_use]
-    pub fn spend(&self, bytes: u64) -> bool {
+    pub fn try_spend(&self, bytes: u64) -> bool {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
 
     /// Takes bytes from the budget, or returns the error of a report that needs too much memory.
-    pub fn keep(&self, bytes: u64) -> Result<(), ImportError> {
-        if self.spend(bytes) { Ok(()) } else { Err(self.refused()) }
+    pub fn charge_bytes(&self, bytes: u64) -> Result<(), ImportError> {
+        if self.try_spend(bytes) { Ok(()) } else { Err(self.exceeded_error()) }
     }
 
     /// Error for a report that exceeds its budget.
     #[must_use]
-    pub fn refused(&self) -> ImportError {
+    pub fn exceeded_error(&self) -> ImportError {
         ImportError::refused(
             &self.path,
-            format!("{} bytes that need more than {} MB of memory", self.stored, self.most() / 1_000_000),
+            format!("{} bytes that need more than {} MB of memory", self.stored, self.total_bytes() / 1_000_000),
             "no profiler writes such a report: copy it again from where it was recorded",
         )
     }
@@ -91,7 +91,7 @@ impl Budget {
 
 /// Upper bound of the memory of a parsed JSON text, bytes, from its number of objects, lists and items.
 #[must_use]
-pub fn json(text: &[u8]) -> u64 {
+pub fn estimate_json(text: &[u8]) -> u64 {
     const OBJECT: u64 = 160;
     const ITEM: u64 = 32;
     let count = |byte: u8| memchr::memchr_iter(byte, text).count() as u64;
@@ -105,22 +105,22 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded_by_both_sizes() {
         let path = Path::new("x");
-        assert_eq!(Budget::stored(path, 10).most(), BASE + 2_000);
-        assert_eq!(Budget::plain(path, 10, 1_000_000).most(), BASE + 2_000);
-        let budget = Budget::plain(path, 1_000, 1_000);
-        assert_eq!(budget.most(), BASE + 16_000);
-        budget.keep(BASE).unwrap();
-        assert!(budget.spend(15_999) && !budget.spend(2) && budget.spend(1) && !budget.spend(1));
-        let sentence = budget.keep(1).unwrap_err().to_string();
+        assert_eq!(Budget::from_stored_size(path, 10).total_bytes(), BASE + 2_000);
+        assert_eq!(Budget::from_plain_size(path, 10, 1_000_000).total_bytes(), BASE + 2_000);
+        let budget = Budget::from_plain_size(path, 1_000, 1_000);
+        assert_eq!(budget.total_bytes(), BASE + 16_000);
+        budget.charge_bytes(BASE).unwrap();
+        assert!(budget.try_spend(15_999) && !budget.try_spend(2) && budget.try_spend(1) && !budget.try_spend(1));
+        let sentence = budget.charge_bytes(1).unwrap_err().to_string();
         assert_eq!(
             sentence,
             "x: 1000 bytes that need more than 67 MB of memory; no profiler writes such a report: copy it again from where it was recorded"
         );
         // Bytes that were spent before the size was known stay spent.
-        let budget = Budget::stored(path, 1 << 20);
-        assert!(budget.spend(100));
-        budget.narrow(1_000);
-        assert_eq!(budget.left(), BASE + 16_000 - 100);
-        assert_eq!(Budget::stored(path, u64::MAX).most(), u64::MAX);
+        let budget = Budget::from_stored_size(path, 1 << 20);
+        assert!(budget.try_spend(100));
+        budget.lower_limit(1_000);
+        assert_eq!(budget.bytes_left(), BASE + 16_000 - 100);
+        assert_eq!(Budget::from_stored_size(path, u64::MAX).total_bytes(), u64::MAX);
     }
 }

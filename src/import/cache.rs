@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 
 /// `$XDG_CACHE_HOME/warpscope`, or without a home directory, this user's folder below the temporary directory.
 #[must_use]
-pub fn folder() -> PathBuf {
+pub fn default_folder() -> PathBuf {
     match etcetera::choose_base_strategy() {
         Ok(base) => base.cache_dir().join("warpscope"),
-        Err(_) => private::homeless(),
+        Err(_) => private::homeless_folder(),
     }
 }
 
-fn key(path: &Path, meta: &Metadata, what: &str) -> String {
+fn entry_name(path: &Path, meta: &Metadata, what: &str) -> String {
     let mut hasher = DefaultHasher::new();
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).hash(&mut hasher);
     meta.len().hash(&mut hasher);
@@ -35,21 +35,21 @@ fn key(path: &Path, meta: &Metadata, what: &str) -> String {
 }
 
 /// Returns the cached file made from `path` by `make`, which is called on a miss with a path that does not exist yet.
-pub fn entry(
+pub fn get_or_make(
     folder: &Path,
     path: &Path,
     meta: &Metadata,
     what: &str,
     make: impl FnOnce(&Path) -> Result<(), ImportError>,
 ) -> Result<PathBuf, ImportError> {
-    let target = folder.join(key(path, meta, what));
+    let target = folder.join(entry_name(path, meta, what));
     let unwritable = |e: std::io::Error| ImportError::Tool {
         path: path.to_owned(),
         what: format!("the cache folder {} cannot be written ({e})", folder.display()),
         next: "set XDG_CACHE_HOME to a writable folder with enough space".to_owned(),
     };
     // Check the folder's owner and mode before its contents are trusted.
-    private::make(folder).map_err(unwritable)?;
+    private::create_folder(folder).map_err(unwritable)?;
     if std::fs::metadata(&target).is_ok_and(|m| m.len() > 0) {
         return Ok(target);
     }
@@ -65,7 +65,7 @@ pub fn entry(
 /// Maximum total size of all entries, bytes; beyond it the oldest are removed, since they can be made again.
 const MOST_BYTES: u64 = 16 << 30;
 
-/// Returns true for a file name that [`key`] can produce.
+/// Returns true for a file name that [`entry_name`] can produce.
 fn is_entry(name: &str) -> bool {
     let stem = name.rsplit_once('.').map_or("", |(s, _)| s);
     stem.rsplit_once('-').is_some_and(|(_, hash)| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
@@ -110,7 +110,7 @@ fn remove_leftovers(folder: &Path) {
 }
 
 /// Copies everything to a new file until cancelled; returns the number of bytes.
-pub fn copy(reader: &mut dyn Read, to: &Path, cancel: &Cancel) -> std::io::Result<u64> {
+pub fn copy_until_cancelled(reader: &mut dyn Read, to: &Path, cancel: &Cancel) -> std::io::Result<u64> {
     let mut out = File::create_new(to)?;
     let mut buffer = vec![0; 1 << 18];
     let mut bytes = 0;

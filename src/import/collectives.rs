@@ -42,12 +42,12 @@ struct Member {
 }
 
 /// Adds the collectives that NCCL named, unless the report already has some.
-pub fn join(profile: &mut Profile) {
+pub fn add_collectives(profile: &mut Profile) {
     let said = profile.ranges.payloads.values().any(|p| matches!(p, Payload::Nccl(_)));
     if !said || !profile.collectives.is_empty() {
         return;
     }
-    let threads = threads(profile);
+    let threads = group_by_thread(profile);
     let mut members: FxHashMap<(u32, u64), Member> = FxHashMap::default();
     let mut found: Vec<(i64, u32, Vec<Call>)> = Vec::new();
     for (&(pid, _), events) in &threads {
@@ -56,14 +56,14 @@ pub fn join(profile: &mut Profile) {
             _ => None,
         });
         members.extend(inits);
-        found.extend(launched(events));
+        found.extend(match_launches(events));
     }
     found.sort_by_key(|(called, launch, _)| (*called, *launch));
     let whole = profile.capture.gate.is_none();
     let mut counts: FxHashMap<(u32, u64), u64> = FxHashMap::default();
     for (_, launch, calls) in found {
         let pid = profile.launches.place(launch as usize).and_then(|p| profile.places.get(p.0 as usize)?.pid).unwrap_or_default();
-        let list = collectives(profile, launch, &calls, |communicator| members.get(&(pid, communicator)).copied());
+        let list = build_collectives(profile, launch, &calls, |communicator| members.get(&(pid, communicator)).copied());
         for (communicator, mut collective) in list {
             if collective.peer.is_none()
                 && let Some(communicator) = communicator
@@ -81,7 +81,7 @@ pub fn join(profile: &mut Profile) {
 }
 
 /// NCCL calls and launches of NCCL kernels per thread, by time.
-fn threads(profile: &Profile) -> FxHashMap<(u32, u32), Vec<(i64, What)>> {
+fn group_by_thread(profile: &Profile) -> FxHashMap<(u32, u32), Vec<(i64, What)>> {
     let mut out: FxHashMap<(u32, u32), Vec<(i64, What)>> = FxHashMap::default();
     let ranges = &profile.ranges;
     let group = |name: u32| match ranges.names.get(name as usize) {
@@ -126,7 +126,7 @@ fn threads(profile: &Profile) -> FxHashMap<(u32, u32), Vec<(i64, What)>> {
 }
 
 /// Launches of a thread with the calls that they run, and the start time of these calls.
-fn launched(events: &[(i64, What)]) -> Vec<(i64, u32, Vec<Call>)> {
+fn match_launches(events: &[(i64, What)]) -> Vec<(i64, u32, Vec<Call>)> {
     let mut out: Vec<(i64, u32, Vec<Call>)> = Vec::new();
     // Calls waiting for the end of their group.
     let mut grouped: Vec<Call> = Vec::new();
@@ -183,7 +183,12 @@ fn shared_out(calls: Vec<Call>, launches: &[(i64, u32)]) -> Vec<(i64, u32, Vec<C
 }
 
 /// Collectives of a launch with their communicators: one, or one send or receive per call.
-fn collectives(profile: &Profile, launch: u32, calls: &[Call], member: impl Fn(u64) -> Option<Member>) -> Vec<(Option<u64>, Collective)> {
+fn build_collectives(
+    profile: &Profile,
+    launch: u32,
+    calls: &[Call],
+    member: impl Fn(u64) -> Option<Member>,
+) -> Vec<(Option<u64>, Collective)> {
     let Some(first) = calls.first() else { return Vec::new() };
     let row = launch as usize;
     let word = |call: &Call| profile.ranges.names.get(call.name as usize).map_or("", |n| n.1.trim_start_matches("nccl"));
@@ -248,7 +253,7 @@ mod tests {
             (50, What::Launch(3)),
             (60, What::Call(call(1, 0), 61)),
         ];
-        let got = launched(&events);
+        let got = match_launches(&events);
         assert_eq!(got, [(5, 0, vec![call(1, 0)]), (30, 1, vec![call(1, 1)]), (32, 2, vec![call(2, 2)])]);
     }
 
@@ -271,7 +276,7 @@ mod tests {
             ("ncclSend", vec![1, 2], None),
         ];
         for (function, payload, wanted) in cases {
-            assert_eq!(NcclCall::read(function, &payload), wanted, "{function}");
+            assert_eq!(NcclCall::from_payload(function, &payload), wanted, "{function}");
         }
     }
 }

@@ -23,7 +23,7 @@ impl<'a> Counted<'a> {
 
     /// The shared count of bytes read so far.
     #[must_use]
-    pub fn done(&self) -> Rc<Cell<u64>> {
+    pub fn bytes_read(&self) -> Rc<Cell<u64>> {
         Rc::clone(&self.done)
     }
 }
@@ -32,7 +32,7 @@ impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let n = self.inner.read(buffer)?;
         self.done.set(self.done.get() + n as u64);
-        self.job.progress("unpacking", self.done.get(), self.total);
+        self.job.report_progress("unpacking", self.done.get(), self.total);
         Ok(n)
     }
 }

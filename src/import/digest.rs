@@ -25,25 +25,25 @@ impl Importer for WarpscopeDigest {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        Digest::knows(&input.head)
+        Digest::is_digest(&input.head)
     }
 
     fn read(&self, input: &Input, _: &Job<'_>) -> Result<Profile, ImportError> {
         let mut bytes = Vec::new();
         match &input.bytes {
             Bytes::File(path) => {
-                let file = open::regular(path).map_err(|e| ImportError::io(path, e))?;
+                let file = open::open_regular(path).map_err(|e| ImportError::io(path, e))?;
                 file.take(MOST).read_to_end(&mut bytes).map_err(|e| ImportError::io(path, e))?;
             }
             Bytes::BuiltIn(built_in) => bytes.extend_from_slice(built_in),
         }
         let refused = |what| ImportError::refused(&input.path, what, "make it again with `warpscope digest`");
         let digest = Digest::from_bytes(&bytes).map_err(refused)?;
-        Ok(profile(digest, input))
+        Ok(build_profile(digest, input))
     }
 }
 
-fn profile(digest: Digest, input: &Input) -> Profile {
+fn build_profile(digest: Digest, input: &Input) -> Profile {
     let mut profile = Profile::new(Source { tool: digest.tool.clone(), version: None, schema: None, file: input.path.clone() });
     for k in &digest.kernels {
         profile.totals.push(KernelTotal {

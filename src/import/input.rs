@@ -74,7 +74,7 @@ enum Packing {
     Zstd,
 }
 
-fn packing(head: &[u8]) -> Option<Packing> {
+fn detect_packing(head: &[u8]) -> Option<Packing> {
     match head {
         [0x1f, 0x8b, ..] => Some(Packing::Gzip),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Packing::Zstd),
@@ -87,11 +87,11 @@ impl Input {
     pub fn open(path: &Path, job: &Job<'_>, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let io = |e| ImportError::io(path, e);
         let meta = match std::fs::metadata(path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Self::traces(path, kinds).ok_or_else(|| io(e)),
+            Err(e) if e.kind() == ErrorKind::NotFound => return Self::open_traces(path, kinds).ok_or_else(|| io(e)),
             meta => meta.map_err(io)?,
         };
         if meta.is_dir() {
-            return Self::folder(path, kinds);
+            return Self::open_folder(path, kinds);
         }
         if !meta.is_file() {
             return Err(ImportError::refused(path, "not a regular file", "save it to a file first"));
@@ -100,18 +100,18 @@ impl Input {
         if head.is_empty() {
             return Err(ImportError::refused(path, "the file is empty", "is the profiler still running, or did the copy fail?"));
         }
-        let Some(packing) = packing(&head) else {
+        let Some(packing) = detect_packing(&head) else {
             return Ok(Self {
                 path: path.to_owned(),
                 head,
                 size: meta.len(),
                 stored: meta.len(),
                 members: Vec::new(),
-                stamp: Some(stamp(&meta)),
+                stamp: Some(file_stamp(&meta)),
                 bytes: Bytes::File(path.to_owned()),
             });
         };
-        let unpacked = unpack(path, &meta, packing, job, kinds)?;
+        let unpacked = unpack_file(path, &meta, packing, job, kinds)?;
         let head = read_head(&unpacked).map_err(|e| ImportError::io(&unpacked, e))?;
         let size = std::fs::metadata(&unpacked).map_err(|e| ImportError::io(&unpacked, e))?.len();
         if head.is_empty() {
@@ -121,23 +121,23 @@ impl Input {
     }
 
     /// Traces written by `warpscope trace -o PREFIX`, one per process, if no file has the name itself.
-    fn traces(prefix: &Path, kinds: Kinds<'_>) -> Option<Self> {
+    fn open_traces(prefix: &Path, kinds: Kinds<'_>) -> Option<Self> {
         let start = format!("{}.", prefix.file_name()?.to_str()?);
         let folder = prefix.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut members = Vec::new();
         let ours = |name: &str| name.starts_with(&start) && name.ends_with(".wstrace");
-        gather(folder, 0, &ours, &mut members).ok()?;
+        collect_files(folder, 0, &ours, &mut members).ok()?;
         members.sort_by(|a, b| a.path.cmp(&b.path));
-        let input = Self::of(prefix, members);
+        let input = Self::from_members(prefix, members);
         (!input.members.is_empty() && (kinds.knows)(&input)).then_some(input)
     }
 
     /// A folder whose files may form one report.
-    fn folder(path: &Path, kinds: Kinds<'_>) -> Result<Self, ImportError> {
+    fn open_folder(path: &Path, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let mut members = Vec::new();
-        gather(path, DEEPEST, &|_| true, &mut members).map_err(|e| ImportError::io(path, e))?;
+        collect_files(path, DEEPEST, &|_| true, &mut members).map_err(|e| ImportError::io(path, e))?;
         members.sort_by(|a, b| a.path.cmp(&b.path));
-        let input = Self::of(path, members);
+        let input = Self::from_members(path, members);
         if (kinds.knows)(&input) {
             return Ok(input);
         }
@@ -163,21 +163,21 @@ impl Input {
         Err(ImportError::refused(path, "a directory, not a report", "name a file in it"))
     }
 
-    fn of(path: &Path, members: Vec<Member>) -> Self {
+    fn from_members(path: &Path, members: Vec<Member>) -> Self {
         let stored = members.iter().map(|m| m.size).fold(0, u64::saturating_add);
         Self { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), head: Vec::new(), size: 0, stored, members, stamp: None }
     }
 
     /// Size of the named file on disk.
     #[must_use]
-    pub fn stored(&self) -> u64 {
+    pub fn stored_size(&self) -> u64 {
         self.stored
     }
 
     /// Memory budget for reading it.
     #[must_use]
-    pub fn budget(&self) -> Budget {
-        Budget::plain(&self.path, self.stored, if self.members.is_empty() { self.size } else { self.stored })
+    pub fn memory_budget(&self) -> Budget {
+        Budget::from_plain_size(&self.path, self.stored, if self.members.is_empty() { self.size } else { self.stored })
     }
 
     /// Opens one file of a report of several files, without unpacking.
@@ -197,7 +197,7 @@ impl Input {
     }
 
     /// The same report, read from a file exported from it.
-    pub fn exported(&self, file: &Path) -> Result<Self, ImportError> {
+    pub fn with_export(&self, file: &Path) -> Result<Self, ImportError> {
         let meta = std::fs::metadata(file).map_err(|e| ImportError::io(file, e))?;
         let head = read_head(file).map_err(|e| ImportError::io(file, e))?;
         let size = meta.len();
@@ -211,7 +211,7 @@ impl Input {
             return Ok(());
         };
         let now = std::fs::metadata(path).map_err(|e| ImportError::io(path, e))?;
-        if stamp(&now) == *before {
+        if file_stamp(&now) == *before {
             return Ok(());
         }
         Err(ImportError::refused(
@@ -223,20 +223,20 @@ impl Input {
 }
 
 /// Collects regular files in a folder and below it whose names match; skips unreadable ones.
-fn gather(folder: &Path, deeper: usize, wanted: &dyn Fn(&str) -> bool, out: &mut Vec<Member>) -> std::io::Result<()> {
+fn collect_files(folder: &Path, deeper: usize, wanted: &dyn Fn(&str) -> bool, out: &mut Vec<Member>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let Ok(entry) = entry else { continue };
         let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
         if kind.is_dir() && deeper > 0 {
             // Skip unreadable folders.
-            let _ = gather(&path, deeper - 1, wanted, out);
+            let _ = collect_files(&path, deeper - 1, wanted, out);
         } else if kind.is_file()
             && out.len() < MOST_MEMBERS
             && wanted(&entry.file_name().to_string_lossy())
             && let Ok(meta) = entry.metadata()
         {
             let mut head = Vec::new();
-            if open::regular(&path).and_then(|f| f.take(MEMBER_HEAD).read_to_end(&mut head)).is_ok() {
+            if open::open_regular(&path).and_then(|f| f.take(MEMBER_HEAD).read_to_end(&mut head)).is_ok() {
                 out.push(Member { path, head, size: meta.len() });
             }
         }
@@ -244,22 +244,22 @@ fn gather(folder: &Path, deeper: usize, wanted: &dyn Fn(&str) -> bool, out: &mut
     Ok(())
 }
 
-fn stamp(meta: &Metadata) -> (u64, Option<SystemTime>) {
+fn file_stamp(meta: &Metadata) -> (u64, Option<SystemTime>) {
     (meta.len(), meta.modified().ok())
 }
 
 fn read_head(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD);
-    open::regular(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+    open::open_regular(path)?.take(HEAD as u64).read_to_end(&mut head)?;
     Ok(head)
 }
 
-fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: Kinds<'_>) -> Result<PathBuf, ImportError> {
-    cache::entry(&job.cache, path, meta, "unpacked", |out| {
+fn unpack_file(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: Kinds<'_>) -> Result<PathBuf, ImportError> {
+    cache::get_or_make(&job.cache, path, meta, "unpacked", |out| {
         let io = |e: std::io::Error| ImportError::io(path, e);
-        let file = open::regular(path).map_err(io)?;
+        let file = open::open_regular(path).map_err(io)?;
         let counted = Counted::new(file, meta.len(), job);
-        let done = counted.done();
+        let done = counted.bytes_read();
         let mut reader: Box<dyn Read> = match packing {
             Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(counted)),
             Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(counted).map_err(io)?),
@@ -298,9 +298,9 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: 
         if !(kinds.knows)(&probe) {
             return Err((kinds.refusal)(&probe));
         }
-        let most = Budget::stored(path, meta.len()).most();
+        let most = Budget::from_stored_size(path, meta.len()).total_bytes();
         // One byte more than allowed shows that the limit was exceeded.
-        match cache::copy(&mut probe.head.chain(reader).take(most + 1), out, &job.cancel) {
+        match cache::copy_until_cancelled(&mut probe.head.chain(reader).take(most + 1), out, &job.cancel) {
             Ok(bytes) if bytes > most => Err(ImportError::refused(
                 path,
                 format!("{} bytes that decompress to more than {} MB", meta.len(), most / 1_000_000),

@@ -77,7 +77,7 @@ impl Wants {
 
     /// Returns true if all of these parts are requested.
     #[must_use]
-    pub fn has(self, parts: Parts) -> bool {
+    pub fn has_parts(self, parts: Parts) -> bool {
         self.parts.contains(parts)
     }
 
@@ -147,11 +147,11 @@ impl<'a> Job<'a> {
     pub fn new(wants: Wants, hear: &'a (dyn Fn(Progress) + Sync)) -> Self {
         let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let pages = std::env::var_os(SQLITE).is_none_or(|v| v != "library");
-        Self { wants, cancel: Cancel::default(), hear, staged: false, threads, nsys: None, cache: super::cache::folder(), pages }
+        Self { wants, cancel: Cancel::default(), hear, staged: false, threads, nsys: None, cache: super::cache::default_folder(), pages }
     }
 
     /// Reports the progress of a stage.
-    pub fn progress(&self, name: &'static str, done: u64, total: u64) {
+    pub fn report_progress(&self, name: &'static str, done: u64, total: u64) {
         (self.hear)(Progress::Stage { name, done, total });
     }
 }

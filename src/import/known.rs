@@ -92,7 +92,7 @@ static KNOWN: &[Known] = &[
 /// Returns the error for a file that no importer reads. `reads` lists the supported formats with their
 /// suffixes, `tried` by name only.
 #[must_use]
-pub fn refusal(input: &Input, reads: &str, tried: &str) -> ImportError {
+pub fn unsupported_error(input: &Input, reads: &str, tried: &str) -> ImportError {
     match KNOWN.iter().find(|k| (k.is)(&input.head)) {
         Some(Known { what, next: "", .. }) => ImportError::refused(&input.path, *what, format!("this version reads {reads}")),
         Some(known) => ImportError::refused(&input.path, known.what, known.next),
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn sentence(bytes: &'static [u8]) -> String {
-        refusal(&Input::built_in("x", bytes), "A (.a)", "A").to_string()
+        unsupported_error(&Input::built_in("x", bytes), "A (.a)", "A").to_string()
     }
 
     #[test]

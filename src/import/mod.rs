@@ -31,4 +31,4 @@ pub use error::ImportError;
 pub use importer::Importer;
 pub use input::Input;
 pub use job::{Job, Names, Parts, Preview, Progress, Wants};
-pub use open::{IMPORTERS, exported, input_if, open, read};
+pub use open::{IMPORTERS, export_path, input_if, open_profile, read_profile};

@@ -26,9 +26,9 @@ impl Importer for NsysReport {
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-        let export = exported(input, job)?;
-        let recorded = Version::find(&String::from_utf8_lossy(&input.head));
-        let read = nsys::NsysSqlite.read(&input.exported(&export)?, job);
+        let export = cached_export(input, job)?;
+        let recorded = Version::find_in(&String::from_utf8_lossy(&input.head));
+        let read = nsys::NsysSqlite.read(&input.with_export(&export)?, job);
         if let Err(ImportError::Damaged { .. } | ImportError::Refused { .. }) = &read {
             // Remove a broken export from the cache, so that it is made again.
             let _ = std::fs::remove_file(&export);
@@ -43,27 +43,27 @@ impl Importer for NsysReport {
 }
 
 /// Returns the export of a report, from the cache if it is there.
-pub fn exported(input: &Input, job: &Job<'_>) -> Result<PathBuf, ImportError> {
+pub fn cached_export(input: &Input, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     let Bytes::File(report) = &input.bytes else {
         return Err(ImportError::refused(&input.path, "a report built into the program", "open a file"));
     };
     let meta = std::fs::metadata(report).map_err(|e| ImportError::io(report, e))?;
-    cache::entry(&job.cache, report, &meta, "sqlite", |out| export(input, report, out, job))
+    cache::get_or_make(&job.cache, report, &meta, "sqlite", |out| run_export(input, report, out, job))
 }
 
 /// Chooses the tool for the export: the first that is at least as new as the report, or an error that explains.
-fn choose(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool, ImportError> {
-    let candidates = find::nsys(job.nsys.as_deref());
+fn choose_tool(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool, ImportError> {
+    let candidates = find::find_nsys(job.nsys.as_deref());
     let wanted = recorded.map_or_else(|| "any version from its year on".to_owned(), |v| format!("{v} or newer"));
     let mut found: Vec<Tool> = Vec::new();
     let mut silent: Option<PathBuf> = None;
     for candidate in candidates {
-        let tool = find::with_version(&candidate, &|| job.cancel.is_cancelled());
+        let tool = find::query_version(&candidate, &|| job.cancel.is_cancelled());
         if job.cancel.is_cancelled() {
             return Err(ImportError::Cancelled { path: path.to_owned() });
         }
         match (&tool.version, recorded) {
-            (Some(have), Some(need)) if !have.reads(need) => found.push(tool),
+            (Some(have), Some(need)) if !have.can_read(need) => found.push(tool),
             (Some(_), _) => return Ok(tool),
             (None, _) => silent = silent.or(Some(tool.path)),
         }
@@ -96,24 +96,24 @@ fn choose(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool
     })
 }
 
-fn export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result<(), ImportError> {
+fn run_export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result<(), ImportError> {
     let path = &input.path;
-    let recorded = Version::find(&String::from_utf8_lossy(&input.head));
-    let tool = choose(path, recorded.as_ref(), job)?;
+    let recorded = Version::find_in(&String::from_utf8_lossy(&input.head));
+    let tool = choose_tool(path, recorded.as_ref(), job)?;
     let stage = "exporting with nsys";
-    job.progress(stage, 0, 0);
+    job.report_progress(stage, 0, 0);
     let run = |blobs: bool| {
         let mut command = Command::new(&tool.path);
         command.args(["export", "--type", "sqlite", "--force-overwrite", "true"]);
         if blobs {
             command.args(["--include-blobs", "true"]);
         }
-        command.arg("-o").arg(absolute(out)).arg(absolute(report));
-        launch::ask(
+        command.arg("-o").arg(absolute_path(out)).arg(absolute_path(report));
+        launch::run_query(
             &mut command,
             |line| {
-                if let Some(percent) = percent(line) {
-                    job.progress(stage, percent, 100);
+                if let Some(percent) = parse_percent(line) {
+                    job.report_progress(stage, percent, 100);
                 }
             },
             || job.cancel.is_cancelled(),
@@ -136,7 +136,7 @@ fn export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result<(),
         return Ok(());
     }
     let version = tool.version.as_ref().map_or_else(String::new, |v| format!(" {v}"));
-    let (what, next) = explain(&ended.log, &version, ended.status.code());
+    let (what, next) = explain_failure(&ended.log, &version, ended.status.code());
     // A damaged file is not a failure of the tool.
     Err(if finds_damage(&ended.log).is_some() {
         ImportError::refused(path, what, next)
@@ -146,12 +146,12 @@ fn export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result<(),
 }
 
 /// Returns the absolute path: nsys runs in another folder, and would parse a leading dash as an option.
-fn absolute(path: &Path) -> PathBuf {
+fn absolute_path(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The last percentage in a line of nsys' progress bar.
-fn percent(line: &str) -> Option<u64> {
+fn parse_percent(line: &str) -> Option<u64> {
     let before = line.rsplit_once('%')?.0;
     let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     before[before.len() - digits..].parse().ok().filter(|&p| p <= 100)
@@ -169,7 +169,7 @@ fn finds_damage(log: &[String]) -> Option<&String> {
 }
 
 /// Error and next step for the output that nsys printed.
-fn explain(log: &[String], version: &str, code: Option<i32>) -> (String, String) {
+fn explain_failure(log: &[String], version: &str, code: Option<i32>) -> (String, String) {
     let line_with = |words: &[&str]| log.iter().find(|l| words.iter().any(|w| l.contains(w)));
     let missing = Cell::new(None);
     for line in log {
@@ -190,25 +190,28 @@ fn explain(log: &[String], version: &str, code: Option<i32>) -> (String, String)
     }
     if let Some(line) = line_with(&["newer than your current version", "required fields", "newer version"]) {
         return (
-            format!("nsys{version} cannot read it: {}", shorten(line)),
+            format!("nsys{version} cannot read it: {}", shorten_line(line)),
             "install the nsys that recorded it or a newer one, or export it there with `nsys export --type sqlite`".to_owned(),
         );
     }
     if let Some(line) = finds_damage(log) {
-        return (format!("nsys{version} reports that it is damaged: {}", shorten(line)), "copy it again: it may be truncated".to_owned());
+        return (
+            format!("nsys{version} reports that it is damaged: {}", shorten_line(line)),
+            "copy it again: it may be truncated".to_owned(),
+        );
     }
     if let Some(line) = line_with(&["No space left"]) {
         return (
-            format!("nsys{version} ran out of disk: {}", shorten(line)),
+            format!("nsys{version} ran out of disk: {}", shorten_line(line)),
             "free space on the disk of the cache, or set XDG_CACHE_HOME to a larger disk".to_owned(),
         );
     }
-    let last = log.iter().rev().find(|l| !l.trim().is_empty()).map_or_else(|| "it printed nothing".to_owned(), |l| shorten(l));
+    let last = log.iter().rev().find(|l| !l.trim().is_empty()).map_or_else(|| "it printed nothing".to_owned(), |l| shorten_line(l));
     let code = code.map_or_else(|| "was killed".to_owned(), |c| format!("failed with code {c}"));
     (format!("nsys{version} {code} exporting it: {last}"), "try `nsys export --type sqlite` by hand".to_owned())
 }
 
-fn shorten(line: &str) -> String {
+fn shorten_line(line: &str) -> String {
     let line = line.trim();
     match line.char_indices().nth(200) {
         Some((i, _)) => format!("{}…", &line[..i]),
@@ -221,7 +224,7 @@ mod tests {
     use super::*;
 
     fn explained(line: &str) -> String {
-        let (what, next) = explain(&[line.to_owned()], " 2023.4.4", Some(1));
+        let (what, next) = explain_failure(&[line.to_owned()], " 2023.4.4", Some(1));
         format!("{what}; {next}")
     }
 
@@ -241,8 +244,8 @@ mod tests {
 
     #[test]
     fn progress_bars_give_their_percentage() {
-        assert_eq!(percent("Processing [====    ] 45%"), Some(45));
-        assert_eq!(percent("Exporting 1234 events: [=100%]"), Some(100));
-        assert_eq!(percent("no progress"), None);
+        assert_eq!(parse_percent("Processing [====    ] 45%"), Some(45));
+        assert_eq!(parse_percent("Exporting 1234 events: [=100%]"), Some(100));
+        assert_eq!(parse_percent("no progress"), None);
     }
 }

@@ -36,40 +36,40 @@ pub static IMPORTERS: &[&dyn Importer] = &[
 /// Maximum number of GPUs of a report: per-GPU analyses compare each with all others.
 const MOST_DEVICES: usize = 4_096;
 
-fn refusal(input: &Input) -> ImportError {
+fn refuse_input(input: &Input) -> ImportError {
     let tried = IMPORTERS.iter().map(|i| i.name()).collect::<Vec<_>>().join(", ");
-    known::refusal(input, &reads(), &tried)
+    known::unsupported_error(input, &supported_formats(), &tried)
 }
 
 /// Supported formats as text: `Nsight Systems SQLite export (.sqlite), …`.
 #[must_use]
-pub fn reads() -> String {
+pub fn supported_formats() -> String {
     IMPORTERS.iter().map(|i| format!("{} ({})", i.name(), i.files().join(", "))).collect::<Vec<_>>().join(", ")
 }
 
 /// File name suffixes of supported formats, or the commands that print them.
 #[must_use]
-pub fn files() -> Vec<&'static str> {
+pub fn supported_files() -> Vec<&'static str> {
     IMPORTERS.iter().flat_map(|i| i.files()).copied().collect()
 }
 
 /// Inspects a file or folder, and unpacks it if an importer reads it.
-pub fn input(path: &Path, job: &Job<'_>) -> Result<Input, ImportError> {
+pub fn open_input(path: &Path, job: &Job<'_>) -> Result<Input, ImportError> {
     input_if(path, job, &|input| IMPORTERS.iter().any(|i| i.knows(input)))
 }
 
-/// Like [`input`], for the formats that `knows` accepts.
+/// Like [`open_input`], for the formats that `knows` accepts.
 pub fn input_if(path: &Path, job: &Job<'_>, knows: &dyn Fn(&Input) -> bool) -> Result<Input, ImportError> {
     let salvages = |input: &Input| IMPORTERS.iter().any(|i| i.salvages() && i.knows(input));
-    Input::open(path, job, Kinds { knows, salvages: &salvages, refusal: &refusal })
+    Input::open(path, job, Kinds { knows, salvages: &salvages, refusal: &refuse_input })
 }
 
 /// Reads the metrics that ncu or rocprofv3 measured for single kernels.
-pub fn results(path: &Path, job: &Job<'_>) -> Result<Metrics, ImportError> {
+pub fn read_results(path: &Path, job: &Job<'_>) -> Result<Metrics, ImportError> {
     let amd: [&dyn Importer; 4] = [&rocm::Rocpd, &rocm::RocprofWorkload, &rocm::RocmCsv, &rocm::RocmJson];
     let found = input_if(path, job, &|input| amd.iter().any(|i| i.knows(input)));
     let Some((input, importer)) = found.ok().and_then(|input| amd.into_iter().find(|i| i.knows(&input)).map(|i| (input, i))) else {
-        return ncu::read(path, job, None);
+        return ncu::read_metrics(path, job, None);
     };
     let profile = importer.read(&input, job)?;
     let refused = || ImportError::refused(path, "a report of rocprofv3 without counters", "name the counter_collection.csv of the re-run");
@@ -77,15 +77,15 @@ pub fn results(path: &Path, job: &Job<'_>) -> Result<Metrics, ImportError> {
 }
 
 /// Opens a file of any known format.
-pub fn open(path: &Path, job: &Job<'_>) -> Result<Profile, ImportError> {
-    read(&input(path, job)?, job)
+pub fn open_profile(path: &Path, job: &Job<'_>) -> Result<Profile, ImportError> {
+    read_profile(&open_input(path, job)?, job)
 }
 
 /// Returns the SQLite export of a timeline: the file itself, unpacked, or the one that nsys makes of a report.
-pub fn exported(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
-    let input = input(path, job)?;
+pub fn export_path(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
+    let input = open_input(path, job)?;
     if nsys_report::NsysReport.knows(&input) {
-        return nsys_report::exported(&input, job);
+        return nsys_report::cached_export(&input, job);
     }
     match &input.bytes {
         Bytes::File(file) if nsys::NsysSqlite.knows(&input) => Ok(file.clone()),
@@ -98,13 +98,13 @@ pub fn exported(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
 const SMALL: u64 = 128 << 20;
 
 /// Extends the requested parts by those that are cheap to read.
-fn wanted(input: &Input, wants: Wants) -> Wants {
+fn extend_wants(input: &Input, wants: Wants) -> Wants {
     let of_table = Parts::STARTS | Parts::DETAILS;
     if input.size <= SMALL && of_table.contains(wants.parts) { wants.with(of_table | Parts::CALLS) } else { wants }
 }
 
 /// Adds the notes of the coverage ledger, ahead of others of the same severity.
-fn remark(profile: &mut Profile) {
+fn add_coverage_notes(profile: &mut Profile) {
     let mut notes = profile.coverage.notes(&profile.source.tool, profile.maker());
     // Other notes explain a report without kernels better; PyTorch's traces have none of those.
     if profile.source.tool != "torch" && profile.launches.is_empty() {
@@ -117,10 +117,10 @@ fn remark(profile: &mut Profile) {
 }
 
 /// Reads an input that is already open, or built into the program.
-pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+pub fn read_profile(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     for importer in IMPORTERS {
         if importer.knows(input) {
-            let mut profile = importer.read(input, &Job { wants: wanted(input, job.wants), ..job.clone() })?;
+            let mut profile = importer.read(input, &Job { wants: extend_wants(input, job.wants), ..job.clone() })?;
             if profile.devices.len() > MOST_DEVICES {
                 let what = format!("a report of {} GPUs", profile.devices.len());
                 return Err(ImportError::refused(&input.path, what, "no job has as many: copy it again from where it was recorded"));
@@ -128,12 +128,12 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
             if !importer.grows() {
                 input.check_unchanged()?;
             }
-            times::mend(&mut profile);
-            unrecorded::look(&mut profile, job.wants.has(Parts::MEMOPS));
-            remark(&mut profile);
-            collectives::join(&mut profile);
+            times::fix_times(&mut profile);
+            unrecorded::find_unrecorded(&mut profile, job.wants.has_parts(Parts::MEMOPS));
+            add_coverage_notes(&mut profile);
+            collectives::add_collectives(&mut profile);
             return Ok(profile);
         }
     }
-    Err(refusal(input))
+    Err(refuse_input(input))
 }

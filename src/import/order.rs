@@ -5,17 +5,17 @@ use crate::model::{LaunchOrder, Launches};
 /// Sorts the launches into host launch order and returns the basis of the order. `missing` launches have no call;
 /// `None` if no calls were read.
 #[must_use]
-pub fn order(launches: Launches, missing: Option<u64>) -> (Launches, LaunchOrder) {
+pub fn sort_launches(launches: Launches, missing: Option<u64>) -> (Launches, LaunchOrder) {
     let order = match missing {
         None => LaunchOrder::Device,
         Some(missing) if missing == launches.len() as u64 => LaunchOrder::Device,
         Some(0) => LaunchOrder::Host,
         Some(missing) => LaunchOrder::Partly(missing),
     };
-    if launches.sorted_by_call() {
+    if launches.is_in_launch_order() {
         return (launches, order);
     }
     let mut rows: Vec<u32> = (0..u32::try_from(launches.len()).unwrap_or(u32::MAX)).collect();
     rows.sort_unstable_by_key(|&row| (launches.order_key(row as usize), row));
-    (launches.permuted(&rows), order)
+    (launches.with_order(&rows), order)
 }

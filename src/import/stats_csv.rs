@@ -23,7 +23,7 @@ enum Kind {
 }
 
 /// Finds the header line and the report type. Other lines may precede it (`Processing […]`).
-fn header(text: &str) -> Option<(usize, Kind)> {
+fn find_header(text: &str) -> Option<(usize, Kind)> {
     text.lines().take(20).enumerate().find_map(|(at, line)| {
         let line = line.trim_start_matches('\u{feff}').trim_end().replace('"', "");
         if line.contains("GrdX") && line.contains("Duration") {
@@ -46,16 +46,16 @@ impl Importer for NsysStatsCsv {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        header(&String::from_utf8_lossy(&input.head)).is_some()
+        find_header(&String::from_utf8_lossy(&input.head)).is_some()
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let reader: Box<dyn Read> = match &input.bytes {
-            Where::File(path) => Box::new(open::regular(path).map_err(|e| ImportError::io(path, e))?),
+            Where::File(path) => Box::new(open::open_regular(path).map_err(|e| ImportError::io(path, e))?),
             Where::BuiltIn(bytes) => Box::new(*bytes),
         };
         let mut reader = BufReader::with_capacity(1 << 18, reader);
-        let Some((skip, kind)) = header(&String::from_utf8_lossy(&input.head)) else {
+        let Some((skip, kind)) = find_header(&String::from_utf8_lossy(&input.head)) else {
             return Err(ImportError::damaged(&input.path, "its header", "no header line"));
         };
         for _ in 0..skip {
@@ -98,15 +98,15 @@ impl<'a> Table<'a> {
     }
 
     /// Index and unit of the column whose header, without its unit, is `name`.
-    fn column(&self, name: &str) -> Option<(usize, String)> {
+    fn find_column(&self, name: &str) -> Option<(usize, String)> {
         self.headers.iter().enumerate().find_map(|(i, h)| {
             let (word, unit) = h.split_once(" (").unwrap_or((h, ""));
             (word == name).then(|| (i, unit.trim_end_matches(')').to_owned()))
         })
     }
 
-    fn needed(&self, name: &str) -> Result<(usize, String), ImportError> {
-        self.column(name).ok_or_else(|| ImportError::damaged(&self.input.path, "its header", format!("no column `{name}`")))
+    fn require_column(&self, name: &str) -> Result<(usize, String), ImportError> {
+        self.find_column(name).ok_or_else(|| ImportError::damaged(&self.input.path, "its header", format!("no column `{name}`")))
     }
 
     /// Reads the next row, or `None` at the end.
@@ -115,7 +115,7 @@ impl<'a> Table<'a> {
             if self.job.cancel.is_cancelled() {
                 return Err(ImportError::Cancelled { path: self.input.path.clone() });
             }
-            self.job.progress("rows", self.csv.position().byte(), self.input.size);
+            self.job.report_progress("rows", self.csv.position().byte(), self.input.size);
         }
         self.rows += 1;
         let mut record = csv::ByteRecord::new();
@@ -126,7 +126,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn reject(&mut self, row: &csv::ByteRecord) {
+    fn reject_row(&mut self, row: &csv::ByteRecord) {
         if self.bad == 0 {
             self.first_bad = row.position().map_or(0, csv::Position::line) + self.skipped as u64;
         }
@@ -145,14 +145,14 @@ fn unit_ns(unit: &str) -> Option<f64> {
     }
 }
 
-fn text(record: &csv::ByteRecord, at: usize) -> Option<String> {
+fn cell_text(record: &csv::ByteRecord, at: usize) -> Option<String> {
     let field = record.get(at)?;
     if field.is_empty() { None } else { Some(String::from_utf8_lossy(field).into_owned()) }
 }
 
 /// A number with `.` as its decimal mark; `,` only between groups of three digits.
-fn number(record: &csv::ByteRecord, at: usize) -> Option<f64> {
-    let text = text(record, at)?;
+fn parse_number(record: &csv::ByteRecord, at: usize) -> Option<f64> {
+    let text = cell_text(record, at)?;
     let (whole, _) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
     let mut groups = whole.split(',');
     let first_ok = groups.next().is_some_and(|g| !whole.contains(',') || (1..=4).contains(&g.len()));
@@ -162,22 +162,22 @@ fn number(record: &csv::ByteRecord, at: usize) -> Option<f64> {
     text.trim().replace(',', "").parse().ok().filter(|n: &f64| n.is_finite())
 }
 
-fn integer(record: &csv::ByteRecord, at: usize) -> Option<u32> {
-    text(record, at)?.trim().parse().ok()
+fn parse_integer(record: &csv::ByteRecord, at: usize) -> Option<u32> {
+    cell_text(record, at)?.trim().parse().ok()
 }
 
 /// Times beyond a century are invalid, ns.
 const MOST_NS: f64 = 3.2e18;
 
 /// A time in ns. Integers stay exact.
-fn time(record: &csv::ByteRecord, (at, scale): (usize, f64)) -> Option<i64> {
-    let text = text(record, at)?;
+fn parse_time(record: &csv::ByteRecord, (at, scale): (usize, f64)) -> Option<i64> {
+    let text = cell_text(record, at)?;
     if (scale - 1.0).abs() < f64::EPSILON
         && let Ok(exact) = text.trim().parse()
     {
         return Some(exact).filter(|v: &i64| (*v as f64).abs() < MOST_NS);
     }
-    let value = number(record, at)? * scale;
+    let value = parse_number(record, at)? * scale;
     (value.abs() < MOST_NS).then_some(value.round() as i64)
 }
 
@@ -189,7 +189,7 @@ struct Kernels {
 }
 
 impl Kernels {
-    fn id(&mut self, name: String) -> u32 {
+    fn intern_kernel(&mut self, name: String) -> u32 {
         if let Some(&id) = self.ids.get(&name) {
             return id;
         }
@@ -211,9 +211,9 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
     let scaled = |(at, unit): (usize, String)| {
         unit_ns(&unit).map(|s| (at, s)).ok_or_else(|| ImportError::damaged(&table.input.path, "its header", format!("unit `{unit}`")))
     };
-    let (start_at, duration_at) = (scaled(table.needed("Start")?)?, scaled(table.needed("Duration")?)?);
-    let name_at = table.needed("Name")?.0;
-    let at = |name: &str| table.column(name).map_or(usize::MAX, |c| c.0);
+    let (start_at, duration_at) = (scaled(table.require_column("Start")?)?, scaled(table.require_column("Duration")?)?);
+    let name_at = table.require_column("Name")?.0;
+    let at = |name: &str| table.find_column(name).map_or(usize::MAX, |c| c.0);
     let dims = |names: [&str; 3]| names.map(at);
     let (grid_at, block_at) = (dims(["GrdX", "GrdY", "GrdZ"]), dims(["BlkX", "BlkY", "BlkZ"]));
     let (registers_at, static_at, dynamic_at, bytes_at) = (at("Reg/Trd"), at("StcSMem"), at("DymSMem"), at("Bytes"));
@@ -223,15 +223,17 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
     let (mut config, mut place) = (Vec::new(), Vec::new());
     let mut columns = LaunchColumns::default();
     while let Some(row) = table.next()? {
-        let (Some(start), Some(duration), Some(name)) = (time(&row, start_at), time(&row, duration_at), text(&row, name_at)) else {
-            table.reject(&row);
+        let (Some(start), Some(duration), Some(name)) =
+            (parse_time(&row, start_at), parse_time(&row, duration_at), cell_text(&row, name_at))
+        else {
+            table.reject_row(&row);
             continue;
         };
         if duration < 0 {
-            table.reject(&row);
+            table.reject_row(&row);
             continue;
         }
-        let device_name = text(&row, device_at);
+        let device_name = cell_text(&row, device_at);
         let next = u32::try_from(devices.len()).unwrap_or(u32::MAX);
         let device = device_name.map(|d| {
             *devices.entry(d.clone()).or_insert_with(|| {
@@ -239,13 +241,13 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
                 next
             })
         });
-        let key = Place { device, context: integer(&row, context_at), stream: integer(&row, stream_at), ..Place::default() };
+        let key = Place { device, context: parse_integer(&row, context_at), stream: parse_integer(&row, stream_at), ..Place::default() };
         let next = u32::try_from(places.len()).unwrap_or(u32::MAX);
         let here = *places.entry(key.clone()).or_insert_with(|| {
             profile.places.push(key);
             next
         });
-        let megabytes = |at: usize| number(&row, at).map(|mb| Bytes((mb * MEGA).max(0.0).round() as u64));
+        let megabytes = |at: usize| parse_number(&row, at).map(|mb| Bytes((mb * MEGA).max(0.0).round() as u64));
         if let Some(what) = name.strip_prefix("[CUDA mem") {
             profile.memops.push(MemOp {
                 start: Nanos(start),
@@ -259,11 +261,11 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
             });
             continue;
         }
-        let of = |names: [usize; 3]| Some([integer(&row, names[0])?, integer(&row, names[1])?, integer(&row, names[2])?]);
+        let of = |names: [usize; 3]| Some([parse_integer(&row, names[0])?, parse_integer(&row, names[1])?, parse_integer(&row, names[2])?]);
         let key = LaunchConfig {
             grid: of(grid_at),
             block: of(block_at),
-            registers: integer(&row, registers_at),
+            registers: parse_integer(&row, registers_at),
             static_shared: megabytes(static_at),
             dynamic_shared: megabytes(dynamic_at),
             ..LaunchConfig::default()
@@ -276,15 +278,15 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
         place.push(here);
         columns.start.push(start);
         columns.duration.push(Some(duration));
-        columns.kernel.push(kernels.id(name));
+        columns.kernel.push(kernels.intern_kernel(name));
     }
     profile.kernels = kernels.kernels;
     profile.launches = Launches::new(columns);
     profile.launches.set_details(config, place, Vec::new(), Vec::new());
-    if !profile.launches.sorted_by_call() {
+    if !profile.launches.is_in_launch_order() {
         let mut rows: Vec<u32> = (0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX)).collect();
         rows.sort_by_key(|&r| profile.launches.start(r as usize));
-        profile.launches = profile.launches.permuted(&rows);
+        profile.launches = profile.launches.with_order(&rows);
     }
     profile.order = LaunchOrder::Device;
     profile.notes.push(
@@ -338,23 +340,23 @@ fn read_summary(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Impo
     let scaled = |(at, unit): (usize, String)| {
         unit_ns(&unit).map(|s| (at, s)).ok_or_else(|| ImportError::damaged(&table.input.path, "its header", format!("unit `{unit}`")))
     };
-    let total_at = scaled(table.needed("Total Time")?)?;
-    let (min_at, max_at) = (scaled(table.needed("Min")?)?, scaled(table.needed("Max")?)?);
-    let (count_at, name_at) = (table.needed("Instances")?.0, table.needed("Name")?.0);
-    let optional = |name: &str| table.column(name).and_then(|(at, unit)| Some((at, unit_ns(&unit)?)));
+    let total_at = scaled(table.require_column("Total Time")?)?;
+    let (min_at, max_at) = (scaled(table.require_column("Min")?)?, scaled(table.require_column("Max")?)?);
+    let (count_at, name_at) = (table.require_column("Instances")?.0, table.require_column("Name")?.0);
+    let optional = |name: &str| table.find_column(name).and_then(|(at, unit)| Some((at, unit_ns(&unit)?)));
     let (median_at, stddev_at) = (optional("Med"), optional("StdDev"));
     let mut kernels = Kernels::default();
     while let Some(row) = table.next()? {
-        let count = number(&row, count_at).filter(|n| n.fract() == 0.0 && (1.0..1e18).contains(n)).map(|n| n as u64);
+        let count = parse_number(&row, count_at).filter(|n| n.fract() == 0.0 && (1.0..1e18).contains(n)).map(|n| n as u64);
         let (Some(count), Some(total), Some(min), Some(max), Some(name)) =
-            (count, time(&row, total_at), time(&row, min_at), time(&row, max_at), text(&row, name_at))
+            (count, parse_time(&row, total_at), parse_time(&row, min_at), parse_time(&row, max_at), cell_text(&row, name_at))
         else {
-            table.reject(&row);
+            table.reject_row(&row);
             continue;
         };
-        let float = |at: Option<(usize, f64)>| at.and_then(|(at, scale)| Some(number(&row, at)? * scale));
+        let float = |at: Option<(usize, f64)>| at.and_then(|(at, scale)| Some(parse_number(&row, at)? * scale));
         profile.totals.push(KernelTotal {
-            kernel: KernelId(kernels.id(name)),
+            kernel: KernelId(kernels.intern_kernel(name)),
             count,
             total: Nanos(total),
             min: Nanos(min),
@@ -386,6 +388,6 @@ mod tests {
     fn units_come_from_the_header() {
         assert_eq!(unit_ns("ms"), Some(1e6));
         assert_eq!(unit_ns("fortnights"), None);
-        assert_eq!(header("Processing [x]\n\nStart (ns),Duration (ns),CorrId,GrdX,Name\n"), Some((2, Kind::Trace)));
+        assert_eq!(find_header("Processing [x]\n\nStart (ns),Duration (ns),CorrId,GrdX,Name\n"), Some((2, Kind::Trace)));
     }
 }

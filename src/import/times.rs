@@ -19,35 +19,35 @@ const MOST_UNTIMED: f64 = 0.5;
 const MOST_OVERRUN: f64 = 0.05;
 
 /// Corrects times that can be corrected, and counts them in the ledger.
-pub fn mend(profile: &mut Profile) {
-    if profile.metrics.is_some() || profile.ranges.hardware() {
+pub fn fix_times(profile: &mut Profile) {
+    if profile.metrics.is_some() || profile.ranges.is_hardware() {
         return;
     }
-    if !profile.launches.timed() {
+    if !profile.launches.has_start_times() {
         let n = profile.launches.len();
         let without =
             if profile.launches.short_durations().is_some() { 0 } else { (0..n).filter(|&r| !profile.launches.has_duration(r)).count() };
         profile.coverage.untimed = if without < n { without as u64 } else { 0 };
         return;
     }
-    let run = run(profile);
-    untimed(profile, run);
+    let run = run_span(profile);
+    fix_untimed(profile, run);
     untimed_copies(profile, run);
-    overrun(profile);
+    cut_overrun(profile);
 }
 
 /// Generous time span of the program: around its calls, or around the middle of its kernels.
-fn run(profile: &Profile) -> (i64, i64) {
+fn run_span(profile: &Profile) -> (i64, i64) {
     let launches = &profile.launches;
     let called = (0..launches.len()).filter_map(|row| launches.call(row)).map(|c| c.0);
     let calls = called.chain(profile.calls.start.iter().copied()).fold((i64::MAX, i64::MIN), |(a, b), t| (a.min(t), b.max(t)));
-    let (first, last) = if calls.0 <= calls.1 { calls } else { middle(launches) };
+    let (first, last) = if calls.0 <= calls.1 { calls } else { middle_starts(launches) };
     let length = last.saturating_sub(first).max(AWAY_NS);
     (first.saturating_sub(length), last.saturating_add(length.saturating_mul(10)))
 }
 
 /// The 20th and 80th percentile of the starts.
-fn middle(launches: &Launches) -> (i64, i64) {
+fn middle_starts(launches: &Launches) -> (i64, i64) {
     let mut starts: Vec<i64> = (0..launches.len()).filter(|&r| launches.has_duration(r)).map(|r| launches.start(r)).collect();
     let n = starts.len();
     if n == 0 {
@@ -58,7 +58,7 @@ fn middle(launches: &Launches) -> (i64, i64) {
     (first, *starts.select_nth_unstable(high).1)
 }
 
-fn untimed(profile: &mut Profile, run: (i64, i64)) {
+fn fix_untimed(profile: &mut Profile, run: (i64, i64)) {
     let launches = &profile.launches;
     let without = |row: usize| !launches.has_duration(row) || (launches.start(row), launches.duration(row)) == (0, 0);
     let away = |row: usize| {
@@ -79,7 +79,7 @@ fn untimed(profile: &mut Profile, run: (i64, i64)) {
     let at = |row: usize| launches.call(row).map_or(first, |(call, cost)| call.saturating_add(cost).max(first));
     let rows: Vec<(u32, i64, Option<i64>)> = bad.iter().filter_map(|&row| Some((u32::try_from(row).ok()?, at(row), None))).collect();
     profile.coverage.untimed = rows.len() as u64;
-    profile.launches.retime(&rows);
+    profile.launches.set_times(&rows);
 }
 
 fn untimed_copies(profile: &mut Profile, run: (i64, i64)) {
@@ -107,7 +107,7 @@ struct Open {
 /// Truncates kernels that still run after a later one of their stream has ended. Graph nodes run in
 /// branches, whatever stream is recorded, and a kernel launched early (programmatic dependent launch) ends
 /// after the one that it waits for.
-fn overrun(profile: &mut Profile) {
+fn cut_overrun(profile: &mut Profile) {
     let launches = &profile.launches;
     // Tracks of other tools nest slices.
     if !matches!(profile.source.tool.as_str(), "nsys" | "torch" | "trace" | "rocprofv3" | "rpd") {
@@ -152,5 +152,5 @@ fn overrun(profile: &mut Profile) {
     profile.coverage.overrun = rows.len() as u64;
     profile.coverage.overrun_ns =
         rows.iter().map(|r| launches.duration(r.0 as usize).saturating_sub(r.2.unwrap_or_default())).fold(0, i64::saturating_add);
-    profile.launches.retime(&rows);
+    profile.launches.set_times(&rows);
 }

@@ -53,30 +53,30 @@ struct Process {
 }
 
 /// Adds calls without records to the ledger. `copies` is false if copies were not read, so that theirs are unknown.
-pub fn look(profile: &mut Profile, copies: bool) {
+pub fn find_unrecorded(profile: &mut Profile, copies: bool) {
     let calls = &profile.calls;
     let of = |kind: CallKind| calls.names.iter().any(|n| n.kind == kind);
     profile.coverage.calls = !calls.names.is_empty();
     if !(of(CallKind::Launch) || of(CallKind::GraphLaunch)) || profile.metrics.is_some() {
         return;
     }
-    let mut processes = unmatched(profile);
+    let mut processes = find_unmatched(profile);
     if processes.values().all(|p| p.lost[Work::Kernels as usize].is_empty() && p.lost[Work::Graphs as usize].is_empty()) {
         return;
     }
-    recorded(profile, &mut processes);
-    let end = end(profile);
+    count_recorded(profile, &mut processes);
+    let end = last_time(profile);
     let mut started = [0_u64; Work::ALL.len()];
     let mut out = Vec::new();
     for (pid, mut process) in processes {
-        process.explain(profile, pid, end);
+        process.remove_explained(profile, pid, end);
         if !copies {
             process.lost[Work::Copies as usize].clear();
         }
         for work in Work::ALL {
             let lost = &process.lost[work as usize];
             started[work as usize] += process.found[work as usize] + lost.len() as u64;
-            out.extend(process.row(profile, pid, work));
+            out.extend(process.to_unrecorded(profile, pid, work));
         }
     }
     out.sort_by_key(|u| (u.work, u.pid));
@@ -85,7 +85,7 @@ pub fn look(profile: &mut Profile, copies: bool) {
 }
 
 /// The last time of any event, ns.
-fn end(profile: &Profile) -> i64 {
+fn last_time(profile: &Profile) -> i64 {
     let calls = &profile.calls;
     let host = calls.start.iter().zip(&calls.duration).map(|(s, d)| s.saturating_add(*d)).max();
     let device = (0..profile.launches.len()).map(|r| profile.launches.end(r)).max();
@@ -93,7 +93,7 @@ fn end(profile: &Profile) -> i64 {
 }
 
 /// Calls that start work and were not joined to any record.
-fn unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
+fn find_unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
     let calls = &profile.calls;
     let whole: FxHashSet<(u32, i64)> = profile
         .graphs
@@ -120,7 +120,7 @@ fn unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
             CallKind::Copy | CallKind::Set => process.lost[Work::Copies as usize].push(lost),
             CallKind::Sync => process.syncs.push(start),
             CallKind::Graph => {
-                let name = calls.called(row).map_or("", |n| &n.name);
+                let name = calls.call_name(row).map_or("", |n| &n.name);
                 process.instantiated |= name.contains("GraphInstantiate");
                 if name.contains("StreamBeginCapture") || name.contains("StreamEndCapture") {
                     process.captured = true;
@@ -132,14 +132,14 @@ fn unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
     }
     for (pid, list) in open {
         if let Some(process) = out.get_mut(&pid) {
-            process.captures = captures(list);
+            process.captures = merge_captures(list);
         }
     }
     out
 }
 
 /// Time spans in which at least one stream was captured. A capture may begin before the report and end after it.
-fn captures(mut ends: Vec<(i64, bool)>) -> Vec<(i64, i64)> {
+fn merge_captures(mut ends: Vec<(i64, bool)>) -> Vec<(i64, i64)> {
     ends.sort_unstable();
     let (mut out, mut depth, mut since) = (Vec::new(), 0_u32, i64::MIN);
     for (time, begins) in ends {
@@ -161,7 +161,7 @@ fn captures(mut ends: Vec<(i64, bool)>) -> Vec<(i64, i64)> {
 }
 
 /// Counts calls that have records, and updates their times.
-fn recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
+fn count_recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
     let launches = &profile.launches;
     let mut last: FxHashMap<u32, i64> = FxHashMap::default();
     let mut nowhere = Vec::new();
@@ -205,7 +205,7 @@ fn recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
 
 impl Process {
     /// Removes calls with an explanation other than a lost record.
-    fn explain(&mut self, profile: &Profile, pid: u32, end: i64) {
+    fn remove_explained(&mut self, profile: &Profile, pid: u32, end: i64) {
         // Graphs were captured from streams at unknown times.
         if self.instantiated && !self.captured {
             self.lost[Work::Kernels as usize].clear();
@@ -262,7 +262,7 @@ impl Process {
             && runs <= self.longest.saturating_mul(LONGER).max(LONG_NS)
     }
 
-    fn row(&self, profile: &Profile, pid: u32, work: Work) -> Option<Unrecorded> {
+    fn to_unrecorded(&self, profile: &Profile, pid: u32, work: Work) -> Option<Unrecorded> {
         let lost = &self.lost[work as usize];
         let (first, last) = (lost.first()?.start, lost.last()?.start);
         let mut names: FxHashMap<u32, u64> = FxHashMap::default();

@@ -44,7 +44,7 @@ pub fn end_tools_with_us(words: Vec<OsString>) {
 }
 
 /// Prepends the starter to the command, if there is one.
-fn tied(command: &Command) -> Option<Command> {
+fn wrap_in_starter(command: &Command) -> Option<Command> {
     let (first, rest) = STARTER.get()?.split_first()?;
     let mut out = Command::new(first);
     out.args(rest).arg(std::process::id().to_string()).arg(command.get_program()).args(command.get_args());
@@ -61,18 +61,18 @@ fn tied(command: &Command) -> Option<Command> {
 /// (`config.ncu-cfg`, `config.ini`, `pyvenv.cfg`), and the user's current folder may contain a stranger's.
 const NEUTRAL: &str = "/";
 
-/// Like [`run`], for a tool that is only queried: it runs in a folder that only the administrator can write to. Paths
+/// Like [`run_child`], for a tool that is only queried: it runs in a folder that only the administrator can write to. Paths
 /// in its arguments must be absolute.
-pub fn ask(command: &mut Command, line: impl FnMut(&str), cancelled: impl Fn() -> bool) -> std::io::Result<Ended> {
-    match tied(command) {
-        Some(mut tied) => run(tied.current_dir(NEUTRAL), line, cancelled),
-        None => run(command.current_dir(NEUTRAL), line, cancelled),
+pub fn run_query(command: &mut Command, line: impl FnMut(&str), cancelled: impl Fn() -> bool) -> std::io::Result<Ended> {
+    match wrap_in_starter(command) {
+        Some(mut tied) => run_child(tied.current_dir(NEUTRAL), line, cancelled),
+        None => run_child(command.current_dir(NEUTRAL), line, cancelled),
     }
 }
 
 /// Runs a command to its end. `line` gets each line (carriage returns end lines too: progress bars use them);
 /// `cancelled` is polled.
-pub fn run(command: &mut Command, mut line: impl FnMut(&str), cancelled: impl Fn() -> bool) -> std::io::Result<Ended> {
+pub fn run_child(command: &mut Command, mut line: impl FnMut(&str), cancelled: impl Fn() -> bool) -> std::io::Result<Ended> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
     let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
     let (send, lines) = mpsc::sync_channel(256);
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn both_outputs_arrive_and_the_status() {
-        let ended = run(&mut sh("echo out; printf '10%%\\r20%%\\r' >&2; exit 7"), |_| {}, || false).unwrap();
+        let ended = run_child(&mut sh("echo out; printf '10%%\\r20%%\\r' >&2; exit 7"), |_| {}, || false).unwrap();
         let mut log = ended.log.clone();
         log.sort();
         assert_eq!(log, ["10%", "20%", "out"]);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_flood_neither_blocks_nor_grows() {
-        let ended = run(&mut sh("yes | head -n 200000 >&2; echo end"), |_| {}, || false).unwrap();
+        let ended = run_child(&mut sh("yes | head -n 200000 >&2; echo end"), |_| {}, || false).unwrap();
         assert!(ended.log.len() <= LOG_LINES);
         assert!(ended.status.success());
     }
@@ -183,9 +183,12 @@ mod tests {
     fn a_cancelled_child_that_ignores_int_is_ended_with_its_children() {
         let started = Cell::new(false);
         let begun = Instant::now();
-        let ended =
-            run(&mut sh("trap '' INT; echo ready; sleep 600 & wait"), |l| started.set(started.get() || l == "ready"), || started.get())
-                .unwrap();
+        let ended = run_child(
+            &mut sh("trap '' INT; echo ready; sleep 600 & wait"),
+            |l| started.set(started.get() || l == "ready"),
+            || started.get(),
+        )
+        .unwrap();
         assert!(ended.cancelled && !ended.status.success());
         assert!(begun.elapsed() < Duration::from_mins(1));
     }

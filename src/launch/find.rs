@@ -26,10 +26,10 @@ const INSTALLS: [(&str, &str, &[&str]); 6] = [
 
 /// Returns every `nsys` on this machine, or only the one that the user chose. Versions are not read yet.
 #[must_use]
-pub fn nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
+pub fn find_nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
     if let Some(chosen) = chosen {
         // Tools do not run in the current folder, so the path must be absolute.
-        let named = chosen.to_str().filter(|name| !name.contains('/')).and_then(on_path);
+        let named = chosen.to_str().filter(|name| !name.contains('/')).and_then(find_on_path);
         return vec![named.unwrap_or_else(|| std::path::absolute(chosen).unwrap_or_else(|_| chosen.to_owned()))];
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -54,14 +54,14 @@ pub fn nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
 
 /// Finds a program on PATH.
 #[must_use]
-pub fn on_path(name: &str) -> Option<PathBuf> {
+pub fn find_on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).filter(|p| p.is_absolute()).map(|p| p.join(name)).find(|p| p.is_file())
 }
 
 /// Finds the newest `ncu` or `rocprofv3` in its vendor's install folder.
 #[must_use]
-pub fn installed(name: &str) -> Option<PathBuf> {
+pub fn find_installed(name: &str) -> Option<PathBuf> {
     let (base, prefix, inside, otherwise) = match name {
         "ncu" => ("/opt/nvidia/nsight-compute", "", "ncu", "/usr/local/cuda/bin/ncu"),
         // /opt/rocm is a link to the version in use, if the installer was asked for one.
@@ -71,7 +71,7 @@ pub fn installed(name: &str) -> Option<PathBuf> {
     let folders = std::fs::read_dir(base).into_iter().flatten().flatten();
     let of_tool = folders.filter(|e| e.file_name().to_string_lossy().starts_with(prefix));
     let mut found: Vec<(Option<Version>, PathBuf)> =
-        of_tool.map(|e| (Version::find(&e.file_name().to_string_lossy()), e.path().join(inside))).collect();
+        of_tool.map(|e| (Version::find_in(&e.file_name().to_string_lossy()), e.path().join(inside))).collect();
     found.sort();
     let newest = found.into_iter().rev().map(|(_, path)| path);
     let otherwise = PathBuf::from(otherwise);
@@ -84,8 +84,8 @@ pub fn installed(name: &str) -> Option<PathBuf> {
 
 /// Finds a profiler on PATH, else in its install folder.
 #[must_use]
-pub fn tool(name: &str) -> Option<PathBuf> {
-    on_path(name).or_else(|| installed(name))
+pub fn find_tool(name: &str) -> Option<PathBuf> {
+    find_on_path(name).or_else(|| find_installed(name))
 }
 
 /// Time limit for a tool to print its version: some start from a slow network disk.
@@ -93,12 +93,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Asks a tool for its version, until it has answered, the caller cancels or the time limit is reached.
 #[must_use]
-pub fn with_version(path: &Path, cancelled: &dyn Fn() -> bool) -> Tool {
+pub fn query_version(path: &Path, cancelled: &dyn Fn() -> bool) -> Tool {
     let until = Instant::now() + PATIENCE;
     let mut version = None;
-    let ended = super::ask(
+    let ended = super::run_query(
         Command::new(path).arg("--version"),
-        |line| version = version.take().or_else(|| Version::find(line)),
+        |line| version = version.take().or_else(|| Version::find_in(line)),
         || cancelled() || Instant::now() > until,
     );
     Tool { path: path.to_owned(), version: version.filter(|_| ended.is_ok_and(|e| !e.cancelled)) }

@@ -10,6 +10,6 @@ pub mod terminal;
 pub mod tracer;
 pub mod version;
 
-pub use child::{Ended, ask, end_tools_with_us, run};
-pub use find::{Tool, nsys};
+pub use child::{Ended, end_tools_with_us, run_child, run_query};
+pub use find::{Tool, find_nsys};
 pub use version::Version;

@@ -9,14 +9,14 @@ use std::path::Path;
 
 /// Opens a regular file for reading. Anything else is refused without blocking. The check applies to the opened file,
 /// not to the path, which may change before or after.
-pub fn regular(path: &Path) -> Result<File> {
+pub fn open_regular(path: &Path) -> Result<File> {
     let file = OpenOptions::new().read(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits()).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file")) }
 }
 
 /// Reads all bytes of a regular file.
-pub fn bytes(path: &Path) -> Result<Vec<u8>> {
-    let mut file = regular(path)?;
+pub fn read_regular(path: &Path) -> Result<Vec<u8>> {
+    let mut file = open_regular(path)?;
     let mut bytes = Vec::new();
     let size = file.metadata()?.len();
     // A file that claims more bytes than there is memory must yield an error, not abort the program.
@@ -40,11 +40,11 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
         std::fs::create_dir(at("folder")).unwrap();
         for name in ["pipe", "link to a pipe", "link to a device", "socket", "folder", "nothing"] {
-            assert!(regular(&at(name)).is_err() && bytes(&at(name)).is_err(), "{name}");
+            assert!(open_regular(&at(name)).is_err() && read_regular(&at(name)).is_err(), "{name}");
         }
         std::fs::write(at("file"), "text").unwrap();
         symlink(at("file"), at("link to a file")).unwrap();
-        assert_eq!(bytes(&at("file")).unwrap(), b"text");
-        assert_eq!(bytes(&at("link to a file")).unwrap(), b"text");
+        assert_eq!(read_regular(&at("file")).unwrap(), b"text");
+        assert_eq!(read_regular(&at("link to a file")).unwrap(), b"text");
     }
 }

@@ -22,18 +22,18 @@ const STICKY: u32 = 0o1000;
 /// Number of names tried for a temporary file.
 const ATTEMPTS: usize = 16;
 
-fn denied(why: &str) -> Error {
+fn permission_denied(why: &str) -> Error {
     Error::new(ErrorKind::PermissionDenied, why)
 }
 
-fn mine(meta: &Metadata) -> Result<()> {
-    if meta.uid() == getuid().as_raw() { Ok(()) } else { Err(denied("it belongs to another user")) }
+fn check_owner(meta: &Metadata) -> Result<()> {
+    if meta.uid() == getuid().as_raw() { Ok(()) } else { Err(permission_denied("it belongs to another user")) }
 }
 
 /// Returns true if a folder belongs to this user.
 #[must_use]
 pub fn is_mine(folder: &Path) -> bool {
-    std::fs::metadata(folder).is_ok_and(|m| mine(&m).is_ok())
+    std::fs::metadata(folder).is_ok_and(|m| check_owner(&m).is_ok())
 }
 
 /// A folder of this user, held open: files are created relative to the checked folder, even if its path is replaced
@@ -47,7 +47,7 @@ pub struct Folder {
 impl Folder {
     /// Creates the folder and its parents with access for this user only. Fails if it exists and belongs to another
     /// user, or is a link that others could have made.
-    pub fn make(path: &Path) -> Result<Self> {
+    pub fn create_private(path: &Path) -> Result<Self> {
         if let Some(above) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o700).create(above)?;
         }
@@ -57,7 +57,7 @@ impl Folder {
         }
         let dir = open_folder(path)?;
         let meta = dir.metadata()?;
-        mine(&meta)?;
+        check_owner(&meta)?;
         if meta.mode() & OTHERS != 0 {
             dir.set_permissions(Permissions::from_mode(0o700))?;
         }
@@ -65,24 +65,28 @@ impl Folder {
     }
 
     /// Path of the folder with links resolved.
-    fn real(&self) -> Result<PathBuf> {
+    fn resolved_path(&self) -> Result<PathBuf> {
         let own = format!("/proc/self/fd/{}", self.dir.as_raw_fd());
         std::fs::read_link(own).or_else(|_| std::fs::canonicalize(&self.path))
     }
 
     /// Resolved path of the folder, if only this user and root can replace any part of it: programs load the files in
     /// it. Fails with the folder that others can write to.
-    pub fn nobody_elses(&self) -> Result<PathBuf> {
-        let real = self.real()?;
+    pub fn resolve_unshared(&self) -> Result<PathBuf> {
+        let real = self.resolved_path()?;
         let mut below = self.dir.metadata()?;
         for above in real.ancestors().skip(1) {
             let meta = std::fs::metadata(above)?;
             let owned = meta.uid() == 0 || meta.uid() == getuid().as_raw();
             // In a sticky folder, only the owner of an entry can rename or remove it.
             let kept = meta.mode() & STICKY != 0 && (below.uid() == 0 || below.uid() == getuid().as_raw());
-            let open = meta.mode() & 0o002 != 0 || (meta.mode() & 0o020 != 0 && !roots_group(meta.gid()) && !own_group(meta.gid()));
+            let open =
+                meta.mode() & 0o002 != 0 || (meta.mode() & 0o020 != 0 && !is_root_only_group(meta.gid()) && !is_own_group(meta.gid()));
             if !owned || (open && !kept) {
-                return Err(denied(&format!("other users can write to {}, and could put something else there", above.display())));
+                return Err(permission_denied(&format!(
+                    "other users can write to {}, and could put something else there",
+                    above.display()
+                )));
             }
             below = meta;
         }
@@ -90,18 +94,18 @@ impl Folder {
     }
 
     /// Fails if its file system is mounted noexec.
-    pub fn loads(&self) -> Result<()> {
+    pub fn check_loadable(&self) -> Result<()> {
         let flags = nix::sys::statvfs::fstatvfs(&self.dir)?.flags();
         if flags.contains(FsFlags::ST_NOEXEC) {
-            Err(denied("its file system is mounted noexec: nothing can be loaded from it"))
+            Err(permission_denied("its file system is mounted noexec: nothing can be loaded from it"))
         } else {
             Ok(())
         }
     }
 
     /// Writes a file, which gets its name only when it is complete: other programs may be reading it.
-    pub fn keep(&self, name: &str, bytes: &[u8], mode: u32) -> Result<()> {
-        if self.read(name, bytes.len()).is_some_and(|there| there == bytes) {
+    pub fn write_file(&self, name: &str, bytes: &[u8], mode: u32) -> Result<()> {
+        if self.read_own_file(name, bytes.len()).is_some_and(|there| there == bytes) {
             return Ok(());
         }
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -124,7 +128,7 @@ impl Folder {
     }
 
     /// Reads this user's own file of that name, if it has that size.
-    fn read(&self, name: &str, size: usize) -> Option<Vec<u8>> {
+    fn read_own_file(&self, name: &str, size: usize) -> Option<Vec<u8>> {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = File::from(openat(&self.dir, name, flags, Mode::empty()).ok()?);
         let meta = file.metadata().ok().filter(|m| m.is_file() && m.len() == size as u64 && m.uid() == getuid().as_raw())?;
@@ -141,7 +145,7 @@ fn open_folder(path: &Path) -> Result<File> {
     match open(OFlag::O_NOFOLLOW) {
         Err(e) if is_errno(&e, Errno::ELOOP) || is_errno(&e, Errno::ENOTDIR) => {
             let above = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            check(above).map_err(|_| denied("it is a link or a file, not a folder, where other users can write"))?;
+            check_not_shared(above).map_err(|_| permission_denied("it is a link or a file, not a folder, where other users can write"))?;
             open(OFlag::empty())
         }
         other => other,
@@ -153,14 +157,14 @@ fn is_errno(e: &Error, errno: Errno) -> bool {
 }
 
 /// Returns true for root's group if root is its only member: in some containers every user is in it.
-fn roots_group(gid: u32) -> bool {
+fn is_root_only_group(gid: u32) -> bool {
     let member = || getgid().as_raw() == 0 || getgroups().map_or(true, |all| all.iter().any(|g| g.as_raw() == 0));
     gid == 0 && (getuid().is_root() || !member())
 }
 
 /// Resolves the path of a file to be loaded into a program. Fails if anyone but this user, root or `owners` could
 /// replace it or a folder above it. Group write permission is allowed: groups may share their work.
-pub fn unspoilt(path: &Path, owners: &[u32]) -> Result<PathBuf> {
+pub fn resolve_trusted(path: &Path, owners: &[u32]) -> Result<PathBuf> {
     let real = std::fs::canonicalize(path)?;
     let trusted = |uid: u32| uid == 0 || uid == getuid().as_raw() || owners.contains(&uid);
     let mut below: Option<Metadata> = None;
@@ -168,7 +172,7 @@ pub fn unspoilt(path: &Path, owners: &[u32]) -> Result<PathBuf> {
         let meta = std::fs::metadata(part)?;
         let kept = meta.mode() & STICKY != 0 && below.is_some_and(|b| trusted(b.uid()));
         if !trusted(meta.uid()) || meta.mode() & 0o002 != 0 && !kept {
-            return Err(denied(&format!("other users can write to {}, and could put something else there", part.display())));
+            return Err(permission_denied(&format!("other users can write to {}, and could put something else there", part.display())));
         }
         below = Some(meta);
     }
@@ -176,52 +180,54 @@ pub fn unspoilt(path: &Path, owners: &[u32]) -> Result<PathBuf> {
 }
 
 /// Returns true if this user is a group's only member: most distributions create such a group for each user.
-fn own_group(gid: u32) -> bool {
+fn is_own_group(gid: u32) -> bool {
     let Ok(Some(user)) = User::from_uid(getuid()) else { return false };
     let Ok(Some(group)) = Group::from_gid(gid.into()) else { return false };
     user.gid.as_raw() == gid && group.name == user.name && group.mem.iter().all(|m| *m == user.name)
 }
 
-/// Creates a folder like [`Folder::make`].
-pub fn make(folder: &Path) -> Result<()> {
-    Folder::make(folder).map(drop)
+/// Creates a folder like [`Folder::create_private`].
+pub fn create_folder(folder: &Path) -> Result<()> {
+    Folder::create_private(folder).map(drop)
 }
 
 /// Folder of a user without a home, below the temporary directory.
 #[must_use]
-pub fn homeless() -> PathBuf {
+pub fn homeless_folder() -> PathBuf {
     std::env::temp_dir().join(format!("warpscope-{}", getuid()))
 }
 
 /// Fails if others could have put files into an existing folder: it belongs to neither this user nor root, or others
 /// may write to it.
-pub fn check(folder: &Path) -> Result<()> {
+pub fn check_not_shared(folder: &Path) -> Result<()> {
     let meta = std::fs::metadata(folder)?;
     if meta.uid() != 0 {
-        mine(&meta)?;
+        check_owner(&meta)?;
     }
     if meta.mode() & OTHERS_WRITE != 0 {
-        return Err(denied("other users can write to it; remove that permission (chmod go-w), or set XDG_DATA_HOME to another folder"));
+        return Err(permission_denied(
+            "other users can write to it; remove that permission (chmod go-w), or set XDG_DATA_HOME to another folder",
+        ));
     }
     Ok(())
 }
 
-/// Writes a file into a private folder ([`Folder::keep`]) and returns its path.
-pub fn keep(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<PathBuf> {
-    Folder::make(folder)?.keep(name, bytes, mode)?;
+/// Writes a file into a private folder ([`Folder::write_file`]) and returns its path.
+pub fn write_private_file(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<PathBuf> {
+    Folder::create_private(folder)?.write_file(name, bytes, mode)?;
     Ok(folder.join(name))
 }
 
 /// Opens a lock file, creating it if needed. Anything else in its place is refused (a pipe, for example, would block).
-pub fn lock_file(path: &Path) -> Result<File> {
+pub fn open_lock_file(path: &Path) -> Result<File> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
     // A pipe without a reader.
-    let file = file.map_err(|e| if is_errno(&e, Errno::ENXIO) { denied("it is not a regular file") } else { e })?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(denied("it is not a regular file")) }
+    let file = file.map_err(|e| if is_errno(&e, Errno::ENXIO) { permission_denied("it is not a regular file") } else { e })?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(permission_denied("it is not a regular file")) }
 }
 
 /// Reads a small file written by hand (settings, a theme), at most `most` bytes. Pipes and devices are refused unread.
-pub fn small_text(path: &Path, most: u64) -> Result<String> {
+pub fn read_small_text(path: &Path, most: u64) -> Result<String> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() {
@@ -249,41 +255,41 @@ mod tests {
     fn folders_are_private_and_links_of_others_lead_nowhere() {
         let home = tempfile::tempdir().unwrap();
         let ours = home.path().join("a/b");
-        make(&ours).unwrap();
+        create_folder(&ours).unwrap();
         assert_eq!(std::fs::metadata(&ours).unwrap().mode() & 0o777, 0o700);
         allow(&ours, 0o755);
-        make(&ours).unwrap();
+        create_folder(&ours).unwrap();
         assert_eq!(std::fs::metadata(&ours).unwrap().mode() & 0o777, 0o700);
         let link = home.path().join("link");
         symlink(&ours, &link).unwrap();
         // In a folder that only this user writes to, the link is this user's.
-        make(&link).unwrap();
+        create_folder(&link).unwrap();
         allow(&ours, 0o755);
         for shared in [0o777, 0o1777, 0o770] {
             allow(home.path(), shared);
-            assert!(make(&link).unwrap_err().to_string().contains("link"), "{shared:o}");
+            assert!(create_folder(&link).unwrap_err().to_string().contains("link"), "{shared:o}");
             assert_eq!(std::fs::metadata(&ours).unwrap().mode() & 0o777, 0o755, "what the link leads to is as it was");
         }
         allow(home.path(), 0o700);
         allow(&ours, 0o775);
-        assert!(check(&ours).unwrap_err().to_string().contains("chmod"));
+        assert!(check_not_shared(&ours).unwrap_err().to_string().contains("chmod"));
         allow(&ours, 0o755);
-        check(&ours).unwrap();
+        check_not_shared(&ours).unwrap();
     }
 
     #[test]
     fn nothing_is_loaded_from_below_a_folder_that_others_can_write_to() {
         let home = tempfile::tempdir().unwrap();
         let shared = home.path().join("shared");
-        let own = Folder::make(&shared.join("own")).unwrap();
-        assert_eq!(own.nobody_elses().unwrap(), std::fs::canonicalize(shared.join("own")).unwrap());
+        let own = Folder::create_private(&shared.join("own")).unwrap();
+        assert_eq!(own.resolve_unshared().unwrap(), std::fs::canonicalize(shared.join("own")).unwrap());
         // A user who may write there can replace the folder; in a sticky folder, only entries of their own.
         for (mode, refused) in [(0o777, true), (0o1777, false), (0o755, false), (0o1775, false), (0o702, true)] {
             allow(&shared, mode);
-            assert_eq!(own.nobody_elses().is_err(), refused, "{mode:o}");
+            assert_eq!(own.resolve_unshared().is_err(), refused, "{mode:o}");
         }
         allow(&shared, 0o777);
-        assert!(own.nobody_elses().unwrap_err().to_string().contains("shared"));
+        assert!(own.resolve_unshared().unwrap_err().to_string().contains("shared"));
     }
 
     #[test]
@@ -294,27 +300,27 @@ mod tests {
         let file = lib.join("libx.so");
         std::fs::write(&file, "").unwrap();
         allow(&lib, 0o755);
-        assert_eq!(unspoilt(&file, &[]).unwrap(), std::fs::canonicalize(&file).unwrap());
+        assert_eq!(resolve_trusted(&file, &[]).unwrap(), std::fs::canonicalize(&file).unwrap());
         for (mode, refused) in [(0o777, true), (0o1777, false), (0o775, false)] {
             allow(&lib, mode);
-            assert_eq!(unspoilt(&file, &[]).is_err(), refused, "{mode:o}");
+            assert_eq!(resolve_trusted(&file, &[]).is_err(), refused, "{mode:o}");
         }
         allow(&lib, 0o755);
         allow(&file, 0o666);
-        assert!(unspoilt(&file, &[]).unwrap_err().to_string().contains("libx.so"));
+        assert!(resolve_trusted(&file, &[]).unwrap_err().to_string().contains("libx.so"));
         allow(&file, 0o644);
         let elsewhere = home.path().join("elsewhere");
         std::fs::write(&elsewhere, "").unwrap();
         symlink(&elsewhere, lib.join("link")).unwrap();
-        assert_eq!(unspoilt(&lib.join("link"), &[]).unwrap(), std::fs::canonicalize(&elsewhere).unwrap());
+        assert_eq!(resolve_trusted(&lib.join("link"), &[]).unwrap(), std::fs::canonicalize(&elsewhere).unwrap());
         allow(&elsewhere, 0o666);
-        assert!(unspoilt(&lib.join("link"), &[]).is_err(), "the file behind a link counts");
+        assert!(resolve_trusted(&lib.join("link"), &[]).is_err(), "the file behind a link counts");
     }
 
     #[test]
     fn a_file_that_is_kept_is_this_users_whole_and_no_link() {
         let home = tempfile::tempdir().unwrap();
-        let (folder, elsewhere) = (Folder::make(&home.path().join("f")).unwrap(), home.path().join("elsewhere"));
+        let (folder, elsewhere) = (Folder::create_private(&home.path().join("f")).unwrap(), home.path().join("elsewhere"));
         std::fs::write(&elsewhere, "theirs").unwrap();
         let path = home.path().join("f/x");
         for before in ["link", "file", "same", "pipe", "writable"] {
@@ -328,7 +334,7 @@ mod tests {
             if before == "writable" {
                 allow(&path, 0o666);
             }
-            folder.keep("x", b"ours", 0o600).unwrap();
+            folder.write_file("x", b"ours", 0o600).unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "ours", "{before}");
             let meta = std::fs::symlink_metadata(&path).unwrap();
             assert!(meta.is_file() && meta.mode() & OTHERS_WRITE == 0, "{before}");
@@ -337,7 +343,7 @@ mod tests {
         // Writes go to the folder that was opened, even if its name now belongs to another one.
         std::fs::rename(home.path().join("f"), home.path().join("moved")).unwrap();
         symlink(home.path(), home.path().join("f")).unwrap();
-        folder.keep("y", b"1", 0o600).unwrap();
+        folder.write_file("y", b"1", 0o600).unwrap();
         assert!(home.path().join("moved/y").is_file() && !home.path().join("y").exists());
     }
 
@@ -346,14 +352,14 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let pipe = home.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert!(small_text(&pipe, 10).unwrap_err().to_string().contains("not a regular file"));
-        assert!(lock_file(&pipe).is_err());
-        assert!(small_text(Path::new("/dev/zero"), 10).is_err());
+        assert!(read_small_text(&pipe, 10).unwrap_err().to_string().contains("not a regular file"));
+        assert!(open_lock_file(&pipe).is_err());
+        assert!(read_small_text(Path::new("/dev/zero"), 10).is_err());
         let file = home.path().join("file");
         std::fs::write(&file, "0123456789").unwrap();
-        assert_eq!(small_text(&file, 10).unwrap(), "0123456789");
-        assert!(small_text(&file, 9).unwrap_err().to_string().contains("larger"));
-        lock_file(&file).unwrap();
-        lock_file(&home.path().join("lock")).unwrap();
+        assert_eq!(read_small_text(&file, 10).unwrap(), "0123456789");
+        assert!(read_small_text(&file, 9).unwrap_err().to_string().contains("larger"));
+        open_lock_file(&file).unwrap();
+        open_lock_file(&home.path().join("lock")).unwrap();
     }
 }

@@ -35,12 +35,12 @@ pub enum Came {
 
 impl Keys {
     /// Opens stdin, bypassing its buffer: `poll` does not see buffered bytes.
-    pub fn open() -> io::Result<Self> {
+    pub fn open_stdin() -> io::Result<Self> {
         Ok(Self(File::from(io::stdin().as_fd().try_clone_to_owned()?)))
     }
 
     /// Waits for bytes, without limit or up to a timeout.
-    pub fn read(&mut self, buffer: &mut [u8], wait: Option<Duration>) -> Came {
+    pub fn read_bytes(&mut self, buffer: &mut [u8], wait: Option<Duration>) -> Came {
         let wait = wait.map_or(PollTimeout::NONE, |w| PollTimeout::try_from(w).unwrap_or(PollTimeout::MAX));
         loop {
             match poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], wait) {
@@ -68,11 +68,11 @@ const GIVEN: u8 = b'g';
 pub struct Guard(ChildStdin);
 
 impl Guard {
-    /// Starts it: `words` are the arguments with which this program runs [`guard`]; the terminal's current modes are
+    /// Starts it: `words` are the arguments with which this program runs [`restore_on_exit`]; the terminal's current modes are
     /// appended. The explorer also works without it (at the process limit, for example).
     #[must_use]
-    pub fn start(program: &Path, words: &[&str]) -> Option<Self> {
-        let modes = written(&termios::tcgetattr(io::stdin()).ok()?);
+    pub fn spawn_guard(program: &Path, words: &[&str]) -> Option<Self> {
+        let modes = format_modes(&termios::tcgetattr(io::stdin()).ok()?);
         let child = Command::new(program)
             .args(words)
             .args([modes, getpgrp().as_raw().to_string()])
@@ -86,13 +86,13 @@ impl Guard {
     }
 
     /// Notes that the terminal is taken from now on.
-    pub fn taken(&mut self) {
+    pub fn notify_taken(&mut self) {
         // A write error means that the guard has ended.
         let _ = self.0.write_all(&[TAKEN]);
     }
 
     /// Notes that the terminal was given back.
-    pub fn given(&mut self) {
+    pub fn notify_restored(&mut self) {
         let _ = self.0.write_all(&[GIVEN]);
     }
 }
@@ -100,7 +100,7 @@ impl Guard {
 /// Waits until the process at the other end of stdin is gone; if it had the terminal then, restores it: writes
 /// `escape`, and sets `modes` unless a shell with job control (a foreground group other than `group`) already has the
 /// terminal.
-pub fn guard(modes: &str, group: i32, escape: &[u8]) -> io::Result<()> {
+pub fn restore_on_exit(modes: &str, group: i32, escape: &[u8]) -> io::Result<()> {
     let (mut taken, mut byte) = (false, [0]);
     loop {
         match io::stdin().read(&mut byte) {
@@ -119,7 +119,7 @@ pub fn guard(modes: &str, group: i32, escape: &[u8]) -> io::Result<()> {
     signals.thread_block()?;
     let terminal = io::stdout();
     let shell = tcgetpgrp(&terminal).is_ok_and(|g| g.as_raw() != group);
-    if !shell && let Some(before) = termios::tcgetattr(&terminal).ok().and_then(|now| read(modes, now)) {
+    if !shell && let Some(before) = termios::tcgetattr(&terminal).ok().and_then(|now| parse_modes(modes, now)) {
         termios::tcsetattr(&terminal, SetArg::TCSANOW, &before)?;
     }
     let mut out = terminal.lock();
@@ -128,14 +128,14 @@ pub fn guard(modes: &str, group: i32, escape: &[u8]) -> io::Result<()> {
 }
 
 /// Formats modes as one word: the four sets of flags and the control characters, in hexadecimal.
-fn written(modes: &Termios) -> String {
+fn format_modes(modes: &Termios) -> String {
     let flags = [modes.input_flags.bits(), modes.output_flags.bits(), modes.control_flags.bits(), modes.local_flags.bits()];
     let characters = modes.control_chars.iter().map(|c| u32::from(*c));
     flags.into_iter().chain(characters).map(|n| format!("{n:x}")).collect::<Vec<_>>().join(":")
 }
 
 /// Parses such a word, on top of the current modes; `None` if it is malformed.
-fn read(word: &str, now: Termios) -> Option<Termios> {
+fn parse_modes(word: &str, now: Termios) -> Option<Termios> {
     let mut numbers = word.split(':').map(|n| u32::from_str_radix(n, 16).ok());
     let mut next = || numbers.next().flatten();
     let mut modes = now;

@@ -10,7 +10,7 @@ impl Version {
     /// Finds the first version in a text: a year and at least two more numbers, separated by `.` (or by `@`, as in
     /// report headers).
     #[must_use]
-    pub fn find(text: &str) -> Option<Self> {
+    pub fn find_in(text: &str) -> Option<Self> {
         text.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '@')).find_map(|word| {
             let numbers: Vec<u32> = word.split(['.', '@']).filter(|p| !p.is_empty()).map_while(|p| p.parse().ok()).take(4).collect();
             (numbers.len() >= 3 && (2018..2100).contains(&numbers[0])).then_some(Self(numbers))
@@ -20,7 +20,7 @@ impl Version {
     /// Returns true if a tool of this version can read such a report: same or newer release. The third and later
     /// numbers are builds of one release.
     #[must_use]
-    pub fn reads(&self, report: &Self) -> bool {
+    pub fn can_read(&self, report: &Self) -> bool {
         self.0[..2] >= report.0[..2]
     }
 }
@@ -37,10 +37,10 @@ mod tests {
 
     #[test]
     fn versions_as_tools_and_reports_spell_them() {
-        let tool = Version::find("NVIDIA Nsight Systems version 2023.4.4.54-234433681190v0").unwrap();
-        let report = Version::find("NVIDIA Tegra Profiler Report 2025@3@2@474-253236v0.").unwrap();
+        let tool = Version::find_in("NVIDIA Nsight Systems version 2023.4.4.54-234433681190v0").unwrap();
+        let report = Version::find_in("NVIDIA Tegra Profiler Report 2025@3@2@474-253236v0.").unwrap();
         assert_eq!((tool.to_string(), report.to_string()), ("2023.4.4".into(), "2025.3.2".into()));
-        assert!(report.reads(&tool) && !tool.reads(&report) && tool.reads(&tool));
-        assert_eq!(Version::find("NVIDIA Tegra Profiler Report 1."), None);
+        assert!(report.can_read(&tool) && !tool.can_read(&report) && tool.can_read(&tool));
+        assert_eq!(Version::find_in("NVIDIA Tegra Profiler Report 1."), None);
     }
 }

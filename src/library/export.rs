@@ -13,7 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// Expands a pattern: a path with at most one `*`, which stands for any text without `/`. Only files written since the
 /// run began count, with two seconds of tolerance for coarse file system timestamps.
-fn expand(pattern: &str, since_ms: i64) -> Vec<PathBuf> {
+fn expand_pattern(pattern: &str, since_ms: i64) -> Vec<PathBuf> {
     let since = UNIX_EPOCH + Duration::from_millis(u64::try_from(since_ms - 2000).unwrap_or(0));
     let fresh = |p: &PathBuf| p.metadata().is_ok_and(|m| m.is_file() && m.modified().is_ok_and(|t| t >= since));
     let Some((head, tail)) = pattern.split_once('*') else { return vec![PathBuf::from(pattern)].into_iter().filter(fresh).collect() };
@@ -33,15 +33,15 @@ fn expand(pattern: &str, since_ms: i64) -> Vec<PathBuf> {
 
 /// Files that a run left, out of those expected.
 #[must_use]
-pub fn found(patterns: &[String], folder: &Path, since_ms: i64) -> Vec<Report> {
+pub fn find_reports(patterns: &[String], folder: &Path, since_ms: i64) -> Vec<Report> {
     let mut seen = BTreeSet::new();
-    let files = patterns.iter().flat_map(|p| expand(p, since_ms)).filter(|p| seen.insert(p.clone()));
-    files.map(|p| report(p, folder)).collect()
+    let files = patterns.iter().flat_map(|p| expand_pattern(p, since_ms)).filter(|p| seen.insert(p.clone()));
+    files.map(|p| describe_report(p, folder)).collect()
 }
 
 /// Describes a file as it is now; the library owns it if it is in the folder.
 #[must_use]
-pub fn report(path: PathBuf, folder: &Path) -> Report {
+pub fn describe_report(path: PathBuf, folder: &Path) -> Report {
     let bytes = path.metadata().map_or(0, |m| m.len());
     let owned = path.starts_with(folder);
     Report { path, bytes, owned }
@@ -57,7 +57,7 @@ pub struct Cleaned {
 }
 
 /// `NAME=value` pairs of a text, divided by a separator; values may be in quotes (`NAME="value"`).
-fn pairs(text: &str, separator: char) -> impl Iterator<Item = (String, String)> + '_ {
+fn parse_pairs(text: &str, separator: char) -> impl Iterator<Item = (String, String)> + '_ {
     text.split(separator).filter_map(|pair| {
         let (name, value) = pair.split_once('=')?;
         let word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.%()".contains(c));
@@ -74,7 +74,7 @@ pub const TELLING: usize = 8;
 ///
 /// nsys writes the environment to three places: rows of `META_DATA_CAPTURE`, `TARGET_INFO_SYSTEM_ENV`, and texts of
 /// `StringIds` in which NUL separates the variables (or that are a single variable).
-pub fn clean(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, LibraryError> {
+pub fn clean_export(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, LibraryError> {
     let wrong = |source| LibraryError::Database { path: export.display().to_string(), source };
     let file = |path: &Path, source| LibraryError::File { path: path.display().to_string(), source };
     if copy.symlink_metadata().is_ok() {
@@ -84,7 +84,7 @@ pub fn clean(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, Libr
     let (first, second) = (making.path().join("first.sqlite"), making.path().join("second.sqlite"));
     std::fs::copy(export, &first).map_err(|e| file(export, e))?;
     let variables = {
-        let db = open(&first, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(wrong)?;
+        let db = open_untrusted(&first, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(wrong)?;
         let encoding: String = db.query_row("PRAGMA encoding", [], |r| r.get(0)).map_err(wrong)?;
         if encoding != "UTF-8" {
             let what = format!("{}: its text encoding is {encoding}, which cannot be searched; nsys writes UTF-8", export.display());
@@ -95,9 +95,9 @@ pub fn clean(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, Libr
         db.execute("VACUUM INTO ?1", [second.to_string_lossy()]).map_err(wrong)?;
         variables
     };
-    let mut left = look(&second, &variables).map_err(|e| file(&second, e))?;
+    let mut left = search_file(&second, &variables).map_err(|e| file(&second, e))?;
     // A long text may be stored in pieces.
-    look_into_cells(&open(&second, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(wrong)?, &variables, &mut left).map_err(wrong)?;
+    search_cells(&open_untrusted(&second, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(wrong)?, &variables, &mut left).map_err(wrong)?;
     if let Some(name) = left.pairs.first() {
         return Err(LibraryError::Refused(format!(
             "{}: the variable {name} is still in the copy after cleaning, so no copy is made; share a table instead: `warpscope top FILE`",
@@ -110,7 +110,7 @@ pub fn clean(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, Libr
 }
 
 /// Opens a database from an untrusted source: nothing in it is executed.
-fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+fn open_untrusted(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let db = Connection::open_with_flags(path, flags)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
@@ -131,7 +131,7 @@ fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
     };
     let mut take = |sql: &str, separator: char| -> rusqlite::Result<()> {
         for text in texts(sql)? {
-            found.extend(pairs(&String::from_utf8_lossy(&text), separator));
+            found.extend(parse_pairs(&String::from_utf8_lossy(&text), separator));
         }
         Ok(())
     };
@@ -190,7 +190,7 @@ fn take_out_single(db: &Connection, found: &mut BTreeSet<(String, String)>) -> r
     for row in rows {
         let (id, value) = row?;
         let text = String::from_utf8_lossy(&value);
-        let mut pair = pairs(&text, '\0');
+        let mut pair = parse_pairs(&text, '\0');
         single.extend(pair.next().filter(|p| p.0.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')).map(|p| (id, p)));
     }
     if single.is_empty() {
@@ -238,7 +238,7 @@ struct Left {
 
 impl Left {
     /// Searches bytes for the variables.
-    fn take(&mut self, bytes: &[u8], variables: &BTreeSet<(String, String)>) {
+    fn search_bytes(&mut self, bytes: &[u8], variables: &BTreeSet<(String, String)>) {
         let holds = |needle: &str| memchr::memmem::find(bytes, needle.as_bytes()).is_some();
         for (name, value) in variables {
             // Short pairs (`A=1`) may be anything.
@@ -256,13 +256,13 @@ impl Left {
 const WINDOW: usize = 8 << 20;
 
 /// Searches the bytes of a file.
-fn look(path: &Path, variables: &BTreeSet<(String, String)>) -> std::io::Result<Left> {
+fn search_file(path: &Path, variables: &BTreeSet<(String, String)>) -> std::io::Result<Left> {
     let longest = variables.iter().map(|(n, v)| n.len() + v.len() + 3).max().unwrap_or(0);
-    let mut file = crate::launch::open::regular(path)?;
+    let mut file = crate::launch::open::open_regular(path)?;
     let (mut window, mut left) = (Vec::new(), Left::default());
     loop {
         let got = (&mut file).take(WINDOW as u64).read_to_end(&mut window)?;
-        left.take(&window, variables);
+        left.search_bytes(&window, variables);
         if got == 0 {
             return Ok(left);
         }
@@ -272,7 +272,7 @@ fn look(path: &Path, variables: &BTreeSet<(String, String)>) -> std::io::Result<
 }
 
 /// Searches every text and every blob.
-fn look_into_cells(db: &Connection, variables: &BTreeSet<(String, String)>, left: &mut Left) -> rusqlite::Result<()> {
+fn search_cells(db: &Connection, variables: &BTreeSet<(String, String)>, left: &mut Left) -> rusqlite::Result<()> {
     let tables: Vec<String> = db
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")?
         .query_map([], |r| r.get(0))?
@@ -286,7 +286,7 @@ fn look_into_cells(db: &Connection, variables: &BTreeSet<(String, String)>, left
                 if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(column)?
                     && bytes.len() >= TELLING
                 {
-                    left.take(bytes, variables);
+                    left.search_bytes(bytes, variables);
                 }
             }
         }
@@ -319,7 +319,7 @@ mod tests {
         export(&from);
         let before = std::fs::read(&from).unwrap();
         let scratch = tempfile::tempdir().unwrap();
-        let cleaned = clean(&from, &to, scratch.path()).unwrap();
+        let cleaned = clean_export(&from, &to, scratch.path()).unwrap();
         assert_eq!(cleaned, Cleaned { variables: 3, elsewhere: vec!["PWD".to_owned()] });
         let bytes = std::fs::read(&to).unwrap();
         assert!(memchr::memmem::find(&bytes, b"hunter2").is_none());
@@ -328,7 +328,7 @@ mod tests {
         let names: i64 = db.query_row("SELECT COUNT(*) FROM StringIds", [], |r| r.get(0)).unwrap();
         let kept: i64 = db.query_row("SELECT COUNT(*) FROM META_DATA_CAPTURE", [], |r| r.get(0)).unwrap();
         assert_eq!((names, kept), (3, 1));
-        assert!(clean(&from, &to, scratch.path()).unwrap_err().to_string().contains("already exists"));
+        assert!(clean_export(&from, &to, scratch.path()).unwrap_err().to_string().contains("already exists"));
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }
@@ -349,7 +349,7 @@ mod tests {
             db.execute("INSERT INTO NEWS VALUES (?1)", [format!("{} TOKEN=hunter2xyzzy {}", "x".repeat(padding), "y".repeat(9_000))])
                 .unwrap();
             drop(db);
-            assert!(clean(&from, &to, folder.path()).unwrap_err().to_string().contains("TOKEN"), "{padding}");
+            assert!(clean_export(&from, &to, folder.path()).unwrap_err().to_string().contains("TOKEN"), "{padding}");
             assert!(!to.exists());
         }
     }
@@ -361,13 +361,13 @@ mod tests {
             std::fs::write(folder.path().join(name), "1234").unwrap();
         }
         let pattern = |p: &str| vec![folder.path().join(p).display().to_string()];
-        let reports = found(&pattern("r.*.nsys-rep"), folder.path(), 0);
+        let reports = find_reports(&pattern("r.*.nsys-rep"), folder.path(), 0);
         assert_eq!(reports.iter().map(|r| (r.bytes, r.owned)).collect::<Vec<_>>(), [(4, true), (4, true)]);
-        assert!(found(&pattern("r.*.nsys-rep"), folder.path(), crate::library::store::now_ms() + 60_000).is_empty());
-        assert!(!found(&pattern("r.sqlite"), Path::new("/elsewhere"), 0)[0].owned);
-        assert!(found(&pattern("none"), folder.path(), 0).is_empty());
+        assert!(find_reports(&pattern("r.*.nsys-rep"), folder.path(), crate::library::store::now_ms() + 60_000).is_empty());
+        assert!(!find_reports(&pattern("r.sqlite"), Path::new("/elsewhere"), 0)[0].owned);
+        assert!(find_reports(&pattern("none"), folder.path(), 0).is_empty());
         std::fs::create_dir(folder.path().join("pass_1")).unwrap();
         std::fs::write(folder.path().join("pass_1/out.csv"), "1").unwrap();
-        assert_eq!(found(&pattern("pass_*/out.csv"), folder.path(), 0).len(), 1);
+        assert_eq!(find_reports(&pattern("pass_*/out.csv"), folder.path(), 0).len(), 1);
     }
 }

@@ -34,12 +34,12 @@ pub struct Plan {
 
 /// Plans the cleanup, from the newest run on. Live runs and those that are tagged `keep` stay and are not counted.
 #[must_use]
-pub fn plan(runs: &[Run], wish: Wish, now_ms: i64) -> Plan {
+pub fn plan_cleanup(runs: &[Run], wish: Wish, now_ms: i64) -> Plan {
     let mut plan = Plan::default();
     let (mut kept, mut bytes) = (0_usize, 0_u64);
     let mut full = false;
     for run in runs {
-        if run.state.live() || run.tags.iter().any(|t| t == KEEP) {
+        if run.state.is_live() || run.tags.iter().any(|t| t == KEEP) {
             continue;
         }
         let own: u64 = run.reports.iter().filter(|r| r.owned).map(|r| r.bytes).sum();
@@ -59,7 +59,7 @@ pub fn plan(runs: &[Run], wish: Wish, now_ms: i64) -> Plan {
     plan
 }
 
-fn wrong(path: &Path) -> impl Fn(io::Error) -> LibraryError + '_ {
+fn file_error(path: &Path) -> impl Fn(io::Error) -> LibraryError + '_ {
     |source| LibraryError::File { path: path.display().to_string(), source }
 }
 
@@ -68,7 +68,7 @@ const PACKING: &str = ".warpscope-packing-";
 
 /// Returns true if a file is inside a run's own folder, and neither `..` nor a symbolic link of a parent folder leads
 /// elsewhere.
-fn inside(folder: &Path, file: &Path) -> bool {
+fn is_inside(folder: &Path, file: &Path) -> bool {
     let real = |p: &Path| std::fs::canonicalize(p).ok();
     let plain = file.starts_with(folder) && !file.components().any(|c| c == std::path::Component::ParentDir);
     plain && file.parent().and_then(real).zip(real(folder)).is_some_and(|(parent, folder)| parent.starts_with(folder))
@@ -78,13 +78,13 @@ fn inside(folder: &Path, file: &Path) -> bool {
 /// folder. Reports that the user placed elsewhere are the user's responsibility.
 #[must_use]
 pub fn is_sound(folder: &Path, report: &Report) -> bool {
-    !report.owned || (inside(folder, &report.path) && report.path.symlink_metadata().is_ok_and(|m| m.is_file()))
+    !report.owned || (is_inside(folder, &report.path) && report.path.symlink_metadata().is_ok_and(|m| m.is_file()))
 }
 
 /// Removes a run: its files, its folder if nothing else is in it, and its row. Returns the number of freed bytes, and
 /// the files that stay.
-pub fn remove(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), LibraryError> {
-    if run.state.live() {
+pub fn remove_run(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), LibraryError> {
+    if run.state.is_live() {
         return Err(LibraryError::Refused(format!("run {} is still running: stop it first (`warpscope attach {}`)", run.id, run.id)));
     }
     let folder = library.run_folder(run.id);
@@ -94,23 +94,23 @@ pub fn remove(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), Libra
     let mut left = Vec::new();
     if ours {
         let reports = run.reports.iter().filter(|r| r.owned).map(|r| r.path.clone());
-        let files: Vec<PathBuf> = reports.chain(run.support.iter().cloned()).chain(log::pieces(&folder)).collect();
-        for file in files.iter().filter(|p| inside(&folder, p)) {
+        let files: Vec<PathBuf> = reports.chain(run.support.iter().cloned()).chain(log::piece_paths(&folder)).collect();
+        for file in files.iter().filter(|p| is_inside(&folder, p)) {
             let bytes = file.symlink_metadata().map_or(0, |m| m.len());
             match std::fs::remove_file(file) {
                 Ok(()) => free += bytes,
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(wrong(file)(e)),
+                Err(e) => return Err(file_error(file)(e)),
             }
         }
         // Left over if nothing was running to remove it.
         let temporary = folder.join(TEMPORARY);
         if temporary.symlink_metadata().is_ok_and(|m| m.is_dir()) {
-            std::fs::remove_dir_all(&temporary).map_err(wrong(&temporary))?;
+            std::fs::remove_dir_all(&temporary).map_err(file_error(&temporary))?;
         }
         remove_empty(&folder, &mut left);
     }
-    library.forget(run.id)?;
+    library.delete_run(run.id)?;
     Ok((free, left))
 }
 
@@ -132,9 +132,9 @@ fn remove_empty(folder: &Path, left: &mut Vec<PathBuf>) {
 
 /// Packs a report with zstd; the explorer opens it as before. Returns the number of freed bytes. The packed file is
 /// read back and compared before the original is removed.
-pub fn pack(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryError> {
+pub fn pack_report(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryError> {
     let folder = library.run_folder(id);
-    if !report.owned || !inside(&folder, &report.path) || !report.path.symlink_metadata().is_ok_and(|m| m.is_file()) {
+    if !report.owned || !is_inside(&folder, &report.path) || !report.path.symlink_metadata().is_ok_and(|m| m.is_file()) {
         return Err(LibraryError::Refused(format!("{} is not a file of the library", report.path.display())));
     }
     let mut name = report.path.clone().into_os_string();
@@ -144,32 +144,32 @@ pub fn pack(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryE
         return Err(LibraryError::Refused(format!("{} already exists", target.display())));
     }
     let parent = report.path.parent().unwrap_or(&folder);
-    let mut made = tempfile::Builder::new().prefix(PACKING).tempfile_in(parent).map_err(wrong(parent))?;
-    let from = open::regular(&report.path).map_err(wrong(&report.path))?;
-    zstd::stream::copy_encode(BufReader::new(&from), made.as_file_mut(), 9).map_err(wrong(&report.path))?;
-    made.as_file().sync_all().map_err(wrong(&target))?;
-    let packed = File::open(made.path()).map_err(wrong(&target))?;
-    let again = zstd::stream::read::Decoder::new(packed).map_err(wrong(&target))?;
-    let original = open::regular(&report.path).map_err(wrong(&report.path))?;
-    if !same(BufReader::new(again), BufReader::new(original)).map_err(wrong(&target))? {
+    let mut made = tempfile::Builder::new().prefix(PACKING).tempfile_in(parent).map_err(file_error(parent))?;
+    let from = open::open_regular(&report.path).map_err(file_error(&report.path))?;
+    zstd::stream::copy_encode(BufReader::new(&from), made.as_file_mut(), 9).map_err(file_error(&report.path))?;
+    made.as_file().sync_all().map_err(file_error(&target))?;
+    let packed = File::open(made.path()).map_err(file_error(&target))?;
+    let again = zstd::stream::read::Decoder::new(packed).map_err(file_error(&target))?;
+    let original = open::open_regular(&report.path).map_err(file_error(&report.path))?;
+    if !has_same_content(BufReader::new(again), BufReader::new(original)).map_err(file_error(&target))? {
         return Err(LibraryError::Refused(format!("{} could not be compressed without loss; left unchanged", report.path.display())));
     }
     let bytes = made.as_file().metadata().map_or(0, |m| m.len());
-    made.persist_noclobber(&target).map_err(|e| wrong(&target)(e.error))?;
+    made.persist_noclobber(&target).map_err(|e| file_error(&target)(e.error))?;
     let mut reports = library.run(id)?.reports;
     reports.retain(|r| r.path != report.path);
-    reports.push(export::report(target, &folder));
+    reports.push(export::describe_report(target, &folder));
     // Update the row first: a superfluous file is better than a row without its file.
     library.set_reports(id, &reports)?;
-    std::fs::remove_file(&report.path).map_err(wrong(&report.path))?;
+    std::fs::remove_file(&report.path).map_err(file_error(&report.path))?;
     Ok(report.bytes.saturating_sub(bytes))
 }
 
-fn same(mut one: impl Read, mut other: impl Read) -> io::Result<bool> {
+fn has_same_content(mut one: impl Read, mut other: impl Read) -> io::Result<bool> {
     let (mut first, mut second) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     loop {
-        let n = fill(&mut one, &mut first)?;
-        let m = fill(&mut other, &mut second)?;
+        let n = fill_buffer(&mut one, &mut first)?;
+        let m = fill_buffer(&mut other, &mut second)?;
         if first[..n] != second[..m] {
             return Ok(false);
         }
@@ -179,7 +179,7 @@ fn same(mut one: impl Read, mut other: impl Read) -> io::Result<bool> {
     }
 }
 
-fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+fn fill_buffer(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut at = 0;
     while at < buffer.len() {
         match from.read(&mut buffer[at..]) {

@@ -60,11 +60,11 @@ impl Library {
             }
             change.commit()
         };
-        keep().map_err(|e| self.wrong(e))
+        keep().map_err(|e| self.database_error(e))
     }
 
     /// Kernels stored for a run, sorted by name.
-    pub fn kernels(&self, run: i64) -> Result<Vec<Measured>, LibraryError> {
+    pub fn load_kernels(&self, run: i64) -> Result<Vec<Measured>, LibraryError> {
         let read = || -> rusqlite::Result<Vec<Measured>> {
             let mut statement = self.db.prepare_cached("SELECT * FROM kernels WHERE run = ?1 ORDER BY kernel, way")?;
             let one = |r: &rusqlite::Row<'_>| {
@@ -81,7 +81,7 @@ impl Library {
             };
             statement.query_map([run], one)?.collect()
         };
-        read().map_err(|e| self.wrong(e))
+        read().map_err(|e| self.database_error(e))
     }
 
     /// For each of a run's kernels, finds the measurement in the latest earlier run of the program (with the same
@@ -99,7 +99,7 @@ impl Library {
                 kernels.iter().any(|o| o.kernel == k.kernel && o.way == k.way)
                     && out.iter().all(|(_, o)| o.kernel != k.kernel || o.way != k.way)
             };
-            let found: Vec<Measured> = self.kernels(id)?.into_iter().filter(|k| k.hint.is_some() && open(k)).collect();
+            let found: Vec<Measured> = self.load_kernels(id)?.into_iter().filter(|k| k.hint.is_some() && open(k)).collect();
             out.extend(found.into_iter().map(|k| (id, k)));
         }
         Ok(out)

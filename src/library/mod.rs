@@ -13,7 +13,7 @@ pub use record::{NewRun, Report, Run, State, Step};
 pub use store::Library;
 
 /// Advice for a database that cannot be used.
-fn advice(source: &rusqlite::Error) -> &'static str {
+fn recovery_advice(source: &rusqlite::Error) -> &'static str {
     match source.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
             "; move it away to start a new one: the reports stay in the folder `runs` next to it"
@@ -26,7 +26,7 @@ fn advice(source: &rusqlite::Error) -> &'static str {
 /// Error of the library, as one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
-    #[error("the run library {path}: {source}{}", advice(source))]
+    #[error("the run library {path}: {source}{}", recovery_advice(source))]
     Database { path: String, source: rusqlite::Error },
     /// A file or a folder.
     #[error("{path}: {source}")]

@@ -30,7 +30,7 @@ impl State {
     ];
 
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(s, _)| *s == self).map_or("", |(_, w)| w)
     }
 
@@ -42,7 +42,7 @@ impl State {
 
     /// Returns true if the run has not ended.
     #[must_use]
-    pub fn live(self) -> bool {
+    pub fn is_live(self) -> bool {
         matches!(self, Self::Starting | Self::Running)
     }
 }
@@ -172,29 +172,29 @@ pub struct Run {
 impl Run {
     /// Duration in milliseconds: until now for a live run, until the last sign of life if the end was not observed.
     #[must_use]
-    pub fn millis(&self, now_ms: i64) -> i64 {
-        let until = self.ended_ms.unwrap_or(if self.state.live() { now_ms } else { self.last_seen_ms.unwrap_or(self.started_ms) });
+    pub fn duration_ms(&self, now_ms: i64) -> i64 {
+        let until = self.ended_ms.unwrap_or(if self.state.is_live() { now_ms } else { self.last_seen_ms.unwrap_or(self.started_ms) });
         until.saturating_sub(self.started_ms).max(0)
     }
 
     /// Total size of its reports, in bytes.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub fn total_bytes(&self) -> u64 {
         self.reports.iter().map(|r| r.bytes).sum()
     }
 
     /// Reports that the explorer opens; other files of the profiler are left out.
-    pub fn openable(&self) -> impl Iterator<Item = &Report> {
-        self.reports.iter().filter(|r| opens(&r.path))
+    pub fn openable_reports(&self) -> impl Iterator<Item = &Report> {
+        self.reports.iter().filter(|r| is_openable(&r.path))
     }
 
     /// Returns true if all words occur in the run's data.
     #[must_use]
-    pub fn matches(&self, words: &str) -> bool {
+    pub fn matches_words(&self, words: &str) -> bool {
         let text = format!(
             "#{} {} {} {} {} {} {} {} {}",
             self.id,
-            self.state.word(),
+            self.state.as_str(),
             self.tool,
             self.recipe.as_deref().unwrap_or_default(),
             self.program.join(" "),
@@ -210,7 +210,7 @@ impl Run {
 
 /// Returns true if the explorer opens a file that a profiler left, by its name.
 #[must_use]
-pub fn opens(path: &std::path::Path) -> bool {
+pub fn is_openable(path: &std::path::Path) -> bool {
     const KINDS: [&str; 12] =
         [".nsys-rep", ".ncu-rep", ".sqlite", ".qdrep", ".csv", ".json", ".wstrace", ".db", ".pftrace", ".pickle", ".wsd", ".rpd"];
     let name = path.to_string_lossy().to_lowercase();
@@ -245,6 +245,6 @@ pub const PLAIN_VARIABLES: &[&str] = &[
 
 /// Returns true if a variable's value may be stored.
 #[must_use]
-pub fn plain(name: &str) -> bool {
+pub fn is_plain_variable(name: &str) -> bool {
     PLAIN_VARIABLES.iter().any(|p| p.strip_suffix('*').map_or(*p == name, |head| name.starts_with(head)))
 }

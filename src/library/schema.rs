@@ -93,6 +93,6 @@ pub fn migrate(db: &mut Connection) -> Result<(), Result<i64, rusqlite::Error>> 
 }
 
 #[must_use]
-pub fn newest() -> usize {
+pub fn newest_version() -> usize {
     STEPS.len()
 }

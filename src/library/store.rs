@@ -24,28 +24,28 @@ pub struct Library {
 }
 
 /// `$XDG_DATA_HOME/warpscope`.
-pub fn folder() -> Result<PathBuf, LibraryError> {
+pub fn library_folder() -> Result<PathBuf, LibraryError> {
     etcetera::choose_base_strategy()
         .map(|b| b.data_dir().join("warpscope"))
         .map_err(|_| LibraryError::Refused("no home directory found for the run library; set XDG_DATA_HOME".to_owned()))
 }
 
-fn ms(time: SystemTime) -> i64 {
+fn unix_ms(time: SystemTime) -> i64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Current time, milliseconds since 1970.
 #[must_use]
 pub fn now_ms() -> i64 {
-    ms(SystemTime::now())
+    unix_ms(SystemTime::now())
 }
 
 fn make_private(folder: &Path) -> Result<(), LibraryError> {
-    private::make(folder).map_err(|source| LibraryError::File { path: folder.display().to_string(), source })
+    private::create_folder(folder).map_err(|source| LibraryError::File { path: folder.display().to_string(), source })
 }
 
 /// Prevents a foreign database in the library's place from running code: its tables must be real tables.
-fn harden(db: &Connection) -> rusqlite::Result<()> {
+fn harden_connection(db: &Connection) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
@@ -54,7 +54,7 @@ fn harden(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn json<T: serde::Serialize>(value: &T) -> String {
+fn to_json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
@@ -66,17 +66,17 @@ fn from_json<T: serde::de::DeserializeOwned + Default>(text: &str) -> T {
 impl Library {
     /// Opens the user's library, and creates it if it does not exist.
     pub fn open() -> Result<Self, LibraryError> {
-        Self::at(&folder()?)
+        Self::open_at(&library_folder()?)
     }
 
     /// Opens the library in a folder.
-    pub fn at(folder: &Path) -> Result<Self, LibraryError> {
+    pub fn open_at(folder: &Path) -> Result<Self, LibraryError> {
         let file = folder.join("runs.db");
         if file.is_file() {
             // The folder contains commands and logs, and names programs that are run again.
-            match private::check(folder) {
+            match private::check_not_shared(folder) {
                 // Open it read-only.
-                Err(_) if !private::is_mine(folder) => return Self::to_look_at(folder, &file),
+                Err(_) if !private::is_mine(folder) => return Self::open_read_only(folder, &file),
                 other => other.map_err(|source| LibraryError::File { path: folder.display().to_string(), source })?,
             }
         } else {
@@ -88,10 +88,10 @@ impl Library {
         // take turns here.
         let lock = folder.join("runs.lock");
         let unlocked = |source| LibraryError::File { path: lock.display().to_string(), source };
-        let turn = match private::lock_file(&lock) {
+        let turn = match private::open_lock_file(&lock) {
             // A library of another user, or an archived one: open it read-only.
             Err(e) if matches!(e.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) && file.is_file() => {
-                return Self::to_look_at(folder, &file);
+                return Self::open_read_only(folder, &file);
             }
             other => other.map_err(unlocked)?,
         };
@@ -108,40 +108,40 @@ impl Library {
             std::thread::park_timeout(Duration::from_millis(20));
         }
         let mut db = Connection::open(&file).map_err(wrong)?;
-        harden(&db).map_err(wrong)?;
+        harden_connection(&db).map_err(wrong)?;
         db.busy_timeout(PATIENCE).map_err(wrong)?;
         // With WAL, readers and a writer do not wait for each other, but WAL needs memory that machines on a shared
         // disk do not share.
-        let journal = if place::shared_disk(folder) { "PRAGMA journal_mode = DELETE" } else { "PRAGMA journal_mode = WAL" };
+        let journal = if place::is_shared_disk(folder) { "PRAGMA journal_mode = DELETE" } else { "PRAGMA journal_mode = WAL" };
         db.query_row(journal, [], |_| Ok(())).map_err(wrong)?;
         db.execute_batch("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL").map_err(wrong)?;
         schema::migrate(&mut db).map_err(|e| match e {
-            Ok(found) => LibraryError::Newer { path: file.display().to_string(), found, known: schema::newest() },
+            Ok(found) => LibraryError::Newer { path: file.display().to_string(), found, known: schema::newest_version() },
             Err(e) => wrong(e),
         })?;
         Ok(Self { db, folder: folder.to_owned() })
     }
 
     /// Opens a library read-only.
-    fn to_look_at(folder: &Path, file: &Path) -> Result<Self, LibraryError> {
+    fn open_read_only(folder: &Path, file: &Path) -> Result<Self, LibraryError> {
         let wrong = |source| LibraryError::Database { path: file.display().to_string(), source };
         // The file counts as immutable: no locks are taken, and a leftover journal is not read.
         let name = format!("file:{}?immutable=1", file.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23"));
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(name, flags).map_err(wrong)?;
-        harden(&db).map_err(wrong)?;
+        harden_connection(&db).map_err(wrong)?;
         let found: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0)).map_err(wrong)?;
-        if usize::try_from(found).ok() != Some(schema::newest()) {
+        if usize::try_from(found).ok() != Some(schema::newest_version()) {
             return Err(LibraryError::Refused(format!(
                 "{} was written by another version of warpscope (schema {found}, this one supports {}), and cannot be modified",
                 file.display(),
-                schema::newest()
+                schema::newest_version()
             )));
         }
         Ok(Self { db, folder: folder.to_owned() })
     }
 
-    pub(super) fn wrong(&self, source: rusqlite::Error) -> LibraryError {
+    pub(super) fn database_error(&self, source: rusqlite::Error) -> LibraryError {
         LibraryError::Database { path: self.folder.join("runs.db").display().to_string(), source }
     }
 
@@ -163,26 +163,26 @@ impl Library {
 
     /// Adds a new run, held by this process until its supervisor takes over, and creates its folder. `make` completes
     /// the run once its id and folder are known, because reports may go there.
-    pub fn begin(&mut self, make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>) -> Result<Run, LibraryError> {
+    pub fn begin_run(&mut self, make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>) -> Result<Run, LibraryError> {
         let (pid, ticks) = this_process();
         let environment: Vec<(String, String)> =
             std::env::vars_os().map(|(k, v)| (k.to_string_lossy().into_owned(), v.to_string_lossy().into_owned())).collect();
         let mut names: Vec<String> = environment.iter().map(|(k, _)| k.clone()).collect();
         names.sort();
-        let values: Vec<(String, String)> = environment.into_iter().filter(|(k, _)| super::record::plain(k)).collect();
+        let values: Vec<(String, String)> = environment.into_iter().filter(|(k, _)| super::record::is_plain_variable(k)).collect();
         self.db
             .execute(
                 "INSERT INTO runs (id, started_ms, state, tool, argv, program, env, directory, patterns, host, env_names, env_values, holder, holder_started, machine)
                  VALUES (?8, ?1, 'starting', '', '[]', '[]', '[]', '', '[]', ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![now_ms(), place::hostname(), json(&names), json(&values), pid, ticks, place::machine(), self.above_folders()],
+                params![now_ms(), place::hostname(), to_json(&names), to_json(&values), pid, ticks, place::pid_scope(), self.above_folders()],
             )
-            .map_err(|e| self.wrong(e))?;
+            .map_err(|e| self.database_error(e))?;
         let id = self.db.last_insert_rowid();
         let folder = self.run_folder(id);
         let fresh = !folder.exists();
         let made = make_private(&folder)
             .and_then(|()| make(id, &folder))
-            .and_then(|new| new.tags.iter().try_for_each(|t| tag_is_one(t)).map(|()| new));
+            .and_then(|new| new.tags.iter().try_for_each(|t| check_tag(t)).map(|()| new));
         let new = match made {
             Ok(new) => new,
             Err(e) => {
@@ -192,7 +192,7 @@ impl Library {
                 return Err(e);
             }
         };
-        let change = self.db.unchecked_transaction().map_err(|e| self.wrong(e))?;
+        let change = self.db.unchecked_transaction().map_err(|e| self.database_error(e))?;
         change
             .execute(
                 "UPDATE runs SET tool = ?2, recipe = ?3, argv = ?4, program = ?5, env = ?6, directory = ?7, patterns = ?8, parent = ?9,
@@ -201,85 +201,85 @@ impl Library {
                     id,
                     new.tool,
                     new.recipe,
-                    json(&new.argv),
-                    json(&new.program),
-                    json(&new.env),
+                    to_json(&new.argv),
+                    to_json(&new.program),
+                    to_json(&new.env),
                     new.directory.to_string_lossy(),
-                    json(&new.patterns),
+                    to_json(&new.patterns),
                     new.parent,
                     new.selects,
                     new.detached,
-                    json(&new.support),
+                    to_json(&new.support),
                     new.notes,
-                    json(&new.steps)
+                    to_json(&new.steps)
                 ],
             )
-            .map_err(|e| self.wrong(e))?;
+            .map_err(|e| self.database_error(e))?;
         for tag in &new.tags {
-            change.execute("INSERT OR IGNORE INTO tags VALUES (?1, ?2)", params![id, tag]).map_err(|e| self.wrong(e))?;
+            change.execute("INSERT OR IGNORE INTO tags VALUES (?1, ?2)", params![id, tag]).map_err(|e| self.database_error(e))?;
         }
-        change.commit().map_err(|e| self.wrong(e))?;
+        change.commit().map_err(|e| self.database_error(e))?;
         self.run(id)
     }
 
-    fn change(&self, id: i64, set: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), LibraryError> {
+    fn update_run(&self, id: i64, set: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), LibraryError> {
         let mut all: Vec<&dyn rusqlite::ToSql> = vec![&id];
         all.extend(values);
         // `set` is this program's own text; values are bound.
-        self.db.execute(&format!("UPDATE runs SET {set} WHERE id = ?1"), &all[..]).map_err(|e| self.wrong(e))?;
+        self.db.execute(&format!("UPDATE runs SET {set} WHERE id = ?1"), &all[..]).map_err(|e| self.database_error(e))?;
         Ok(())
     }
 
     /// Makes this process the holder of the run.
-    pub fn hold(&self, id: i64) -> Result<(), LibraryError> {
+    pub fn hold_run(&self, id: i64) -> Result<(), LibraryError> {
         let (pid, ticks) = this_process();
-        self.change(id, "holder = ?2, holder_started = ?3", &[&pid, &ticks])
+        self.update_run(id, "holder = ?2, holder_started = ?3", &[&pid, &ticks])
     }
 
     /// Records that the profiler has started.
-    pub fn started(&self, id: i64, profiler: i32) -> Result<(), LibraryError> {
-        self.change(id, "profiler = ?2, state = 'running'", &[&profiler])
+    pub fn set_started(&self, id: i64, profiler: i32) -> Result<(), LibraryError> {
+        self.update_run(id, "profiler = ?2, state = 'running'", &[&profiler])
     }
 
     /// Records the stage that a stop has reached.
-    pub fn stage(&self, id: i64, stage: &str) -> Result<(), LibraryError> {
-        self.change(id, "stage = ?2", &[&stage])
+    pub fn set_stage(&self, id: i64, stage: &str) -> Result<(), LibraryError> {
+        self.update_run(id, "stage = ?2", &[&stage])
     }
 
     /// Records that the run continues without the explorer.
-    pub fn detach(&self, id: i64) -> Result<(), LibraryError> {
-        self.change(id, "detached = 1", &[])
+    pub fn set_detached(&self, id: i64) -> Result<(), LibraryError> {
+        self.update_run(id, "detached = 1", &[])
     }
 
     /// Records a fact about the machine or the code, once it is determined.
-    pub fn describe(&self, id: i64, column: &'static str, value: &str) -> Result<(), LibraryError> {
+    pub fn set_fact(&self, id: i64, column: &'static str, value: &str) -> Result<(), LibraryError> {
         debug_assert!(["tool_version", "devices", "driver", "clocks_start", "clocks_end", "git_commit"].contains(&column));
-        self.change(id, &format!("{column} = ?2"), &[&value])
+        self.update_run(id, &format!("{column} = ?2"), &[&value])
     }
 
     /// Records whether the working directory had changes.
-    pub fn dirty(&self, id: i64, dirty: bool) -> Result<(), LibraryError> {
-        self.change(id, "git_dirty = ?2", &[&dirty])
+    pub fn set_dirty(&self, id: i64, dirty: bool) -> Result<(), LibraryError> {
+        self.update_run(id, "git_dirty = ?2", &[&dirty])
     }
 
     /// Records the end of the run.
-    pub fn end(&self, id: i64, state: State, exit: Exit, findings: &[Finding], reports: &[Report]) -> Result<(), LibraryError> {
+    pub fn end_run(&self, id: i64, state: State, exit: Exit, findings: &[Finding], reports: &[Report]) -> Result<(), LibraryError> {
         let findings: Vec<(&str, &str)> = findings.iter().map(|f| (f.what.as_str(), f.fix.as_str())).collect();
-        let change = self.db.unchecked_transaction().map_err(|e| self.wrong(e))?;
-        self.change(
+        let change = self.db.unchecked_transaction().map_err(|e| self.database_error(e))?;
+        self.update_run(
             id,
             "ended_ms = ?2, state = ?3, exit_code = ?4, exit_signal = ?5, findings = ?6",
-            &[&now_ms(), &state.word(), &exit.code, &exit.signal, &json(&findings)],
+            &[&now_ms(), &state.as_str(), &exit.code, &exit.signal, &to_json(&findings)],
         )?;
         self.write_reports(id, reports)?;
-        change.commit().map_err(|e| self.wrong(e))
+        change.commit().map_err(|e| self.database_error(e))
     }
 
     /// Replaces the stored reports of a run.
     pub fn set_reports(&self, id: i64, reports: &[Report]) -> Result<(), LibraryError> {
-        let change = self.db.unchecked_transaction().map_err(|e| self.wrong(e))?;
+        let change = self.db.unchecked_transaction().map_err(|e| self.database_error(e))?;
         self.write_reports(id, reports)?;
-        change.commit().map_err(|e| self.wrong(e))
+        change.commit().map_err(|e| self.database_error(e))
     }
 
     fn write_reports(&self, id: i64, reports: &[Report]) -> Result<(), LibraryError> {
@@ -294,38 +294,38 @@ impl Library {
             }
             Ok(())
         };
-        change().map_err(|e| self.wrong(e))
+        change().map_err(|e| self.database_error(e))
     }
 
     /// Sets the user's note on a run.
-    pub fn note(&self, id: i64, text: &str) -> Result<(), LibraryError> {
+    pub fn set_note(&self, id: i64, text: &str) -> Result<(), LibraryError> {
         self.run(id)?;
-        self.change(id, "notes = ?2", &[&text])
+        self.update_run(id, "notes = ?2", &[&text])
     }
 
     /// Records the number of finished steps of a guided run; the last of them may have been skipped.
-    pub fn stepped(&self, id: i64, done: usize, left_out: bool) -> Result<(), LibraryError> {
+    pub fn set_steps_done(&self, id: i64, done: usize, left_out: bool) -> Result<(), LibraryError> {
         let mut steps = self.run(id)?.steps;
         if let Some(step) = done.checked_sub(1).and_then(|at| steps.get_mut(at)) {
             step.left_out = left_out;
         }
-        self.change(id, "step = ?2, steps = ?3", &[&i64::try_from(done).unwrap_or(i64::MAX), &json(&steps)])
+        self.update_run(id, "step = ?2, steps = ?3", &[&i64::try_from(done).unwrap_or(i64::MAX), &to_json(&steps)])
     }
 
     /// Adds a tag, or removes it.
-    pub fn tag(&self, id: i64, tag: &str, add: bool) -> Result<(), LibraryError> {
+    pub fn set_tag(&self, id: i64, tag: &str, add: bool) -> Result<(), LibraryError> {
         self.run(id)?;
         if add {
-            tag_is_one(tag)?;
+            check_tag(tag)?;
         }
         let sql = if add { "INSERT OR IGNORE INTO tags VALUES (?1, ?2)" } else { "DELETE FROM tags WHERE run = ?1 AND tag = ?2" };
-        self.db.execute(sql, params![id, tag]).map_err(|e| self.wrong(e))?;
+        self.db.execute(sql, params![id, tag]).map_err(|e| self.database_error(e))?;
         Ok(())
     }
 
     /// Deletes the record of a run; its files are left to the caller.
-    pub fn forget(&self, id: i64) -> Result<(), LibraryError> {
-        self.db.execute("DELETE FROM runs WHERE id = ?1", [id]).map_err(|e| self.wrong(e))?;
+    pub fn delete_run(&self, id: i64) -> Result<(), LibraryError> {
+        self.db.execute("DELETE FROM runs WHERE id = ?1", [id]).map_err(|e| self.database_error(e))?;
         Ok(())
     }
 
@@ -333,24 +333,25 @@ impl Library {
     pub fn runs(&self) -> Result<Vec<Run>, LibraryError> {
         let read = || -> rusqlite::Result<Vec<Run>> {
             let mut statement = self.db.prepare("SELECT * FROM runs ORDER BY id DESC")?;
-            statement.query_map([], row)?.collect()
+            statement.query_map([], parse_row)?.collect()
         };
-        let mut runs = read().map_err(|e| self.wrong(e))?;
+        let mut runs = read().map_err(|e| self.database_error(e))?;
         for run in &mut runs {
-            self.complete(run)?;
+            self.complete_run(run)?;
         }
         Ok(runs)
     }
 
     pub fn run(&self, id: i64) -> Result<Run, LibraryError> {
-        let found = self.db.query_row("SELECT * FROM runs WHERE id = ?1", [id], row).optional().map_err(|e| self.wrong(e))?;
+        let found =
+            self.db.query_row("SELECT * FROM runs WHERE id = ?1", [id], parse_row).optional().map_err(|e| self.database_error(e))?;
         let mut run = found.ok_or(LibraryError::NoRun(id))?;
-        self.complete(&mut run)?;
+        self.complete_run(&mut run)?;
         Ok(run)
     }
 
     /// Adds tags and reports. A live run without a holder is lost, whatever was written last.
-    fn complete(&self, run: &mut Run) -> Result<(), LibraryError> {
+    fn complete_run(&self, run: &mut Run) -> Result<(), LibraryError> {
         let read = || -> rusqlite::Result<(Vec<String>, Vec<Report>)> {
             let mut tags = self.db.prepare_cached("SELECT tag FROM tags WHERE run = ?1 ORDER BY tag")?;
             let mut reports = self.db.prepare_cached("SELECT path, bytes, owned FROM reports WHERE run = ?1 ORDER BY path")?;
@@ -363,20 +364,20 @@ impl Library {
                 reports.query_map([run.id], report)?.collect::<Result<_, _>>()?,
             ))
         };
-        (run.tags, run.reports) = read().map_err(|e| self.wrong(e))?;
+        (run.tags, run.reports) = read().map_err(|e| self.database_error(e))?;
         // On a home directory shared by several machines, only the run's own machine can tell; after a reboot it holds
         // no runs.
         let here = match &run.machine {
-            Some(machine) => *machine == place::machine() || (run.host == place::hostname() && !machine.starts_with(&place::boot())),
+            Some(machine) => *machine == place::pid_scope() || (run.host == place::hostname() && !machine.starts_with(&place::boot_id())),
             None => run.host.is_none() || run.host == place::hostname(),
         };
-        if run.state.live() && here && !run.holder.is_some_and(|(pid, ticks)| process::runs(pid, ticks)) {
+        if run.state.is_live() && here && !run.holder.is_some_and(|(pid, ticks)| process::is_running(pid, ticks)) {
             run.state = State::Lost;
             if run.reports.is_empty() {
-                run.reports = super::export::found(&run.patterns, &self.run_folder(run.id), run.started_ms);
+                run.reports = super::export::find_reports(&run.patterns, &self.run_folder(run.id), run.started_ms);
             }
-            let files = log::pieces(&self.run_folder(run.id)).into_iter().chain(run.reports.iter().map(|r| r.path.clone()));
-            run.last_seen_ms = files.filter_map(|f| f.metadata().ok()?.modified().ok()).map(ms).max();
+            let files = log::piece_paths(&self.run_folder(run.id)).into_iter().chain(run.reports.iter().map(|r| r.path.clone()));
+            run.last_seen_ms = files.filter_map(|f| f.metadata().ok()?.modified().ok()).map(unix_ms).max();
         }
         let files = run.reports.iter().map(|r| &r.path).chain(&run.support);
         run.gone = files.filter(|p| !p.exists()).cloned().collect();
@@ -385,7 +386,7 @@ impl Library {
 }
 
 /// Checks that a text is a valid tag.
-fn tag_is_one(tag: &str) -> Result<(), LibraryError> {
+fn check_tag(tag: &str) -> Result<(), LibraryError> {
     if tag.is_empty() || tag.contains(|c: char| c.is_control() || c.is_whitespace() || c == ',') {
         return Err(LibraryError::Refused(format!("{tag:?} is not a valid tag: write one word without spaces or commas")));
     }
@@ -394,10 +395,10 @@ fn tag_is_one(tag: &str) -> Result<(), LibraryError> {
 
 fn this_process() -> (i32, i64) {
     let pid = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
-    (pid, process::process(pid).and_then(|p| i64::try_from(p.started).ok()).unwrap_or(0))
+    (pid, process::read_process(pid).and_then(|p| i64::try_from(p.started).ok()).unwrap_or(0))
 }
 
-fn row(r: &Row<'_>) -> rusqlite::Result<Run> {
+fn parse_row(r: &Row<'_>) -> rusqlite::Result<Run> {
     let text = |name: &str| r.get::<_, String>(name);
     let holder: Option<i32> = r.get("holder")?;
     let ticks: Option<i64> = r.get("holder_started")?;

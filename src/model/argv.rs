@@ -142,7 +142,7 @@ pub struct CommandLine {
 }
 
 /// Resolves an option: an exact match, or the only one with that prefix.
-fn option(word: &str) -> Option<(&'static str, bool)> {
+fn resolve_option(word: &str) -> Option<(&'static str, bool)> {
     let all = || FLAGS.iter().map(|f| (*f, false)).chain(VALUED.iter().map(|v| (*v, true)));
     if let Some(found) = all().find(|(name, _)| *name == word) {
         return Some(found);
@@ -154,7 +154,7 @@ fn option(word: &str) -> Option<(&'static str, bool)> {
 
 /// Parses a command line; `None` if an option is unknown, or the program is missing.
 #[must_use]
-pub fn parse(argv: &[String]) -> Option<CommandLine> {
+pub fn parse_command_line(argv: &[String]) -> Option<CommandLine> {
     let mut out = CommandLine::default();
     let mut words = argv.get(1..)?.iter();
     loop {
@@ -165,8 +165,8 @@ pub fn parse(argv: &[String]) -> Option<CommandLine> {
             return Some(out);
         }
         if let Some((name, value)) = word.split_once('=').filter(|_| word.starts_with("--")) {
-            out.options.push((option(name)?.0, Some(value.to_owned())));
-        } else if let Some((name, valued)) = option(word) {
+            out.options.push((resolve_option(name)?.0, Some(value.to_owned())));
+        } else if let Some((name, valued)) = resolve_option(word) {
             let value = if valued { Some(words.next()?.clone()) } else { None };
             out.options.push((name, value));
         } else {
@@ -180,7 +180,7 @@ pub fn parse(argv: &[String]) -> Option<CommandLine> {
 impl CommandLine {
     /// Returns true if the profiler was told to leave out launches.
     #[must_use]
-    pub fn chooses(&self) -> bool {
+    pub fn filters_launches(&self) -> bool {
         self.options.iter().any(|(name, _)| CHOOSING.contains(name))
     }
 }
@@ -217,11 +217,11 @@ mod tests {
             ("ncu -f", None, ""),
             ("ncu", None, ""),
         ] {
-            let parsed = parse(&argv(line));
-            assert_eq!(parsed.as_ref().map(CommandLine::chooses), chooses, "{line}");
+            let parsed = parse_command_line(&argv(line));
+            assert_eq!(parsed.as_ref().map(CommandLine::filters_launches), chooses, "{line}");
             assert_eq!(parsed.map(|p| p.program.join(" ")).unwrap_or_default(), program, "{line}");
         }
-        let parsed = parse(&argv("ncu -s5 --launch-c=2 ./app")).unwrap();
+        let parsed = parse_command_line(&argv("ncu -s5 --launch-c=2 ./app")).unwrap();
         assert_eq!(parsed.options, [("-s", Some("5".to_owned())), ("--launch-count", Some("2".to_owned()))]);
     }
 

@@ -28,7 +28,7 @@ impl Cancel {
 
     /// Steps that the job has done, in [`Pace`]s that have ended: unlike seconds, equal on every machine.
     #[must_use]
-    pub fn steps(&self) -> u64 {
+    pub fn steps_done(&self) -> u64 {
         self.0.steps.load(Ordering::Relaxed)
     }
 
@@ -55,14 +55,14 @@ impl Pace {
     /// Counts steps; returns false if the job was asked to stop.
     #[inline]
     #[must_use]
-    pub fn step(&self, steps: usize) -> bool {
+    pub fn count_steps(&self, steps: usize) -> bool {
         let since = self.since.get().saturating_add(steps as u64);
         self.since.set(since);
-        since < LOOK || self.look()
+        since < LOOK || self.check_flag()
     }
 
     #[cold]
-    fn look(&self) -> bool {
+    fn check_flag(&self) -> bool {
         self.cancel.0.steps.fetch_add(self.since.take(), Ordering::Relaxed);
         !self.cancel.is_cancelled()
     }
@@ -70,7 +70,7 @@ impl Pace {
 
 impl Drop for Pace {
     fn drop(&mut self) {
-        self.look();
+        self.check_flag();
     }
 }
 
@@ -82,11 +82,11 @@ mod tests {
     fn steps_add_up_and_an_end_is_noticed() {
         let cancel = Cancel::default();
         let (a, b) = (cancel.pace(), cancel.pace());
-        assert!((0..100_000).all(|_| a.step(1)) && b.step(5));
+        assert!((0..100_000).all(|_| a.count_steps(1)) && b.count_steps(5));
         drop((a, b));
-        assert_eq!(cancel.steps(), 100_005);
+        assert_eq!(cancel.steps_done(), 100_005);
         let pace = cancel.pace();
         cancel.cancel();
-        assert!((0..LOOK).any(|_| !pace.step(1)));
+        assert!((0..LOOK).any(|_| !pace.count_steps(1)));
     }
 }

@@ -52,7 +52,7 @@ impl NcclCall {
     /// any of these; before NCCL 2.26 the communicator was missing.
     /// `ncclCommInitRank`: `{u64 communicator, int ranks, int rank, …}`.
     #[must_use]
-    pub fn read(function: &str, payload: &[u8]) -> Option<Self> {
+    pub fn from_payload(function: &str, payload: &[u8]) -> Option<Self> {
         let long = |at: usize| Some(u64::from_le_bytes(payload.get(at..at + 8)?.try_into().ok()?));
         let short = |at: usize| Some(u32::from_le_bytes(payload.get(at..at + 4)?.try_into().ok()?));
         let name = function.strip_prefix("nccl")?;
@@ -74,7 +74,7 @@ impl NcclCall {
 
 /// Bytes of an element, by PyTorch's name of its type.
 #[must_use]
-pub fn element(dtype: &str) -> Option<u64> {
+pub fn element_bytes(dtype: &str) -> Option<u64> {
     let dtype = dtype.rsplit("::").next().unwrap_or(dtype);
     match dtype {
         "Byte" | "Char" | "Bool" | "Float8_e4m3fn" | "Float8_e5m2" | "Float8_e4m3fnuz" | "Float8_e5m2fnuz" | "UInt8" | "Int8" => Some(1),

@@ -31,7 +31,7 @@ pub struct LaunchConfig {
 
 /// `132×8×1`, without trailing ones: `132×8`, `132`.
 #[must_use]
-pub fn dim3(dims: [u32; 3]) -> String {
+pub fn format_dim3(dims: [u32; 3]) -> String {
     match dims {
         [x, 1, 1] => x.to_string(),
         [x, y, 1] => format!("{x}×{y}"),
@@ -42,7 +42,7 @@ pub fn dim3(dims: [u32; 3]) -> String {
 impl LaunchConfig {
     /// Static plus dynamic shared memory per block; `None` when neither is known.
     #[must_use]
-    pub fn shared(&self) -> Option<Bytes> {
+    pub fn shared_memory(&self) -> Option<Bytes> {
         match (self.static_shared, self.dynamic_shared) {
             (None, None) => None,
             (a, b) => Some(Bytes(a.unwrap_or_default().0.saturating_add(b.unwrap_or_default().0))),
@@ -51,14 +51,14 @@ impl LaunchConfig {
 
     /// Number of blocks in the grid.
     #[must_use]
-    pub fn blocks(&self) -> Option<u64> {
-        self.grid.map(product)
+    pub fn block_count(&self) -> Option<u64> {
+        self.grid.map(dim_product)
     }
 
     /// Number of threads in a block.
     #[must_use]
-    pub fn threads(&self) -> Option<u64> {
-        self.block.map(product)
+    pub fn threads_per_block(&self) -> Option<u64> {
+        self.block.map(dim_product)
     }
 
     /// Describes the configuration in one line: grid × block, shared memory, registers.
@@ -74,14 +74,14 @@ impl LaunchConfig {
     }
 
     fn label_in(&self, memory: &str, registers: &str) -> String {
-        let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), dim3);
-        let shared = self.shared().map_or_else(String::new, |s| format!(" · {s} {memory}"));
+        let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), format_dim3);
+        let shared = self.shared_memory().map_or_else(String::new, |s| format!(" · {s} {memory}"));
         let count = self.registers.map_or_else(String::new, |r| format!(" · {r} {registers}"));
         format!("({}) × ({}){shared}{count}", dims(self.grid), dims(self.block))
     }
 }
 
-fn product(dims: [u32; 3]) -> u64 {
+fn dim_product(dims: [u32; 3]) -> u64 {
     dims.iter().fold(1_u64, |a, &b| a.saturating_mul(u64::from(b)))
 }
 
@@ -101,6 +101,6 @@ mod tests {
         assert_eq!(config.label(), "(264) × (32×8) · 160 KiB shared · 40 regs");
         assert_eq!(config.label_for(true), "(264) × (32×8) · 160 KiB LDS · 40 VGPRs");
         assert_eq!(LaunchConfig::default().label(), "(?) × (?)");
-        assert_eq!(LaunchConfig::default().shared(), None);
+        assert_eq!(LaunchConfig::default().shared_memory(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Account of the recording: work that the host started without a record in the report, and damaged records. It is
 //! built when a report is read; every analysis consults it and uses its sentences.
 
-use super::units::{count, grouped};
+use super::units::{format_count, format_grouped};
 use super::{Maker, Nanos, Note, NoteKind, Severity};
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Work {
 
     /// Stable name, for scripts.
     #[must_use]
-    pub fn id(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Kernels => "kernels",
             Self::Graphs => "graphs",
@@ -51,7 +51,7 @@ pub enum Stretch {
 impl Stretch {
     /// Stable name, for scripts.
     #[must_use]
-    pub fn id(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::All => "all",
             Self::End => "end",
@@ -111,59 +111,59 @@ const MOST_NAMED: usize = 4;
 impl Coverage {
     /// Number of calls of a kind without a record, and of all.
     #[must_use]
-    pub fn lost(&self, work: Work) -> (u64, u64) {
+    pub fn lost_calls(&self, work: Work) -> (u64, u64) {
         (self.unrecorded.iter().filter(|u| u.work == work).map(|u| u.lost).sum(), self.started[work as usize])
     }
 
     /// Share of a kind of work without a record.
     #[must_use]
-    pub fn share(&self, work: Work) -> f64 {
-        let (lost, calls) = self.lost(work);
+    pub fn lost_share(&self, work: Work) -> f64 {
+        let (lost, calls) = self.lost_calls(work);
         lost as f64 / calls.max(1) as f64
     }
 
-    fn said(&self) -> impl Iterator<Item = Work> + '_ {
+    fn reported_work(&self) -> impl Iterator<Item = Work> + '_ {
         // A copy may be the host's own work (host to host, or zero bytes): only kernels and graphs prove a loss.
-        [Work::Graphs, Work::Kernels].into_iter().filter(|&w| self.lost(w).0 > 0 && self.share(w) >= SAID)
+        [Work::Graphs, Work::Kernels].into_iter().filter(|&w| self.lost_calls(w).0 > 0 && self.lost_share(w) >= SAID)
     }
 
     /// Returns true if so much has no record that idle time, limits and shares are unknown.
     #[must_use]
-    pub fn hollow(&self) -> bool {
-        self.said().any(|w| self.share(w) >= HOLLOW)
+    pub fn is_inconclusive(&self) -> bool {
+        self.reported_work().any(|w| self.lost_share(w) >= HOLLOW)
     }
 
     /// Describes the work without a record in one sentence; `None` if none is worth reporting.
     #[must_use]
-    pub fn sentence(&self) -> Option<String> {
-        let parts: Vec<String> = self.said().map(|w| self.part(w)).collect();
+    pub fn describe_losses(&self) -> Option<String> {
+        let parts: Vec<String> = self.reported_work().map(|w| self.describe_work(w)).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    fn part(&self, work: Work) -> String {
-        let (lost, calls) = self.lost(work);
+    fn describe_work(&self, work: Work) -> String {
+        let (lost, calls) = self.lost_calls(work);
         let of: Vec<&Unrecorded> = self.unrecorded.iter().filter(|u| u.work == work).collect();
         let have = if lost == 1 { "has" } else { "have" };
         let name = of.iter().max_by_key(|u| u.lost).map_or("", |u| &u.name);
         let what = match work {
             Work::Graphs => format!(
                 "{} of {} ({name}) {have} no kernels in the report",
-                grouped(i64::try_from(lost).unwrap_or(i64::MAX)),
-                count(calls, work.noun())
+                format_grouped(i64::try_from(lost).unwrap_or(i64::MAX)),
+                format_count(calls, work.noun())
             ),
             _ => format!(
                 "{} of {} {have} no record of a kernel",
-                grouped(i64::try_from(lost).unwrap_or(i64::MAX)),
-                count(calls, work.noun())
+                format_grouped(i64::try_from(lost).unwrap_or(i64::MAX)),
+                format_count(calls, work.noun())
             ),
         };
-        format!("{what}{}", spread(&of, lost, calls))
+        format!("{what}{}", describe_spread(&of, lost, calls))
     }
 
     /// Advice on recording it, for the tool that made the report.
     #[must_use]
-    pub fn remedy(&self, tool: &str, maker: Maker) -> String {
-        let graphs = self.said().next() == Some(Work::Graphs);
+    pub fn recording_advice(&self, tool: &str, maker: Maker) -> String {
+        let graphs = self.reported_work().next() == Some(Work::Graphs);
         let processes = self.unrecorded.iter().any(|u| u.work != Work::Copies && u.stretch == Stretch::All)
             && self.unrecorded.iter().filter(|u| u.work != Work::Copies).map(|u| u.calls).sum::<u64>()
                 < self.started[Work::Kernels as usize] + self.started[Work::Graphs as usize];
@@ -195,28 +195,28 @@ impl Coverage {
     #[must_use]
     pub fn notes(&self, tool: &str, maker: Maker) -> Vec<Note> {
         let mut out = Vec::new();
-        if let Some(sentence) = self.sentence() {
-            let hollow = self.hollow();
+        if let Some(sentence) = self.describe_losses() {
+            let hollow = self.is_inconclusive();
             let hides = if hollow { ": what the GPU did then is not known, so idle time, limits and shares cannot be told" } else { "" };
             let severity = if hollow { Severity::Error } else { Severity::Warning };
-            out.push(Note::new(severity, NoteKind::Lost, format!("{sentence}{hides}.")).with_fix(self.remedy(tool, maker)));
+            out.push(Note::new(severity, NoteKind::Lost, format!("{sentence}{hides}.")).with_fix(self.recording_advice(tool, maker)));
         }
         if self.untimed > 0 {
             let text = format!(
                 "{} without valid times (missing, before their launch or outside the run): left out of all statistics of time.",
-                count(self.untimed, "kernel")
+                format_count(self.untimed, "kernel")
             );
             out.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
         }
         if self.untimed_copies > 0 {
-            let text = format!("{} without valid times were left out.", copies(self.untimed_copies));
+            let text = format!("{} without valid times were left out.", format_copies(self.untimed_copies));
             out.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
         }
         if self.overrun > 0 {
             let (is, its) = if self.overrun == 1 { ("is", "it was") } else { ("are", "they were") };
             let text = format!(
                 "{} {is} recorded as running over later kernels of the same stream, which cannot be: {its} cut where the next one starts, by {} in all.",
-                count(self.overrun, "kernel"),
+                format_count(self.overrun, "kernel"),
                 Nanos(self.overrun_ns)
             );
             out.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
@@ -225,19 +225,19 @@ impl Coverage {
     }
 }
 
-fn copies(n: u64) -> String {
-    if n == 1 { "1 copy or set".to_owned() } else { format!("{} copies and sets", grouped(i64::try_from(n).unwrap_or(i64::MAX))) }
+fn format_copies(n: u64) -> String {
+    if n == 1 { "1 copy or set".to_owned() } else { format!("{} copies and sets", format_grouped(i64::try_from(n).unwrap_or(i64::MAX))) }
 }
 
 /// Describes the processes, thread or time to which calls without a record are limited.
-fn spread(of: &[&Unrecorded], lost: u64, calls: u64) -> String {
+fn describe_spread(of: &[&Unrecorded], lost: u64, calls: u64) -> String {
     if lost == calls && of.len() < 2 {
         return String::new();
     }
     if of.iter().all(|u| u.stretch == Stretch::All) {
         let named: Vec<String> = of.iter().take(MOST_NAMED).map(|u| u.pid.to_string()).collect();
         let more = if of.len() > MOST_NAMED { ", …" } else { "" };
-        return format!(": all of {} ({}{more})", count(of.len(), "process"), named.join(", "));
+        return format!(": all of {} ({}{more})", format_count(of.len(), "process"), named.join(", "));
     }
     let [one] = of else { return format!(", in {} processes", of.len()) };
     if one.stretch == Stretch::End {
@@ -294,8 +294,8 @@ mod tests {
             ),
             (ledger(vec![row(1, Work::Copies, 20, 20, Stretch::All)], [0, 0, 20]), None, false),
         ] {
-            assert_eq!(coverage.sentence().as_deref(), sentence);
-            assert_eq!(coverage.hollow(), hollow, "{sentence:?}");
+            assert_eq!(coverage.describe_losses().as_deref(), sentence);
+            assert_eq!(coverage.is_inconclusive(), hollow, "{sentence:?}");
             assert_eq!(coverage.notes("nsys", Maker::Nvidia).len(), usize::from(sentence.is_some()));
         }
     }
@@ -313,7 +313,7 @@ mod tests {
             (&end, "nsys", Maker::Nvidia, "cudaProfilerStop"),
             (&end, "torch", Maker::Nvidia, "synchronize"),
         ] {
-            assert!(coverage.remedy(tool, maker).contains(says), "{tool} {says}");
+            assert!(coverage.recording_advice(tool, maker).contains(says), "{tool} {says}");
         }
     }
 }

@@ -34,7 +34,7 @@ pub struct Words {
 impl Maker {
     /// Terms of CUDA, or of `ROCm`.
     #[must_use]
-    pub fn words(self) -> &'static Words {
+    pub fn vendor_terms(self) -> &'static Words {
         match self {
             Self::Amd => &Words {
                 unit: "CU",

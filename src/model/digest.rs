@@ -233,18 +233,18 @@ impl Digest {
     /// Encodes the digest as the bytes of a file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        Self::packed(&self.encode_to_vec())
+        Self::pack_message(&self.encode_to_vec())
     }
 
     /// Packs an encoded message as the bytes of a file.
     #[must_use]
-    pub fn packed(message: &[u8]) -> Vec<u8> {
+    pub fn pack_message(message: &[u8]) -> Vec<u8> {
         [&MAGIC[..], &zstd::bulk::compress(message, 6).unwrap_or_default()].concat()
     }
 
     /// Recognizes a file by its first bytes, also one of a later version.
     #[must_use]
-    pub fn knows(head: &[u8]) -> bool {
+    pub fn is_digest(head: &[u8]) -> bool {
         head.starts_with(&MAGIC[..3]) && head.get(3).is_some_and(u8::is_ascii_digit)
     }
 
@@ -264,14 +264,14 @@ impl Digest {
         if unpacked.len() as u64 == most {
             return Err("larger than a digest can be".to_owned());
         }
-        if parts(&unpacked).is_none_or(|n| n > MOST_PARTS) {
+        if count_fields(&unpacked).is_none_or(|n| n > MOST_PARTS) {
             return Err("damaged, or of more parts than a digest has".to_owned());
         }
-        Self::decode(&unpacked[..]).map(Self::sane).map_err(|e| format!("damaged: {e}"))
+        Self::decode(&unpacked[..]).map(Self::clamp_values).map_err(|e| format!("damaged: {e}"))
     }
 
     /// Limits times and counts, so that they can be summed without overflow.
-    fn sane(mut self) -> Self {
+    fn clamp_values(mut self) -> Self {
         let fit = |n: &mut i64| *n = (*n).clamp(-FAR, FAR);
         let all = [&mut self.start, &mut self.end, &mut self.window_start, &mut self.window_end, &mut self.judged];
         all.into_iter().chain([&mut self.collective_time, &mut self.kernel_time]).for_each(fit);
@@ -394,7 +394,7 @@ impl Digest {
 }
 
 /// Counts the top-level fields of a message: each may take far more memory than bytes. `None` if it is damaged.
-fn parts(message: &[u8]) -> Option<usize> {
+fn count_fields(message: &[u8]) -> Option<usize> {
     let (mut rest, mut n) = (message, 0usize);
     while !rest.is_empty() {
         let key = prost::encoding::decode_varint(&mut rest).ok()?;
@@ -416,7 +416,7 @@ fn parts(message: &[u8]) -> Option<usize> {
 
 /// Bucket of a duration: eight per power of two of ns.
 #[must_use]
-pub fn bucket(ns: i64) -> u32 {
+pub fn duration_bucket(ns: i64) -> u32 {
     let value = ns.max(1).cast_unsigned();
     let power = value.ilog2();
     let eighth = if power >= 3 { value >> (power - 3) & 7 } else { value << (3 - power) & 7 };
@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn buckets_are_eighths_of_powers_of_two() {
-        assert_eq!([1, 2, 3, 8, 9, 15, 16, 1024].map(bucket), [0, 8, 12, 24, 25, 31, 32, 80]);
-        assert!((1..5000).all(|n| bucket(n) <= bucket(n + 1)));
+        assert_eq!([1, 2, 3, 8, 9, 15, 16, 1024].map(duration_bucket), [0, 8, 12, 24, 25, 31, 32, 80]);
+        assert!((1..5000).all(|n| duration_bucket(n) <= duration_bucket(n + 1)));
     }
 }

@@ -106,7 +106,7 @@ const KINDS: &[(&str, CallKind)] = &[
 impl CallKind {
     /// Determines the kind from a call's name, with or without the version suffix that CUPTI adds.
     #[must_use]
-    pub fn of(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         // Names of the runtime begin with `cuda`, those of the driver with `cu` and a capital letter.
         let bare = ["cuda", "hip", "cu"].iter().find_map(|p| name.strip_prefix(p)).unwrap_or(name);
         KINDS.iter().find(|(begins, _)| bare.starts_with(begins)).map_or(Self::Other, |(_, kind)| *kind)
@@ -120,7 +120,7 @@ impl CallKind {
 
     /// Returns true if calls of this kind are kept one by one.
     #[must_use]
-    pub fn matters(self) -> bool {
+    pub fn is_kept(self) -> bool {
         self != Self::Query
     }
 }
@@ -140,7 +140,7 @@ impl CallName {
     /// Creates an entry, with the kind derived from the name.
     #[must_use]
     pub fn new(name: Arc<str>, count: u64, total: Nanos) -> Self {
-        Self { kind: CallKind::of(&name), name, count, total }
+        Self { kind: CallKind::from_name(&name), name, count, total }
     }
 }
 
@@ -180,12 +180,12 @@ impl HostCalls {
 
     #[must_use]
     pub fn kind(&self, call: usize) -> CallKind {
-        self.called(call).map_or(CallKind::Other, |n| n.kind)
+        self.call_name(call).map_or(CallKind::Other, |n| n.kind)
     }
 
     /// Name of the call, with the totals of that name.
     #[must_use]
-    pub fn called(&self, call: usize) -> Option<&CallName> {
+    pub fn call_name(&self, call: usize) -> Option<&CallName> {
         self.names.get(*self.name.get(call)? as usize)
     }
 
@@ -204,7 +204,7 @@ impl HostCalls {
 
 /// Removes the version suffix that CUPTI adds (`_v3020`, `_v2`) from a call's name, like `nsys stats`.
 #[must_use]
-pub fn plain_name(name: &str) -> &str {
+pub fn strip_version_suffix(name: &str) -> &str {
     match name.rfind("_v") {
         Some(at) if at + 2 < name.len() && name[at + 2..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
         _ => name,
@@ -217,10 +217,10 @@ mod tests {
 
     #[test]
     fn version_suffixes_go_and_nothing_else_does() {
-        assert_eq!(plain_name("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
-        assert_eq!(plain_name("cuGetProcAddress_v2"), "cuGetProcAddress");
-        assert_eq!(plain_name("my_value"), "my_value");
-        assert_eq!(plain_name("odd_v"), "odd_v");
+        assert_eq!(strip_version_suffix("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
+        assert_eq!(strip_version_suffix("cuGetProcAddress_v2"), "cuGetProcAddress");
+        assert_eq!(strip_version_suffix("my_value"), "my_value");
+        assert_eq!(strip_version_suffix("odd_v"), "odd_v");
     }
 
     #[test]
@@ -254,9 +254,9 @@ mod tests {
             ("cudaStreamCreateWithFlags_v5000", CallKind::Other),
             ("somebodysOwn", CallKind::Other),
         ] {
-            assert_eq!(CallKind::of(name), kind, "{name}");
+            assert_eq!(CallKind::from_name(name), kind, "{name}");
         }
-        assert!(!CallKind::of("cuKernelGetName").matters() && CallKind::of("cudaStreamSynchronize").matters());
+        assert!(!CallKind::from_name("cuKernelGetName").is_kept() && CallKind::from_name("cudaStreamSynchronize").is_kept());
     }
 
     #[test]

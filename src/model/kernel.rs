@@ -19,7 +19,7 @@ pub enum NameForm {
 impl NameForm {
     /// Name of the form, as in `ncu --kernel-name-base`.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Function => "function",
             Self::Demangled => "demangled",
@@ -98,7 +98,7 @@ pub struct Shortened {
 
 /// Prefix of a name that nsys shortened to `PREFIX_NUMBER...`, else `None`. Names of kernels never end in three dots.
 #[must_use]
-pub fn shortened(name: &str) -> Option<&str> {
+pub fn truncated_prefix(name: &str) -> Option<&str> {
     let rest = name.strip_suffix("...")?;
     let bare = rest.trim_end_matches(|c: char| c.is_ascii_digit());
     let prefix = if bare.len() < rest.len() { bare.strip_suffix('_').unwrap_or(rest) } else { rest };
@@ -187,7 +187,7 @@ mod tests {
             ("void f<int>(int, ...)", None),
             ("...", None),
         ] {
-            assert_eq!(shortened(name), prefix, "{name}");
+            assert_eq!(truncated_prefix(name), prefix, "{name}");
         }
     }
 

@@ -33,7 +33,7 @@ impl ShortTimes {
     }
 
     fn set(&mut self, row: u32, value: Option<i64>) {
-        let (short, wide) = TimesBuilder::squeeze(value);
+        let (short, wide) = TimesBuilder::squeeze_value(value);
         let Some(place) = Arc::make_mut(&mut self.short).get_mut(row as usize) else { return };
         *place = short;
         let others = Arc::make_mut(&mut self.wide);
@@ -43,8 +43,8 @@ impl ShortTimes {
         };
     }
 
-    fn permuted(&self, order: &[u32]) -> Self {
-        let short = permute(&self.short, order);
+    fn with_order(&self, order: &[u32]) -> Self {
+        let short = permute_column(&self.short, order);
         if self.wide.is_empty() {
             return Self { short: Arc::new(short), wide: Arc::default() };
         }
@@ -75,7 +75,7 @@ impl TimesBuilder {
 
     /// Returns the 32-bit form of a value, and the value itself if it does not fit.
     #[must_use]
-    pub fn squeeze(value: Option<i64>) -> (u32, Option<i64>) {
+    pub fn squeeze_value(value: Option<i64>) -> (u32, Option<i64>) {
         match value {
             None => (NO_CALL, None),
             Some(v) => match u32::try_from(v) {
@@ -86,7 +86,7 @@ impl TimesBuilder {
     }
 
     pub fn push(&mut self, value: Option<i64>) {
-        let (short, wide) = Self::squeeze(value);
+        let (short, wide) = Self::squeeze_value(value);
         if let (Some(wide), Ok(row)) = (wide, u32::try_from(self.short.len())) {
             self.wide.insert(row, wide);
         }
@@ -153,7 +153,7 @@ impl Launches {
     }
 
     /// Replaces the start, and the duration if given, of rows; the times of their calls stay unchanged.
-    pub fn retime(&mut self, rows: &[(u32, i64, Option<i64>)]) {
+    pub fn set_times(&mut self, rows: &[(u32, i64, Option<i64>)]) {
         let calls: Vec<Option<i64>> = rows.iter().map(|r| self.call(r.0 as usize).map(|c| c.0)).collect();
         let start = Arc::make_mut(&mut self.start);
         for (&(row, time, duration), call) in rows.iter().zip(calls) {
@@ -189,7 +189,7 @@ impl Launches {
 
     /// Returns true if start times are known.
     #[must_use]
-    pub fn timed(&self) -> bool {
+    pub fn has_start_times(&self) -> bool {
         !self.start.is_empty()
     }
 
@@ -277,13 +277,13 @@ impl Launches {
 
     /// Columns for grouping: kernel, configuration and place. The last two are empty until they are read.
     #[must_use]
-    pub fn keys(&self) -> (&[u32], &[u32], &[u32]) {
+    pub fn group_keys(&self) -> (&[u32], &[u32], &[u32]) {
         (&self.kernel, &self.config, &self.place)
     }
 
     /// Returns true if the rows are already in launch order, judged by [`Self::order_key`].
     #[must_use]
-    pub fn sorted_by_call(&self) -> bool {
+    pub fn is_in_launch_order(&self) -> bool {
         let mut last = (i64::MIN, i64::MIN);
         (0..self.len()).all(|row| {
             let key = self.order_key(row);
@@ -302,16 +302,16 @@ impl Launches {
 
     /// Returns the same launches with row `order[i]` at index `i`.
     #[must_use]
-    pub fn permuted(&self, order: &[u32]) -> Self {
+    pub fn with_order(&self, order: &[u32]) -> Self {
         Self {
-            start: Arc::new(permute(&self.start, order)),
-            duration: self.duration.permuted(order),
-            kernel: Arc::new(permute(&self.kernel, order)),
-            config: Arc::new(permute(&self.config, order)),
-            place: Arc::new(permute(&self.place, order)),
-            since_call: self.since_call.permuted(order),
-            call_cost: self.call_cost.permuted(order),
-            graph_node: Arc::new(permute(&self.graph_node, order)),
+            start: Arc::new(permute_column(&self.start, order)),
+            duration: self.duration.with_order(order),
+            kernel: Arc::new(permute_column(&self.kernel, order)),
+            config: Arc::new(permute_column(&self.config, order)),
+            place: Arc::new(permute_column(&self.place, order)),
+            since_call: self.since_call.with_order(order),
+            call_cost: self.call_cost.with_order(order),
+            graph_node: Arc::new(permute_column(&self.graph_node, order)),
             graph_nodes: Arc::clone(&self.graph_nodes),
         }
     }
@@ -332,7 +332,7 @@ impl Launches {
     }
 }
 
-fn permute<T: Copy>(column: &[T], order: &[u32]) -> Vec<T> {
+fn permute_column<T: Copy>(column: &[T], order: &[u32]) -> Vec<T> {
     if column.is_empty() {
         return Vec::new();
     }
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(launches.call(0), Some((80, 4)));
         assert_eq!(launches.call(1), None);
         assert_eq!(launches.call(2), Some((300 - 6_000_000_000, 4)));
-        assert!(!launches.sorted_by_call());
+        assert!(!launches.is_in_launch_order());
     }
 
     #[test]
@@ -379,8 +379,8 @@ mod tests {
 
     #[test]
     fn a_permutation_takes_the_wide_values_along() {
-        let sorted = three().permuted(&[2, 0, 1]);
-        assert!(sorted.sorted_by_call());
+        let sorted = three().with_order(&[2, 0, 1]);
+        assert!(sorted.is_in_launch_order());
         assert_eq!(sorted.duration(2), 5_000_000_000);
         assert_eq!(sorted.call(0), Some((300 - 6_000_000_000, 4)));
     }
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn other_times_leave_the_calls_where_they_were() {
         let mut launches = three();
-        launches.retime(&[(0, 80, None), (1, 150, Some(20)), (2, 400, Some(7_000_000_000)), (9, 0, None)]);
+        launches.set_times(&[(0, 80, None), (1, 150, Some(20)), (2, 400, Some(7_000_000_000)), (9, 0, None)]);
         assert_eq!(
             (0..3).map(|r| (launches.start(r), launches.duration(r))).collect::<Vec<_>>(),
             [(80, 0), (150, 20), (400, 7_000_000_000)]

@@ -21,7 +21,7 @@ pub enum CopyKind {
 
 impl CopyKind {
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::HostToDevice => "HtoD",
             Self::DeviceToHost => "DtoH",
@@ -108,7 +108,7 @@ impl MemOps {
         self.start.is_empty()
     }
 
-    /// Adds an operation; call [`sort`](Self::sort) after the last one.
+    /// Adds an operation; call [`sort_by_start`](Self::sort_by_start) after the last one.
     pub fn push(&mut self, op: MemOp) {
         if let Some(node) = op.graph_node {
             self.node.resize(self.len(), NONE);
@@ -157,7 +157,7 @@ impl MemOps {
     }
 
     /// Sorts by start; equal ones keep their order.
-    pub fn sort(&mut self) {
+    pub fn sort_by_start(&mut self) {
         if self.start.is_sorted() {
             return;
         }
@@ -183,7 +183,7 @@ impl FromIterator<MemOp> for MemOps {
         for op in ops {
             out.push(op);
         }
-        out.sort();
+        out.sort_by_start();
         out
     }
 }

@@ -83,7 +83,7 @@ impl Stacks {
 
     /// Frames of a stack, innermost first.
     #[must_use]
-    pub fn of(&self, stack: u32) -> impl DoubleEndedIterator<Item = &Frame> + Clone {
+    pub fn frames_of(&self, stack: u32) -> impl DoubleEndedIterator<Item = &Frame> + Clone {
         let at = |i: u32| self.starts.get(i as usize).map_or(0, |&s| s as usize);
         let range = if stack == NONE { 0..0 } else { at(stack)..at(stack.saturating_add(1)) };
         self.indices.get(range).unwrap_or_default().iter().filter_map(|&f| self.frames.get(f as usize))
@@ -191,7 +191,7 @@ impl MemoryEvents {
 
     /// Stack of an event, or [`NONE`].
     #[must_use]
-    pub fn stack(&self, event: usize) -> u32 {
+    pub fn event_stack(&self, event: usize) -> u32 {
         self.stack_of.get(event).copied().unwrap_or(NONE)
     }
 }
@@ -205,7 +205,7 @@ mod tests {
         let frame = |name: &str| Frame { function: Arc::from(name), file: Arc::from("a.py"), line: 1 };
         let mut stacks = Stacks { frames: vec![frame("f"), frame("g")], ..Stacks::default() };
         let (first, empty, second) = (stacks.push([0, 1]), stacks.push([]), stacks.push([1]));
-        let names = |s: u32| stacks.of(s).map(|f| &*f.function).collect::<Vec<_>>();
+        let names = |s: u32| stacks.frames_of(s).map(|f| &*f.function).collect::<Vec<_>>();
         assert_eq!([names(first), names(empty), names(second), names(NONE)], [vec!["f", "g"], vec![], vec!["g"], vec![]]);
         assert_eq!(stacks.len(), 3);
     }

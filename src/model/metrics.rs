@@ -78,7 +78,7 @@ pub struct ResultMetrics {
 impl ResultMetrics {
     /// Creates the result of a kernel launch with these values and nothing else known.
     #[must_use]
-    pub fn with(values: Vec<(u32, Value)>) -> Self {
+    pub fn from_values(values: Vec<(u32, Value)>) -> Self {
         Self {
             kind: ResultKind::Kernel,
             kernel: Kernel::default(),
@@ -153,7 +153,7 @@ impl Metrics {
     /// Value of a metric as a number, which may be NaN.
     #[must_use]
     pub fn number(&self, result: &ResultMetrics, name: &str) -> Option<f64> {
-        self.value(result, name)?.number()
+        self.value(result, name)?.as_number()
     }
 
     /// Duration of a result on the device, under the tool's own conditions (locked clocks, flushed caches, one replay

@@ -37,7 +37,7 @@ pub mod wait;
 pub use cancel::{Cancel, Pace};
 pub use clock::{Clock, Rank};
 pub use code::Code;
-pub use collective::{Collective, NcclCall, element};
+pub use collective::{Collective, NcclCall, element_bytes};
 pub use config::{ConfigId, LaunchConfig};
 pub use counter::CounterTrack;
 pub use coverage::Coverage;

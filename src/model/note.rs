@@ -13,7 +13,7 @@ pub enum Severity {
 impl Severity {
     /// Stable name, for scripts.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Info => "info",
             Self::Warning => "warning",
@@ -45,7 +45,7 @@ pub enum NoteKind {
 impl NoteKind {
     /// Stable name, for scripts.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Tool => "tool",
             Self::Empty => "empty",
@@ -79,7 +79,7 @@ impl Note {
 
     /// Text and advice in one sentence.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn to_sentence(&self) -> String {
         match &self.fix {
             Some(fix) => format!("{}; {fix}", self.text.trim_end_matches('.')),
             None => self.text.clone(),

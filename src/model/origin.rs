@@ -12,7 +12,8 @@ impl Profile {
     /// Makes absolute times relative to the start of the session, which the clock records.
     pub fn count_from_session(&mut self) {
         let launches = &self.launches;
-        let launched = (0..launches.len()).filter(|&r| launches.timed() && launches.has_duration(r)).map(|r| launches.start(r)).min();
+        let launched =
+            (0..launches.len()).filter(|&r| launches.has_start_times() && launches.has_duration(r)).map(|r| launches.start(r)).min();
         let others = [
             self.calls.start.iter().copied().min(),
             self.memops.iter().map(|m| m.start.0).min(),

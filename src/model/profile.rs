@@ -189,7 +189,7 @@ impl Profile {
 
     /// Returns true if any of its GPUs is made by AMD.
     #[must_use]
-    pub fn amd(&self) -> bool {
+    pub fn is_amd(&self) -> bool {
         self.devices.iter().any(|d| d.maker == super::Maker::Amd)
     }
 

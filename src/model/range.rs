@@ -42,7 +42,7 @@ pub enum RangeOrigin {
 impl RangeOrigin {
     /// Returns true for activity on the GPU, which encloses nothing that the program did.
     #[must_use]
-    pub fn hardware(self) -> bool {
+    pub fn is_hardware(self) -> bool {
         matches!(self, Self::Wave | Self::Instruction)
     }
 }
@@ -202,8 +202,8 @@ impl Ranges {
 
     /// Returns true for waves and their instructions in a thread trace: then all ranges are of this kind.
     #[must_use]
-    pub fn hardware(&self) -> bool {
-        !self.is_empty() && self.get(0).origin.hardware()
+    pub fn is_hardware(&self) -> bool {
+        !self.is_empty() && self.get(0).origin.is_hardware()
     }
 
     #[must_use]
@@ -218,20 +218,20 @@ impl Ranges {
 
     /// Shapes and types of an operator's inputs.
     #[must_use]
-    pub fn shapes(&self, row: usize) -> Option<&Arc<str>> {
+    pub fn operator_shapes(&self, row: usize) -> Option<&Arc<str>> {
         self.texts.get(self.operator(row)?.shapes as usize)
     }
 
     /// Returns true for a framework's operators, as opposed to NVTX.
     #[must_use]
-    pub fn annotations(&self) -> bool {
+    pub fn has_annotations(&self) -> bool {
         self.kind.first() == Some(&RangeKind::Annotation)
     }
 
     /// Plural noun for display.
     #[must_use]
     pub fn noun(&self) -> &'static str {
-        if self.annotations() { "operators" } else { "NVTX ranges" }
+        if self.has_annotations() { "operators" } else { "NVTX ranges" }
     }
 
     /// Text for display: `domain:text`, or only the text in the default domain.
@@ -282,7 +282,7 @@ mod tests {
         operators.push(range(1));
         operators.push(range(2));
         operators.set_operator(Operator { external: 4, sequence: NONE, shapes: 0 });
-        assert_eq!((operators.shapes(0), operators.shapes(1).map(|s| &**s)), (None, Some("[[2, 3]]")));
+        assert_eq!((operators.operator_shapes(0), operators.operator_shapes(1).map(|s| &**s)), (None, Some("[[2, 3]]")));
         assert!(operators.bytes_per_range() <= 40, "{}", operators.bytes_per_range());
     }
 }

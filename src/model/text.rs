@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Returns true for characters that a terminal interprets, that reorder text, or that are invisible.
 #[must_use]
-pub fn unsafe_to_show(c: char) -> bool {
+pub fn is_unsafe_to_show(c: char) -> bool {
     c.is_control()
         || matches!(
             c,
@@ -32,8 +32,8 @@ pub fn unsafe_to_show(c: char) -> bool {
 
 /// Makes such characters visible: `^[` for escape and similar ones, `\u{…}` for the rest.
 #[must_use]
-pub fn clean(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(unsafe_to_show) {
+pub fn escape_unsafe(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe_to_show) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 8);
@@ -44,7 +44,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
                 out.push(char::from_u32(c as u32 + 0x40).unwrap_or('?'));
             }
             '\u{7f}' => out.push_str("^?"),
-            c if unsafe_to_show(c) => out.extend(c.escape_unicode()),
+            c if is_unsafe_to_show(c) => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
@@ -56,7 +56,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let parts: Vec<&str> = text.split(['\n', '\r', '\t']).map(str::trim).filter(|p| !p.is_empty()).collect();
-    clean(&parts.join(" ")).into_owned()
+    escape_unsafe(&parts.join(" ")).into_owned()
 }
 
 #[cfg(test)]
@@ -65,12 +65,12 @@ mod tests {
 
     #[test]
     fn nothing_that_a_terminal_obeys_survives() {
-        assert_eq!(clean("void k<3>(float *)"), "void k<3>(float *)");
-        assert_eq!(clean("a\x1b[31mb\x07\n\u{9b}2J\u{202e}x\x7f"), "a^[[31mb^G^J\\u{9b}2J\\u{202e}x^?");
+        assert_eq!(escape_unsafe("void k<3>(float *)"), "void k<3>(float *)");
+        assert_eq!(escape_unsafe("a\x1b[31mb\x07\n\u{9b}2J\u{202e}x\x7f"), "a^[[31mb^G^J\\u{9b}2J\\u{202e}x^?");
         for c in (0..0x20).chain(0x7f..0xa0).filter_map(char::from_u32) {
-            assert!(!clean(&c.to_string()).chars().any(char::is_control), "{c:?}");
+            assert!(!escape_unsafe(&c.to_string()).chars().any(char::is_control), "{c:?}");
         }
-        assert_eq!(clean("カーネル é"), "カーネル é");
+        assert_eq!(escape_unsafe("カーネル é"), "カーネル é");
         assert_eq!(one_line("python -c 'import torch\n    print(1)\t\x1b'\n"), "python -c 'import torch print(1) ^['");
     }
 }

@@ -25,7 +25,7 @@ pub struct Threads {
 
 impl Threads {
     /// Returns the id of a thread, adding it if needed.
-    pub fn id(&mut self, pid: u32, tid: u32) -> ThreadId {
+    pub fn get_or_insert(&mut self, pid: u32, tid: u32) -> ThreadId {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let id = *self.ids.entry((pid, tid)).or_insert(next);
         if id == next {
@@ -36,20 +36,20 @@ impl Threads {
 
     /// Returns true if a thread has an id already.
     #[must_use]
-    pub fn has(&self, pid: u32, tid: u32) -> bool {
+    pub fn is_known(&self, pid: u32, tid: u32) -> bool {
         self.ids.contains_key(&(pid, tid))
     }
 
     /// Names a thread; the first name wins.
-    pub fn name(&mut self, pid: u32, tid: u32, name: Arc<str>) {
-        let ThreadId(id) = self.id(pid, tid);
+    pub fn set_name(&mut self, pid: u32, tid: u32, name: Arc<str>) {
+        let ThreadId(id) = self.get_or_insert(pid, tid);
         if let Some(thread) = self.list.get_mut(id as usize) {
             thread.name.get_or_insert(name);
         }
     }
 
     #[must_use]
-    pub fn list(self) -> Vec<Thread> {
+    pub fn into_threads(self) -> Vec<Thread> {
         self.list
     }
 }

@@ -14,7 +14,7 @@ pub struct Bytes(pub u64);
 fn three_digits(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 999.5 {
-        grouped(value.round() as i64)
+        format_grouped(value.round() as i64)
     } else if magnitude >= 99.95 {
         format!("{value:.0}")
     } else if magnitude >= 9.995 {
@@ -26,7 +26,7 @@ fn three_digits(value: f64) -> String {
 
 /// Formats an integer with `,` between groups of three digits.
 #[must_use]
-pub fn grouped(value: i64) -> String {
+pub fn format_grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3 + 1);
     if value < 0 {
@@ -43,14 +43,14 @@ pub fn grouped(value: i64) -> String {
 
 /// Formats a number with its noun: `1 launch`, `1,045 launches`, `2 processes`, `3 queries`.
 #[must_use]
-pub fn count(n: impl TryInto<i64>, noun: &str) -> String {
+pub fn format_count(n: impl TryInto<i64>, noun: &str) -> String {
     let n = n.try_into().unwrap_or(i64::MAX);
-    format!("{} {}", grouped(n), plural(n, noun))
+    format!("{} {}", format_grouped(n), plural_noun(n, noun))
 }
 
 /// Inflects a noun for a number.
 #[must_use]
-pub fn plural(n: impl TryInto<i64>, noun: &str) -> String {
+pub fn plural_noun(n: impl TryInto<i64>, noun: &str) -> String {
     if n.try_into().is_ok_and(|n| n == 1) {
         return noun.to_owned();
     }
@@ -64,13 +64,13 @@ pub fn plural(n: impl TryInto<i64>, noun: &str) -> String {
 impl Nanos {
     /// Value in seconds.
     #[must_use]
-    pub fn seconds(self) -> f64 {
+    pub fn as_seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
     /// Formats a duration of a (possibly fractional) number of nanoseconds.
     #[must_use]
-    pub fn human(ns: f64) -> String {
+    pub fn format_ns(ns: f64) -> String {
         let magnitude = ns.abs();
         let (value, unit) = if magnitude < 999.5 {
             if magnitude.fract() == 0.0 {
@@ -90,7 +90,7 @@ impl Nanos {
 
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&Self::human(self.0 as f64))
+        f.pad(&Self::format_ns(self.0 as f64))
     }
 }
 
@@ -114,7 +114,7 @@ impl fmt::Display for Bytes {
 
 /// Formats a share of a whole: one decimal, and `<0.1%` instead of a `0.0%` that is not zero.
 #[must_use]
-pub fn human_percent(percent: f64) -> String {
+pub fn format_percent(percent: f64) -> String {
     if percent > 0.0 && percent < 0.05 { "<0.1%".to_owned() } else { format!("{percent:.1}%") }
 }
 
@@ -125,12 +125,12 @@ mod tests {
     #[test]
     fn one_is_singular() {
         let all = [
-            count(1, "launch"),
-            count(1_045_u64, "launch"),
-            count(0_usize, "row"),
-            count(2, "query"),
-            count(3, "process"),
-            count(2, "key"),
+            format_count(1, "launch"),
+            format_count(1_045_u64, "launch"),
+            format_count(0_usize, "row"),
+            format_count(2, "query"),
+            format_count(3, "process"),
+            format_count(2, "key"),
         ];
         assert_eq!(all, ["1 launch", "1,045 launches", "0 rows", "2 queries", "3 processes", "2 keys"]);
     }
@@ -149,7 +149,7 @@ mod tests {
             (1_234_000_000_000.0, "1,234 s"),
             (-15_700.0, "-15.7 µs"),
         ] {
-            assert_eq!(Nanos::human(ns), want, "{ns}");
+            assert_eq!(Nanos::format_ns(ns), want, "{ns}");
         }
     }
 
@@ -163,9 +163,9 @@ mod tests {
 
     #[test]
     fn grouped_numbers_and_small_shares() {
-        assert_eq!(grouped(-1_234_567), "-1,234,567");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(human_percent(0.01), "<0.1%");
-        assert_eq!(human_percent(0.0), "0.0%");
+        assert_eq!(format_grouped(-1_234_567), "-1,234,567");
+        assert_eq!(format_grouped(999), "999");
+        assert_eq!(format_percent(0.01), "<0.1%");
+        assert_eq!(format_percent(0.0), "0.0%");
     }
 }

@@ -3,7 +3,7 @@
 use super::Format;
 use super::table::{self, Cell, Column};
 use crate::analysis::code::{Counts, Listing};
-use crate::model::units::grouped;
+use crate::model::units::format_grouped;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -38,7 +38,7 @@ pub struct Hot {
     pub text: Option<String>,
 }
 
-fn hot(result: usize, counts: &Counts, all: f64) -> Hot {
+fn hot_row(result: usize, counts: &Counts, all: f64) -> Hot {
     let stall = counts.top_stall().filter(|s| s.1 > 0.0);
     Hot {
         result,
@@ -60,7 +60,7 @@ fn hot(result: usize, counts: &Counts, all: f64) -> Hot {
 
 /// Rows of a result: lines, or instructions.
 #[must_use]
-pub fn rows(result: usize, listing: &Listing, instructions: bool) -> Vec<Hot> {
+pub fn hot_rows(result: usize, listing: &Listing, instructions: bool) -> Vec<Hot> {
     if instructions {
         let names: std::collections::HashMap<u32, &str> = listing.lines.iter().map(|l| (l.file, l.name.as_str())).collect();
         let one = |i: &crate::analysis::code::Instruction| Hot {
@@ -69,7 +69,7 @@ pub fn rows(result: usize, listing: &Listing, instructions: bool) -> Vec<Hot> {
             address: Some(format!("{:#x}", i.address)),
             place: i.place.as_ref().map(|(f, o)| format!("{f}+{o:#x}")),
             text: i.text.as_ref().map(ToString::to_string),
-            ..hot(result, &i.counts, listing.samples)
+            ..hot_row(result, &i.counts, listing.samples)
         };
         return listing.instructions.iter().map(one).collect();
     }
@@ -77,12 +77,12 @@ pub fn rows(result: usize, listing: &Listing, instructions: bool) -> Vec<Hot> {
         file: Some(l.name.clone()),
         line: Some(l.line),
         text: l.text.clone(),
-        ..hot(result, &l.counts, listing.samples)
+        ..hot_row(result, &l.counts, listing.samples)
     };
     listing.lines.iter().map(one).collect()
 }
 
-pub fn print(out: &mut dyn Write, rows: &[Hot], format: Format, width: Option<usize>) -> io::Result<()> {
+pub fn print_rows(out: &mut dyn Write, rows: &[Hot], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
         return writeln!(out, "{{\"rows\":{}}}", super::json_text(&rows)?);
     }
@@ -104,9 +104,9 @@ pub fn print(out: &mut dyn Write, rows: &[Hot], format: Format, width: Option<us
         column("text", "text", false, false, 0),
     ];
     let cells = rows.iter().map(|r| {
-        let count = |n: f64| Cell::both(n, if n > 0.0 { grouped(n.round() as i64) } else { String::new() });
+        let count = |n: f64| Cell::with_raw(n, if n > 0.0 { format_grouped(n.round() as i64) } else { String::new() });
         let collected = |n: Option<f64>| n.map_or_else(Cell::default, count);
-        let percent = |p: f64| Cell::both(p, format!("{p:.1}%"));
+        let percent = |p: f64| Cell::with_raw(p, format!("{p:.1}%"));
         let text = |t: &Option<String>| Cell::text(t.clone().unwrap_or_default());
         vec![
             Cell::text(r.result.to_string()),
@@ -125,5 +125,5 @@ pub fn print(out: &mut dyn Write, rows: &[Hot], format: Format, width: Option<us
             Cell::text(r.text.as_deref().unwrap_or_default().trim().to_owned()),
         ]
     });
-    table::print(&columns, cells, out, format, width)
+    table::print_rows(&columns, cells, out, format, width)
 }

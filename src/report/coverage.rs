@@ -44,28 +44,28 @@ pub struct CoverageJson<'a> {
 impl<'a> From<&'a Profile> for CoverageJson<'a> {
     fn from(profile: &'a Profile) -> Self {
         let c = &profile.coverage;
-        let text = c.sentence();
+        let text = c.describe_losses();
         Self {
             calls_read: c.calls,
-            enough: c.calls.then(|| !c.hollow()),
-            fix: text.as_ref().map(|_| c.remedy(&profile.source.tool, profile.maker())),
+            enough: c.calls.then(|| !c.is_inconclusive()),
+            fix: text.as_ref().map(|_| c.recording_advice(&profile.source.tool, profile.maker())),
             text,
             work: Work::ALL
                 .into_iter()
-                .filter(|&w| c.lost(w).0 > 0)
-                .map(|w| WorkJson { work: w.id(), calls: c.lost(w).1, unrecorded: c.lost(w).0 })
+                .filter(|&w| c.lost_calls(w).0 > 0)
+                .map(|w| WorkJson { work: w.as_str(), calls: c.lost_calls(w).1, unrecorded: c.lost_calls(w).0 })
                 .collect(),
             unrecorded: c
                 .unrecorded
                 .iter()
                 .map(|u| UnrecordedJson {
-                    work: u.work.id(),
+                    work: u.work.as_str(),
                     pid: u.pid,
                     call: &u.name,
                     calls: u.calls,
                     unrecorded: u.lost,
                     threads: &u.threads,
-                    stretch: u.stretch.id(),
+                    stretch: u.stretch.as_str(),
                     first_ns: u.first,
                     last_ns: u.last,
                 })

@@ -6,7 +6,7 @@ use super::top::SourceJson;
 use crate::analysis::diff::{Diff, Fate, Row, Side};
 use crate::analysis::samework::Work;
 use crate::analysis::triage::{Part, Triage};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -54,28 +54,28 @@ struct PromiseJson {
     outcome: Option<&'static str>,
 }
 
-fn promise(row: &Row) -> Option<PromiseJson> {
+fn promise_json(row: &Row) -> Option<PromiseJson> {
     let promise = row.promise.as_ref()?;
     let percent = |share: f64| (share * 10_000.0).round() / 100.0;
-    let kept = row.kept();
+    let kept = row.hint_outcome();
     Some(PromiseJson {
         id: promise.id.id(),
         at_most_percent: percent(promise.gain.at_most),
         least_percent: promise.gain.expected.map(|e| percent(e.0)),
         most_percent: promise.gain.expected.map(|e| percent(e.1)),
-        got_percent: row.saved().map(percent),
-        outcome: kept.map(|(p, got)| p.outcome(got).id()),
+        got_percent: row.saved_fraction().map(percent),
+        outcome: kept.map(|(p, got)| p.classify_outcome(got).id()),
     })
 }
 
 /// Writes a line for each changed kernel with a predicted gain.
-pub fn promises(out: &mut dyn Write, rows: &[&Row]) -> io::Result<()> {
-    let kept: Vec<_> = rows.iter().filter_map(|r| Some((r.name(), r.kept()?))).collect();
+pub fn write_predictions(out: &mut dyn Write, rows: &[&Row]) -> io::Result<()> {
+    let kept: Vec<_> = rows.iter().filter_map(|r| Some((r.name(), r.hint_outcome()?))).collect();
     if !kept.is_empty() {
         writeln!(out)?;
     }
     for (name, (promise, got)) in kept.iter().take(PROMISES) {
-        writeln!(out, "{}: {}", clean(name), promise.words(*got))?;
+        writeln!(out, "{}: {}", escape_unsafe(name), promise.describe_outcome(*got))?;
     }
     match kept.len().saturating_sub(PROMISES) {
         0 => Ok(()),
@@ -93,7 +93,7 @@ struct PartJson {
     after_percent: f64,
 }
 
-fn ids(t: &Triage) -> Vec<&'static str> {
+fn finding_ids(t: &Triage) -> Vec<&'static str> {
     t.findings.iter().map(|f| f.id.id()).collect()
 }
 
@@ -101,9 +101,9 @@ fn ids(t: &Triage) -> Vec<&'static str> {
 const POINTS: f64 = 1.0;
 
 /// Writes the changes of the time breakdown and of the findings, for people: "launching went from 61% to 8%".
-pub fn attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result<()> {
+pub fn write_attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result<()> {
     writeln!(out)?;
-    let mut parts: Vec<(Part, f64, f64)> = Part::ALL.into_iter().map(|p| (p, was.percent(p), is.percent(p))).collect();
+    let mut parts: Vec<(Part, f64, f64)> = Part::ALL.into_iter().map(|p| (p, was.part_percent(p), is.part_percent(p))).collect();
     parts.retain(|(_, a, b)| (a - b).abs() >= POINTS);
     parts.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
     if parts.is_empty() {
@@ -115,7 +115,7 @@ pub fn attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result
     if let (Some(a), Some(b)) = (was.step_stats(), is.step_stats()) {
         writeln!(out, "median step: {} → {}", Nanos(a.median), Nanos(b.median))?;
     }
-    let list = |t: &Triage| if t.findings.is_empty() { "none".to_owned() } else { ids(t).join(", ") };
+    let list = |t: &Triage| if t.findings.is_empty() { "none".to_owned() } else { finding_ids(t).join(", ") };
     writeln!(out, "findings: {} → {}", list(was), list(is))
 }
 
@@ -136,7 +136,7 @@ struct DiffJson<'a> {
 }
 
 /// Writes the comparison as JSON.
-pub fn json(
+pub fn write_json(
     out: &mut dyn Write,
     before: &Profile,
     after: &Profile,
@@ -147,16 +147,16 @@ pub fn json(
         .iter()
         .map(|r| RowJson {
             name: r.name(),
-            fate: r.fate.word(),
+            fate: r.fate.display_name(),
             before: r.before.as_ref().map(Into::into),
             after: r.after.as_ref().map(Into::into),
-            delta_ns: r.delta(),
-            delta_percent: r.percent(),
+            delta_ns: r.total_change(),
+            delta_percent: r.total_change_percent(),
             median_percent: r.each_percent(),
             p: r.p,
-            significant: r.significant(),
-            promise: promise(r),
-            compared: compared(r),
+            significant: r.is_significant(),
+            promise: promise_json(r),
+            compared: compared_launches(r),
         })
         .collect();
     let all = DiffJson {
@@ -164,18 +164,21 @@ pub fn json(
         after: (&after.source).into(),
         total_before_ns: diff.totals.0,
         total_after_ns: diff.totals.1,
-        delta_percent: diff.percent(),
+        delta_percent: diff.total_change_percent(),
         launches_before: diff.launches.0,
         launches_after: diff.launches.1,
         attribution: judged.map(|(was, is)| {
-            Part::ALL.into_iter().map(|p| PartJson { part: p.id(), before_percent: was.percent(p), after_percent: is.percent(p) }).collect()
+            Part::ALL
+                .into_iter()
+                .map(|p| PartJson { part: p.id(), before_percent: was.part_percent(p), after_percent: is.part_percent(p) })
+                .collect()
         }),
-        findings_before: judged.map(|(was, _)| ids(was)),
-        findings_after: judged.map(|(_, is)| ids(is)),
+        findings_before: judged.map(|(was, _)| finding_ids(was)),
+        findings_after: judged.map(|(_, is)| finding_ids(is)),
         caveats: &diff.caveats,
         rows,
     };
-    super::json(out, &all)
+    super::write_json_line(out, &all)
 }
 
 const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
@@ -196,28 +199,29 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
 ];
 
 /// Formats a change: `+12.3 %`.
-fn percent(p: Option<f64>) -> Cell {
+fn percent_cell(p: Option<f64>) -> Cell {
     // Zero has no sign.
     let shown = |p: f64| if p.abs() < 0.05 { "0.0 %".to_owned() } else { format!("{p:+.1} %") };
-    p.map_or_else(Cell::default, |p| Cell::both(format!("{p:.3}"), shown(p)))
+    p.map_or_else(Cell::default, |p| Cell::with_raw(format!("{p:.3}"), shown(p)))
 }
 
 /// Launches covered by the change and its probability, if not all of them.
-fn compared(r: &Row) -> Option<String> {
-    r.work.words().filter(|_| r.before.is_some() && r.after.is_some())
+fn compared_launches(r: &Row) -> Option<String> {
+    r.work.describe_work().filter(|_| r.before.is_some() && r.after.is_some())
 }
 
 /// Cells of a table row.
-fn cells(r: &Row) -> Vec<Cell> {
-    let total = |s: &Option<Side>| s.as_ref().map_or_else(Cell::default, |s| Cell::both(s.total, Nanos(s.total).to_string()));
+fn row_cells(r: &Row) -> Vec<Cell> {
+    let total = |s: &Option<Side>| s.as_ref().map_or_else(Cell::default, |s| Cell::with_raw(s.total, Nanos(s.total).to_string()));
     let count = |s: &Option<Side>| {
-        s.as_ref()
-            .map_or_else(Cell::default, |s| Cell::both(s.count, crate::model::units::grouped(i64::try_from(s.count).unwrap_or(i64::MAX))))
+        s.as_ref().map_or_else(Cell::default, |s| {
+            Cell::with_raw(s.count, crate::model::units::format_grouped(i64::try_from(s.count).unwrap_or(i64::MAX)))
+        })
     };
-    let delta = r.delta();
+    let delta = r.total_change();
     let sign = if delta < 0 { "-" } else { "+" };
-    let fate = if r.fate == Fate::Both { "" } else { r.fate.word() };
-    let word = match (r.significant(), r.p, r.work) {
+    let fate = if r.fate == Fate::Both { "" } else { r.fate.display_name() };
+    let word = match (r.is_significant(), r.p, r.work) {
         (true, ..) if r.each_percent().unwrap_or(0.0) > 0.0 => "slower",
         (true, ..) => "faster",
         (false, Some(_), _) => "same",
@@ -226,38 +230,38 @@ fn cells(r: &Row) -> Vec<Cell> {
     };
     vec![
         Cell::text(r.name()),
-        Cell::both(r.fate.word(), fate),
+        Cell::with_raw(r.fate.display_name(), fate),
         total(&r.before),
         total(&r.after),
-        Cell::both(delta, format!("{sign}{}", Nanos(i64::try_from(delta.unsigned_abs()).unwrap_or(i64::MAX)))),
-        percent(r.percent()),
+        Cell::with_raw(delta, format!("{sign}{}", Nanos(i64::try_from(delta.unsigned_abs()).unwrap_or(i64::MAX)))),
+        percent_cell(r.total_change_percent()),
         count(&r.before),
         count(&r.after),
-        percent(r.each_percent()),
+        percent_cell(r.each_percent()),
         r.p.map_or_else(Cell::default, |p| Cell::text(format!("{p:.3e}"))),
-        Cell::both(r.significant(), word),
+        Cell::with_raw(r.is_significant(), word),
         Cell::text(r.before.as_ref().map_or("", |b| &b.name)),
-        Cell::text(r.kept().map_or_else(String::new, |(p, got)| p.words(got))),
-        Cell::text(compared(r).unwrap_or_default()),
+        Cell::text(r.hint_outcome().map_or_else(String::new, |(p, got)| p.describe_outcome(got))),
+        Cell::text(compared_launches(r).unwrap_or_default()),
     ]
 }
 
 /// Prints the comparison in a format other than JSON; a table for people begins with the totals.
-pub fn print(out: &mut dyn Write, diff: &Diff, rows: &[&Row], format: Format, width: Option<usize>) -> io::Result<()> {
+pub fn print_rows(out: &mut dyn Write, diff: &Diff, rows: &[&Row], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Table {
-        writeln!(out, "{}", sums(diff))?;
+        writeln!(out, "{}", totals_sentence(diff))?;
         writeln!(out)?;
     }
     let column = |&(field, title, right, machine_only, rank): &(_, _, bool, bool, u8)| Column { field, title, right, machine_only, rank };
     let columns: Vec<Column> = COLUMNS.iter().map(column).collect();
-    table::print(&columns, rows.iter().map(|r| cells(r)), out, format, width)
+    table::print_rows(&columns, rows.iter().map(|r| row_cells(r)), out, format, width)
 }
 
 /// One sentence with the totals.
 #[must_use]
-pub fn sums(diff: &Diff) -> String {
-    let change = diff.percent().map_or_else(String::new, |p| format!(" ({p:+.1}%)"));
+pub fn totals_sentence(diff: &Diff) -> String {
+    let change = diff.total_change_percent().map_or_else(String::new, |p| format!(" ({p:+.1}%)"));
     let (a, b) = diff.launches;
-    let grouped = |n: u64| crate::model::units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
+    let grouped = |n: u64| crate::model::units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
     format!("kernel time {} → {}{change}, launches {} → {}", Nanos(diff.totals.0), Nanos(diff.totals.1), grouped(a), grouped(b))
 }

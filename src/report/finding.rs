@@ -1,7 +1,7 @@
 //! JSON form of a finding.
 
 use crate::analysis::triage::{Evidence, Finding};
-use crate::report::triage::percent as rounded;
+use crate::report::triage::round_percent;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -66,16 +66,16 @@ pub fn evidence_json(e: &Evidence) -> EvidenceJson<'_> {
 pub fn finding_json(f: &Finding) -> FindingJson<'_> {
     FindingJson {
         id: f.id.id(),
-        severity: f.severity.word(),
-        sure: f.sure.word(),
+        severity: f.severity.as_str(),
+        sure: f.sure.as_str(),
         headline: &f.headline,
-        share_percent: rounded(f.percent()),
+        share_percent: round_percent(f.gain_percent()),
         bound: &f.bound,
         evidence: f.evidence.iter().map(evidence_json).collect(),
         places: f
             .places
             .iter()
-            .map(|p| PlaceJson { kind: p.kind.word(), name: &p.name, start_ns: p.start, end_ns: p.end, ns: p.ns, rank: p.rank })
+            .map(|p| PlaceJson { kind: p.kind.as_str(), name: &p.name, start_ns: p.start, end_ns: p.end, ns: p.ns, rank: p.rank })
             .collect(),
         actions: &f.actions,
         effects: f.effects.iter().map(|(id, headline)| EffectJson { id: id.id(), headline }).collect(),

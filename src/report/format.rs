@@ -32,7 +32,7 @@ pub fn json_text(value: &impl serde::Serialize) -> io::Result<String> {
 }
 
 /// Writes a value as JSON on one line.
-pub fn json(out: &mut dyn Write, value: &impl serde::Serialize) -> io::Result<()> {
+pub fn write_json_line(out: &mut dyn Write, value: &impl serde::Serialize) -> io::Result<()> {
     writeln!(out, "{}", json_text(value)?)
 }
 

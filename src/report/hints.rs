@@ -2,14 +2,14 @@
 //! chain of reasoning.
 
 use super::Format;
-use super::table::{self, Cell, Column, wrapped};
+use super::table::{self, Cell, Column, write_wrapped};
 use super::top::{NoteJson, SourceJson};
 use crate::analysis::faster::{self, Run, Worth};
-use crate::analysis::hints::gain::percent;
+use crate::analysis::hints::gain::whole_percent;
 use crate::analysis::hints::{Depth, Evidence, Hint, Severity, Subject};
-use crate::analysis::metric::{human_number, rounded};
+use crate::analysis::metric::{format_rounded, human_number};
 use crate::model::Profile;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::rerun::confirm::{self, Counted};
 use crate::rerun::{Rerun, shell};
 use serde::Serialize;
@@ -56,7 +56,7 @@ struct ExpectedJson {
 }
 
 /// Converts a share to percent, rounded to two digits.
-fn hundredths(share: f64) -> f64 {
+fn rounded_percent(share: f64) -> f64 {
     (share * 10_000.0).round() / 100.0
 }
 
@@ -102,28 +102,28 @@ struct RunJson {
 pub type Timeline<'a> = Option<(&'a Profile, &'a Run)>;
 
 /// Effect on the run of the gain of the first hint above healthy.
-fn worth(timeline: Timeline<'_>, at: usize, s: &Subject) -> Option<Worth> {
-    let (profile, run) = timeline.filter(|(_, run)| run.affords(at))?;
+fn run_worth(timeline: Timeline<'_>, at: usize, s: &Subject) -> Option<Worth> {
+    let (profile, run) = timeline.filter(|(_, run)| run.can_afford(at))?;
     let hint = s.hints.first().filter(|h| h.severity > Severity::Healthy)?;
     // Only counters allow an estimate of the gain.
-    let gain = (s.depth > Depth::Timeline).then(|| hint.ends());
-    run.worth(faster::kernel_of(profile, &s.kernel)?, gain)
+    let gain = (s.depth > Depth::Timeline).then(|| hint.gain_range());
+    run.evaluate_gain(faster::kernel_of(profile, &s.kernel)?, gain)
 }
 
 /// Commands by launch and sections, since hints of one kernel often share a command.
 type Planned = HashMap<(u32, Vec<&'static str>, bool), Option<Rerun>>;
 
-fn planned<'p>(plans: &'p mut Planned, counted: &Counted<'_>, subject: &Subject, hint: &Hint) -> Option<&'p Rerun> {
+fn planned_command<'p>(plans: &'p mut Planned, counted: &Counted<'_>, subject: &Subject, hint: &Hint) -> Option<&'p Rerun> {
     let key = (subject.launch, hint.confirm.sections.clone(), hint.confirm.source);
-    plans.entry(key).or_insert_with(|| counted.command(subject, &hint.confirm).ok()).as_ref()
+    plans.entry(key).or_insert_with(|| counted.confirm_command(subject, &hint.confirm).ok()).as_ref()
 }
 
-fn one<'a>(plans: &mut Planned, counted: &Counted<'_>, subject: &Subject, hint: &'a Hint) -> HintJson<'a> {
-    let command = planned(plans, counted, subject, hint);
+fn hint_json<'a>(plans: &mut Planned, counted: &Counted<'_>, subject: &Subject, hint: &'a Hint) -> HintJson<'a> {
+    let command = planned_command(plans, counted, subject, hint);
     HintJson {
         id: hint.id.id(),
-        severity: hint.severity.word(),
-        confidence: hint.sure.word(),
+        severity: hint.severity.as_str(),
+        confidence: hint.sure.as_str(),
         headline: &hint.headline,
         evidence: hint
             .evidence
@@ -138,42 +138,49 @@ fn one<'a>(plans: &mut Planned, counted: &Counted<'_>, subject: &Subject, hint: 
                 section: e.section,
             })
             .collect(),
-        gain_percent: hundredths(hint.gain.at_most),
+        gain_percent: rounded_percent(hint.gain.at_most),
         gain_expected: hint
             .gain
             .expected
-            .map(|(least, most)| ExpectedJson { least_percent: hundredths(least), most_percent: hundredths(most) }),
-        at_stake_percent: hundredths(hint.stake),
-        gain_bound: hint.limit(),
+            .map(|(least, most)| ExpectedJson { least_percent: rounded_percent(least), most_percent: rounded_percent(most) }),
+        at_stake_percent: rounded_percent(hint.stake),
+        gain_bound: hint.limit_text(),
         at_stake_bound: &hint.bound,
         actions: &hint.actions,
         effects: hint.effects.iter().map(|(id, headline)| EffectJson { id: id.id(), headline }).collect(),
         confirm: command
-            .map(|c| ConfirmJson { argv: c.argv(), shell: c.shell(), why: hint.confirm.why.clone(), exact: c.exact() })
+            .map(|c| ConfirmJson { argv: c.argv(), shell: c.shell_line(), why: hint.confirm.why.clone(), exact: c.is_exact() })
             .filter(|c| !c.argv.is_empty()),
     }
 }
 
 /// Writes hints as JSON, one kernel after another.
-pub fn json(out: &mut dyn Write, profile: &Profile, timeline: Timeline<'_>, subjects: impl Iterator<Item = Subject>) -> io::Result<()> {
+pub fn write_json(
+    out: &mut dyn Write,
+    profile: &Profile,
+    timeline: Timeline<'_>,
+    subjects: impl Iterator<Item = Subject>,
+) -> io::Result<()> {
     write!(out, "{{\"source\":{},\"rows\":[", super::json_text(&SourceJson::from(&profile.source))?)?;
     let counted = Counted::new(profile, timeline.map(|t| t.0));
     for (at, s) in subjects.enumerate() {
         let mut plans = Planned::new();
         let row = RowJson {
-            run: worth(timeline, at, &s).map(|w| RunJson {
-                share_percent: hundredths(w.share),
-                critical_percent: hundredths(w.critical),
-                saves: w.saves.map(|(least, most)| ExpectedJson { least_percent: hundredths(least), most_percent: hundredths(most) }),
+            run: run_worth(timeline, at, &s).map(|w| RunJson {
+                share_percent: rounded_percent(w.share),
+                critical_percent: rounded_percent(w.critical),
+                saves: w
+                    .saves
+                    .map(|(least, most)| ExpectedJson { least_percent: rounded_percent(least), most_percent: rounded_percent(most) }),
             }),
             result: s.result,
             launch: s.launch,
             kernel: s.kernel.function(),
-            depth: s.depth.word(),
+            depth: s.depth.as_str(),
             failed: s.failed,
-            hints: s.hints.iter().map(|h| one(&mut plans, &counted, &s, h)).collect(),
+            hints: s.hints.iter().map(|h| hint_json(&mut plans, &counted, &s, h)).collect(),
             reasoning: s.reasoning.clone(),
-            collect: s.collect().map(|c| c.sections),
+            collect: s.sections_to_collect().map(|c| c.sections),
         };
         if at > 0 {
             out.write_all(b",\n")?;
@@ -197,7 +204,7 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
 ];
 
 /// Rows of the table: one per hint of a kernel, up to `most`.
-fn rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
+fn table_rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     let head = |rank: String| {
         let result = s.result.map_or_else(String::new, |r| r.to_string());
@@ -206,13 +213,13 @@ fn rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
     if s.hints.is_empty() {
         let mut row = head(String::new());
         row.extend(["", "", "", ""].map(Cell::text));
-        row.push(Cell::text(nothing(s)));
+        row.push(Cell::text(no_hints_reason(s)));
         rows.push(row);
     }
     for (rank, h) in s.hints.iter().take(most).enumerate() {
         let mut row = head((rank + 1).to_string());
-        row.extend([h.id.id(), h.severity.word(), h.sure.word()].map(Cell::text));
-        row.push(Cell::both(hundredths(h.gain.at_most), h.short()));
+        row.extend([h.id.id(), h.severity.as_str(), h.sure.as_str()].map(Cell::text));
+        row.push(Cell::with_raw(rounded_percent(h.gain.at_most), h.short_gain_text()));
         row.push(Cell::text(&*h.headline));
         rows.push(row);
     }
@@ -223,21 +230,23 @@ fn rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
 pub const TOO_LITTLE: &str = "nothing stands out by the counters that were collected";
 
 /// Gain of a hint's change and its bound, in a sentence or two.
-fn gain(h: &Hint) -> String {
-    let most = format!("at most {:.0}%, since {}", percent(h.gain.at_most), h.limit());
+fn gain_text(h: &Hint) -> String {
+    let most = format!("at most {:.0}%, since {}", whole_percent(h.gain.at_most), h.limit_text());
     match (h.severity, h.gain.expected) {
-        (Severity::Healthy, _) => format!("{}. With less to do {most}", h.promise()),
-        (_, Some(_)) => format!("{} of the kernel's time; {most}", h.gain.words()),
-        _ if h.gain.left.is_empty() => format!("at most {:.0}% of the kernel's time. Upper bound: {}", percent(h.gain.at_most), h.limit()),
+        (Severity::Healthy, _) => format!("{}. With less to do {most}", h.gain_text()),
+        (_, Some(_)) => format!("{} of the kernel's time; {most}", h.gain.to_text()),
+        _ if h.gain.left.is_empty() => {
+            format!("at most {:.0}% of the kernel's time. Upper bound: {}", whole_percent(h.gain.at_most), h.limit_text())
+        }
         _ => format!("{most}; how much of it depends on the change"),
     }
 }
 
 /// Reason for the lack of hints.
 #[must_use]
-pub fn nothing(s: &Subject) -> String {
-    match s.collect() {
-        _ if s.amd() => s.not_counted.clone().unwrap_or_else(|| TOO_LITTLE.to_owned()),
+pub fn no_hints_reason(s: &Subject) -> String {
+    match s.sections_to_collect() {
+        _ if s.is_amd() => s.not_counted.clone().unwrap_or_else(|| TOO_LITTLE.to_owned()),
         _ if s.failed => "ncu could not profile this launch".to_owned(),
         Some(c) => format!("not enough was collected to name a cause; collect {}", c.sections.join(", ")),
         None => "nothing stands out by the rules".to_owned(),
@@ -246,9 +255,9 @@ pub fn nothing(s: &Subject) -> String {
 
 /// Formats an evidence value with its unit, for people.
 #[must_use]
-pub fn value(e: &Evidence) -> String {
+pub fn format_value(e: &Evidence) -> String {
     if matches!(e.unit.as_str(), "sector" | "request" | "inst" | "warp" | "cycle" | "thread" | "block") && e.value >= 1e6 {
-        return rounded(e.value, &e.unit);
+        return format_rounded(e.value, &e.unit);
     }
     let (number, unit) = human_number(e.value, &e.unit);
     format!("{number} {unit}").trim_end().to_owned()
@@ -256,7 +265,7 @@ pub fn value(e: &Evidence) -> String {
 
 /// Formats a threshold for people: `≥ 80 %`.
 #[must_use]
-pub fn threshold(e: &Evidence) -> Option<String> {
+pub fn format_threshold(e: &Evidence) -> Option<String> {
     let t = e.threshold?;
     let (number, unit) = human_number(t.value, &e.unit);
     let number = number.strip_suffix(".00").unwrap_or(&number);
@@ -275,18 +284,18 @@ pub struct Advice {
 
 impl Advice {
     #[must_use]
-    pub fn of(profile: &Profile, launch: u32) -> Option<Self> {
+    pub fn for_launch(profile: &Profile, launch: u32) -> Option<Self> {
         let subject = Subject::of_launch(profile, launch)?;
         let command = |hint: &Hint| {
-            let planned = confirm::command(profile, launch, &hint.confirm).ok()?;
-            Some(shell::line(&planned.argv())).filter(|c| !c.is_empty())
+            let planned = confirm::confirm_command(profile, launch, &hint.confirm).ok()?;
+            Some(shell::command_line(&planned.argv())).filter(|c| !c.is_empty())
         };
         Some(Self { commands: subject.hints.iter().map(command).collect(), reasoning: subject.reasoning.clone(), subject })
     }
 }
 
 /// Prints the chain of reasoning with its numbers.
-pub fn explain(
+pub fn print_reasoning(
     out: &mut dyn Write,
     profile: &Profile,
     timeline: Timeline<'_>,
@@ -300,54 +309,54 @@ pub fn explain(
             writeln!(out)?;
         }
         let what = s.result.map_or_else(|| format!("launch {}", s.launch), |r| format!("result {r}"));
-        writeln!(out, "{} · {what} · depth: {}", clean(s.kernel.function()), s.depth.word())?;
+        writeln!(out, "{} · {what} · depth: {}", escape_unsafe(s.kernel.function()), s.depth.as_str())?;
         for line in &s.reasoning {
-            wrapped(out, "  ", "    ", line, width)?;
+            write_wrapped(out, "  ", "    ", line, width)?;
         }
         for (rank, h) in s.hints.iter().enumerate() {
             writeln!(out)?;
-            let head = format!("{}. {} ({}, {}): ", rank + 1, h.id.id(), h.severity.word(), h.sure.word());
-            wrapped(out, "  ", "     ", &format!("{head}{}", h.headline), width)?;
-            wrapped(out, "     gain: ", "           ", &gain(h), width)?;
-            if let Some(worth) = worth(timeline.filter(|_| rank == 0), at, s) {
-                wrapped(out, "     run: ", "          ", &worth.words(), width)?;
+            let head = format!("{}. {} ({}, {}): ", rank + 1, h.id.id(), h.severity.as_str(), h.sure.as_str());
+            write_wrapped(out, "  ", "     ", &format!("{head}{}", h.headline), width)?;
+            write_wrapped(out, "     gain: ", "           ", &gain_text(h), width)?;
+            if let Some(worth) = run_worth(timeline.filter(|_| rank == 0), at, s) {
+                write_wrapped(out, "     run: ", "          ", &worth.describe_effect(), width)?;
             }
             for e in &h.evidence {
-                let than = threshold(e).map_or_else(String::new, |t| format!("   [{t}: {}]", e.threshold.map_or("", |t| t.source)));
+                let than = format_threshold(e).map_or_else(String::new, |t| format!("   [{t}: {}]", e.threshold.map_or("", |t| t.source)));
                 let metric = match (e.metric.as_str(), e.concept) {
                     ("", "") => "computed",
                     ("", _) => "from the launch",
                     (metric, _) => metric,
                 };
-                writeln!(out, "     · {} = {}{than}", clean(&e.label), value(e))?;
-                writeln!(out, "         {}", clean(metric))?;
+                writeln!(out, "     · {} = {}{than}", escape_unsafe(&e.label), format_value(e))?;
+                writeln!(out, "         {}", escape_unsafe(metric))?;
             }
             for (id, headline) in &h.effects {
-                wrapped(out, "     → effect: ", "           ", &format!("{}: {headline}", id.id()), width)?;
+                write_wrapped(out, "     → effect: ", "           ", &format!("{}: {headline}", id.id()), width)?;
             }
             for action in &h.actions {
-                wrapped(out, "     change: ", "             ", action, width)?;
+                write_wrapped(out, "     change: ", "             ", action, width)?;
             }
-            if let Some(c) = planned(&mut plans, &counted, s, h) {
-                wrapped(out, "     confirm: ", "              ", &h.confirm.why, width)?;
+            if let Some(c) = planned_command(&mut plans, &counted, s, h) {
+                write_wrapped(out, "     confirm: ", "              ", &h.confirm.why, width)?;
                 if !c.argv().is_empty() {
-                    writeln!(out, "       {}", clean(&shell::line(&c.argv())))?;
+                    writeln!(out, "       {}", escape_unsafe(&shell::command_line(&c.argv())))?;
                 }
-            } else if s.amd() && !h.confirm.why.is_empty() {
-                wrapped(out, "     confirm: ", "              ", &h.confirm.why, width)?;
+            } else if s.is_amd() && !h.confirm.why.is_empty() {
+                write_wrapped(out, "     confirm: ", "              ", &h.confirm.why, width)?;
             }
         }
         if s.hints.is_empty() {
-            wrapped(out, "  ", "    ", &nothing(s), width)?;
+            write_wrapped(out, "  ", "    ", &no_hints_reason(s), width)?;
         }
     }
     Ok(())
 }
 
 /// Prints hints in a format other than JSON.
-pub fn print(out: &mut dyn Write, subjects: impl Iterator<Item = Subject>, format: Format, width: Option<usize>) -> io::Result<()> {
+pub fn print_rows(out: &mut dyn Write, subjects: impl Iterator<Item = Subject>, format: Format, width: Option<usize>) -> io::Result<()> {
     let most = if format == Format::Csv { usize::MAX } else { 3 };
     let column = |&(field, title, right, machine_only, rank): &(_, _, bool, bool, u8)| Column { field, title, right, machine_only, rank };
     let columns: Vec<Column> = COLUMNS.iter().map(column).collect();
-    table::print(&columns, subjects.flat_map(|s| rows(&s, most)), out, format, width)
+    table::print_rows(&columns, subjects.flat_map(|s| table_rows(&s, most)), out, format, width)
 }

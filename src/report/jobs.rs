@@ -1,9 +1,9 @@
 //! `recipes check`: launches that the jobs of rocprofv3's input files select, and errors in the files.
 
-use super::table::wrapped;
+use super::table::write_wrapped;
 use crate::model::Severity;
-use crate::model::text::clean;
-use crate::model::units::count;
+use crate::model::text::escape_unsafe;
+use crate::model::units::format_count;
 use crate::rerun::jobs::filter::Filter;
 use crate::rerun::jobs::select::{Selected, Taken};
 use crate::rerun::jobs::{Checked, File, Finding};
@@ -57,11 +57,13 @@ struct FileJson<'a> {
     jobs: Vec<JobJson<'a>>,
 }
 
-fn findings(list: &[Finding]) -> Vec<FindingJson<'_>> {
-    list.iter().map(|f| FindingJson { severity: f.severity.word(), id: f.id, line: f.line, text: &f.text, fix: f.fix.as_deref() }).collect()
+fn findings_json(list: &[Finding]) -> Vec<FindingJson<'_>> {
+    list.iter()
+        .map(|f| FindingJson { severity: f.severity.as_str(), id: f.id, line: f.line, text: &f.text, fix: f.fix.as_deref() })
+        .collect()
 }
 
-fn selected(s: &Selected) -> SelectedJson<'_> {
+fn selected_json(s: &Selected) -> SelectedJson<'_> {
     let taken = s.taken.iter().map(|t| TakenJson {
         kernel: &t.kernel,
         gpu: t.gpu,
@@ -77,40 +79,40 @@ fn job_json<'a>(job: &'a Checked, found: Option<&'a Option<Result<Selected, Stri
         number: job.number,
         line: job.line,
         collects: &job.collects,
-        selects: job.filter.as_ref().map(Filter::words),
-        in_report: found.and_then(Option::as_ref).and_then(|f| f.as_ref().ok()).map(selected),
-        findings: findings(&job.findings),
+        selects: job.filter.as_ref().map(Filter::describe),
+        in_report: found.and_then(Option::as_ref).and_then(|f| f.as_ref().ok()).map(selected_json),
+        findings: findings_json(&job.findings),
     }
 }
 
 fn file_json((name, file, found): &(String, File, InReport)) -> FileJson<'_> {
     FileJson {
         file: name,
-        worst: file.worst().map(Severity::word),
-        findings: findings(&file.findings),
+        worst: file.max_severity().map(Severity::as_str),
+        findings: findings_json(&file.findings),
         jobs: file.jobs.iter().enumerate().map(|(i, j)| job_json(j, found.get(i))).collect(),
     }
 }
 
 /// Writes files with their findings as JSON.
-pub fn json(out: &mut dyn Write, files: &[(String, File, InReport)]) -> io::Result<()> {
-    super::json(out, &files.iter().map(file_json).collect::<Vec<_>>())
+pub fn write_json(out: &mut dyn Write, files: &[(String, File, InReport)]) -> io::Result<()> {
+    super::write_json_line(out, &files.iter().map(file_json).collect::<Vec<_>>())
 }
 
 fn people_findings(out: &mut dyn Write, list: &[Finding], width: usize) -> io::Result<()> {
     for f in list {
         let line = f.line.map_or_else(String::new, |l| format!("line {l}: "));
-        let word = if f.severity == Severity::Info { "note" } else { f.severity.word() };
-        wrapped(out, &format!("  {word:<9} "), &" ".repeat(12), &format!("{line}{}", f.text), width)?;
+        let word = if f.severity == Severity::Info { "note" } else { f.severity.as_str() };
+        write_wrapped(out, &format!("  {word:<9} "), &" ".repeat(12), &format!("{line}{}", f.text), width)?;
         if let Some(fix) = &f.fix {
-            wrapped(out, &format!("{:12}fix: ", ""), &" ".repeat(17), fix, width)?;
+            write_wrapped(out, &format!("{:12}fix: ", ""), &" ".repeat(17), fix, width)?;
         }
     }
     Ok(())
 }
 
 /// Formats numbers as text, with neighbours joined to ranges.
-fn numbers(taken: &Taken) -> String {
+fn format_numbers(taken: &Taken) -> String {
     let mut pieces: Vec<String> = taken
         .numbers
         .chunk_by(|a, b| *b == a + 1)
@@ -131,66 +133,66 @@ fn in_report(out: &mut dyn Write, found: &Result<Selected, String>, report: &str
     let rest = " ".repeat(12);
     let s = match found {
         Ok(s) => s,
-        Err(why) => return wrapped(out, &head, &rest, &format!("{report}: {why}"), width),
+        Err(why) => return write_wrapped(out, &head, &rest, &format!("{report}: {why}"), width),
     };
     let total: u64 = s.taken.iter().map(|t| t.selected).sum();
     let text = if total == 0 {
         format!("{report}: no launch is selected")
     } else {
-        format!("{report}: {} of {}", count(total, "launch"), count(s.taken.len(), "kernel symbol"))
+        format!("{report}: {} of {}", format_count(total, "launch"), format_count(s.taken.len(), "kernel symbol"))
     };
-    wrapped(out, &head, &rest, &text, width)?;
+    write_wrapped(out, &head, &rest, &text, width)?;
     for t in s.taken.iter().take(20) {
         let gpu = t.gpu.map_or_else(String::new, |g| format!(" on GPU {g}"));
-        let text = format!("{}{gpu}: {} (of {})", clean(&t.kernel), numbers(t), count(t.launches, "launch"));
-        wrapped(out, &rest, &" ".repeat(14), &text, width)?;
+        let text = format!("{}{gpu}: {} (of {})", escape_unsafe(&t.kernel), format_numbers(t), format_count(t.launches, "launch"));
+        write_wrapped(out, &rest, &" ".repeat(14), &text, width)?;
     }
     if s.taken.len() > 20 {
-        writeln!(out, "{rest}and {} more", count(s.taken.len() - 20, "kernel symbol"))?;
+        writeln!(out, "{rest}and {} more", format_count(s.taken.len() - 20, "kernel symbol"))?;
     }
     let names = |list: &[String]| {
         let more = if list.len() > 3 { format!(" and {} more", list.len() - 3) } else { String::new() };
-        format!("{}{more}", list.iter().take(3).map(|n| clean(n).into_owned()).collect::<Vec<_>>().join(", "))
+        format!("{}{more}", list.iter().take(3).map(|n| escape_unsafe(n).into_owned()).collect::<Vec<_>>().join(", "))
     };
     if !s.too_few.is_empty() {
         let text = format!("matched, but not launched so often: {}", names(&s.too_few));
-        wrapped(out, &rest, &" ".repeat(14), &text, width)?;
+        write_wrapped(out, &rest, &" ".repeat(14), &text, width)?;
     }
     if !s.differ.is_empty() {
         let text =
             format!("taken by one of the engines only (up to ROCm 7.0, from 7.1 on; listed here as from 7.1 on): {}", names(&s.differ));
-        wrapped(out, &rest, &" ".repeat(14), &text, width)?;
+        write_wrapped(out, &rest, &" ".repeat(14), &text, width)?;
     }
     if s.unknown > 0 {
-        let text = format!("for {} the pattern takes too long to say", count(s.unknown, "kernel"));
-        wrapped(out, &rest, &" ".repeat(14), &text, width)?;
+        let text = format!("for {} the pattern takes too long to say", format_count(s.unknown, "kernel"));
+        write_wrapped(out, &rest, &" ".repeat(14), &text, width)?;
     }
     Ok(())
 }
 
-fn job(out: &mut dyn Write, job: &Checked, width: usize) -> io::Result<()> {
+fn write_job(out: &mut dyn Write, job: &Checked, width: usize) -> io::Result<()> {
     let line = job.line.map_or_else(String::new, |l| format!(", line {l}"));
     writeln!(out, "\nJob {}{line}", job.number)?;
     let rest = " ".repeat(12);
     let collects = if job.collects.is_empty() { "nothing".to_owned() } else { job.collects.join(", ") };
-    wrapped(out, &format!("  {:<9} ", "collects"), &rest, &collects, width)?;
+    write_wrapped(out, &format!("  {:<9} ", "collects"), &rest, &collects, width)?;
     if let Some(filter) = &job.filter {
-        let text = format!("{}, counted for each symbol of each code object and GPU, in each process", filter.words());
-        wrapped(out, &format!("  {:<9} ", "selects"), &rest, &text, width)?;
+        let text = format!("{}, counted for each symbol of each code object and GPU, in each process", filter.describe());
+        write_wrapped(out, &format!("  {:<9} ", "selects"), &rest, &text, width)?;
     }
     people_findings(out, &job.findings, width)
 }
 
 /// Writes files with their findings, for people.
-pub fn text(out: &mut dyn Write, files: &[(String, File, InReport)], report: &str, width: usize) -> io::Result<()> {
+pub fn write_text(out: &mut dyn Write, files: &[(String, File, InReport)], report: &str, width: usize) -> io::Result<()> {
     for (i, (name, file, found)) in files.iter().enumerate() {
         if i > 0 {
             writeln!(out)?;
         }
-        writeln!(out, "{}: {} for rocprofv3", clean(name), count(file.jobs.len(), "job"))?;
+        writeln!(out, "{}: {} for rocprofv3", escape_unsafe(name), format_count(file.jobs.len(), "job"))?;
         people_findings(out, &file.findings, width)?;
         for (i, checked) in file.jobs.iter().enumerate() {
-            job(out, checked, width)?;
+            write_job(out, checked, width)?;
             if let Some(Some(found)) = found.get(i) {
                 in_report(out, found, report, width)?;
             }

@@ -35,18 +35,22 @@ pub struct LaunchJson<'a> {
 }
 
 /// Launches of some kernels, or of all, each with its index among the launches of its function in its process.
-pub fn numbered<'a>(profile: &'a Profile, kernels: Option<&'a BTreeSet<KernelId>>) -> impl Iterator<Item = (u32, u32)> + use<'a> {
-    nth::all(profile).filter(move |(row, _)| kernels.is_none_or(|k| k.contains(&profile.launches.kernel(*row as usize))))
+pub fn numbered_launches<'a>(profile: &'a Profile, kernels: Option<&'a BTreeSet<KernelId>>) -> impl Iterator<Item = (u32, u32)> + use<'a> {
+    nth::all_launches(profile).filter(move |(row, _)| kernels.is_none_or(|k| k.contains(&profile.launches.kernel(*row as usize))))
 }
 
 /// Launches of some kernels, or of all, in launch order.
-pub fn rows<'a>(profile: &'a Profile, paths: &'a Paths, kernels: Option<&'a BTreeSet<KernelId>>) -> impl Iterator<Item = LaunchJson<'a>> {
-    numbered(profile, kernels).map(|(row, nth)| one(profile, paths, row as usize, u64::from(nth)))
+pub fn launch_rows<'a>(
+    profile: &'a Profile,
+    paths: &'a Paths,
+    kernels: Option<&'a BTreeSet<KernelId>>,
+) -> impl Iterator<Item = LaunchJson<'a>> {
+    numbered_launches(profile, kernels).map(|(row, nth)| launch_json(profile, paths, row as usize, u64::from(nth)))
 }
 
 /// One launch; `nth` is the number of earlier launches like it.
 #[must_use]
-pub fn one<'a>(profile: &'a Profile, paths: &Paths, row: usize, nth: u64) -> LaunchJson<'a> {
+pub fn launch_json<'a>(profile: &'a Profile, paths: &Paths, row: usize, nth: u64) -> LaunchJson<'a> {
     let launches = &profile.launches;
     let (function, demangled) = profile.kernels.get(launches.kernel(row).0 as usize).map_or(("", ""), |k| (k.function(), k.demangled()));
     let place = launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).cloned().unwrap_or_default();
@@ -70,7 +74,7 @@ pub fn one<'a>(profile: &'a Profile, paths: &Paths, row: usize, nth: u64) -> Lau
         static_shared_bytes: launch_config.and_then(|c| bytes(c.static_shared)),
         dynamic_shared_bytes: launch_config.and_then(|c| bytes(c.dynamic_shared)),
         graph_node: launches.graph_node(row),
-        nvtx: paths.path(row).map_or_else(Vec::new, |p| paths.names(profile, p)),
+        nvtx: paths.launch_path(row).map_or_else(Vec::new, |p| paths.path_names(profile, p)),
     }
 }
 
@@ -86,7 +90,7 @@ fn order_word(order: LaunchOrder) -> &'static str {
 }
 
 /// Writes the report as JSON, launch by launch: there may be millions.
-pub fn json<'a>(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item = LaunchJson<'a>>) -> io::Result<()> {
+pub fn write_json<'a>(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item = LaunchJson<'a>>) -> io::Result<()> {
     let source = super::json_text(&SourceJson::from(&profile.source))?;
     let notes: Vec<NoteJson<'_>> = profile.notes.iter().map(Into::into).collect();
     let notes = super::json_text(&notes)?;
@@ -124,23 +128,30 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
 ];
 
 /// Prints the report in a format other than JSON, launch by launch: there may be millions.
-pub fn print<'a>(out: &mut dyn Write, rows: impl Iterator<Item = LaunchJson<'a>>, format: Format, width: Option<usize>) -> io::Result<()> {
+pub fn print_rows<'a>(
+    out: &mut dyn Write,
+    rows: impl Iterator<Item = LaunchJson<'a>>,
+    format: Format,
+    width: Option<usize>,
+) -> io::Result<()> {
     let columns: Vec<Column> =
         COLUMNS.iter().map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank }).collect();
-    table::print(&columns, rows.map(|l| cells(&l)), out, format, width)
+    table::print_rows(&columns, rows.map(|l| row_cells(&l)), out, format, width)
 }
 
-fn cells(l: &LaunchJson<'_>) -> Vec<Cell> {
+fn row_cells(l: &LaunchJson<'_>) -> Vec<Cell> {
     let number = |n: Option<u64>| n.map_or_else(Cell::default, |n| Cell::text(n.to_string()));
     let small = |n: Option<u32>| number(n.map(u64::from));
-    let dims = |d: Option<[u32; 3]>| d.map_or_else(Cell::default, |d| Cell::both(format!("{}x{}x{}", d[0], d[1], d[2]), config::dim3(d)));
-    let bytes = |b: Option<u64>| b.map_or_else(Cell::default, |b| Cell::both(b, Bytes(b).to_string()));
+    let dims = |d: Option<[u32; 3]>| {
+        d.map_or_else(Cell::default, |d| Cell::with_raw(format!("{}x{}x{}", d[0], d[1], d[2]), config::format_dim3(d)))
+    };
+    let bytes = |b: Option<u64>| b.map_or_else(Cell::default, |b| Cell::with_raw(b, Bytes(b).to_string()));
     vec![
         Cell::text(l.launch.to_string()),
         Cell::text(l.kernel),
         Cell::text(l.nth.to_string()),
-        Cell::both(l.start_ns, format!("{:.6} s", l.start_ns as f64 / 1e9)),
-        Cell::both(l.duration_ns, Nanos(l.duration_ns).to_string()),
+        Cell::with_raw(l.start_ns, format!("{:.6} s", l.start_ns as f64 / 1e9)),
+        Cell::with_raw(l.duration_ns, Nanos(l.duration_ns).to_string()),
         dims(l.grid),
         dims(l.block),
         small(l.registers),

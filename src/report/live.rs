@@ -2,7 +2,7 @@
 
 use crate::analysis::live::Live;
 use crate::analysis::triage::{Part, Triage};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -12,12 +12,17 @@ const KERNELS: usize = 10;
 
 /// One line: GPU time, launches, verdict, and the kernel with the most time.
 #[must_use]
-pub fn line(live: &Live) -> String {
+pub fn status_line(live: &Live) -> String {
     let mut out = String::new();
     // Writing into a String cannot fail.
-    let _ = match (live.open(), live.busy()) {
+    let _ = match (live.is_recording(), live.busy_share()) {
         (None, _) => {
-            write!(out, "every process has ended after {}: {} recorded", Nanos(live.age()), units::count(live.recorded(), "kernel"))
+            write!(
+                out,
+                "every process has ended after {}: {} recorded",
+                Nanos(live.running_time()),
+                units::format_count(live.recorded_kernels(), "kernel")
+            )
         }
         (Some(false), _) => match live.recorders.iter().find_map(|r| r.stopped.as_ref()) {
             Some(why) => write!(out, "the recording has ended: {why}"),
@@ -25,39 +30,39 @@ pub fn line(live: &Live) -> String {
         },
         (_, _) if live.seconds == 0 => write!(out, "the first second is not over yet"),
         (_, None) => write!(out, "no kernel has ended yet"),
-        (_, Some(busy)) => write!(out, "GPU busy {:>3.0}%  {:>9.0} launches/s", busy * 100.0, live.rate()),
+        (_, Some(busy)) => write!(out, "GPU busy {:>3.0}%  {:>9.0} launches/s", busy * 100.0, live.launch_rate()),
     };
-    if let Some(finding) = live.judged.as_ref().filter(|_| live.open() == Some(true)).and_then(|j| j.triage.as_ref()?.verdict()) {
-        let _ = write!(out, "  {} ({:.0}%)", finding.id.id(), finding.percent());
+    if let Some(finding) = live.judged.as_ref().filter(|_| live.is_recording() == Some(true)).and_then(|j| j.triage.as_ref()?.verdict()) {
+        let _ = write!(out, "  {} ({:.0}%)", finding.id.id(), finding.gain_percent());
     }
-    if let Some(kernel) = live.kernels.first().filter(|k| k.recent.0 > 0 && live.open() == Some(true)) {
+    if let Some(kernel) = live.kernels.first().filter(|k| k.recent.0 > 0 && live.is_recording() == Some(true)) {
         let share = kernel.recent.1 as f64 / live.recent_ns.max(1) as f64 * 100.0;
-        let _ = write!(out, "  {} of kernel time: {}", units::human_percent(share), clean(&kernel.name));
+        let _ = write!(out, "  {} of kernel time: {}", units::format_percent(share), escape_unsafe(&kernel.name));
     }
-    if let Some(measured) = live.measured.as_ref().filter(|_| live.open() == Some(true)) {
-        let _ = write!(out, "  {} measured", units::count(measured.kernels.len() as u64, "kernel"));
+    if let Some(measured) = live.measured.as_ref().filter(|_| live.is_recording() == Some(true)) {
+        let _ = write!(out, "  {} measured", units::format_count(measured.kernels.len() as u64, "kernel"));
     }
     let lost: u64 = live.recorders.iter().map(|r| r.lost).sum();
     if lost > 0 {
-        let _ = write!(out, "  {} lost", units::count(lost, "record"));
+        let _ = write!(out, "  {} lost", units::format_count(lost, "record"));
     }
     out
 }
 
 /// One object with times in ns and shares from 0 to 1, over the last `seconds`.
 #[must_use]
-pub fn json(live: &Live) -> Value {
+pub fn to_json(live: &Live) -> Value {
     let share = |ns: i64, of: i64| if of > 0 { json!(ns as f64 / of as f64) } else { Value::Null };
     let triage = live.judged.as_ref().and_then(|j| j.triage.as_deref());
     json!({
         "time": live.now,
         "seconds": live.seconds,
-        "recording": live.open(),
-        "busy": live.busy(),
-        "launches_per_second": live.rate(),
+        "recording": live.is_recording(),
+        "busy": live.busy_share(),
+        "launches_per_second": live.launch_rate(),
         "launches": live.count,
         "since": live.since,
-        "gpus": live.devices.iter().map(|d| json!({ "name": *d.name, "busy": live.recent(d) })).collect::<Vec<_>>(),
+        "gpus": live.devices.iter().map(|d| json!({ "name": *d.name, "busy": live.recent_busy_share(d) })).collect::<Vec<_>>(),
         "kernels": live.kernels.iter().take(KERNELS).map(|k| json!({
             "name": *k.name,
             "share": share(k.recent.1, live.recent_ns),
@@ -73,17 +78,17 @@ pub fn json(live: &Live) -> Value {
             "launch_configurations": k.configurations,
             "compute_percent": k.compute,
             "memory_percent": k.memory,
-            "hint": k.first.as_ref().map(|h| json!({ "id": h.id.id(), "severity": h.severity.word(), "headline": h.headline })),
+            "hint": k.first.as_ref().map(|h| json!({ "id": h.id.id(), "severity": h.severity.as_str(), "headline": h.headline })),
         })).collect::<Vec<_>>(),
         "verdict": triage.and_then(|t| t.verdict()).map(|f| json!({
             "id": f.id.id(),
-            "severity": f.severity.word(),
+            "severity": f.severity.as_str(),
             "headline": f.headline,
-            "stake": f.percent() / 100.0,
+            "stake": f.gain_percent() / 100.0,
             "of_ns": triage.map(Triage::length),
             "at": live.judged.as_ref().map(|j| j.at),
         })),
-        "parts": triage.map(|t| Part::ALL.into_iter().map(|p| (p.id().to_owned(), json!(t.percent(p) / 100.0)))
+        "parts": triage.map(|t| Part::ALL.into_iter().map(|p| (p.id().to_owned(), json!(t.part_percent(p) / 100.0)))
             .collect::<serde_json::Map<_, _>>()),
         "recorders": live.recorders.iter().map(|r| json!({
             "pid": r.pid,

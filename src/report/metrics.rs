@@ -19,7 +19,7 @@ pub struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     /// Name, unit and value of each matching metric, in report order.
-    pub fn of(&self, result: &'a ResultMetrics) -> impl Iterator<Item = (&'a str, &'a str, &'a Value)> + use<'a, '_> {
+    pub fn matching_metrics(&self, result: &'a ResultMetrics) -> impl Iterator<Item = (&'a str, &'a str, &'a Value)> + use<'a, '_> {
         let (names, units) = (&self.metrics.names, &self.metrics.units);
         let named =
             result.values.iter().filter_map(|(n, v)| Some((&**names.get(*n as usize)?, units.get(*n as usize).map_or("", |u| u), v)));
@@ -56,7 +56,7 @@ impl Serialize for MapJson<'_> {
         let mut map = s.serialize_map(None)?;
         // A report may contain a metric twice, but a JSON object must not repeat a key.
         let mut seen = FxHashSet::default();
-        for (name, unit, value) in self.0.of(self.1).filter(|(name, ..)| seen.insert(*name)) {
+        for (name, unit, value) in self.0.matching_metrics(self.1).filter(|(name, ..)| seen.insert(*name)) {
             map.serialize_entry(name, &MetricJson { value: ValueJson(value), unit })?;
         }
         map.end()
@@ -77,7 +77,11 @@ struct ResultJson<'a> {
 }
 
 /// Writes results as JSON, one after another.
-pub fn json<'a>(out: &mut dyn Write, shown: &'a Shown<'a>, results: impl Iterator<Item = (usize, &'a ResultMetrics)>) -> io::Result<()> {
+pub fn write_json<'a>(
+    out: &mut dyn Write,
+    shown: &'a Shown<'a>,
+    results: impl Iterator<Item = (usize, &'a ResultMetrics)>,
+) -> io::Result<()> {
     let source = super::json_text(&SourceJson::from(&shown.metrics.source))?;
     write!(out, "{{\"source\":{source},\"rows\":[")?;
     for (i, (at, r)) in results.enumerate() {
@@ -115,7 +119,7 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
 ];
 
 /// Prints results in a format other than JSON: one row for each metric of each result.
-pub fn print<'a>(
+pub fn print_rows<'a>(
     out: &mut dyn Write,
     shown: &'a Shown<'a>,
     results: impl Iterator<Item = (usize, &'a ResultMetrics)> + 'a,
@@ -128,8 +132,8 @@ pub fn print<'a>(
     if let Some(number) = columns.first_mut().filter(|_| shown.metrics.results.len() > 1) {
         number.rank = 0;
     }
-    let rows = results.flat_map(|(at, r)| shown.of(r).map(move |(name, unit, value)| cells(at, r, name, unit, value)));
-    table::print(&columns, rows, out, format, width)
+    let rows = results.flat_map(|(at, r)| shown.matching_metrics(r).map(move |(name, unit, value)| row_cells(at, r, name, unit, value)));
+    table::print_rows(&columns, rows, out, format, width)
 }
 
 #[derive(Serialize)]
@@ -139,41 +143,43 @@ struct FactJson<'a> {
 }
 
 /// Prints facts of a session.
-pub fn session(out: &mut dyn Write, facts: &[(&'static str, String)], format: Format, width: Option<usize>) -> io::Result<()> {
+pub fn print_session(out: &mut dyn Write, facts: &[(&'static str, String)], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
         let rows: Vec<FactJson<'_>> = facts.iter().map(|(fact, value)| FactJson { fact, value }).collect();
         return writeln!(out, "{{\"session\":{}}}", super::json_text(&rows)?);
     }
     let column = |field| Column { field, title: field, right: false, machine_only: false, rank: 0 };
     let rows = facts.iter().map(|(fact, value)| vec![Cell::text(*fact), Cell::text(value.clone())]);
-    table::print(&[column("fact"), column("value")], rows, out, format, width)
+    table::print_rows(&[column("fact"), column("value")], rows, out, format, width)
 }
 
 /// Formats a number with two decimals and thousands separators, as ncu does; a whole number without decimals,
 /// a tiny one with three digits.
-fn readable(f: f64) -> String {
+fn format_number(f: f64) -> String {
     let size = f.abs();
     if f.is_finite() && f.fract() == 0.0 && size < 1e15 {
-        units::grouped(f as i64)
+        units::format_grouped(f as i64)
     } else if (size > 0.0 && size < 0.01) || (size >= 1e15 && f.is_finite()) {
         format!("{f:.2e}")
     } else if size >= 1_000.0 && f.is_finite() {
         let cents = format!("{:.2}", size.fract());
         // 0.999 is rounded up to the next whole number.
         let (whole, cents) = if cents.starts_with('1') { (size.trunc() + 1.0, "0.00") } else { (size.trunc(), &*cents) };
-        format!("{}{}{}", if f < 0.0 { "-" } else { "" }, units::grouped(whole as i64), &cents[1..])
+        format!("{}{}{}", if f < 0.0 { "-" } else { "" }, units::format_grouped(whole as i64), &cents[1..])
     } else {
         format!("{f:.2}")
     }
 }
 
-fn cells(at: usize, r: &ResultMetrics, name: &str, unit: &str, value: &Value) -> Vec<Cell> {
-    let dims = |d: Option<[u32; 3]>| d.map_or_else(Cell::default, |d| Cell::both(format!("{}x{}x{}", d[0], d[1], d[2]), config::dim3(d)));
+fn row_cells(at: usize, r: &ResultMetrics, name: &str, unit: &str, value: &Value) -> Vec<Cell> {
+    let dims = |d: Option<[u32; 3]>| {
+        d.map_or_else(Cell::default, |d| Cell::with_raw(format!("{}x{}x{}", d[0], d[1], d[2]), config::format_dim3(d)))
+    };
     let value = match value {
-        Value::Integer(n) => Cell::both(n, i64::try_from(*n).map_or_else(|_| n.to_string(), units::grouped)),
-        Value::Float(f) => Cell::both(f, readable(*f)),
+        Value::Integer(n) => Cell::with_raw(n, i64::try_from(*n).map_or_else(|_| n.to_string(), units::format_grouped)),
+        Value::Float(f) => Cell::with_raw(f, format_number(*f)),
         // Lists of launches are long: cut them.
-        Value::Text(t) => Cell::both(t, labels::cut_end(t, LONGEST)),
+        Value::Text(t) => Cell::with_raw(t, labels::cut_end(t, LONGEST)),
     };
     vec![
         Cell::text(at.to_string()),
@@ -188,7 +194,7 @@ fn cells(at: usize, r: &ResultMetrics, name: &str, unit: &str, value: &Value) ->
 
 #[cfg(test)]
 mod tests {
-    use super::readable;
+    use super::format_number;
 
     #[test]
     fn numbers_are_readable() {
@@ -204,7 +210,7 @@ mod tests {
             (1e20, "1.00e20"),
             (f64::INFINITY, "inf"),
         ] {
-            assert_eq!(readable(f), want);
+            assert_eq!(format_number(f), want);
         }
     }
 }

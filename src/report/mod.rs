@@ -27,7 +27,7 @@ pub mod top;
 pub mod trace_event;
 pub mod triage;
 
-pub use format::{Format, json, json_text};
+pub use format::{Format, json_text, write_json_line};
 pub use table::{Cell, Table};
 
 use std::io;

@@ -3,10 +3,10 @@
 use super::Format;
 use super::table::{self, Cell, Column};
 use super::top::SourceJson;
-use super::triage::flops;
+use super::triage::format_flops;
 use crate::analysis::flops::peak_of_all;
 use crate::analysis::range_tree::{Node, RangeTree};
-use crate::model::units::human_percent;
+use crate::model::units::format_percent;
 use crate::model::{Nanos, Profile, RangeOrigin, units};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -42,7 +42,7 @@ const DEEPEST: usize = 32;
 
 /// Word for the origin of a range.
 #[must_use]
-pub fn origin(origin: RangeOrigin) -> &'static str {
+pub fn origin_word(origin: RangeOrigin) -> &'static str {
     match origin {
         RangeOrigin::Nvtx => "nvtx",
         RangeOrigin::Operator => "operator",
@@ -56,7 +56,7 @@ pub fn origin(origin: RangeOrigin) -> &'static str {
 
 /// Nodes in tree order, down to a depth; with a filter, only those whose name contains it, ignoring case.
 #[must_use]
-pub fn listed(tree: &RangeTree, depth: Option<u32>, filter: &str) -> Vec<u32> {
+pub fn listed_nodes(tree: &RangeTree, depth: Option<u32>, filter: &str) -> Vec<u32> {
     let needle = filter.to_lowercase();
     let mut out = Vec::new();
     let mut stack: Vec<u32> = tree.roots.iter().rev().copied().collect();
@@ -70,12 +70,12 @@ pub fn listed(tree: &RangeTree, depth: Option<u32>, filter: &str) -> Vec<u32> {
     out
 }
 
-fn average(n: &Node) -> f64 {
+fn average_wall(n: &Node) -> f64 {
     n.wall as f64 / n.count.max(1) as f64
 }
 
 /// Writes the nodes as JSON, one after another.
-pub fn json(out: &mut dyn Write, profile: &Profile, tree: &RangeTree, rows: &[u32]) -> io::Result<()> {
+pub fn write_json(out: &mut dyn Write, profile: &Profile, tree: &RangeTree, rows: &[u32]) -> io::Result<()> {
     let peak = peak_of_all(profile);
     write!(out, "{{\"source\":{},\"outside_ns\":{},\"rows\":[", super::json_text(&SourceJson::from(&profile.source))?, tree.outside.0)?;
     for (at, &id) in rows.iter().enumerate() {
@@ -83,7 +83,7 @@ pub fn json(out: &mut dyn Write, profile: &Profile, tree: &RangeTree, rows: &[u3
         let row = RowJson {
             name: &n.name,
             path: tree
-                .path(id)
+                .path_from_root(id)
                 .into_iter()
                 .rev()
                 .take(DEEPEST)
@@ -92,10 +92,10 @@ pub fn json(out: &mut dyn Write, profile: &Profile, tree: &RangeTree, rows: &[u3
                 .map(|n| n.name.as_str())
                 .collect(),
             depth: n.depth,
-            origin: origin(n.origin),
+            origin: origin_word(n.origin),
             count: n.count,
             wall_ns: n.wall,
-            avg_ns: average(n),
+            avg_ns: average_wall(n),
             min_ns: n.min,
             max_ns: n.max,
             self_ns: n.own,
@@ -147,14 +147,15 @@ pub fn mfu(n: &Node, peak: Option<f64>) -> Option<f64> {
 
 /// The name of a node with its count: `decode # ×16`.
 #[must_use]
-pub fn label(n: &Node) -> String {
+pub fn node_label(n: &Node) -> String {
     let backward = if n.backward { "backward: " } else { "" };
-    let count = if n.count > 1 { format!(" ×{}", units::grouped(i64::try_from(n.count).unwrap_or(i64::MAX))) } else { String::new() };
+    let count =
+        if n.count > 1 { format!(" ×{}", units::format_grouped(i64::try_from(n.count).unwrap_or(i64::MAX))) } else { String::new() };
     format!("{backward}{}{count}", n.name)
 }
 
 /// Prints nodes in a format other than JSON.
-pub fn print(
+pub fn print_rows(
     out: &mut dyn Write,
     profile: &Profile,
     tree: &RangeTree,
@@ -175,9 +176,9 @@ pub fn print(
     let columns: Vec<Column> = COLUMNS.iter().map(column).collect();
     let rows = rows.iter().map(|&id| {
         let n = &tree.nodes[id as usize];
-        let ns = |v: i64| Cell::both(v, Nanos(v).to_string());
-        let count = |v: u64| Cell::both(v, units::grouped(i64::try_from(v).unwrap_or(i64::MAX)));
-        let name = if people { format!("{}{}", "  ".repeat((n.depth as usize).min(DEEPEST)), label(n)) } else { n.name.clone() };
+        let ns = |v: i64| Cell::with_raw(v, Nanos(v).to_string());
+        let count = |v: u64| Cell::with_raw(v, units::format_grouped(i64::try_from(v).unwrap_or(i64::MAX)));
+        let name = if people { format!("{}{}", "  ".repeat((n.depth as usize).min(DEEPEST)), node_label(n)) } else { n.name.clone() };
         vec![
             Cell::text(n.depth.to_string()),
             Cell::text(name),
@@ -189,13 +190,13 @@ pub fn print(
             count(n.copies),
             count(n.collectives),
             ns(n.own),
-            Cell::both(average(n), Nanos::human(average(n))),
+            Cell::with_raw(average_wall(n), Nanos::format_ns(average_wall(n))),
             ns(n.min),
             ns(n.max),
-            n.flops_per_second().map_or_else(|| Cell::text(""), |f| Cell::both(f, flops(f))),
-            mfu(n, peak).map_or_else(|| Cell::text(""), |u| Cell::both(u * 100.0, human_percent(u * 100.0))),
-            Cell::text(origin(n.origin)),
+            n.flops_per_second().map_or_else(|| Cell::text(""), |f| Cell::with_raw(f, format_flops(f))),
+            mfu(n, peak).map_or_else(|| Cell::text(""), |u| Cell::with_raw(u * 100.0, format_percent(u * 100.0))),
+            Cell::text(origin_word(n.origin)),
         ]
     });
-    table::print(&columns, rows, out, format, width)
+    table::print_rows(&columns, rows, out, format, width)
 }

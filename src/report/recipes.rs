@@ -1,7 +1,7 @@
 //! `recipes`: the command that records a program, explained, for a shell, as a script or as JSON.
 
-use super::rerun::{PartJson, explain_parts, wrapped};
-use crate::model::text::clean;
+use super::rerun::{PartJson, explain_parts, write_wrapped};
+use crate::model::text::escape_unsafe;
 use crate::rerun::recipes::{Prepared, Recipe, Step};
 use crate::rerun::{Part, shell};
 use serde::Serialize;
@@ -26,7 +26,7 @@ struct StepJson<'a> {
 
 impl<'a> From<&'a Step> for StepJson<'a> {
     fn from(s: &'a Step) -> Self {
-        Self { role: s.role.word(), what: &s.what, why: &s.why, argv: &s.argv, shell: shell::line(&s.argv) }
+        Self { role: s.role.word(), what: &s.what, why: &s.why, argv: &s.argv, shell: shell::command_line(&s.argv) }
     }
 }
 
@@ -52,8 +52,8 @@ struct RecipeJson<'a> {
 }
 
 /// Writes a command as JSON.
-pub fn json(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared) -> io::Result<()> {
-    super::json(
+pub fn write_json(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared) -> io::Result<()> {
+    super::write_json_line(
         out,
         &RecipeJson {
             recipe: recipe.id,
@@ -62,7 +62,7 @@ pub fn json(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared) -> io
             when: recipe.when,
             cost: recipe.cost,
             argv: prepared.argv(),
-            shell: command(prepared, false),
+            shell: command_text(prepared, false),
             env: prepared.env.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect(),
             files: prepared.files.iter().map(|(path, text)| FileJson { path, text }).collect(),
             reports: prepared.reports.iter().map(ToString::to_string).collect(),
@@ -76,20 +76,20 @@ pub fn json(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared) -> io
 }
 
 /// Words that set variables for a command.
-fn variables(prepared: &Prepared) -> Vec<String> {
+fn variable_words(prepared: &Prepared) -> Vec<String> {
     prepared.env.iter().map(|(name, value)| format!("{name}={}", shell::quote(value))).collect()
 }
 
 /// The command with its variables, for a shell: on one line, or with one group of words per line.
-fn command(prepared: &Prepared, lines: bool) -> String {
+fn command_text(prepared: &Prepared, lines: bool) -> String {
     let groups: Vec<Vec<String>> = prepared.parts.iter().map(|p| p.words.clone()).collect();
-    let command = if lines { shell::lines(&groups) } else { shell::line(&prepared.argv()) };
+    let command = if lines { shell::command_lines(&groups) } else { shell::command_line(&prepared.argv()) };
     let gap = if lines { " \\\n    " } else { " " };
-    variables(prepared).into_iter().chain([command]).collect::<Vec<_>>().join(gap)
+    variable_words(prepared).into_iter().chain([command]).collect::<Vec<_>>().join(gap)
 }
 
 /// Shell commands to run before the command: create the folder, and write the files verbatim.
-fn before(prepared: &Prepared, folder: Option<&str>) -> String {
+fn setup_commands(prepared: &Prepared, folder: Option<&str>) -> String {
     let mut out = String::new();
     if let Some(folder) = folder.filter(|f| !f.is_empty()) {
         let _ = writeln!(out, "mkdir -p -- {}", shell::quote(folder));
@@ -106,74 +106,80 @@ fn before(prepared: &Prepared, folder: Option<&str>) -> String {
     out
 }
 
-fn print(out: &mut dyn Write, text: &str, for_terminal: bool) -> io::Result<()> {
-    if for_terminal { text.lines().try_for_each(|l| writeln!(out, "{}", clean(l))) } else { out.write_all(text.as_bytes()) }
+fn print_text(out: &mut dyn Write, text: &str, for_terminal: bool) -> io::Result<()> {
+    if for_terminal { text.lines().try_for_each(|l| writeln!(out, "{}", escape_unsafe(l))) } else { out.write_all(text.as_bytes()) }
 }
 
 /// Writes the command for a shell: its prerequisites, then the command on one line, then the steps of a
 /// server as comments.
-pub fn shell(out: &mut dyn Write, prepared: &Prepared, folder: Option<&str>, for_terminal: bool) -> io::Result<()> {
+pub fn write_shell(out: &mut dyn Write, prepared: &Prepared, folder: Option<&str>, for_terminal: bool) -> io::Result<()> {
     let folder = folder.filter(|_| !prepared.files.is_empty());
-    let mut text = format!("{}{}\n", before(prepared, folder), command(prepared, false));
+    let mut text = format!("{}{}\n", setup_commands(prepared, folder), command_text(prepared, false));
     for step in prepared.steps.iter().filter(|s| !s.argv.is_empty()) {
-        let _ = write!(text, "# {}\n# {}\n", clean(&step.what), clean(&shell::line(&step.argv)));
+        let _ = write!(text, "# {}\n# {}\n", escape_unsafe(&step.what), escape_unsafe(&shell::command_line(&step.argv)));
     }
-    print(out, &text, for_terminal)
+    print_text(out, &text, for_terminal)
 }
 
 /// Writes a shell script. A guided session runs completely: server in the background, steps, end of the server.
-pub fn script(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, folder: Option<&str>, for_terminal: bool) -> io::Result<()> {
-    let mut text = format!("#!/bin/sh\n# {}: {}\n", clean(recipe.id), clean(recipe.about));
+pub fn write_script(
+    out: &mut dyn Write,
+    recipe: &Recipe<'_>,
+    prepared: &Prepared,
+    folder: Option<&str>,
+    for_terminal: bool,
+) -> io::Result<()> {
+    let mut text = format!("#!/bin/sh\n# {}: {}\n", escape_unsafe(recipe.id), escape_unsafe(recipe.about));
     for note in prepared.notes.iter().chain(&prepared.by_hand) {
-        let _ = writeln!(text, "# {}", clean(note));
+        let _ = writeln!(text, "# {}", escape_unsafe(note));
     }
     text.push_str("set -eu\n");
-    text.push_str(&before(prepared, folder));
+    text.push_str(&setup_commands(prepared, folder));
     if prepared.steps.is_empty() {
         // `exec` does not accept variable assignments.
         let exec = if prepared.env.is_empty() { "exec " } else { "exec env " };
-        let _ = writeln!(text, "{exec}{}", command(prepared, true));
-        return print(out, &text, for_terminal);
+        let _ = writeln!(text, "{exec}{}", command_text(prepared, true));
+        return print_text(out, &text, for_terminal);
     }
     // TERM, since a shell starts background processes with interrupts ignored. nsys forwards it and writes its report.
-    let _ = write!(text, "{} &\nserver=$!\ntrap 'kill -TERM \"$server\" 2>/dev/null || :' EXIT\n", command(prepared, true));
+    let _ = write!(text, "{} &\nserver=$!\ntrap 'kill -TERM \"$server\" 2>/dev/null || :' EXIT\n", command_text(prepared, true));
     for step in &prepared.steps {
         if !step.argv.is_empty() {
-            let _ = write!(text, "\n# {} {}\n{}\n", clean(&step.what), clean(&step.why), shell::line(&step.argv));
+            let _ = write!(text, "\n# {} {}\n{}\n", escape_unsafe(&step.what), escape_unsafe(&step.why), shell::command_line(&step.argv));
         }
     }
     text.push_str("\ntrap - EXIT\nkill -TERM \"$server\"\nwait \"$server\" || :\n");
-    print(out, &text, for_terminal)
+    print_text(out, &text, for_terminal)
 }
 
 /// Writes a command for people: its parts with their purpose, its cost and output, and the steps.
-pub fn text(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, columns: usize) -> io::Result<()> {
+pub fn write_text(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, columns: usize) -> io::Result<()> {
     let columns = columns.clamp(60, 140);
     explain_parts(out, recipe.about, &with_variables(prepared), columns)?;
     writeln!(out)?;
     for (word, text) in [("when", recipe.when), ("cost", recipe.cost)] {
         if !text.is_empty() {
-            wrapped(out, &format!("{word:<9}"), text, columns)?;
+            write_wrapped(out, &format!("{word:<9}"), text, columns)?;
         }
     }
     for (path, _) in &prepared.files {
-        wrapped(out, "writes   ", &format!("{path}, written before the command; --format script shows it"), columns)?;
+        write_wrapped(out, "writes   ", &format!("{path}, written before the command; --format script shows it"), columns)?;
     }
     let reports: Vec<String> = prepared.reports.iter().map(ToString::to_string).collect();
     if !reports.is_empty() {
-        wrapped(out, "leaves   ", &reports.join(", "), columns)?;
+        write_wrapped(out, "leaves   ", &reports.join(", "), columns)?;
     }
     for note in &prepared.notes {
-        wrapped(out, "note     ", note, columns)?;
+        write_wrapped(out, "note     ", note, columns)?;
     }
     if let Some(why) = &prepared.by_hand {
-        wrapped(out, "by hand  ", why, columns)?;
+        write_wrapped(out, "by hand  ", why, columns)?;
     }
     for (n, step) in prepared.steps.iter().enumerate() {
         writeln!(out)?;
-        wrapped(out, &format!("step {}   ", n + 1), &format!("{} {}", step.what, step.why), columns)?;
+        write_wrapped(out, &format!("step {}   ", n + 1), &format!("{} {}", step.what, step.why), columns)?;
         if !step.argv.is_empty() {
-            writeln!(out, "         {}", clean(&shell::line(&step.argv)))?;
+            writeln!(out, "         {}", escape_unsafe(&shell::command_line(&step.argv)))?;
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! `rerun`: the command that profiles a launch again, explained, for a shell, as a script or as JSON.
 
-use crate::analysis::labels::width;
-use crate::model::text::clean;
+use crate::analysis::labels::display_width;
+use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, Nanos, config, units};
 use crate::rerun::{Alternative, Cost, Part, Plan, Rerun, Selects, Warning, shell};
 use serde::Serialize;
@@ -43,7 +43,7 @@ struct WarningJson<'a> {
 
 impl<'a> From<&'a Warning> for WarningJson<'a> {
     fn from(w: &'a Warning) -> Self {
-        Self { id: w.id, severity: w.severity.word(), text: &w.text, fix: w.fix.as_deref(), inexact: w.inexact }
+        Self { id: w.id, severity: w.severity.as_str(), text: &w.text, fix: w.fix.as_deref(), inexact: w.inexact }
     }
 }
 
@@ -57,7 +57,7 @@ struct AlternativeJson<'a> {
 
 impl<'a> From<&'a Alternative> for AlternativeJson<'a> {
     fn from(a: &'a Alternative) -> Self {
-        Self { why: &a.why, argv: &a.argv, shell: shell::line(&a.argv), better: a.better }
+        Self { why: &a.why, argv: &a.argv, shell: shell::command_line(&a.argv), better: a.better }
     }
 }
 
@@ -115,14 +115,14 @@ impl<'a> From<&'a Rerun> for CommandJson<'a> {
         Self {
             tool: r.tool,
             argv: r.argv(),
-            shell: r.shell(),
+            shell: r.shell_line(),
             selects: r.selects.first().map(Into::into),
             all: r.selects.iter().map(Into::into).collect(),
-            exact: r.exact(),
-            runnable: r.runnable(),
-            base: r.base.word(),
+            exact: r.is_exact(),
+            runnable: r.is_runnable(),
+            base: r.base.as_str(),
             directory: r.directory.as_deref(),
-            output: r.report(),
+            output: r.report_path(),
             cost: (&r.cost).into(),
             parts: r.parts.iter().map(Into::into).collect(),
             wrapper: r.wrapper.as_deref(),
@@ -143,9 +143,9 @@ struct PlanJson<'a> {
 }
 
 /// Writes a plan as JSON: the first command's fields, and the other commands under `more`.
-pub fn json(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
+pub fn write_json(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     let mut commands = plan.commands.iter().map(CommandJson::from);
-    super::json(out, &PlanJson { first: commands.next(), more: commands.collect(), folder: plan.folder.as_deref() })
+    super::write_json_line(out, &PlanJson { first: commands.next(), more: commands.collect(), folder: plan.folder.as_deref() })
 }
 
 /// Writes the commands for a shell, one per line; if only a wrapper script is correct, writes that script.
@@ -155,10 +155,10 @@ pub fn shell_lines(out: &mut dyn Write, plan: &Plan, for_terminal: bool) -> io::
         writeln!(out, "mkdir -p -- {}", shell::quote(folder))?;
     }
     for command in &plan.commands {
-        let text = command.wrapper.clone().unwrap_or_else(|| command.shell());
+        let text = command.wrapper.clone().unwrap_or_else(|| command.shell_line());
         if for_terminal {
             for line in text.lines() {
-                writeln!(out, "{}", clean(line))?;
+                writeln!(out, "{}", escape_unsafe(line))?;
             }
         } else {
             writeln!(out, "{text}")?;
@@ -171,10 +171,10 @@ pub fn shell_lines(out: &mut dyn Write, plan: &Plan, for_terminal: bool) -> io::
 const MOST_SELECTED: usize = 12;
 
 /// Short statement of how exactly a command selects the wanted launches.
-fn verdict(command: &Rerun) -> &'static str {
+fn exactness_text(command: &Rerun) -> &'static str {
     if command.selects.is_empty() {
         "a range, not a launch"
-    } else if command.exact() {
+    } else if command.is_exact() {
         "exact: nothing in the report contradicts it, provided the program does the same again"
     } else {
         "not exact: see the warnings"
@@ -183,38 +183,39 @@ fn verdict(command: &Rerun) -> &'static str {
 
 /// Describes a launch on one line.
 #[must_use]
-pub fn selected(s: &Selects) -> String {
-    let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), config::dim3);
-    let which = s.launch.map_or_else(|| format!("number {}", s.nth), |l| format!("launch {} (nth {})", grouped(l.0), grouped(s.nth)));
+pub fn describe_launch(s: &Selects) -> String {
+    let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), config::format_dim3);
+    let which =
+        s.launch.map_or_else(|| format!("number {}", s.nth), |l| format!("launch {} (nth {})", format_grouped(l.0), format_grouped(s.nth)));
     let shape =
         if s.grid.is_some() || s.block.is_some() { format!(" · grid {} × block {}", dims(s.grid), dims(s.block)) } else { String::new() };
     format!("{which}{shape} · {}", s.duration)
 }
 
-fn grouped(n: impl TryInto<i64>) -> String {
-    units::grouped(n.try_into().unwrap_or(i64::MAX))
+fn format_grouped(n: impl TryInto<i64>) -> String {
+    units::format_grouped(n.try_into().unwrap_or(i64::MAX))
 }
 
 /// Cost of a command on one line; `None` if it is unknown.
 #[must_use]
-pub fn cost(c: &Cost) -> Option<String> {
+pub fn cost_text(c: &Cost) -> Option<String> {
     let (passes, seconds, bytes) = (c.passes?, c.seconds?, c.bytes?);
     let most = if c.at_most { "at most " } else { "" };
     let program = if c.runs > 1 { format!("{} runs of the program", c.runs) } else { "the program".to_owned() };
     Some(format!(
         "{most}{} · about {} on top of {program} · report {}",
-        crate::model::units::count(passes, "pass"),
-        Nanos::human(seconds * 1e9),
+        crate::model::units::format_count(passes, "pass"),
+        Nanos::format_ns(seconds * 1e9),
         Bytes(bytes)
     ))
 }
 
 /// Writes text in lines of at most `columns`, broken at blanks.
-pub(super) fn wrapped(out: &mut dyn Write, head: &str, text: &str, columns: usize) -> io::Result<()> {
-    let (mut line, indent) = (head.to_owned(), " ".repeat(width(head)));
+pub(super) fn write_wrapped(out: &mut dyn Write, head: &str, text: &str, columns: usize) -> io::Result<()> {
+    let (mut line, indent) = (head.to_owned(), " ".repeat(display_width(head)));
     let mut empty = true;
-    for word in clean(text).split(' ') {
-        if !empty && width(&line) + 1 + width(word) > columns {
+    for word in escape_unsafe(text).split(' ') {
+        if !empty && display_width(&line) + 1 + display_width(word) > columns {
             writeln!(out, "{}", line.trim_end())?;
             line.clone_from(&indent);
             empty = true;
@@ -232,35 +233,40 @@ pub(super) fn wrapped(out: &mut dyn Write, head: &str, text: &str, columns: usiz
 pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[Part], columns: usize) -> io::Result<()> {
     let columns = columns.clamp(60, 140);
     if !title.is_empty() {
-        writeln!(out, "{}\n", clean(title))?;
+        writeln!(out, "{}\n", escape_unsafe(title))?;
     }
     // A part may have an explanation without a word of its own: the name inside --kernel-id.
     let pieces: Vec<&Part> = parts.iter().filter(|p| !p.words.is_empty()).collect();
     let last = pieces.len().saturating_sub(1);
     for (n, part) in pieces.iter().enumerate() {
         let head = if n == 0 { "  " } else { "      " };
-        writeln!(out, "{head}{}{}", clean(&shell::words(&part.words)), if n == last { "" } else { " \\" })?;
+        writeln!(out, "{head}{}{}", escape_unsafe(&shell::join_words(&part.words)), if n == last { "" } else { " \\" })?;
     }
     writeln!(out)?;
     for part in parts {
-        let words = clean(&shell::words(&part.words)).into_owned();
+        let words = escape_unsafe(&shell::join_words(&part.words)).into_owned();
         let short = crate::analysis::labels::cut_end(&words, 34);
-        wrapped(out, &format!("  {}{}  ", short, " ".repeat(34 - width(&short))), &part.why, columns)?;
+        write_wrapped(out, &format!("  {}{}  ", short, " ".repeat(34 - display_width(&short))), &part.why, columns)?;
     }
     Ok(())
 }
 
 /// Writes a plan for people: selected launches, parts of the command with their purpose, cost, warnings, and
 /// other commands.
-pub fn explain(out: &mut dyn Write, plan: &Plan, columns: usize) -> io::Result<()> {
+pub fn explain_plan(out: &mut dyn Write, plan: &Plan, columns: usize) -> io::Result<()> {
     let columns = columns.clamp(60, 140);
     if let Some(folder) = &plan.folder {
         let seconds: Option<f64> = plan.commands.iter().map(|c| c.cost.seconds).sum();
         if let Some(seconds) = seconds {
             let runs: u32 = plan.commands.iter().map(|c| c.cost.runs).sum();
-            writeln!(out, "in all about {} on top of {runs} runs of the program", Nanos::human(seconds * 1e9))?;
+            writeln!(out, "in all about {} on top of {runs} runs of the program", Nanos::format_ns(seconds * 1e9))?;
         }
-        writeln!(out, "{} commands; create the directory first: mkdir -p -- {}\n", plan.commands.len(), clean(&shell::quote(folder)))?;
+        writeln!(
+            out,
+            "{} commands; create the directory first: mkdir -p -- {}\n",
+            plan.commands.len(),
+            escape_unsafe(&shell::quote(folder))
+        )?;
     }
     for (i, command) in plan.commands.iter().enumerate() {
         if i > 0 {
@@ -269,24 +275,24 @@ pub fn explain(out: &mut dyn Write, plan: &Plan, columns: usize) -> io::Result<(
         if plan.commands.len() > 1 {
             writeln!(out, "command {} of {}", i + 1, plan.commands.len())?;
         }
-        wrapped(out, "is       ", verdict(command), columns)?;
+        write_wrapped(out, "is       ", exactness_text(command), columns)?;
         for s in command.selects.iter().take(MOST_SELECTED) {
-            wrapped(out, "selects  ", &format!("{} · {}", clean(&s.kernel), selected(s)), columns)?;
+            write_wrapped(out, "selects  ", &format!("{} · {}", escape_unsafe(&s.kernel), describe_launch(s)), columns)?;
         }
         if command.selects.len() > MOST_SELECTED {
             writeln!(out, "         and {} more (--format json lists all)", command.selects.len() - MOST_SELECTED)?;
         }
         if let Some(directory) = &command.directory {
-            wrapped(out, "in       ", directory, columns)?;
+            write_wrapped(out, "in       ", directory, columns)?;
         }
-        if let Some(text) = cost(&command.cost) {
-            wrapped(out, "costs    ", &text, columns)?;
+        if let Some(text) = cost_text(&command.cost) {
+            write_wrapped(out, "costs    ", &text, columns)?;
         }
         writeln!(out)?;
         match &command.wrapper {
             Some(wrapper) => {
                 for line in wrapper.lines() {
-                    writeln!(out, "    {}", clean(line))?;
+                    writeln!(out, "    {}", escape_unsafe(line))?;
                 }
             }
             None => explain_parts(out, "", &command.parts, columns)?,
@@ -295,12 +301,12 @@ pub fn explain(out: &mut dyn Write, plan: &Plan, columns: usize) -> io::Result<(
             writeln!(out)?;
         }
         for w in &command.warnings {
-            wrapped(out, &format!("{:<9}", w.severity.word()), &w.sentence(), columns)?;
+            write_wrapped(out, &format!("{:<9}", w.severity.as_str()), &w.to_sentence(), columns)?;
         }
         for a in &command.alternatives {
             writeln!(out)?;
-            wrapped(out, if a.better { "better   " } else { "or       " }, &a.why, columns)?;
-            writeln!(out, "      {}", clean(&shell::line(&a.argv)))?;
+            write_wrapped(out, if a.better { "better   " } else { "or       " }, &a.why, columns)?;
+            writeln!(out, "      {}", escape_unsafe(&shell::command_line(&a.argv)))?;
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use super::Format;
 use super::table::{self, Cell, Column};
 use crate::analysis::promise::Promise;
 use crate::library::Run;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, Nanos};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -51,7 +51,7 @@ pub struct Came {
 impl Came {
     /// Share of the time that was saved; negative if the kernel takes longer.
     #[must_use]
-    pub fn got(&self) -> f64 {
+    pub fn saved_share(&self) -> f64 {
         1.0 - self.after_ns / self.before_ns
     }
 }
@@ -137,8 +137,8 @@ impl<'a> From<&'a Run> for RunJson<'a> {
         };
         Self {
             id: r.id,
-            state: r.state.word(),
-            started: moment(r.started_ms),
+            state: r.state.as_str(),
+            started: format_moment(r.started_ms),
             started_ms: r.started_ms,
             ended_ms: r.ended_ms,
             tool: &r.tool,
@@ -171,14 +171,14 @@ impl<'a> From<&'a Run> for RunJson<'a> {
 
 /// Formats a time in the system's time zone: `2026-11-20 14:03:07`.
 #[must_use]
-pub fn moment(ms: i64) -> String {
+pub fn format_moment(ms: i64) -> String {
     let Ok(at) = jiff::Timestamp::from_millisecond(ms) else { return String::new() };
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// Formats a duration in milliseconds for people.
 #[must_use]
-pub fn length(ms: i64) -> String {
+pub fn format_length(ms: i64) -> String {
     match ms / 1000 {
         s if s >= 3600 => format!("{} h {:02} min", s / 3600, s / 60 % 60),
         s if s >= 60 => format!("{} min {:02} s", s / 60, s % 60),
@@ -188,13 +188,13 @@ pub fn length(ms: i64) -> String {
 
 /// Formats a running duration in whole seconds: `42 s`.
 #[must_use]
-pub fn clock(ms: i64) -> String {
-    if ms < 60_000 { format!("{} s", ms / 1000) } else { length(ms) }
+pub fn format_clock(ms: i64) -> String {
+    if ms < 60_000 { format!("{} s", ms / 1000) } else { format_length(ms) }
 }
 
 /// Writes runs as JSON.
-pub fn json(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
-    super::json(out, &serde_json::json!({ "runs": runs.iter().map(RunJson::from).collect::<Vec<_>>() }))
+pub fn write_json(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
+    super::write_json_line(out, &serde_json::json!({ "runs": runs.iter().map(RunJson::from).collect::<Vec<_>>() }))
 }
 
 /// Writes one run as JSON.
@@ -218,10 +218,10 @@ pub fn one_json(out: &mut dyn Write, run: &Run, (promised, came): &(Vec<Promised
         gain_expected: expected(&c.promise),
         before_ns: c.before_ns,
         after_ns: c.after_ns,
-        got_percent: c.got() * 100.0,
-        outcome: c.promise.outcome(c.got()).id(),
+        got_percent: c.saved_share() * 100.0,
+        outcome: c.promise.classify_outcome(c.saved_share()).id(),
     });
-    super::json(out, &OneJson { run: RunJson::from(run), promises: promised.collect(), outcomes: came.collect() })
+    super::write_json_line(out, &OneJson { run: RunJson::from(run), promises: promised.collect(), outcomes: came.collect() })
 }
 
 const COLUMNS: &[(&str, &str, bool, u8)] = &[
@@ -237,39 +237,39 @@ const COLUMNS: &[(&str, &str, bool, u8)] = &[
 ];
 
 /// Prints runs as a table.
-pub fn print(out: &mut dyn Write, runs: &[Run], now_ms: i64, format: Format, width: Option<usize>) -> io::Result<()> {
+pub fn print_rows(out: &mut dyn Write, runs: &[Run], now_ms: i64, format: Format, width: Option<usize>) -> io::Result<()> {
     let columns: Vec<Column> =
         COLUMNS.iter().map(|&(field, title, right, rank)| Column { field, title, right, machine_only: false, rank }).collect();
     let rows = runs.iter().map(|r| {
         vec![
             Cell::text(r.id.to_string()),
-            Cell::text(clean(&r.program.join(" ")).into_owned()),
-            Cell::text(r.state.word()),
+            Cell::text(escape_unsafe(&r.program.join(" ")).into_owned()),
+            Cell::text(r.state.as_str()),
             Cell::text(r.tool.clone()),
             Cell::text(r.recipe.clone().unwrap_or_default()),
-            Cell::text(moment(r.started_ms)),
-            Cell::both(format!("{:.3}", r.millis(now_ms) as f64 / 1e3), length(r.millis(now_ms))),
-            Cell::both(r.bytes(), Bytes(r.bytes()).to_string()),
+            Cell::text(format_moment(r.started_ms)),
+            Cell::with_raw(format!("{:.3}", r.duration_ms(now_ms) as f64 / 1e3), format_length(r.duration_ms(now_ms))),
+            Cell::with_raw(r.total_bytes(), Bytes(r.total_bytes()).to_string()),
             Cell::text(r.tags.join(" ")),
         ]
     });
-    table::print(&columns, rows, out, format, width)
+    table::print_rows(&columns, rows, out, format, width)
 }
 
 /// Facts of a run, as title and text; unknown ones are omitted.
 #[must_use]
-pub fn facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String)> {
+pub fn run_facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String)> {
     let mut out: Vec<(&'static str, String)> = Vec::new();
     let mut add = |title, text: Option<String>| out.extend(text.filter(|t| !t.is_empty()).map(|t| (title, t)));
     add("run", Some(run.id.to_string()));
     add(
         "state",
-        Some(if run.detached && run.state.live() { format!("{}, detached", run.state.word()) } else { run.state.word().to_owned() }),
+        Some(if run.detached && run.state.is_live() { format!("{}, detached", run.state.as_str()) } else { run.state.as_str().to_owned() }),
     );
     for f in &run.findings {
         add("why", Some(if f.fix.is_empty() { f.what.clone() } else { format!("{} → {}", f.what, f.fix) }));
     }
-    add("started", Some(format!("{}, took {}", moment(run.started_ms), length(run.millis(now_ms)))));
+    add("started", Some(format!("{}, took {}", format_moment(run.started_ms), format_length(run.duration_ms(now_ms)))));
     add("profiler", Some(format!("{} {}", run.tool, run.tool_version.as_deref().unwrap_or_default()).trim().to_owned()));
     add("recipe", run.recipe.clone());
     add("command", Some(command.to_owned()));
@@ -312,32 +312,38 @@ pub fn facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String
 /// Outcomes of earlier predictions and predictions of this run, as title and text; kernels with the most time
 /// to save come first.
 #[must_use]
-pub fn kept(promised: &[Promised], came: &[Came]) -> Vec<(&'static str, String)> {
+pub fn outcome_facts(promised: &[Promised], came: &[Came]) -> Vec<(&'static str, String)> {
     let saved = |c: &Came| (c.before_ns - c.after_ns).abs();
     let mut came: Vec<&Came> = came.iter().collect();
     came.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
     let came = came.into_iter().map(|c| {
-        let times = format!("{} → {}", Nanos::human(c.before_ns), Nanos::human(c.after_ns));
-        ("outcome", format!("{}: {} (run {}: {times})", c.kernel, c.promise.words(c.got()), c.run))
+        let times = format!("{} → {}", Nanos::format_ns(c.before_ns), Nanos::format_ns(c.after_ns));
+        ("outcome", format!("{}: {} (run {}: {times})", c.kernel, c.promise.describe_outcome(c.saved_share()), c.run))
     });
     let worth = |p: &Promised| p.ns * p.launches as f64 * p.promise.gain.at_most;
     let mut promised: Vec<&Promised> = promised.iter().collect();
     promised.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
     let promised = promised.into_iter().map(|p| {
-        let (id, gain) = (p.promise.id.id(), p.promise.gain.words());
-        ("promise", format!("{}: {id} saves {gain} of {} ({})", p.kernel, Nanos::human(p.ns), p.way))
+        let (id, gain) = (p.promise.id.id(), p.promise.gain.to_text());
+        ("promise", format!("{}: {id} saves {gain} of {} ({})", p.kernel, Nanos::format_ns(p.ns), p.way))
     });
     came.chain(promised).collect()
 }
 
 /// Prints everything that is known about a run.
-pub fn people(out: &mut dyn Write, run: &Run, (promised, came): &(Vec<Promised>, Vec<Came>), command: &str, now_ms: i64) -> io::Result<()> {
-    for (title, text) in facts(run, command, now_ms) {
-        writeln!(out, "{title:<12} {}", clean(&text))?;
+pub fn print_run(
+    out: &mut dyn Write,
+    run: &Run,
+    (promised, came): &(Vec<Promised>, Vec<Came>),
+    command: &str,
+    now_ms: i64,
+) -> io::Result<()> {
+    for (title, text) in run_facts(run, command, now_ms) {
+        writeln!(out, "{title:<12} {}", escape_unsafe(&text))?;
     }
     let mut last = "";
-    for (title, text) in kept(promised, came) {
-        writeln!(out, "{:<12} {}", if title == last { "" } else { title }, clean(&text))?;
+    for (title, text) in outcome_facts(promised, came) {
+        writeln!(out, "{:<12} {}", if title == last { "" } else { title }, escape_unsafe(&text))?;
         last = title;
     }
     Ok(())

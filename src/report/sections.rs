@@ -3,8 +3,8 @@
 
 use super::Format;
 use super::table::{self, Cell, Column};
-use crate::analysis::metric::{Lookup, is_list, member};
-use crate::analysis::rows::plain;
+use crate::analysis::metric::{Lookup, is_list, member_title};
+use crate::analysis::rows::plain_text;
 use crate::model::sections::{Entry, Item, Piece, Scope, Verdict};
 use crate::model::{Details, Metrics, Value};
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub struct Ruled {
 
 /// Metrics in the sections of one result, in report order.
 #[must_use]
-pub fn of(metrics: &Metrics, result: usize, details: &Details) -> Vec<Shown> {
+pub fn section_metrics(metrics: &Metrics, result: usize, details: &Details) -> Vec<Shown> {
     let Some(r) = metrics.results.get(result) else { return Vec::new() };
     let lookup = Lookup::new(metrics, r);
     let mut sections: Vec<_> = details.sections.iter().collect();
@@ -73,7 +73,7 @@ pub fn of(metrics: &Metrics, result: usize, details: &Details) -> Vec<Shown> {
                     section_name: s.name.to_string(),
                     table: table.to_owned(),
                     // The label of a list is a template: `{UNIT}: {COMPOUND_NAME}`.
-                    label: if e.label.contains('{') { member(&name) } else { e.label.to_string() },
+                    label: if e.label.contains('{') { member_title(&name) } else { e.label.to_string() },
                     value: lookup.value(&name).map(ToString::to_string),
                     unit: lookup.unit(&name).to_owned(),
                     metric: name,
@@ -96,7 +96,7 @@ pub fn of(metrics: &Metrics, result: usize, details: &Details) -> Vec<Shown> {
 
 /// Rule messages of one result.
 #[must_use]
-pub fn rules(result: usize, details: &Details) -> Vec<Ruled> {
+pub fn rule_messages(result: usize, details: &Details) -> Vec<Ruled> {
     let mut out = Vec::new();
     for rule in &details.rules {
         for m in &rule.messages {
@@ -118,7 +118,7 @@ pub fn rules(result: usize, details: &Details) -> Vec<Ruled> {
                 section: rule.section.clone(),
                 kind,
                 title: m.title.clone(),
-                text: plain(&m.text),
+                text: plain_text(&m.text),
                 speedup_type: m.speedup.map(|s| if s.0 == Scope::Global { "global" } else { "local" }),
                 speedup_percent: m.speedup.map(|s| s.1),
                 links: links.collect(),
@@ -128,23 +128,23 @@ pub fn rules(result: usize, details: &Details) -> Vec<Ruled> {
     out
 }
 
-fn column(field: &'static str, right: bool, machine_only: bool, rank: u8) -> Column {
+fn make_column(field: &'static str, right: bool, machine_only: bool, rank: u8) -> Column {
     Column { field, title: field, right, machine_only, rank }
 }
 
-pub fn print(out: &mut dyn Write, rows: &[Shown], format: Format, width: Option<usize>) -> io::Result<()> {
+pub fn print_rows(out: &mut dyn Write, rows: &[Shown], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
         return writeln!(out, "{{\"rows\":{}}}", super::json_text(&rows)?);
     }
     let columns = [
-        column("result", true, false, 2),
-        column("section", false, false, 0),
-        column("section_name", false, true, 0),
-        column("table", false, false, 3),
-        column("label", false, false, 0),
-        column("metric", false, false, 1),
-        column("value", true, false, 0),
-        column("unit", false, false, 0),
+        make_column("result", true, false, 2),
+        make_column("section", false, false, 0),
+        make_column("section_name", false, true, 0),
+        make_column("table", false, false, 3),
+        make_column("label", false, false, 0),
+        make_column("metric", false, false, 1),
+        make_column("value", true, false, 0),
+        make_column("unit", false, false, 0),
     ];
     let cells = rows.iter().map(|r| {
         let texts = [&r.section, &r.section_name, &r.table, &r.label, &r.metric];
@@ -154,7 +154,7 @@ pub fn print(out: &mut dyn Write, rows: &[Shown], format: Format, width: Option<
         cells.push(Cell::text(r.unit.clone()));
         cells
     });
-    table::print(&columns, cells, out, format, width)
+    table::print_rows(&columns, cells, out, format, width)
 }
 
 pub fn print_rules(out: &mut dyn Write, rows: &[Ruled], format: Format, width: Option<usize>) -> io::Result<()> {
@@ -162,14 +162,14 @@ pub fn print_rules(out: &mut dyn Write, rows: &[Ruled], format: Format, width: O
         return writeln!(out, "{{\"rows\":{}}}", super::json_text(&rows)?);
     }
     let columns = [
-        column("result", true, false, 0),
-        column("kind", false, false, 0),
-        column("speedup_percent", true, false, 0),
-        column("speedup_type", false, false, 1),
-        column("rule", false, false, 2),
-        column("section", false, false, 1),
-        column("title", false, false, 0),
-        column("text", false, false, 0),
+        make_column("result", true, false, 0),
+        make_column("kind", false, false, 0),
+        make_column("speedup_percent", true, false, 0),
+        make_column("speedup_type", false, false, 1),
+        make_column("rule", false, false, 2),
+        make_column("section", false, false, 1),
+        make_column("title", false, false, 0),
+        make_column("text", false, false, 0),
     ];
     // For people, the largest estimate comes first; machines get the report's own order.
     let mut rows: Vec<&Ruled> = rows.iter().collect();
@@ -182,7 +182,7 @@ pub fn print_rules(out: &mut dyn Write, rows: &[Ruled], format: Format, width: O
         });
     }
     let cells = rows.into_iter().map(|r| {
-        let percent = r.speedup_percent.map_or_else(Cell::default, |p| Cell::both(p, format!("{p:.1}")));
+        let percent = r.speedup_percent.map_or_else(Cell::default, |p| Cell::with_raw(p, format!("{p:.1}")));
         vec![
             Cell::text(r.result.to_string()),
             Cell::text(r.kind),
@@ -194,5 +194,5 @@ pub fn print_rules(out: &mut dyn Write, rows: &[Ruled], format: Format, width: O
             Cell::text(r.text.replace('\n', " ")),
         ]
     });
-    table::print(&columns, cells, out, format, width)
+    table::print_rows(&columns, cells, out, format, width)
 }

@@ -1,7 +1,7 @@
 //! Tables of cells with both a raw value and a text for people.
 
 use crate::analysis::labels;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::report::Format;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -25,7 +25,7 @@ impl Cell {
 
     /// Creates a cell from a raw value and its text for people.
     #[must_use]
-    pub fn both(raw: impl std::fmt::Display, human: impl Into<String>) -> Self {
+    pub fn with_raw(raw: impl std::fmt::Display, human: impl Into<String>) -> Self {
         Self { raw: format!("{raw}"), human: human.into() }
     }
 }
@@ -54,13 +54,13 @@ pub struct Table {
 impl Table {
     /// Prints the table in a format other than JSON.
     pub fn print(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()> {
-        print(&self.columns, self.rows.iter().cloned(), out, format, width)
+        print_rows(&self.columns, self.rows.iter().cloned(), out, format, width)
     }
 }
 
 /// Prints rows as they come, in a format other than JSON: there may be millions. `width` is that of the
 /// terminal, if there is one: the first text column shrinks, and columns are dropped.
-pub fn print(
+pub fn print_rows(
     columns: &[Column],
     rows: impl Iterator<Item = Vec<Cell>>,
     out: &mut dyn Write,
@@ -68,9 +68,9 @@ pub fn print(
     width: Option<usize>,
 ) -> io::Result<()> {
     match format {
-        Format::Csv | Format::Json => csv(columns, rows, out, width.is_some()),
-        Format::Md => markdown(columns, rows, out),
-        Format::Table => aligned(columns, rows, out, width),
+        Format::Csv | Format::Json => write_csv(columns, rows, out, width.is_some()),
+        Format::Md => write_markdown(columns, rows, out),
+        Format::Table => write_aligned(columns, rows, out, width),
     }
 }
 
@@ -95,7 +95,7 @@ fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         if obeyed(c) {
-            out.push_str(&clean(c.encode_utf8(&mut [0; 4])));
+            out.push_str(&escape_unsafe(c.encode_utf8(&mut [0; 4])));
         } else {
             out.push(c);
         }
@@ -104,12 +104,12 @@ fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
 }
 
 /// Writes raw values that are safe for spreadsheets and terminals.
-fn csv(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
+fn write_csv(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record(columns.iter().map(|c| c.field)).map_err(io_error)?;
     for row in rows {
         if terminal {
-            csv.write_record(row.iter().map(|c| clean(&no_formula(&c.raw)).into_owned())).map_err(io_error)?;
+            csv.write_record(row.iter().map(|c| escape_unsafe(&no_formula(&c.raw)).into_owned())).map_err(io_error)?;
         } else {
             for cell in &row {
                 csv.write_field(obeyed_by_no_terminal(&no_formula(&cell.raw)).as_bytes()).map_err(io_error)?;
@@ -127,7 +127,7 @@ pub fn to_paste(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> S
     // Writing to a `Vec` cannot fail.
     let _ = csv.write_record(head);
     for row in rows {
-        let _ = csv.write_record(row.iter().map(|c| clean(&no_formula(c)).into_owned()));
+        let _ = csv.write_record(row.iter().map(|c| escape_unsafe(&no_formula(c)).into_owned()));
     }
     csv.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
 }
@@ -138,20 +138,20 @@ fn for_people(columns: &[Column]) -> Vec<usize> {
 
 /// Escapes everything that has a meaning in Markdown, including links, images and HTML.
 #[must_use]
-pub fn escaped(text: &str) -> String {
+pub fn escape_markdown(text: &str) -> String {
     ['\\', '|', '<', '`', '*', '_', '[', ']', '!', '&', '~', '$']
         .iter()
-        .fold(clean(text).into_owned(), |t, c| t.replace(*c, &format!("\\{c}")))
+        .fold(escape_unsafe(text).into_owned(), |t, c| t.replace(*c, &format!("\\{c}")))
 }
 
 /// Writes a text over several lines, broken at blanks: the first line begins with `first`, the others with `rest`.
-pub fn wrapped(out: &mut dyn Write, first: &str, rest: &str, text: &str, width: usize) -> io::Result<()> {
+pub fn write_wrapped(out: &mut dyn Write, first: &str, rest: &str, text: &str, width: usize) -> io::Result<()> {
     let room = width.saturating_sub(first.chars().count()).max(20);
     let mut line = String::new();
     let mut lead = first;
     for word in text.split(' ') {
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-            writeln!(out, "{lead}{}", clean(&line))?;
+            writeln!(out, "{lead}{}", escape_unsafe(&line))?;
             line.clear();
             lead = rest;
         }
@@ -160,16 +160,16 @@ pub fn wrapped(out: &mut dyn Write, first: &str, rest: &str, text: &str, width: 
         }
         line.push_str(word);
     }
-    writeln!(out, "{lead}{}", clean(&line))
+    writeln!(out, "{lead}{}", escape_unsafe(&line))
 }
 
-fn markdown(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write) -> io::Result<()> {
+fn write_markdown(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write) -> io::Result<()> {
     let shown = for_people(columns);
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     writeln!(out, "{}", line(shown.iter().map(|&i| columns[i].title.to_owned()).collect()))?;
     writeln!(out, "{}", line(shown.iter().map(|&i| if columns[i].right { "---:" } else { "---" }.to_owned()).collect()))?;
     for row in rows {
-        writeln!(out, "{}", line(shown.iter().map(|&i| escaped(&row[i].human)).collect()))?;
+        writeln!(out, "{}", line(shown.iter().map(|&i| escape_markdown(&row[i].human)).collect()))?;
     }
     Ok(())
 }
@@ -177,14 +177,19 @@ fn markdown(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut
 /// Number of rows that determine the column widths; later rows are fitted to them.
 const SAMPLE: usize = 5_000;
 
-fn aligned(columns: &[Column], mut rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write, width: Option<usize>) -> io::Result<()> {
+fn write_aligned(
+    columns: &[Column],
+    mut rows: impl Iterator<Item = Vec<Cell>>,
+    out: &mut dyn Write,
+    width: Option<usize>,
+) -> io::Result<()> {
     const GAP: usize = 2;
     let sample: Vec<Vec<Cell>> = rows.by_ref().take(SAMPLE).collect();
     let mut shown = for_people(columns);
-    let cell = |row: &[Cell], i: usize| clean(&row[i].human).into_owned();
+    let cell = |row: &[Cell], i: usize| escape_unsafe(&row[i].human).into_owned();
     // A single huge text must not pad all other rows: it overflows its column instead.
-    let longest = |i: usize| sample.iter().map(|r| labels::width(&clean(&r[i].human))).max().unwrap_or(0).min(MOST_NAME);
-    let widest = |i: usize| longest(i).max(labels::width(columns[i].title));
+    let longest = |i: usize| sample.iter().map(|r| labels::display_width(&escape_unsafe(&r[i].human))).max().unwrap_or(0).min(MOST_NAME);
+    let widest = |i: usize| longest(i).max(labels::display_width(columns[i].title));
     let flexible = shown.iter().copied().find(|&i| !columns[i].right);
     let mut widths: Vec<usize> = (0..columns.len()).map(|i| if columns[i].machine_only { 0 } else { widest(i) }).collect();
     let mut texts: HashMap<String, String> = HashMap::new();
@@ -203,7 +208,7 @@ fn aligned(columns: &[Column], mut rows: impl Iterator<Item = Vec<Cell>>, out: &
             // Rows may share a name: only different names must not look alike.
             let names: BTreeSet<String> = sample.iter().map(|r| cell(r, at)).collect();
             let names: Vec<String> = names.into_iter().collect();
-            let fitted = labels::fit(&names, room);
+            let fitted = labels::fit_labels(&names, room);
             texts = names.into_iter().zip(fitted).collect();
             widths[at] = room;
         }
@@ -212,7 +217,7 @@ fn aligned(columns: &[Column], mut rows: impl Iterator<Item = Vec<Cell>>, out: &
     let mut write = |cells: &[String]| -> io::Result<()> {
         line.clear();
         for (&i, cell) in shown.iter().zip(cells) {
-            let pad = " ".repeat(widths[i].saturating_sub(labels::width(cell)));
+            let pad = " ".repeat(widths[i].saturating_sub(labels::display_width(cell)));
             let (before, after) = if columns[i].right { (pad.as_str(), "") } else { ("", pad.as_str()) };
             line.extend([before, cell, after, "  "]);
         }
@@ -257,7 +262,7 @@ mod tests {
         let column = |field, title, right| Column { field, title, right, machine_only: false, rank: 0 };
         Table {
             columns: vec![column("name", "kernel", false), column("total_ns", "total", true)],
-            rows: vec![vec![Cell::text("a|b\x1b[2J"), Cell::both(1_500, "1.50 µs")], vec![Cell::text("カ"), Cell::both(7, "7 ns")]],
+            rows: vec![vec![Cell::text("a|b\x1b[2J"), Cell::with_raw(1_500, "1.50 µs")], vec![Cell::text("カ"), Cell::with_raw(7, "7 ns")]],
         }
     }
 
@@ -284,7 +289,7 @@ mod tests {
         }
         let mut table = table();
         table.rows =
-            vec![vec![Cell::text("=1+1"), Cell::both(-3, "x")], vec![Cell::text("![x](http://evil) <b> &lt;"), Cell::both(1, "x")]];
+            vec![vec![Cell::text("=1+1"), Cell::with_raw(-3, "x")], vec![Cell::text("![x](http://evil) <b> &lt;"), Cell::with_raw(1, "x")]];
         let printed = |format| {
             let mut out = Vec::new();
             table.print(&mut out, format, None).unwrap();

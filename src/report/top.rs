@@ -61,7 +61,7 @@ pub struct NoteJson<'a> {
 
 impl<'a> From<&'a Note> for NoteJson<'a> {
     fn from(n: &'a Note) -> Self {
-        Self { severity: n.severity.word(), kind: n.kind.word(), text: &n.text, fix: n.fix.as_deref() }
+        Self { severity: n.severity.as_str(), kind: n.kind.as_str(), text: &n.text, fix: n.fix.as_deref() }
     }
 }
 
@@ -98,7 +98,7 @@ impl From<&Curve> for RunJson {
         let percent = |share: f64| (share * 10_000.0).round() / 100.0;
         Self {
             share_percent: percent(curve.share),
-            saves_percent: percent(curve.saves(1.0)),
+            saves_percent: percent(curve.saved_share(1.0)),
             saves_at_least_percent: percent(curve.bounds.0),
             saves_at_most_percent: percent(curve.bounds.1),
         }
@@ -118,19 +118,19 @@ pub struct TopJson<'a> {
 }
 
 /// Demangled name of a row's kernel; of several kernels, of the one with the most time.
-fn demangled<'a>(profile: &'a Profile, row: &GroupRow) -> Option<&'a str> {
+fn demangled_name<'a>(profile: &'a Profile, row: &GroupRow) -> Option<&'a str> {
     row.kernel.and_then(|k| profile.kernels.get(k.0 as usize)).map(crate::model::Kernel::demangled)
 }
 
 /// The report as JSON. `rows` are indices into the grouping's rows, in listed order; `worths` are their
 /// effects on the run, by name.
 #[must_use]
-pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32], worths: Option<&Worths>) -> TopJson<'a> {
+pub fn to_json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32], worths: Option<&Worths>) -> TopJson<'a> {
     let row = |&i: &u32| {
         let row = &grouping.rows[i as usize];
         RowJson {
             name: &row.name,
-            demangled: demangled(profile, row),
+            demangled: demangled_name(profile, row),
             kernels: (row.kernel.is_some() && matches!(grouping.by, GroupBy::Kernel | GroupBy::Name)).then_some(row.kernels),
             count: row.stats.count,
             total_ns: row.stats.total,
@@ -147,7 +147,7 @@ pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32], wort
     TopJson {
         source: SourceJson::from(&profile.source),
         device: profile.devices.iter().map(Into::into).collect(),
-        by: grouping.by.word(),
+        by: grouping.by.cli_name(),
         total_kernel_ns: grouping.total_ns,
         launches: grouping.launches,
         rows: rows.iter().map(row).collect(),
@@ -156,41 +156,41 @@ pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32], wort
     }
 }
 
-const fn column(field: &'static str, title: &'static str, right: bool, rank: u8) -> Column {
+const fn make_column(field: &'static str, title: &'static str, right: bool, rank: u8) -> Column {
     Column { field, title, right, machine_only: false, rank }
 }
 
 /// The report as a table.
 #[must_use]
-pub fn table(profile: &Profile, grouping: &Grouping, rows: &[u32]) -> Table {
+pub fn to_table(profile: &Profile, grouping: &Grouping, rows: &[u32]) -> Table {
     let mut columns = vec![
-        column("rank", "#", true, 0),
-        column("name", grouping.by.noun(), false, 0),
-        column("share_percent", "share", true, 0),
-        column("total_ns", "total", true, 0),
-        column("count", "count", true, 1),
-        column("avg_ns", "avg", true, 2),
-        column("median_ns", "p50", true, 5),
-        column("p99_ns", "p99", true, 3),
-        column("min_ns", "min", true, 6),
-        column("max_ns", "max", true, 4),
-        column("stddev_ns", "stddev", true, 7),
+        make_column("rank", "#", true, 0),
+        make_column("name", grouping.by.group_noun(), false, 0),
+        make_column("share_percent", "share", true, 0),
+        make_column("total_ns", "total", true, 0),
+        make_column("count", "count", true, 1),
+        make_column("avg_ns", "avg", true, 2),
+        make_column("median_ns", "p50", true, 5),
+        make_column("p99_ns", "p99", true, 3),
+        make_column("min_ns", "min", true, 6),
+        make_column("max_ns", "max", true, 4),
+        make_column("stddev_ns", "stddev", true, 7),
     ];
     let with_demangled = matches!(grouping.by, GroupBy::Kernel | GroupBy::Name | GroupBy::Mangled);
     if with_demangled {
-        columns.push(Column { machine_only: true, ..column("demangled", "demangled", false, 0) });
+        columns.push(Column { machine_only: true, ..make_column("demangled", "demangled", false, 0) });
     }
-    let float = |v: Option<f64>| v.map_or_else(Cell::default, |v| Cell::both(v, Nanos::human(v)));
+    let float = |v: Option<f64>| v.map_or_else(Cell::default, |v| Cell::with_raw(v, Nanos::format_ns(v)));
     let rows = rows.iter().enumerate().map(|(rank, &i)| {
         let row = &grouping.rows[i as usize];
         let s = &row.stats;
-        let ns = |v: i64| Cell::both(v, Nanos(v).to_string());
+        let ns = |v: i64| Cell::with_raw(v, Nanos(v).to_string());
         let mut cells = vec![
             Cell::text((rank + 1).to_string()),
             Cell::text(row.name.clone()),
-            Cell::both(row.share_percent, units::human_percent(row.share_percent)),
+            Cell::with_raw(row.share_percent, units::format_percent(row.share_percent)),
             ns(s.total),
-            Cell::both(s.count, units::grouped(i64::try_from(s.count).unwrap_or(i64::MAX))),
+            Cell::with_raw(s.count, units::format_grouped(i64::try_from(s.count).unwrap_or(i64::MAX))),
             float(Some(s.avg)),
             float(s.median),
             s.p99.map_or_else(Cell::default, ns),
@@ -199,7 +199,7 @@ pub fn table(profile: &Profile, grouping: &Grouping, rows: &[u32]) -> Table {
             float(s.stddev),
         ];
         if with_demangled {
-            cells.push(Cell::text(demangled(profile, row).unwrap_or_default()));
+            cells.push(Cell::text(demangled_name(profile, row).unwrap_or_default()));
         }
         cells
     });

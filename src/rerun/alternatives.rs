@@ -9,12 +9,12 @@ use crate::model::NameForm;
 
 impl Draft<'_> {
     /// Returns commands that the user may prefer to `mine`.
-    pub(super) fn alternatives(&self, mine: &Rerun) -> Vec<Alternative> {
+    pub(super) fn find_alternatives(&self, mine: &Rerun) -> Vec<Alternative> {
         let mut out = Vec::new();
         let mut offer = |options: Options, why: &dyn Fn(&Draft<'_>) -> Option<(String, bool)>| {
             if let Ok(draft) = Draft::new(self.profile, self.rows, &options)
                 && let Some((why, better)) = why(&draft)
-                && let other = draft.rerun()
+                && let other = draft.build_rerun()
                 && other.wrapper.is_none()
                 && other.argv() != mine.argv()
             {
@@ -53,9 +53,9 @@ impl Draft<'_> {
                 Some(("Exact if cudaProfilerStart opened the capture.".to_owned(), false))
             });
         } else if self.gate.range.is_none()
-            && let Some(e) = self.around.iter().find(|e| nvtx::expression(self.profile, e.range).is_some())
+            && let Some(e) = self.around.iter().find(|e| nvtx::filter_expression(self.profile, e.range).is_some())
         {
-            let instance = e.number().filter(|_| self.gate.api.is_none());
+            let instance = e.filter_number().filter(|_| self.gate.api.is_none());
             let name = self.profile.ranges.label(e.range.name);
             offer(Options { within: Within::Range(e.range, instance), ..o.clone() }, &|d| {
                 let inside = d.skips.first().copied().unwrap_or(0);
@@ -79,7 +79,7 @@ impl Draft<'_> {
             return None;
         }
         let options = Options { profiler: Profiler::InPlace, ..self.options.clone() };
-        let other = in_place::command(self.profile, self.rows, &options).ok().filter(Rerun::exact)?;
+        let other = in_place::build_command(self.profile, self.rows, &options).ok().filter(Rerun::is_exact)?;
         let why = if matches!(self.options.collect, Collect::Question("source" | "stalls")) {
             "Without ncu, while the program runs: the built-in tracer samples where this launch's warps wait, line by line (CUPTI 12.6 or newer)."
         } else {

@@ -27,8 +27,8 @@ impl Selection {
     /// from the report, selects by other options, or may be split incorrectly: ncu joins the words with blanks and
     /// quotes nothing, so a different word would be taken for the program.
     #[must_use]
-    pub fn of(metrics: &Metrics) -> Option<Self> {
-        let line = argv::parse(&metrics.tool_argv)?;
+    pub fn from_metrics(metrics: &Metrics) -> Option<Self> {
+        let line = argv::parse_command_line(&metrics.tool_argv)?;
         let known = metrics.program.first().or(metrics.process.as_ref())?;
         if !argv::same_program(line.program.first()?, known) {
             return None;
@@ -77,7 +77,7 @@ impl Selection {
 /// Changes the command for results of this report to count launches as the report's own command did.
 pub fn as_before(profile: &Profile, rows: &[usize], options: &Options, rerun: &mut Rerun) {
     let Some(metrics) = profile.metrics.as_ref().filter(|_| profile.order == LaunchOrder::Chosen) else { return };
-    let Some(selection) = Selection::of(metrics) else { return };
+    let Some(selection) = Selection::from_metrics(metrics) else { return };
     let mut pids = profile.places.iter().filter_map(|p| p.pid);
     let one_process = pids.next().is_none_or(|first| pids.all(|p| p == first));
     let in_a_row = rows.windows(2).all(|w| w[1] == w[0] + 1);
@@ -91,7 +91,7 @@ pub fn as_before(profile: &Profile, rows: &[usize], options: &Options, rerun: &m
                 part.words.clear();
                 if let Some(name) = &selection.name {
                     if selection.base != NameForm::Function {
-                        part.words.extend(["--kernel-name-base".to_owned(), selection.base.word().to_owned()]);
+                        part.words.extend(["--kernel-name-base".to_owned(), selection.base.as_str().to_owned()]);
                     }
                     part.words.extend(["--kernel-name".to_owned(), name.clone()]);
                 }
@@ -125,15 +125,15 @@ pub fn as_before(profile: &Profile, rows: &[usize], options: &Options, rerun: &m
 
 /// Warns if launches before the selected one may be missing from the report.
 #[must_use]
-pub fn check(f: &Facts<'_>) -> Option<Warning> {
+pub fn check_chosen_launches(f: &Facts<'_>) -> Option<Warning> {
     (f.profile.order == LaunchOrder::Chosen).then(|| {
         warning(
             "chosen-launches",
             Severity::Warning,
             "ncu was told to skip launches in this report, or the report does not say: earlier launches are not counted.",
         )
-        .fix("open the timeline (nsys) alongside this report and start from the launch there")
-        .inexact()
+        .with_fix("open the timeline (nsys) alongside this report and start from the launch there")
+        .mark_inexact()
     })
 }
 
@@ -143,7 +143,7 @@ mod tests {
 
     fn of(line: &str) -> Option<Selection> {
         let tool_argv = line.split(' ').map(str::to_owned).collect();
-        Selection::of(&Metrics { tool_argv, process: Some("/opt/app".to_owned()), ..Metrics::default() })
+        Selection::from_metrics(&Metrics { tool_argv, process: Some("/opt/app".to_owned()), ..Metrics::default() })
     }
 
     #[test]

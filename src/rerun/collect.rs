@@ -167,12 +167,12 @@ pub struct Cost {
 impl Collect {
     /// Returns the options for ncu.
     #[must_use]
-    pub fn words(&self) -> Vec<String> {
+    pub fn to_args(&self) -> Vec<String> {
         let sections = |ids: &mut dyn Iterator<Item = String>| ids.flat_map(|s| ["--section".to_owned(), s]).collect();
         match self {
             Self::Set(word) => vec!["--set".to_owned(), word.clone()],
             Self::Sections(ids) => sections(&mut ids.iter().cloned()),
-            Self::Question(word) => sections(&mut question(word).into_iter().flat_map(|q| q.sections).map(|s| (*s).to_owned())),
+            Self::Question(word) => sections(&mut find_question(word).into_iter().flat_map(|q| q.sections).map(|s| (*s).to_owned())),
         }
     }
 
@@ -183,18 +183,18 @@ impl Collect {
             Self::Set(word) => format!("set {word}"),
             Self::Sections(ids) if ids.len() == 1 => format!("section {}", ids[0]),
             Self::Sections(ids) => format!("{} sections", ids.len()),
-            Self::Question(word) => question(word).map_or_else(|| (*word).to_owned(), |q| q.asks.to_owned()),
+            Self::Question(word) => find_question(word).map_or_else(|| (*word).to_owned(), |q| q.asks.to_owned()),
         }
     }
 
     /// Returns a description of the collected metrics that can end a sentence.
     #[must_use]
-    pub fn about(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Set(word) => {
                 SETS.iter().find(|s| s.word == word).map_or_else(|| self.label(), |s| format!("{} ({})", s.about, self.label()))
             }
-            Self::Question(word) => question(word).map_or_else(|| self.label(), |q| format!("what answers \"{}\"", q.asks)),
+            Self::Question(word) => find_question(word).map_or_else(|| self.label(), |q| format!("what answers \"{}\"", q.asks)),
             Self::Sections(ids) => {
                 let about = |id: &String| SECTIONS.iter().find(|s| s.id == id).map_or_else(|| id.clone(), |s| s.about.to_owned());
                 ids.iter().map(about).collect::<Vec<_>>().join("; ")
@@ -205,16 +205,16 @@ impl Collect {
     /// Returns true if the CUDA sources are collected, too.
     #[must_use]
     pub fn wants_source(&self) -> bool {
-        matches!(self, Self::Question(word) if question(word).is_some_and(|q| q.source))
+        matches!(self, Self::Question(word) if find_question(word).is_some_and(|q| q.source))
     }
 
     /// Returns the cost of one result and whether it is an upper bound (sections share passes); `None` if it is not
     /// in the tables.
     #[must_use]
-    pub fn figure(&self) -> Option<(Figure, bool)> {
+    pub fn cost_per_result(&self) -> Option<(Figure, bool)> {
         match self {
             Self::Set(word) => SETS.iter().find(|s| s.word == word).map(|s| (s.figure, false)),
-            Self::Question(word) => question(word).map(|q| (q.figure, false)),
+            Self::Question(word) => find_question(word).map(|q| (q.figure, false)),
             Self::Sections(ids) => {
                 let of = |id: &String| SECTIONS.iter().find(|s| s.id == id).map(|s| s.figure);
                 let add =
@@ -228,7 +228,7 @@ impl Collect {
 
 /// Looks up a question by its name.
 #[must_use]
-pub fn question(word: &str) -> Option<&'static Question> {
+pub fn find_question(word: &str) -> Option<&'static Question> {
     QUESTIONS.iter().find(|q| q.word == word)
 }
 
@@ -250,12 +250,12 @@ mod tests {
     fn every_question_is_made_of_known_sections_and_costs_at_most_their_sum() {
         for q in QUESTIONS {
             let ids: Vec<String> = q.sections.iter().map(|s| (*s).to_owned()).collect();
-            let (sum, at_most) = Collect::Sections(ids).figure().unwrap();
+            let (sum, at_most) = Collect::Sections(ids).cost_per_result().unwrap();
             assert!(at_most && q.figure.passes > 0 && q.figure.passes <= sum.passes, "{}", q.word);
             assert!(q.figure.seconds <= sum.seconds && q.figure.bytes <= sum.bytes, "{}", q.word);
-            assert_eq!(Collect::Question(q.word).words().len(), q.sections.len() * 2);
+            assert_eq!(Collect::Question(q.word).to_args().len(), q.sections.len() * 2);
         }
-        assert_eq!(Collect::Sections(vec!["regex:.*".into()]).figure(), None, "what is not known has no figure");
-        assert_eq!(Collect::default().words(), ["--set", "basic"]);
+        assert_eq!(Collect::Sections(vec!["regex:.*".into()]).cost_per_result(), None, "what is not known has no figure");
+        assert_eq!(Collect::default().to_args(), ["--set", "basic"]);
     }
 }

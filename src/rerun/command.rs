@@ -92,7 +92,7 @@ pub struct Rerun {
     pub warnings: Vec<Warning>,
     pub alternatives: Vec<Alternative>,
     pub cost: Cost,
-    /// Path of the report without its extension; see [`report`](Self::report).
+    /// Path of the report without its extension; see [`report_path`](Self::report_path).
     pub output: String,
     /// A script that selects one of many processes, used when a single command cannot: the launcher starts it in
     /// place of the program.
@@ -102,7 +102,7 @@ pub struct Rerun {
 impl Rerun {
     /// Returns the path of the report.
     #[must_use]
-    pub fn report(&self) -> String {
+    pub fn report_path(&self) -> String {
         let end = match self.tool {
             "rocprofv3" => "_counter_collection.csv",
             "trace" => ".PID.wstrace",
@@ -122,8 +122,8 @@ impl Rerun {
 
     /// Returns the command for a POSIX shell, on one line; empty if only the wrapper is usable.
     #[must_use]
-    pub fn shell(&self) -> String {
-        shell::line(&self.argv())
+    pub fn shell_line(&self) -> String {
+        shell::command_line(&self.argv())
     }
 
     /// Returns the command for a POSIX shell, one group of words per line.
@@ -132,26 +132,26 @@ impl Rerun {
         if self.wrapper.is_some() {
             return String::new();
         }
-        shell::lines(&self.parts.iter().map(|p| p.words.clone()).collect::<Vec<_>>())
+        shell::command_lines(&self.parts.iter().map(|p| p.words.clone()).collect::<Vec<_>>())
     }
 
     /// Returns true if it selects exactly the requested launches, provided that the program repeats its launches and
     /// no warning says otherwise.
     #[must_use]
-    pub fn exact(&self) -> bool {
+    pub fn is_exact(&self) -> bool {
         // A range does not select a launch.
         !self.selects.is_empty() && !self.warnings.iter().any(|w| w.inexact)
     }
 
     /// Returns true if it overwrites an existing report.
     #[must_use]
-    pub fn overwrites(&self) -> bool {
+    pub fn overwrites_report(&self) -> bool {
         self.parts.iter().any(|p| p.id == PartId::Output && p.words.iter().any(|w| w == "--force-overwrite"))
     }
 
     /// Returns true if it can be run as is: the program is known.
     #[must_use]
-    pub fn runnable(&self) -> bool {
+    pub fn is_runnable(&self) -> bool {
         self.wrapper.is_none() && !self.parts.iter().any(|p| p.words.iter().any(|w| w == program::PLACEHOLDER))
     }
 }

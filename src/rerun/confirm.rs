@@ -1,6 +1,6 @@
 //! The re-run that confirms a hint: only the hint's launch, and only the deciding sections.
 
-use super::join::join;
+use super::join::join_results;
 use super::{Collect, Options, Rerun, Target, plan};
 use crate::analysis::hints::Confirm;
 use crate::analysis::hints::subject::Subject;
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 /// Returns options that collect the sections a hint needs; `None` if the hint needs none from ncu.
 #[must_use]
-pub fn options(confirm: &Confirm) -> Option<Options> {
+pub fn confirm_options(confirm: &Confirm) -> Option<Options> {
     if confirm.sections.is_empty() {
         return None;
     }
@@ -19,8 +19,8 @@ pub fn options(confirm: &Confirm) -> Option<Options> {
 }
 
 /// Returns the command. Errors are sentences that say why there is none.
-pub fn command(profile: &Profile, launch: u32, confirm: &Confirm) -> Result<Rerun, String> {
-    let options = options(confirm).ok_or_else(|| "nothing to collect with ncu".to_owned())?;
+pub fn confirm_command(profile: &Profile, launch: u32, confirm: &Confirm) -> Result<Rerun, String> {
+    let options = confirm_options(confirm).ok_or_else(|| "nothing to collect with ncu".to_owned())?;
     let plan = plan(profile, &Target::Launches(vec![LaunchId(launch)]), &options)?;
     plan.commands.into_iter().next().ok_or_else(|| "no command selects this launch".to_owned())
 }
@@ -40,14 +40,14 @@ impl<'a> Counted<'a> {
         match profile.metrics.as_deref().filter(|m| m.source.tool == IN_PLACE) {
             None => Self { profile, launches: None },
             Some(metrics) => {
-                let joined = timeline.map(|t| join(t, metrics).pairs.into_iter().map(|p| (p.result, p.launch)).collect());
+                let joined = timeline.map(|t| join_results(t, metrics).pairs.into_iter().map(|p| (p.result, p.launch)).collect());
                 Self { profile: timeline.unwrap_or(profile), launches: Some(joined.unwrap_or_default()) }
             }
         }
     }
 
     /// Returns the command that confirms a hint on a subject of the report.
-    pub fn command(&self, subject: &Subject, confirm: &Confirm) -> Result<Rerun, String> {
+    pub fn confirm_command(&self, subject: &Subject, confirm: &Confirm) -> Result<Rerun, String> {
         let launch = match &self.launches {
             None => subject.launch,
             Some(known) => {
@@ -55,6 +55,6 @@ impl<'a> Counted<'a> {
                 *launch.ok_or_else(|| "it is not known which launch of the run it was".to_owned())?
             }
         };
-        command(self.profile, launch, confirm)
+        confirm_command(self.profile, launch, confirm)
     }
 }

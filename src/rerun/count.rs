@@ -5,7 +5,7 @@
 //! named `graph` when graphs are profiled whole. The count covers all processes that ncu follows.
 
 use super::nvtx::Cover;
-use crate::model::kernel::shortened;
+use crate::model::kernel::truncated_prefix;
 use crate::model::{CallKind, GraphMode, Kernel, NameForm, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,16 +29,16 @@ pub struct Population {
 impl Population {
     /// Returns true if ncu would see the launch.
     #[must_use]
-    pub fn holds(&self, profile: &Profile, row: usize) -> bool {
+    pub fn contains_launch(&self, profile: &Profile, row: usize) -> bool {
         !(self.only_called && profile.launches.call(row).is_none()
             || self.without_nodes && profile.launches.graph_node(row).is_some()
-            || self.cover.as_ref().is_some_and(|c| !c.holds(profile, row))
-            || self.stopped(profile, row))
+            || self.cover.as_ref().is_some_and(|c| !c.contains_launch(profile, row))
+            || self.is_stopped(profile, row))
     }
 
     /// Returns true if the launch follows a `cudaProfilerStop` without a later start.
     #[must_use]
-    pub fn stopped(&self, profile: &Profile, row: usize) -> bool {
+    pub fn is_stopped(&self, profile: &Profile, row: usize) -> bool {
         if self.stops.is_empty() {
             return false;
         }
@@ -52,7 +52,7 @@ impl Population {
 
 /// Returns the name of a kernel in the form that ncu compares; `None` if the report lacks it.
 #[must_use]
-pub fn name(kernel: &Kernel, base: NameForm) -> Option<&str> {
+pub fn compared_name(kernel: &Kernel, base: NameForm) -> Option<&str> {
     let given = match base {
         // The function name can be extracted from the demangled one, but not from a mangled one alone, unless that is
         // a C symbol.
@@ -80,19 +80,20 @@ pub enum Unit {
 impl Unit {
     /// Selects launches of kernels with this name in this form; all launches if `wanted` is `None`.
     #[must_use]
-    pub fn named(profile: &Profile, base: NameForm, wanted: Option<&str>) -> Self {
+    pub fn with_name(profile: &Profile, base: NameForm, wanted: Option<&str>) -> Self {
         // A truncated name matches all names with that prefix.
-        let prefix = wanted.and_then(shortened);
-        let same = |k: &Kernel, wanted: &str| name(k, base).is_some_and(|n| n == wanted || prefix.is_some_and(|p| n.starts_with(p)));
+        let prefix = wanted.and_then(truncated_prefix);
+        let same =
+            |k: &Kernel, wanted: &str| compared_name(k, base).is_some_and(|n| n == wanted || prefix.is_some_and(|p| n.starts_with(p)));
         Self::Kernels(profile.kernels.iter().map(|k| wanted.is_none_or(|w| same(k, w))).collect())
     }
 
     #[must_use]
-    pub fn graphs(profile: &Profile) -> Self {
-        Self::Graphs(profile.kernels.iter().map(|k| name(k, NameForm::Function) == Some("graph")).collect())
+    pub fn whole_graphs(profile: &Profile) -> Self {
+        Self::Graphs(profile.kernels.iter().map(|k| compared_name(k, NameForm::Function) == Some("graph")).collect())
     }
 
-    fn is(&self, profile: &Profile, row: usize, last_graph: &mut Option<i64>) -> bool {
+    fn matches_launch(&self, profile: &Profile, row: usize, last_graph: &mut Option<i64>) -> bool {
         let marked = |list: &Vec<bool>| list.get(profile.launches.kernel(row).0 as usize).copied().unwrap_or(false);
         match self {
             Self::Kernels(list) => marked(list),
@@ -129,7 +130,7 @@ impl Turns {
     /// forward and backward threads do. Concurrent threads alternate after one or a few launches.
     const LONG: u64 = 8;
 
-    fn add(&mut self, thread: Option<u32>) {
+    fn add_launch(&mut self, thread: Option<u32>) {
         self.launches += 1;
         // 0: before the first launch, 1: unknown thread.
         let now = thread.map_or(1, |t| u64::from(t) + 2);
@@ -138,7 +139,7 @@ impl Turns {
         }
     }
 
-    fn short(&self) -> bool {
+    fn are_short(&self) -> bool {
         self.launches < self.count.saturating_mul(Self::LONG)
     }
 }
@@ -166,7 +167,7 @@ pub struct Count {
 
 /// Counts candidates. `wanted` are rows in launch order; each must be a candidate (or a node of a candidate graph).
 #[must_use]
-pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[usize]) -> Count {
+pub fn count_candidates(profile: &Profile, population: &Population, unit: &Unit, wanted: &[usize]) -> Count {
     let launches = &profile.launches;
     let pids: Vec<u32> = profile.places.iter().map(|p| p.pid.unwrap_or_default()).collect();
     let pid = |row: usize| launches.place(row).and_then(|p| pids.get(p.0 as usize)).copied().unwrap_or_default();
@@ -181,8 +182,8 @@ pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[
     let mut ends: BTreeMap<(u32, Option<u32>), i64> = BTreeMap::new();
     let mut next = wanted.iter().copied().peekable();
     for row in 0..launches.len() {
-        let candidate = unit.is(profile, row, &mut last_graph);
-        let passes = candidate && population.holds(profile, row);
+        let candidate = unit.matches_launch(profile, row, &mut last_graph);
+        let passes = candidate && population.contains_launch(profile, row);
         let of = if candidate || next.peek() == Some(&row) { pid(row) } else { 0 };
         if passes {
             *seen.entry(of).or_default() += 1;
@@ -203,7 +204,7 @@ pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[
         if let Some(place) =
             launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).filter(|p| p.pid.unwrap_or_default() == mine)
         {
-            turns.add(place.thread);
+            turns.add_launch(place.thread);
         }
         if !passes {
             out.others += 1;
@@ -212,7 +213,7 @@ pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[
         if row < first
             && let Some(c) = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize))
         {
-            shapes.insert((c.block, c.shared().map(|b| b.0)));
+            shapes.insert((c.block, c.shared_memory().map(|b| b.0)));
         }
         if let Some((call, cost)) = launches.call(row) {
             let thread = launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.thread);
@@ -229,7 +230,7 @@ pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[
         *threads.entry(*of).or_default() += 1;
     }
     out.threads.count = threads.into_values().max().unwrap_or(0);
-    out.threads.race |= out.threads.count > 1 && turns.short();
+    out.threads.race |= out.threads.count > 1 && turns.are_short();
     out
 }
 

@@ -10,7 +10,7 @@ use super::program::{self, Program};
 use super::warning::Warning;
 use super::warnings;
 use super::{Cost, Part, PartId, Rerun, Selects, collect, parts, ranges, shell};
-use crate::model::kernel::shortened;
+use crate::model::kernel::truncated_prefix;
 use crate::model::{Kernel, LaunchId, NameForm, Nanos, Profile, units};
 
 /// Returns the process of a launch.
@@ -25,7 +25,7 @@ fn kernel_of(profile: &Profile, row: usize) -> Kernel {
 
 /// Returns a report name for these launches.
 #[must_use]
-pub fn stem(profile: &Profile, rows: &[usize]) -> String {
+pub fn report_stem(profile: &Profile, rows: &[usize]) -> String {
     let Some(&first) = rows.first() else {
         return "kernel".to_owned();
     };
@@ -62,7 +62,9 @@ pub(super) struct Draft<'a> {
 fn base_of(kernel: &Kernel, wanted: NameForm) -> (NameForm, Option<String>) {
     let forms = || [wanted, NameForm::Function, NameForm::Mangled, NameForm::Demangled].into_iter();
     let given = |whole: bool| {
-        forms().find_map(|base| count::name(kernel, base).filter(|n| !whole || shortened(n).is_none()).map(|n| (base, Some(n.to_owned()))))
+        forms().find_map(|base| {
+            count::compared_name(kernel, base).filter(|n| !whole || truncated_prefix(n).is_none()).map(|n| (base, Some(n.to_owned())))
+        })
     };
     // A truncated name is better than none.
     given(true).or_else(|| given(false)).unwrap_or((wanted, None))
@@ -76,10 +78,10 @@ impl<'a> Draft<'a> {
         let (base, name) =
             if options.whole_graph { (NameForm::Function, Some("graph".to_owned())) } else { base_of(&kernel, options.base.0) };
         // Overloads share a function name but have different symbols; a command compares only one name.
-        if rows.iter().any(|&row| count::name(&kernel_of(profile, row), base).map(str::to_owned) != name && !options.whole_graph) {
-            return Err(format!("these launches do not share one {} name", base.word()));
+        if rows.iter().any(|&row| count::compared_name(&kernel_of(profile, row), base).map(str::to_owned) != name && !options.whole_graph) {
+            return Err(format!("these launches do not share one {} name", base.as_str()));
         }
-        let around = nvtx::enclosing(profile, first);
+        let around = nvtx::enclosing_ranges(profile, first);
         let gate = Gate::resolve(profile, options, &around)?;
         if options.whole_graph && profile.launches.graph_node(first).is_none() {
             return Err(format!("launch {first} does not come from a CUDA graph"));
@@ -97,28 +99,28 @@ impl<'a> Draft<'a> {
                     "launch {row} was made before the capture opened (its API call is not in the report), so a run with the same capture range does not reach it; choose a later launch"
                 ));
             }
-            if population.stopped(profile, row) {
+            if population.is_stopped(profile, row) {
                 return Err(format!(
                     "launch {row} comes after cudaProfilerStop, where ncu stops with the capture range of this report; choose an earlier launch, or say that the capture was opened by the start of the program if nothing ran before it"
                 ));
             }
-            if !population.holds(profile, row) {
+            if !population.contains_launch(profile, row) {
                 return Err(format!("launch {row} is outside the range in which the others are counted"));
             }
         }
-        let unit = if options.whole_graph { Unit::graphs(profile) } else { Unit::named(profile, base, name.as_deref()) };
-        let count = count::count(profile, &population, &unit, rows);
-        let scope = processes::scope(profile, &count, pid, options.rank);
+        let unit = if options.whole_graph { Unit::whole_graphs(profile) } else { Unit::with_name(profile, base, name.as_deref()) };
+        let count = count::count_candidates(profile, &population, &unit, rows);
+        let scope = processes::resolve_scope(profile, &count, pid, options.rank);
         let skips = if matches!(scope, Scope::InTurn(_)) { count.in_all.clone() } else { count.in_process.clone() };
         let as_range = match options.replay {
             Some(replay) => replay == Replay::AppRange,
             None => !options.whole_graph && ranges::waits_for_others(profile, &kernel).is_some(),
         };
-        let program = program::of(profile, options);
+        let program = program::resolve_program(profile, options);
         Ok(Self { profile, options, rows, kernel, pid, base, name, gate, around, count, scope, skips, program, whole_graphs, as_range })
     }
 
-    pub(super) fn neighbours(&self) -> bool {
+    pub(super) fn are_adjacent(&self) -> bool {
         self.skips.windows(2).all(|w| w[1] == w[0] + 1)
     }
 
@@ -130,14 +132,16 @@ impl<'a> Draft<'a> {
     fn name_part(&self) -> Part {
         let mut words = Vec::new();
         if self.base != NameForm::Function {
-            words.extend(["--kernel-name-base".to_owned(), self.base.word().to_owned()]);
+            words.extend(["--kernel-name-base".to_owned(), self.base.as_str().to_owned()]);
         }
         let why = match &self.name {
             None => "The report has no name for this kernel, so all kernels are counted.".to_owned(),
             Some(name) => {
-                words.extend(["--kernel-name".to_owned(), exact(name)]);
+                words.extend(["--kernel-name".to_owned(), exact_name(name)]);
                 match (self.base, self.count.kernels) {
-                    _ if shortened(name).is_some() => "The tool cut this name: every kernel that begins like it is counted.".to_owned(),
+                    _ if truncated_prefix(name).is_some() => {
+                        "The tool cut this name: every kernel that begins like it is counted.".to_owned()
+                    }
                     _ if self.options.whole_graph => "ncu calls every CUDA graph launch graph.".to_owned(),
                     (NameForm::Function, n) if n > 1 => {
                         format!(
@@ -156,7 +160,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Returns `--launch-skip` and `--launch-count`, or `--kernel-id` for launches that are not adjacent.
-    fn selecting(&self) -> Vec<Part> {
+    fn selection_parts(&self) -> Vec<Part> {
         let (Some(&skip), n) = (self.skips.first(), self.skips.len()) else {
             return Vec::new();
         };
@@ -166,8 +170,8 @@ impl<'a> Draft<'a> {
             (_, Scope::InTurn(_)) => " across all processes",
             _ => "",
         };
-        if self.neighbours() {
-            let skipped = units::grouped(i64::try_from(skip).unwrap_or(i64::MAX));
+        if self.are_adjacent() {
+            let skipped = units::format_grouped(i64::try_from(skip).unwrap_or(i64::MAX));
             let skips = match skip {
                 0 => format!("no {what}"),
                 1 => format!("one of the {what}"),
@@ -187,14 +191,14 @@ impl<'a> Draft<'a> {
         vec![name, Part { id: PartId::Which, words, why }]
     }
 
-    fn parts(&self) -> Vec<Part> {
+    fn build_parts(&self) -> Vec<Part> {
         let o = self.options;
         let mut parts = vec![parts::tool()];
         if self.as_range {
             parts.extend(self.range_parts());
         } else {
-            parts.extend(self.scope.part());
-            parts.extend(self.gate.part(self.profile));
+            parts.extend(self.scope.to_part());
+            parts.extend(self.gate.to_part(self.profile));
             if self.whole_graphs {
                 let why = if o.whole_graph {
                     "Each CUDA graph launch is profiled as a whole."
@@ -207,14 +211,14 @@ impl<'a> Draft<'a> {
                     why: why.to_owned(),
                 });
             }
-            parts.extend(self.selecting());
+            parts.extend(self.selection_parts());
         }
         parts.extend(parts::settings(o, self.as_range));
-        let output = self.output();
+        let output = self.output_path();
         parts.push(parts::output(&output, o.overwrite));
         if let Scope::AtOnce { rank, .. } = self.scope
             && !self.as_range
-            && let Some(launched) = processes::launched(&parts, rank, &self.program.argv)
+            && let Some(launched) = processes::launcher_parts(&parts, rank, &self.program.argv)
         {
             return launched;
         }
@@ -232,10 +236,10 @@ impl<'a> Draft<'a> {
         // `cudaProfilerStart` and `cudaProfilerStop` may delimit the range: do not ignore them.
         let mut gate = Gate { ignore_api: false, ..self.gate.clone() };
         if gate.range.is_none() && gate.api.is_none() {
-            let usable = self.around.iter().find(|e| nvtx::expression(self.profile, e.range).is_some());
-            gate.range = usable.map(|e| (e.range, e.number().filter(|_| !gate.late)));
+            let usable = self.around.iter().find(|e| nvtx::filter_expression(self.profile, e.range).is_some());
+            gate.range = usable.map(|e| (e.range, e.filter_number().filter(|_| !gate.late)));
         }
-        match (gate.range, gate.part(self.profile)) {
+        match (gate.range, gate.to_part(self.profile)) {
             (None, Some(mut part)) if gate.api == Some(1) => {
                 part.words = ["--range-filter", ":1:"].map(str::to_owned).to_vec();
                 part.why = String::from("The range runs from the first cudaProfilerStart to cudaProfilerStop, as in the capture.");
@@ -250,27 +254,27 @@ impl<'a> Draft<'a> {
         parts
     }
 
-    fn output(&self) -> String {
+    fn output_path(&self) -> String {
         let own = || match self.skips.first() {
             Some(rank) if self.options.whole_graph => format!("graph-{rank}"),
-            _ => stem(self.profile, self.rows),
+            _ => report_stem(self.profile, self.rows),
         };
         self.options.output.clone().unwrap_or_else(own)
     }
 
-    pub(super) fn selects(&self) -> Vec<Selects> {
-        let unit = Unit::named(self.profile, NameForm::Function, count::name(&self.kernel, NameForm::Function));
+    pub(super) fn selected_launches(&self) -> Vec<Selects> {
+        let unit = Unit::with_name(self.profile, NameForm::Function, count::compared_name(&self.kernel, NameForm::Function));
         let plain = self.gate == Gate::default() && self.base == NameForm::Function && !self.whole_graphs && !self.options.whole_graph;
         let nth = if plain {
             self.count.in_process.clone()
         } else {
-            count::count(self.profile, &count::Population::default(), &unit, self.rows).in_process
+            count::count_candidates(self.profile, &count::Population::default(), &unit, self.rows).in_process
         };
-        self.rows.iter().zip(nth).map(|(&row, nth)| selected(self.profile, row, nth)).collect()
+        self.rows.iter().zip(nth).map(|(&row, nth)| select_launch(self.profile, row, nth)).collect()
     }
 
-    pub(super) fn warnings(&self) -> Vec<Warning> {
-        let mut all = warnings::all(&Facts {
+    pub(super) fn collect_warnings(&self) -> Vec<Warning> {
+        let mut all = warnings::run_checks(&Facts {
             profile: self.profile,
             options: self.options,
             rows: self.rows,
@@ -291,8 +295,8 @@ impl<'a> Draft<'a> {
         all
     }
 
-    pub(super) fn cost(&self) -> Cost {
-        let figure = self.options.collect.figure();
+    pub(super) fn estimate_cost(&self) -> Cost {
+        let figure = self.options.collect.cost_per_result();
         let n = self.rows.len().max(1) as f64;
         let runs = match (self.options.replay, self.as_range, figure) {
             (Some(Replay::Application), _, Some((f, _))) | (_, true, Some((f, _))) => f.passes.max(1),
@@ -311,17 +315,17 @@ impl<'a> Draft<'a> {
         }
     }
 
-    pub(super) fn rerun(&self) -> Rerun {
-        let parts = self.parts();
+    pub(super) fn build_rerun(&self) -> Rerun {
+        let parts = self.build_parts();
         let lone = matches!(self.scope, Scope::AtOnce { .. }) && !self.as_range;
         let known_launcher = parts.iter().any(|p| p.id == PartId::Processes && p.words.first().is_some_and(|w| w == "sh"));
         let wrapper = match self.scope {
-            Scope::AtOnce { rank, .. } if lone && !known_launcher => Some(processes::wrapper(&parts, rank)),
+            Scope::AtOnce { rank, .. } if lone && !known_launcher => Some(processes::wrapper_script(&parts, rank)),
             _ => None,
         };
-        let selects = if self.as_range { Vec::new() } else { self.selects() };
+        let selects = if self.as_range { Vec::new() } else { self.selected_launches() };
         let selects = if self.options.whole_graph {
-            self.rows.iter().zip(&self.skips).map(|(&row, &rank)| whole(self.profile, row, rank)).collect()
+            self.rows.iter().zip(&self.skips).map(|(&row, &rank)| select_graph(self.profile, row, rank)).collect()
         } else {
             selects
         };
@@ -331,33 +335,33 @@ impl<'a> Draft<'a> {
             directory: self.program.directory.clone(),
             selects,
             base: self.base,
-            warnings: self.warnings(),
+            warnings: self.collect_warnings(),
             alternatives: Vec::new(),
-            cost: self.cost(),
-            output: self.output(),
+            cost: self.estimate_cost(),
+            output: self.output_path(),
             wrapper,
         }
     }
 }
 
 /// Returns the value for `--kernel-name`; names that would be parsed as a regular expression are escaped as one.
-fn exact(name: &str) -> String {
-    if let Some(prefix) = shortened(name) {
-        return format!("regex:^{}", shell::regex(prefix));
+fn exact_name(name: &str) -> String {
+    if let Some(prefix) = truncated_prefix(name) {
+        return format!("regex:^{}", shell::escape_regex(prefix));
     }
-    if name.starts_with("regex:") || name.starts_with('-') { format!("regex:^{}$", shell::regex(name)) } else { name.to_owned() }
+    if name.starts_with("regex:") || name.starts_with('-') { format!("regex:^{}$", shell::escape_regex(name)) } else { name.to_owned() }
 }
 
 /// Returns a name for `--kernel-id`, which must not contain a colon.
 fn id_name(name: &str) -> String {
-    if let Some(prefix) = shortened(name) {
-        return format!("regex:^{}", shell::regex(prefix).replace(':', r"\x3a"));
+    if let Some(prefix) = truncated_prefix(name) {
+        return format!("regex:^{}", shell::escape_regex(prefix).replace(':', r"\x3a"));
     }
-    if name.contains(':') { format!("regex:^{}$", shell::regex(name).replace(':', r"\x3a")) } else { name.to_owned() }
+    if name.contains(':') { format!("regex:^{}$", shell::escape_regex(name).replace(':', r"\x3a")) } else { name.to_owned() }
 }
 
 /// Returns the graph launch of a node, from the start of its first node to the end of its last.
-fn whole(profile: &Profile, row: usize, rank: u64) -> Selects {
+fn select_graph(profile: &Profile, row: usize, rank: u64) -> Selects {
     let launches = &profile.launches;
     let call = launches.order_key(row).0;
     let mine = |r: &usize| launches.graph_node(*r).is_some() && launches.order_key(*r).0 == call;
@@ -377,7 +381,7 @@ fn whole(profile: &Profile, row: usize, rank: u64) -> Selects {
     }
 }
 
-fn selected(profile: &Profile, row: usize, nth: u64) -> Selects {
+fn select_launch(profile: &Profile, row: usize, nth: u64) -> Selects {
     let kernel = kernel_of(profile, row);
     let config = profile.launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
     Selects {
@@ -389,18 +393,18 @@ fn selected(profile: &Profile, row: usize, nth: u64) -> Selects {
         grid: config.and_then(|c| c.grid),
         block: config.and_then(|c| c.block),
         duration: Nanos(profile.launches.duration(row)),
-        alike: alike(profile, row),
+        alike: count_alike(profile, row),
     }
 }
 
 /// Counts other launches of the same function with the same grid and block, which a comparison cannot distinguish.
-fn alike(profile: &Profile, row: usize) -> u64 {
+fn count_alike(profile: &Profile, row: usize) -> u64 {
     let shape = |r: usize| profile.launches.config(r).and_then(|c| profile.configs.get(c.0 as usize)).map(|c| (c.grid, c.block));
     let wanted = shape(row);
     let same_config: Vec<bool> = profile.configs.iter().map(|c| Some((c.grid, c.block)) == wanted).collect();
     let function = profile.kernels.get(profile.launches.kernel(row).0 as usize).map(Kernel::function);
     let same_kernel: Vec<bool> = profile.kernels.iter().map(|k| Some(k.function()) == function).collect();
-    let (kernels, configs, _) = profile.launches.keys();
+    let (kernels, configs, _) = profile.launches.group_keys();
     let same = kernels
         .iter()
         .zip(configs)

@@ -39,7 +39,7 @@ pub struct Facts<'a> {
 
 impl Facts<'_> {
     /// Returns the processes whose launches are counted.
-    pub(super) fn counted(&self) -> BTreeSet<u32> {
+    pub(super) fn counted_processes(&self) -> BTreeSet<u32> {
         if matches!(self.scope, Scope::InTurn(_)) { self.count.by_process.keys().copied().collect() } else { BTreeSet::from([self.pid]) }
     }
 }

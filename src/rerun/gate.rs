@@ -149,14 +149,14 @@ impl Gate {
                 } else if gate.late {
                     // Prefer the innermost enclosing range whose name occurs once: a repeated range may also have
                     // occurred before the capture opened.
-                    let usable = |e: &&Enclosing| nvtx::expression(profile, e.range).is_some();
+                    let usable = |e: &&Enclosing| nvtx::filter_expression(profile, e.range).is_some();
                     let best = around.iter().filter(usable).find(|e| e.of == 1).or_else(|| around.iter().find(usable));
                     gate.range = best.map(|e| (e.range, None));
                 }
             }
         }
         if let Some((range, _)) = gate.range
-            && nvtx::expression(profile, range).is_none()
+            && nvtx::filter_expression(profile, range).is_none()
         {
             return Err(format!("ncu has no syntax for an NVTX range named {:?}", label(range)));
         }
@@ -168,7 +168,7 @@ impl Gate {
     pub fn population(&self, profile: &Profile, opened: OpenedBy, pid: u32) -> Population {
         let cover = self.range.map(|(range, instance)| {
             let only = instance.and_then(|n| nvtx::start_of(profile, range, pid, n)).map(|start| (pid, start));
-            Cover::of(profile, range, only)
+            Cover::for_range(profile, range, only)
         });
         let calls = if self.api.is_some() { profiler_calls(profile) } else { Vec::new() };
         let stops: Vec<(u32, i64, bool)> = if calls.iter().any(|c| !c.2) { calls } else { Vec::new() };
@@ -183,7 +183,7 @@ impl Gate {
 
     /// Returns the options for ncu.
     #[must_use]
-    pub fn part(&self, profile: &Profile) -> Option<Part> {
+    pub fn to_part(&self, profile: &Profile) -> Option<Part> {
         let mut words: Vec<String> = Vec::new();
         let mut why = Vec::new();
         match self.api {
@@ -209,7 +209,7 @@ impl Gate {
             );
         }
         if let Some((range, instance)) = self.range {
-            words.extend(["--nvtx".to_owned(), "--nvtx-include".to_owned(), nvtx::expression(profile, range).unwrap_or_default()]);
+            words.extend(["--nvtx".to_owned(), "--nvtx-include".to_owned(), nvtx::filter_expression(profile, range).unwrap_or_default()]);
             let kind = if range.kind == RangeKind::PushPop { "that their own thread pushed" } else { "of their process" };
             let slash = if range.kind == RangeKind::PushPop { " (the / at the end says push/pop)" } else { "" };
             why.push(format!("Only launches inside NVTX ranges {:?} {kind} are counted{slash}.", profile.ranges.label(range.name)));

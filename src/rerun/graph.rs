@@ -6,7 +6,7 @@ use super::{Cost, Part, PartId, Rerun, Selects, collect, draft, parts, program, 
 use crate::model::{GraphLaunch, NameForm, Profile};
 
 /// Returns the command for one graph launch of such a capture.
-pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun, String> {
+pub fn graph_command(profile: &Profile, index: usize, options: &Options) -> Result<Rerun, String> {
     let Some(graph) = profile.graphs.get(index) else {
         return Err(match profile.graphs.len() {
             0 => "this report has no CUDA graphs traced as a whole".to_owned(),
@@ -42,9 +42,9 @@ pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun
         late: opened == OpenedBy::Late,
         ..Gate::default()
     };
-    let program = program::of(profile, options);
+    let program = program::resolve_program(profile, options);
     let mut parts = vec![parts::tool()];
-    parts.extend(gate.part(profile));
+    parts.extend(gate.to_part(profile));
     parts.push(Part {
         id: PartId::Graphs,
         words: ["--graph-profiling", "graph"].map(str::to_owned).to_vec(),
@@ -67,7 +67,7 @@ pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun
     let output = options.output.clone().unwrap_or_else(|| format!("graph-{index}"));
     parts.push(parts::output(&output, options.overwrite));
     parts.push(parts::program(&program));
-    let figure = options.collect.figure();
+    let figure = options.collect.cost_per_result();
     let runs = if options.replay == Some(Replay::Application) { figure.map_or(1, |(f, _)| f.passes.max(1)) } else { 1 };
     Ok(Rerun {
         tool: "ncu",

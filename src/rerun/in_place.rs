@@ -16,9 +16,9 @@ const MOST: usize = 128;
 
 /// Describes the metrics measured for a question.
 #[must_use]
-pub fn measured(collect: &Collect) -> &'static str {
-    match questions(collect) {
-        _ if stalls(collect) => "stall reasons of each instruction",
+pub fn describe_metrics(collect: &Collect) -> &'static str {
+    match tracer_questions(collect) {
+        _ if is_stall_sampling(collect) => "stall reasons of each instruction",
         None => "all counters, and stall reasons",
         Some("roofline") => "counters of the rooflines",
         Some("roofline,cause") => "counters that hints need most",
@@ -28,12 +28,12 @@ pub fn measured(collect: &Collect) -> &'static str {
 }
 
 /// Returns true if warp stalls are sampled instead of reading counters.
-fn stalls(collect: &Collect) -> bool {
+fn is_stall_sampling(collect: &Collect) -> bool {
     matches!(collect, Collect::Question("source" | "stalls"))
 }
 
 /// Returns the tracer's names of the questions; `None` for all.
-fn questions(collect: &Collect) -> Option<&'static str> {
+fn tracer_questions(collect: &Collect) -> Option<&'static str> {
     match collect {
         Collect::Question("bound") => Some("roofline,cause"),
         Collect::Question("memory") => Some("cause,memory,accesses"),
@@ -44,7 +44,7 @@ fn questions(collect: &Collect) -> Option<&'static str> {
 }
 
 /// Explains why a launch cannot be measured in place; a sentence for the user.
-fn refused(profile: &Profile, row: usize) -> Option<String> {
+fn refusal_reason(profile: &Profile, row: usize) -> Option<String> {
     let launches = &profile.launches;
     let config = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
     let kernel = profile.kernels.get(launches.kernel(row).0 as usize);
@@ -63,8 +63,8 @@ fn refused(profile: &Profile, row: usize) -> Option<String> {
 /// plain identifier.
 fn name_of(kernel: &Kernel, options: &Options) -> Result<(NameForm, String), String> {
     let plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$') && !name.is_empty();
-    let function = count::name(kernel, NameForm::Function).filter(|n| plain(n));
-    let mangled = count::name(kernel, NameForm::Mangled);
+    let function = count::compared_name(kernel, NameForm::Function).filter(|n| plain(n));
+    let mangled = count::compared_name(kernel, NameForm::Mangled);
     let order = if options.base.0 == NameForm::Mangled { [mangled, function] } else { [function, mangled] };
     let name = order.into_iter().flatten().next();
     let name = name.ok_or("the report has neither the function's name nor the symbol of this kernel, which the tracer needs: use ncu")?;
@@ -83,17 +83,17 @@ fn range_word(profile: &Profile, range: RangeName) -> Option<String> {
 }
 
 /// Returns one command for all these launches.
-pub fn command(profile: &Profile, rows: &[usize], options: &Options) -> Result<Rerun, String> {
+pub fn build_command(profile: &Profile, rows: &[usize], options: &Options) -> Result<Rerun, String> {
     if rows.is_empty() {
         return Err("no launch is selected".to_owned());
     }
     if rows.len() > MOST {
         return Err(format!("{} launches are selected; the tracer measures at most {MOST} by their numbers", rows.len()));
     }
-    if let Some(why) = rows.iter().find_map(|&r| refused(profile, r)) {
+    if let Some(why) = rows.iter().find_map(|&r| refusal_reason(profile, r)) {
         return Err(why);
     }
-    let stalls = stalls(&options.collect);
+    let stalls = is_stall_sampling(&options.collect);
     let mut asked: Vec<Part> = Vec::new();
     let (mut selects, mut warnings, mut base) = (Vec::new(), Vec::<Warning>::new(), NameForm::Function);
     for &row in rows {
@@ -114,10 +114,10 @@ pub fn command(profile: &Profile, rows: &[usize], options: &Options) -> Result<R
         // The tracer ignores `cudaProfilerStop`.
         population.stops.clear();
         population.first_window = false;
-        let unit = Unit::named(profile, form, Some(&name));
-        let number = count::count(profile, &population, &unit, &[row]).in_process.first().copied().unwrap_or_default() + 1;
+        let unit = Unit::with_name(profile, form, Some(&name));
+        let number = count::count_candidates(profile, &population, &unit, &[row]).in_process.first().copied().unwrap_or_default() + 1;
         if asked.is_empty() {
-            asked.extend(common(profile, &draft)?);
+            asked.extend(common_parts(profile, &draft)?);
             if let Scope::InTurn(n) | Scope::AtOnce { processes: n, because: Some(_), .. } = draft.scope {
                 let text = format!("{n} processes launch this kernel, and each that is recorded measures its own launch of that number");
                 warnings.push(Warning { inexact: true, ..warning("processes", Severity::Warning, text) });
@@ -134,22 +134,22 @@ pub fn command(profile: &Profile, rows: &[usize], options: &Options) -> Result<R
         );
         let option = if stalls { "--stalls" } else { "--measure" };
         asked.push(Part { id: PartId::Which, words: vec![option.to_owned(), format!("{name}#{number}")], why });
-        selects.extend(draft.selects());
+        selects.extend(draft.selected_launches());
     }
     let why = "The built-in tracer: the program runs as it is, and CUPTI (12.6 or newer) reads the counters of chosen launches.";
     let mut all = vec![Part { id: PartId::Tool, words: ["warpscope", "trace"].map(str::to_owned).to_vec(), why: why.to_owned() }];
     all.append(&mut asked);
-    if let Some(list) = questions(&options.collect).filter(|_| !stalls) {
-        let why = format!("What is measured: {}.", measured(&options.collect));
+    if let Some(list) = tracer_questions(&options.collect).filter(|_| !stalls) {
+        let why = format!("What is measured: {}.", describe_metrics(&options.collect));
         all.push(Part { id: PartId::Collect, words: vec!["--questions".to_owned(), list.to_owned()], why });
     }
-    let output = options.output.clone().unwrap_or_else(|| draft::stem(profile, rows));
+    let output = options.output.clone().unwrap_or_else(|| draft::report_stem(profile, rows));
     let why = format!("The traces: {output}.PID.wstrace, one for each process that uses CUDA, with the results in them.");
     all.push(Part { id: PartId::Output, words: vec!["--output".to_owned(), output.clone()], why });
-    let program = super::program::of(profile, options);
+    let program = super::program::resolve_program(profile, options);
     let directory = program.directory.clone();
     all.push(parts::program(&program));
-    if profile.capture.gate.is_none() && !profile.launches.timed() {
+    if profile.capture.gate.is_none() && !profile.launches.has_start_times() {
         let text =
             "the launches of this report are results of a profiler, which may have left others out: the number may be wrong".to_owned();
         warnings.push(Warning { inexact: true, ..warning("count", Severity::Warning, text) });
@@ -169,7 +169,7 @@ pub fn command(profile: &Profile, rows: &[usize], options: &Options) -> Result<R
 }
 
 /// Options that select processes and limit the launches in them.
-fn common(profile: &Profile, draft: &Draft<'_>) -> Result<Vec<Part>, String> {
+fn common_parts(profile: &Profile, draft: &Draft<'_>) -> Result<Vec<Part>, String> {
     let mut out = Vec::new();
     if let Scope::AtOnce { rank, .. } = draft.scope {
         let why = format!("Only rank {rank} is recorded, by the variables of its launcher.");

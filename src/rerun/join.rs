@@ -4,7 +4,7 @@
 use super::chosen::Selection;
 use super::gate::profiler_calls;
 use super::nvtx::{self, Cover, RangeName};
-use super::verify::parameters;
+use super::verify::parameter_list;
 use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES, SAMPLED_LAUNCHES};
 use crate::model::{Kernel, LaunchOrder, Metrics, NoteKind, Profile, RangeKind, ResultKind, ResultMetrics, Value};
 use std::collections::{HashMap, HashSet};
@@ -31,13 +31,13 @@ pub enum Sure {
 impl Sure {
     /// Returns true if the exact launch is known.
     #[must_use]
-    pub fn exact(self) -> bool {
+    pub fn is_exact(self) -> bool {
         !matches!(self, Self::Alike(_))
     }
 
     /// Describes why the result and the launch match.
     #[must_use]
-    pub fn why(self) -> String {
+    pub fn describe(self) -> String {
         match self {
             Self::Command => "ncu's command counts to this launch; kernel, grid and block match".to_owned(),
             Self::Measured => "measured in the run that the timeline is of, in launches of this kernel, grid and block".to_owned(),
@@ -108,7 +108,7 @@ fn same_kernel(result: &Kernel, launch: &Kernel) -> bool {
     if result.function() != launch.function() {
         return false;
     }
-    match (result.demangled.as_deref().and_then(parameters), launch.demangled.as_deref().and_then(parameters)) {
+    match (result.demangled.as_deref().and_then(parameter_list), launch.demangled.as_deref().and_then(parameter_list)) {
         (Some(a), Some(b)) => a == b,
         _ => true,
     }
@@ -116,7 +116,7 @@ fn same_kernel(result: &Kernel, launch: &Kernel) -> bool {
 
 /// Returns true if launches can be counted and distinguished by their order: the timeline has all of them, made by a
 /// single process, thread and device.
-fn countable(profile: &Profile, metrics: &Metrics) -> bool {
+fn is_countable(profile: &Profile, metrics: &Metrics) -> bool {
     let distinct = |mut values: Vec<u32>| {
         values.sort_unstable();
         values.dedup();
@@ -133,7 +133,7 @@ fn countable(profile: &Profile, metrics: &Metrics) -> bool {
 
 /// Matches ncu results to the launches of a timeline. O(launches).
 #[must_use]
-pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
+pub fn join_results(profile: &Profile, metrics: &Metrics) -> Join {
     let mut out = Join::default();
     // Results of the same kernel, grid and block are distinguished only by order.
     let mut classes: Vec<(&ResultMetrics, Vec<usize>, Vec<u32>)> = Vec::new();
@@ -180,7 +180,7 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
             classes[class].2.push(u32::try_from(row).unwrap_or(u32::MAX));
         }
     }
-    let countable = countable(profile, metrics);
+    let countable = is_countable(profile, metrics);
     let is_of = |at: usize, row: &u32| class_of_result.get(&at).is_some_and(|c| classes[*c].2.binary_search(row).is_ok());
     if countable
         && let Some(rows) = by_command(profile, metrics)
@@ -197,7 +197,7 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
         let own = metrics.source.file == profile.source.file;
         for (_, results, rows) in &classes {
             for &result in results {
-                let numbers = measured(metrics, result);
+                let numbers = measured_launches(metrics, result);
                 let found = numbers.first().and_then(|&n| rows.get(n));
                 // In a survey several launches contribute one part each; a launch requested by number is the same in
                 // every run that repeats the launches.
@@ -236,7 +236,7 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
 }
 
 /// Indices of the launches measured (or sampled) for a result among those with its kernel, grid and block, from 0.
-fn measured(metrics: &Metrics, result: usize) -> Vec<usize> {
+fn measured_launches(metrics: &Metrics, result: usize) -> Vec<usize> {
     let Some(of) = metrics.results.get(result) else { return Vec::new() };
     match metrics.value(of, MEASURED_LAUNCHES).or_else(|| metrics.value(of, SAMPLED_LAUNCHES)) {
         Some(Value::Text(list)) => list.split(' ').filter_map(|n| n.parse::<usize>().ok()?.checked_sub(1)).collect(),
@@ -254,20 +254,20 @@ fn by_dispatch(profile: &Profile, metrics: &Metrics) -> Vec<Option<u32>> {
         && profile.notes.iter().all(|n| n.kind != NoteKind::Lost)
         && pids.all(|p| Some(p) == first);
     let Some(at) = metrics.names.iter().position(|n| &**n == "Dispatch_Id").filter(|_| whole) else { return Vec::new() };
-    let number = |r: &ResultMetrics| r.values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.number());
+    let number = |r: &ResultMetrics| r.values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.as_number());
     metrics.results.iter().map(|r| number(r).filter(|n| *n >= 1.0).map(|n| n as u32 - 1)).collect()
 }
 
 /// Returns the launches selected by the recorded ncu command line, if it is understood.
 fn by_command(profile: &Profile, metrics: &Metrics) -> Option<Vec<u32>> {
-    let selection = Selection::of(metrics)?;
+    let selection = Selection::from_metrics(metrics)?;
     let range = match &selection.range {
         None => None,
         Some(expression) => {
             // The range with exactly this expression.
             let ids = 0..u32::try_from(profile.ranges.names.len()).unwrap_or(u32::MAX);
             let kinds = |name| [RangeKind::PushPop, RangeKind::StartEnd].map(|kind| RangeName { name, kind });
-            let mut named = ids.flat_map(kinds).filter(|r| nvtx::expression(profile, *r).as_deref() == Some(expression.as_str()));
+            let mut named = ids.flat_map(kinds).filter(|r| nvtx::filter_expression(profile, *r).as_deref() == Some(expression.as_str()));
             let one = named.next()?;
             if named.next().is_some() {
                 return None;
@@ -284,17 +284,18 @@ fn by_command(profile: &Profile, metrics: &Metrics) -> Option<Vec<u32>> {
     }
     let fits: Vec<bool> = match &selection.name {
         None => vec![true; profile.kernels.len()],
-        Some(pattern) => profile.kernels.iter().map(|k| matches(pattern, k.name(selection.base))).collect::<Option<_>>()?,
+        Some(pattern) => profile.kernels.iter().map(|k| pattern_matches(pattern, k.name(selection.base))).collect::<Option<_>>()?,
     };
-    let cover = range.map(|r| Cover::of(profile, r, None));
-    let rows = (0..profile.launches.len())
-        .filter(|&r| fits.get(profile.launches.kernel(r).0 as usize) == Some(&true) && cover.as_ref().is_none_or(|c| c.holds(profile, r)));
+    let cover = range.map(|r| Cover::for_range(profile, r, None));
+    let rows = (0..profile.launches.len()).filter(|&r| {
+        fits.get(profile.launches.kernel(r).0 as usize) == Some(&true) && cover.as_ref().is_none_or(|c| c.contains_launch(profile, r))
+    });
     Some(rows.skip(selection.skip).take(selection.count.unwrap_or(usize::MAX)).filter_map(|r| u32::try_from(r).ok()).collect())
 }
 
 /// Returns true if ncu's name pattern matches a name. Supports exact names and regular expressions of plain text with
 /// optional `^` and `$`; returns `None` for others.
-fn matches(pattern: &str, name: &str) -> Option<bool> {
+fn pattern_matches(pattern: &str, name: &str) -> Option<bool> {
     let Some(expression) = pattern.strip_prefix("regex:") else { return Some(pattern == name) };
     let (start, rest) = expression.strip_prefix('^').map_or((false, expression), |r| (true, r));
     let (end, text) = rest.strip_suffix('$').map_or((false, rest), |r| (true, r));
@@ -324,7 +325,7 @@ mod tests {
             ("regex:^foo", "foobar", Some(true)),
             ("regex:^(a|b)$", "a", None),
         ] {
-            assert_eq!(matches(pattern, name), want, "{pattern} {name}");
+            assert_eq!(pattern_matches(pattern, name), want, "{pattern} {name}");
         }
     }
 }

@@ -148,7 +148,7 @@ pub struct Launched {
 
 /// Returns the launcher of a command and the number of words that name it, if any. `python -m torch.distributed.run`
 /// is torchrun.
-fn named(argv: &[String]) -> Option<(&'static Launcher, usize)> {
+fn find_launcher(argv: &[String]) -> Option<(&'static Launcher, usize)> {
     let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
     let name = base(argv.first()?);
     let torchrun = name.starts_with("python")
@@ -161,8 +161,8 @@ fn named(argv: &[String]) -> Option<(&'static Launcher, usize)> {
 /// Parses a launcher's command line. Returns `None` for an unknown launcher, and `Some(Err(WORD))` for a word that
 /// makes the start of the program ambiguous, e.g. an option that may or may not take an argument.
 #[must_use]
-pub fn split(argv: &[String]) -> Option<Result<Launched, String>> {
-    let (launcher, mut at) = named(argv)?;
+pub fn split_command(argv: &[String]) -> Option<Result<Launched, String>> {
+    let (launcher, mut at) = find_launcher(argv)?;
     let torchrun = launcher.names.contains(&"torchrun");
     while let Some(word) = argv.get(at) {
         if !word.starts_with('-') {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn taken(text: &str) -> (String, String, &'static str) {
-        let l = split(&words(text)).unwrap().unwrap();
+        let l = split_command(&words(text)).unwrap().unwrap();
         (l.head.join(" "), l.inner.join(" "), l.variable)
     }
 
@@ -245,10 +245,10 @@ mod tests {
         );
         assert_eq!(taken("mpiexec -n 4 -ppn 2 ./app"), want("mpiexec -n 4 -ppn 2", "./app", "PMI_RANK"));
         assert_eq!(taken("srun --ntasks=4 -c 8 ./app -n 3"), want("srun --ntasks=4 -c 8", "./app -n 3", "SLURM_PROCID"));
-        assert!(split(&words("python3 train.py")).is_none() && split(&[]).is_none());
-        assert_eq!(split(&words("mpirun --mystery 3 ./app")).unwrap().unwrap_err(), "--mystery");
-        assert_eq!(split(&words("mpirun -np 1 ./a : -np 1 ./b")).unwrap().unwrap_err(), ":");
-        assert!(split(&words("mpirun -np 4")).unwrap().is_err());
+        assert!(split_command(&words("python3 train.py")).is_none() && split_command(&[]).is_none());
+        assert_eq!(split_command(&words("mpirun --mystery 3 ./app")).unwrap().unwrap_err(), "--mystery");
+        assert_eq!(split_command(&words("mpirun -np 1 ./a : -np 1 ./b")).unwrap().unwrap_err(), ":");
+        assert!(split_command(&words("mpirun -np 4")).unwrap().is_err());
         assert_eq!(LAUNCHERS[1].shell_variable(), "OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}");
     }
 

@@ -6,28 +6,28 @@ use super::{Cost, Options, PartId, Rerun, chosen, collect, parts, shell};
 use crate::model::Profile;
 
 /// Builds one command for launches of one name.
-pub fn command(profile: &Profile, rows: &[usize], options: &Options, with_alternatives: bool) -> Result<Rerun, String> {
+pub fn build_command(profile: &Profile, rows: &[usize], options: &Options, with_alternatives: bool) -> Result<Rerun, String> {
     let draft = Draft::new(profile, rows, options)?;
-    if !draft.as_range && !draft.neighbours() && !draft.by_number() {
+    if !draft.as_range && !draft.are_adjacent() && !draft.by_number() {
         return Err("these launches cannot be selected by one command".to_owned());
     }
-    let mut rerun = draft.rerun();
+    let mut rerun = draft.build_rerun();
     if with_alternatives {
-        rerun.alternatives = draft.alternatives(&rerun);
+        rerun.alternatives = draft.find_alternatives(&rerun);
     }
     chosen::as_before(profile, rows, options, &mut rerun);
     Ok(rerun)
 }
 
 /// Builds one command for all these launches of one name, if a single command can select them.
-pub fn several(profile: &Profile, rows: &[usize], options: &Options, with_alternatives: bool) -> Result<Option<Rerun>, String> {
+pub fn build_if_selectable(profile: &Profile, rows: &[usize], options: &Options, with_alternatives: bool) -> Result<Option<Rerun>, String> {
     let draft = Draft::new(profile, rows, options)?;
-    if !(draft.as_range || draft.neighbours() || draft.by_number()) {
+    if !(draft.as_range || draft.are_adjacent() || draft.by_number()) {
         return Ok(None);
     }
-    let mut rerun = draft.rerun();
+    let mut rerun = draft.build_rerun();
     if with_alternatives {
-        rerun.alternatives = draft.alternatives(&rerun);
+        rerun.alternatives = draft.find_alternatives(&rerun);
     }
     chosen::as_before(profile, rows, options, &mut rerun);
     Ok(Some(rerun))
@@ -40,7 +40,7 @@ pub fn scope_of(profile: &Profile, row: usize, options: &Options) -> Option<Scop
 }
 
 /// Splits launches of one name into sequences that are contiguous in ncu's count.
-pub fn neighbours(profile: &Profile, rows: &[usize], options: &Options) -> Result<Vec<Vec<usize>>, String> {
+pub fn split_adjacent(profile: &Profile, rows: &[usize], options: &Options) -> Result<Vec<Vec<usize>>, String> {
     let draft = Draft::new(profile, rows, options)?;
     let mut out: Vec<Vec<usize>> = Vec::new();
     let mut last = None;
@@ -56,7 +56,7 @@ pub fn neighbours(profile: &Profile, rows: &[usize], options: &Options) -> Resul
 
 /// Builds one command for one launch each of several kernels, if all have the same number within their name:
 /// `--kernel-id` counts by name.
-pub fn each(profile: &Profile, rows: &[usize], options: &Options) -> Result<Option<Rerun>, String> {
+pub fn build_for_kernels(profile: &Profile, rows: &[usize], options: &Options) -> Result<Option<Rerun>, String> {
     let mut drafts = Vec::new();
     for row in rows {
         drafts.push(Draft::new(profile, std::slice::from_ref(row), options)?);
@@ -75,14 +75,14 @@ pub fn each(profile: &Profile, rows: &[usize], options: &Options) -> Result<Opti
         return Ok(None);
     }
     let number = first.skips.first().copied().unwrap_or(0) + 1;
-    let pattern = names.iter().map(|n| shell::regex(n).replace(':', r"\x3a")).collect::<Vec<_>>().join("|");
+    let pattern = names.iter().map(|n| shell::escape_regex(n).replace(':', r"\x3a")).collect::<Vec<_>>().join("|");
     let n = rows.len();
-    let mut rerun = first.rerun();
+    let mut rerun = first.build_rerun();
     for part in &mut rerun.parts {
         match part.id {
             PartId::Name => {
                 part.words.truncate(part.words.len().saturating_sub(2));
-                part.why = format!("{n} kernels, by their {} names.", first.base.word());
+                part.why = format!("{n} kernels, by their {} names.", first.base.as_str());
             }
             PartId::Which => {
                 part.words =
@@ -100,19 +100,19 @@ pub fn each(profile: &Profile, rows: &[usize], options: &Options) -> Result<Opti
         *part = parts::output(&output, options.overwrite);
     }
     rerun.output = output;
-    rerun.selects = drafts.iter().flat_map(Draft::selects).collect();
-    rerun.warnings = drafts.iter().flat_map(Draft::warnings).fold(Vec::new(), |mut all, w| {
+    rerun.selects = drafts.iter().flat_map(Draft::selected_launches).collect();
+    rerun.warnings = drafts.iter().flat_map(Draft::collect_warnings).fold(Vec::new(), |mut all, w| {
         if !all.contains(&w) {
             all.push(w);
         }
         all
     });
-    let costs: Vec<Cost> = drafts.iter().map(Draft::cost).collect();
+    let costs: Vec<Cost> = drafts.iter().map(Draft::estimate_cost).collect();
     let most = |f: fn(&Cost) -> Option<f64>| costs.iter().filter_map(f).fold(0.0, f64::max);
     rerun.cost.seconds = rerun.cost.seconds.and_then(|_| {
-        let (figure, _) = options.collect.figure()?;
+        let (figure, _) = options.collect.cost_per_result()?;
         Some(most(|c| c.seconds) + figure.seconds * (n - 1) as f64)
     });
-    rerun.cost.bytes = options.collect.figure().map(|(f, _)| collect::BASE_BYTES + f.bytes * n as u64);
+    rerun.cost.bytes = options.collect.cost_per_result().map(|(f, _)| collect::BASE_BYTES + f.bytes * n as u64);
     Ok(Some(rerun))
 }

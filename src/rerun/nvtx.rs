@@ -50,14 +50,14 @@ pub(super) fn escape(text: &str) -> String {
 /// Returns the `--nvtx-include` expression for a range; `None` if it cannot be expressed: the name is empty, or would
 /// be parsed as a regular expression and cannot be escaped.
 #[must_use]
-pub fn expression(profile: &Profile, range: RangeName) -> Option<String> {
+pub fn filter_expression(profile: &Profile, range: RangeName) -> Option<String> {
     let (domain, text) = profile.ranges.names.get(range.name as usize)?;
     let element = |text: &str| {
         // `regex:` starts a regular expression. A literal name that begins with it can be written as one unless it
         // needs both kinds of escapes.
         if text.starts_with("regex:") {
             let plain = !text.contains(['@', ',', '[', ']', '/', '*', '+', '\\']);
-            return plain.then(|| format!("regex:^{}$", shell::regex(text)));
+            return plain.then(|| format!("regex:^{}$", shell::escape_regex(text)));
         }
         (!text.trim().is_empty()).then(|| escape(text))
     };
@@ -84,7 +84,7 @@ fn caller(profile: &Profile, row: usize) -> Option<(u32, Option<u32>, i64)> {
 
 /// Returns the ranges around a launch, innermost (latest started) first.
 #[must_use]
-pub fn enclosing(profile: &Profile, row: usize) -> Vec<Enclosing> {
+pub fn enclosing_ranges(profile: &Profile, row: usize) -> Vec<Enclosing> {
     let Some((pid, thread, call)) = caller(profile, row) else {
         return Vec::new();
     };
@@ -129,7 +129,7 @@ pub fn enclosing(profile: &Profile, row: usize) -> Vec<Enclosing> {
 impl Enclosing {
     /// Returns its number for `--range-filter`, from 1, if a number is required and stable between runs.
     #[must_use]
-    pub fn number(&self) -> Option<u32> {
+    pub fn filter_number(&self) -> Option<u32> {
         (self.of > 1 && self.one_thread).then_some(self.instance + 1)
     }
 }
@@ -147,7 +147,7 @@ pub struct Cover {
 impl Cover {
     /// Covers all ranges of a name, or only the one of this process with this start.
     #[must_use]
-    pub fn of(profile: &Profile, range: RangeName, only: Option<(u32, i64)>) -> Self {
+    pub fn for_range(profile: &Profile, range: RangeName, only: Option<(u32, i64)>) -> Self {
         let per_thread = range.kind == RangeKind::PushPop;
         let mut spans: FxHashMap<Owner, Vec<(i64, i64)>> = FxHashMap::default();
         for r in profile.ranges.iter().filter(|r| r.name == range.name && r.kind == range.kind) {
@@ -175,7 +175,7 @@ impl Cover {
 
     /// Returns true if the launch is inside a range.
     #[must_use]
-    pub fn holds(&self, profile: &Profile, row: usize) -> bool {
+    pub fn contains_launch(&self, profile: &Profile, row: usize) -> bool {
         let Some((pid, thread, call)) = caller(profile, row) else {
             return false;
         };
@@ -200,7 +200,7 @@ pub fn start_of(profile: &Profile, range: RangeName, pid: u32, n: u32) -> Option
 
 /// Returns ranges with this label (`domain:text`, or `text` in the default domain); push/pop before start/end.
 #[must_use]
-pub fn named(profile: &Profile, label: &str) -> Vec<RangeName> {
+pub fn ranges_by_label(profile: &Profile, label: &str) -> Vec<RangeName> {
     let ids: Vec<u32> = (0..).zip(&profile.ranges.names).map(|(i, _)| i).filter(|&i| profile.ranges.label(i) == label).collect();
     let mut out: Vec<RangeName> = Vec::new();
     for r in profile.ranges.iter().filter(|r| ids.contains(&r.name) && r.kind != RangeKind::Annotation) {
@@ -233,7 +233,7 @@ mod tests {
             (None, " ".into()),
             (None, "regex:a/b".into()),
         ];
-        let of = |name, kind| expression(&p, RangeName { name, kind });
+        let of = |name, kind| filter_expression(&p, RangeName { name, kind });
         assert_eq!(of(0, PushPop).as_deref(), Some(r"LLM@LLM\@decode_all/"));
         assert_eq!(of(1, PushPop).as_deref(), Some(r"step\[3\]/"));
         assert_eq!(of(2, PushPop).as_deref(), Some(r"A\/x/"));
@@ -253,7 +253,7 @@ mod tests {
         for (start, end) in [(50, 60), (0, 20), (5, 10)] {
             p.ranges.push(range(start, end));
         }
-        let cover = Cover::of(&p, RangeName { name: 0, kind: RangeKind::PushPop }, None);
+        let cover = Cover::for_range(&p, RangeName { name: 0, kind: RangeKind::PushPop }, None);
         assert_eq!(cover.spans[&(1, Some(7))], [(0, 20), (50, 60)]);
     }
 }

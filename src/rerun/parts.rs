@@ -18,7 +18,8 @@ pub fn tool() -> Part {
 #[must_use]
 pub fn settings(o: &Options, as_range: bool) -> Vec<Part> {
     let part = |id, words: &[&str], why: &str| Part { id, words: words.iter().map(|w| (*w).to_owned()).collect(), why: why.to_owned() };
-    let mut parts = vec![Part { id: PartId::Collect, words: o.collect.words(), why: format!("What is measured: {}.", o.collect.about()) }];
+    let mut parts =
+        vec![Part { id: PartId::Collect, words: o.collect.to_args(), why: format!("What is measured: {}.", o.collect.describe()) }];
     if o.clock == ClockControl::None {
         parts.push(part(
             PartId::Clocks,

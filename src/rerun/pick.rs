@@ -28,7 +28,7 @@ pub fn slowest(profile: &Profile, launches: &[LaunchId], n: usize) -> Vec<Launch
 #[must_use]
 pub fn median(profile: &Profile, launches: &[LaunchId]) -> Option<LaunchId> {
     let mut durations: Vec<i64> = launches.iter().map(|l| profile.launches.duration(l.0 as usize)).collect();
-    let stats = crate::analysis::Stats::of(&mut durations)?;
+    let stats = crate::analysis::Stats::from_values(&mut durations)?;
     let middle = stats.median.unwrap_or_default();
     let off = |l: &&LaunchId| (profile.launches.duration(l.0 as usize) as f64 - middle).abs();
     launches.iter().min_by(|a, b| off(a).total_cmp(&off(b))).copied()
@@ -38,28 +38,28 @@ pub fn median(profile: &Profile, launches: &[LaunchId]) -> Option<LaunchId> {
 #[must_use]
 pub fn nth_of(profile: &Profile, launches: &[LaunchId], nth: u64) -> Vec<LaunchId> {
     let wanted: BTreeSet<u32> = launches.iter().map(|l| l.0).collect();
-    nth::all(profile).filter(|(row, n)| u64::from(*n) == nth && wanted.contains(row)).map(|(row, _)| LaunchId(row)).collect()
+    nth::all_launches(profile).filter(|(row, n)| u64::from(*n) == nth && wanted.contains(row)).map(|(row, _)| LaunchId(row)).collect()
 }
 
 /// Returns launches inside ranges of a name, or inside the nth instance in each process, from 1.
 #[must_use]
 pub fn inside(profile: &Profile, launches: &[LaunchId], range: RangeName, instance: Option<u32>) -> Vec<LaunchId> {
     let covers: Vec<Cover> = match instance {
-        None => vec![Cover::of(profile, range, None)],
+        None => vec![Cover::for_range(profile, range, None)],
         Some(n) => {
             let mut pids: Vec<u32> = profile.ranges.threads.iter().map(|t| t.0).collect();
             pids.sort_unstable();
             pids.dedup();
             let starts = pids.into_iter().filter_map(|pid| Some((pid, nvtx::start_of(profile, range, pid, n)?)));
-            starts.map(|only| Cover::of(profile, range, Some(only))).collect()
+            starts.map(|only| Cover::for_range(profile, range, Some(only))).collect()
         }
     };
-    launches.iter().copied().filter(|l| covers.iter().any(|c| c.holds(profile, l.0 as usize))).collect()
+    launches.iter().copied().filter(|l| covers.iter().any(|c| c.contains_launch(profile, l.0 as usize))).collect()
 }
 
 /// Groups kernels by function name and returns the `n` groups with the largest total time, longest first.
 #[must_use]
-pub fn top(profile: &Profile, n: usize) -> Vec<BTreeSet<KernelId>> {
+pub fn top_kernels(profile: &Profile, n: usize) -> Vec<BTreeSet<KernelId>> {
     let mut totals: BTreeMap<&str, (i64, BTreeSet<KernelId>)> = BTreeMap::new();
     for row in 0..profile.launches.len() {
         let id = profile.launches.kernel(row);

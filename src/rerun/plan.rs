@@ -1,7 +1,7 @@
 //! Turns selected launches into commands: one if it can select them all, otherwise several with a directory for their
 //! reports.
 
-use super::count::name;
+use super::count::compared_name;
 use super::gate::{self, Gate};
 use super::{OpenedBy, Options, Profiler, Rerun, Within, draft, graph, in_place, ncu, nvtx, rocprof};
 use crate::model::metrics::IN_PLACE;
@@ -34,7 +34,7 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
             return Err("the tracer measures no CUDA graphs, only kernels that are launched by themselves: use ncu".to_owned());
         }
         Target::Graph(index) => {
-            return Ok(Plan { commands: vec![graph::graph(profile, *index as usize, options)?], folder: None });
+            return Ok(Plan { commands: vec![graph::graph_command(profile, *index as usize, options)?], folder: None });
         }
         Target::Launches(wanted) => wanted,
     };
@@ -71,50 +71,50 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
             "{name} is neither NVIDIA's nor AMD's: ncu and rocprofv3 cannot measure its kernels, and no other tool is known here"
         ));
     }
-    let amd = |&row: &usize| device(row).map_or_else(|| profile.amd(), |d| d.maker == Maker::Amd);
+    let amd = |&row: &usize| device(row).map_or_else(|| profile.is_amd(), |d| d.maker == Maker::Amd);
     if rows.iter().any(amd) {
         return if rows.iter().all(amd) {
-            let (commands, folder) = rocprof::commands(profile, &rows, options);
+            let (commands, folder) = rocprof::build_commands(profile, &rows, options);
             Ok(Plan { commands, folder })
         } else {
             Err("these launches ran on GPUs of NVIDIA and AMD: choose those of one".to_owned())
         };
     }
     if options.profiler == Profiler::InPlace {
-        return Ok(Plan { commands: vec![in_place::command(profile, &rows, options)?], folder: None });
+        return Ok(Plan { commands: vec![in_place::build_command(profile, &rows, options)?], folder: None });
     }
     if options.whole_graph {
         return match rows.len() {
-            1 => Ok(Plan { commands: vec![ncu::command(profile, &rows, options, true)?], folder: None }),
+            1 => Ok(Plan { commands: vec![ncu::build_command(profile, &rows, options, true)?], folder: None }),
             _ => Err("select one launch to profile the graph it belongs to".to_owned()),
         };
     }
-    let groups = groups(profile, &rows, options)?;
+    let groups = group_launches(profile, &rows, options)?;
     if let [group] = &groups[..]
-        && let Some(command) = ncu::several(profile, group, options, true)?
+        && let Some(command) = ncu::build_if_selectable(profile, group, options, true)?
     {
         return Ok(Plan { commands: vec![command], folder: None });
     }
     if groups.len() > 1
         && groups.len() == rows.len()
-        && let Some(command) = ncu::each(profile, &rows, options)?
+        && let Some(command) = ncu::build_for_kernels(profile, &rows, options)?
     {
         return Ok(Plan { commands: vec![command], folder: None });
     }
     let folder = options.output.clone().unwrap_or_else(|| "warpscope-rerun".to_owned());
     let named = |rows: &[usize]| {
-        let stem = format!("{}/{}", folder.trim_end_matches('/'), draft::stem(profile, rows));
+        let stem = format!("{}/{}", folder.trim_end_matches('/'), draft::report_stem(profile, rows));
         Options { output: Some(stem), ..options.clone() }
     };
     let mut commands = Vec::new();
     for group in groups {
-        if let Some(command) = ncu::several(profile, &group, &named(&group), false)? {
+        if let Some(command) = ncu::build_if_selectable(profile, &group, &named(&group), false)? {
             commands.push(command);
             continue;
         }
         // One command per contiguous sequence, and one for each remaining launch.
-        for part in ncu::neighbours(profile, &group, options)? {
-            commands.push(ncu::command(profile, &part, &named(&part), false)?);
+        for part in ncu::split_adjacent(profile, &group, options)? {
+            commands.push(ncu::build_command(profile, &part, &named(&part), false)?);
         }
     }
     Ok(Plan { commands, folder: Some(folder) })
@@ -124,7 +124,7 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
 type Key<'a> = (Option<&'a str>, u32, Gate);
 
 /// Groups launches that one command may be able to select: same name, process and capture conditions.
-fn groups(profile: &Profile, rows: &[usize], options: &Options) -> Result<Vec<Vec<usize>>, String> {
+fn group_launches(profile: &Profile, rows: &[usize], options: &Options) -> Result<Vec<Vec<usize>>, String> {
     let mut out: Vec<(Key<'_>, Vec<usize>)> = Vec::new();
     for &row in rows {
         let kernel = profile.kernels.get(profile.launches.kernel(row).0 as usize);
@@ -132,9 +132,10 @@ fn groups(profile: &Profile, rows: &[usize], options: &Options) -> Result<Vec<Ve
         let around = if rows.len() > 1 && gate::opened_by(profile, options) == OpenedBy::Start && options.within == Within::Everything {
             Vec::new()
         } else {
-            nvtx::enclosing(profile, row)
+            nvtx::enclosing_ranges(profile, row)
         };
-        let key = (kernel.and_then(|k| name(k, options.base.0)), draft::pid_of(profile, row), Gate::resolve(profile, options, &around)?);
+        let key =
+            (kernel.and_then(|k| compared_name(k, options.base.0)), draft::pid_of(profile, row), Gate::resolve(profile, options, &around)?);
         match out.iter_mut().find(|(k, _)| *k == key) {
             Some((_, group)) => group.push(row),
             None => out.push((key, vec![row])),

@@ -30,7 +30,7 @@ pub enum Scope {
 
 /// Returns the scope for launches of one process.
 #[must_use]
-pub fn scope(profile: &Profile, count: &Count, pid: u32, rank: Option<u32>) -> Scope {
+pub fn resolve_scope(profile: &Profile, count: &Count, pid: u32, rank: Option<u32>) -> Scope {
     let pids: BTreeSet<u32> = count.by_process.keys().copied().collect();
     if pids.len() < 2 {
         return Scope::One;
@@ -84,7 +84,7 @@ fn guess_rank(profile: &Profile, pids: &BTreeSet<u32>, pid: u32) -> (u32, &'stat
 impl Scope {
     /// Returns the options for ncu.
     #[must_use]
-    pub fn part(&self) -> Option<Part> {
+    pub fn to_part(&self) -> Option<Part> {
         let (words, why) = match self {
             Self::One => return None,
             Self::InTurn(n) => (
@@ -117,9 +117,9 @@ const RANKS: &str = "${RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:
 /// Returns a script to start in place of the program: runs the selected rank under the profiler and the others
 /// unchanged.
 #[must_use]
-pub fn wrapper(ncu: &[Part], rank: u32) -> String {
+pub fn wrapper_script(ncu: &[Part], rank: u32) -> String {
     let groups: Vec<Vec<String>> = ncu.iter().filter(|p| p.id != PartId::Program).map(|p| p.words.clone()).collect();
-    let command = shell::lines(&groups).replace("\n    ", "\n        ");
+    let command = shell::command_lines(&groups).replace("\n    ", "\n        ");
     format!(
         "#!/bin/sh\n# Started by the launcher in place of the program: LAUNCHER … ./THIS-SCRIPT PROGRAM ARGUMENTS…\n\
          rank={RANKS}\n\
@@ -131,11 +131,11 @@ pub fn wrapper(ncu: &[Part], rank: u32) -> String {
 /// Returns the complete command for a known launcher: the launcher, a shell that selects by rank, and the program.
 /// Returns `None` if the position of the program in the launcher's command is unknown.
 #[must_use]
-pub fn launched(ncu: &[Part], rank: u32, program: &[String]) -> Option<Vec<Part>> {
-    let Launched { launcher, head, inner, .. } = launchers::split(program)?.ok()?;
+pub fn launcher_parts(ncu: &[Part], rank: u32, program: &[String]) -> Option<Vec<Part>> {
+    let Launched { launcher, head, inner, .. } = launchers::split_command(program)?.ok()?;
     let command: Vec<String> = ncu.iter().filter(|p| p.id != PartId::Program).flat_map(|p| p.words.iter().cloned()).collect();
     let variable = launcher.shell_variable();
-    let text = format!("if [ \"${{{variable}}}\" = {rank} ]; then exec {} \"$@\"; fi; exec \"$@\"", shell::line(&command));
+    let text = format!("if [ \"${{{variable}}}\" = {rank} ]; then exec {} \"$@\"; fi; exec \"$@\"", shell::command_line(&command));
     Some(vec![
         Part { id: PartId::Program, words: head, why: "The launcher, unchanged.".to_owned() },
         Part {
@@ -162,14 +162,14 @@ mod tests {
             Part { id: PartId::Name, words: vec!["--kernel-name".into(), "a b".into()], why: String::new() },
             Part { id: PartId::Program, words: words("mpirun -np 2 ./app"), why: String::new() },
         ];
-        let argv: Vec<String> = launched(&ncu, 1, &words("mpirun -np 2 ./app")).unwrap().into_iter().flat_map(|p| p.words).collect();
+        let argv: Vec<String> = launcher_parts(&ncu, 1, &words("mpirun -np 2 ./app")).unwrap().into_iter().flat_map(|p| p.words).collect();
         assert_eq!(argv[..3], words("mpirun -np 2"));
         assert_eq!(
             argv[5],
             "if [ \"${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}}\" = 1 ]; then exec ncu --kernel-name 'a b' \"$@\"; fi; exec \"$@\""
         );
         assert_eq!(argv[6..], words("sh ./app"));
-        let script = wrapper(&ncu, 1);
+        let script = wrapper_script(&ncu, 1);
         assert!(script.contains("exec ncu \\\n        --kernel-name 'a b' \\\n        \"$@\"\nfi"), "{script}");
     }
 }

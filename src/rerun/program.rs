@@ -27,7 +27,7 @@ pub struct Program {
 
 /// Returns the program of a re-run.
 #[must_use]
-pub fn of(profile: &Profile, options: &Options) -> Program {
+pub fn resolve_program(profile: &Profile, options: &Options) -> Program {
     let recorded = &profile.capture.argv;
     let (argv, from) = match &options.program {
         Some(argv) if !argv.is_empty() => (argv.clone(), From::User),

@@ -22,7 +22,7 @@ pub fn waits_for_others(profile: &Profile, kernel: &Kernel) -> Option<&'static s
 
 /// Returns true if a cooperative launch may wait for more than its own blocks, in which case replay can hang.
 #[must_use]
-pub fn cooperates(profile: &Profile, config: Option<&LaunchConfig>) -> bool {
+pub fn may_wait_for_gpus(profile: &Profile, config: Option<&LaunchConfig>) -> bool {
     config.is_some_and(|c| c.cooperative) && several_gpus(profile)
 }
 

@@ -52,7 +52,7 @@ pub struct Picked {
 }
 
 /// Selects launches and plans the commands; `None` if cancelled. Reads each group once, O(launches) per group.
-pub fn perform(
+pub fn plan_request(
     profile: &Profile,
     paths: Option<&Paths>,
     grouping: &Grouping,
@@ -72,7 +72,7 @@ pub fn perform(
             if cancel.is_cancelled() {
                 return None;
             }
-            let group: Vec<LaunchId> = grouping.members(profile, paths, row).into_iter().map(LaunchId).collect();
+            let group: Vec<LaunchId> = grouping.row_launches(profile, paths, row).into_iter().map(LaunchId).collect();
             match request.choose {
                 Choose::One(_) | Choose::Graph(_) => {}
                 Choose::Median => launches.extend(pick::median(profile, &group)),
@@ -89,8 +89,8 @@ pub fn perform(
     launches.sort_unstable();
     launches.dedup();
     let first = launches.first().map(|l| l.0 as usize);
-    let mut around = first.map(|row| nvtx::enclosing(profile, row)).unwrap_or_default();
-    around.retain(|e| nvtx::expression(profile, e.range).is_some());
+    let mut around = first.map(|row| nvtx::enclosing_ranges(profile, row)).unwrap_or_default();
+    around.retain(|e| nvtx::filter_expression(profile, e.range).is_some());
     let made = plan(profile, &Target::Launches(launches.clone()), &request.options);
     let picked = Picked {
         around,

@@ -9,7 +9,7 @@
 use super::program::{self, Program};
 use super::warning::{Warning, warning};
 use super::{Alternative, Collect, Cost, OpenedBy, Options, Part, PartId, Rerun, Selects, draft, parts, ranges, shell};
-use crate::model::units::count;
+use crate::model::units::format_count;
 use crate::model::{Kernel, LaunchId, LaunchOrder, NameForm, Nanos, NoteKind, Profile, Severity};
 use std::collections::BTreeSet;
 
@@ -43,13 +43,13 @@ enum Spelling {
 }
 
 impl Spelling {
-    fn of(kernel: &Kernel) -> Self {
+    fn from_kernel(kernel: &Kernel) -> Self {
         if kernel.demangled.as_deref().is_some_and(|d| d.starts_with("_Z")) { Self::Mangled } else { Self::Demangled }
     }
 
     /// Returns the regular expression that matches exactly this name.
-    fn regex(self, kernel: &Kernel) -> String {
-        let name = shell::regex(kernel.demangled());
+    fn name_regex(self, kernel: &Kernel) -> String {
+        let name = shell::escape_regex(kernel.demangled());
         match self {
             Self::Demangled => format!("^{name}$"),
             Self::Mangled => format!("^{name}\\.kd$"),
@@ -58,7 +58,7 @@ impl Spelling {
 }
 
 /// Formats numbers for rocprofv3: single numbers and ranges.
-fn iterations(numbers: &[u64]) -> String {
+fn format_iterations(numbers: &[u64]) -> String {
     let mut pieces: Vec<String> = Vec::new();
     for run in numbers.chunk_by(|a, b| *b == a + 1) {
         match run {
@@ -98,12 +98,12 @@ impl<'a> Group<'a> {
         Self { profile, rows, kernel, numbers }
     }
 
-    fn first(&self) -> usize {
+    fn first_row(&self) -> usize {
         self.rows.first().copied().unwrap_or(0)
     }
 
     fn device(&self) -> Option<&crate::model::Device> {
-        let place = self.profile.launches.place(self.first()).and_then(|p| self.profile.places.get(p.0 as usize))?;
+        let place = self.profile.launches.place(self.first_row()).and_then(|p| self.profile.places.get(p.0 as usize))?;
         self.profile.device_of(place)
     }
 
@@ -119,29 +119,29 @@ impl<'a> Group<'a> {
         fixed.iter().map(|c| (*c).to_owned()).collect()
     }
 
-    fn selecting(&self) -> Vec<Part> {
-        let spelling = Spelling::of(&self.kernel);
+    fn selection_parts(&self) -> Vec<Part> {
+        let spelling = Spelling::from_kernel(&self.kernel);
         let mut name = Vec::new();
         if spelling == Spelling::Mangled {
             name.push("--mangled-kernels".to_owned());
         }
-        name.extend(["--kernel-include-regex".to_owned(), spelling.regex(&self.kernel)]);
+        name.extend(["--kernel-include-regex".to_owned(), spelling.name_regex(&self.kernel)]);
         let part = |id, words: Vec<String>, why: &str| Part { id, words, why: why.to_owned() };
         vec![
             part(PartId::Name, name, "The whole name as rocprofv3 prints it, with all characters that mean something escaped."),
             part(
                 PartId::Which,
-                vec!["--kernel-iteration-range".to_owned(), iterations(&self.numbers)],
+                vec!["--kernel-iteration-range".to_owned(), format_iterations(&self.numbers)],
                 "Which launches of it, from 1; each symbol of each code object and GPU is counted separately, in each process.",
             ),
         ]
     }
 
-    fn command(&self, collecting: Part, output: &str, program: &Program) -> Vec<Part> {
+    fn command_parts(&self, collecting: Part, output: &str, program: &Program) -> Vec<Part> {
         let (folder, stem) = output.rsplit_once('/').map_or((".", output), |(f, s)| (if f.is_empty() { "/" } else { f }, s));
         let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
         let mut out = vec![Part { id: PartId::Tool, words: words(&["rocprofv3"]), why: "AMD's profiler.".to_owned() }, collecting];
-        out.extend(self.selecting());
+        out.extend(self.selection_parts());
         out.push(Part {
             id: PartId::Output,
             words: words(&["--output-directory", folder, "--output-file", stem, "--output-format", "csv"]),
@@ -153,7 +153,7 @@ impl<'a> Group<'a> {
         out
     }
 
-    fn selects(&self) -> Vec<Selects> {
+    fn selected_launches(&self) -> Vec<Selects> {
         let launches = &self.profile.launches;
         let config = |row: usize| launches.config(row).and_then(|c| self.profile.configs.get(c.0 as usize));
         let one = |(&row, &number): (&usize, &u64)| {
@@ -176,17 +176,17 @@ impl<'a> Group<'a> {
         self.rows.iter().zip(&self.numbers).map(one).collect()
     }
 
-    fn warnings(&self, program: &Program, options: &Options) -> Vec<Warning> {
+    fn collect_warnings(&self, program: &Program, options: &Options) -> Vec<Warning> {
         let profile = self.profile;
         let mut out = Vec::new();
         if matches!(options.opened_by, Some(OpenedBy::Late | OpenedBy::ProfilerApi(_) | OpenedBy::Range(_))) {
             let text =
                 "The capture was opened later than the program: what was launched before is not counted here, and rocprofv3 counts it.";
-            out.push(warning("hidden-launches", Severity::Error, text).inexact());
+            out.push(warning("hidden-launches", Severity::Error, text).mark_inexact());
         }
         if self.kernel.mangled.is_none() && !self.kernel.demangled().contains('(') && !self.kernel.demangled().starts_with("__amd_") {
             let text = "The name has no parameters, and the report does not say whether it was recorded with --truncate-kernels: a C++ kernel of this name would not be matched.";
-            out.push(warning("names-cut", Severity::Warning, text).fix("add --truncate-kernels if it was").inexact());
+            out.push(warning("names-cut", Severity::Warning, text).with_fix("add --truncate-kernels if it was").mark_inexact());
         }
         let usual = Options::default();
         let ncu_only = [
@@ -212,8 +212,8 @@ impl<'a> Group<'a> {
                     Severity::Error,
                     "This report has only the launches that were profiled: how many came before each is not known.",
                 )
-                .fix("record a kernel trace (`rocprofv3 --kernel-trace`) and choose the launch there")
-                .inexact(),
+                .with_fix("record a kernel trace (`rocprofv3 --kernel-trace`) and choose the launch there")
+                .mark_inexact(),
             ),
             _ => out.push(
                 warning(
@@ -221,24 +221,24 @@ impl<'a> Group<'a> {
                     Severity::Warning,
                     "The report has no dispatch ids, so launches are counted by their start on the GPU.",
                 )
-                .inexact(),
+                .mark_inexact(),
             ),
         }
         if !has_ids(profile) {
             let text = "The report does not tell kernel symbols apart: launches are counted by their name on this GPU, and rocprofv3 counts each symbol of that name by itself.";
-            out.push(warning("kernel-ids", Severity::Warning, text).fix("record with rocprofv3 for an exact count").inexact());
+            out.push(warning("kernel-ids", Severity::Warning, text).with_fix("record with rocprofv3 for an exact count").mark_inexact());
         }
         let lost = profile.notes.iter().find(|n| n.kind == NoteKind::Lost || n.kind == NoteKind::Damaged);
-        out.extend(lost.map(|n| warning("lost-events", Severity::Error, format!("Launches may be missing: {}", n.text)).inexact()));
+        out.extend(lost.map(|n| warning("lost-events", Severity::Error, format!("Launches may be missing: {}", n.text)).mark_inexact()));
         // Code objects that are loaded again or on several GPUs are counted separately.
         let named = |k: &Kernel| k.demangled() == self.kernel.demangled();
-        let pid = draft::pid_of(profile, self.first());
+        let pid = draft::pid_of(profile, self.first_row());
         let own: BTreeSet<u32> =
             (0..profile.launches.len()).filter(|&r| draft::pid_of(profile, r) == pid).map(|r| profile.launches.kernel(r).0).collect();
         let same = own.iter().filter(|&&k| profile.kernels.get(k as usize).is_some_and(named)).count();
         if same > 1 {
-            let of = self.selects().first().map_or_else(String::new, |s| {
-                let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), crate::model::config::dim3);
+            let of = self.selected_launches().first().map_or_else(String::new, |s| {
+                let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), crate::model::config::format_dim3);
                 format!("grid {} and workgroup {}", dims(s.grid), dims(s.block))
             });
             let gpu = self.device().map_or_else(String::new, |d| format!("GPU {}, ", d.id));
@@ -248,7 +248,7 @@ impl<'a> Group<'a> {
                     Severity::Warning,
                     format!("{same} kernels of this name were loaded (on several GPUs or from several code objects), and each has its own count: up to {same} results come, and one of them is the wanted one."),
                 )
-                .fix(format!("keep the result on {gpu}with {of}")),
+                .with_fix(format!("keep the result on {gpu}with {of}")),
             );
         }
         let pids: BTreeSet<u32> = profile.processes.iter().map(|p| p.pid).collect();
@@ -259,19 +259,19 @@ impl<'a> Group<'a> {
                     Severity::Warning,
                     format!(
                         "{} are in this report, and each counts for itself: every one that launches this kernel so often gives a result.",
-                        count(pids.len(), "process")
+                        format_count(pids.len(), "process")
                     ),
                 )
-                .fix("start the one process under rocprofv3 for a single result")
-                .inexact(),
+                .with_fix("start the one process under rocprofv3 for a single result")
+                .mark_inexact(),
             );
         }
         let thread = |row: usize| profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.thread);
-        let id = profile.launches.kernel(self.first());
+        let id = profile.launches.kernel(self.first_row());
         let threads: BTreeSet<u32> = (0..profile.launches.len()).filter(|&r| profile.launches.kernel(r) == id).filter_map(thread).collect();
         if threads.len() > 1 {
-            let text = format!("{} launch this kernel: their order may be another in the next run.", count(threads.len(), "thread"));
-            out.push(warning("threads", Severity::Warning, text).inexact());
+            let text = format!("{} launch this kernel: their order may be another in the next run.", format_count(threads.len(), "thread"));
+            out.push(warning("threads", Severity::Warning, text).mark_inexact());
         }
         if ranges::waits_for_others(profile, &self.kernel).is_some() {
             let text = "This kernel exchanges data with other GPUs. rocprofv3 runs one kernel at a time while it collects counters: kernels that wait for each other may hang.";
@@ -281,7 +281,9 @@ impl<'a> Group<'a> {
             out.push(warning("waits-for-others", Severity::Warning, text));
         }
         if program.from == program::From::Nowhere {
-            out.push(warning("program-unknown", Severity::Warning, "The report does not say which program ran.").fix("name it after `--`"));
+            out.push(
+                warning("program-unknown", Severity::Warning, "The report does not say which program ran.").with_fix("name it after `--`"),
+            );
         }
         out.push(warning(
             "untried",
@@ -295,23 +297,23 @@ impl<'a> Group<'a> {
     /// in the demangled name, and passes `--dispatch A:B` to rocprofv3 as the range `[A+1-B]`
     /// (`profiler_rocprof_v3.py`) or `[A-B]` (`profiler_rocprofiler_sdk.py` of 2026): `n-1:n` includes the `n`-th
     /// launch in both.
-    fn deep(&self, stem: &str, program: &Program) -> Option<Vec<String>> {
-        if Spelling::of(&self.kernel) == Spelling::Mangled {
+    fn rocprof_compute_argv(&self, stem: &str, program: &Program) -> Option<Vec<String>> {
+        if Spelling::from_kernel(&self.kernel) == Spelling::Mangled {
             return None;
         }
         let mut argv = ["rocprof-compute", "profile", "--name", stem, "--kernel"].map(str::to_owned).to_vec();
-        argv.extend([Spelling::Demangled.regex(&self.kernel), "--dispatch".to_owned()]);
+        argv.extend([Spelling::Demangled.name_regex(&self.kernel), "--dispatch".to_owned()]);
         argv.extend(self.numbers.chunk_by(|a, b| *b == a + 1).filter_map(|run| Some(format!("{}:{}", run.first()? - 1, run.last()?))));
         argv.push("--".to_owned());
         argv.extend(parts::program(program).words);
         Some(argv)
     }
 
-    fn rerun(&self, options: &Options, named: Option<&str>) -> Rerun {
-        let program = program::of(self.profile, options);
+    fn build_rerun(&self, options: &Options, named: Option<&str>) -> Rerun {
+        let program = program::resolve_program(self.profile, options);
         let several = self.profile.processes.len() > 1;
         let mut output =
-            named.map_or_else(|| options.output.clone().unwrap_or_else(|| draft::stem(self.profile, &self.rows)), str::to_owned);
+            named.map_or_else(|| options.output.clone().unwrap_or_else(|| draft::report_stem(self.profile, &self.rows)), str::to_owned);
         if several && !output.contains("%pid%") {
             // Each process writes its own files.
             output.push_str("-%pid%");
@@ -322,10 +324,10 @@ impl<'a> Group<'a> {
             let why = "Counters of one run of the program; too many for the hardware end it.";
             Part { id: PartId::Collect, words, why: why.to_owned() }
         };
-        let counters = self.command(pmc(&self.counters(&options.collect)), &output, &program);
+        let counters = self.command_parts(pmc(&self.counters(&options.collect)), &output, &program);
         let why = "Every instruction of the waves on one compute unit, with what they waited for.";
         let att = Part { id: PartId::Collect, words: ["--att", "--att-target-cu", "1"].map(str::to_owned).to_vec(), why: why.to_owned() };
-        let mut traced = self.command(att, &format!("{output}-att"), &program);
+        let mut traced = self.command_parts(att, &format!("{output}-att"), &program);
         // A thread trace has its own output format.
         for part in &mut traced {
             if let Some(at) = part.words.iter().position(|w| w == "--output-format") {
@@ -337,17 +339,17 @@ impl<'a> Group<'a> {
         let (thread_trace, wants_trace) = (words(&traced), matches!(options.collect, Collect::Question("source" | "stalls")));
         let counted = words(&counters);
         let writes = matches!(options.collect, Collect::Question("memory"))
-            .then(|| words(&self.command(pmc(&WRITES.map(str::to_owned)), &format!("{output}-writes"), &program)));
+            .then(|| words(&self.command_parts(pmc(&WRITES.map(str::to_owned)), &format!("{output}-writes"), &program)));
         let parts = if wants_trace { traced } else { counters };
         let stem = output.rsplit('/').next().unwrap_or(&output);
-        let deep = self.deep(stem, &program);
+        let deep = self.rocprof_compute_argv(stem, &program);
         let alternative = |why: &str, argv| Alternative { why: why.to_owned(), argv, options: options.clone(), better: false };
         Rerun {
             tool: "rocprofv3",
             directory: program.directory.clone(),
-            selects: self.selects(),
+            selects: self.selected_launches(),
             base: NameForm::Demangled,
-            warnings: self.warnings(&program, options),
+            warnings: self.collect_warnings(&program, options),
             alternatives: [
                 writes.map(|argv| alternative("what was written to memory: it does not fit into the same run", argv)),
                 wants_trace.then(|| alternative("counters: how busy the units are, on every GPU and release", counted)),
@@ -370,7 +372,7 @@ impl<'a> Group<'a> {
 
 /// Returns the commands for launches on AMD GPUs, and a folder if there are several; `rows` must be sorted.
 #[must_use]
-pub fn commands(profile: &Profile, rows: &[usize], options: &Options) -> (Vec<Rerun>, Option<String>) {
+pub fn build_commands(profile: &Profile, rows: &[usize], options: &Options) -> (Vec<Rerun>, Option<String>) {
     // Group by symbol, or by GPU if symbols are unknown.
     let mut groups: Vec<(_, Vec<usize>)> = Vec::new();
     for &row in rows {
@@ -382,11 +384,11 @@ pub fn commands(profile: &Profile, rows: &[usize], options: &Options) -> (Vec<Re
     }
     let groups: Vec<Group<'_>> = groups.into_iter().map(|(_, rows)| Group::new(profile, rows)).collect();
     if let [one] = &groups[..] {
-        return (vec![one.rerun(options, None)], None);
+        return (vec![one.build_rerun(options, None)], None);
     }
     let folder = options.output.clone().unwrap_or_else(|| "warpscope-rerun".to_owned());
-    let named = |g: &Group<'_>| format!("{}/{}", folder.trim_end_matches('/'), draft::stem(profile, &g.rows));
-    (groups.iter().map(|g| g.rerun(options, Some(&named(g)))).collect(), Some(folder))
+    let named = |g: &Group<'_>| format!("{}/{}", folder.trim_end_matches('/'), draft::report_stem(profile, &g.rows));
+    (groups.iter().map(|g| g.build_rerun(options, Some(&named(g)))).collect(), Some(folder))
 }
 
 /// Returns true if the report distinguishes kernel symbols as rocprofv3 counts them.
@@ -410,21 +412,21 @@ mod tests {
         let kernel = Kernel { demangled: Some("k(int)".into()), ..Kernel::default() };
         let profile = Profile::new(crate::model::Source::default());
         let group = Group { profile: &profile, rows: vec![0], kernel, numbers: vec![3, 4, 7] };
-        let program = program::of(&profile, &Options::default());
-        let argv = group.deep("it", &program).unwrap();
+        let program = program::resolve_program(&profile, &Options::default());
+        let argv = group.rocprof_compute_argv("it", &program).unwrap();
         assert_eq!(argv[..10], ["rocprof-compute", "profile", "--name", "it", "--kernel", r"^k\(int\)$", "--dispatch", "2:4", "6:7", "--"]);
     }
 
     #[test]
     fn numbers_as_rocprofv3_reads_them() {
-        assert_eq!(iterations(&[5]), "[5]");
-        assert_eq!(iterations(&[1, 2, 3, 7, 9, 10]), "[1-3,7,9-10]");
+        assert_eq!(format_iterations(&[5]), "[5]");
+        assert_eq!(format_iterations(&[1, 2, 3, 7, 9, 10]), "[1-3,7,9-10]");
     }
 
     #[test]
     fn names_are_escaped_whole() {
         let kernel = |name: &str| Kernel { demangled: Some(name.into()), ..Kernel::default() };
-        let of = |name: &str| Spelling::of(&kernel(name)).regex(&kernel(name));
+        let of = |name: &str| Spelling::from_kernel(&kernel(name)).name_regex(&kernel(name));
         assert_eq!(of("void k<float>(float*, int)"), r"^void k<float>\(float\*, int\)$");
         assert_eq!(of("_Z1kPf"), r"^_Z1kPf\.kd$");
     }

@@ -2,55 +2,58 @@
 
 use super::{PartId, Plan, Rerun, shell};
 use crate::model::config;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 
 /// Appends a comment as a single line.
-fn comment(out: &mut String, text: &str) {
+fn push_comment(out: &mut String, text: &str) {
     out.push_str("# ");
-    out.push_str(&clean(text));
+    out.push_str(&escape_unsafe(text));
     out.push('\n');
 }
 
-fn about(out: &mut String, command: &Rerun) {
+fn push_description(out: &mut String, command: &Rerun) {
     for s in &command.selects {
-        let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), config::dim3);
+        let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), config::format_dim3);
         let launch = s.launch.map_or_else(|| format!("number {}", s.nth), |l| format!("launch {}", l.0));
         let what = if s.grid.is_some() { format!(", grid {} block {}", dims(s.grid), dims(s.block)) } else { String::new() };
-        comment(out, &format!("selects {launch}: {}{what}, {} in the report", s.demangled.as_deref().unwrap_or(&s.kernel), s.duration));
+        push_comment(
+            out,
+            &format!("selects {launch}: {}{what}, {} in the report", s.demangled.as_deref().unwrap_or(&s.kernel), s.duration),
+        );
     }
     for w in &command.warnings {
-        comment(out, &format!("{}: {}", w.severity.word(), w.sentence()));
+        push_comment(out, &format!("{}: {}", w.severity.as_str(), w.to_sentence()));
     }
 }
 
 /// Returns the command over several lines; an unknown program is replaced by the script's own arguments.
-fn lines(command: &Rerun) -> String {
-    if command.runnable() {
+fn command_lines(command: &Rerun) -> String {
+    if command.is_runnable() {
         return command.shell_lines();
     }
     let groups: Vec<Vec<String>> = command.parts.iter().filter(|p| p.id != PartId::Program).map(|p| p.words.clone()).collect();
-    format!("{} \\\n    \"$@\"", shell::lines(&groups))
+    format!("{} \\\n    \"$@\"", shell::command_lines(&groups))
 }
 
 /// Returns the script. `made_from` names the report. If the report lacks the program, the script's arguments are used
 /// instead.
 #[must_use]
-pub fn script(plan: &Plan, made_from: &str) -> String {
+pub fn shell_script(plan: &Plan, made_from: &str) -> String {
     if let [Rerun { wrapper: Some(wrapper), .. }] = &plan.commands[..] {
         let mut out = String::new();
         let (head, body) = wrapper.split_once('\n').unwrap_or(("#!/bin/sh", wrapper));
         out.push_str(head);
         out.push('\n');
-        comment(&mut out, &format!("Made by warpscope from {made_from}."));
-        about(&mut out, &plan.commands[0]);
+        push_comment(&mut out, &format!("Made by warpscope from {made_from}."));
+        push_description(&mut out, &plan.commands[0]);
         out.push_str(body);
         return out;
     }
     let mut out = "#!/bin/sh\n".to_owned();
-    comment(&mut out, &format!("Made by warpscope from {made_from}: profiles the same launches again."));
-    let needs_program = plan.commands.iter().any(|c| c.wrapper.is_none() && !c.runnable());
+    push_comment(&mut out, &format!("Made by warpscope from {made_from}: profiles the same launches again."));
+    let needs_program = plan.commands.iter().any(|c| c.wrapper.is_none() && !c.is_runnable());
     if needs_program {
-        comment(&mut out, "The report does not say which program ran: pass it and its arguments to this script.");
+        push_comment(&mut out, "The report does not say which program ran: pass it and its arguments to this script.");
     }
     out.push_str("set -eu\n");
     if needs_program {
@@ -65,21 +68,21 @@ pub fn script(plan: &Plan, made_from: &str) -> String {
     }
     for command in &plan.commands {
         out.push('\n');
-        about(&mut out, command);
+        push_description(&mut out, command);
         if command.wrapper.is_some() {
             let text =
                 "Several processes launch this at the same time: save this launch separately to get a script for the launcher to start.";
-            comment(&mut out, text);
+            push_comment(&mut out, text);
             out.push_str("echo \"$0: a launch of several processes at once needs a script of its own\" >&2\nexit 2\n");
             continue;
         }
         if let Some((folder, _)) = command.output.rsplit_once('/').filter(|_| plan.folder.is_none()) {
             out.extend(["mkdir -p -- ", &shell::quote(folder), "\n"]);
         }
-        let text = lines(command);
+        let text = command_lines(command);
         // An interrupted script continues where it stopped.
-        let report = shell::quote(&command.report());
-        if plan.commands.len() > 1 && !command.overwrites() {
+        let report = shell::quote(&command.report_path());
+        if plan.commands.len() > 1 && !command.overwrites_report() {
             out.extend(["if [ -e ", &report, " ]; then\n    echo ", &report, " already exists\nelse\n", &text, "\nfi\n"]);
             continue;
         }

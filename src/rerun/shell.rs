@@ -1,10 +1,10 @@
 //! Quoting for POSIX shells and for special characters in profiler options.
 
-use crate::model::text::unsafe_to_show;
+use crate::model::text::is_unsafe_to_show;
 use std::fmt::Write;
 
 /// Returns true if a word needs no quoting in a POSIX shell.
-fn bare(word: &str) -> bool {
+fn is_bare(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&b))
 }
 
@@ -13,14 +13,14 @@ fn bare(word: &str) -> bool {
 /// end a bracketed paste and inject key presses.
 #[must_use]
 pub fn quote(word: &str) -> String {
-    if bare(word) {
+    if is_bare(word) {
         return word.to_owned();
     }
     let mut out = String::from("'");
     for c in word.chars() {
         match c {
             '\'' => out.push_str(r"'\''"),
-            c if c != '\n' && unsafe_to_show(c) => {
+            c if c != '\n' && is_unsafe_to_show(c) => {
                 out.push_str("'\"$(printf '");
                 for byte in c.encode_utf8(&mut [0; 4]).bytes() {
                     let _ = write!(out, "\\{byte:03o}");
@@ -36,27 +36,27 @@ pub fn quote(word: &str) -> String {
 
 /// Joins the words of a command on one line.
 #[must_use]
-pub fn line<S: AsRef<str>>(argv: &[S]) -> String {
+pub fn command_line<S: AsRef<str>>(argv: &[S]) -> String {
     // A first word with `=` would set a variable instead of naming a program.
     let word = |(i, w): (usize, &S)| {
         let w = w.as_ref();
-        if i == 0 && w.contains('=') && bare(w) { format!("'{w}'") } else { quote(w) }
+        if i == 0 && w.contains('=') && is_bare(w) { format!("'{w}'") } else { quote(w) }
     };
     argv.iter().enumerate().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Joins words that do not begin a command on one line.
 #[must_use]
-pub fn words<S: AsRef<str>>(words: &[S]) -> String {
+pub fn join_words<S: AsRef<str>>(words: &[S]) -> String {
     words.iter().map(|w| quote(w.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// Formats a command over several lines, one group of words per line, joined by backslashes.
 #[must_use]
-pub fn lines(groups: &[Vec<String>]) -> String {
+pub fn command_lines(groups: &[Vec<String>]) -> String {
     let mut groups = groups.iter().filter(|g| !g.is_empty());
-    let first = groups.next().map(|g| line(g));
-    first.into_iter().chain(groups.map(|g| words(g))).collect::<Vec<_>>().join(" \\\n    ")
+    let first = groups.next().map(|g| command_line(g));
+    first.into_iter().chain(groups.map(|g| join_words(g))).collect::<Vec<_>>().join(" \\\n    ")
 }
 
 /// Escapes a path for an output option of ncu or nsys: both expand `%p`, `%h`, `%q{NAME}` …, and `%%` is a percent
@@ -68,7 +68,7 @@ pub fn output_path(path: &str) -> String {
 
 /// Escapes a text for a Boost (Perl) regular expression. `<`, `>`, `&`, `:`, `,` and blanks are not special there.
 #[must_use]
-pub fn regex(text: &str) -> String {
+pub fn escape_regex(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         if r"\^$.|?*+()[]{}".contains(c) {
@@ -108,13 +108,13 @@ mod tests {
         ] {
             assert_eq!(quote(word), quoted);
         }
-        assert_eq!(line(&["A=b", "c=d"]), "'A=b' c=d");
-        assert_eq!(lines(&[vec!["ncu".into()], vec![], vec!["-k".into(), "a b".into()]]), "ncu \\\n    -k 'a b'");
+        assert_eq!(command_line(&["A=b", "c=d"]), "'A=b' c=d");
+        assert_eq!(command_lines(&[vec!["ncu".into()], vec![], vec!["-k".into(), "a b".into()]]), "ncu \\\n    -k 'a b'");
     }
 
     #[test]
     fn names_become_regular_expressions_and_file_names() {
-        assert_eq!(regex("void vk<int (*)(float, char)>(T1 *)"), r"void vk<int \(\*\)\(float, char\)>\(T1 \*\)");
+        assert_eq!(escape_regex("void vk<int (*)(float, char)>(T1 *)"), r"void vk<int \(\*\)\(float, char\)>\(T1 \*\)");
         assert_eq!(output_path("r_100%"), "r_100%%");
         assert_eq!(file_stem("void a::b<c>(d)"), "void_a__b_c__d_");
         assert_eq!(file_stem("../../x"), "_.._x");

@@ -1,7 +1,7 @@
 //! Verifies after a run that the selected launches were profiled.
 
 use super::Selects;
-use crate::model::units::count;
+use crate::model::units::format_count;
 use crate::model::{Metrics, ResultMetrics, config, kernel, units};
 
 /// Identity of one result in a profiler's report.
@@ -22,13 +22,13 @@ pub struct Found {
 impl Found {
     /// Returns all results of a report.
     #[must_use]
-    pub fn all(metrics: &Metrics) -> Vec<Self> {
+    pub fn all_results(metrics: &Metrics) -> Vec<Self> {
         let products = metrics.source.tool == "rocprofv3";
         metrics.results.iter().map(|r| Self { products, ..Self::from(r) }).collect()
     }
 
     /// Returns true if a size is the expected one.
-    fn is(&self, have: [u32; 3], want: [u32; 3]) -> bool {
+    fn size_matches(&self, have: [u32; 3], want: [u32; 3]) -> bool {
         let product = |d: [u32; 3]| d.iter().map(|&n| u64::from(n)).product::<u64>();
         have == want || (self.products && have[1..] == [1, 1] && product(have) == product(want))
     }
@@ -65,8 +65,8 @@ impl Verdict {
     }
 }
 
-fn dims(d: Option<[u32; 3]>) -> String {
-    d.map_or_else(|| "?".to_owned(), config::dim3)
+fn format_dims(d: Option<[u32; 3]>) -> String {
+    d.map_or_else(|| "?".to_owned(), config::format_dim3)
 }
 
 /// Compares kernel, grid and block of the selected launches with the results, in order. Values missing on one side
@@ -81,7 +81,7 @@ pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
     }
     let mut out = Vec::new();
     if found.len() != selects.len() {
-        out.push(format!("{} instead of {}", count(found.len(), "result"), selects.len()));
+        out.push(format!("{} instead of {}", format_count(found.len(), "result"), selects.len()));
     }
     for (i, (want, have)) in selects.iter().zip(found).enumerate() {
         let at = if selects.len() > 1 { format!("result {i}: ") } else { String::new() };
@@ -93,8 +93,8 @@ pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
             out.push(format!("{at}{text}"));
         }
         for (word, want, size) in [("grid", want.grid, have.grid), ("block", want.block, have.block)] {
-            if want.zip(size).is_some_and(|(want, size)| !have.is(size, want)) {
-                out.push(format!("{at}{word} {} instead of {}", dims(size), dims(want)));
+            if want.zip(size).is_some_and(|(want, size)| !have.size_matches(size, want)) {
+                out.push(format!("{at}{word} {} instead of {}", format_dims(size), format_dims(want)));
             }
         }
         let both = |a: Option<[u32; 3]>, b: Option<[u32; 3]>| a.is_some() && b.is_some();
@@ -103,7 +103,7 @@ pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
         }
     }
     if !out.is_empty() {
-        return Verdict::Differs(if reordered(selects, found) {
+        return Verdict::Differs(if is_reordered(selects, found) {
             vec!["the results are the selected launches, but in a different order".to_owned()]
         } else {
             out
@@ -115,16 +115,16 @@ pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
         1 => {
             let alike = match one.alike {
                 0 => String::new(),
-                n => format!(" ({} other launches look the same)", units::grouped(i64::try_from(n).unwrap_or(i64::MAX))),
+                n => format!(" ({} other launches look the same)", units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX))),
             };
-            format!("{} with grid {} and block {}, as selected{alike}", one.kernel, dims(one.grid), dims(one.block))
+            format!("{} with grid {} and block {}, as selected{alike}", one.kernel, format_dims(one.grid), format_dims(one.block))
         }
         n => format!("all {n} results have the selected kernels, grids and blocks"),
     })
 }
 
 /// Returns true if each selected launch has a result, but in another order.
-fn reordered(selects: &[Selects], found: &[Found]) -> bool {
+fn is_reordered(selects: &[Selects], found: &[Found]) -> bool {
     let mut left: Vec<&Found> = found.iter().collect();
     selects.len() == found.len()
         && selects.iter().all(|want| {
@@ -151,14 +151,14 @@ fn name_differs(want: &Selects, have: &Found) -> Option<String> {
         return differ();
     }
     // Overloads: a printed name loses namespaces, but not the types of its parameters.
-    match (parameters(&have.name), want.demangled.as_deref().and_then(parameters)) {
+    match (parameter_list(&have.name), want.demangled.as_deref().and_then(parameter_list)) {
         (Some(a), Some(b)) if a != b => differ(),
         _ => None,
     }
 }
 
 /// Returns the parameters of a full name, without namespaces and template arguments; `None` if the name has none.
-pub(super) fn parameters(name: &str) -> Option<String> {
+pub(super) fn parameter_list(name: &str) -> Option<String> {
     let inside = name.trim_end().strip_suffix(')')?;
     // Search backwards for the parenthesis that opens the list.
     let mut depth = 1_i32;
@@ -220,11 +220,11 @@ mod tests {
     #[test]
     fn parameters_lose_namespaces_and_arguments_of_templates() {
         assert_eq!(
-            parameters("void a::k<int (*)(float)>(a::b::V<int> *, unsigned long long, const char *)").unwrap(),
+            parameter_list("void a::k<int (*)(float)>(a::b::V<int> *, unsigned long long, const char *)").unwrap(),
             "V*,unsignedlonglong,constchar*"
         );
-        assert_eq!(parameters("k(V *, unsigned long long, const char *)").unwrap(), "V*,unsignedlonglong,constchar*");
-        assert_eq!(parameters("c_plain"), None);
+        assert_eq!(parameter_list("k(V *, unsigned long long, const char *)").unwrap(), "V*,unsignedlonglong,constchar*");
+        assert_eq!(parameter_list("c_plain"), None);
         let mut other = Selects { alike: 3, ..want() };
         other.grid = Some([7, 1, 1]);
         let swapped = verify(&[want(), other.clone()], &[Found { grid: other.grid, ..have("tk") }, have("tk")]);

@@ -20,19 +20,19 @@ pub(super) fn warning(id: &'static str, severity: Severity, text: impl Into<Stri
 }
 
 impl Warning {
-    pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
+    pub(super) fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
 
-    pub(super) fn inexact(mut self) -> Self {
+    pub(super) fn mark_inexact(mut self) -> Self {
         self.inexact = true;
         self
     }
 
     /// Returns the warning and its remedy in one sentence.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn to_sentence(&self) -> String {
         match &self.fix {
             Some(fix) => format!("{}; {fix}", self.text.trim_end_matches('.')),
             None => self.text.clone(),

@@ -11,8 +11,8 @@ use super::program;
 use super::ranges;
 use super::warning::{Warning, warning};
 use crate::analysis::Family;
-use crate::model::kernel::shortened;
-use crate::model::units::count;
+use crate::model::kernel::truncated_prefix;
+use crate::model::units::format_count;
 use crate::model::{CallKind, LaunchConfig, LaunchOrder, NameForm, NoteKind, Profile, Severity};
 use std::collections::BTreeSet;
 
@@ -21,27 +21,27 @@ type Check = fn(&Facts<'_>) -> Option<Warning>;
 /// All checks, most important first.
 pub static CHECKS: &[(&str, Check)] = &[
     ("hidden-launches", hidden_launches),
-    ("chosen-launches", super::chosen::check),
-    ("processes", processes),
+    ("chosen-launches", super::chosen::check_chosen_launches),
+    ("processes", check_processes),
     ("numbered-range", numbered_range),
     ("lost-events", lost_events),
     ("launches-without-kernel", launches_without_kernel),
     ("shortened-name", shortened_name),
     ("names-missing", names_missing),
-    ("threads", threads),
+    ("threads", check_threads),
     ("device-order", device_order),
     ("graph-branches", graph_branches),
     ("waits-for-others", waits_for_others),
-    ("cooperative", cooperative),
-    ("autotuning", autotuning),
-    ("serving", serving),
+    ("cooperative", check_cooperative),
+    ("autotuning", check_autotuning),
+    ("serving", check_serving),
     ("whole-graphs", whole_graphs),
     ("rebuilt-symbol", rebuilt_symbol),
     ("program-unknown", program_unknown),
 ];
 
 #[must_use]
-pub fn all(facts: &Facts<'_>) -> Vec<Warning> {
+pub fn run_checks(facts: &Facts<'_>) -> Vec<Warning> {
     CHECKS.iter().filter_map(|(_, check)| check(facts)).collect()
 }
 
@@ -59,8 +59,8 @@ fn hidden_launches(f: &Facts<'_>) -> Option<Warning> {
                 "No exact count is possible: the capture began after the program started, and the report does not say how many launches came before. \
                  The command counts from the program's start and will select an earlier launch of this kernel.",
             )
-            .fix("if an NVTX range or cudaProfilerStart opened the capture, say so; otherwise put an NVTX range around the launch and record again")
-            .inexact(),
+            .with_fix("if an NVTX range or cudaProfilerStart opened the capture, say so; otherwise put an NVTX range around the launch and record again")
+            .mark_inexact(),
         );
     };
     let name = f.profile.ranges.label(range.name);
@@ -71,8 +71,8 @@ fn hidden_launches(f: &Facts<'_>) -> Option<Warning> {
             Severity::Warning,
             format!("The capture began after the program started: the count holds if the NVTX range {name:?} was not entered before that."),
         )
-        .fix("check the name of the range in the program, or record again from its start")
-        .inexact()
+        .with_fix("check the name of the range in the program, or record again from its start")
+        .mark_inexact()
     } else {
         warning(
             id,
@@ -82,12 +82,12 @@ fn hidden_launches(f: &Facts<'_>) -> Option<Warning> {
                  The command selects the launch at this position in the earlier ranges of that name."
             ),
         )
-        .fix("give each step's range a name of its own, or record again from the program's start")
-        .inexact()
+        .with_fix("give each step's range a name of its own, or record again from the program's start")
+        .mark_inexact()
     })
 }
 
-fn processes(f: &Facts<'_>) -> Option<Warning> {
+fn check_processes(f: &Facts<'_>) -> Option<Warning> {
     let id = "processes";
     match f.scope {
         Scope::One | Scope::ByName(_) => None,
@@ -104,8 +104,8 @@ fn processes(f: &Facts<'_>) -> Option<Warning> {
             );
             Some(match because {
                 Some(because) => warning(id, Severity::Warning, format!("{text} The rank is a guess: {because}."))
-                    .fix("check the rank, and correct it if it is wrong")
-                    .inexact(),
+                    .with_fix("check the rank, and correct it if it is wrong")
+                    .mark_inexact(),
                 None => warning(id, Severity::Info, text),
             })
         }
@@ -126,7 +126,7 @@ fn numbered_range(f: &Facts<'_>) -> Option<Warning> {
         } else {
             "if it is, record without repeat".to_owned()
         };
-        warning("numbered-range", Severity::Warning, text).fix(fix).inexact()
+        warning("numbered-range", Severity::Warning, text).with_fix(fix).mark_inexact()
     })
 }
 
@@ -146,22 +146,25 @@ fn lost_events(f: &Facts<'_>) -> Option<Warning> {
             Severity::Warning,
             format!("The count is a lower bound: events were lost ({}).", note.text.trim_end_matches('.')),
         )
-        .fix("compare grid and block of the result with what is expected here")
-        .inexact(),
+        .with_fix("compare grid and block of the result with what is expected here")
+        .mark_inexact(),
     )
 }
 
 fn launches_without_kernel(f: &Facts<'_>) -> Option<Warning> {
     let last = f.rows.last()?;
-    let n = calls_without_kernel(f.profile, &f.counted(), f.profile.launches.order_key(*last).0);
+    let n = calls_without_kernel(f.profile, &f.counted_processes(), f.profile.launches.order_key(*last).0);
     (n > 0).then(|| {
         warning(
             "launches-without-kernel",
             Severity::Warning,
-            format!("{} before this one without a kernel in the report: the count may be too low by that many.", count(n, "launch call")),
+            format!(
+                "{} before this one without a kernel in the report: the count may be too low by that many.",
+                format_count(n, "launch call")
+            ),
         )
-        .fix("compare grid and block of the result with what is expected here")
-        .inexact()
+        .with_fix("compare grid and block of the result with what is expected here")
+        .mark_inexact()
     })
 }
 
@@ -170,8 +173,8 @@ const MOST_NAMED: usize = 4;
 
 /// The tool truncated the name: others may have the same prefix.
 fn shortened_name(f: &Facts<'_>) -> Option<Warning> {
-    let name = super::count::name(f.kernel, f.base)?;
-    let prefix = shortened(name).filter(|_| !f.as_range && !f.options.whole_graph)?;
+    let name = super::count::compared_name(f.kernel, f.base)?;
+    let prefix = truncated_prefix(name).filter(|_| !f.as_range && !f.options.whole_graph)?;
     let of = |s: &&crate::model::Shortened| f.profile.kernels.get(s.kernel.0 as usize) == Some(f.kernel);
     let listed = f.profile.shortened.iter().find(of).map_or(&[][..], |s| &s.candidates);
     let shown: Vec<&str> = listed.iter().take(MOST_NAMED).map(|c| &**c).collect();
@@ -184,20 +187,22 @@ fn shortened_name(f: &Facts<'_>) -> Option<Warning> {
     let text =
         format!("nsys shortened the name of this kernel, which begins with {prefix:?}: all kernels that begin so are counted.{candidates}");
     let fix = "compare grid and block of the result with what is expected here, or name the kernel by its whole name";
-    Some(warning("shortened-name", Severity::Warning, text).fix(fix).inexact())
+    Some(warning("shortened-name", Severity::Warning, text).with_fix(fix).mark_inexact())
 }
 
 /// Kernels without a name in the compared form: ncu knows their names, the report does not.
 fn names_missing(f: &Facts<'_>) -> Option<Warning> {
-    let named = super::count::name(f.kernel, f.base).is_some();
-    let n = f.profile.kernels.iter().filter(|k| super::count::name(k, f.base).is_none()).count();
+    let named = super::count::compared_name(f.kernel, f.base).is_some();
+    let n = f.profile.kernels.iter().filter(|k| super::count::compared_name(k, f.base).is_none()).count();
     (named && n > 0 && !f.as_range && !f.options.whole_graph).then(|| {
-        let text = format!("{n} kernels have no {} name in the report: their launches may be counted, too.", f.base.word());
-        warning("names-missing", Severity::Warning, text).fix("compare grid and block of the result with what is expected here").inexact()
+        let text = format!("{n} kernels have no {} name in the report: their launches may be counted, too.", f.base.as_str());
+        warning("names-missing", Severity::Warning, text)
+            .with_fix("compare grid and block of the result with what is expected here")
+            .mark_inexact()
     })
 }
 
-fn threads(f: &Facts<'_>) -> Option<Warning> {
+fn check_threads(f: &Facts<'_>) -> Option<Warning> {
     let threads = f.count.threads;
     if threads.count < 2 || f.as_range {
         return None;
@@ -211,8 +216,8 @@ fn threads(f: &Facts<'_>) -> Option<Warning> {
                 "{n} threads launch at the same time or alternate rapidly: their order, and with it the count, may differ from run to run."
             ),
         )
-        .fix("count inside an NVTX range that only one thread enters, or compare grid and block after the run")
-        .inexact()
+        .with_fix("count inside an NVTX range that only one thread enters, or compare grid and block after the run")
+        .mark_inexact()
     } else {
         warning("threads", Severity::Info, format!("{n} threads took turns launching: the count holds if they do so again."))
     })
@@ -236,8 +241,8 @@ fn device_order(f: &Facts<'_>) -> Option<Warning> {
                 format!("{} of the counted launches have no API call in the report; their place in the order is a guess.", f.count.uncalled)
             },
         )
-        .fix("compare grid and block of the result with what is expected here")
-        .inexact(),
+        .with_fix("compare grid and block of the result with what is expected here")
+        .mark_inexact(),
     )
 }
 
@@ -256,8 +261,8 @@ fn graph_branches(f: &Facts<'_>) -> Option<Warning> {
             Severity::Warning,
             "The graph has branches that run this kernel in parallel; ncu serializes them and may take them in a different order.",
         )
-        .fix("compare grid and block after the run, or profile the whole graph")
-        .inexact()
+        .with_fix("compare grid and block after the run, or profile the whole graph")
+        .mark_inexact()
     })
 }
 
@@ -267,10 +272,10 @@ fn beside_its_like(f: &Facts<'_>, row: usize) -> bool {
         return false;
     }
     let call = launches.order_key(row).0;
-    let name = super::count::name(f.kernel, f.base);
+    let name = super::count::compared_name(f.kernel, f.base);
     let same = |r: usize| {
         launches.graph_node(r).is_some()
-            && f.profile.kernels.get(launches.kernel(r).0 as usize).is_some_and(|k| super::count::name(k, f.base) == name)
+            && f.profile.kernels.get(launches.kernel(r).0 as usize).is_some_and(|k| super::count::compared_name(k, f.base) == name)
     };
     let before = (0..row).rev().take_while(|&r| launches.order_key(r).0 == call);
     let after = (row + 1..launches.len()).take_while(|&r| launches.order_key(r).0 == call);
@@ -286,31 +291,31 @@ fn waits_for_others(f: &Facts<'_>) -> Option<Warning> {
             Severity::Warning,
             format!("The kernel cannot be replayed alone: {why}. The command measures the range around it, with everything that runs in it."),
         )
-        .fix("all ranks must be rerun for every pass: if a launcher (torchrun, mpirun) starts them, put ncu and its options before the launcher's own command")
+        .with_fix("all ranks must be rerun for every pass: if a launcher (torchrun, mpirun) starts them, put ncu and its options before the launcher's own command")
     } else {
         warning("waits-for-others", Severity::Error, format!("The kernel will hang under ncu: {why}."))
-            .fix("choose the replay mode app-range")
+            .with_fix("choose the replay mode app-range")
     })
 }
 
-fn cooperative(f: &Facts<'_>) -> Option<Warning> {
+fn check_cooperative(f: &Facts<'_>) -> Option<Warning> {
     (!f.as_range
         && f.options.replay.unwrap_or_default() == Replay::Kernel
-        && f.rows.iter().any(|&r| ranges::cooperates(f.profile, config_of(f.profile, r))))
+        && f.rows.iter().any(|&r| ranges::may_wait_for_gpus(f.profile, config_of(f.profile, r))))
     .then(|| {
         warning(
             "cooperative",
             Severity::Warning,
             "The launch is cooperative and several GPUs are in use: if its blocks wait for another GPU, it hangs under ncu.",
         )
-        .fix("if it hangs, choose the replay mode app-range")
+        .with_fix("if it hangs, choose the replay mode app-range")
     })
 }
 
 /// Number of block shapes of a Triton kernel before the selected launch from which it looks like autotuning.
 const TUNED_SHAPES: usize = 3;
 
-fn autotuning(f: &Facts<'_>) -> Option<Warning> {
+fn check_autotuning(f: &Facts<'_>) -> Option<Warning> {
     let triton = Family::guess(f.kernel.function(), f.kernel.demangled()) == Family::Triton || f.kernel.function().starts_with("triton_");
     (triton && f.count.shapes >= TUNED_SHAPES).then(|| {
         warning(
@@ -321,8 +326,8 @@ fn autotuning(f: &Facts<'_>) -> Option<Warning> {
                 f.count.shapes
             ),
         )
-        .fix("run the program once to fill the cache, record it again, and pick the launch there")
-        .inexact()
+        .with_fix("run the program once to fill the cache, record it again, and pick the launch there")
+        .mark_inexact()
     })
 }
 
@@ -352,7 +357,7 @@ fn what_runs(argv: &[String]) -> Option<&str> {
     None
 }
 
-fn serving(f: &Facts<'_>) -> Option<Warning> {
+fn check_serving(f: &Facts<'_>) -> Option<Warning> {
     let base = what_runs(&f.program.argv)?;
     let module = base.split('.').next().unwrap_or(base);
     let server = SERVERS.iter().find(|s| **s == base || **s == module)?;
@@ -362,8 +367,8 @@ fn serving(f: &Facts<'_>) -> Option<Warning> {
             Severity::Warning,
             format!("{server} batches requests as they arrive, and everything is slower under ncu: the batches, and with them the launches, will differ."),
         )
-        .fix("profile a fixed offline batch, or count inside an NVTX range")
-        .inexact(),
+        .with_fix("profile a fixed offline batch, or count inside an NVTX range")
+        .mark_inexact(),
     )
 }
 
@@ -374,7 +379,7 @@ fn whole_graphs(f: &Facts<'_>) -> Option<Warning> {
             Severity::Info,
             "CUDA graphs were traced as a whole: kernels inside them are not in the report, so ncu is told to profile whole graphs and does not count those kernels either.",
         )
-        .fix("to reach a kernel inside a graph, record with `nsys profile --cuda-graph-trace=node`")
+        .with_fix("to reach a kernel inside a graph, record with `nsys profile --cuda-graph-trace=node`")
     })
 }
 
@@ -393,7 +398,7 @@ fn rebuilt_symbol(f: &Facts<'_>) -> Option<Warning> {
 fn program_unknown(f: &Facts<'_>) -> Option<Warning> {
     (f.program.from == program::From::Nowhere).then(|| {
         warning("program-unknown", Severity::Warning, "The report does not say which program ran.")
-            .fix("give the program and its arguments")
+            .with_fix("give the program and its arguments")
     })
 }
 
@@ -405,7 +410,7 @@ pub fn no_range() -> Warning {
         Severity::Error,
         "This launch has no enclosing range, and ncu measures ranges here: with the program unchanged, nothing is profiled.",
     )
-    .fix("call cudaProfilerStart and cudaProfilerStop around the step that matters, or put an NVTX range around it and record again")
+    .with_fix("call cudaProfilerStart and cudaProfilerStop around the step that matters, or put an NVTX range around it and record again")
 }
 
 /// Returns warnings for the selection of a graph that was traced as a whole.
@@ -414,34 +419,34 @@ pub fn of_graph(profile: &Profile, pid: u32, late: bool, from: program::From) ->
     let mut out = Vec::new();
     if late {
         let text = "No exact count is possible: the capture began after the program started, and the report does not say how many graph launches came before.";
-        out.push(warning("hidden-launches", Severity::Error, text).fix("record again from the program's start").inexact());
+        out.push(warning("hidden-launches", Severity::Error, text).with_fix("record again from the program's start").mark_inexact());
     }
     let pid_of = |place: u32| profile.places.get(place as usize).and_then(|p| p.pid).unwrap_or_default();
     let named = |r: usize| profile.kernels.get(profile.launches.kernel(r).0 as usize).is_some_and(|k| k.function() == "graph");
     let other_kernels = || (0..profile.launches.len()).any(|r| named(r) && profile.launches.place(r).is_some_and(|p| pid_of(p.0) != pid));
     if profile.graphs.iter().any(|g| pid_of(g.place) != pid) || other_kernels() {
         let text = "Other processes launch graphs, too, and ncu counts across all of them.";
-        out.push(warning("processes", Severity::Warning, text).fix("profile one process alone").inexact());
+        out.push(warning("processes", Severity::Warning, text).with_fix("profile one process alone").mark_inexact());
     }
     if let Some(note) = profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= Severity::Warning) {
         let text = format!("The count is a lower bound: events were lost ({}).", note.text.trim_end_matches('.'));
-        out.push(warning("lost-events", Severity::Warning, text).inexact());
+        out.push(warning("lost-events", Severity::Warning, text).mark_inexact());
     }
     if profile.graphs.iter().any(|g| pid_of(g.place) == pid && g.call.is_none()) {
         let text = "Calls that launched graphs are not in the report; graphs are counted by their start on the device.";
-        out.push(warning("device-order", Severity::Warning, text).inexact());
+        out.push(warning("device-order", Severity::Warning, text).mark_inexact());
     }
     let calls = &profile.calls;
     let of_graphs = (0..calls.len()).filter(|&i| calls.kind(i) == CallKind::GraphLaunch);
     let threads: BTreeSet<u32> = of_graphs.map(|i| calls.thread_of(i)).filter(|t| t.0 == pid).map(|t| t.1).collect();
     if threads.len() > 1 {
         let text = format!("{} threads launch graphs: their order, and with it the count, may differ from run to run.", threads.len());
-        out.push(warning("threads", Severity::Warning, text).inexact());
+        out.push(warning("threads", Severity::Warning, text).mark_inexact());
     }
     if from == program::From::Nowhere {
         out.push(
             warning("program-unknown", Severity::Warning, "The report does not say which program ran.")
-                .fix("give the program and its arguments"),
+                .with_fix("give the program and its arguments"),
         );
     }
     out

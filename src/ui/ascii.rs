@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 
 /// Spells out key symbols without an ASCII lookalike.
 #[must_use]
-pub fn words(text: &str) -> String {
+pub fn spell_out_keys(text: &str) -> String {
     text.replace('⏎', "enter").replace("↑↓", "up/down")
 }
 
@@ -91,7 +91,7 @@ const LOOKALIKES: &[(&str, &str)] = &[
 ];
 
 /// Returns the ASCII lookalike of a symbol; ASCII is returned unchanged.
-fn lookalike(symbol: &str) -> &str {
+fn ascii_lookalike(symbol: &str) -> &str {
     if symbol.is_ascii() {
         return symbol;
     }
@@ -106,20 +106,20 @@ fn lookalike(symbol: &str) -> &str {
             3..=5 => ":",
             _ => "#",
         },
-        _ if crate::analysis::labels::width(symbol) > 1 => "??",
+        _ if crate::analysis::labels::display_width(symbol) > 1 => "??",
         _ => "?",
     }
 }
 
 /// Converts text to ASCII of the same width.
 #[must_use]
-pub fn plain(text: &str) -> String {
+pub fn to_ascii(text: &str) -> String {
     use unicode_segmentation::UnicodeSegmentation;
-    text.graphemes(true).map(lookalike).collect()
+    text.graphemes(true).map(ascii_lookalike).collect()
 }
 
 /// Replaces all non-ASCII characters in the buffer.
-pub fn asciify(buffer: &mut Buffer) {
+pub fn asciify_buffer(buffer: &mut Buffer) {
     // `≥ 80` becomes `>=80`: the `=` takes the following blank, since `>` alone would change the meaning.
     for at in 0..buffer.content.len().saturating_sub(1) {
         let first = match buffer.content[at].symbol() {
@@ -133,7 +133,7 @@ pub fn asciify(buffer: &mut Buffer) {
         }
     }
     for cell in &mut buffer.content {
-        let plain = lookalike(cell.symbol()).to_owned();
+        let plain = ascii_lookalike(cell.symbol()).to_owned();
         if plain != cell.symbol() {
             cell.set_symbol(&plain);
         }
@@ -150,13 +150,13 @@ mod tests {
     fn nothing_but_ascii_is_left_and_columns_stay() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 20, 1));
         buffer.set_string(0, 0, "1.2 µs ×… ⣿⠁ カー é█", Style::default());
-        asciify(&mut buffer);
+        asciify_buffer(&mut buffer);
         let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
         assert!(text.is_ascii(), "{text:?}");
         assert!(text.starts_with("1.2 us x~ #. ??"), "{text:?}");
         let mut buffer = Buffer::empty(Rect::new(0, 0, 10, 1));
         buffer.set_string(0, 0, "≥ 80 ≤ 5", Style::default());
-        asciify(&mut buffer);
+        asciify_buffer(&mut buffer);
         assert_eq!(buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect::<String>().trim_end(), ">=80 <=5");
     }
 }

@@ -1,7 +1,7 @@
 //! Compact ratatui backend for slow connections: groups cells by style across the whole screen, and sends
 //! only what changes between styles.
 
-use crate::analysis::labels::width;
+use crate::analysis::labels::display_width;
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
 use ratatui::buffer::Cell;
 use ratatui::layout::{Position, Size};
@@ -37,12 +37,12 @@ struct Pen {
 impl Pen {
     const PLAIN: Self = Self { fg: Color::Reset, bg: Color::Reset, modifier: Modifier::empty() };
 
-    fn of(cell: &Cell) -> Self {
+    fn from_cell(cell: &Cell) -> Self {
         Self { fg: cell.fg, bg: cell.bg, modifier: cell.modifier }
     }
 
     /// Returns the escape sequence that switches from this pen to `next`; empty if they are equal.
-    fn to(self, next: Self) -> String {
+    fn switch_to(self, next: Self) -> String {
         let mut codes = String::new();
         let mut say = |code: &str| {
             if !codes.is_empty() {
@@ -67,17 +67,17 @@ impl Pen {
             }
         }
         if self.fg != next.fg {
-            say(&color(next.fg, 0));
+            say(&color_parameters(next.fg, 0));
         }
         if self.bg != next.bg {
-            say(&color(next.bg, 10));
+            say(&color_parameters(next.bg, 10));
         }
         if codes.is_empty() { codes } else { format!("\x1b[{codes}m") }
     }
 }
 
 /// SGR parameters of a colour: foreground, or background if `ground` is 10.
-fn color(color: Color, ground: u8) -> String {
+fn color_parameters(color: Color, ground: u8) -> String {
     let basic = |code: u8| (code + ground).to_string();
     match color {
         Color::Reset => basic(39),
@@ -117,22 +117,22 @@ impl<W: Write> Sparing<W> {
         Self { inner: CrosstermBackend::new(writer), size: (width, height), shown: vec![Cell::EMPTY; cells] }
     }
 
-    fn at(&self, x: u16, y: u16) -> Option<usize> {
+    fn cell_index(&self, x: u16, y: u16) -> Option<usize> {
         (x < self.size.0 && y < self.size.1).then(|| usize::from(y) * usize::from(self.size.0) + usize::from(x))
     }
 
-    fn row(&self, y: u16) -> &[Cell] {
+    fn shown_row(&self, y: u16) -> &[Cell] {
         let from = usize::from(y) * usize::from(self.size.0);
         self.shown.get(from..from + usize::from(self.size.0)).unwrap_or_default()
     }
 
     /// Returns the text between two columns of a row if every cell there matches the pen; `None` otherwise.
-    fn between(&self, (from, to): (u16, u16), y: u16, pen: Pen) -> Option<String> {
+    fn text_between(&self, (from, to): (u16, u16), y: u16, pen: Pen) -> Option<String> {
         let mut out = String::new();
         for x in from..to {
-            let cell = self.shown.get(self.at(x, y)?)?;
-            let blank = plain_blank(cell) && cell.bg == pen.bg && unseen(pen.modifier);
-            if !blank && Pen::of(cell) != pen {
+            let cell = self.shown.get(self.cell_index(x, y)?)?;
+            let blank = plain_blank(cell) && cell.bg == pen.bg && is_invisible_on_blank(pen.modifier);
+            if !blank && Pen::from_cell(cell) != pen {
                 return None;
             }
             out.push_str(cell.symbol());
@@ -145,15 +145,15 @@ impl<W: Write> Sparing<W> {
 type Placed<'a> = (u16, u16, &'a Cell);
 
 /// Groups cells by pen, in order of first appearance.
-fn grouped<'a>(content: impl Iterator<Item = Placed<'a>>) -> Vec<(Pen, Vec<Placed<'a>>)> {
+fn group_by_pen<'a>(content: impl Iterator<Item = Placed<'a>>) -> Vec<(Pen, Vec<Placed<'a>>)> {
     let mut pens: Vec<(Pen, Vec<Placed<'a>>)> = Vec::new();
     let mut last = 0;
     for (x, y, cell) in content {
-        let mut pen = Pen::of(cell);
+        let mut pen = Pen::from_cell(cell);
         if let Some((with, _)) = pens.get(last)
             && plain_blank(cell)
             && with.bg == pen.bg
-            && unseen(with.modifier)
+            && is_invisible_on_blank(with.modifier)
         {
             pen = *with;
         }
@@ -169,16 +169,16 @@ fn grouped<'a>(content: impl Iterator<Item = Placed<'a>>) -> Vec<(Pen, Vec<Place
 }
 
 fn is_wide(cell: &Cell) -> bool {
-    cell.symbol().len() > 1 && width(cell.symbol()) > 1
+    cell.symbol().len() > 1 && display_width(cell.symbol()) > 1
 }
 
 /// Returns true if only the background of the cell is visible.
 fn plain_blank(cell: &Cell) -> bool {
-    cell.symbol() == " " && unseen(cell.modifier)
+    cell.symbol() == " " && is_invisible_on_blank(cell.modifier)
 }
 
 /// Returns true if a blank looks the same with these modifiers as without.
-fn unseen(modifier: Modifier) -> bool {
+fn is_invisible_on_blank(modifier: Modifier) -> bool {
     !modifier.intersects(Modifier::REVERSED | Modifier::UNDERLINED | Modifier::CROSSED_OUT | Modifier::SLOW_BLINK)
 }
 
@@ -200,14 +200,14 @@ impl<W: Write> Backend for Sparing<W> {
         // Overwriting half of a wide character erases the other half: rows with wide characters are cleared and resent.
         let mut wide: BTreeSet<u16> = content.iter().filter(|c| is_wide(c.2)).map(|c| c.1).collect();
         let rows: BTreeSet<u16> = content.iter().map(|c| c.1).collect();
-        wide.extend(rows.into_iter().filter(|y| self.row(*y).iter().any(is_wide)));
+        wide.extend(rows.into_iter().filter(|y| self.shown_row(*y).iter().any(is_wide)));
         for (x, y, cell) in &content {
-            if let Some(shown) = self.at(*x, *y).and_then(|at| self.shown.get_mut(at)) {
+            if let Some(shown) = self.cell_index(*x, *y).and_then(|at| self.shown.get_mut(at)) {
                 *shown = (*cell).clone();
             }
             // A wide character covers the cell to its right.
             if is_wide(cell)
-                && let Some(covered) = self.at(x.saturating_add(1), *y).and_then(|at| self.shown.get_mut(at))
+                && let Some(covered) = self.cell_index(x.saturating_add(1), *y).and_then(|at| self.shown.get_mut(at))
             {
                 *covered = Cell::EMPTY;
             }
@@ -217,12 +217,12 @@ impl<W: Write> Backend for Sparing<W> {
             // Writing to a `String` cannot fail.
             let _ = write!(out, "\x1b[{};1H\x1b[2K", y + 1);
         }
-        let mut pens = grouped(content.into_iter().filter(|c| !wide.contains(&c.1)));
+        let mut pens = group_by_pen(content.into_iter().filter(|c| !wide.contains(&c.1)));
         for y in &wide {
             let mut covered = false;
-            for (x, cell) in (0..).zip(self.row(*y)) {
+            for (x, cell) in (0..).zip(self.shown_row(*y)) {
                 if !covered && *cell != Cell::EMPTY {
-                    pens.push((Pen::of(cell), vec![(x, *y, cell)]));
+                    pens.push((Pen::from_cell(cell), vec![(x, *y, cell)]));
                 }
                 covered = !covered && is_wide(cell);
             }
@@ -231,14 +231,14 @@ impl<W: Write> Backend for Sparing<W> {
         // Position after the last write; unknown at first, and after the last column.
         let mut cursor: Option<(u16, u16)> = None;
         for (next, cells) in pens {
-            out.push_str(&pen.to(next));
+            out.push_str(&pen.switch_to(next));
             pen = next;
             for (x, y, cell) in cells {
                 match cursor {
                     Some(here) if here == (x, y) => {}
                     Some((from, row)) if row == y && from < x => {
                         let jump = format!("\x1b[{}G", x + 1);
-                        match (x - from <= NEAR).then(|| self.between((from, x), y, pen)).flatten() {
+                        match (x - from <= NEAR).then(|| self.text_between((from, x), y, pen)).flatten() {
                             Some(same) if same.len() <= jump.len() => out.push_str(&same),
                             _ => out.push_str(&jump),
                         }
@@ -249,11 +249,11 @@ impl<W: Write> Backend for Sparing<W> {
                 }
                 out.push_str(cell.symbol());
                 // Terminals disagree on the width of characters that are not one column wide.
-                let one = cell.symbol().len() == 1 || width(cell.symbol()) == 1;
+                let one = cell.symbol().len() == 1 || display_width(cell.symbol()) == 1;
                 cursor = (one && x + 1 < self.size.0).then_some((x + 1, y));
             }
         }
-        out.push_str(&pen.to(Pen::PLAIN));
+        out.push_str(&pen.switch_to(Pen::PLAIN));
         self.inner.write_all(out.as_bytes())
     }
 

@@ -2,9 +2,9 @@
 
 /// A histogram of `columns` × `rows` characters, top row first. Neighbouring values are summed to fit the width.
 #[must_use]
-pub fn columns(values: &[u64], columns: usize, rows: usize) -> Vec<String> {
+pub fn histogram_lines(values: &[u64], columns: usize, rows: usize) -> Vec<String> {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let joined = join(values, columns);
+    let joined = sum_neighbours(values, columns);
     let most = joined.iter().copied().max().unwrap_or(0);
     (0..rows)
         .map(|row| {
@@ -24,7 +24,7 @@ pub fn columns(values: &[u64], columns: usize, rows: usize) -> Vec<String> {
 }
 
 /// Sums neighbouring values, so that at most `n` remain.
-fn join(values: &[u64], n: usize) -> Vec<u64> {
+fn sum_neighbours(values: &[u64], n: usize) -> Vec<u64> {
     if n == 0 || values.is_empty() {
         return Vec::new();
     }
@@ -39,7 +39,7 @@ fn join(values: &[u64], n: usize) -> Vec<u64> {
 /// Vertical extents in braille, top row first: each slice of `extents` becomes a dot column from its least to its
 /// greatest value on a logarithmic scale between `low` and `high`.
 #[must_use]
-pub fn extents(extents: &[Option<(i64, i64)>], columns: usize, rows: usize, (low, high): (i64, i64)) -> Vec<String> {
+pub fn extent_lines(extents: &[Option<(i64, i64)>], columns: usize, rows: usize, (low, high): (i64, i64)) -> Vec<String> {
     // Dots of a braille character, by column and by row from the top.
     const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
     let mut cells = vec![0_u32; columns * rows];
@@ -71,7 +71,7 @@ pub fn extents(extents: &[Option<(i64, i64)>], columns: usize, rows: usize, (low
 
 /// Values in order as one line of eighths; neighbours are averaged to fit.
 #[must_use]
-pub fn spark(values: &[f64], columns: usize) -> String {
+pub fn spark_line(values: &[f64], columns: usize) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let n = columns.min(values.len());
     let most = values.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
@@ -86,7 +86,7 @@ pub fn spark(values: &[f64], columns: usize) -> String {
 
 /// Heights as filled columns of eighths, top row first, scaled to `most`.
 #[must_use]
-pub fn steps(heights: &[f64], most: f64, rows: usize) -> Vec<String> {
+pub fn step_lines(heights: &[f64], most: f64, rows: usize) -> Vec<String> {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     (0..rows)
         .map(|row| {
@@ -121,7 +121,7 @@ impl<S: Copy> Canvas<S> {
     }
 
     /// Sets a dot; (0, 0) is the top left, and dots outside the canvas are ignored.
-    pub fn dot(&mut self, x: usize, y: usize, style: S) {
+    pub fn set_dot(&mut self, x: usize, y: usize, style: S) {
         let (wide, tall) = self.size();
         if x < wide && y < tall {
             let cell = &mut self.cells[y / 4 * self.columns + x / 2];
@@ -131,7 +131,7 @@ impl<S: Copy> Canvas<S> {
     }
 
     /// Characters of a row with their styles.
-    pub fn row(&self, row: usize) -> impl Iterator<Item = (char, Option<S>)> + '_ {
+    pub fn row_cells(&self, row: usize) -> impl Iterator<Item = (char, Option<S>)> + '_ {
         let cells = self.cells.get(row * self.columns..(row + 1) * self.columns).unwrap_or_default();
         cells.iter().map(|&(dots, style)| (if dots == 0 { ' ' } else { char::from_u32(0x2800 + dots).unwrap_or(' ') }, style))
     }
@@ -143,15 +143,15 @@ mod tests {
 
     #[test]
     fn a_histogram_stands_on_its_base() {
-        assert_eq!(columns(&[0, 1, 8, 16], 4, 2), ["   █", " ▁██"]);
-        assert_eq!(columns(&[1, 1, 1, 1], 2, 1), ["██"]);
-        assert_eq!(columns(&[], 4, 1), [""]);
+        assert_eq!(histogram_lines(&[0, 1, 8, 16], 4, 2), ["   █", " ▁██"]);
+        assert_eq!(histogram_lines(&[1, 1, 1, 1], 2, 1), ["██"]);
+        assert_eq!(histogram_lines(&[], 4, 1), [""]);
     }
 
     #[test]
     fn extents_reach_from_least_to_greatest() {
-        let drawn = extents(&[Some((1, 1)), Some((1, 1000)), None, Some((1000, 1000))], 2, 1, (1, 1000));
+        let drawn = extent_lines(&[Some((1, 1)), Some((1, 1000)), None, Some((1000, 1000))], 2, 1, (1, 1000));
         assert_eq!(drawn, ["⣸⠈"]);
-        assert_eq!(extents(&[Some((5, 5))], 1, 1, (5, 5)).len(), 1);
+        assert_eq!(extent_lines(&[Some((5, 5))], 1, 1, (5, 5)).len(), 1);
     }
 }

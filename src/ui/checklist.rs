@@ -1,6 +1,6 @@
 //! Checklist overlay: completed and remaining steps of the analysis in this session.
 
-use super::text::{left, wrap};
+use super::text::{align_left, wrap_text};
 use super::{Role, Theme};
 use crate::analysis::checklist::{Item, Tick};
 use crate::app::Keymap;
@@ -22,11 +22,11 @@ pub fn lines(items: &[Item], keymap: &Keymap, columns: usize, theme: &Theme) -> 
         };
         out.push(Line::from(vec![
             Span::styled(format!("{mark} "), theme.style(role)),
-            Span::styled(left(item.what, WHAT), theme.style(if item.tick == Tick::NotNeeded { Role::Faint } else { Role::Title })),
+            Span::styled(align_left(item.what, WHAT), theme.style(if item.tick == Tick::NotNeeded { Role::Faint } else { Role::Title })),
             Span::styled(item.have.clone(), theme.style(Role::Dim)),
         ]));
         if matches!(item.tick, Tick::Partly | Tick::Open) {
-            let lines = wrap(&keymap.spell(&item.next), columns.saturating_sub(4).max(20)).into_iter().enumerate();
+            let lines = wrap_text(&keymap.spell(&item.next), columns.saturating_sub(4).max(20)).into_iter().enumerate();
             out.extend(lines.map(|(i, l)| Line::styled(format!("  {}{l}", if i == 0 { "→ " } else { "  " }), theme.style(Role::Next))));
         }
     }

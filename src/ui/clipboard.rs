@@ -20,7 +20,7 @@ pub enum Between {
 
 /// Detects the multiplexer from environment variables.
 #[must_use]
-pub fn between(variable: impl Fn(&str) -> Option<String>) -> Between {
+pub fn detect_multiplexer(variable: impl Fn(&str) -> Option<String>) -> Between {
     let set = |name: &str| variable(name).is_some_and(|v| !v.is_empty());
     if set("TMUX") {
         Between::Tmux
@@ -47,7 +47,7 @@ pub enum Plan {
 
 /// Decides how to copy.
 #[must_use]
-pub fn plan(text: &str, term: &str, between: Between) -> Plan {
+pub fn plan_copy(text: &str, term: &str, between: Between) -> Plan {
     if without_clipboard(term) {
         return Plan::Save("this terminal has no clipboard access");
     }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn sent(between: Between) -> String {
-        match plan("hello", "xterm-256color", between) {
+        match plan_copy("hello", "xterm-256color", between) {
             Plan::Send(bytes) => String::from_utf8(bytes).unwrap(),
             Plan::Save(why) => panic!("{why}"),
         }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_copied_is_saved() {
-        assert!(matches!(plan("x", "linux", Between::Nothing), Plan::Save(_)));
-        assert!(matches!(plan(&"x".repeat(100_000), "xterm", Between::Nothing), Plan::Save(_)));
+        assert!(matches!(plan_copy("x", "linux", Between::Nothing), Plan::Save(_)));
+        assert!(matches!(plan_copy(&"x".repeat(100_000), "xterm", Between::Nothing), Plan::Save(_)));
     }
 }

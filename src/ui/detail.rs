@@ -1,8 +1,8 @@
 //! Details of the selected group: full name, launch configuration, limiting factor, and places where it ran.
 
 use super::panel::Panel;
-use super::parts::pairs;
-use super::text::wrap;
+use super::parts::key_value_lines;
+use super::text::wrap_text;
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::group_detail::{Counted, Detail};
@@ -10,7 +10,7 @@ use crate::analysis::{Family, Occupancy};
 use crate::app::screen::Selection;
 use crate::app::screens::Kind;
 use crate::app::{ActionId, App, LaunchesScreen, Page, Report, What};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Kernel, KernelId, Nanos, Profile, units};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -22,8 +22,8 @@ const LISTED: usize = 6;
 
 /// Draws the pane to the right of the table, with charts, or below it in two columns.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), app: &App, view: &mut View, theme: &Theme) {
-    let (Some(report), Some(screen)) = (app.report(), app.top().map(|e| e.id)) else { return };
-    let whole = title(app, report, screen).map(|t| clean(&t).into_owned()).unwrap_or_default();
+    let (Some(report), Some(screen)) = (app.report(), app.top_entry().map(|e| e.id)) else { return };
+    let whole = pane_title(app, report, screen).map(|t| escape_unsafe(&t).into_owned()).unwrap_or_default();
     let name = crate::analysis::labels::cut_middle(&whole, usize::from(area.width.saturating_sub(6)));
     let uncut = name == whole;
     let reading = app.session.reading;
@@ -41,7 +41,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
     let half = if below { columns / 2 - 1 } else { columns };
     let mut all = Vec::new();
     if app.entry(screen).is_some_and(|e| LaunchesScreen::of(&e.open).is_none())
-        && let Some(row) = shown(app, report, screen)
+        && let Some(row) = shown_row(app, report, screen)
     {
         all = super::preview::lines(app, report, row, half, theme);
     } else if let Some(launch) = app.selection(screen).launch {
@@ -71,16 +71,16 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
             (0, _) => Vec::new(),
             (_, Some(_)) => vec![Span::styled(format!("{more} more lines"), theme.style(Role::Dim))],
             (_, None) => {
-                let key = Span::styled(app.session.key(ActionId::Focus), theme.style(Role::Key));
+                let key = Span::styled(app.session.key_label(ActionId::Focus), theme.style(Role::Key));
                 vec![key, Span::styled(format!(" {more} more lines"), theme.style(Role::Dim))]
             }
         };
         let title = vec![Span::styled(name.clone(), theme.style(Role::Title))];
-        Panel::new(title).note(note).focus(reading.is_some()).draw(frame, area, true, theme);
+        Panel::new(title).note(note).with_focus(reading.is_some()).draw(frame, area, true, theme);
     }
     let all = all.into_iter().skip(from);
     if !below {
-        super::panel::lines(frame, inner, all.take(height).collect());
+        super::panel::draw_lines(frame, inner, all.take(height).collect());
         return;
     }
     for (i, line) in all.take(height * 2).enumerate() {
@@ -91,23 +91,23 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
 }
 
 /// Row shown by the pane. While the cursor moves, the pane keeps the row where it last rested, including its name.
-fn shown(app: &App, report: &Report, screen: u64) -> Option<usize> {
+fn shown_row(app: &App, report: &Report, screen: u64) -> Option<usize> {
     let (grouping, selected) = app.selection(screen).group?;
     Some(report.detail.as_ref().filter(|(by, ..)| *by == grouping.by).map_or(selected, |d| d.1))
 }
 
 /// Title of the pane.
-fn title(app: &App, report: &Report, screen: u64) -> Option<String> {
+fn pane_title(app: &App, report: &Report, screen: u64) -> Option<String> {
     let selection = app.selection(screen);
     if let Some(launch) = selection.launch {
-        return Some(format!("launch {}", units::grouped(i64::from(launch))));
+        return Some(format!("launch {}", units::format_grouped(i64::from(launch))));
     }
-    let row = shown(app, report, screen)?;
+    let row = shown_row(app, report, screen)?;
     report.groups.labels.get(row).cloned()
 }
 
 /// Kernel of the selection on a screen.
-fn kernel(report: &Report, selection: &Selection) -> Option<KernelId> {
+fn selected_kernel(report: &Report, selection: &Selection) -> Option<KernelId> {
     if let Some(launch) = selection.launch {
         return Some(report.profile.as_ref()?.launches.kernel(launch as usize));
     }
@@ -117,24 +117,26 @@ fn kernel(report: &Report, selection: &Selection) -> Option<KernelId> {
 
 /// The three names of the selected kernel on a screen, one below the other.
 #[must_use]
-pub fn names(app: &App, report: &Report, screen: u64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn name_lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let selection = app.selection(screen);
-    let found = kernel(report, &selection).and_then(|k| report.profile.as_ref()?.kernels.get(k.0 as usize).cloned());
+    let found = selected_kernel(report, &selection).and_then(|k| report.profile.as_ref()?.kernels.get(k.0 as usize).cloned());
     let Some(Kernel { function, demangled, mangled, spelled }) = found else {
         let name = selection.group.and_then(|(g, row)| g.rows.get(row).map(|r| r.name.clone())).unwrap_or_default();
-        return wrap(&clean(&name), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
+        return wrap_text(&escape_unsafe(&name), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
     };
     let foreign = spelled.map(|name| ("demangled, as c++filt spells it", Some(name)));
     for (word, name) in [("function", function), foreign.unwrap_or(("demangled", demangled)), ("mangled", mangled)] {
         out.push(Line::styled(word, theme.style(Role::Head)));
         match name {
-            Some(name) => out.extend(wrap(&clean(&name), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text)))),
+            Some(name) => {
+                out.extend(wrap_text(&escape_unsafe(&name), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+            }
             None => out.push(Line::styled("not in the report", theme.style(Role::Faint))),
         }
         out.push(Line::default());
     }
-    out.push(Line::styled(format!("{} copies one of them", app.session.key(ActionId::Copy)), theme.style(Role::Dim)));
+    out.push(Line::styled(format!("{} copies one of them", app.session.key_label(ActionId::Copy)), theme.style(Role::Dim)));
     out
 }
 
@@ -153,28 +155,28 @@ pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Th
     let Some(group) = grouping.rows.get(row) else {
         return Vec::new();
     };
-    let of_launch = launches.and_then(|_| kernel(report, &selection));
+    let of_launch = launches.and_then(|_| selected_kernel(report, &selection));
     let name = of_launch.or(group.kernel).and_then(|k| profile.kernels.get(k.0 as usize)).map_or(group.name.as_str(), Kernel::demangled);
-    out.wrapped(&clean(name), Role::Title, 5);
+    out.push_wrapped(&escape_unsafe(name), Role::Title, 5);
     if group.kernel.is_some() {
         let guess = if group.family == Family::Other {
             "not recognized from the name".to_owned()
         } else {
-            format!("{}, judging by its name", group.family.word())
+            format!("{}, judging by its name", group.family.display_name())
         };
-        out.plain("family", &guess);
+        out.push_plain_pair("family", &guess);
         if group.kernels > 1 && launches.is_none() {
-            out.say(&format!("{} kernels share this function name; this is the longest", group.kernels), Role::Dim);
+            out.push_text(&format!("{} kernels share this function name; this is the longest", group.kernels), Role::Dim);
         }
     }
-    if let Some(launch) = launches.and_then(LaunchesScreen::launch) {
+    if let Some(launch) = launches.and_then(LaunchesScreen::selected_launch) {
         one_launch(&mut out, report, profile, launch as usize);
         return out.out;
     }
     match report.detail.as_ref().filter(|(by, r, _)| *by == grouping.by && *r == row) {
         Some((_, _, detail)) => group_lines(&mut out, report, profile, detail, group.stats.count),
         None if profile.launches.is_empty() => {}
-        None => out.say("…", Role::Faint),
+        None => out.push_text("…", Role::Faint),
     }
     out.out
 }
@@ -190,8 +192,8 @@ struct Lines<'a> {
 const WORD: usize = 10;
 
 impl Lines<'_> {
-    fn wrapped(&mut self, text: &str, role: Role, most: usize) {
-        let mut lines = wrap(text, self.columns);
+    fn push_wrapped(&mut self, text: &str, role: Role, most: usize) {
+        let mut lines = wrap_text(text, self.columns);
         if lines.len() > most {
             lines.truncate(most);
             if let Some(last) = lines.last_mut() {
@@ -201,35 +203,35 @@ impl Lines<'_> {
         self.out.extend(lines.into_iter().map(|l| Line::styled(l, self.theme.style(role))));
     }
 
-    fn say(&mut self, text: &str, role: Role) {
-        self.wrapped(text, role, 3);
+    fn push_text(&mut self, text: &str, role: Role) {
+        self.push_wrapped(text, role, 3);
     }
 
-    fn head(&mut self, text: &str) {
+    fn push_heading(&mut self, text: &str) {
         self.out.push(Line::default());
         self.out.push(Line::styled(text.to_owned(), self.theme.style(Role::Head)));
     }
 
-    fn pair(&mut self, word: &str, value: &str, style: ratatui::style::Style) {
-        self.out.extend(pairs([(word, value)], (WORD, self.columns), self.theme.style(Role::Dim), style));
+    fn push_pair(&mut self, word: &str, value: &str, style: ratatui::style::Style) {
+        self.out.extend(key_value_lines([(word, value)], (WORD, self.columns), self.theme.style(Role::Dim), style));
     }
 
-    fn plain(&mut self, word: &str, value: &str) {
-        self.pair(word, value, self.theme.style(Role::Text));
+    fn push_plain_pair(&mut self, word: &str, value: &str) {
+        self.push_pair(word, value, self.theme.style(Role::Text));
     }
 
     /// Adds a value with the number of launches that have it.
-    fn counted(&mut self, value: &str, n: u64) {
-        let n = units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
+    fn push_counted(&mut self, value: &str, n: u64) {
+        let n = units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
         let room = self.columns.saturating_sub(n.len() + 2);
-        let text = super::text::left(&crate::analysis::labels::cut_middle(value, room), room);
+        let text = super::text::align_left(&crate::analysis::labels::cut_middle(value, room), room);
         self.out.push(Line::from(vec![
             Span::styled(text, self.theme.style(Role::Text)),
             Span::styled(format!("  {n}"), self.theme.style(Role::Dim)),
         ]));
     }
 
-    fn rest(&mut self, n: usize) {
+    fn push_rest_count(&mut self, n: usize) {
         if n > LISTED {
             self.out.push(Line::styled(format!("and {} more", n - LISTED), self.theme.style(Role::Faint)));
         }
@@ -240,15 +242,18 @@ fn occupancy_lines(out: &mut Lines<'_>, occupancy: &Occupancy) {
     let style = if occupancy.percent < 30.0 { Role::Warn } else { Role::Text };
     let style = out.theme.style(style);
     let limit = occupancy.limited_by().map_or_else(String::new, |l| format!(", limited by {l}"));
-    out.pair("occupancy", &format!("{:.0}% theoretical{limit}", occupancy.percent), style);
+    out.push_pair("occupancy", &format!("{:.0}% theoretical{limit}", occupancy.percent), style);
     let (blocks, warps) = (occupancy.blocks_per_sm, occupancy.warps_per_sm);
-    let words = occupancy.maker.words();
-    out.plain("", &format!("{}, {} per {}", units::count(blocks, words.block), units::count(warps, words.warp), words.unit));
+    let words = occupancy.maker.vendor_terms();
+    out.push_plain_pair(
+        "",
+        &format!("{}, {} per {}", units::format_count(blocks, words.block), units::format_count(warps, words.warp), words.unit),
+    );
     if let Some(waves) = occupancy.waves {
         let tail = if waves < 1.0 { " (the grid does not fill the GPU)" } else { "" };
         let style = out.theme.style(if waves < 1.0 { Role::Warn } else { Role::Text });
         let number = if waves < 0.005 { "<0.01".to_owned() } else { format!("{waves:.2}") };
-        out.pair("waves", &format!("{number}{tail}"), style);
+        out.push_pair("waves", &format!("{number}{tail}"), style);
     }
 }
 
@@ -256,19 +261,19 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
     let (dim_n, launches) = (LISTED, &profile.launches);
     if let Some((_, _, Some(occupancy))) = detail.configs.first() {
         if detail.configs.len() > 1 {
-            out.say("most frequent configuration:", Role::Dim);
+            out.push_text("most frequent configuration:", Role::Dim);
         }
         occupancy_lines(out, occupancy);
     }
     if !detail.configs.is_empty() {
         let n = detail.configs.len();
-        out.head(&if n == 1 { "configuration".to_owned() } else { format!("{n} configurations") });
+        out.push_heading(&if n == 1 { "configuration".to_owned() } else { format!("{n} configurations") });
         for (config, launches, occupancy) in detail.configs.iter().take(dim_n) {
-            let label = profile.configs.get(*config as usize).map(|c| c.label_for(profile.amd())).unwrap_or_default();
+            let label = profile.configs.get(*config as usize).map(|c| c.label_for(profile.is_amd())).unwrap_or_default();
             let occupancy = occupancy.as_ref().filter(|_| n > 1).map_or_else(String::new, |o| format!(" · {:.0}% occ", o.percent));
-            out.counted(&format!("{label}{occupancy}"), *launches);
+            out.push_counted(&format!("{label}{occupancy}"), *launches);
         }
-        out.rest(n);
+        out.push_rest_count(n);
     }
     let list = |values: &Counted<Option<u32>>, name: &dyn Fn(u32) -> String| -> String {
         let mut names: Vec<String> = values.iter().take(dim_n).map(|(v, _)| v.map_or_else(|| "unknown".to_owned(), name)).collect();
@@ -278,109 +283,113 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
         names.join(", ")
     };
     if !detail.streams.is_empty() || !detail.devices.is_empty() {
-        out.head("where");
+        out.push_heading("where");
     }
     if !detail.streams.is_empty() {
         let streams: Counted<Option<u32>> = detail.streams.iter().map(|((s, _), n)| (*s, *n)).collect();
-        out.plain("streams", &list(&streams, &|s| s.to_string()));
+        out.push_plain_pair("streams", &list(&streams, &|s| s.to_string()));
     }
     if !detail.devices.is_empty() {
-        out.plain(
+        out.push_plain_pair(
             "devices",
             &list(&detail.devices, &|d| {
-                profile.devices.get(d as usize).map_or_else(|| d.to_string(), |d| format!("{} {}", d.id, clean(&d.short_name())))
+                profile.devices.get(d as usize).map_or_else(|| d.to_string(), |d| format!("{} {}", d.id, escape_unsafe(&d.short_name())))
             }),
         );
     }
     if detail.pids.len() > 1 {
-        out.plain("processes", &list(&detail.pids, &|p| p.to_string()));
+        out.push_plain_pair("processes", &list(&detail.pids, &|p| p.to_string()));
     }
     if detail.from_graphs > 0 {
-        out.plain(
+        out.push_plain_pair(
             "graphs",
             &format!(
                 "{} of {} launches are nodes of CUDA graphs",
-                units::grouped(i64::try_from(detail.from_graphs).unwrap_or(i64::MAX)),
-                units::grouped(i64::try_from(count).unwrap_or(i64::MAX))
+                units::format_grouped(i64::try_from(detail.from_graphs).unwrap_or(i64::MAX)),
+                units::format_grouped(i64::try_from(count).unwrap_or(i64::MAX))
             ),
         );
     }
     // ncu reports do not contain launch times.
     let timed = profile.metrics.is_none();
     let at = |row: usize| {
-        let launch = format!("launch {}", units::grouped(i64::try_from(row).unwrap_or(i64::MAX)));
+        let launch = format!("launch {}", units::format_grouped(i64::try_from(row).unwrap_or(i64::MAX)));
         if timed { format!("{launch} at {:.6} s", launches.start(row) as f64 / 1e9) } else { launch }
     };
     if let Some(first) = detail.first {
-        out.plain("first", &at(first.0 as usize));
+        out.push_plain_pair("first", &at(first.0 as usize));
     }
     if let Some(slowest) = detail.slowest {
-        out.plain("slowest", &format!("{}, {}", Nanos(launches.duration(slowest.0 as usize)), at(slowest.0 as usize)));
+        out.push_plain_pair("slowest", &format!("{}, {}", Nanos(launches.duration(slowest.0 as usize)), at(slowest.0 as usize)));
     }
     if let (Some(paths), false) = (&report.paths, detail.paths.is_empty()) {
-        out.head(profile.ranges.noun());
+        out.push_heading(profile.ranges.noun());
         for (path, n) in detail.paths.iter().take(dim_n) {
-            let name = path.map_or_else(|| "(no range)".to_owned(), |p| paths.label(profile, p));
-            out.counted(&clean(&name), *n);
+            let name = path.map_or_else(|| "(no range)".to_owned(), |p| paths.path_label(profile, p));
+            out.push_counted(&escape_unsafe(&name), *n);
         }
-        out.rest(detail.paths.len());
+        out.push_rest_count(detail.paths.len());
     }
 }
 
 fn one_launch(out: &mut Lines<'_>, report: &Report, profile: &Profile, row: usize) {
     let launches = &profile.launches;
-    out.head(&format!("launch {}", units::grouped(i64::try_from(row).unwrap_or(i64::MAX))));
+    out.push_heading(&format!("launch {}", units::format_grouped(i64::try_from(row).unwrap_or(i64::MAX))));
     if profile.metrics.is_none() {
-        out.plain("start", &format!("{:.9} s", launches.start(row) as f64 / 1e9));
+        out.push_plain_pair("start", &format!("{:.9} s", launches.start(row) as f64 / 1e9));
     }
-    out.plain("duration", &format!("{} ({} ns)", Nanos(launches.duration(row)), units::grouped(launches.duration(row))));
+    out.push_plain_pair("duration", &format!("{} ({} ns)", Nanos(launches.duration(row)), units::format_grouped(launches.duration(row))));
     match launches.call(row) {
         Some((call, cost)) => {
             let queued = launches.start(row).saturating_sub(call.saturating_add(cost)).max(0);
-            out.plain("call", &format!("{} on the host, then {} queued", Nanos(cost), Nanos(queued)));
+            out.push_plain_pair("call", &format!("{} on the host, then {} queued", Nanos(cost), Nanos(queued)));
         }
-        None => out.plain("call", "not in the report"),
+        None => out.push_plain_pair("call", "not in the report"),
     }
     let config = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
     let place = launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
     if let Some(config) = config {
-        let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), crate::model::config::dim3);
-        let amd = profile.amd();
+        let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), crate::model::config::format_dim3);
+        let amd = profile.is_amd();
         let (block, thread) = if amd { ("workgroup", "work-item") } else { ("block", "thread") };
-        out.plain("grid", &format!("{} {block}s of {} {thread}s", dims(config.grid), dims(config.block)));
+        out.push_plain_pair("grid", &format!("{} {block}s of {} {thread}s", dims(config.grid), dims(config.block)));
         if let Some(cluster) = config.cluster.filter(|c| *c != [1, 1, 1]) {
-            out.plain("cluster", &format!("{} blocks", dims(Some(cluster))));
+            out.push_plain_pair("cluster", &format!("{} blocks", dims(Some(cluster))));
         }
         if config.cooperative {
-            out.plain("launch", "cooperative: all blocks are co-resident");
+            out.push_plain_pair("launch", "cooperative: all blocks are co-resident");
         }
         if let Some(registers) = config.registers {
-            out.plain("registers", &format!("{registers} per {thread}"));
+            out.push_plain_pair("registers", &format!("{registers} per {thread}"));
         }
-        if let Some(shared) = config.shared() {
+        if let Some(shared) = config.shared_memory() {
             let split = |b: Option<crate::model::Bytes>| b.map_or_else(|| "?".to_owned(), |b| b.to_string());
-            out.plain(
+            out.push_plain_pair(
                 if amd { "LDS" } else { "shared" },
                 &format!("{shared} per {block} ({} static, {} dynamic)", split(config.static_shared), split(config.dynamic_shared)),
             );
         }
         if let Some(local) = config.local_per_thread.filter(|b| b.0 > 0) {
-            out.plain("local", &format!("{local} per thread"));
+            out.push_plain_pair("local", &format!("{local} per thread"));
         }
-        if let Some(occupancy) = place.and_then(|p| profile.device_of(p)).and_then(|d| Occupancy::of(config, d)) {
+        if let Some(occupancy) = place.and_then(|p| profile.device_of(p)).and_then(|d| Occupancy::from_config(config, d)) {
             occupancy_lines(out, &occupancy);
         }
     }
     if let Some(place) = place {
         let number = |n: Option<u32>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
-        let device = profile.device_of(place).map_or_else(|| number(place.ordinal), |d| format!("{} {}", d.id, clean(&d.short_name())));
-        out.plain("where", &format!("stream {}, context {}, GPU {device}", number(place.stream), number(place.context)));
-        out.plain("process", &format!("pid {}, thread {}", number(place.pid), number(place.thread)));
+        let device =
+            profile.device_of(place).map_or_else(|| number(place.ordinal), |d| format!("{} {}", d.id, escape_unsafe(&d.short_name())));
+        out.push_plain_pair("where", &format!("stream {}, context {}, GPU {device}", number(place.stream), number(place.context)));
+        out.push_plain_pair("process", &format!("pid {}, thread {}", number(place.pid), number(place.thread)));
     }
     if let Some(node) = launches.graph_node(row) {
-        out.plain("graph", &format!("node {node}"));
+        out.push_plain_pair("graph", &format!("node {node}"));
     }
-    if let (Some(paths), Some(path)) = (&report.paths, report.paths.as_ref().and_then(|p| p.path(row))) {
-        out.plain(if profile.ranges.annotations() { "inside" } else { "NVTX" }, &clean(&paths.label(profile, path)));
+    if let (Some(paths), Some(path)) = (&report.paths, report.paths.as_ref().and_then(|p| p.launch_path(row))) {
+        out.push_plain_pair(
+            if profile.ranges.has_annotations() { "inside" } else { "NVTX" },
+            &escape_unsafe(&paths.path_label(profile, path)),
+        );
     }
 }

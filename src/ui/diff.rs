@@ -2,28 +2,28 @@
 //! Colours mark better or worse only where the durations of single launches differ by more than chance.
 
 use super::diff_side;
-use super::panel::{Panel, bordered, take};
-use super::parts::delta;
+use super::panel::{Panel, fits_borders, split_top};
+use super::parts::change_bar;
 use super::table::{self, Column, Head, Rows};
-use super::text::{fit_parts, left, part, right};
+use super::text::{align_left, align_right, fit_parts, part};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::diff::{Diff, Fate, Row};
-use crate::analysis::labels::{cut_middle, width};
+use crate::analysis::labels::{cut_middle, display_width};
 use crate::analysis::samework::Work;
 use crate::app::session::Report;
 use crate::app::{ActionId, App, DiffScreen};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-fn percent(p: Option<f64>) -> String {
+fn format_percent(p: Option<f64>) -> String {
     p.map_or_else(String::new, |p| if p.abs() < 0.05 { "0.0%".to_owned() } else { format!("{p:+.1}%") })
 }
 
-fn signed(ns: i64) -> String {
+fn format_signed(ns: i64) -> String {
     format!("{}{}", if ns > 0 { "+" } else { "" }, Nanos(ns))
 }
 
@@ -34,11 +34,11 @@ type Cell = fn(&Row) -> String;
 const COLUMNS: [Column<Cell>; 7] = [
     Column { title: "before", width: 9, rank: 3, cell: |r| r.before.as_ref().map_or_else(String::new, |s| Nanos(s.total).to_string()) },
     Column { title: "after", width: 9, rank: 2, cell: |r| r.after.as_ref().map_or_else(String::new, |s| Nanos(s.total).to_string()) },
-    Column { title: "change", width: 10, rank: 0, cell: |r| signed(r.delta()) },
-    Column { title: "in %", width: 8, rank: 0, cell: |r| percent(r.percent()) },
-    Column { title: "launches", width: 17, rank: 5, cell: launches },
-    Column { title: "median", width: 8, rank: 1, cell: |r| percent(r.each_percent()) },
-    Column { title: "p", width: 7, rank: 4, cell: |r| r.p.map_or_else(String::new, tiny) },
+    Column { title: "change", width: 10, rank: 0, cell: |r| format_signed(r.total_change()) },
+    Column { title: "in %", width: 8, rank: 0, cell: |r| format_percent(r.total_change_percent()) },
+    Column { title: "launches", width: 17, rank: 5, cell: launch_counts },
+    Column { title: "median", width: 8, rank: 1, cell: |r| format_percent(r.each_percent()) },
+    Column { title: "p", width: 7, rank: 4, cell: |r| r.p.map_or_else(String::new, format_p_value) },
 ];
 /// Width of the change bar: maximum, and divisor of the table's width.
 const BAR: (usize, usize) = (25, 7);
@@ -57,29 +57,33 @@ const QUIET: f64 = 1.0;
 /// Percent by which launch counts may differ between two runs of the same work.
 const AS_MANY: f64 = 1.0;
 
-fn launches(r: &Row) -> String {
+fn launch_counts(r: &Row) -> String {
     let n = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count);
-    let text = |n: u64| units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
+    let text = |n: u64| units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
     let (a, b) = (n(&r.before), n(&r.after));
     if a == b { text(a) } else { format!("{} to {}", text(a), text(b)) }
 }
 
-fn file(app: &App, report: usize) -> String {
-    app.session.reports.get(report).and_then(|r| r.file.file_name()).map_or_else(String::new, |n| clean(&n.to_string_lossy()).into_owned())
+fn report_file_name(app: &App, report: usize) -> String {
+    app.session
+        .reports
+        .get(report)
+        .and_then(|r| r.file.file_name())
+        .map_or_else(String::new, |n| escape_unsafe(&n.to_string_lossy()).into_owned())
 }
 
 /// The two header lines.
 #[must_use]
-pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
+pub fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
-    let (before, after) = (file(app, screen.before), file(app, screen.after));
+    let (before, after) = (report_file_name(app, screen.before), report_file_name(app, screen.after));
     // Library reports share a file name: distinguish them by their folders.
     let apart = |i: usize, name: String| {
         let path = app.session.reports.get(i).map(|r| r.file.display().to_string()).unwrap_or_default();
         match path.split_once("/warpscope/runs/").and_then(|(_, rest)| rest.split_once('/')) {
             _ if before != after => name,
             Some((run, _)) if run.bytes().all(|b| b.is_ascii_digit()) => format!("run {run}"),
-            _ => cut_middle(&clean(&path), (columns / 2).saturating_sub(14)),
+            _ => cut_middle(&escape_unsafe(&path), (columns / 2).saturating_sub(14)),
         }
     };
     let first = vec![
@@ -96,7 +100,7 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
     let mut second = Vec::new();
     if let Some(diff) = &screen.diff {
         // The step time is what a change is meant to improve.
-        if let Some((was, is)) = diff_side::steps(app, screen) {
+        if let Some((was, is)) = diff_side::median_steps(app, screen) {
             let change = (is - was) as f64 / was.max(1) as f64 * 100.0;
             second.push(part(
                 0,
@@ -104,7 +108,7 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
                     Span::styled("median step ", dim),
                     Span::styled(Nanos(was).to_string(), theme.style(Role::Text)),
                     Span::styled(" to ", dim),
-                    Span::styled(format!("{}  {}", Nanos(is), percent(Some(change))), theme.style(Role::Title)),
+                    Span::styled(format!("{}  {}", Nanos(is), format_percent(Some(change))), theme.style(Role::Title)),
                 ],
             ));
         }
@@ -117,17 +121,17 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
                 Span::styled(Nanos(diff.totals.1).to_string(), theme.style(Role::Title)),
             ],
         ));
-        second.push(part(0, vec![Span::styled(percent(diff.percent()), theme.style(Role::Title))]));
+        second.push(part(0, vec![Span::styled(format_percent(diff.total_change_percent()), theme.style(Role::Title))]));
         let count = |fate: Fate| diff.rows.iter().filter(|r| r.fate == fate).count();
         for (fate, rank) in [(Fate::New, 1), (Fate::Gone, 1), (Fate::Renamed, 2)] {
             if count(fate) > 0 {
-                second.push(part(rank, vec![Span::styled(format!("{} {}", count(fate), fate.word()), theme.style(Role::Warn))]));
+                second.push(part(rank, vec![Span::styled(format!("{} {}", count(fate), fate.display_name()), theme.style(Role::Warn))]));
             }
         }
-        let sure = diff.rows.iter().filter(|r| r.significant()).count();
+        let sure = diff.rows.iter().filter(|r| r.is_significant()).count();
         second.push(part(
             3,
-            vec![Span::styled(format!("{sure} of {} changed by more than chance", units::count(diff.rows.len(), "kernel")), dim)],
+            vec![Span::styled(format!("{sure} of {} changed by more than chance", units::format_count(diff.rows.len(), "kernel")), dim)],
         ));
     }
     [fit_parts(first, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
@@ -135,12 +139,12 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
 
 /// Colour of a change: better or worse only if the launches prove it. A change of the total also requires
 /// equal launch counts: less work is not an improvement.
-fn tested(row: &Row, whole: bool) -> Role {
+fn change_role(row: &Row, whole: bool) -> Role {
     let count = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count) as f64;
     let (a, b) = (count(&row.before), count(&row.after));
     let as_many = (a - b).abs() * 100.0 <= a.max(b) * AS_MANY;
     match row.each_percent() {
-        Some(p) if row.significant() && (as_many || !whole) => {
+        Some(p) if row.is_significant() && (as_many || !whole) => {
             if p > 0.0 {
                 Role::Bad
             } else {
@@ -153,8 +157,8 @@ fn tested(row: &Row, whole: bool) -> Role {
 
 /// Labels of the two runs: before and after only if their timestamps confirm the order.
 #[must_use]
-pub fn words(app: &App, screen: &DiffScreen) -> (&'static str, &'static str) {
-    let began = |i: usize| app.session.reports.get(i).and_then(Report::began);
+pub fn run_labels(app: &App, screen: &DiffScreen) -> (&'static str, &'static str) {
+    let began = |i: usize| app.session.reports.get(i).and_then(Report::clock_start);
     match (began(screen.before), began(screen.after)) {
         (Some(a), Some(b)) if a < b => ("before", "after"),
         _ => ("first", "second"),
@@ -165,43 +169,43 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let Some(diff) = &screen.diff else {
         let why = [screen.before, screen.after].into_iter().find_map(|i| match app.session.reports.get(i).map(|r| &r.stage) {
-            Some(crate::app::Stage::Failed(why)) => Some(format!("{}: {why}", file(app, i))),
+            Some(crate::app::Stage::Failed(why)) => Some(format!("{}: {why}", report_file_name(app, i))),
             _ => None,
         });
         let (text, role) = why.map_or(("comparing …".to_owned(), Role::Dim), |w| (w, Role::Bad));
-        frame.render_widget(Line::styled(clean(&text).into_owned(), theme.style(role)), inner);
+        frame.render_widget(Line::styled(escape_unsafe(&text).into_owned(), theme.style(role)), inner);
         return;
     };
-    let words = words(app, screen);
-    let framed = bordered(area);
+    let words = run_labels(app, screen);
+    let framed = fits_borders(area);
     let mut rest = if framed { area } else { inner };
     if framed {
-        let tall = diff_side::height(app, screen, area.width);
+        let tall = diff_side::times_height(app, screen, area.width);
         if tall > 0 && rest.height >= tall + TABLE {
-            diff_side::times(frame, take(&mut rest, tall), app, screen, words, theme);
+            diff_side::draw_times(frame, split_top(&mut rest, tall), app, screen, words, theme);
         }
         let rows = u16::try_from(diff.rows.len() + 3).unwrap_or(u16::MAX);
         if rest.width < WIDE && rest.height >= rows.saturating_add(SELECTED) {
             // A short table leaves room for the selected kernel.
-            let main = take(&mut rest, rows.max(6));
-            diff_side::selected(frame, rest, app, screen, words, theme);
+            let main = split_top(&mut rest, rows.max(6));
+            diff_side::draw_selected(frame, rest, app, screen, words, theme);
             rest = main;
         } else if rest.width >= WIDE {
             let [main, side] = Layout::horizontal([Constraint::Min(80), Constraint::Length(SIDE)]).areas(rest);
-            diff_side::selected(frame, side, app, screen, words, theme);
+            diff_side::draw_selected(frame, side, app, screen, words, theme);
             rest = main;
         }
         let title = vec![
             Span::styled("Kernels", theme.style(Role::Title)),
-            Span::styled(format!("  {} of the whole runs", units::count(diff.rows.len(), "row")), theme.style(Role::Dim)),
+            Span::styled(format!("  {} of the whole runs", units::format_count(diff.rows.len(), "row")), theme.style(Role::Dim)),
         ];
         let note = vec![Span::styled(format!("{}: p < 0.001 and 1% or more", theme.accent()), theme.style(Role::Dim))];
         rest = Panel::new(title).note(note).focused().draw(frame, rest, true, theme);
     }
-    kernels(frame, rest, diff, (screen.selected, words), view, theme);
+    draw_kernels(frame, rest, diff, (screen.selected, words), view, theme);
 }
 
-fn kernels(
+fn draw_kernels(
     frame: &mut Frame<'_>,
     area: Rect,
     diff: &Diff,
@@ -212,56 +216,56 @@ fn kernels(
     let columns = usize::from(area.width);
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     let fate_width = if diff.rows.iter().any(|r| r.fate != Fate::Both) { FATE } else { 0 };
-    let shown = table::fit(&COLUMNS, columns.saturating_sub(fate_width + NAME), GAP, |_| true);
-    let rest = columns.saturating_sub(fate_width + table::taken(&COLUMNS, &shown, GAP));
+    let shown = table::fit_columns(&COLUMNS, columns.saturating_sub(fate_width + NAME), GAP, |_| true);
+    let rest = columns.saturating_sub(fate_width + table::total_width(&COLUMNS, &shown, GAP));
     // Show a bar if the names leave room for it.
-    let longest = diff.rows.iter().map(|r| width(r.name())).max().unwrap_or(0).min(NAME * 2);
+    let longest = diff.rows.iter().map(|r| display_width(r.name())).max().unwrap_or(0).min(NAME * 2);
     let bars = (columns / BAR.1).min(BAR.0) | 1;
     let bars = if rest >= longest.min(NAME) + bars + 2 * GAP { bars } else { 0 };
     let name = rest - if bars > 0 { bars + GAP } else { 0 };
-    let most = diff.rows.iter().map(|r| r.delta().abs()).max().unwrap_or(0).max(1) as f64;
-    let cell = |i: usize, text: &str| format!("{}{}", " ".repeat(GAP), right(text, COLUMNS[i].width));
+    let most = diff.rows.iter().map(|r| r.total_change().abs()).max().unwrap_or(0).max(1) as f64;
+    let cell = |i: usize, text: &str| format!("{}{}", " ".repeat(GAP), align_right(text, COLUMNS[i].width));
     let title = |i: usize| match COLUMNS[i].title {
         "before" => words.0,
         "after" => words.1,
         other => other,
     };
     let bar_at = shown.iter().position(|&i| COLUMNS[i].title == "change");
-    let mut all = vec![format!("{}{}", left("", fate_width), left("kernel", name))];
+    let mut all = vec![format!("{}{}", align_left("", fate_width), align_left("kernel", name))];
     for (at, &i) in shown.iter().enumerate() {
         all.push(cell(i, title(i)));
         if bars > 0 && Some(at) == bar_at {
-            all.push(format!("{}{}{}", " ".repeat(GAP), left("less", bars / 2 + 1), right("more", bars / 2)));
+            all.push(format!("{}{}{}", " ".repeat(GAP), align_left("less", bars / 2 + 1), align_right("more", bars / 2)));
         }
     }
-    table::heads(frame, heads, all.into_iter().map(Head::plain).collect(), view, theme);
+    table::draw_heads(frame, heads, all.into_iter().map(Head::label_only).collect(), view, theme);
     let of = Rows { list: "diff", count: diff.rows.len(), selected };
-    table::rows(frame, rows, of, view, theme, |at, _| {
+    table::draw_rows(frame, rows, of, view, theme, |at, _| {
         let Some(row) = diff.rows.get(at) else { return Vec::new() };
-        let fate = if row.fate == Fate::Both { "" } else { row.fate.word() };
+        let fate = if row.fate == Fate::Both { "" } else { row.fate.display_name() };
         // Small insignificant changes are dimmed.
-        let quiet = row.fate == Fate::Both && !row.significant() && row.percent().is_some_and(|p| p.abs() < QUIET);
+        let quiet = row.fate == Fate::Both && !row.is_significant() && row.total_change_percent().is_some_and(|p| p.abs() < QUIET);
         let text = if quiet { Role::Dim } else { Role::Text };
         let mut spans = vec![
-            Span::styled(left(fate, fate_width), theme.style(Role::Warn)),
-            Span::styled(left(&cut_middle(&clean(row.name()), name), name), theme.style(text)),
+            Span::styled(align_left(fate, fate_width), theme.style(Role::Warn)),
+            Span::styled(align_left(&cut_middle(&escape_unsafe(row.name()), name), name), theme.style(text)),
         ];
         for (at, &i) in shown.iter().enumerate() {
             let role = match COLUMNS[i].title {
-                "change" | "in %" => tested(row, true),
-                "median" => tested(row, false),
-                "p" if !row.significant() => Role::Dim,
+                "change" | "in %" => change_role(row, true),
+                "median" => change_role(row, false),
+                "p" if !row.is_significant() => Role::Dim,
                 _ => text,
             };
             let role = if role == Role::Text { text } else { role };
             spans.push(Span::styled(cell(i, &(COLUMNS[i].cell)(row)), theme.style(role)));
             if bars > 0 && Some(at) == bar_at {
                 spans.push(Span::raw(" ".repeat(GAP)));
-                let role = match tested(row, true) {
+                let role = match change_role(row, true) {
                     Role::Text => Role::Bar,
                     other => other,
                 };
-                spans.extend(delta(row.delta() as f64 / most, bars, theme.style(role), theme));
+                spans.extend(change_bar(row.total_change() as f64 / most, bars, theme.style(role), theme));
             }
         }
         spans
@@ -272,13 +276,13 @@ fn kernels(
 #[must_use]
 pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     let diff: &Diff = screen.diff.as_deref()?;
-    let key = |id| app.session.link(id);
+    let key = |id| app.session.key_link(id);
     if let Some(caveat) = diff.caveats.first() {
         return Some(caveat.clone());
     }
     let row = diff.rows.get(screen.selected)?;
     let open = key(ActionId::Open);
-    let words = words(app, screen);
+    let words = run_labels(app, screen);
     match row.fate {
         Fate::New => return Some(format!("only in the run called {}; {open} goes to the kernel", words.1)),
         Fate::Gone => return Some(format!("only in the run called {}; {open} goes to the kernel there", words.0)),
@@ -295,12 +299,12 @@ pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
         Work::Reshaped => " with another grid or block".to_owned(),
     };
     Some(match row.p {
-        Some(_) if row.significant() => {
+        Some(_) if row.is_significant() => {
             let p = row.each_percent().unwrap_or(0.0);
             let word = if p > 0.0 { "longer" } else { "less" };
             format!("the median launch{of} takes {:.1}% {word}, which is more than chance; {open} goes to the kernel", p.abs())
         }
-        Some(p) => format!("its launches{of} differ no more than by chance (p {}); {open} goes to the kernel", tiny(p)),
+        Some(p) => format!("its launches{of} differ no more than by chance (p {}); {open} goes to the kernel", format_p_value(p)),
         None if row.work == Work::Other => {
             format!("no grid and block is in both runs: its launches are not compared; {open} goes to the kernel")
         }
@@ -308,6 +312,6 @@ pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     })
 }
 
-fn tiny(p: f64) -> String {
+fn format_p_value(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }

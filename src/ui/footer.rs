@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width.saturating_sub(2));
     let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    let (line, places) = keys(app, theme, columns, view.ascii);
+    let (line, places) = key_line(app, theme, columns, view.ascii);
     frame.render_widget(line, area);
     for (action, at, wide) in places {
         let (Some(action), Ok(at), Ok(width)) = (action, u16::try_from(at), u16::try_from(wide)) else { continue };
@@ -23,13 +23,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
 type Placed = (Option<ActionId>, usize, usize);
 
 /// Builds the footer line, with the position of each action.
-fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>, Vec<Placed>) {
+fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>, Vec<Placed>) {
     let pair = |action: Option<ActionId>, rank: u8, key: String, word: &str| {
-        let key = if ascii { super::ascii::words(&key) } else { key };
+        let key = if ascii { super::ascii::spell_out_keys(&key) } else { key };
         (action, part(rank, vec![Span::styled(key, theme.style(Role::Key)), Span::styled(format!(" {word}"), theme.style(Role::Dim))]))
     };
     let fixed = |pairs: &[(&str, &str)]| pairs.iter().zip(0..).map(|((k, w), i)| pair(None, i, (*k).to_owned(), w)).collect();
-    let finder = match app.top().map(|e| &e.open) {
+    let finder = match app.top_entry().map(|e| &e.open) {
         Some(Open::Kernels(screen)) => Some(&screen.finder),
         Some(Open::Library(screen)) => Some(&screen.finder),
         Some(Open::Ranges(screen)) => Some(&screen.finder),
@@ -47,12 +47,12 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
         Some(What::Page(..)) => fixed(&[("esc", "close"), ("↑↓", "scroll")]),
         None if finder.is_some_and(|f| f.typing) => fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")]),
         None => {
-            let here = app.here();
+            let here = app.current_scope();
             let watched = app.running.watched.as_ref();
-            let measured = matches!(here, Where::Kernels | Where::Launches | Where::Timeline) && app.selected().result.is_some();
+            let measured = matches!(here, Where::Kernels | Where::Launches | Where::Timeline) && app.top_selection().result.is_some();
             let mut parts: Vec<_> = ACTIONS
                 .iter()
-                .filter(|a| a.on.works(here))
+                .filter(|a| a.on.applies_to(here))
                 .filter(|a| match (a.id, here) {
                     // Requires ncu results.
                     (ActionId::Open, Where::Launches) | (ActionId::Metrics, _) => measured,
@@ -61,8 +61,8 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                         let talks = |r: &&Report| r.whole_triage().is_some_and(|t| t.devices.iter().any(|d| d.collectives > 0));
                         app.session.reports.iter().filter(talks).count() > 1
                     }
-                    (ActionId::Memory, Where::Overview | Where::Kernels | Where::Timeline) => app.report().is_some_and(Report::remembers),
-                    (ActionId::MeasureNow, _) => app.report().and_then(|r| r.profile.as_ref()).is_none_or(|p| !p.amd()),
+                    (ActionId::Memory, Where::Overview | Where::Kernels | Where::Timeline) => app.report().is_some_and(Report::has_memory),
+                    (ActionId::MeasureNow, _) => app.report().and_then(|r| r.profile.as_ref()).is_none_or(|p| !p.is_amd()),
                     (ActionId::MemorySegments, _) => app.session.size.0 < super::memory::WIDE,
                     (ActionId::Ranks | ActionId::Memory, _)
                     | (ActionId::Roofline | ActionId::Source, Where::Kernels | Where::Launches | Where::Timeline)
@@ -74,27 +74,27 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                     | (ActionId::Overview | ActionId::Kernels, Where::Overview) => false,
                     (ActionId::Step | ActionId::SkipStep, _) => watched.is_some_and(|w| w.next_step().is_some()),
                     (ActionId::Overview | ActionId::Timeline | ActionId::Ranges, Where::Kernels | Where::Launches) => {
-                        app.report().is_none_or(|r| r.profile.is_none() || r.timeline())
+                        app.report().is_none_or(|r| r.profile.is_none() || r.is_timeline())
                     }
                     (ActionId::Timeline, Where::Hints | Where::Source | Where::Metrics | Where::Roofline | Where::Compare) => {
-                        app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.ranges.hardware())
+                        app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.ranges.is_hardware())
                     }
                     // An empty library can only open the demo.
                     (ActionId::RunAgain | ActionId::RunCompare | ActionId::RunOrigin | ActionId::RunLog | ActionId::RunFacts
                     | ActionId::RunTags | ActionId::RunNote | ActionId::RunDelete | ActionId::FindRun | ActionId::Copy, Where::Library) => {
-                        !matches!(app.top().map(|e| &e.open), Some(Open::Library(s)) if s.runs.as_ref().is_none_or(Vec::is_empty))
+                        !matches!(app.top_entry().map(|e| &e.open), Some(Open::Library(s)) if s.runs.as_ref().is_none_or(Vec::is_empty))
                     }
-                    (ActionId::Pause | ActionId::Gate | ActionId::Measure | ActionId::Snapshot, _) => watched.is_some_and(|w| w.live() && w.traced.live.is_some()),
-                    (ActionId::Output, _) => watched.is_some_and(|w| w.live() && w.traced.live.is_some() && w.outside.is_none()),
-                    (ActionId::StopRun, _) => watched.is_some_and(|w| w.live() && w.outside.is_none()),
-                    (ActionId::Detach, _) => watched.is_some_and(|w| w.live() && w.mine),
+                    (ActionId::Pause | ActionId::Gate | ActionId::Measure | ActionId::Snapshot, _) => watched.is_some_and(|w| w.is_live() && w.traced.live.is_some()),
+                    (ActionId::Output, _) => watched.is_some_and(|w| w.is_live() && w.traced.live.is_some() && w.outside.is_none()),
+                    (ActionId::StopRun, _) => watched.is_some_and(|w| w.is_live() && w.outside.is_none()),
+                    (ActionId::Detach, _) => watched.is_some_and(|w| w.is_live() && w.mine),
                     _ => true,
                 })
                 .filter_map(|a| {
                     let (rank, word) = a.footer?;
                     let word = match (a.id, here) {
                         (ActionId::Pause, _) if watched.is_some_and(|w| w.traced.paused) => "go on",
-                        (ActionId::Gate, _) => match watched.and_then(|w| w.traced.live.as_ref()?.open()) {
+                        (ActionId::Gate, _) => match watched.and_then(|w| w.traced.live.as_ref()?.is_recording()) {
                             Some(false) => "open",
                             _ => "close",
                         },
@@ -107,7 +107,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                         (ActionId::Open, Where::Ranges) | (ActionId::Back, Where::Overview) => "kernels",
                         _ => word,
                     };
-                    let key = app.session.key(a.id);
+                    let key = app.session.key_label(a.id);
                     (!key.is_empty()).then(|| pair(Some(a.id), rank, key, word))
                 })
                 .collect();
@@ -117,7 +117,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                     pair(
                         Some(ActionId::NextReport),
                         2,
-                        format!("{}{}", app.session.key(ActionId::PreviousReport), app.session.key(ActionId::NextReport)),
+                        format!("{}{}", app.session.key_label(ActionId::PreviousReport), app.session.key_label(ActionId::NextReport)),
                         "report",
                     ),
                 );

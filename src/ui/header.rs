@@ -3,7 +3,7 @@
 use super::text::{bar, fit_parts, part};
 use super::{Role, Theme};
 use crate::app::{ActionId, App, Open, Report, Stage};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Device, MemoryLevel, Nanos, NoteKind, Profile, Severity, units};
 use crate::report::timeline::describe;
 use ratatui::Frame;
@@ -13,11 +13,11 @@ use ratatui::text::{Line, Span};
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let columns = usize::from(area.width.saturating_sub(2));
     let at = |row: u16| Rect { x: area.x + 1, y: area.y + row, width: area.width.saturating_sub(2), height: 1 };
-    let own = match app.top().map(|e| &e.open) {
-        Some(Open::Run(_)) => app.running.watched.as_ref().map(|w| super::run::head(app, w, theme, columns)),
-        Some(Open::Library(screen)) => Some(super::library::head(screen, theme, columns)),
-        Some(Open::Ranks(screen)) => Some(super::ranks::head(app, screen, theme, columns)),
-        Some(Open::Diff(screen)) => Some(super::diff::head(app, screen, theme, columns)),
+    let own = match app.top_entry().map(|e| &e.open) {
+        Some(Open::Run(_)) => app.running.watched.as_ref().map(|w| super::run::header_lines(app, w, theme, columns)),
+        Some(Open::Library(screen)) => Some(super::library::header_lines(screen, theme, columns)),
+        Some(Open::Ranks(screen)) => Some(super::ranks::header_lines(app, screen, theme, columns)),
+        Some(Open::Diff(screen)) => Some(super::diff::header_lines(app, screen, theme, columns)),
         _ => None,
     };
     if let Some([first, second]) = own {
@@ -26,24 +26,24 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         return;
     }
     let Some(report) = app.report() else { return };
-    frame.render_widget(first(app, report, theme, columns), at(0));
-    frame.render_widget(second(app, report, theme, columns), at(1));
+    frame.render_widget(first_line(app, report, theme, columns), at(0));
+    frame.render_widget(second_line(app, report, theme, columns), at(1));
 }
 
 /// Shades the empty part of a bar, so that its full length is visible.
-fn track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
+fn shade_track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
     if let Some(rest) = bar.last_mut() {
         rest.content = rest.content.replace(' ', "░").into();
     }
     bar
 }
 
-fn count(n: u64) -> String {
-    units::grouped(i64::try_from(n).unwrap_or(i64::MAX))
+fn format_count(n: u64) -> String {
+    units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 /// Devices that ran something, or all if none did: `1× H200`, `2× A100, 1× L4`.
-fn devices(profile: &Profile) -> String {
+fn device_names(profile: &Profile) -> String {
     let used: Vec<&Device> =
         profile.devices.iter().zip(0..).filter(|(_, i)| profile.places.iter().any(|p| p.device == Some(*i))).map(|(d, _)| d).collect();
     let shown = if used.is_empty() { profile.devices.iter().collect() } else { used };
@@ -55,15 +55,15 @@ fn devices(profile: &Profile) -> String {
             None => names.push((name, 1)),
         }
     }
-    names.iter().map(|(name, n)| format!("{n}× {}", clean(name))).collect::<Vec<_>>().join(", ")
+    names.iter().map(|(name, n)| format!("{n}× {}", escape_unsafe(name))).collect::<Vec<_>>().join(", ")
 }
 
-fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
+fn first_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
     let text = theme.style(Role::Text);
     let name = report.file.file_name().map_or_else(|| report.file.display().to_string(), |n| n.to_string_lossy().into_owned());
     let mut parts = vec![
         part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),
-        part(0, vec![Span::styled(clean(&name).into_owned(), theme.style(Role::Title))]),
+        part(0, vec![Span::styled(escape_unsafe(&name).into_owned(), theme.style(Role::Title))]),
     ];
     if app.session.reports.len() > 1 {
         parts.push(part(
@@ -75,11 +75,11 @@ fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'sta
     for (at, failed) in app.session.reports.iter().enumerate() {
         if at != app.session.active && matches!(failed.stage, Stage::Failed(_)) && failed.profile.is_none() {
             let name = failed.file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-            parts.push(part(1, vec![Span::styled(format!("{} could not be opened", clean(&name)), theme.style(Role::Bad))]));
+            parts.push(part(1, vec![Span::styled(format!("{} could not be opened", escape_unsafe(&name)), theme.style(Role::Bad))]));
         }
     }
-    if let Some(run) = app.running.watched.as_ref().filter(|r| r.live()).and_then(|r| r.run.as_ref()) {
-        let key = app.session.key(ActionId::Watch);
+    if let Some(run) = app.running.watched.as_ref().filter(|r| r.is_live()).and_then(|r| r.run.as_ref()) {
+        let key = app.session.key_label(ActionId::Watch);
         let style = theme.style(Role::Next);
         let running = Span::styled(format!("run {} running (", run.id), style);
         parts.push(part(1, vec![running, Span::styled(key, theme.style(Role::Key)), Span::styled(")", style)]));
@@ -87,13 +87,13 @@ fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'sta
     if let Some(profile) = &report.profile {
         let source = &profile.source;
         let tool = source.version.as_ref().map_or_else(|| source.tool.clone(), |v| format!("{} {}", source.tool, short_version(v)));
-        parts.push(part(4, vec![Span::styled(clean(&tool).into_owned(), theme.style(Role::Dim))]));
-        parts.push(part(2, vec![Span::styled(devices(profile), text)]));
+        parts.push(part(4, vec![Span::styled(escape_unsafe(&tool).into_owned(), theme.style(Role::Dim))]));
+        parts.push(part(2, vec![Span::styled(device_names(profile), text)]));
         let launches = report.groups.grouping.as_ref().map_or(profile.launches.len() as u64, |g| g.launches);
         if launches > 0 || !only_memory(report) {
-            parts.push(part(3, vec![Span::styled(units::count(launches, "launch"), text)]));
+            parts.push(part(3, vec![Span::styled(units::format_count(launches, "launch"), text)]));
         }
-        if let Some(length) = report.overview.as_ref().and_then(|o| o.length()) {
+        if let Some(length) = report.overview.as_ref().and_then(|o| o.span_length()) {
             parts.push(part(5, vec![Span::styled(format!("{} span", Nanos(length)), theme.style(Role::Dim))]));
         }
     }
@@ -102,19 +102,19 @@ fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'sta
 
 /// Returns true if a report contains only memory events, and no GPU activity.
 fn only_memory(report: &Report) -> bool {
-    report.remembers() && !report.ran()
+    report.has_memory() && !report.has_device_work()
 }
 
 /// Counts of allocations, frees, and refused allocations.
-fn memory(profile: &Profile, theme: &Theme) -> Vec<Span<'static>> {
+fn memory_counts(profile: &Profile, theme: &Theme) -> Vec<Span<'static>> {
     let memory = &profile.memory;
     let own = |more: bool| memory.events.iter().filter(|e| e.level != MemoryLevel::Reusable && (e.bytes > 0) == more).count();
     let mut out = vec![Span::styled(
-        format!("{}, {}", units::count(own(true), "allocation"), units::count(own(false), "free")),
+        format!("{}, {}", units::format_count(own(true), "allocation"), units::format_count(own(false), "free")),
         theme.style(Role::Dim),
     )];
     if !memory.refused.is_empty() {
-        out.push(Span::styled(format!(", {} refused", units::count(memory.refused.len(), "request")), theme.style(Role::Bad)));
+        out.push(Span::styled(format!(", {} refused", units::format_count(memory.refused.len(), "request")), theme.style(Role::Bad)));
     }
     out
 }
@@ -124,18 +124,18 @@ fn short_version(version: &str) -> String {
     version.split('.').take(3).collect::<Vec<_>>().join(".")
 }
 
-fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
+fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
     let text = theme.style(Role::Text);
     let dim = theme.style(Role::Dim);
     let mut parts = Vec::new();
     if let Stage::Reading(name, done, total) = report.stage {
         let mut spans = vec![Span::styled(format!("reading {name} "), theme.style(Role::Warn))];
         if let Some(share) = (total > 0).then(|| done as f64 / total as f64) {
-            spans.extend(track(bar(share, 16, theme.style(Role::Warn), theme)));
+            spans.extend(shade_track(bar(share, 16, theme.style(Role::Warn), theme)));
             spans.push(Span::styled(format!(" {:.0}%", share * 100.0), text));
         }
         spans.push(Span::raw("  "));
-        spans.push(Span::styled(app.session.key(ActionId::Back), theme.style(Role::Key)));
+        spans.push(Span::styled(app.session.key_label(ActionId::Back), theme.style(Role::Key)));
         spans.push(Span::styled(" stops", dim));
         parts.push(part(0, spans));
     }
@@ -148,37 +148,37 @@ fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'st
         parts.push(part(
             0,
             vec![
-                Span::styled(format!("only {}", describe::window(window)), theme.style(Role::Mark)),
+                Span::styled(format!("only {}", describe::format_window(window)), theme.style(Role::Mark)),
                 Span::styled(" (", dim),
-                Span::styled(app.session.key(ActionId::Narrow), theme.style(Role::Key)),
+                Span::styled(app.session.key_label(ActionId::Narrow), theme.style(Role::Key)),
                 Span::styled(" widens)", dim),
             ],
         ));
     }
     // The overview shows the steady state: label figures of the whole report, which would otherwise seem to
     // contradict it.
-    let on_overview = matches!(app.top().map(|e| &e.open), Some(Open::Overview(_)));
+    let on_overview = matches!(app.top_entry().map(|e| &e.open), Some(Open::Overview(_)));
     if on_overview && report.window.is_none() && report.overview.as_ref().is_some_and(|o| o.span.is_some()) {
         parts.push(part(0, vec![Span::styled("whole report:", dim)]));
     }
     if let Some(overview) = &report.overview {
         if let Some(busy) = overview.busy_percent {
             let mut spans =
-                vec![Span::styled("GPU busy ", dim), Span::styled(format!("{} ", units::human_percent(busy)), theme.style(Role::Title))];
-            spans.extend(track(bar(busy / 100.0, 10, theme.style(Role::Good), theme)));
+                vec![Span::styled("GPU busy ", dim), Span::styled(format!("{} ", units::format_percent(busy)), theme.style(Role::Title))];
+            spans.extend(shade_track(bar(busy / 100.0, 10, theme.style(Role::Good), theme)));
             parts.push(part(0, spans));
         }
         if only_memory(report) {
-            parts.extend(report.profile.as_ref().map(|p| part(0, memory(p, theme))));
+            parts.extend(report.profile.as_ref().map(|p| part(0, memory_counts(p, theme))));
         } else if let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel()) {
-            parts.push(part(3, vec![Span::styled("kernels ", dim), Span::styled(count(grouping.rows.len() as u64), text)]));
+            parts.push(part(3, vec![Span::styled("kernels ", dim), Span::styled(format_count(grouping.rows.len() as u64), text)]));
             if grouping.rows.len() > 3 {
                 let top: f64 = grouping.rows.iter().take(3).map(|r| r.share_percent).sum();
-                parts.push(part(1, vec![Span::styled("top 3 ", dim), Span::styled(units::human_percent(top), text)]));
+                parts.push(part(1, vec![Span::styled("top 3 ", dim), Span::styled(units::format_percent(top), text)]));
             }
         }
         if let Some(copies) = overview.copy_percent.filter(|&c| c > 0.0) {
-            parts.push(part(4, vec![Span::styled("copies ", dim), Span::styled(units::human_percent(copies), text)]));
+            parts.push(part(4, vec![Span::styled("copies ", dim), Span::styled(units::format_percent(copies), text)]));
         }
         match report.triage.as_ref().and_then(Option::as_ref) {
             // The overview draws it in full.
@@ -187,7 +187,7 @@ fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'st
                 parts.push(part(2, super::time::idle_causes(triage, theme)));
             }
             None if overview.span.is_some() => {
-                parts.push(part(2, vec![Span::styled("idle gaps >10 µs ", dim), Span::styled(count(overview.gaps), text)]));
+                parts.push(part(2, vec![Span::styled("idle gaps >10 µs ", dim), Span::styled(format_count(overview.gaps), text)]));
             }
             _ => {}
         }
@@ -201,8 +201,8 @@ fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'st
                 Severity::Warning => Role::Warn,
                 Severity::Info => Role::Dim,
             };
-            let (text, style) = (format!("{} (", units::count(matters.len(), "note")), theme.style(role));
-            let key = Span::styled(app.session.key(ActionId::Notes), theme.style(Role::Key));
+            let (text, style) = (format!("{} (", units::format_count(matters.len(), "note")), theme.style(role));
+            let key = Span::styled(app.session.key_label(ActionId::Notes), theme.style(Role::Key));
             parts.push(part(1, vec![Span::styled(text, style), key, Span::styled(")", style)]));
         }
         if profile.notes.iter().any(|n| n.kind == NoteKind::Lost) {

@@ -1,10 +1,10 @@
 //! Help page: keys of this screen, global keys, and the glossary, side by side if there is room.
 
 use super::glossary::GLOSSARY;
-use super::text::{left, wrap};
+use super::text::{align_left, wrap_text};
 use super::{Role, Theme};
 use crate::analysis::Family;
-use crate::analysis::labels::width;
+use crate::analysis::labels::display_width;
 use crate::app::{ACTIONS, ActionId, App, Where};
 use crate::config::keys::Key;
 use ratatui::text::{Line, Span};
@@ -17,7 +17,7 @@ const KEYS: usize = 9;
 const NAMED: usize = 3;
 
 /// Actions with their keys and a short description.
-fn actions(app: &App, title: &str, which: impl Fn(ActionId, Where) -> bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn action_lines(app: &App, title: &str, which: impl Fn(ActionId, Where) -> bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for action in ACTIONS.iter().filter(|a| which(a.id, a.on)) {
         let keys: Vec<String> = app.session.settings.keymap.keys(action.id).iter().take(NAMED).map(Key::label).collect();
@@ -25,10 +25,10 @@ fn actions(app: &App, title: &str, which: impl Fn(ActionId, Where) -> bool, colu
             continue;
         }
         let mut keys = keys.join(" ");
-        if width(&keys) >= KEYS {
-            keys = app.session.key(action.id);
+        if display_width(&keys) >= KEYS {
+            keys = app.session.key_label(action.id);
         }
-        entry(&mut out, &keys, action.help, columns, theme);
+        push_entry(&mut out, &keys, action.help, columns, theme);
     }
     if !out.is_empty() {
         out.insert(0, Line::styled(title.to_owned(), theme.style(Role::Title)));
@@ -37,29 +37,29 @@ fn actions(app: &App, title: &str, which: impl Fn(ActionId, Where) -> bool, colu
     out
 }
 
-fn entry(out: &mut Vec<Line<'static>>, word: &str, meaning: &str, columns: usize, theme: &Theme) {
-    for (at, line) in wrap(meaning, columns.saturating_sub(KEYS + 1).max(16)).into_iter().enumerate() {
+fn push_entry(out: &mut Vec<Line<'static>>, word: &str, meaning: &str, columns: usize, theme: &Theme) {
+    for (at, line) in wrap_text(meaning, columns.saturating_sub(KEYS + 1).max(16)).into_iter().enumerate() {
         let word = if at == 0 { word } else { "" };
         out.push(Line::from(vec![
-            Span::styled(left(word, KEYS), theme.style(Role::Key)),
+            Span::styled(align_left(word, KEYS), theme.style(Role::Key)),
             Span::styled(format!(" {line}"), theme.style(Role::Text)),
         ]));
     }
 }
 
 /// Explanation of signs, terms and colours.
-fn signs(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn glossary_lines(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = vec![Line::styled("Signs and words", theme.style(Role::Title))];
     for (word, meaning) in GLOSSARY {
-        entry(&mut out, word, meaning, columns, theme);
+        push_entry(&mut out, word, meaning, columns, theme);
     }
     out.push(Line::default());
     out.push(Line::styled("Families, guessed from the name", theme.style(Role::Title)));
     let mut line = Line::default();
     for family in Family::ALL {
-        let style = theme.family(family);
+        let style = theme.family_style(family);
         let swatch = if style.fg.is_some() { "▌" } else { "" };
-        let spans = [Span::styled(swatch, style), Span::styled(format!("{}  ", family.word()), theme.style(Role::Text))];
+        let spans = [Span::styled(swatch, style), Span::styled(format!("{}  ", family.display_name()), theme.style(Role::Text))];
         if line.width() + spans.iter().map(Span::width).sum::<usize>() > columns {
             out.push(std::mem::take(&mut line));
         }
@@ -75,13 +75,13 @@ fn signs(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         "hints: 40–59% is what the change is expected to save of the kernel's time; at most 90%, or ≤90%, is a bound and no estimate.",
         "mouse: click to select and open, wheel to scroll; column headers, keys in the last line and sections can be clicked.",
     ] {
-        out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+        out.extend(wrap_text(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
     out
 }
 
 /// Joins two lists side by side.
-fn beside(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) -> Vec<Line<'static>> {
+fn join_columns(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) -> Vec<Line<'static>> {
     let rows = a.len().max(b.len());
     let (mut a, mut b) = (a.into_iter(), b.into_iter());
     (0..rows)
@@ -98,13 +98,14 @@ fn beside(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) -> Vec<L
 /// Help page for the current screen, `columns` wide.
 #[must_use]
 pub fn page(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let here = app.here();
+    let here = app.current_scope();
     let two = columns >= TWO;
     let each = if two { (columns - 3) / 2 } else { columns };
-    let mut own = actions(app, &format!("Here: {}", here.word()), |_, on| on != Where::Everywhere && on.works(here), each, theme);
-    own.extend(actions(app, "Everywhere", |_, on| on == Where::Everywhere, each, theme));
-    let signs = signs(each, theme);
-    let mut out = if two { beside(own, signs, each) } else { own.into_iter().chain(signs).collect() };
+    let mut own =
+        action_lines(app, &format!("Here: {}", here.as_str()), |_, on| on != Where::Everywhere && on.applies_to(here), each, theme);
+    own.extend(action_lines(app, "Everywhere", |_, on| on == Where::Everywhere, each, theme));
+    let signs = glossary_lines(each, theme);
+    let mut out = if two { join_columns(own, signs, each) } else { own.into_iter().chain(signs).collect() };
     out.push(Line::default());
     out.push(Line::styled(
         "t begins or ends a tour of five steps; `warpscope help keys` lists all keys, `warpscope help` explains more",

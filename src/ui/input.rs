@@ -43,7 +43,7 @@ enum Next {
     Unfinished,
 }
 
-fn key(code: KeyCode, modifiers: KeyModifiers) -> Event {
+fn key_event(code: KeyCode, modifiers: KeyModifiers) -> Event {
     Event::Key(KeyEvent::new(code, modifiers))
 }
 
@@ -102,7 +102,7 @@ impl Input {
 
     /// Time to wait before [`Input::idle`]; `None` if nothing is unfinished.
     #[must_use]
-    pub fn patience(&self) -> Option<Duration> {
+    pub fn idle_timeout(&self) -> Option<Duration> {
         match self.paste {
             // A lone ESC is the Escape key, which ends a paste as well.
             Some(_) if self.bytes == b"\x1b" => Some(KEY),
@@ -125,9 +125,11 @@ impl Input {
         }
         let bytes = std::mem::take(&mut self.bytes);
         match bytes[..] {
-            [0x1b] => vec![key(KeyCode::Esc, KeyModifiers::NONE)],
+            [0x1b] => vec![key_event(KeyCode::Esc, KeyModifiers::NONE)],
             // Alt with a key that also begins a sequence.
-            [0x1b, c @ (b'[' | b'O' | b']' | b'P' | b'_' | b'^' | b'X')] => vec![key(KeyCode::Char(char::from(c)), KeyModifiers::ALT)],
+            [0x1b, c @ (b'[' | b'O' | b']' | b'P' | b'_' | b'^' | b'X')] => {
+                vec![key_event(KeyCode::Char(char::from(c)), KeyModifiers::ALT)]
+            }
             _ => Vec::new(),
         }
     }
@@ -136,56 +138,56 @@ impl Input {
 fn next(bytes: &[u8]) -> Next {
     match bytes {
         [0x1b] | [0x1b, b'O'] => Next::Unfinished,
-        [0x1b, b'[', rest @ ..] => sequence(bytes, rest),
-        [0x1b, b'O', b'M', ..] => Next::Event(Some(key(KeyCode::Enter, KeyModifiers::NONE)), 3),
-        [0x1b, b'O', last, ..] => Next::Event(function(*last).map(|code| key(code, KeyModifiers::NONE)), 3),
+        [0x1b, b'[', rest @ ..] => parse_csi(bytes, rest),
+        [0x1b, b'O', b'M', ..] => Next::Event(Some(key_event(KeyCode::Enter, KeyModifiers::NONE)), 3),
+        [0x1b, b'O', last, ..] => Next::Event(function_key(*last).map(|code| key_event(code, KeyModifiers::NONE)), 3),
         // Escape, followed by another sequence.
-        [0x1b, 0x1b, ..] => Next::Event(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1),
+        [0x1b, 0x1b, ..] => Next::Event(Some(key_event(KeyCode::Esc, KeyModifiers::NONE)), 1),
         // Late responses of the terminal (colours, its name), not typed by the user.
-        [0x1b, b']' | b'P' | b'_' | b'^' | b'X', rest @ ..] => match answer(rest) {
+        [0x1b, b']' | b'P' | b'_' | b'^' | b'X', rest @ ..] => match response_length(rest) {
             Some(length) => Next::Event(None, 2 + length),
             None if rest.len() > LONGEST_ANSWER => Next::Event(None, bytes.len()),
             None => Next::Unfinished,
         },
-        [0x1b, rest @ ..] => match plain(rest) {
-            Next::Event(Some(Event::Key(k)), n) => Next::Event(Some(key(k.code, k.modifiers | KeyModifiers::ALT)), n + 1),
+        [0x1b, rest @ ..] => match parse_character(rest) {
+            Next::Event(Some(Event::Key(k)), n) => Next::Event(Some(key_event(k.code, k.modifiers | KeyModifiers::ALT)), n + 1),
             Next::Event(other, n) => Next::Event(other, n + 1),
             unfinished => unfinished,
         },
-        _ => plain(bytes),
+        _ => parse_character(bytes),
     }
 }
 
 /// Length of a terminal response including its terminator (BEL, or `ESC \`).
-fn answer(rest: &[u8]) -> Option<usize> {
+fn response_length(rest: &[u8]) -> Option<usize> {
     let bell = rest.iter().position(|&b| b == 7).map(|at| at + 1);
     let string = rest.windows(2).position(|w| w == b"\x1b\\").map(|at| at + 2);
     bell.into_iter().chain(string).min()
 }
 
 /// Parses a character or a control key.
-fn plain(bytes: &[u8]) -> Next {
+fn parse_character(bytes: &[u8]) -> Next {
     let Some(&first) = bytes.first() else { return Next::Unfinished };
-    let control = |c: u8| key(KeyCode::Char(char::from(c)), KeyModifiers::CONTROL);
+    let control = |c: u8| key_event(KeyCode::Char(char::from(c)), KeyModifiers::CONTROL);
     let event = match first {
-        b'\r' => key(KeyCode::Enter, KeyModifiers::NONE),
-        b'\t' => key(KeyCode::Tab, KeyModifiers::NONE),
-        0x7f => key(KeyCode::Backspace, KeyModifiers::NONE),
+        b'\r' => key_event(KeyCode::Enter, KeyModifiers::NONE),
+        b'\t' => key_event(KeyCode::Tab, KeyModifiers::NONE),
+        0x7f => key_event(KeyCode::Backspace, KeyModifiers::NONE),
         0 => control(b' '),
         0x01..=0x1a => control(first - 1 + b'a'),
-        0x1b => key(KeyCode::Esc, KeyModifiers::NONE),
+        0x1b => key_event(KeyCode::Esc, KeyModifiers::NONE),
         0x1c..=0x1f => control(first - 0x1c + b'4'),
-        0x20..=0x7e => character(char::from(first)),
-        _ => return utf8(bytes, first),
+        0x20..=0x7e => character_event(char::from(first)),
+        _ => return parse_utf8(bytes, first),
     };
     Next::Event(Some(event), 1)
 }
 
-fn character(c: char) -> Event {
-    key(KeyCode::Char(c), if c.is_uppercase() { KeyModifiers::SHIFT } else { KeyModifiers::NONE })
+fn character_event(c: char) -> Event {
+    key_event(KeyCode::Char(c), if c.is_uppercase() { KeyModifiers::SHIFT } else { KeyModifiers::NONE })
 }
 
-fn utf8(bytes: &[u8], first: u8) -> Next {
+fn parse_utf8(bytes: &[u8], first: u8) -> Next {
     let length = match first {
         0xc2..=0xdf => 2,
         0xe0..=0xef => 3,
@@ -195,19 +197,19 @@ fn utf8(bytes: &[u8], first: u8) -> Next {
     };
     let there = bytes.len().min(length);
     match std::str::from_utf8(&bytes[..there]) {
-        Ok(text) => Next::Event(text.chars().next().map(character), length),
+        Ok(text) => Next::Event(text.chars().next().map(character_event), length),
         Err(e) if e.error_len().is_none() => Next::Unfinished,
         Err(_) => Next::Event(None, 1),
     }
 }
 
 /// Parses `ESC [`, parameters, and a final letter.
-fn sequence(bytes: &[u8], rest: &[u8]) -> Next {
+fn parse_csi(bytes: &[u8], rest: &[u8]) -> Next {
     // The Linux console sends its first function keys as `ESC [ [ A`.
     if let [b'[', more @ ..] = rest {
         return match more.first() {
             None => Next::Unfinished,
-            Some(&c @ b'A'..=b'E') => Next::Event(Some(key(KeyCode::F(c - b'A' + 1), KeyModifiers::NONE)), 4),
+            Some(&c @ b'A'..=b'E') => Next::Event(Some(key_event(KeyCode::F(c - b'A' + 1), KeyModifiers::NONE)), 4),
             Some(_) => Next::Event(None, 3),
         };
     }
@@ -229,7 +231,7 @@ fn sequence(bytes: &[u8], rest: &[u8]) -> Next {
             return Next::Unfinished;
         };
         let [button, column, row] = [button, column, row].map(|b| u16::from(b.saturating_sub(32)));
-        return Next::Event(mouse(button, column, row, button & 3 == 3), taken + 3);
+        return Next::Event(mouse_event(button, column, row, button & 3 == 3), taken + 3);
     }
     let private = parameters.first().is_some_and(|b| b"<=>?".contains(b));
     let text = std::str::from_utf8(if private { &parameters[1..] } else { parameters }).unwrap_or_default();
@@ -237,16 +239,16 @@ fn sequence(bytes: &[u8], rest: &[u8]) -> Next {
     let number = |i: usize| text.split(';').nth(i).and_then(|n| n.split(':').next()).and_then(|n| n.parse::<u16>().ok());
     if private {
         let report = if parameters[0] == b'<' && matches!(last, b'M' | b'm') { number(0).zip(number(1)).zip(number(2)) } else { None };
-        return Next::Event(report.and_then(|((b, x), y)| mouse(b, x, y, last == b'm')), taken);
+        return Next::Event(report.and_then(|((b, x), y)| mouse_event(b, x, y, last == b'm')), taken);
     }
     // Mouse reports of terminals that write them in decimal, but without the `<` marker.
     if let (b'M', Some(button), Some(column), Some(row)) = (last, number(0), number(1), number(2)) {
         let button = button.saturating_sub(32);
-        return Next::Event(mouse(button, column, row, button & 0b110_0011 == 3), taken);
+        return Next::Event(mouse_event(button, column, row, button & 0b110_0011 == 3), taken);
     }
-    let modifiers = number(1).map_or(KeyModifiers::NONE, modifiers);
+    let modifiers = number(1).map_or(KeyModifiers::NONE, decode_modifiers);
     let code = match last {
-        b'~' => number(0).and_then(editing),
+        b'~' => number(0).and_then(editing_key),
         b'Z' => Some(KeyCode::BackTab),
         // Keys of terminals that report each one by its code.
         b'u' => number(0).and_then(|n| char::from_u32(n.into())).map(|c| match c {
@@ -256,14 +258,14 @@ fn sequence(bytes: &[u8], rest: &[u8]) -> Next {
             '\u{7f}' => KeyCode::Backspace,
             c => KeyCode::Char(c),
         }),
-        _ => function(last),
+        _ => function_key(last),
     };
     let modifiers = if code == Some(KeyCode::BackTab) { modifiers | KeyModifiers::SHIFT } else { modifiers };
-    Next::Event(code.map(|code| key(code, modifiers)), taken)
+    Next::Event(code.map(|code| key_event(code, modifiers)), taken)
 }
 
 /// Decodes modifiers: one more than the sum of 1 for Shift, 2 for Alt and 4 for Control.
-fn modifiers(n: u16) -> KeyModifiers {
+fn decode_modifiers(n: u16) -> KeyModifiers {
     let bits = n.saturating_sub(1);
     [(1, KeyModifiers::SHIFT), (2, KeyModifiers::ALT), (4, KeyModifiers::CONTROL)]
         .into_iter()
@@ -272,7 +274,7 @@ fn modifiers(n: u16) -> KeyModifiers {
 }
 
 /// Key of a sequence, by its final letter.
-fn function(last: u8) -> Option<KeyCode> {
+fn function_key(last: u8) -> Option<KeyCode> {
     Some(match last {
         b'A' => KeyCode::Up,
         b'B' => KeyCode::Down,
@@ -286,7 +288,7 @@ fn function(last: u8) -> Option<KeyCode> {
 }
 
 /// Key of a sequence `ESC [ number ~`.
-fn editing(number: u16) -> Option<KeyCode> {
+fn editing_key(number: u16) -> Option<KeyCode> {
     let f = |first: u16, at: u8| u8::try_from(number - first).ok().map(|n| KeyCode::F(at + n));
     match number {
         1 | 7 => Some(KeyCode::Home),
@@ -303,7 +305,7 @@ fn editing(number: u16) -> Option<KeyCode> {
 }
 
 /// Columns and rows of the report are 1-based.
-fn mouse(button: u16, column: u16, row: u16, released: bool) -> Option<Event> {
+fn mouse_event(button: u16, column: u16, row: u16, released: bool) -> Option<Event> {
     let which = match button & 3 {
         0 => MouseButton::Left,
         1 => MouseButton::Middle,
@@ -410,7 +412,7 @@ mod tests {
         for begun in [&b"\x1b[?"[..], b"\x1b[<1;1", b"\x1b[1;5", b"\xe2\x86", b"\x1b[M a"] {
             let mut input = Input::default();
             assert_eq!(shown(input.feed(begun)), [""; 0]);
-            assert_eq!(input.patience(), Some(KEY));
+            assert_eq!(input.idle_timeout(), Some(KEY));
             assert_eq!(shown(input.idle()), [""; 0]);
             assert_eq!(shown(input.feed(b"q")), ["q"], "after {begun:?}");
         }
@@ -420,7 +422,7 @@ mod tests {
     fn a_paste_without_an_end_ends_and_its_late_rest_is_no_keys() {
         let mut input = Input::default();
         assert_eq!(shown(input.feed(b"\x1b[200~abc")), [""; 0]);
-        assert_eq!(input.patience(), Some(PASTE));
+        assert_eq!(input.idle_timeout(), Some(PASTE));
         assert_eq!(shown(input.idle()), ["paste abc"]);
         // The rest of the paste, much later, must not be taken for `R` and Enter.
         assert_eq!(shown(input.feed(b"R\rmore of the text\x1b[201~j")), ["j"]);
@@ -436,7 +438,7 @@ mod tests {
         let mut input = Input::default();
         input.feed(b"\x1b[200~abc");
         assert_eq!(shown(input.feed(b"\x1b")), [""; 0]);
-        assert_eq!(input.patience(), Some(KEY));
+        assert_eq!(input.idle_timeout(), Some(KEY));
         assert_eq!(shown(input.idle()), ["paste abc"]);
         assert_eq!(shown(input.feed(b"[201~q")), ["q"], "it was the end, cut");
     }
@@ -448,7 +450,7 @@ mod tests {
             for piece in &pieces {
                 input.feed(piece);
             }
-            while input.patience().is_some() {
+            while input.idle_timeout().is_some() {
                 input.idle();
             }
             prop_assert_eq!(shown(input.feed(b"q")), ["q"]);

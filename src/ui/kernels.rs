@@ -1,9 +1,9 @@
 //! The table of kernels, or of other groups of launches.
 
-use super::panel::{Panel, take};
-use super::parts::badge;
+use super::panel::{Panel, split_top};
+use super::parts::hint_badge;
 use super::table::{self, Column, Head, Rows};
-use super::text::{bar, fit_parts, left, lit, part, right, sparkline};
+use super::text::{align_left, align_right, bar, fit_parts, highlight_chars, part, sparkline};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
@@ -19,8 +19,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-fn human(v: Option<f64>) -> String {
-    v.map(Nanos::human).unwrap_or_default()
+fn format_nanos(v: Option<f64>) -> String {
+    v.map(Nanos::format_ns).unwrap_or_default()
 }
 
 /// Formats a cell.
@@ -29,10 +29,10 @@ type Cell = fn(&GroupRow) -> String;
 /// Columns to the right of name and share, in screen order.
 const COLUMNS: [Column<Cell>; 8] = [
     Column { title: "total", width: 8, rank: 0, cell: |r| Nanos(r.stats.total).to_string() },
-    Column { title: "count", width: 9, rank: 1, cell: |r| units::grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX)) },
-    Column { title: "avg", width: 8, rank: 2, cell: |r| Nanos::human(r.stats.avg) },
-    Column { title: "p50", width: 8, rank: 5, cell: |r| human(r.stats.median) },
-    Column { title: "p99", width: 8, rank: 3, cell: |r| human(r.stats.p99.map(|p| p as f64)) },
+    Column { title: "count", width: 9, rank: 1, cell: |r| units::format_grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX)) },
+    Column { title: "avg", width: 8, rank: 2, cell: |r| Nanos::format_ns(r.stats.avg) },
+    Column { title: "p50", width: 8, rank: 5, cell: |r| format_nanos(r.stats.median) },
+    Column { title: "p99", width: 8, rank: 3, cell: |r| format_nanos(r.stats.p99.map(|p| p as f64)) },
     Column { title: "min", width: 8, rank: 7, cell: |r| Nanos(r.stats.min).to_string() },
     Column { title: "max", width: 8, rank: 6, cell: |r| Nanos(r.stats.max).to_string() },
     Column { title: "spread", width: 6, rank: 8, cell: |r| r.stats.spread_percent().map(|s| format!("{s:.0}%")).unwrap_or_default() },
@@ -65,7 +65,7 @@ const DIAGNOSIS: usize = 25;
 /// Width of the first hint in a narrow table.
 const NARROW_DIAGNOSIS: usize = 22;
 
-fn layout(width: usize, diagnosed: bool) -> Layout {
+fn fit_layout(width: usize, diagnosed: bool) -> Layout {
     // The name gets a readable width before less important columns are added.
     let name_least = match width {
         // With a diagnosis, which is more useful than the end of a long name.
@@ -109,7 +109,7 @@ fn layout(width: usize, diagnosed: bool) -> Layout {
 /// Draws the table, with filter, grouping and order in its title.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &KernelsScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
-    let mut title = controls(report, screen, theme, usize::from(area.width.saturating_sub(6))).spans;
+    let mut title = control_line(report, screen, theme, usize::from(area.width.saturating_sub(6))).spans;
     if bordered {
         let word = if report.groups.by.is_kernel() { "Kernels" } else { "Groups" };
         title.splice(0..0, [Span::styled(word, theme.style(Role::Title)), Span::raw("  ")]);
@@ -118,26 +118,26 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen
     let all = report.groups.grouping.as_ref().map_or(usize::MAX, |g| g.rows.len());
     let wanted = u16::try_from(all.saturating_add(3)).unwrap_or(u16::MAX).max(LEAST_TABLE);
     let mut rest = area;
-    let area = if bordered && wanted < area.height { take(&mut rest, wanted) } else { take(&mut rest, area.height) };
+    let area = if bordered && wanted < area.height { split_top(&mut rest, wanted) } else { split_top(&mut rest, area.height) };
     super::below::draw(frame, rest, app, report, view.ascii, theme);
-    let inner = Panel::new(title).focus(app.session.reading.is_none()).draw(frame, area, bordered, theme);
+    let inner = Panel::new(title).with_focus(app.session.reading.is_none()).draw(frame, area, bordered, theme);
     // A group of several kernels has no diagnosis of its own: that of one launch would mislead.
     let diagnosed = !report.diagnosed.is_empty() && report.groups.grouping.as_ref().is_some_and(|g| g.by.is_kernel());
-    let layout = layout(inner.width.into(), diagnosed);
+    let layout = fit_layout(inner.width.into(), diagnosed);
     let rows = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
-    heads(frame, Rect { height: 1, ..inner }, (report, screen), &layout, view, theme);
+    draw_heads(frame, Rect { height: 1, ..inner }, (report, screen), &layout, view, theme);
     match (&report.groups.grouping, &report.preview) {
-        (Some(_), _) => rows_of(frame, rows, (report, screen), &app.session.key(ActionId::Back), &layout, view, theme),
-        (None, Some(preview)) => growing(frame, rows, preview, &layout, theme),
+        (Some(_), _) => rows_of(frame, rows, (report, screen), &app.session.key_label(ActionId::Back), &layout, view, theme),
+        (None, Some(preview)) => draw_preview_rows(frame, rows, preview, &layout, theme),
         (None, None) => {
-            let text = if report.reading() { "reading …" } else { "nothing to show" };
+            let text = if report.is_reading() { "reading …" } else { "nothing to show" };
             frame.render_widget(Line::styled(text, theme.style(Role::Dim)), Rect { height: rows.height.min(1), ..rows });
         }
     }
 }
 
 /// Filter, grouping, order, number of rows.
-fn controls(report: &Report, kernels: &KernelsScreen, theme: &Theme, columns: usize) -> Line<'static> {
+fn control_line(report: &Report, kernels: &KernelsScreen, theme: &Theme, columns: usize) -> Line<'static> {
     let groups = &report.groups;
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let mut parts = Vec::new();
@@ -149,56 +149,63 @@ fn controls(report: &Report, kernels: &KernelsScreen, theme: &Theme, columns: us
         }
         parts.push(part(0, spans));
     }
-    let mut group = vec![Span::styled("group ", dim), Span::styled(groups.by.word(), text)];
-    if groups.pending() {
+    let mut group = vec![Span::styled("group ", dim), Span::styled(groups.by.cli_name(), text)];
+    if groups.is_pending() {
         group.push(Span::styled(" …", theme.style(Role::Warn)));
     }
     parts.push(part(0, group));
     let arrow = if kernels.ascending { "▲" } else { "▼" };
-    parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", kernels.sort.word()), text)]));
+    parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", kernels.sort.cli_name()), text)]));
     if let Some(grouping) = &groups.grouping {
-        let n = |n: usize| units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
+        let n = |n: usize| units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
         let of = if kernels.shown.len() == grouping.rows.len() {
             n(kernels.shown.len())
         } else {
             format!("{} of {}", n(kernels.shown.len()), n(grouping.rows.len()))
         };
-        parts.push(part(2, vec![Span::styled(format!("{of} {}", units::plural(grouping.rows.len(), "row")), dim)]));
+        parts.push(part(2, vec![Span::styled(format!("{of} {}", units::plural_noun(grouping.rows.len(), "row")), dim)]));
         if !groups.marked.is_empty() {
             let (count, share) = groups.marked_sum;
-            parts.push(part(1, vec![Span::styled(format!("● {count} marked, {}", units::human_percent(share)), theme.style(Role::Mark))]));
+            parts.push(part(1, vec![Span::styled(format!("● {count} marked, {}", units::format_percent(share)), theme.style(Role::Mark))]));
         }
         if let Some(why) = grouping.unavailable {
-            parts.push(part(0, vec![Span::styled(format!("cannot group by {}: {why}", grouping.by.word()), theme.style(Role::Warn))]));
+            parts.push(part(0, vec![Span::styled(format!("cannot group by {}: {why}", grouping.by.cli_name()), theme.style(Role::Warn))]));
         }
     }
     fit_parts(parts, &Span::raw("   "), columns)
 }
 
-fn heads(frame: &mut Frame<'_>, area: Rect, (report, kernels): (&Report, &KernelsScreen), layout: &Layout, view: &mut View, theme: &Theme) {
+fn draw_heads(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (report, kernels): (&Report, &KernelsScreen),
+    layout: &Layout,
+    view: &mut View,
+    theme: &Theme,
+) {
     let groups = &report.groups;
     let noun = match groups.grouping.as_ref().map_or(groups.by, |g| g.by) {
-        GroupBy::Nvtx if report.profile.as_ref().is_some_and(|p| p.ranges.annotations()) => "operator",
-        by => by.noun(),
+        GroupBy::Nvtx if report.profile.as_ref().is_some_and(|p| p.ranges.has_annotations()) => "operator",
+        by => by.group_noun(),
     };
     let by = |text: String, sort: SortBy| Head { text, number: HEADS.iter().position(|h| *h == sort), sorted: sort == kernels.sort };
-    let gap = || Head::plain(" ".repeat(GAP));
+    let gap = || Head::label_only(" ".repeat(GAP));
     let mut all = vec![
-        Head::plain(format!("{} ", right("#", NUMBER - 2))),
+        Head::label_only(format!("{} ", align_right("#", NUMBER - 2))),
         gap(),
-        Head::plain(" "),
-        by(left(noun, layout.name), SortBy::Name),
+        Head::label_only(" "),
+        by(align_left(noun, layout.name), SortBy::Name),
         gap(),
     ];
-    all.push(by(right("share", layout.bar + 1 + SHARE_TEXT), SortBy::Total));
-    all.extend(layout.shown.iter().map(|&i| by(right(COLUMNS[i].title, COLUMNS[i].width + GAP), SORTS[i])));
+    all.push(by(align_right("share", layout.bar + 1 + SHARE_TEXT), SortBy::Total));
+    all.extend(layout.shown.iter().map(|&i| by(align_right(COLUMNS[i].title, COLUMNS[i].width + GAP), SORTS[i])));
     if layout.histogram {
-        all.push(Head::plain(format!("  {}", left("durations", HISTOGRAM_WIDTH))));
+        all.push(Head::label_only(format!("  {}", align_left("durations", HISTOGRAM_WIDTH))));
     }
     if layout.diagnosis > 0 {
-        all.push(Head::plain(format!(" {}", left("  diagnosis", layout.diagnosis))));
+        all.push(Head::label_only(format!(" {}", align_left("  diagnosis", layout.diagnosis))));
     }
-    table::heads(frame, area, all, view, theme);
+    table::draw_heads(frame, area, all, view, theme);
 }
 
 fn rows_of(
@@ -212,18 +219,18 @@ fn rows_of(
 ) {
     let Some(grouping) = &report.groups.grouping else { return };
     if kernels.shown.is_empty() {
-        empty(frame, area, (report, kernels), back, theme);
+        draw_empty(frame, area, (report, kernels), back, theme);
         return;
     }
     // Rows of the grouping are sorted by total, regardless of the order of the table.
     let longest = grouping.rows.first().map_or(0.0, |r| r.share_percent);
     let fuzzy = (!kernels.finder.text().trim().is_empty()).then(|| Fuzzy::new(kernels.finder.text()));
     let rows = Rows { list: "kernels", count: kernels.shown.len(), selected: kernels.selected };
-    table::rows(frame, area, rows, view, theme, |at, view| {
+    table::draw_rows(frame, area, rows, view, theme, |at, view| {
         let Some((row, group)) = kernels.shown.get(at).and_then(|&r| Some((r as usize, grouping.rows.get(r as usize)?))) else {
             return Vec::new();
         };
-        let name = view.fit(&report.groups.labels, layout.name, row);
+        let name = view.fit_name(&report.groups.labels, layout.name, row);
         let profiled = match report.profiled.get(&row) {
             Some(true) => "◆",
             Some(false) => "◇",
@@ -241,8 +248,8 @@ fn rows_of(
 }
 
 /// Colour swatch of a kernel's family, drawn before its name.
-fn swatch(family: Option<Family>, theme: &Theme) -> Span<'static> {
-    match family.map(|f| theme.family(f)) {
+fn family_swatch(family: Option<Family>, theme: &Theme) -> Span<'static> {
+    match family.map(|f| theme.family_style(f)) {
         // Without colours it has no meaning.
         Some(style) if style.fg.is_some() => Span::styled("▌", style),
         _ => Span::raw(" "),
@@ -266,42 +273,42 @@ struct Shown<'a> {
 fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) -> Vec<Span<'static>> {
     let text = theme.style(Role::Text);
     let mut spans = vec![
-        Span::styled(right(&(shown.at + 1).to_string(), NUMBER - 2), theme.style(Role::Faint)),
+        Span::styled(align_right(&(shown.at + 1).to_string(), NUMBER - 2), theme.style(Role::Faint)),
         if shown.marked { Span::styled("●", theme.style(Role::Mark)) } else { Span::styled(shown.profiled, theme.style(Role::Key)) },
         Span::raw(" ".repeat(GAP)),
-        swatch(row.kernel.is_some().then_some(row.family), theme),
+        family_swatch(row.kernel.is_some().then_some(row.family), theme),
     ];
-    let at = shown.fuzzy.and_then(|f| f.positions(shown.name)).map(|p| p.1).unwrap_or_default();
-    spans.extend(lit(&left(shown.name, layout.name), &at, text, theme.style(Role::Match)));
+    let at = shown.fuzzy.and_then(|f| f.match_positions(shown.name)).map(|p| p.1).unwrap_or_default();
+    spans.extend(highlight_chars(&align_left(shown.name, layout.name), &at, text, theme.style(Role::Match)));
     spans.push(Span::raw(" ".repeat(GAP)));
     let share = if shown.longest > 0.0 { row.share_percent / shown.longest } else { 0.0 };
     spans.extend(bar(share, layout.bar, theme.style(Role::Bar), theme));
-    spans.push(Span::styled(right(&units::human_percent(row.share_percent), SHARE_TEXT + 1), theme.style(Role::Title)));
+    spans.push(Span::styled(align_right(&units::format_percent(row.share_percent), SHARE_TEXT + 1), theme.style(Role::Title)));
     for &i in &layout.shown {
         let column = &COLUMNS[i];
         let style: Style = if SORTS[i] == shown.sort { theme.style(Role::Title) } else { text };
-        spans.push(Span::styled(right(&(column.cell)(row), column.width + GAP), style));
+        spans.push(Span::styled(align_right(&(column.cell)(row), column.width + GAP), style));
     }
     if layout.histogram {
         let drawn = row.stats.histogram.map(|h| sparkline(&h)).unwrap_or_default();
-        spans.push(Span::styled(format!("  {}", left(&drawn, HISTOGRAM_WIDTH)), theme.style(Role::Bar)));
+        spans.push(Span::styled(format!("  {}", align_left(&drawn, HISTOGRAM_WIDTH)), theme.style(Role::Bar)));
     }
     if let Some(v) = shown.verdict.filter(|_| layout.diagnosis > 0) {
         spans.push(Span::raw(" "));
-        spans.extend(badge(v.id, v.severity, layout.diagnosis, theme));
+        spans.extend(hint_badge(v.id, v.severity, layout.diagnosis, theme));
     }
     spans
 }
 
 /// Draws a message instead of rows.
-fn empty(frame: &mut Frame<'_>, area: Rect, (report, kernels): (&Report, &KernelsScreen), back: &str, theme: &Theme) {
+fn draw_empty(frame: &mut Frame<'_>, area: Rect, (report, kernels): (&Report, &KernelsScreen), back: &str, theme: &Theme) {
     use crate::model::NoteKind;
     let columns = usize::from(area.width).clamp(20, 96);
     let note = report.profile.as_ref().and_then(|p| p.notes.iter().find(|n| n.kind == NoteKind::Empty));
     let mut lines: Vec<Line<'_>> = Vec::new();
     if !kernels.finder.text().is_empty() {
         lines.push(Line::styled(
-            format!("No name matches “{}”.", crate::model::text::clean(kernels.finder.text())),
+            format!("No name matches “{}”.", crate::model::text::escape_unsafe(kernels.finder.text())),
             theme.style(Role::Warn),
         ));
         lines.push(Line::styled(format!("{back} clears the filter"), theme.style(Role::Dim)));
@@ -309,17 +316,19 @@ fn empty(frame: &mut Frame<'_>, area: Rect, (report, kernels): (&Report, &Kernel
         lines.push(Line::styled("No kernels in this report.", theme.style(Role::Bad)));
         lines.push(Line::default());
         lines.extend(
-            super::text::wrap(&crate::model::text::clean(&note.text), columns)
+            super::text::wrap_text(&crate::model::text::escape_unsafe(&note.text), columns)
                 .into_iter()
                 .map(|l| Line::styled(l, theme.style(Role::Text))),
         );
         if let Some(fix) = &note.fix {
             lines.push(Line::default());
             lines.extend(
-                super::text::wrap(&crate::model::text::clean(fix), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Next))),
+                super::text::wrap_text(&crate::model::text::escape_unsafe(fix), columns)
+                    .into_iter()
+                    .map(|l| Line::styled(l, theme.style(Role::Next))),
             );
         }
-    } else if report.reading() {
+    } else if report.is_reading() {
         lines.push(Line::styled("reading …", theme.style(Role::Dim)));
     }
     let top = area.height.saturating_sub(u16::try_from(lines.len()).unwrap_or(0)) / 3;
@@ -330,25 +339,25 @@ fn empty(frame: &mut Frame<'_>, area: Rect, (report, kernels): (&Report, &Kernel
 }
 
 /// Draws the table while the report is being read: names, totals and counts so far.
-fn growing(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layout: &Layout, theme: &Theme) {
+fn draw_preview_rows(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layout: &Layout, theme: &Theme) {
     let total: i64 = preview.rows.iter().map(|r| r.2).fold(0, i64::saturating_add);
     let longest = preview.rows.first().map_or(1, |r| r.2).max(1);
     for (line, (name, count, ns)) in (0..area.height).zip(&preview.rows) {
-        let family = swatch(Some(Family::guess(name, name)), theme);
-        let name = labels::cut_middle(&crate::model::text::clean(name), layout.name);
+        let family = family_swatch(Some(Family::guess(name, name)), theme);
+        let name = labels::cut_middle(&crate::model::text::escape_unsafe(name), layout.name);
         let mut spans = vec![
-            Span::styled(right(&(line + 1).to_string(), NUMBER - 2), theme.style(Role::Faint)),
+            Span::styled(align_right(&(line + 1).to_string(), NUMBER - 2), theme.style(Role::Faint)),
             Span::raw("  "),
             family,
-            Span::styled(left(&name, layout.name), theme.style(Role::Text)),
+            Span::styled(align_left(&name, layout.name), theme.style(Role::Text)),
             Span::raw(" "),
         ];
         spans.extend(bar(*ns as f64 / longest as f64, layout.bar, theme.style(Role::Bar), theme));
         let percent = if total > 0 { *ns as f64 / total as f64 * 100.0 } else { 0.0 };
-        spans.push(Span::styled(right(&units::human_percent(percent), SHARE_TEXT + 1), theme.style(Role::Title)));
+        spans.push(Span::styled(align_right(&units::format_percent(percent), SHARE_TEXT + 1), theme.style(Role::Title)));
         for &i in layout.shown.iter().filter(|&&i| i < 2) {
-            let text = if i == 0 { Nanos(*ns).to_string() } else { units::grouped(i64::try_from(*count).unwrap_or(i64::MAX)) };
-            spans.push(Span::styled(right(&text, COLUMNS[i].width + GAP), theme.style(Role::Dim)));
+            let text = if i == 0 { Nanos(*ns).to_string() } else { units::format_grouped(i64::try_from(*count).unwrap_or(i64::MAX)) };
+            spans.push(Span::styled(align_right(&text, COLUMNS[i].width + GAP), theme.style(Role::Dim)));
         }
         frame.render_widget(Line::from(spans), Rect { y: area.y + line, height: 1, ..area });
     }
@@ -362,7 +371,7 @@ mod tests {
     fn columns_come_in_by_importance_and_never_overflow() {
         let mut before = 0;
         for width in 58..240 {
-            let l = layout(width, false);
+            let l = fit_layout(width, false);
             let used = NUMBER
                 + GAP
                 + l.name
@@ -376,7 +385,7 @@ mod tests {
             assert!(l.shown.len() >= before || width == 100, "{width}");
             before = l.shown.len();
         }
-        assert!([0, 1, 2].iter().all(|c| layout(78, false).shown.contains(c)));
-        assert_eq!(layout(198, false).shown.len(), COLUMNS.len());
+        assert!([0, 1, 2].iter().all(|c| fit_layout(78, false).shown.contains(c)));
+        assert_eq!(fit_layout(198, false).shown.len(), COLUMNS.len());
     }
 }

@@ -2,14 +2,14 @@
 
 use super::panel::Panel;
 use super::table::{self, Column, Head, Rows};
-use super::text::{fit_parts, left, part, right};
+use super::text::{align_left, align_right, fit_parts, part};
 use super::view::View;
 use super::{Role, Theme, chart};
 use crate::analysis::launch_list::{LaunchList, LaunchSort};
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::analysis::{Family, GroupBy, Occupancy, labels};
 use crate::app::{ActionId, App, LaunchesScreen, Report};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{LaunchConfig, LaunchOrder, Nanos, Place, Profile, config, units};
 use crate::report::timeline::describe;
 use ratatui::Frame;
@@ -27,7 +27,7 @@ struct One<'a> {
     config: Option<&'a LaunchConfig>,
 }
 
-fn number(n: Option<u32>) -> String {
+fn format_number(n: Option<u32>) -> String {
     n.map(|n| n.to_string()).unwrap_or_default()
 }
 
@@ -35,39 +35,44 @@ fn number(n: Option<u32>) -> String {
 type Cell = fn(&One<'_>) -> String;
 
 const COLUMNS: [Column<Cell>; 14] = [
-    Column { title: "launch", width: 10, rank: 0, cell: |o| units::grouped(i64::try_from(o.row).unwrap_or(i64::MAX)) },
-    Column { title: "nth", width: 9, rank: 1, cell: |o| units::grouped(i64::from(o.nth)) },
+    Column { title: "launch", width: 10, rank: 0, cell: |o| units::format_grouped(i64::try_from(o.row).unwrap_or(i64::MAX)) },
+    Column { title: "nth", width: 9, rank: 1, cell: |o| units::format_grouped(i64::from(o.nth)) },
     Column { title: "start", width: 13, rank: 3, cell: |o| format!("{:.6} s", o.profile.launches.start(o.row) as f64 / 1e9) },
     Column { title: "duration", width: 9, rank: 0, cell: |o| Nanos(o.profile.launches.duration(o.row)).to_string() },
-    Column { title: "ncu", width: 11, rank: 1, cell: profiled },
+    Column { title: "ncu", width: 11, rank: 1, cell: ncu_duration },
     Column { title: "vs p50", width: 7, rank: 1, cell: versus_median },
-    Column { title: "grid", width: 12, rank: 2, cell: |o| o.config.and_then(|c| c.grid).map(config::dim3).unwrap_or_default() },
-    Column { title: "block", width: 9, rank: 2, cell: |o| o.config.and_then(|c| c.block).map(config::dim3).unwrap_or_default() },
-    Column { title: "regs", width: 5, rank: 6, cell: |o| number(o.config.and_then(|c| c.registers)) },
+    Column { title: "grid", width: 12, rank: 2, cell: |o| o.config.and_then(|c| c.grid).map(config::format_dim3).unwrap_or_default() },
+    Column { title: "block", width: 9, rank: 2, cell: |o| o.config.and_then(|c| c.block).map(config::format_dim3).unwrap_or_default() },
+    Column { title: "regs", width: 5, rank: 6, cell: |o| format_number(o.config.and_then(|c| c.registers)) },
     Column {
         title: "shared",
         width: 9,
         rank: 6,
-        cell: |o| o.config.and_then(LaunchConfig::shared).map(|b| b.to_string()).unwrap_or_default(),
+        cell: |o| o.config.and_then(LaunchConfig::shared_memory).map(|b| b.to_string()).unwrap_or_default(),
     },
-    Column { title: "occ", width: 5, rank: 7, cell: occupancy },
-    Column { title: "stream", width: 6, rank: 4, cell: |o| number(o.place.and_then(|p| p.stream)) },
-    Column { title: "gpu", width: 4, rank: 8, cell: |o| number(o.place.and_then(|p| o.profile.device_of(p).map(|d| d.id).or(p.ordinal))) },
-    Column { title: "pid", width: 8, rank: 9, cell: |o| number(o.place.and_then(|p| p.pid)) },
+    Column { title: "occ", width: 5, rank: 7, cell: occupancy_percent },
+    Column { title: "stream", width: 6, rank: 4, cell: |o| format_number(o.place.and_then(|p| p.stream)) },
+    Column {
+        title: "gpu",
+        width: 4,
+        rank: 8,
+        cell: |o| format_number(o.place.and_then(|p| o.profile.device_of(p).map(|d| d.id).or(p.ordinal))),
+    },
+    Column { title: "pid", width: 8, rank: 9, cell: |o| format_number(o.place.and_then(|p| p.pid)) },
 ];
 
 /// Sort order selected by the header of a column.
 fn sort_of(title: &str) -> Option<LaunchSort> {
-    LaunchSort::ALL.into_iter().find(|s| s.word() == title)
+    LaunchSort::ALL.into_iter().find(|s| s.display_name() == title)
 }
 
 /// ncu's own duration of this launch, or of a similar one: taken with another clock, so it is kept apart from
 /// the timeline's.
-fn profiled(o: &One<'_>) -> String {
-    let Some((other, pair)) = u32::try_from(o.row).ok().and_then(|row| o.report.pair(row)) else {
+fn ncu_duration(o: &One<'_>) -> String {
+    let Some((other, pair)) = u32::try_from(o.row).ok().and_then(|row| o.report.find_pair(row)) else {
         return String::new();
     };
-    let mark = if pair.sure.exact() { "◆" } else { "◇" };
+    let mark = if pair.sure.is_exact() { "◆" } else { "◇" };
     match o.report.ncu_durations.get(&(other, pair.result)) {
         Some(d) => format!("{mark} {d}"),
         None => mark.to_owned(),
@@ -88,9 +93,9 @@ fn versus_median(o: &One<'_>) -> String {
     }
 }
 
-fn occupancy(o: &One<'_>) -> String {
+fn occupancy_percent(o: &One<'_>) -> String {
     let device = o.place.and_then(|p| o.profile.device_of(p));
-    o.config.zip(device).and_then(|(c, d)| Occupancy::of(c, d)).map(|o| format!("{:.0}%", o.percent)).unwrap_or_default()
+    o.config.zip(device).and_then(|(c, d)| Occupancy::from_config(c, d)).map(|o| format!("{:.0}%", o.percent)).unwrap_or_default()
 }
 
 /// Minimum width of a kernel's name if launches of several kernels are listed.
@@ -100,13 +105,13 @@ const PATH_LEAST: usize = 14;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &LaunchesScreen, view: &mut View, theme: &Theme) {
     let Some((report, profile)) = app.report().and_then(|r| Some((r, r.profile.as_deref()?))) else { return };
-    let title = heading(report, screen, &app.session.key(ActionId::Back), theme, usize::from(area.width.saturating_sub(6)));
+    let title = heading_line(report, screen, &app.session.key_label(ActionId::Back), theme, usize::from(area.width.saturating_sub(6)));
     let mut inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     if bordered {
-        inner = Panel::new(title.spans.clone()).focus(app.session.reading.is_none()).draw(frame, area, true, theme);
+        inner = Panel::new(title.spans.clone()).with_focus(app.session.reading.is_none()).draw(frame, area, true, theme);
     }
     let chart_rows = match inner.height {
-        _ if !profile.launches.timed() => 0,
+        _ if !profile.launches.has_start_times() => 0,
         0..=17 => 0,
         18..=27 => 4,
         _ => 6,
@@ -124,18 +129,18 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen
         frame.render_widget(Line::styled("finding the launches …", theme.style(Role::Dim)), figures);
         return;
     };
-    frame.render_widget(summary(profile, screen, list, theme, inner.width.into()), figures);
-    if chart_rows > 0 && !list.rows.is_empty() && profile.launches.timed() {
-        let chosen = screen.launch().map(|l| l as usize).map(|l| (profile.launches.start(l), profile.launches.duration(l)));
-        plots(frame, charts, list, chosen, theme);
+    frame.render_widget(summary_line(profile, screen, list, theme, inner.width.into()), figures);
+    if chart_rows > 0 && !list.rows.is_empty() && profile.launches.has_start_times() {
+        let chosen = screen.selected_launch().map(|l| l as usize).map(|l| (profile.launches.start(l), profile.launches.duration(l)));
+        draw_plots(frame, charts, list, chosen, theme);
     }
     rows_of(frame, (head, rows), &Shown { report, screen, profile, list }, view, theme);
 }
 
-fn heading(report: &Report, screen: &LaunchesScreen, back: &str, theme: &Theme, columns: usize) -> Line<'static> {
+fn heading_line(report: &Report, screen: &LaunchesScreen, back: &str, theme: &Theme, columns: usize) -> Line<'static> {
     let dim = theme.style(Role::Dim);
-    let label = if screen.by() == report.groups.by { report.groups.labels.get(screen.row).cloned() } else { None };
-    let name = clean(label.as_deref().unwrap_or(screen.group_name())).into_owned();
+    let label = if screen.grouped_by() == report.groups.by { report.groups.labels.get(screen.row).cloned() } else { None };
+    let name = escape_unsafe(label.as_deref().unwrap_or(screen.group_name())).into_owned();
     let mut tail = Vec::new();
     let f = &screen.facets;
     let value = |v: Option<u32>| v.map_or_else(|| "?".to_owned(), |v| v.to_string());
@@ -144,7 +149,7 @@ fn heading(report: &Report, screen: &LaunchesScreen, back: &str, theme: &Theme, 
         f.device.map(|v| format!("device {}", value(v))),
         f.pid.map(|v| format!("pid {}", value(v))),
         f.path.map(|v| match (v, &report.paths, &report.profile) {
-            (Some(p), Some(paths), Some(profile)) => clean(&paths.label(profile, p)).into_owned(),
+            (Some(p), Some(paths), Some(profile)) => escape_unsafe(&paths.path_label(profile, p)).into_owned(),
             _ => "no range".to_owned(),
         }),
     ];
@@ -160,15 +165,18 @@ fn heading(report: &Report, screen: &LaunchesScreen, back: &str, theme: &Theme, 
     }
     // A list keeps the window that it was opened with, even if the report's own is widened.
     if let Some(window) = screen.grouping.window.filter(|w| report.window != Some(*w)) {
-        tail.push(part(0, vec![Span::styled(format!("only {}", describe::window(window)), theme.style(Role::Mark))]));
+        tail.push(part(0, vec![Span::styled(format!("only {}", describe::format_window(window)), theme.style(Role::Mark))]));
     } else if screen.grouping.window.is_none() && report.window.is_some() {
         tail.push(part(0, vec![Span::styled("whole run", theme.style(Role::Mark))]));
     }
-    if screen.pending() {
+    if screen.is_pending() {
         tail.push(part(0, vec![Span::styled("…", theme.style(Role::Warn))]));
     }
     let arrow = if screen.ascending { "▲" } else { "▼" };
-    tail.push(part(1, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", screen.sort.word()), theme.style(Role::Text))]));
+    tail.push(part(
+        1,
+        vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", screen.sort.display_name()), theme.style(Role::Text))],
+    ));
     let tail = fit_parts(tail, &Span::raw("   "), columns * 2 / 3);
     let room = columns.saturating_sub(tail.width() + 5);
     let mut spans = vec![
@@ -180,17 +188,17 @@ fn heading(report: &Report, screen: &LaunchesScreen, back: &str, theme: &Theme, 
     Line::from(spans)
 }
 
-fn summary(profile: &Profile, screen: &LaunchesScreen, list: &LaunchList, theme: &Theme, columns: usize) -> Line<'static> {
+fn summary_line(profile: &Profile, screen: &LaunchesScreen, list: &LaunchList, theme: &Theme, columns: usize) -> Line<'static> {
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let Some(stats) = &list.stats else {
         return Line::styled("no launch matches these filters", theme.style(Role::Warn));
     };
     let pair = |rank: u8, word: &str, value: String| part(rank, vec![Span::styled(format!("{word} "), dim), Span::styled(value, text)]);
     let mut parts = vec![
-        part(0, vec![Span::styled(units::count(stats.count, "launch"), text)]),
+        part(0, vec![Span::styled(units::format_count(stats.count, "launch"), text)]),
         pair(1, "total", Nanos(stats.total).to_string()),
-        pair(2, "avg", Nanos::human(stats.avg)),
-        pair(3, "p50", stats.median.map(Nanos::human).unwrap_or_default()),
+        pair(2, "avg", Nanos::format_ns(stats.avg)),
+        pair(3, "p50", stats.median.map(Nanos::format_ns).unwrap_or_default()),
         pair(4, "p99", stats.p99.map(|p| Nanos(p).to_string()).unwrap_or_default()),
         pair(5, "min", Nanos(stats.min).to_string()),
         pair(5, "max", Nanos(stats.max).to_string()),
@@ -206,7 +214,7 @@ fn summary(profile: &Profile, screen: &LaunchesScreen, list: &LaunchList, theme:
 
 /// Histogram on the left, durations over time on the right; axes below each. The selected launch (start and duration,
 /// ns) is marked in both.
-fn plots(frame: &mut Frame<'_>, area: Rect, list: &LaunchList, chosen: Option<(i64, i64)>, theme: &Theme) {
+fn draw_plots(frame: &mut Frame<'_>, area: Rect, list: &LaunchList, chosen: Option<(i64, i64)>, theme: &Theme) {
     let [bars, _, points] = Layout::horizontal([Constraint::Ratio(1, 3), Constraint::Length(3), Constraint::Min(10)]).areas(area);
     let (bins, least, greatest) = &list.histogram;
     let rows = usize::from(area.height.saturating_sub(2));
@@ -218,12 +226,12 @@ fn plots(frame: &mut Frame<'_>, area: Rect, list: &LaunchList, chosen: Option<(i
             frame.render_widget(Line::styled(text, style), line(i + 1));
         }
         let width = usize::from(area.width);
-        let gap = width.saturating_sub(labels::width(&low) + labels::width(&high));
+        let gap = width.saturating_sub(labels::display_width(&low) + labels::display_width(&high));
         frame.render_widget(Line::styled(format!("{low}{}{high}", " ".repeat(gap)), axis), line(rows + 1));
     };
-    let drawn = chart::columns(bins, bars.width.into(), rows);
+    let drawn = chart::histogram_lines(bins, bars.width.into(), rows);
     put(frame, bars, "durations (log scale)", drawn, theme.style(Role::Bar), (Nanos(*least).to_string(), Nanos(*greatest).to_string()));
-    let drawn = chart::extents(&list.over_time, points.width.into(), rows, (*least, *greatest));
+    let drawn = chart::extent_lines(&list.over_time, points.width.into(), rows, (*least, *greatest));
     let time = list.time.map_or_else(Default::default, |(a, b)| (format!("{:.3} s", a as f64 / 1e9), format!("{:.3} s", b as f64 / 1e9)));
     let title = format!("duration over time ({} to {}, log scale)", Nanos(*least), Nanos(*greatest));
     put(frame, points, &labels::cut_end(&title, points.width.into()), drawn, theme.style(Role::Bar), time);
@@ -257,38 +265,39 @@ fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>,
     let width = usize::from(area.width);
     // With several kernels, the name matters more than the launch configuration, and a common median is meaningless.
     let group = screen.grouping.rows.get(screen.row);
-    let mixed = !screen.by().is_kernel() || group.is_some_and(|g| g.kernels > 1);
+    let mixed = !screen.grouped_by().is_kernel() || group.is_some_and(|g| g.kernels > 1);
     let several = |i: usize| match COLUMNS[i].title {
         // Columns with the same value for every launch only take room.
         "gpu" => profile.devices.len() > 1,
         "pid" => profile.processes.len() > 1,
         "vs p50" => !mixed,
-        "start" => profile.launches.timed(),
+        "start" => profile.launches.has_start_times(),
         "ncu" => !report.joins.is_empty(),
         _ => true,
     };
     let room = if mixed { width.saturating_sub(KERNEL_LEAST + 1) } else { width };
-    let columns = table::fit(&COLUMNS, room, 1, several);
-    let room = room.saturating_sub(table::taken(&COLUMNS, &columns, 1));
+    let columns = table::fit_columns(&COLUMNS, room, 1, several);
+    let room = room.saturating_sub(table::total_width(&COLUMNS, &columns, 1));
     // Remaining room goes to the kernel's name first, then to the path.
     let kernel = mixed.then(|| if room >= PATH_LEAST + 20 { KERNEL_LEAST + 20 } else { KERNEL_LEAST + room });
     let room = kernel.map_or(room, |k| (room + KERNEL_LEAST).saturating_sub(k));
-    let with_path = room >= PATH_LEAST && screen.by() != GroupBy::Nvtx && report.paths.as_ref().is_some_and(|p| !p.of_launch.is_empty());
+    let with_path =
+        room >= PATH_LEAST && screen.grouped_by() != GroupBy::Nvtx && report.paths.as_ref().is_some_and(|p| !p.of_launch.is_empty());
     let mut all: Vec<Head> = columns
         .iter()
         .map(|&i| {
             let sort = sort_of(COLUMNS[i].title);
             let number = sort.and_then(|s| LaunchSort::ALL.iter().position(|a| *a == s));
-            Head { text: format!("{} ", right(COLUMNS[i].title, COLUMNS[i].width)), number, sorted: sort == Some(screen.sort) }
+            Head { text: format!("{} ", align_right(COLUMNS[i].title, COLUMNS[i].width)), number, sorted: sort == Some(screen.sort) }
         })
         .collect();
-    all.extend(kernel.map(|width| Head::plain(left(" kernel", width + 1))));
+    all.extend(kernel.map(|width| Head::label_only(align_left(" kernel", width + 1))));
     if with_path {
-        all.push(Head::plain(format!(" {}", profile.ranges.noun())));
+        all.push(Head::label_only(format!(" {}", profile.ranges.noun())));
     }
-    table::heads(frame, head, all, view, theme);
+    table::draw_heads(frame, head, all, view, theme);
     let rows = Rows { list: "launches", count: list.rows.len(), selected: screen.selected };
-    table::rows(frame, area, rows, view, theme, |at, _| {
+    table::draw_rows(frame, area, rows, view, theme, |at, _| {
         let Some(&(row, nth)) = list.rows.get(at) else { return Vec::new() };
         let (launches, row) = (&profile.launches, row as usize);
         let one = One {
@@ -300,11 +309,11 @@ fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>,
             place: launches.place(row).and_then(|p| profile.places.get(p.0 as usize)),
             config: launches.config(row).and_then(|c| profile.configs.get(c.0 as usize)),
         };
-        cells(&one, &columns, (kernel, with_path.then_some(room)), theme)
+        row_cells(&one, &columns, (kernel, with_path.then_some(room)), theme)
     });
 }
 
-fn cells(one: &One<'_>, columns: &[usize], (kernel, path): (Option<usize>, Option<usize>), theme: &Theme) -> Vec<Span<'static>> {
+fn row_cells(one: &One<'_>, columns: &[usize], (kernel, path): (Option<usize>, Option<usize>), theme: &Theme) -> Vec<Span<'static>> {
     let slow = one.list.stats.as_ref().and_then(|s| s.p99).is_some_and(|p| one.profile.launches.duration(one.row) > p);
     let mut spans: Vec<Span<'static>> = columns
         .iter()
@@ -316,18 +325,21 @@ fn cells(one: &One<'_>, columns: &[usize], (kernel, path): (Option<usize>, Optio
                 "launch" | "start" | "ncu" => Role::Dim,
                 _ => Role::Text,
             };
-            Span::styled(format!("{} ", right(&(column.cell)(one), column.width)), theme.style(role))
+            Span::styled(format!("{} ", align_right(&(column.cell)(one), column.width)), theme.style(role))
         })
         .collect();
     if let Some(width) = kernel {
         let name = one.profile.kernels.get(one.profile.launches.kernel(one.row).0 as usize);
-        let style = name.map_or(theme.style(Role::Text), |k| theme.family(Family::guess(k.function(), k.demangled())));
-        let text = labels::cut_middle(&clean(&name.map_or_else(Default::default, readable)), width);
-        spans.push(Span::styled(format!(" {}", left(&text, width)), style));
+        let style = name.map_or(theme.style(Role::Text), |k| theme.family_style(Family::guess(k.function(), k.demangled())));
+        let text = labels::cut_middle(&escape_unsafe(&name.map_or_else(Default::default, readable_name)), width);
+        spans.push(Span::styled(format!(" {}", align_left(&text, width)), style));
     }
     if let Some(room) = path {
-        let text = one.report.paths.as_ref().and_then(|p| p.path(one.row).map(|x| p.label(one.profile, x))).unwrap_or_default();
-        spans.push(Span::styled(format!(" {}", left(&labels::cut_middle(&clean(&text), room - 1), room - 1)), theme.style(Role::Dim)));
+        let text = one.report.paths.as_ref().and_then(|p| p.launch_path(one.row).map(|x| p.path_label(one.profile, x))).unwrap_or_default();
+        spans.push(Span::styled(
+            format!(" {}", align_left(&labels::cut_middle(&escape_unsafe(&text), room - 1), room - 1)),
+            theme.style(Role::Dim),
+        ));
     }
     spans
 }

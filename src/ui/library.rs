@@ -1,18 +1,18 @@
 //! Library screen: recorded runs, newest first.
 
-use super::panel::{Panel, bordered, lines, take};
-use super::run::role;
+use super::panel::{Panel, draw_lines, fits_borders, split_top};
+use super::run::state_role;
 use super::table::{self, Column, Head, Rows};
-use super::text::{fit_parts, left, part, right, wrap};
+use super::text::{align_left, align_right, fit_parts, part, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::cut_end;
 use crate::app::{ActionId, App, LibraryScreen};
 use crate::library::Run;
 use crate::model::Bytes;
-use crate::model::text::{clean, one_line};
-use crate::model::units::count;
-use crate::report::runs::{facts, length, moment};
+use crate::model::text::{escape_unsafe, one_line};
+use crate::model::units::format_count;
+use crate::report::runs::{format_length, format_moment, run_facts};
 use crate::rerun::shell;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -25,14 +25,14 @@ type Cell = fn(&Run, i64) -> String;
 const COLUMNS: [Column<Cell>; 6] = [
     Column { title: "profiler", width: 9, rank: 2, cell: |r, _| r.tool.clone() },
     Column { title: "recipe", width: 12, rank: 4, cell: |r, _| r.recipe.clone().unwrap_or_default() },
-    Column { title: "took", width: 11, rank: 1, cell: |r, now| length(r.millis(now)) },
+    Column { title: "took", width: 11, rank: 1, cell: |r, now| format_length(r.duration_ms(now)) },
     Column {
         title: "reports",
         width: 9,
         rank: 3,
-        cell: |r, _| if r.reports.is_empty() { "–".to_owned() } else { Bytes(r.bytes()).to_string() },
+        cell: |r, _| if r.reports.is_empty() { "–".to_owned() } else { Bytes(r.total_bytes()).to_string() },
     },
-    Column { title: "started", width: 16, rank: 0, cell: |r, _| moment(r.started_ms).get(..16).unwrap_or_default().to_owned() },
+    Column { title: "started", width: 16, rank: 0, cell: |r, _| format_moment(r.started_ms).get(..16).unwrap_or_default().to_owned() },
     Column { title: "tags", width: 14, rank: 5, cell: |r, _| r.tags.join(" ") },
 ];
 const NUMBER: usize = 5;
@@ -43,15 +43,15 @@ const PROGRAM: usize = 24;
 
 /// The two header lines.
 #[must_use]
-pub fn head(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
+pub fn header_lines(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let runs = screen.runs.as_deref().unwrap_or_default();
-    let live = runs.iter().filter(|r| r.state.live()).count();
-    let bytes: u64 = runs.iter().map(Run::bytes).sum();
+    let live = runs.iter().filter(|r| r.state.is_live()).count();
+    let bytes: u64 = runs.iter().map(Run::total_bytes).sum();
     let mut parts = vec![
         part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),
         part(0, vec![Span::styled("run library", theme.style(Role::Title))]),
-        part(1, vec![Span::styled(count(runs.len(), "run"), theme.style(Role::Text))]),
+        part(1, vec![Span::styled(format_count(runs.len(), "run"), theme.style(Role::Text))]),
     ];
     if bytes > 0 {
         parts.push(part(2, vec![Span::styled(format!("{} of reports", Bytes(bytes)), dim)]));
@@ -65,7 +65,7 @@ pub fn head(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'sta
             0,
             vec![
                 Span::styled("find ", dim),
-                Span::styled(clean(screen.finder.text()).into_owned(), theme.style(Role::Title)),
+                Span::styled(escape_unsafe(screen.finder.text()).into_owned(), theme.style(Role::Title)),
                 Span::styled(if screen.finder.typing { "▏" } else { "" }, theme.style(Role::Key)),
             ],
         ));
@@ -86,11 +86,11 @@ const SIDE: u16 = 76;
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     if screen.shown.is_empty() {
-        empty(frame, inner, app, screen, theme);
+        draw_empty(frame, inner, app, screen, theme);
         return;
     }
-    if !bordered(area) {
-        list(frame, inner, screen, view, theme);
+    if !fits_borders(area) {
+        draw_list(frame, inner, screen, view, theme);
         return;
     }
     let (main, side) = if area.width >= BESIDE {
@@ -104,13 +104,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen
     };
     let title = vec![Span::styled("Runs", theme.style(Role::Title)), Span::styled("  the newest first", theme.style(Role::Dim))];
     let inner = Panel::new(title).focused().draw(frame, main, true, theme);
-    list(frame, inner, screen, view, theme);
-    let Some(run) = screen.run() else { return };
-    let known = facts(run, &shell::line(&run.argv), screen.now_ms);
+    draw_list(frame, inner, screen, view, theme);
+    let Some(run) = screen.selected_run() else { return };
+    let known = run_facts(run, &shell::command_line(&run.argv), screen.now_ms);
     // The title shows its number and state.
     let known = known.into_iter().filter(|f| !matches!(f.0, "run" | "state"));
     // Outcomes of earlier predictions come first, current predictions last.
-    let (came, promised): (Vec<_>, Vec<_>) = screen.kept_of(run).iter().cloned().partition(|k| k.0 == "outcome");
+    let (came, promised): (Vec<_>, Vec<_>) = screen.outcomes_of(run).iter().cloned().partition(|k| k.0 == "outcome");
     let mut known: Vec<_> = came.into_iter().take(OUTCOMES).chain(known).chain(promised).collect();
     let titles: Vec<&str> = known.iter().map(|k| k.0).collect();
     for (fact, before) in known.iter_mut().skip(1).zip(&titles) {
@@ -118,18 +118,18 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen
             fact.0 = "";
         }
     }
-    let mut all = super::run::known(&known, side.width.saturating_sub(4).into(), theme);
+    let mut all = super::run::fact_lines(&known, side.width.saturating_sub(4).into(), theme);
     all.truncate(usize::from(side.height.saturating_sub(2)));
     let mut side = side;
     let place = match &screen.printed {
         Some((id, _)) if *id == run.id && usize::from(side.height) >= all.len() + 5 => {
-            take(&mut side, u16::try_from(all.len() + 2).unwrap_or(u16::MAX))
+            split_top(&mut side, u16::try_from(all.len() + 2).unwrap_or(u16::MAX))
         }
         _ => std::mem::take(&mut side),
     };
-    about(frame, place, app, (run, all), theme);
+    draw_facts(frame, place, app, (run, all), theme);
     if let Some((_, printed)) = screen.printed.as_ref().filter(|_| side.height > 0) {
-        output(frame, side, app, printed.as_deref(), theme);
+        draw_output(frame, side, app, printed.as_deref(), theme);
     }
 }
 
@@ -137,79 +137,79 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen
 const OUTCOMES: usize = 3;
 
 /// Draws the last output lines of the selected run; `None` while they are read.
-fn output(frame: &mut Frame<'_>, area: Rect, app: &App, printed: Option<&[String]>, theme: &Theme) {
-    let key = app.session.key(ActionId::RunLog);
+fn draw_output(frame: &mut Frame<'_>, area: Rect, app: &App, printed: Option<&[String]>, theme: &Theme) {
+    let key = app.session.key_label(ActionId::RunLog);
     let title = vec![Span::styled("Output", theme.style(Role::Title)), Span::styled("  its last lines", theme.style(Role::Dim))];
     let note = vec![Span::styled(key, theme.style(Role::Key)), Span::styled(" all", theme.style(Role::Dim))];
     let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
     let Some(printed) = printed else {
-        lines(frame, inner, vec![Line::styled("reading …", theme.style(Role::Faint))]);
+        draw_lines(frame, inner, vec![Line::styled("reading …", theme.style(Role::Faint))]);
         return;
     };
     if printed.is_empty() {
-        lines(frame, inner, vec![Line::styled("it printed nothing", theme.style(Role::Faint))]);
+        draw_lines(frame, inner, vec![Line::styled("it printed nothing", theme.style(Role::Faint))]);
         return;
     }
     let from = printed.len().saturating_sub(inner.height.into());
-    lines(frame, inner, printed[from..].iter().map(|l| super::run::printed(Some(l.clone()), inner.width.into(), theme)).collect());
+    draw_lines(frame, inner, printed[from..].iter().map(|l| super::run::output_line(Some(l.clone()), inner.width.into(), theme)).collect());
 }
 
 /// Draws the facts of the selected run.
-fn about(frame: &mut Frame<'_>, area: Rect, app: &App, (run, known): (&Run, Vec<Line<'static>>), theme: &Theme) {
+fn draw_facts(frame: &mut Frame<'_>, area: Rect, app: &App, (run, known): (&Run, Vec<Line<'static>>), theme: &Theme) {
     let title = vec![
         Span::styled(format!("Run {}", run.id), theme.style(Role::Title)),
-        Span::styled(format!("  {}", run.state.word()), theme.style(role(run.state))),
+        Span::styled(format!("  {}", run.state.as_str()), theme.style(state_role(run.state))),
     ];
-    let key = app.session.key(ActionId::RunFacts);
+    let key = app.session.key_label(ActionId::RunFacts);
     let note = vec![Span::styled(key, theme.style(Role::Key)), Span::styled(" all", theme.style(Role::Dim))];
     let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
-    lines(frame, inner, known);
+    draw_lines(frame, inner, known);
 }
 
-fn list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &mut View, theme: &Theme) {
+fn draw_list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &mut View, theme: &Theme) {
     let columns = usize::from(inner.width);
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(inner);
     let fixed = NUMBER + GAP + GAP + STATE;
-    let shown = table::fit(&COLUMNS, columns.saturating_sub(fixed + PROGRAM), GAP, |_| true);
-    let program = columns.saturating_sub(fixed + table::taken(&COLUMNS, &shown, GAP));
+    let shown = table::fit_columns(&COLUMNS, columns.saturating_sub(fixed + PROGRAM), GAP, |_| true);
+    let program = columns.saturating_sub(fixed + table::total_width(&COLUMNS, &shown, GAP));
     let gap = " ".repeat(GAP);
     let numbers = |i: usize| matches!(COLUMNS[i].title, "took" | "reports");
     let cell = |i: usize, text: &str| {
         let width = COLUMNS[i].width;
-        format!("{gap}{}", if numbers(i) { right(text, width) } else { left(&cut_end(text, width), width) })
+        format!("{gap}{}", if numbers(i) { align_right(text, width) } else { align_left(&cut_end(text, width), width) })
     };
-    let first = format!("{}{gap}{}{gap}{}", right("run", NUMBER), left("program", program), left("state", STATE));
+    let first = format!("{}{gap}{}{gap}{}", align_right("run", NUMBER), align_left("program", program), align_left("state", STATE));
     let all = std::iter::once(first).chain(shown.iter().map(|&i| cell(i, COLUMNS[i].title)));
-    table::heads(frame, heads, all.map(Head::plain).collect(), view, theme);
+    table::draw_heads(frame, heads, all.map(Head::label_only).collect(), view, theme);
     let all = screen.runs.as_deref().unwrap_or_default();
     let of = Rows { list: "library", count: screen.shown.len(), selected: screen.selected };
-    table::rows(frame, rows, of, view, theme, |at, _| {
+    table::draw_rows(frame, rows, of, view, theme, |at, _| {
         let Some(run) = screen.shown.get(at).and_then(|&i| all.get(i)) else { return Vec::new() };
         let mark = if screen.marked == Some(run.id) { "●" } else { " " };
         let mut spans = vec![
-            Span::styled(right(&run.id.to_string(), NUMBER), theme.style(Role::Dim)),
+            Span::styled(align_right(&run.id.to_string(), NUMBER), theme.style(Role::Dim)),
             Span::styled(format!(" {mark}"), theme.style(Role::Mark)),
-            Span::styled(left(&cut_end(&one_line(&run.program.join(" ")), program), program), theme.style(Role::Text)),
+            Span::styled(align_left(&cut_end(&one_line(&run.program.join(" ")), program), program), theme.style(Role::Text)),
             Span::raw(gap.clone()),
-            Span::styled(left(run.state.word(), STATE), theme.style(role(run.state))),
+            Span::styled(align_left(run.state.as_str(), STATE), theme.style(state_role(run.state))),
         ];
         spans.extend(shown.iter().map(|&i| {
             let role = if numbers(i) { Role::Text } else { Role::Dim };
-            Span::styled(cell(i, &clean(&(COLUMNS[i].cell)(run, screen.now_ms))), theme.style(role))
+            Span::styled(cell(i, &escape_unsafe(&(COLUMNS[i].cell)(run, screen.now_ms))), theme.style(role))
         }));
         spans
     });
 }
 
 /// Draws a message instead of the list, with the reason.
-fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, theme: &Theme) {
+fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, theme: &Theme) {
     let columns = usize::from(area.width).min(100);
     let mut lines = vec![Line::default()];
     let mut say = |text: &str, role| {
-        lines.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
+        lines.extend(wrap_text(text, columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
     };
     match (&screen.trouble, &screen.runs) {
-        (Some(why), _) => say(&clean(why), Role::Bad),
+        (Some(why), _) => say(&escape_unsafe(why), Role::Bad),
         (None, None) => say("reading the library …", Role::Dim),
         (None, Some(runs)) if runs.is_empty() => {
             let machine = &app.session.machine;
@@ -217,8 +217,8 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, t
                 say("This machine", Role::Title);
                 for fact in machine {
                     let (mark, role) = if fact.there { ("✓", Role::Text) } else { ("·", Role::Dim) };
-                    for (at, line) in wrap(&fact.text, columns.saturating_sub(15)).into_iter().enumerate() {
-                        let head = if at == 0 { format!("  {mark} {} ", left(fact.name, 10)) } else { " ".repeat(15) };
+                    for (at, line) in wrap_text(&fact.text, columns.saturating_sub(15)).into_iter().enumerate() {
+                        let head = if at == 0 { format!("  {mark} {} ", align_left(fact.name, 10)) } else { " ".repeat(15) };
                         say(&format!("{head}{line}"), role);
                     }
                 }
@@ -226,7 +226,7 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, t
                 say("", Role::Text);
             }
             if app.session.reports.is_empty() {
-                let key = |id| app.session.key(id);
+                let key = |id| app.session.key_label(id);
                 say("Keys", Role::Title);
                 say(&format!("  {}  opens the demo: a small transformer on an H200", key(ActionId::Open)), Role::Text);
                 say(&format!("  {}  help, and from there t: a tour of five steps", key(ActionId::Help)), Role::Text);
@@ -248,7 +248,7 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, t
                 say(&format!("    {what}"), Role::Dim);
             }
         }
-        (None, Some(_)) => say(&format!("no run matches; {} clears the search", app.session.key(ActionId::Back)), Role::Warn),
+        (None, Some(_)) => say(&format!("no run matches; {} clears the search", app.session.key_label(ActionId::Back)), Role::Warn),
     }
     frame.render_widget(Text::from(lines), area);
 }
@@ -256,7 +256,7 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, t
 /// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &LibraryScreen) -> Option<String> {
-    let key = |id| app.session.link(id);
+    let key = |id| app.session.key_link(id);
     if screen.runs.as_ref().is_some_and(Vec::is_empty) {
         let open = key(ActionId::Open);
         return app
@@ -265,12 +265,12 @@ pub fn next(app: &App, screen: &LibraryScreen) -> Option<String> {
             .is_empty()
             .then(|| format!("{open} opens the demo; in the shell, warpscope run -- PROGRAM records yours"));
     }
-    let run = screen.run()?;
+    let run = screen.selected_run()?;
     if let Some(f) = run.findings.first() {
         let fix = if f.fix.is_empty() { String::new() } else { format!("; {}", f.fix) };
         return Some(format!("{}{fix}", f.what));
     }
-    if run.state.live() {
+    if run.state.is_live() {
         return Some(format!("{} shows its output", key(ActionId::Open)));
     }
     let commit = run.git_commit.as_ref().map(|c| {

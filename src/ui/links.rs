@@ -11,15 +11,15 @@ use ratatui::style::{Modifier, Style};
 const BACK: &str = "‹";
 
 /// Finds the key names that were drawn. Other click targets at the same place stay on top.
-pub fn find(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
-    let here = app.here();
+pub fn find_keys(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
+    let here = app.current_scope();
     // Overlays have keys of their own.
     if app.over.is_some() {
         return;
     }
     let named = |text: &str| {
-        let bound = |id: ActionId| app.session.key(id) == text;
-        ACTIONS.iter().find(|a| a.on.works(here) && bound(a.id)).map(|a| a.id)
+        let bound = |id: ActionId| app.session.key_label(id) == text;
+        ACTIONS.iter().find(|a| a.on.applies_to(here) && bound(a.id)).map(|a| a.id)
     };
     let style = theme.style(Role::Key);
     let mut found = Vec::new();
@@ -29,7 +29,7 @@ pub fn find(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
         while x < area.right() {
             let from = x;
             let mut text = String::new();
-            while let Some(cell) = buffer.cell((x, y)).filter(|c| x < area.right() && c.symbol() != " " && looks(c.style(), style)) {
+            while let Some(cell) = buffer.cell((x, y)).filter(|c| x < area.right() && c.symbol() != " " && has_style(c.style(), style)) {
                 text.push_str(cell.symbol());
                 x += 1;
             }
@@ -50,7 +50,7 @@ pub fn find(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
 }
 
 /// Returns true if a cell has the colour and the weight of the style.
-fn looks(cell: Style, style: Style) -> bool {
+fn has_style(cell: Style, style: Style) -> bool {
     let bold = |s: Style| s.add_modifier.contains(Modifier::BOLD);
     cell.fg.filter(|c| *c != ratatui::style::Color::Reset) == style.fg && bold(cell) == bold(style)
 }

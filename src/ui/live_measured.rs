@@ -1,16 +1,16 @@
 //! Live measurement of the selected kernel of a running program: first hint, unit utilisation, and roofline.
 
-use super::panel::{lines, panel};
-use super::parts::{gauges, glyph};
+use super::panel::{draw_lines, draw_panel};
+use super::parts::{gauge_lines, severity_glyph};
 use super::result::roofline_chart;
-use super::text::wrap;
+use super::text::wrap_text;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::live::Live;
 use crate::analysis::live_results::{MeasuredNow, Results};
 use crate::analysis::roofline::{Amount, Precision};
 use crate::app::Watched;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -28,32 +28,33 @@ const WIDE: u16 = 90;
 
 /// Rows of the panel; 0 if it does not fit, or if nothing was measured.
 #[must_use]
-pub fn rows(live: &Live, area: Rect) -> u16 {
+pub fn panel_rows(live: &Live, area: Rect) -> u16 {
     if live.measured.is_none() || area.height < LEAST { 0 } else { (area.height * PART.0 / PART.1).min(MOST) }
 }
 
 /// Describes the measurement.
-fn how(of: &MeasuredNow) -> String {
-    let launches = if of.launches > 0 { format!(" in {}", units::count(of.launches as u64, "launch")) } else { String::new() };
+fn measurement_note(of: &MeasuredNow) -> String {
+    let launches = if of.launches > 0 { format!(" in {}", units::format_count(of.launches as u64, "launch")) } else { String::new() };
     let others = match of.configurations {
         0 | 1 => String::new(),
-        n => format!("; the longest of {}", units::count(n as u64, "launch configuration")),
+        n => format!("; the longest of {}", units::format_count(n as u64, "launch configuration")),
     };
     format!(", measured in place{launches}{others}")
 }
 
 /// Draws the panel of the selected kernel.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &Results), bordered: bool, theme: &Theme) {
-    let Some(kernel) = watched.traced.selected() else { return };
-    let name = cut_middle(&clean(&kernel.name), usize::from(area.width / 2));
+    let Some(kernel) = watched.traced.selected_kernel() else { return };
+    let name = cut_middle(&escape_unsafe(&kernel.name), usize::from(area.width / 2));
     let of = results.of_kernel(&kernel.name);
-    let note = of.map_or_else(|| ", not measured yet".to_owned(), how);
+    let note = of.map_or_else(|| ", not measured yet".to_owned(), measurement_note);
     let title = vec![Span::styled(name, theme.style(Role::Title)), Span::styled(note, theme.style(Role::Dim))];
-    let inner = panel(frame, area, title, bordered, theme);
+    let inner = draw_panel(frame, area, title, bordered, theme);
     let Some(of) = of else {
-        let text = format!("m measures its next launches. {} measured so far.", units::count(results.kernels.len() as u64, "kernel"));
-        let said = wrap(&text, inner.width.into()).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
-        lines(frame, inner, said);
+        let text =
+            format!("m measures its next launches. {} measured so far.", units::format_count(results.kernels.len() as u64, "kernel"));
+        let said = wrap_text(&text, inner.width.into()).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+        draw_lines(frame, inner, said);
         return;
     };
     let placed = watched.traced.plot.as_deref();
@@ -64,10 +65,10 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &R
     } else {
         [inner, Rect::default()]
     };
-    let mut said = words(of, results, (left.width.into(), left.height.into()), theme);
+    let mut said = hint_lines(of, results, (left.width.into(), left.height.into()), theme);
     match plot {
         Some(plot) if beside => {
-            roofline_chart::picture(frame, right, 0, plot, theme);
+            roofline_chart::draw_full_chart(frame, right, 0, plot, theme);
             if said.len() < usize::from(left.height) && plot.points.iter().any(|p| p.own && p.amount == Amount::AtMost) {
                 let text = "roofline  operations are an upper bound; M on a launch of the report counts them";
                 said.push(Line::styled(cut_end(text, left.width.into()), theme.style(Role::Dim)));
@@ -84,19 +85,19 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &R
         }
         _ => {}
     }
-    lines(frame, left, said);
+    draw_lines(frame, left, said);
 }
 
 /// The first hint with its headline, and unit utilisation.
-fn words(of: &MeasuredNow, results: &Results, (columns, rows): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
+fn hint_lines(of: &MeasuredNow, results: &Results, (columns, rows): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
     let Some(result) = results.metrics.results.get(of.result) else { return Vec::new() };
-    let measures = gauges(&results.metrics, result, columns.min(GAUGES), theme);
+    let measures = gauge_lines(&results.metrics, result, columns.min(GAUGES), theme);
     let mut out = Vec::new();
     if let Some(hint) = &of.first {
-        let (mark, role) = glyph(hint.severity);
+        let (mark, role) = severity_glyph(hint.severity);
         out.push(Line::styled(format!("{mark} {}", hint.id.id()), theme.style(role)));
         let room = rows.saturating_sub(measures.len() + 2).max(1);
-        let mut headline = wrap(&clean(&hint.headline), columns);
+        let mut headline = wrap_text(&escape_unsafe(&hint.headline), columns);
         if headline.len() > room {
             let rest = headline.split_off(room - 1).join(" ");
             headline.push(cut_end(&rest, columns));

@@ -1,19 +1,19 @@
 //! Memory screen: use over time with the allocator's reserve above it, the holders at a chosen time, their
 //! stack, and the allocator's segments.
 
-use super::panel::{Panel, bordered, panel, take};
+use super::panel::{Panel, draw_panel, fits_borders, split_top};
 use super::table::{self, Head, Rows};
-use super::text::{bar, left, right, wrap};
+use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
 use super::{Role, Theme, chart};
 use crate::analysis::labels::{cut_end, cut_middle};
-use crate::analysis::memory::{Category, DeviceUsage, Found, segments, sites};
+use crate::analysis::memory::{Category, DeviceUsage, Found, device_segments, sites};
 use crate::app::screens::memory::BESIDE;
 use crate::app::work::{Curve, MemoryView};
 use crate::app::{ActionId, App, MemoryScreen};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Block, BlockState, Bytes, Profile, Segment, units};
-use crate::report::memory::{Memory, device_name, site_name, stack, verdict};
+use crate::report::memory::{Memory, device_name, site_name, stack_frames, verdict_text};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -31,16 +31,16 @@ const FOR: usize = 16;
 pub const WIDE: u16 = 100;
 
 /// Time from the beginning of the curve, or the event number if the report has no times.
-fn since(device: &DeviceUsage, time: i64, begin: i64) -> String {
-    device.ledger.moment(if device.ledger.timed { time - begin } else { time })
+fn format_since(device: &DeviceUsage, time: i64, begin: i64) -> String {
+    device.ledger.format_time(if device.ledger.timed { time - begin } else { time })
 }
 
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     Bytes(bytes).to_string()
 }
 
 /// Colour of a category.
-fn role(category: Category) -> Role {
+fn category_role(category: Category) -> Role {
     match category {
         Category::Parameters | Category::Earlier => Role::Family(crate::analysis::Family::Gemm),
         Category::Gradients => Role::Family(crate::analysis::Family::Reduce),
@@ -54,7 +54,9 @@ fn role(category: Category) -> Role {
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let profile = app.report().and_then(|r| r.profile.as_deref());
-    let (Some(known), Some(device), Some(curve), Some(profile)) = (screen.known(), screen.usage(), screen.shown(), profile) else {
+    let (Some(known), Some(device), Some(curve), Some(profile)) =
+        (screen.memory_view(), screen.device_usage(), screen.visible_curve(), profile)
+    else {
         let text = match &screen.view {
             Some(None) => "nothing is recorded of memory in this report",
             _ => "looking at the memory of this report …",
@@ -62,30 +64,30 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen,
         frame.render_widget(Line::styled(text, theme.style(Role::Dim)), inner);
         return;
     };
-    let framed = bordered(area);
+    let framed = fits_borders(area);
     let mut rest = area;
-    let found = findings(device, usize::from(inner.width.saturating_sub(2)), if area.height >= 30 { 6 } else { 2 }, theme);
+    let found = finding_lines(device, usize::from(inner.width.saturating_sub(2)), if area.height >= 30 { 6 } else { 2 }, theme);
     // Without a border, the title takes a row.
     let border = if framed { 2 } else { 1 };
-    let top = take(&mut rest, u16::try_from(found.len()).unwrap_or(2) + border);
+    let top = split_top(&mut rest, u16::try_from(found.len()).unwrap_or(2) + border);
     let title = vec![
         Span::styled("Memory", theme.style(Role::Title)),
-        Span::styled(format!("  {}", clean(&device_name(profile, device.ledger.device))), theme.style(Role::Dim)),
+        Span::styled(format!("  {}", escape_unsafe(&device_name(profile, device.ledger.device))), theme.style(Role::Dim)),
         Span::styled(other_devices(known, app), theme.style(Role::Dim)),
     ];
-    let at = panel(frame, top, title, framed, theme);
-    super::panel::lines(frame, if framed { at } else { Rect { x: at.x + 1, width: at.width.saturating_sub(2), ..at } }, found);
+    let at = draw_panel(frame, top, title, framed, theme);
+    super::panel::draw_lines(frame, if framed { at } else { Rect { x: at.x + 1, width: at.width.saturating_sub(2), ..at } }, found);
     let rows = (area.height / 3).clamp(CURVE.0, CURVE.1);
-    let plot = take(&mut rest, rows + border);
-    let plot = panel(frame, plot, over_time(screen, device, theme), framed, theme);
+    let plot = split_top(&mut rest, rows + border);
+    let plot = draw_panel(frame, plot, over_time(screen, device, theme), framed, theme);
     let plot = if framed { plot } else { Rect { x: plot.x + 1, width: plot.width.saturating_sub(2), ..plot } };
     draw_curve(frame, plot, screen, device, curve, view.ascii, theme);
     let of = Memory { profile, usage: &known.usage };
     let beside = framed && area.width >= WIDE;
     if beside {
         let [main, side] = Layout::horizontal([Constraint::Percentage(62), Constraint::Percentage(38)]).areas(rest);
-        holders(frame, main, screen, &of, framed, view, theme);
-        let here: Vec<&Segment> = segments(profile, device.ledger.device).collect();
+        draw_holders(frame, main, screen, &of, framed, view, theme);
+        let here: Vec<&Segment> = device_segments(profile, device.ledger.device).collect();
         let [upper, lower] = Layout::vertical(if here.is_empty() {
             [Constraint::Percentage(100), Constraint::Length(0)]
         } else {
@@ -94,13 +96,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen,
         .areas(side);
         stack_panel(frame, upper, screen, &of, theme);
         if !here.is_empty() {
-            map(frame, lower, &here, (profile, device), framed, view.ascii, theme);
+            draw_segments(frame, lower, &here, (profile, device), framed, view.ascii, theme);
         }
-    } else if screen.segments && segments(profile, device.ledger.device).next().is_some() {
-        let here: Vec<&Segment> = segments(profile, device.ledger.device).collect();
-        map(frame, rest, &here, (profile, device), framed, view.ascii, theme);
+    } else if screen.segments && device_segments(profile, device.ledger.device).next().is_some() {
+        let here: Vec<&Segment> = device_segments(profile, device.ledger.device).collect();
+        draw_segments(frame, rest, &here, (profile, device), framed, view.ascii, theme);
     } else {
-        holders(frame, rest, screen, &of, framed, view, theme);
+        draw_holders(frame, rest, screen, &of, framed, view, theme);
     }
 }
 
@@ -109,26 +111,29 @@ fn other_devices(known: &MemoryView, app: &App) -> String {
     if n < 2 {
         String::new()
     } else {
-        format!("  ({} of them: {} shows the next)", units::count(n, "device"), app.session.key(ActionId::MemoryDevice))
+        format!("  ({} of them: {} shows the next)", units::format_count(n, "device"), app.session.key_label(ActionId::MemoryDevice))
     }
 }
 
 /// Findings as sentences, with advice for the first.
-fn findings(device: &DeviceUsage, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn finding_lines(device: &DeviceUsage, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let role = match (device.findings.is_empty(), device.ledger.times.is_empty()) {
         (false, _) => Role::Warn,
         (true, false) => Role::Good,
         (true, true) => Role::Dim,
     };
-    for line in wrap(&clean(&verdict(device)), columns) {
+    for line in wrap_text(&escape_unsafe(&verdict_text(device)), columns) {
         out.push(Line::styled(line, theme.style(role)));
     }
     for finding in device.findings.iter().skip(1) {
-        out.push(Line::styled(cut_end(&format!("{}: {}", finding.id.id(), clean(&finding.headline)), columns), theme.style(Role::Warn)));
+        out.push(Line::styled(
+            cut_end(&format!("{}: {}", finding.id.id(), escape_unsafe(&finding.headline)), columns),
+            theme.style(Role::Warn),
+        ));
     }
     for action in device.findings.first().iter().flat_map(|f| &f.actions) {
-        for (at, line) in wrap(action, columns.saturating_sub(2)).into_iter().enumerate() {
+        for (at, line) in wrap_text(action, columns.saturating_sub(2)).into_iter().enumerate() {
             out.push(Line::styled(format!("{}{line}", if at == 0 { "· " } else { "  " }), theme.style(Role::Text)));
         }
     }
@@ -146,15 +151,15 @@ fn findings(device: &DeviceUsage, columns: usize, most: usize, theme: &Theme) ->
 fn over_time(screen: &MemoryScreen, device: &DeviceUsage, theme: &Theme) -> Vec<Span<'static>> {
     let dim = |text: String| Span::styled(text, theme.style(Role::Dim));
     let mut out = vec![Span::styled("Over time", theme.style(Role::Title))];
-    if let (Some((_, part)), Some(whole)) = (&screen.zoom, screen.curve()) {
-        let (from, to) = (since(device, part.span.0, whole.span.0), since(device, part.span.1, whole.span.0));
+    if let (Some((_, part)), Some(whole)) = (&screen.zoom, screen.whole_curve()) {
+        let (from, to) = (format_since(device, part.span.0, whole.span.0), format_since(device, part.span.1, whole.span.0));
         out.push(Span::styled(format!("  only {from} to {to}"), theme.style(Role::Warn)));
     }
-    out.push(dim(format!("  peak {}  end {}", size(device.peak.1), size(device.ledger.end()))));
+    out.push(dim(format!("  peak {}  end {}", format_size(device.peak.1), format_size(device.ledger.bytes_at_end()))));
     if let Some(peak) = device.reserved_peak {
-        out.push(dim(format!("  held by the allocator at most {}", size(peak))));
+        out.push(dim(format!("  held by the allocator at most {}", format_size(peak))));
     }
-    if let Some(step) = screen.at().1.and_then(|t| device.steps.at(t)) {
+    if let Some(step) = screen.cursor_position().1.and_then(|t| device.steps.step_at(t)) {
         out.push(dim(format!("  step {} of {}", step + 1, device.steps.list.len())));
     }
     out
@@ -176,28 +181,28 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
         frame.render_widget(Line::styled(text, theme.style(Role::Dim)), Rect { height: 1, ..area });
         return;
     }
-    let allocated = Curve::fitted(&curve.allocated, columns);
-    let reserved = if curve.reserved.is_empty() { Vec::new() } else { Curve::fitted(&curve.reserved, columns) };
+    let allocated = Curve::fit_to_columns(&curve.allocated, columns);
+    let reserved = if curve.reserved.is_empty() { Vec::new() } else { Curve::fit_to_columns(&curve.reserved, columns) };
     let most = allocated.iter().chain(&reserved).copied().max().unwrap_or(1).max(1) as f64;
-    let drawn = |values: &[u64]| chart::steps(&values.iter().map(|&v| v as f64).collect::<Vec<_>>(), most, rows);
+    let drawn = |values: &[u64]| chart::step_lines(&values.iter().map(|&v| v as f64).collect::<Vec<_>>(), most, rows);
     let (area_rows, line_rows) = (drawn(&allocated), drawn(&reserved));
     let column = |time: i64| {
         let at = i128::from(time.clamp(begin, end) - begin) * (columns as i128 - 1) / i128::from(end - begin);
         usize::try_from(at).unwrap_or(0)
     };
     let drawn_at = |time: i64| (begin..=end).contains(&time).then(|| column(time));
-    let cursor = screen.at().1.and_then(drawn_at);
+    let cursor = screen.cursor_position().1.and_then(drawn_at);
     let steps: Vec<usize> = device.steps.list.iter().filter_map(|s| drawn_at(s.start)).collect();
     let mut lines = Vec::new();
     for (row, line) in area_rows.iter().enumerate() {
         let label = if row == 0 {
-            size(most as u64)
+            format_size(most as u64)
         } else if row == rows / 2 && rows >= 5 {
-            size((most / 2.0) as u64)
+            format_size((most / 2.0) as u64)
         } else {
             String::new()
         };
-        let mut spans = vec![Span::styled(format!("{} ", right(&label, SCALE)), theme.style(Role::Dim))];
+        let mut spans = vec![Span::styled(format!("{} ", align_right(&label, SCALE)), theme.style(Role::Dim))];
         let own: Vec<char> = line.chars().collect();
         let above: Vec<char> = line_rows.get(row).map(|r| r.chars().collect()).unwrap_or_default();
         for at in 0..columns {
@@ -227,29 +232,29 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
     if let Some(peak) = device.peak_time().and_then(drawn_at) {
         marks[peak] = if ascii { '^' } else { '▲' };
     }
-    let first = screen.curve().map_or(begin, |c| c.span.0);
-    let time = screen.at().1.map_or_else(String::new, |t| since(device, t, first));
+    let first = screen.whole_curve().map_or(begin, |c| c.span.0);
+    let time = screen.cursor_position().1.map_or_else(String::new, |t| format_since(device, t, first));
     lines.push(Line::from(vec![
-        Span::styled(format!("{} ", right(&time, SCALE)), theme.style(Role::Text)),
+        Span::styled(format!("{} ", align_right(&time, SCALE)), theme.style(Role::Text)),
         Span::styled(marks.into_iter().collect::<String>(), theme.style(Role::Dim)),
     ]));
-    super::panel::lines(frame, area, lines);
+    super::panel::draw_lines(frame, area, lines);
 }
 
 /// Formats a difference with its sign.
-fn signed(bytes: i64) -> String {
+fn format_signed(bytes: i64) -> String {
     match bytes {
         0 => "=".to_owned(),
-        b => format!("{}{}", if b > 0 { "+" } else { "−" }, size(b.unsigned_abs())),
+        b => format!("{}{}", if b > 0 { "+" } else { "−" }, format_size(b.unsigned_abs())),
     }
 }
 
 /// Difference in held memory from the other report.
-fn against(screen: &MemoryScreen) -> String {
+fn comparison_text(screen: &MemoryScreen) -> String {
     let Some((_, Some(beside))) = &screen.beside else { return String::new() };
     let there = if screen.at_end() { beside.end.1 } else { beside.peak.1 };
-    let more = i64::try_from(screen.bytes()).unwrap_or(i64::MAX).saturating_sub(i64::try_from(there).unwrap_or(i64::MAX));
-    format!(", {} against {}", signed(more), clean(&beside.name))
+    let more = i64::try_from(screen.allocated_bytes()).unwrap_or(i64::MAX).saturating_sub(i64::try_from(there).unwrap_or(i64::MAX));
+    format!(", {} against {}", format_signed(more), escape_unsafe(&beside.name))
 }
 
 /// Memory of the other report that the rows do not show.
@@ -257,27 +262,27 @@ fn only_there(app: &App, screen: &MemoryScreen) -> Option<String> {
     let (Some((_, Some(beside))), Some((_, gone))) = (&screen.beside, &screen.changes) else { return None };
     let (bytes, when) = if screen.at_end() { (beside.end.1, "end") } else { (beside.peak.1, "peak") };
     let gone = if *gone > 0 {
-        format!("{} of that by code that holds nothing here", size(*gone))
+        format!("{} of that by code that holds nothing here", format_size(*gone))
     } else {
         "all of it by code that is here, too".to_owned()
     };
-    let key = app.session.link(ActionId::MemoryBeside);
-    Some(format!("{} held {} at its {when}, {gone}; {key} takes the next report, or none", clean(&beside.name), size(bytes)))
+    let key = app.session.key_link(ActionId::MemoryBeside);
+    Some(format!("{} held {} at its {when}, {gone}; {key} takes the next report, or none", escape_unsafe(&beside.name), format_size(bytes)))
 }
 
 /// Draws the holders of memory at the selected time.
-fn holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory<'_>, framed: bool, view: &mut View, theme: &Theme) {
-    let (_, time) = screen.at();
-    let begin = screen.curve().map_or(0, |c| c.span.0);
+fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory<'_>, framed: bool, view: &mut View, theme: &Theme) {
+    let (_, time) = screen.cursor_position();
+    let begin = screen.whole_curve().map_or(0, |c| c.span.0);
     let when = match (screen.cursor, time) {
         (None, _) => "at the peak".to_owned(),
-        (Some(_), Some(t)) if screen.curve().is_some_and(|c| c.span.1 == t) => "at the end".to_owned(),
-        (_, Some(t)) => format!("at {}", screen.usage().map_or_else(String::new, |d| since(d, t, begin))),
+        (Some(_), Some(t)) if screen.whole_curve().is_some_and(|c| c.span.1 == t) => "at the end".to_owned(),
+        (_, Some(t)) => format!("at {}", screen.device_usage().map_or_else(String::new, |d| format_since(d, t, begin))),
         (_, None) => String::new(),
     };
     let title = vec![
         Span::styled("Held ", theme.style(Role::Title)),
-        Span::styled(format!("{when}  {}{}", size(screen.bytes()), against(screen)), theme.style(Role::Dim)),
+        Span::styled(format!("{when}  {}{}", format_size(screen.allocated_bytes()), comparison_text(screen)), theme.style(Role::Dim)),
     ];
     let area = if framed {
         Panel::new(title).focused().draw(frame, area, true, theme)
@@ -296,20 +301,20 @@ fn holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory
     let name = columns.saturating_sub(2 + SIZE + 1 + BAR + 1 + kept + FOR);
     let title = format!(
         "{}{} {}{}{}",
-        right("bytes", SIZE + 2),
-        left("", BAR + 1),
-        if kept > 0 { right(heading, kept) + "  " } else { String::new() },
-        left("for", FOR - if kept > 0 { 2 } else { 0 }),
+        align_right("bytes", SIZE + 2),
+        align_left("", BAR + 1),
+        if kept > 0 { align_right(heading, kept) + "  " } else { String::new() },
+        align_left("for", FOR - if kept > 0 { 2 } else { 0 }),
         "asked for by"
     );
-    table::heads(frame, heads, vec![Head::plain(cut_end(&title, columns))], view, theme);
-    let total = screen.bytes().max(1) as f64;
-    let rows = Rows { list: "memory", count: screen.held().len(), selected: screen.selected };
-    table::rows(frame, list, rows, view, theme, |at, _| {
-        let Some(row) = screen.held().get(at) else { return Vec::new() };
+    table::draw_heads(frame, heads, vec![Head::label_only(cut_end(&title, columns))], view, theme);
+    let total = screen.allocated_bytes().max(1) as f64;
+    let rows = Rows { list: "memory", count: screen.owner_rows().len(), selected: screen.selected };
+    table::draw_rows(frame, list, rows, view, theme, |at, _| {
+        let Some(row) = screen.owner_rows().get(at) else { return Vec::new() };
         let share = row.bytes as f64 / total;
-        let mut spans = vec![Span::styled(format!("{} ", right(&size(row.bytes), SIZE + 2)), theme.style(Role::Text))];
-        spans.extend(bar(share, BAR, theme.style(role(row.category)), theme));
+        let mut spans = vec![Span::styled(format!("{} ", align_right(&format_size(row.bytes), SIZE + 2)), theme.style(Role::Text))];
+        spans.extend(bar(share, BAR, theme.style(category_role(row.category)), theme));
         spans.push(Span::raw(" "));
         if let Some(change) = changes.and_then(|c| c.get(at)) {
             let role = match change {
@@ -317,42 +322,42 @@ fn holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory
                 c if *c > 0 => Role::Warn,
                 _ => Role::Good,
             };
-            spans.push(Span::styled(format!("{}  ", right(&signed(*change), kept)), theme.style(role)));
+            spans.push(Span::styled(format!("{}  ", align_right(&format_signed(*change), kept)), theme.style(role)));
         } else if kept > 0 {
-            let text = if row.kept > 0 { size(row.kept) } else { String::new() };
-            spans.push(Span::styled(format!("{}  ", right(&text, kept)), theme.style(Role::Dim)));
+            let text = if row.kept > 0 { format_size(row.kept) } else { String::new() };
+            spans.push(Span::styled(format!("{}  ", align_right(&text, kept)), theme.style(Role::Dim)));
         }
         let wide = FOR - if kept > 0 { 2 } else { 0 };
-        spans.push(Span::styled(left(row.category.word(), wide), theme.style(role(row.category))));
-        spans.push(Span::styled(cut_middle(&clean(&site_name(of, row)), name.max(8)), theme.style(Role::Text)));
+        spans.push(Span::styled(align_left(row.category.display_name(), wide), theme.style(category_role(row.category))));
+        spans.push(Span::styled(cut_middle(&escape_unsafe(&site_name(of, row)), name.max(8)), theme.style(Role::Text)));
         spans
     });
 }
 
 /// Draws the stack of the selected row, the program's own frames before the others.
 fn stack_panel(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory<'_>, theme: &Theme) {
-    let at = panel(frame, area, vec![Span::styled("Stack", theme.style(Role::Title))], true, theme);
+    let at = draw_panel(frame, area, vec![Span::styled("Stack", theme.style(Role::Title))], true, theme);
     let columns = usize::from(at.width);
     let mut out = Vec::new();
-    if let Some(row) = screen.held().get(screen.selected) {
+    if let Some(row) = screen.owner_rows().get(screen.selected) {
         out.push(Line::styled(
-            cut_end(&format!("{} in {}", size(row.bytes), units::count(row.blocks, "block")), columns),
+            cut_end(&format!("{} in {}", format_size(row.bytes), units::format_count(row.blocks, "block")), columns),
             theme.style(Role::Dim),
         ));
-        for frame in stack(of, row.stack) {
-            let role = if sites::library(frame) || frame.line == 0 { Role::Dim } else { Role::Text };
-            out.push(Line::styled(cut_middle(&clean(&sites::frame_name(frame)), columns), theme.style(role)));
+        for frame in stack_frames(of, row.stack) {
+            let role = if sites::is_library(frame) || frame.line == 0 { Role::Dim } else { Role::Text };
+            out.push(Line::styled(cut_middle(&escape_unsafe(&sites::frame_name(frame)), columns), theme.style(role)));
         }
         if out.len() == 1 {
             let text = if row.category == Category::Earlier { "allocated before the report begins" } else { "no stack was recorded" };
             out.push(Line::styled(text, theme.style(Role::Dim)));
         }
     }
-    super::panel::lines(frame, at, out);
+    super::panel::draw_lines(frame, at, out);
 }
 
 /// Draws the allocator's segments, those with the most free bytes between blocks first, each as a line of its blocks.
-fn map(
+fn draw_segments(
     frame: &mut Frame<'_>,
     area: Rect,
     list: &[&Segment],
@@ -365,17 +370,17 @@ fn map(
     let title = vec![
         Span::styled("Segments at the end", theme.style(Role::Title)),
         Span::styled(
-            format!("  {}, {} free between blocks", units::count(list.len(), "segment"), size(free.split)),
+            format!("  {}, {} free between blocks", units::format_count(list.len(), "segment"), format_size(free.split)),
             theme.style(Role::Dim),
         ),
     ];
-    let at = panel(frame, area, title, framed, theme);
+    let at = draw_panel(frame, area, title, framed, theme);
     let at = if framed { at } else { Rect { x: at.x + 1, width: at.width.saturating_sub(2), ..at } };
     let columns = usize::from(at.width).saturating_sub(SIZE + 1);
     let mut sorted: Vec<&&Segment> = list.iter().collect();
     // Segments with holes are the interesting ones.
     let holes = |s: &Segment| {
-        let blocks = blocks(profile, s);
+        let blocks = segment_blocks(profile, s);
         let used = blocks.iter().any(|b| b.state != BlockState::Free);
         if used { blocks.iter().filter(|b| b.state == BlockState::Free).map(|b| b.size).sum() } else { 0_u64 }
     };
@@ -384,22 +389,22 @@ fn map(
     let mut lines: Vec<Line<'static>> = Vec::new();
     let shown = if sorted.len() > room { room.saturating_sub(1) } else { sorted.len() };
     for segment in &sorted[..shown] {
-        let mut spans = vec![Span::styled(format!("{} ", right(&size(segment.size), SIZE)), theme.style(Role::Dim))];
-        spans.extend(strip(blocks(profile, segment), segment, columns, ascii, theme));
+        let mut spans = vec![Span::styled(format!("{} ", align_right(&format_size(segment.size), SIZE)), theme.style(Role::Dim))];
+        spans.extend(block_strip(segment_blocks(profile, segment), segment, columns, ascii, theme));
         lines.push(Line::from(spans));
     }
     if shown < sorted.len() {
         lines.push(Line::styled(format!("{} … {} more", " ".repeat(SIZE), sorted.len() - shown), theme.style(Role::Dim)));
     }
-    super::panel::lines(frame, at, lines);
+    super::panel::draw_lines(frame, at, lines);
 }
 
-fn blocks<'a>(profile: &'a Profile, segment: &Segment) -> &'a [Block] {
+fn segment_blocks<'a>(profile: &'a Profile, segment: &Segment) -> &'a [Block] {
     profile.memory.state.as_ref().and_then(|s| s.blocks.get(segment.blocks.0..segment.blocks.1)).unwrap_or_default()
 }
 
 /// Blocks of a segment as cells; the state of most of a cell determines its glyph.
-fn strip(blocks: &[Block], segment: &Segment, columns: usize, ascii: bool, theme: &Theme) -> Vec<Span<'static>> {
+fn block_strip(blocks: &[Block], segment: &Segment, columns: usize, ascii: bool, theme: &Theme) -> Vec<Span<'static>> {
     let mut used = vec![0.0_f64; columns];
     let cell = segment.size.max(1) as f64 / columns.max(1) as f64;
     for block in blocks.iter().filter(|b| b.state != BlockState::Free) {
@@ -429,8 +434,8 @@ fn strip(blocks: &[Block], segment: &Segment, columns: usize, ascii: bool, theme
 /// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
-    let device = screen.usage()?;
-    let key = |id| app.session.link(id);
+    let device = screen.device_usage()?;
+    let key = |id| app.session.key_link(id);
     if let Some(text) = only_there(app, screen) {
         return Some(text);
     }
@@ -442,7 +447,7 @@ pub fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
             key(ActionId::MemoryLeft),
             key(ActionId::MemoryRight),
             key(ActionId::MemoryEnd),
-            clean(name)
+            escape_unsafe(name)
         ));
     }
     if app.session.reports.len() > 1 && screen.beside.is_none() {

@@ -65,13 +65,13 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, view: &mut View, theme: &Theme) {
             Rect { height: area.height.min(1), ..area },
         );
     } else {
-        whole(frame, area, app, view, theme);
-        links::find(frame.buffer_mut(), app, view, theme);
+        draw_layout(frame, area, app, view, theme);
+        links::find_keys(frame.buffer_mut(), app, view, theme);
     }
     if view.ascii {
-        ascii::asciify(frame.buffer_mut());
+        ascii::asciify_buffer(frame.buffer_mut());
     }
-    parts::calm(frame.buffer_mut());
+    parts::normalize_blanks(frame.buffer_mut());
 }
 
 /// ```text
@@ -83,7 +83,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, view: &mut View, theme: &Theme) {
 ///  next: …
 ///  footer: keys, or a message
 /// ```
-fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
+fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
     let [head, body, next, foot] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Min(6),
@@ -92,10 +92,10 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
     ])
     .areas(area);
     header::draw(frame, head, app, theme);
-    let top = app.top().map(|e| &e.open);
+    let top = app.top_entry().map(|e| &e.open);
     let failed = app.on_report() && app.report().is_some_and(|r| matches!(r.stage, Stage::Failed(_)) && r.profile.is_none());
     if failed {
-        status::failure(frame, body, app, theme);
+        status::draw_failure(frame, body, app, theme);
     } else {
         let details = app.session.details
             && matches!(top, Some(Open::Kernels(_) | Open::Launches(_)))
@@ -114,16 +114,16 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
         };
         // One arm per screen.
         match top {
-            Some(Open::Kernels(screen)) => kernels::draw(frame, main, panel::bordered(body), app, screen, view, theme),
-            Some(Open::Launches(screen)) => launches::draw(frame, main, panel::bordered(body), app, screen, view, theme),
+            Some(Open::Kernels(screen)) => kernels::draw(frame, main, panel::fits_borders(body), app, screen, view, theme),
+            Some(Open::Launches(screen)) => launches::draw(frame, main, panel::fits_borders(body), app, screen, view, theme),
             Some(Open::Rerun(screen)) => rerun::draw(frame, main, app, screen, view, theme),
             Some(Open::Result(screen)) => result::draw(frame, main, app, screen, view, theme),
             Some(Open::Run(_)) => {
                 if let Some(watched) = &app.running.watched {
                     match (watched.live_view(), &watched.outside) {
                         (Some(live), _) => live::draw(frame, main, watched, live, theme),
-                        (None, Some(output)) => live::waiting(frame, main, output, theme),
-                        (None, None) => run::draw(frame, main, watched, &app.session.key(ActionId::StopRun), theme),
+                        (None, Some(output)) => live::draw_waiting(frame, main, output, theme),
+                        (None, None) => run::draw(frame, main, watched, &app.session.key_label(ActionId::StopRun), theme),
                     }
                 }
             }
@@ -137,7 +137,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             None => {}
         }
         if let Some((side, below)) = side {
-            detail::draw(frame, side, (below, panel::bordered(body)), app, view, theme);
+            detail::draw(frame, side, (below, panel::fits_borders(body)), app, view, theme);
         }
     }
     status::next(frame, next, app, theme, view.ascii);

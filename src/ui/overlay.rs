@@ -1,15 +1,15 @@
 //! Overlays: help, notes, names, details, and pick lists.
 
 use super::parts::sample;
-use super::text::{left, lit, wrap};
-use super::view::{View, scroll};
+use super::text::{align_left, highlight_chars, wrap_text};
+use super::view::{View, scrolled_top};
 use super::{Role, Theme, detail};
 use crate::analysis::fuzzy::Fuzzy;
-use crate::analysis::labels::{cut_end, width};
+use crate::analysis::labels::{cut_end, display_width};
 use crate::app::over::Choice;
 use crate::app::screens::Kind;
 use crate::app::{App, LineOf, Mouse, Over, Page, Pick, Report, ResultScreen, What};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, Profile, Severity, units};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -24,33 +24,33 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     let Some(over) = &app.over else { return };
     match &over.what {
         What::Page(what, at) => {
-            let (title, lines) = lines(app, over, what, columns, theme);
-            view.most_scroll = page(frame, area, title, &lines, *at, theme);
+            let (title, lines) = page_lines(app, over, what, columns, theme);
+            view.most_scroll = draw_page(frame, area, title, &lines, *at, theme);
         }
-        What::Pick(pick) => list(frame, area, pick, view, theme),
-        What::Line(what, input) => typed(frame, area, *what, input, theme),
+        What::Pick(pick) => draw_list(frame, area, pick, view, theme),
+        What::Line(what, input) => draw_input(frame, area, *what, input, theme),
         What::Number(input) => {
             let line = Line::from(vec![
                 Span::styled("number ", theme.style(Role::Dim)),
                 Span::styled(input.value().to_owned(), theme.style(Role::Title)),
                 Span::styled("▏", theme.style(Role::Key)),
             ]);
-            page(frame, area, "jump to the nth launch, from 0", &[line], 0, theme);
+            draw_page(frame, area, "jump to the nth launch, from 0", &[line], 0, theme);
         }
     }
 }
 
 /// Title and lines of a page, for the screen and the report that it was opened on.
-fn lines(app: &App, over: &Over, what: &Page, columns: usize, theme: &Theme) -> (&'static str, Vec<Line<'static>>) {
+fn page_lines(app: &App, over: &Over, what: &Page, columns: usize, theme: &Theme) -> (&'static str, Vec<Line<'static>>) {
     let report = app.session.reports.get(over.report);
     match what {
         Page::Help => ("help", super::help::page(app, columns, theme)),
-        Page::Notes => ("about this report", notes(report, columns, theme)),
-        Page::Names => ("names", report.map(|r| detail::names(app, r, over.screen, columns, theme)).unwrap_or_default()),
+        Page::Notes => ("about this report", note_lines(report, columns, theme)),
+        Page::Names => ("names", report.map(|r| detail::name_lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Details => ("details", report.map(|r| detail::lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Advice(advice) => ("hints from the launch alone", super::advice::lines(advice, columns, theme)),
-        Page::Finding(finding, begin) => (finding.id.id(), super::overview::details(finding, *begin, columns, theme)),
-        Page::RunFacts(facts) => ("about this run", super::run::known(facts, columns, theme)),
+        Page::Finding(finding, begin) => (finding.id.id(), super::overview::detail_lines(finding, *begin, columns, theme)),
+        Page::RunFacts(facts) => ("about this run", super::run::fact_lines(facts, columns, theme)),
         Page::Checklist(items) => ("checklist", super::checklist::lines(items, &app.session.settings.keymap, columns, theme)),
         Page::Explain => {
             let screen = app.entry(over.screen).and_then(|e| ResultScreen::of(&e.open));
@@ -60,12 +60,12 @@ fn lines(app: &App, over: &Over, what: &Page, columns: usize, theme: &Theme) -> 
 }
 
 /// Draws a text input; a long line is scrolled to the cursor.
-fn typed(frame: &mut Frame<'_>, area: Rect, what: LineOf, input: &Input, theme: &Theme) {
+fn draw_input(frame: &mut Frame<'_>, area: Rect, what: LineOf, input: &Input, theme: &Theme) {
     let room = usize::from(area.width.saturating_sub(8)).clamp(20, 100);
-    let inner = popup(frame, area, (room, 1), what.title(), theme);
+    let inner = draw_popup(frame, area, (room, 1), what.title(), theme);
     let columns = usize::from(inner.width).saturating_sub(1);
     let from = input.visual_scroll(columns);
-    let shown: String = clean(input.value()).chars().skip(from).take(columns).collect();
+    let shown: String = escape_unsafe(input.value()).chars().skip(from).take(columns).collect();
     let cursor = input.visual_cursor().saturating_sub(from);
     let (before, after): (String, String) = (shown.chars().take(cursor).collect(), shown.chars().skip(cursor).collect());
     let line = Line::from(vec![
@@ -77,7 +77,7 @@ fn typed(frame: &mut Frame<'_>, area: Rect, what: LineOf, input: &Input, theme: 
 }
 
 /// Draws a centred frame and returns its inside.
-fn popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), title: &str, theme: &Theme) -> Rect {
+fn draw_popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), title: &str, theme: &Theme) -> Rect {
     let w = u16::try_from(columns + 4).unwrap_or(u16::MAX).min(area.width);
     let h = u16::try_from(rows + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
     let outer = Rect { x: area.x + (area.width - w) / 2, y: area.y + (area.height - h) / 2, width: w, height: h };
@@ -96,23 +96,23 @@ fn popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), tit
 }
 
 /// Draws lines in a centred frame, and returns how far they can be scrolled.
-fn page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>], at: usize, theme: &Theme) -> usize {
-    let columns = lines.iter().map(Line::width).max().unwrap_or(0).max(width(title) + 2).max(24);
-    let inner = popup(frame, area, (columns, lines.len()), title, theme);
+fn draw_page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>], at: usize, theme: &Theme) -> usize {
+    let columns = lines.iter().map(Line::width).max().unwrap_or(0).max(display_width(title) + 2).max(24);
+    let inner = draw_popup(frame, area, (columns, lines.len()), title, theme);
     let height = usize::from(inner.height);
     let top = at.min(lines.len().saturating_sub(height));
     let more = lines.len() > height;
     frame.render_widget(Text::from(lines.iter().skip(top).take(height).cloned().collect::<Vec<_>>()), inner);
     if more {
         let text = format!(" {}–{} of {} ", top + 1, (top + height).min(lines.len()), lines.len());
-        let w = u16::try_from(width(&text)).unwrap_or(0);
+        let w = u16::try_from(display_width(&text)).unwrap_or(0);
         let place = Rect { x: (inner.x + inner.width).saturating_sub(w), y: inner.y + inner.height, width: w, height: 1 };
         frame.render_widget(Line::styled(text, theme.style(Role::Dim)), place);
     }
     lines.len().saturating_sub(height)
 }
 
-fn notes(report: Option<&Report>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn note_lines(report: Option<&Report>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(profile) = report.and_then(|r| r.profile.as_ref()) else {
         return vec![Line::raw("nothing has been read yet")];
     };
@@ -123,12 +123,12 @@ fn notes(report: Option<&Report>, columns: usize, theme: &Theme) -> Vec<Line<'st
             Severity::Warning => Role::Warn,
             Severity::Info => Role::Dim,
         };
-        for (i, line) in wrap(&clean(&note.text), columns.saturating_sub(10)).into_iter().enumerate() {
-            let word = if i == 0 { note.severity.word() } else { "" };
-            out.push(Line::from(vec![Span::styled(left(word, 10), theme.style(role)), Span::styled(line, theme.style(Role::Text))]));
+        for (i, line) in wrap_text(&escape_unsafe(&note.text), columns.saturating_sub(10)).into_iter().enumerate() {
+            let word = if i == 0 { note.severity.as_str() } else { "" };
+            out.push(Line::from(vec![Span::styled(align_left(word, 10), theme.style(role)), Span::styled(line, theme.style(Role::Text))]));
         }
         if let Some(fix) = &note.fix {
-            for line in wrap(&clean(fix), columns.saturating_sub(12)) {
+            for line in wrap_text(&escape_unsafe(fix), columns.saturating_sub(12)) {
                 out.push(Line::from(vec![Span::raw(" ".repeat(10)), Span::styled(format!("→ {line}"), theme.style(Role::Next))]));
             }
         }
@@ -137,17 +137,20 @@ fn notes(report: Option<&Report>, columns: usize, theme: &Theme) -> Vec<Line<'st
     if profile.notes.is_empty() {
         out.extend([Line::styled("nothing to note", theme.style(Role::Good)), Line::default()]);
     }
-    for (word, text) in about(profile) {
-        for (i, line) in wrap(&clean(&text), columns.saturating_sub(10)).into_iter().enumerate() {
+    for (word, text) in recording_facts(profile) {
+        for (i, line) in wrap_text(&escape_unsafe(&text), columns.saturating_sub(10)).into_iter().enumerate() {
             let word = if i == 0 { word } else { "" };
-            out.push(Line::from(vec![Span::styled(left(word, 10), theme.style(Role::Dim)), Span::styled(line, theme.style(Role::Text))]));
+            out.push(Line::from(vec![
+                Span::styled(align_left(word, 10), theme.style(Role::Dim)),
+                Span::styled(line, theme.style(Role::Text)),
+            ]));
         }
     }
     out
 }
 
 /// Facts about the recording: tool, command and devices.
-fn about(profile: &Profile) -> Vec<(&'static str, String)> {
+fn recording_facts(profile: &Profile) -> Vec<(&'static str, String)> {
     let mut out = vec![("file", profile.source.file.display().to_string())];
     let source = &profile.source;
     let version = match (&source.version, &source.schema) {
@@ -169,7 +172,7 @@ fn about(profile: &Profile) -> Vec<(&'static str, String)> {
         let parts = [
             device.name.clone(),
             device.compute_capability.map(|(a, b)| format!("compute {a}.{b}")),
-            device.sm_count.map(|n| format!("{n} {}", device.maker.words().units)),
+            device.sm_count.map(|n| format!("{n} {}", device.maker.vendor_terms().units)),
             device.clock_hz.map(|hz| format!("{:.2} GHz", giga(hz))),
             device.memory.map(|m| m.to_string()),
             device.memory_bandwidth.map(|b| format!("{:.0} GB/s", giga(b))),
@@ -184,14 +187,14 @@ fn about(profile: &Profile) -> Vec<(&'static str, String)> {
             MemOpKind::Copy { kind, from, to } => {
                 let host = [from, to].into_iter().flatten().find(|m| matches!(m, MemoryKind::Pageable | MemoryKind::Pinned));
                 let memory = host.map_or("", |m| if m == MemoryKind::Pageable { ", pageable" } else { ", pinned" });
-                format!("{}{memory}", kind.word())
+                format!("{}{memory}", kind.as_str())
             }
         };
         let sum = copies.entry(what).or_default();
         *sum = (sum.0 + 1, sum.1 + op.bytes.unwrap_or_default().0, sum.2.saturating_add(op.duration.0));
     }
     for (what, (count, bytes, ns)) in copies {
-        out.push(("copies", format!("{what}: {}, {} in {}", units::count(count, "operation"), Bytes(bytes), Nanos(ns))));
+        out.push(("copies", format!("{what}: {}, {} in {}", units::format_count(count, "operation"), Bytes(bytes), Nanos(ns))));
     }
     out
 }
@@ -199,10 +202,10 @@ fn about(profile: &Profile) -> Vec<(&'static str, String)> {
 /// Number of items that determine the width of a list.
 const MEASURED: usize = 200;
 
-fn list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: &Theme) {
+fn draw_list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: &Theme) {
     const LETTER: usize = 3;
-    let label = pick.items.iter().take(MEASURED).map(|i| width(&i.label)).max().unwrap_or(0).min(40);
-    let hint = pick.items.iter().take(MEASURED).map(|i| width(&i.hint)).max().unwrap_or(0);
+    let label = pick.items.iter().take(MEASURED).map(|i| display_width(&i.label)).max().unwrap_or(0).min(40);
+    let hint = pick.items.iter().take(MEASURED).map(|i| display_width(&i.hint)).max().unwrap_or(0);
     let letters = pick.items.iter().any(|i| i.letter.is_some());
     let lead = if letters { LETTER } else { 0 };
     let room = usize::from(area.width.saturating_sub(8));
@@ -210,13 +213,13 @@ fn list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: 
     let themes = pick.items.first().is_some_and(|i| matches!(i.choice, Choice::Theme(_)));
     let (below, wide) =
         if themes && usize::from(area.height) > pick.items.len() + usize::from(sample::SIZE.0) + 4 { sample::SIZE } else { (0, 28) };
-    let columns = (lead + label + 2 + hint).max(width(pick.title) + 4).max(wide).min(room);
+    let columns = (lead + label + 2 + hint).max(display_width(pick.title) + 4).max(wide).min(room);
     let typed = usize::from(pick.typed.is_some());
-    let mut inner = popup(frame, area, (columns, pick.items.len().min(24) + typed + usize::from(below)), pick.title, theme);
+    let mut inner = draw_popup(frame, area, (columns, pick.items.len().min(24) + typed + usize::from(below)), pick.title, theme);
     if below > 0 && inner.height > below {
         inner.height -= below;
         let place = Rect { y: inner.bottom() + 1, height: below - 1, ..inner };
-        super::panel::lines(frame, place, sample::sample(theme));
+        super::panel::draw_lines(frame, place, sample::sample_lines(theme));
     }
     let mut rows = inner;
     if let Some(input) = &pick.typed {
@@ -229,7 +232,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: 
         rows = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
     }
     let height = usize::from(rows.height);
-    let top = scroll(pick.selected.saturating_sub(height / 2), pick.selected, pick.shown.len(), height);
+    let top = scrolled_top(pick.selected.saturating_sub(height / 2), pick.selected, pick.shown.len(), height);
     let fuzzy = pick.typed.as_ref().filter(|t| !t.value().trim().is_empty()).map(|t| Fuzzy::new(t.value()));
     if pick.shown.is_empty() {
         frame.render_widget(Line::styled("nothing matches", theme.style(Role::Dim)), Rect { height: rows.height.min(1), ..rows });
@@ -240,15 +243,15 @@ fn list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: 
         view.hits.push((rect, Mouse::Item(at)));
         let mut spans = Vec::new();
         if letters {
-            spans.push(Span::styled(left(&item.letter.map(String::from).unwrap_or_default(), LETTER), theme.style(Role::Key)));
+            spans.push(Span::styled(align_left(&item.letter.map(String::from).unwrap_or_default(), LETTER), theme.style(Role::Key)));
         }
-        let name = left(&item.label, label);
-        let lit_at = fuzzy.as_ref().and_then(|f| f.positions(&name)).map(|p| p.1).unwrap_or_default();
-        spans.extend(lit(&name, &lit_at, theme.style(Role::Text), theme.style(Role::Match)));
+        let name = align_left(&item.label, label);
+        let lit_at = fuzzy.as_ref().and_then(|f| f.match_positions(&name)).map(|p| p.1).unwrap_or_default();
+        spans.extend(highlight_chars(&name, &lit_at, theme.style(Role::Text), theme.style(Role::Match)));
         spans.push(Span::styled(format!("  {}", cut_end(&item.hint, columns.saturating_sub(lead + label + 2))), theme.style(Role::Dim)));
         frame.render_widget(Line::from(spans), rect);
         if at == pick.selected {
-            crate::ui::parts::select(frame.buffer_mut(), rect, theme);
+            crate::ui::parts::highlight_row(frame.buffer_mut(), rect, theme);
         }
     }
 }

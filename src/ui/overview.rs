@@ -1,15 +1,15 @@
 //! Overview screen: verdict, time breakdown, findings, and the kernels with the most time.
 
-use super::panel::{BORDERED, lines, panel, take};
-use super::text::{bar, left, right, wrap};
+use super::panel::{BORDERED, draw_lines, draw_panel, split_top};
+use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
-use crate::analysis::labels::{self, cut_end, width};
-use crate::analysis::readable::readable;
+use crate::analysis::labels::{self, cut_end, display_width};
+use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{Finding, Part, PlaceKind, Severity, Triage, Verdict};
 use crate::app::screens::overview::{self, KERNELS};
 use crate::app::{ActionId, App, Mouse, OverviewScreen, Report};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
 use crate::report::triage as say;
 use ratatui::Frame;
@@ -26,7 +26,7 @@ const HEADLINE: usize = 3;
 
 /// Glyph and role of a severity.
 #[must_use]
-pub fn mark(severity: Severity) -> (&'static str, Role) {
+pub fn severity_mark(severity: Severity) -> (&'static str, Role) {
     match severity {
         Severity::Healthy => ("✓", Role::Good),
         Severity::Low => ("·", Role::Dim),
@@ -40,23 +40,23 @@ const NAME: usize = 20;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
-    let Some(triage) = overview::known(report) else {
-        waiting(frame, area, app, report, theme);
+    let Some(triage) = overview::available_triage(report) else {
+        draw_waiting(frame, area, app, report, theme);
         return;
     };
     let bordered = area.height >= BORDERED;
     let edge = if bordered { 2 } else { 1 };
     let mut rest = area;
     let columns = usize::from(area.width.saturating_sub(4));
-    verdict(frame, &mut rest, triage, columns, bordered, theme);
+    draw_verdict(frame, &mut rest, triage, columns, bordered, theme);
     let time = super::time::lines(triage, columns, rest.height, view.ascii, theme);
     let height = u16::try_from(time.len()).unwrap_or(0) + edge;
     let title = vec![
         Span::styled("Where the time went", theme.style(Role::Title)),
         Span::styled(format!("  {}", say::judged_line(triage)), theme.style(Role::Dim)),
     ];
-    let inner = panel(frame, take(&mut rest, height), title, bordered, theme);
-    lines(frame, inner, time);
+    let inner = draw_panel(frame, split_top(&mut rest, height), title, bordered, theme);
+    draw_lines(frame, inner, time);
     let findings = u16::try_from(triage.findings.len()).unwrap_or(u16::MAX);
     let kernels = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0).min(3);
     let beside = area.width >= BESIDE && bordered;
@@ -77,7 +77,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
         let columns = usize::from(list.width.saturating_sub(2));
         let most = usize::from(room.saturating_sub(findings + edge)).clamp(1, 2);
         let wrong = say::warnings(triage).into_iter().next();
-        let mut text = wrong.map(|text| wrap(&clean(&text), columns)).unwrap_or_default();
+        let mut text = wrong.map(|text| wrap_text(&escape_unsafe(&text), columns)).unwrap_or_default();
         if text.len() > most {
             let rest = text.split_off(most - 1).join(" ");
             text.push(cut_end(&rest, columns));
@@ -90,12 +90,12 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     if wanted < findings + edge {
         title.push(Span::styled(format!("  {} of {findings}, scroll for more", wanted.saturating_sub(edge)), theme.style(Role::Dim)));
     }
-    let inner = panel(frame, take(&mut list, wanted), title, bordered, theme);
+    let inner = draw_panel(frame, split_top(&mut list, wanted), title, bordered, theme);
     let shown = inner.height.saturating_sub(remark_rows).max(1);
     finding_rows(frame, Rect { height: shown.min(inner.height), ..inner }, triage, screen.selected, view, theme);
-    lines(frame, Rect { y: inner.y + shown, height: inner.height.saturating_sub(shown), ..inner }, remarks);
+    draw_lines(frame, Rect { y: inner.y + shown, height: inner.height.saturating_sub(shown), ..inner }, remarks);
     if kernels > 0 && list.height > edge {
-        let title = vec![Span::styled("Kernels", theme.style(Role::Title)), families(triage, usize::from(list.width), theme)];
+        let title = vec![Span::styled("Kernels", theme.style(Role::Title)), family_shares(triage, usize::from(list.width), theme)];
         // Beside the details, the kernels get the rest of the column; without borders, at most three rows.
         let all = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0) + edge;
         let wanted = if beside {
@@ -105,7 +105,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
         } else {
             all
         };
-        let inner = panel(frame, take(&mut list, wanted), title, bordered, theme);
+        let inner = draw_panel(frame, split_top(&mut list, wanted), title, bordered, theme);
         kernel_lines(frame, inner, report, triage, screen.selected, view, theme);
     }
     let selected = triage.findings.get(screen.selected);
@@ -114,21 +114,21 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     let Some(area) = detail.or(below) else { return };
     if let Some(kernel) = kernel {
         let title = vec![Span::styled("Kernel", theme.style(Role::Title))];
-        let inner = panel(frame, area, title, bordered, theme);
+        let inner = draw_panel(frame, area, title, bordered, theme);
         let text = kernel_details(app, report, triage, *kernel, usize::from(inner.width), theme);
-        lines(frame, inner, text);
+        draw_lines(frame, inner, text);
     } else if let Some(finding) = selected.or_else(|| triage.findings.first()) {
-        let (glyph, role) = mark(finding.severity);
+        let (glyph, role) = severity_mark(finding.severity);
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
-        let inner = panel(frame, area, title, bordered, theme);
-        let mut text = details(finding, triage.window.0, usize::from(inner.width), theme);
+        let inner = draw_panel(frame, area, title, bordered, theme);
+        let mut text = detail_lines(finding, triage.window.0, usize::from(inner.width), theme);
         // If text is cut, name the key that shows all of it.
         let height = usize::from(inner.height);
         if text.len() > height && height > 1 {
             text.truncate(height - 1);
-            text.push(Line::styled(format!("… {} shows all", app.session.key(ActionId::Details)), theme.style(Role::Dim)));
+            text.push(Line::styled(format!("… {} shows all", app.session.key_label(ActionId::Details)), theme.style(Role::Dim)));
         }
-        lines(frame, inner, text);
+        draw_lines(frame, inner, text);
     }
 }
 
@@ -142,24 +142,25 @@ fn kernel_details(
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let Some(k) = report.profile.as_ref().and_then(|p| p.kernels.get(kernel as usize)) else { return Vec::new() };
-    let text = |t: &str| wrap(&clean(t), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect::<Vec<_>>();
-    let mut out = text(&readable(k));
+    let text =
+        |t: &str| wrap_text(&escape_unsafe(t), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect::<Vec<_>>();
+    let mut out = text(&readable_name(k));
     out.push(Line::default());
     let share = ns as f64 / triage.length().max(1) as f64 / triage.devices.len().max(1) as f64 * 100.0;
-    let mean = Nanos::human(ns as f64 / count.max(1) as f64);
+    let mean = Nanos::format_ns(ns as f64 / count.max(1) as f64);
     out.extend(text(&format!(
         "{} in the window, {mean} each, {} of the window",
-        units::count(count, "launch"),
-        units::human_percent(share)
+        units::format_count(count, "launch"),
+        units::format_percent(share)
     )));
-    let name = readable(k);
+    let name = readable_name(k);
     let row = report.groups.grouping.as_ref().and_then(|g| g.rows.iter().position(|r| r.name == name));
     if let Some(hint) = row.and_then(|r| report.diagnosed.get(&r)) {
         out.push(Line::default());
         out.extend(text(&format!("{}: {}", hint.id.id(), hint.headline)));
     }
     out.push(Line::default());
-    let key = |id| app.session.key(id);
+    let key = |id| app.session.key_label(id);
     out.extend(text(&format!(
         "{} goes to it in the table; there {} shows why it takes its time, {} profiles it again",
         key(ActionId::Open),
@@ -170,49 +171,49 @@ fn kernel_details(
 }
 
 /// Draws a message before the analysis is available.
-fn waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme: &Theme) {
-    let table = app.session.key(ActionId::Kernels);
-    let text = match (&report.triage, report.reading()) {
+fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme: &Theme) {
+    let table = app.session.key_label(ActionId::Kernels);
+    let text = match (&report.triage, report.is_reading()) {
         (Some(None), _) if report.window.is_some() => {
-            format!("Nothing ran on a GPU in this window. {} shows the whole run.", app.session.key(ActionId::Narrow))
+            format!("Nothing ran on a GPU in this window. {} shows the whole run.", app.session.key_label(ActionId::Narrow))
         }
         (Some(None), _) => format!("Nothing ran on a GPU in this report, or it has no times. {table} goes to the table of kernels."),
         (_, true) => format!("The report is being read; {table} goes to the table of kernels, which is there already."),
         _ => "Working out what limits the run …".to_owned(),
     };
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
-    let text: Vec<Line<'_>> = wrap(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+    let text: Vec<Line<'_>> = wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
     let area =
         Rect { x: area.x + 4, y: area.y + area.height / 3, width: area.width.saturating_sub(8), height: area.height - area.height / 3 };
     frame.render_widget(Text::from(text), area);
 }
 
-fn verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns: usize, bordered: bool, theme: &Theme) {
+fn draw_verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns: usize, bordered: bool, theme: &Theme) {
     let Some(finding) = triage.verdict() else { return };
-    let (glyph, role) = mark(finding.severity);
+    let (glyph, role) = severity_mark(finding.severity);
     let healthy = finding.severity == Severity::Healthy || finding.stake == 0.0 || finding.id == Verdict::GpuBound;
-    let gain = if healthy { String::new() } else { format!("  up to {:.0}% of the window", finding.percent()) };
-    let sure = format!("  {}", finding.sure.word());
+    let gain = if healthy { String::new() } else { format!("  up to {:.0}% of the window", finding.gain_percent()) };
+    let sure = format!("  {}", finding.sure.as_str());
     let title = vec![
         Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role)),
         Span::styled(gain, theme.style(Role::Title)),
         Span::styled(sure, theme.style(Role::Dim)),
     ];
-    let mut text = wrap(&clean(&finding.headline), columns);
+    let mut text = wrap_text(&escape_unsafe(&finding.headline), columns);
     if text.len() > HEADLINE {
         let rest = text.split_off(HEADLINE - 1).join(" ");
         text.push(cut_end(&rest, columns));
     }
     let text: Vec<Line<'static>> = text.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
     let height = u16::try_from(text.len()).unwrap_or(1) + if bordered { 2 } else { 1 };
-    let inner = panel(frame, take(rest, height), title, bordered, theme);
-    lines(frame, inner, text);
+    let inner = draw_panel(frame, split_top(rest, height), title, bordered, theme);
+    draw_lines(frame, inner, text);
 }
 
-fn select(frame: &mut Frame<'_>, rect: Rect, at: usize, selected: usize, view: &mut View, theme: &Theme) {
+fn select_row(frame: &mut Frame<'_>, rect: Rect, at: usize, selected: usize, view: &mut View, theme: &Theme) {
     view.hits.push((rect, Mouse::Row(at)));
     if at == selected {
-        crate::ui::parts::select(frame.buffer_mut(), rect, theme);
+        crate::ui::parts::highlight_row(frame.buffer_mut(), rect, theme);
     }
 }
 
@@ -221,22 +222,22 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
         frame.render_widget(Line::styled("nothing stands out", theme.style(Role::Dim)), area);
         return;
     }
-    let top = view.scrolled("overview", selected.min(triage.findings.len() - 1), triage.findings.len(), area.height.into());
+    let top = view.scroll_to("overview", selected.min(triage.findings.len() - 1), triage.findings.len(), area.height.into());
     for (y, (at, f)) in (0..area.height).zip(triage.findings.iter().enumerate().skip(top)) {
-        let (glyph, role) = mark(f.severity);
+        let (glyph, role) = severity_mark(f.severity);
         let room = usize::from(area.width).saturating_sub(3 + 2 + 19 + 5 + 2);
         // A few letters of a sentence are meaningless: show the confidence instead.
-        let tail = if room >= SENTENCE { cut_end(&clean(&f.headline), room) } else { f.sure.word().to_owned() };
+        let tail = if room >= SENTENCE { cut_end(&escape_unsafe(&f.headline), room) } else { f.sure.as_str().to_owned() };
         let spans = vec![
-            Span::styled(format!("{} ", right(&(at + 1).to_string(), 2)), theme.style(Role::Faint)),
+            Span::styled(format!("{} ", align_right(&(at + 1).to_string(), 2)), theme.style(Role::Faint)),
             Span::styled(format!("{glyph} "), theme.style(role)),
-            Span::styled(left(f.id.id(), 19), theme.style(role)),
-            Span::styled(right(&format!("{:.0}%", f.percent()), 4), theme.style(Role::Title)),
+            Span::styled(align_left(f.id.id(), 19), theme.style(role)),
+            Span::styled(align_right(&format!("{:.0}%", f.gain_percent()), 4), theme.style(Role::Title)),
             Span::styled(format!("  {tail}"), theme.style(if room >= SENTENCE { Role::Text } else { Role::Dim })),
         ];
         let rect = Rect { y: area.y + y, height: 1, ..area };
         frame.render_widget(Line::from(spans), rect);
-        select(frame, rect, at, selected, view, theme);
+        select_row(frame, rect, at, selected, view, theme);
     }
 }
 
@@ -244,26 +245,26 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
 fn missing_lines(report: &Report, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     // Shapes of operators cover the whole window, results only the kernels that ncu measured.
-    let measured = report.work.as_ref().filter(|_| triage.flops.is_none()).map(say::work);
+    let measured = report.work.as_ref().filter(|_| triage.flops.is_none()).map(say::work_sentence);
     let wrong = say::warnings(triage);
     for text in wrong.iter().chain(&measured).chain(&say::remarks(triage)[wrong.len()..]) {
         if out.is_empty() {
             out.push(Line::default());
         }
         let role = if wrong.contains(text) { Role::Warn } else { Role::Dim };
-        out.extend(wrap(&clean(text), columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
+        out.extend(wrap_text(&escape_unsafe(text), columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
     }
     out
 }
 
 /// Shares of kernel time by family.
-fn families(triage: &Triage, columns: usize, theme: &Theme) -> Span<'static> {
+fn family_shares(triage: &Triage, columns: usize, theme: &Theme) -> Span<'static> {
     let total: i64 = triage.families.iter().map(|f| f.1).sum();
     let shown: Vec<String> = triage
         .families
         .iter()
         .take(4)
-        .map(|(family, ns)| format!("{} {:.0}%", family.word(), *ns as f64 / total.max(1) as f64 * 100.0))
+        .map(|(family, ns)| format!("{} {:.0}%", family.display_name(), *ns as f64 / total.max(1) as f64 * 100.0))
         .collect();
     let text = if shown.is_empty() { String::new() } else { format!("  by name: {}", shown.join(" · ")) };
     Span::styled(cut_end(&text, columns.saturating_sub(14)), theme.style(Role::Dim))
@@ -276,7 +277,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let wide = usize::from(area.width);
     let shown = triage.kernels.len().min(KERNELS);
     let at = selected.saturating_sub(triage.findings.len()).min(shown.saturating_sub(1));
-    let top = view.scrolled("overview kernels", at, shown, area.height.into());
+    let top = view.scroll_to("overview kernels", at, shown, area.height.into());
     // First hint of each kernel's longest result, if ncu measured one.
     let hint = |name: &str| {
         let row = report.groups.grouping.as_ref()?.rows.iter().position(|r| r.name == name)?;
@@ -284,40 +285,40 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     };
     let function = |kernel: u32| profile.kernels.get(kernel as usize);
     let listed = || triage.kernels.iter().take(KERNELS).filter_map(|k| Some((k, function(k.0)?)));
-    let hinted = listed().filter_map(|(_, k)| hint(&readable(k))).map(width).max().map_or(0, |w| w + 2);
+    let hinted = listed().filter_map(|(_, k)| hint(&readable_name(k))).map(display_width).max().map_or(0, |w| w + 2);
     // Less important columns are dropped first if a name has no room.
     let room = wide.saturating_sub(3 + 9 + 6);
     let columns = [(9, 9, hinted), (0, 9, hinted), (0, 0, hinted), (0, 0, 0)];
     let (counts, times, hints) = columns.into_iter().find(|c| room >= NAME + c.0 + c.1 + c.2).unwrap_or_default();
     let name = room.saturating_sub(counts + times + hints);
     for (y, (at, ((_, ns, count), k))) in (0..area.height).zip(listed().enumerate().skip(top)) {
-        let percent = units::human_percent(*ns as f64 / total.max(1) as f64 * 100.0);
-        let number = format!("×{}", units::grouped(i64::try_from(*count).unwrap_or(i64::MAX)));
+        let percent = units::format_percent(*ns as f64 / total.max(1) as f64 * 100.0);
+        let number = format!("×{}", units::format_grouped(i64::try_from(*count).unwrap_or(i64::MAX)));
         let mut spans = vec![
             Span::raw("  "),
-            Span::styled(left(&labels::cut(&clean(&readable(k)), name), name), theme.style(Role::Text)),
+            Span::styled(align_left(&labels::cut_label(&escape_unsafe(&readable_name(k)), name), name), theme.style(Role::Text)),
             Span::raw(" "),
         ];
         spans.extend(bar(*ns as f64 / most as f64, 8, theme.style(Role::Part(Part::Kernels)), theme));
-        spans.push(Span::styled(right(&percent, 7), theme.style(Role::Title)));
-        spans.push(Span::styled(right(&Nanos(*ns).to_string(), times), theme.style(Role::Text)));
-        spans.push(Span::styled(right(&number, counts), theme.style(Role::Dim)));
-        let hint = hint(&readable(k)).map_or_else(String::new, |h| format!("  {h}"));
-        spans.push(Span::styled(left(&hint, hints), theme.style(Role::Text)));
+        spans.push(Span::styled(align_right(&percent, 7), theme.style(Role::Title)));
+        spans.push(Span::styled(align_right(&Nanos(*ns).to_string(), times), theme.style(Role::Text)));
+        spans.push(Span::styled(align_right(&number, counts), theme.style(Role::Dim)));
+        let hint = hint(&readable_name(k)).map_or_else(String::new, |h| format!("  {h}"));
+        spans.push(Span::styled(align_left(&hint, hints), theme.style(Role::Text)));
         let rect = Rect { y: area.y + y, height: 1, ..area };
         frame.render_widget(Line::from(spans), rect);
-        select(frame, rect, triage.findings.len() + at, selected, view, theme);
+        select_row(frame, rect, triage.findings.len() + at, selected, view, theme);
     }
 }
 
 /// Complete description of a finding: numbers, places, remedies, and how to confirm it.
 #[must_use]
-pub fn details(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn detail_lines(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
     let (text, dim) = (theme.style(Role::Text), theme.style(Role::Dim));
     let put = |out: &mut Vec<Line<'static>>, first: &str, style: Style, what: &str| {
-        let indent = width(first);
-        for (i, line) in wrap(&clean(what), columns.saturating_sub(indent).max(20)).into_iter().enumerate() {
+        let indent = display_width(first);
+        for (i, line) in wrap_text(&escape_unsafe(what), columns.saturating_sub(indent).max(20)).into_iter().enumerate() {
             let lead = if i == 0 { first.to_owned() } else { " ".repeat(indent) };
             out.push(Line::from(vec![Span::styled(lead, dim), Span::styled(line, style)]));
         }
@@ -339,12 +340,12 @@ pub fn details(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Li
     if !f.evidence.is_empty() {
         head(&mut out, "Evidence");
         for e in &f.evidence {
-            let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  ({op} {})", say::value(v, e.unit)));
-            let value = say::value(e.value, e.unit);
-            let name = columns.saturating_sub(12 + width(&than)).min(58);
+            let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  ({op} {})", say::format_value(v, e.unit)));
+            let value = say::format_value(e.value, e.unit);
+            let name = columns.saturating_sub(12 + display_width(&than)).min(58);
             out.push(Line::from(vec![
-                Span::styled(left(&cut_end(&clean(&e.name), name), name), dim),
-                Span::styled(right(&value, 11), theme.style(Role::Title)),
+                Span::styled(align_left(&cut_end(&escape_unsafe(&e.name), name), name), dim),
+                Span::styled(align_right(&value, 11), theme.style(Role::Title)),
                 Span::styled(than, dim),
             ]));
         }
@@ -352,7 +353,7 @@ pub fn details(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Li
     if !f.places.is_empty() {
         head(&mut out, "Where");
         for p in &f.places {
-            put(&mut out, "", text, &say::place(p, begin));
+            put(&mut out, "", text, &say::format_place(p, begin));
         }
     }
     if !f.effects.is_empty() {
@@ -364,7 +365,7 @@ pub fn details(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Li
     if let Some(c) = &f.confirm {
         head(&mut out, "To confirm");
         put(&mut out, "", dim, &c.why);
-        put(&mut out, "  ", text, &crate::rerun::shell::line(&c.argv));
+        put(&mut out, "  ", text, &crate::rerun::shell::command_line(&c.argv));
     }
     out
 }
@@ -372,14 +373,14 @@ pub fn details(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Li
 /// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
-    let triage = overview::known(app.report()?)?;
-    let key = |id| app.session.link(id);
+    let triage = overview::available_triage(app.report()?)?;
+    let key = |id| app.session.key_link(id);
     let (open, details) = (key(ActionId::Open), key(ActionId::Details));
-    Some(match overview::row(triage, screen.selected)? {
+    Some(match overview::row_at(triage, screen.selected)? {
         overview::Row::Finding(f) => {
             let action = f.actions.first().map_or("", |a| a.trim_end_matches('.'));
             let place = f.places.iter().find(|p| matches!(p.kind, PlaceKind::Range | PlaceKind::Operator | PlaceKind::Kernel));
-            let to = place.map_or_else(|| "the kernels".to_owned(), |p| labels::cut(&clean(&p.name), 32));
+            let to = place.map_or_else(|| "the kernels".to_owned(), |p| labels::cut_label(&escape_unsafe(&p.name), 32));
             format!("{open} goes to {to}, {details} shows the evidence. {action}")
         }
         overview::Row::Kernel(_) => format!("{open} goes to this kernel in the table"),

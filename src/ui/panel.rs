@@ -16,7 +16,7 @@ const BORDERED_COLUMNS: u16 = 100;
 /// Returns true if a body of that size has room for borders. In a smaller one a single panel fills the
 /// screen, and only side panels are missing.
 #[must_use]
-pub fn bordered(body: Rect) -> bool {
+pub fn fits_borders(body: Rect) -> bool {
     body.height >= BORDERED && body.width >= BORDERED_COLUMNS
 }
 
@@ -50,7 +50,7 @@ impl Panel {
 
     /// Sets the focus.
     #[must_use]
-    pub fn focus(self, focused: bool) -> Self {
+    pub fn with_focus(self, focused: bool) -> Self {
         Self { focused, ..self }
     }
 
@@ -83,12 +83,12 @@ impl Panel {
 }
 
 /// Draws a panel with only a title.
-pub fn panel(frame: &mut Frame<'_>, area: Rect, title: Vec<Span<'static>>, bordered: bool, theme: &Theme) -> Rect {
+pub fn draw_panel(frame: &mut Frame<'_>, area: Rect, title: Vec<Span<'static>>, bordered: bool, theme: &Theme) -> Rect {
     Panel::new(title).draw(frame, area, bordered, theme)
 }
 
 /// Splits rows off the top of an area.
-pub fn take(area: &mut Rect, rows: u16) -> Rect {
+pub fn split_top(area: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(area.height);
     let out = Rect { height: rows, ..*area };
     area.y += rows;
@@ -96,6 +96,6 @@ pub fn take(area: &mut Rect, rows: u16) -> Rect {
     out
 }
 
-pub fn lines(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
+pub fn draw_lines(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
     frame.render_widget(Text::from(lines), area);
 }

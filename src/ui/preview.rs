@@ -1,14 +1,14 @@
 //! Charts of the selected kernel: limits, unit utilisation, distribution of durations, and durations over the run.
 
-use super::parts::{badge, gauges, glyph};
-use super::text::{bar, left, right, wrap};
+use super::parts::{gauge_lines, hint_badge, severity_glyph};
+use super::text::{align_left, align_right, bar, wrap_text};
 use super::{Role, Theme, chart};
 use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::{Diagnosis, Severity};
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::analysis::{GroupBy, GroupRow, labels};
 use crate::app::{App, Report};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
 use ratatui::text::{Line, Span};
 
@@ -20,11 +20,11 @@ const LISTED: usize = 5;
 const HEADLINE: usize = 3;
 
 /// The first hint with its headline.
-fn verdict(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn verdict_lines(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(hint) = report.diagnosed.get(&row) else { return Vec::new() };
-    let (mark, role) = glyph(hint.severity);
+    let (mark, role) = severity_glyph(hint.severity);
     let mut out = vec![Line::from(vec![Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role))])];
-    let mut lines = wrap(&clean(&hint.headline), columns);
+    let mut lines = wrap_text(&escape_unsafe(&hint.headline), columns);
     if lines.len() > HEADLINE {
         lines.truncate(HEADLINE);
         if let Some(last) = lines.last_mut() {
@@ -43,61 +43,64 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
     };
     let Some(kernel) = group.kernel.and_then(|k| profile.kernels.get(k.0 as usize)) else { return Vec::new() };
     // A curve covers all kernels of a readable name; a row may cover only some of them, or more.
-    let name = if grouping.by == GroupBy::Kernel { group.name.as_str().into() } else { readable(kernel) };
-    let alike = || profile.kernels.iter().filter(|k| k.function() == kernel.function() && readable(k) == name).count();
+    let name = if grouping.by == GroupBy::Kernel { group.name.as_str().into() } else { readable_name(kernel) };
+    let alike = || profile.kernels.iter().filter(|k| k.function() == kernel.function() && readable_name(k) == name).count();
     let whole = grouping.by == GroupBy::Kernel || alike() == group.kernels as usize;
     let Some(curve) = report.worths.get(&name).filter(|_| whole) else { return Vec::new() };
-    let worth = curve.worth(report.diagnosed.get(&row).and_then(|h| h.gain));
-    wrap(&worth.words(), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
+    let worth = curve.evaluate_gain(report.diagnosed.get(&row).and_then(|h| h.gain));
+    wrap_text(&worth.describe_effect(), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
 }
 
 /// ncu measurements of a launch: first hint and unit utilisation. Empty if it was not profiled.
 #[must_use]
 pub fn of_launch(app: &App, report: &Report, launch: u32, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some((other, pair)) = report.pair(launch) else { return Vec::new() };
+    let Some((other, pair)) = report.find_pair(launch) else { return Vec::new() };
     let mut out = Vec::new();
     if let Some(hint) = report.verdicts.get(&(Some(other), pair.result)) {
-        let (mark, role) = glyph(hint.severity);
+        let (mark, role) = severity_glyph(hint.severity);
         out.push(Line::styled(format!("{mark} {}", hint.id.id()), theme.style(role)));
-        out.extend(wrap(&pair.sure.why(), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+        out.extend(wrap_text(&pair.sure.describe(), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
         out.push(Line::default());
     }
-    out.extend(measured(app, (other, pair.result), columns, theme));
+    out.extend(measured_gauges(app, (other, pair.result), columns, theme));
     out
 }
 
 /// Measurements of an ncu result, relative to the peaks.
-fn measured(app: &App, (from, result): (usize, usize), columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn measured_gauges(app: &App, (from, result): (usize, usize), columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some((metrics, result)) = app.session.metrics(from).and_then(|m| Some((m, m.results.get(result)?))) else { return Vec::new() };
-    gauges(metrics, result, columns, theme)
+    gauge_lines(metrics, result, columns, theme)
 }
 
 /// Marker of a duration, below the histogram.
 #[must_use]
-pub fn marker(group: &GroupRow, duration: i64, columns: usize, theme: &Theme) -> Option<Line<'static>> {
+pub fn duration_marker(group: &GroupRow, duration: i64, columns: usize, theme: &Theme) -> Option<Line<'static>> {
     let ln = |v: i64| (v.max(1) as f64).ln();
     let (low, high) = (ln(group.stats.min), ln(group.stats.max));
     let share = (high > low).then(|| (ln(duration) - low) / (high - low))?;
     let text = Nanos(duration).to_string();
     let at = ((share * columns as f64) as usize).min(columns.saturating_sub(1));
     // The figure is on the side that has room.
-    let right_side = at + 2 + labels::width(&text) <= columns;
-    let line =
-        if right_side { format!("{}▲ {text}", " ".repeat(at)) } else { format!("{}▲", left(&right(&text, at.saturating_sub(1)), at)) };
+    let right_side = at + 2 + labels::display_width(&text) <= columns;
+    let line = if right_side {
+        format!("{}▲ {text}", " ".repeat(at))
+    } else {
+        format!("{}▲", align_left(&align_right(&text, at.saturating_sub(1)), at))
+    };
     Some(Line::styled(line, theme.style(Role::Key)))
 }
 
 /// Distribution of the durations.
 #[must_use]
-pub fn distribution(group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn duration_histogram(group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let stats = &group.stats;
     let Some(histogram) = stats.histogram.filter(|_| stats.count > 1 && stats.max > stats.min) else { return Vec::new() };
     // Stretch the histogram over the full width.
     let wide: Vec<u64> = (0..columns).map(|x| u64::from(histogram[x * histogram.len() / columns])).collect();
-    let mut out = vec![heading("durations, log scale", &units::count(stats.count, "launch"), columns, theme)];
-    out.extend(chart::columns(&wide, columns, ROWS).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
-    let middle = stats.median.map_or_else(String::new, |m| format!("median {}", Nanos::human(m)));
-    out.push(ends(&Nanos(stats.min).to_string(), &middle, &Nanos(stats.max).to_string(), columns, theme));
+    let mut out = vec![heading_line("durations, log scale", &units::format_count(stats.count, "launch"), columns, theme)];
+    out.extend(chart::histogram_lines(&wide, columns, ROWS).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
+    let middle = stats.median.map_or_else(String::new, |m| format!("median {}", Nanos::format_ns(m)));
+    out.push(axis_labels(&Nanos(stats.min).to_string(), &middle, &Nanos(stats.max).to_string(), columns, theme));
     out
 }
 
@@ -107,13 +110,15 @@ fn over_time(detail: &Detail, group: &GroupRow, columns: usize, theme: &Theme) -
         return Vec::new();
     }
     let (low, high) = (group.stats.min, group.stats.max);
-    let mut out = vec![heading("over the run", &format!("{} to {}", Nanos(low), Nanos(high)), columns, theme)];
-    out.extend(chart::extents(&detail.over_time, columns, ROWS, (low, high)).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
+    let mut out = vec![heading_line("over the run", &format!("{} to {}", Nanos(low), Nanos(high)), columns, theme)];
+    out.extend(
+        chart::extent_lines(&detail.over_time, columns, ROWS, (low, high)).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))),
+    );
     out
 }
 
 /// Kernels of a group of several, and their diagnoses, by time: one launch does not represent them.
-fn several(report: &Report, detail: &Detail, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn group_lines(report: &Report, detail: &Detail, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(profile) = &report.profile else { return Vec::new() };
     let total = detail.kernels.iter().map(|k| k.1).fold(0, i64::saturating_add).max(1) as f64;
     let bars = (columns / 4).clamp(6, 16);
@@ -121,7 +126,7 @@ fn several(report: &Report, detail: &Detail, columns: usize, theme: &Theme) -> V
     let line = |word: Vec<Span<'static>>, ns: i64| {
         let mut spans = word;
         spans.extend(bar(ns as f64 / total, bars, theme.style(Role::Bar), theme));
-        spans.push(Span::styled(right(&units::human_percent(ns as f64 / total * 100.0), 7), theme.style(Role::Title)));
+        spans.push(Span::styled(align_right(&units::format_percent(ns as f64 / total * 100.0), 7), theme.style(Role::Title)));
         Line::from(spans)
     };
     let mut out = Vec::new();
@@ -135,38 +140,44 @@ fn several(report: &Report, detail: &Detail, columns: usize, theme: &Theme) -> V
     }
     by_hint.sort_by_key(|h| std::cmp::Reverse(h.2));
     if !by_hint.is_empty() {
-        out.push(heading("diagnoses", "share of its kernel time", columns, theme));
+        out.push(heading_line("diagnoses", "share of its kernel time", columns, theme));
         out.extend(by_hint.iter().take(LISTED).map(|(id, severity, ns)| {
-            let mut word = badge(*id, *severity, name, theme);
+            let mut word = hint_badge(*id, *severity, name, theme);
             word.push(Span::raw(" "));
             line(word, *ns)
         }));
         out.push(Line::default());
     }
-    out.push(heading("kernels", &units::count(detail.kernels.len(), "kernel"), columns, theme));
+    out.push(heading_line("kernels", &units::format_count(detail.kernels.len(), "kernel"), columns, theme));
     out.extend(detail.kernels.iter().take(LISTED).map(|(kernel, ns)| {
-        let text = profile.kernels.get(kernel.0 as usize).map_or_else(Default::default, readable);
-        line(vec![Span::styled(format!("{} ", left(&labels::cut(&clean(&text), name), name)), theme.style(Role::Text))], *ns)
+        let text = profile.kernels.get(kernel.0 as usize).map_or_else(Default::default, readable_name);
+        line(
+            vec![Span::styled(format!("{} ", align_left(&labels::cut_label(&escape_unsafe(&text), name), name)), theme.style(Role::Text))],
+            *ns,
+        )
     }));
     out
 }
 
 /// Heading with a figure on the right.
-fn heading(word: &str, figure: &str, columns: usize, theme: &Theme) -> Line<'static> {
-    let room = columns.saturating_sub(labels::width(word));
-    Line::from(vec![Span::styled(word.to_owned(), theme.style(Role::Head)), Span::styled(right(figure, room), theme.style(Role::Dim))])
+fn heading_line(word: &str, figure: &str, columns: usize, theme: &Theme) -> Line<'static> {
+    let room = columns.saturating_sub(labels::display_width(word));
+    Line::from(vec![
+        Span::styled(word.to_owned(), theme.style(Role::Head)),
+        Span::styled(align_right(figure, room), theme.style(Role::Dim)),
+    ])
 }
 
 /// Labels below a chart: left end, middle, right end.
-fn ends(low: &str, middle: &str, high: &str, columns: usize, theme: &Theme) -> Line<'static> {
-    let rest = columns.saturating_sub(labels::width(low) + labels::width(high));
-    let middle = if labels::width(middle) + 2 <= rest { middle } else { "" };
-    let before = (rest - labels::width(middle)) / 2;
+fn axis_labels(low: &str, middle: &str, high: &str, columns: usize, theme: &Theme) -> Line<'static> {
+    let rest = columns.saturating_sub(labels::display_width(low) + labels::display_width(high));
+    let middle = if labels::display_width(middle) + 2 <= rest { middle } else { "" };
+    let before = (rest - labels::display_width(middle)) / 2;
     Line::from(vec![
         Span::styled(low.to_owned(), theme.style(Role::Dim)),
         Span::raw(" ".repeat(before)),
         Span::styled(middle.to_owned(), theme.style(Role::Text)),
-        Span::raw(" ".repeat(rest - labels::width(middle) - before)),
+        Span::raw(" ".repeat(rest - labels::display_width(middle) - before)),
         Span::styled(high.to_owned(), theme.style(Role::Dim)),
     ])
 }
@@ -181,11 +192,11 @@ pub fn lines(app: &App, report: &Report, row: usize, columns: usize, theme: &The
     let group_of = detail.filter(|d| !d.kernels.is_empty() && !grouping.by.is_kernel());
     let single = grouping.by.is_kernel();
     let blocks = [
-        if single { verdict(report, row, columns, theme) } else { Vec::new() },
+        if single { verdict_lines(report, row, columns, theme) } else { Vec::new() },
         if single { of_run(report, row, columns, theme) } else { Vec::new() },
-        report.best(row).filter(|_| single).map(|b| measured(app, (b.0, b.1), columns, theme)).unwrap_or_default(),
-        group_of.map(|d| several(report, d, columns, theme)).unwrap_or_default(),
-        distribution(group, columns, theme),
+        report.best_result(row).filter(|_| single).map(|b| measured_gauges(app, (b.0, b.1), columns, theme)).unwrap_or_default(),
+        group_of.map(|d| group_lines(report, d, columns, theme)).unwrap_or_default(),
+        duration_histogram(group, columns, theme),
         detail.map(|d| over_time(d, group, columns, theme)).unwrap_or_default(),
     ];
     let mut out: Vec<Line<'static>> = Vec::new();

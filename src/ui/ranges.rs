@@ -1,20 +1,20 @@
 //! Tree of ranges, with the devices' time.
 
 use super::table::{self, Column, Head, Rows};
-use super::text::{bar, fit_parts, left, part, right, wrap};
+use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::flops::peak_of_all;
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::range_tree::Node;
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::app::over::RangeSort;
 use crate::app::{ActionId, App, RangesScreen};
 use crate::model::Nanos;
-use crate::model::text::clean;
-use crate::model::units::{self, human_percent};
-use crate::report::ranges::{label, mfu, origin};
-use crate::report::triage::flops;
+use crate::model::text::escape_unsafe;
+use crate::model::units::{self, format_percent};
+use crate::report::ranges::{mfu, node_label, origin_word};
+use crate::report::triage::format_flops;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
@@ -22,8 +22,8 @@ use ratatui::text::{Line, Span, Text};
 /// Formats a cell of a node; the second argument is the peak of the devices in FLOP/s.
 type Cell = fn(&Node, Option<f64>) -> String;
 
-fn count(n: u64) -> String {
-    units::grouped(i64::try_from(n).unwrap_or(i64::MAX))
+fn format_count(n: u64) -> String {
+    units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 /// Columns to the right of the bar.
@@ -31,15 +31,15 @@ const COLUMNS: [Column<Cell>; 12] = [
     Column { title: "GPU busy", width: 8, rank: 0, cell: |n, _| Nanos(n.busy).to_string() },
     Column { title: "GPU idle", width: 8, rank: 2, cell: |n, _| Nanos(n.idle).to_string() },
     Column { title: "host", width: 8, rank: 1, cell: |n, _| Nanos(n.wall).to_string() },
-    Column { title: "avg", width: 8, rank: 3, cell: |n, _| Nanos::human(n.wall as f64 / n.count.max(1) as f64) },
+    Column { title: "avg", width: 8, rank: 3, cell: |n, _| Nanos::format_ns(n.wall as f64 / n.count.max(1) as f64) },
     Column { title: "self", width: 8, rank: 5, cell: |n, _| Nanos(n.own).to_string() },
-    Column { title: "kernels", width: 8, rank: 4, cell: |n, _| count(n.kernels) },
-    Column { title: "copies", width: 7, rank: 7, cell: |n, _| count(n.copies) },
-    Column { title: "NCCL", width: 6, rank: 8, cell: |n, _| count(n.collectives) },
+    Column { title: "kernels", width: 8, rank: 4, cell: |n, _| format_count(n.kernels) },
+    Column { title: "copies", width: 7, rank: 7, cell: |n, _| format_count(n.copies) },
+    Column { title: "NCCL", width: 6, rank: 8, cell: |n, _| format_count(n.collectives) },
     Column { title: "min", width: 8, rank: 9, cell: |n, _| Nanos(n.min).to_string() },
     Column { title: "max", width: 8, rank: 6, cell: |n, _| Nanos(n.max).to_string() },
-    Column { title: RATE, width: 12, rank: 4, cell: |n, _| n.flops_per_second().map_or_else(String::new, flops) },
-    Column { title: "MFU", width: 6, rank: 4, cell: |n, peak| mfu(n, peak).map_or_else(String::new, |u| human_percent(u * 100.0)) },
+    Column { title: RATE, width: 12, rank: 4, cell: |n, _| n.flops_per_second().map_or_else(String::new, format_flops) },
+    Column { title: "MFU", width: 6, rank: 4, cell: |n, peak| mfu(n, peak).map_or_else(String::new, |u| format_percent(u * 100.0)) },
 ];
 /// Rate of operators with shapes, from the first to the last operation that they launched.
 const RATE: &str = "FLOP/s";
@@ -48,7 +48,7 @@ const BAR: usize = 8;
 const NAME: usize = 30;
 
 /// Title of the column that the tree is sorted by.
-fn sorted(by: RangeSort) -> &'static str {
+fn sort_title(by: RangeSort) -> &'static str {
     match by {
         RangeSort::Busy => "GPU busy",
         RangeSort::Idle => "GPU idle",
@@ -64,11 +64,11 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen,
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);
     let Some(tree) = screen.tree.as_ref().filter(|t| !t.nodes.is_empty()) else {
-        empty(frame, inner, app, screen, theme);
+        draw_empty(frame, inner, app, screen, theme);
         return;
     };
     let line = |row: u16| Rect { y: inner.y + row, height: 1, ..inner };
-    frame.render_widget(controls(app, screen, theme, columns), line(0));
+    frame.render_widget(control_line(app, screen, theme, columns), line(0));
     let peak = app.report().and_then(|r| peak_of_all(r.profile.as_ref()?));
     let counted = tree.roots.iter().any(|&r| tree.nodes.get(r as usize).is_some_and(|n| n.flops > 0.0));
     let wanted = |i: usize| match COLUMNS[i].title {
@@ -76,24 +76,28 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen,
         "MFU" => counted && peak.is_some(),
         _ => true,
     };
-    let shown = table::fit(&COLUMNS, columns.saturating_sub(NAME + GAP + BAR), GAP, wanted);
-    let name = columns.saturating_sub(GAP + BAR + table::taken(&COLUMNS, &shown, GAP));
+    let shown = table::fit_columns(&COLUMNS, columns.saturating_sub(NAME + GAP + BAR), GAP, wanted);
+    let name = columns.saturating_sub(GAP + BAR + table::total_width(&COLUMNS, &shown, GAP));
     let head = |text: String, on: bool| Head { text, number: None, sorted: on };
-    let by = sorted(screen.sort);
-    let mut heads = vec![head(left("range", name), screen.sort == RangeSort::Name), Head::plain(" ".repeat(GAP + BAR))];
-    heads.extend(shown.iter().map(|&i| head(right(COLUMNS[i].title, COLUMNS[i].width + GAP), COLUMNS[i].title == by)));
-    table::heads(frame, line(1), heads, view, theme);
+    let by = sort_title(screen.sort);
+    let mut heads = vec![head(align_left("range", name), screen.sort == RangeSort::Name), Head::label_only(" ".repeat(GAP + BAR))];
+    heads.extend(shown.iter().map(|&i| head(align_right(COLUMNS[i].title, COLUMNS[i].width + GAP), COLUMNS[i].title == by)));
+    table::draw_heads(frame, line(1), heads, view, theme);
     // GPU time inside a range is relative to all GPU work.
     let most = tree.outside.1.max(1) as f64;
     let rows = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     let of = Rows { list: "ranges", count: screen.shown.len(), selected: screen.selected };
     let filtered = !screen.finder.is_empty();
     if screen.shown.is_empty() {
-        let text = format!("No range matches “{}”; {} clears the filter", clean(screen.finder.text()), app.session.key(ActionId::Back));
+        let text = format!(
+            "No range matches “{}”; {} clears the filter",
+            escape_unsafe(screen.finder.text()),
+            app.session.key_label(ActionId::Back)
+        );
         frame.render_widget(Line::styled(text, theme.style(Role::Warn)), Rect { height: rows.height.min(1), ..rows });
         return;
     }
-    table::rows(frame, rows, of, view, theme, |at, _| {
+    table::draw_rows(frame, rows, of, view, theme, |at, _| {
         let Some((id, node)) = screen.shown.get(at).and_then(|&id| Some((id, tree.nodes.get(id as usize)?))) else { return Vec::new() };
         let depth = if filtered { 0 } else { (node.depth as usize * 2).min(name / 2) };
         let fold = match (node.children.is_empty(), screen.is_unfolded(id)) {
@@ -104,20 +108,20 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen,
         let room = name.saturating_sub(depth + 2);
         let mut spans = vec![
             Span::styled(format!("{}{fold}", " ".repeat(depth)), theme.style(Role::Faint)),
-            Span::styled(left(&cut_middle(&clean(&label(node)), room), room), theme.style(Role::Text)),
+            Span::styled(align_left(&cut_middle(&escape_unsafe(&node_label(node)), room), room), theme.style(Role::Text)),
             Span::raw(" ".repeat(GAP)),
         ];
         spans.extend(bar(node.busy as f64 / most, BAR, theme.style(Role::Good), theme));
         for &i in &shown {
             let column = &COLUMNS[i];
             let style = if column.title == by { Role::Title } else { Role::Text };
-            spans.push(Span::styled(right(&(column.cell)(node, peak), column.width + GAP), theme.style(style)));
+            spans.push(Span::styled(align_right(&(column.cell)(node, peak), column.width + GAP), theme.style(style)));
         }
         spans
     });
 }
 
-fn controls(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize) -> Line<'static> {
+fn control_line(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize) -> Line<'static> {
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let mut parts = Vec::new();
     let pattern = screen.finder.text();
@@ -129,40 +133,44 @@ fn controls(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize) -> 
         parts.push(part(0, spans));
     }
     let arrow = if screen.ascending { "▲" } else { "▼" };
-    parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", sorted(screen.sort)), text)]));
+    parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", sort_title(screen.sort)), text)]));
     if let Some(tree) = &screen.tree {
         let all = tree.nodes.len();
-        parts.push(part(2, vec![Span::styled(format!("{} of {}", screen.shown.len(), units::count(all, "row")), dim)]));
+        parts.push(part(2, vec![Span::styled(format!("{} of {}", screen.shown.len(), units::format_count(all, "row")), dim)]));
         let share = tree.outside.0 as f64 / tree.outside.1.max(1) as f64 * 100.0;
         if share >= 1.0 {
-            parts.push(part(3, vec![Span::styled(format!("{} of GPU time outside of ranges", units::human_percent(share)), dim)]));
+            parts.push(part(3, vec![Span::styled(format!("{} of GPU time outside of ranges", units::format_percent(share)), dim)]));
         }
     }
-    if let (Some((id, _)), Some((of, kernels))) = (screen.node(), &screen.inside)
+    if let (Some((id, _)), Some((of, kernels))) = (screen.selected_node(), &screen.inside)
         && *of == id
         && let Some(first) = kernels.first()
         && let Some(k) = app.report().and_then(|r| r.profile.as_ref()).and_then(|p| p.kernels.get(first.0.0 as usize))
     {
-        let text = format!("inside: {}, most of it {}", units::count(kernels.len(), "kernel"), cut_end(&clean(&readable(k)), 40));
+        let text = format!(
+            "inside: {}, most of it {}",
+            units::format_count(kernels.len(), "kernel"),
+            cut_end(&escape_unsafe(&readable_name(k)), 40)
+        );
         parts.push(part(4, vec![Span::styled(text, dim)]));
     }
     fit_parts(parts, &Span::raw("   "), columns)
 }
 
 /// Draws a message instead of a tree.
-fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, theme: &Theme) {
-    let reading = app.report().is_some_and(crate::app::Report::reading);
+fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, theme: &Theme) {
+    let reading = app.report().is_some_and(crate::app::Report::is_reading);
     let text = if reading || screen.tree.is_none() {
         "putting the ranges together …".to_owned()
     } else {
         format!(
             "This report has no ranges. Mark steps and layers: {}. {} goes back.",
-            crate::analysis::checklist::marking(app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.amd())),
-            app.session.key(ActionId::Back)
+            crate::analysis::checklist::range_apis(app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.is_amd())),
+            app.session.key_label(ActionId::Back)
         )
     };
     let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);
-    let text: Vec<Line<'_>> = wrap(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+    let text: Vec<Line<'_>> = wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
     frame.render_widget(
         Text::from(text),
         Rect { x: area.x + 3, y: area.y + area.height / 3, height: area.height - area.height / 3, ..area },
@@ -172,10 +180,10 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, th
 /// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &RangesScreen) -> Option<String> {
-    let (_, node) = screen.node()?;
-    let key = |id| app.session.link(id);
+    let (_, node) = screen.selected_node()?;
+    let key = |id| app.session.key_link(id);
     let (open, rerun) = (key(ActionId::Open), key(ActionId::Rerun));
-    let who = origin(node.origin);
+    let who = origin_word(node.origin);
     if node.kernels + node.collectives == 0 {
         let idle = if node.idle > 0 { format!(", and the GPU was idle for {} of it", Nanos(node.idle)) } else { String::new() };
         return Some(format!("nothing was launched in this range ({who}){idle}; {} folds and unfolds", key(ActionId::Fold)));
@@ -184,7 +192,7 @@ pub fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     let what = if idle >= 0.3 {
         format!("the GPU is idle for {:.0}% of the time that the host spends in this range", idle * 100.0)
     } else {
-        format!("{} launched here, {} on the GPU", units::count(node.kernels, "kernel"), Nanos(node.busy))
+        format!("{} launched here, {} on the GPU", units::format_count(node.kernels, "kernel"), Nanos(node.busy))
     };
     Some(format!("{what}; {open} lists its kernels, {rerun} profiles the longest of them again inside this range"))
 }

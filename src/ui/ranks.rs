@@ -1,10 +1,10 @@
 //! Ranks screen: a row per rank with its time breakdown, the time it waits and is waited for, and a chart of
 //! these by step.
 
-use super::panel::{Panel, bordered, take};
-use super::parts::stack::{Share, legend, stacked};
+use super::panel::{Panel, fits_borders, split_top};
+use super::parts::stack::{Share, share_legend, stacked_bar};
 use super::table::{self, Head, Rows};
-use super::text::{fit_parts, left, part, right, wrap};
+use super::text::{align_left, align_right, fit_parts, part, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle};
@@ -13,7 +13,7 @@ use crate::analysis::triage::Part;
 use crate::app::work::Ranks;
 use crate::app::{ActionId, App, RanksScreen};
 use crate::model::digest::Digest;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, Nanos, units};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -35,13 +35,13 @@ const BELOW: u16 = 15;
 const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 const PLAIN: [&str; 5] = [" ", ".", ":", "+", "#"];
 
-fn ns(n: i64) -> String {
+fn format_ns(n: i64) -> String {
     Nanos(n).to_string()
 }
 
 /// The two header lines.
 #[must_use]
-pub fn head(app: &App, screen: &RanksScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
+pub fn header_lines(app: &App, screen: &RanksScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = |text: String| vec![Span::styled(text, theme.style(Role::Dim))];
     let strong = |text: String| vec![Span::styled(text, theme.style(Role::Title))];
     let mut first = vec![part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))])];
@@ -50,24 +50,24 @@ pub fn head(app: &App, screen: &RanksScreen, theme: &Theme, columns: usize) -> [
         let mut hosts: Vec<&str> = ranks.digests.iter().filter_map(|d| d.host.as_deref()).collect();
         hosts.sort_unstable();
         hosts.dedup();
-        first.push(part(0, strong(units::count(ranks.job.ranks.len(), "rank"))));
+        first.push(part(0, strong(units::format_count(ranks.job.ranks.len(), "rank"))));
         if !hosts.is_empty() {
-            first.push(part(2, dim(format!("on {}", units::count(hosts.len(), "host")))));
+            first.push(part(2, dim(format!("on {}", units::format_count(hosts.len(), "host")))));
         }
-        first.push(part(1, dim(format!("{} matched", units::count(ranks.job.matched(), "collective")))));
+        first.push(part(1, dim(format!("{} matched", units::format_count(ranks.job.matched_count(), "collective")))));
         let worst = ranks.job.ranks.iter().filter(|m| m.clock.by > 0).map(|m| m.clock.uncertainty).max();
         if let Some(worst) = worst {
-            first.push(part(3, dim(format!("clocks aligned to {}", ns(worst)))));
+            first.push(part(3, dim(format!("clocks aligned to {}", format_ns(worst)))));
         }
-        let (text, role) = verdict(&ranks.job);
+        let (text, role) = job_verdict(&ranks.job);
         second.push(part(0, vec![Span::styled(cut_end(&text, columns), theme.style(role))]));
     } else {
-        first.push(part(0, dim(units::count(app.session.reports.len(), "report"))));
+        first.push(part(0, dim(units::format_count(app.session.reports.len(), "report"))));
     }
     [fit_parts(first, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
-fn verdict(job: &Job) -> (String, Role) {
+fn job_verdict(job: &Job) -> (String, Role) {
     match job.findings.first() {
         Some(f) => (f.headline.clone(), Role::Warn),
         None => (job.nothing_found(), if job.matches.list.is_empty() || job.unsure { Role::Dim } else { Role::Good }),
@@ -75,13 +75,13 @@ fn verdict(job: &Job) -> (String, Role) {
 }
 
 /// Time breakdown of a rank.
-fn shares(digest: &Digest, member: &Member, theme: &Theme) -> Vec<Share> {
+fn time_shares(digest: &Digest, member: &Member, theme: &Theme) -> Vec<Share> {
     let of = |ns: i64| ns as f64 / member.judged.max(1) as f64;
     Part::ALL
         .into_iter()
         .filter_map(|part| {
             let share = of(digest.parts.get(part as usize).copied().unwrap_or(0));
-            (share > 0.0).then(|| Share { name: part.short().to_owned(), share, style: theme.style(Role::Part(part)) })
+            (share > 0.0).then(|| Share { name: part.short_label().to_owned(), share, style: theme.style(Role::Part(part)) })
         })
         .collect()
 }
@@ -89,7 +89,7 @@ fn shares(digest: &Digest, member: &Member, theme: &Theme) -> Vec<Share> {
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RanksScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let Some(ranks) = &screen.ranks else {
-        let reading = app.session.reports.iter().any(|r| r.reading() || (r.timeline() && r.triage.is_none()));
+        let reading = app.session.reports.iter().any(|r| r.is_reading() || (r.is_timeline() && r.triage.is_none()));
         let text =
             if reading { "reading the reports of all ranks …" } else { "no report of this session is of a run: there are no ranks" };
         frame.render_widget(Line::styled(text, theme.style(Role::Dim)), inner);
@@ -99,31 +99,31 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RanksScreen, 
         super::ranks_collectives::draw(frame, area, (screen, ranks, collectives), view, theme);
         return;
     }
-    let framed = bordered(area);
+    let framed = fits_borders(area);
     let mut rest = area;
     let rows = u16::try_from(ranks.job.ranks.len()).unwrap_or(u16::MAX).saturating_add(if framed { 3 } else { 1 });
     let room = area.height.saturating_sub(if framed { BELOW } else { 8 });
-    let main = take(&mut rest, if rows < room { rows.max(5) } else { room.max(5) });
+    let main = split_top(&mut rest, if rows < room { rows.max(5) } else { room.max(5) });
     let main = if framed {
         let title = vec![Span::styled("Ranks", theme.style(Role::Title)), Span::styled(step_words(screen, ranks), theme.style(Role::Dim))];
         Panel::new(title).focused().draw(frame, main, true, theme)
     } else {
         Rect { x: main.x + 1, width: main.width.saturating_sub(2), ..main }
     };
-    list(frame, main, screen, ranks, view, theme);
-    below(frame, rest, screen, ranks, framed, theme);
+    draw_list(frame, main, screen, ranks, view, theme);
+    draw_below(frame, rest, screen, ranks, framed, theme);
 }
 
 fn step_words(screen: &RanksScreen, ranks: &Ranks) -> String {
     match screen.step.and_then(|s| ranks.steps.get(s)) {
-        Some((number, _)) => format!("  step {number} of {}", units::count(ranks.steps.len(), "step")),
+        Some((number, _)) => format!("  step {number} of {}", units::format_count(ranks.steps.len(), "step")),
         None if ranks.steps.is_empty() => "  no steps were found".to_owned(),
-        None => format!("  {}: shade is what a rank is waited for in a step", units::count(ranks.steps.len(), "step")),
+        None => format!("  {}: shade is what a rank is waited for in a step", units::format_count(ranks.steps.len(), "step")),
     }
 }
 
 /// Steps shown in a column.
-fn bucket(column: usize, columns: usize, steps: usize) -> std::ops::Range<usize> {
+fn step_bucket(column: usize, columns: usize, steps: usize) -> std::ops::Range<usize> {
     if steps <= columns {
         column..(column + 1).min(steps)
     } else {
@@ -131,7 +131,7 @@ fn bucket(column: usize, columns: usize, steps: usize) -> std::ops::Range<usize>
     }
 }
 
-fn list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, view: &mut View, theme: &Theme) {
+fn draw_list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width);
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     let several = ranks.digests.iter().any(|d| d.host != ranks.digests[0].host) && columns >= 100;
@@ -143,11 +143,11 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, 
     let shown = heat.min(ranks.steps.len().max(1));
     // With few steps, cells are wide.
     let cell = (heat / shown.max(1)).clamp(1, CELL);
-    let at = screen.step.and_then(|s| (0..shown).find(|&c| bucket(c, shown, ranks.steps.len()).contains(&s)));
-    let mut title = format!("{}{}{}  ", left("  rank", NUMBER), left("host", host), left("", bar));
+    let at = screen.step.and_then(|s| (0..shown).find(|&c| step_bucket(c, shown, ranks.steps.len()).contains(&s)));
+    let mut title = format!("{}{}{}  ", align_left("  rank", NUMBER), align_left("host", host), align_left("", bar));
     for word in ["step", "waits", "waited for"] {
         let wide = if word == "waited for" { TIME + 1 } else { TIME };
-        title.push_str(&right(word, wide));
+        title.push_str(&align_right(word, wide));
         title.push(' ');
     }
     title.push(' ');
@@ -156,10 +156,10 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, 
         Some(at) => title.extend([&" ".repeat(at * cell), "▼"]),
         None => title.push_str(&cut_end(words, heat)),
     }
-    table::heads(frame, heads, vec![Head::plain(title)], view, theme);
+    table::draw_heads(frame, heads, vec![Head::label_only(title)], view, theme);
     // Shades compare ranks with the worst step of all.
     let late = |row: usize, c: usize| {
-        let cells = bucket(c, shown, ranks.steps.len());
+        let cells = step_bucket(c, shown, ranks.steps.len());
         let n = cells.len().max(1) as f64;
         ranks
             .steps
@@ -177,33 +177,33 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, 
     let scale = most.max(usual * 0.02).max(1.0);
     let ascii = view.ascii;
     let of = Rows { list: "ranks", count: ranks.job.ranks.len(), selected: screen.selected };
-    table::rows(frame, rows, of, view, theme, |row, _| {
+    table::draw_rows(frame, rows, of, view, theme, |row, _| {
         let Some(member) = ranks.job.ranks.get(row) else { return Vec::new() };
         let digest = &ranks.digests[member.digest];
         let straggler = ranks.job.stragglers.iter().any(|s| s.rank == member.rank);
         let name = if straggler { Role::Warn } else { Role::Text };
         let mut spans = vec![
-            Span::styled(left(&format!("{} {:>3}", if straggler { "›" } else { " " }, member.rank), NUMBER), theme.style(name)),
+            Span::styled(align_left(&format!("{} {:>3}", if straggler { "›" } else { " " }, member.rank), NUMBER), theme.style(name)),
             Span::styled(
-                left(&cut_end(&clean(digest.host.as_deref().unwrap_or("")), host.saturating_sub(1)), host),
+                align_left(&cut_end(&escape_unsafe(digest.host.as_deref().unwrap_or("")), host.saturating_sub(1)), host),
                 theme.style(Role::Dim),
             ),
         ];
-        let line = stacked(&shares(digest, member, theme), bar);
+        let line = stacked_bar(&time_shares(digest, member, theme), bar);
         let wide: usize = line.width();
         spans.extend(line.spans);
         spans.push(Span::raw(" ".repeat(bar.saturating_sub(wide) + 2)));
-        let step = member.step.map_or_else(String::new, ns);
-        spans.push(Span::styled(format!("{} ", right(&step, TIME)), theme.style(Role::Text)));
-        spans.push(Span::styled(format!("{} ", right(&ns(member.waited), TIME)), theme.style(Role::Dim)));
-        spans.push(Span::styled(format!("{}  ", right(&ns(member.late), TIME + 1)), theme.style(name)));
+        let step = member.step.map_or_else(String::new, format_ns);
+        spans.push(Span::styled(format!("{} ", align_right(&step, TIME)), theme.style(Role::Text)));
+        spans.push(Span::styled(format!("{} ", align_right(&format_ns(member.waited), TIME)), theme.style(Role::Dim)));
+        spans.push(Span::styled(format!("{}  ", align_right(&format_ns(member.late), TIME + 1)), theme.style(name)));
         if heat > 0 {
             for c in 0..shown {
                 let share = late(row, c) / scale;
                 let shade = if share < 0.05 { 0 } else { ((share * 4.0).ceil() as usize).clamp(1, 4) };
                 let glyph = if ascii { PLAIN[shade] } else { SHADES[shade] };
                 let glyph = if shade == 0 && at == Some(c) { if ascii { "|" } else { "│" } } else { glyph };
-                let text = if glyph == "│" || glyph == "|" { left(glyph, cell) } else { glyph.repeat(cell) };
+                let text = if glyph == "│" || glyph == "|" { align_left(glyph, cell) } else { glyph.repeat(cell) };
                 spans.push(Span::styled(text, theme.style(if shade == 0 { Role::Faint } else { Role::Part(Part::Waiting) })));
             }
         }
@@ -212,32 +212,32 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, 
 }
 
 /// Draws the findings, the selected rank, and the collectives.
-fn below(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, framed: bool, theme: &Theme) {
+fn draw_below(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, framed: bool, theme: &Theme) {
     if area.height < 3 {
         return;
     }
     if !framed {
         let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
         let mut lines = legend_of(screen, ranks, usize::from(inner.width), theme);
-        lines.extend(selected(screen, ranks, usize::from(inner.width), theme));
-        super::panel::lines(frame, inner, lines);
+        lines.extend(selected_lines(screen, ranks, usize::from(inner.width), theme));
+        super::panel::draw_lines(frame, inner, lines);
         return;
     }
     let mut rest = area;
     let [side, main] = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(rest);
     rest = main;
-    let title = screen.member().map_or_else(String::new, |m| format!("Rank {}", m.rank));
-    let at = super::panel::panel(frame, side, vec![Span::styled(title, theme.style(Role::Title))], true, theme);
+    let title = screen.selected_member().map_or_else(String::new, |m| format!("Rank {}", m.rank));
+    let at = super::panel::draw_panel(frame, side, vec![Span::styled(title, theme.style(Role::Title))], true, theme);
     let mut lines = legend_of(screen, ranks, usize::from(at.width), theme);
-    lines.extend(selected(screen, ranks, usize::from(at.width), theme));
-    super::panel::lines(frame, at, lines);
-    let at = super::panel::panel(frame, rest, vec![Span::styled("Between ranks", theme.style(Role::Title))], true, theme);
-    super::panel::lines(frame, at, together(ranks, usize::from(at.width), theme));
+    lines.extend(selected_lines(screen, ranks, usize::from(at.width), theme));
+    super::panel::draw_lines(frame, at, lines);
+    let at = super::panel::draw_panel(frame, rest, vec![Span::styled("Between ranks", theme.style(Role::Title))], true, theme);
+    super::panel::draw_lines(frame, at, job_lines(ranks, usize::from(at.width), theme));
 }
 
 fn legend_of(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(member) = screen.member() else { return Vec::new() };
-    legend(&shares(&ranks.digests[member.digest], member, theme), columns, 2, theme.style(Role::Dim), theme)
+    let Some(member) = screen.selected_member() else { return Vec::new() };
+    share_legend(&time_shares(&ranks.digests[member.digest], member, theme), columns, 2, theme.style(Role::Dim), theme)
 }
 
 /// Maximum number of rank pairs listed.
@@ -246,28 +246,29 @@ const PAIRS: usize = 5;
 const KEY: usize = 12;
 
 /// Key and value, wrapped to at most three lines.
-fn pair(key: &str, value: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn pair_lines(key: &str, value: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let line = |(at, text): (usize, String)| {
         let key = if at == 0 { key } else { "" };
-        Line::from(vec![Span::styled(left(key, KEY), theme.style(Role::Dim)), Span::styled(text, theme.style(Role::Text))])
+        Line::from(vec![Span::styled(align_left(key, KEY), theme.style(Role::Dim)), Span::styled(text, theme.style(Role::Text))])
     };
-    wrap(&clean(value), columns.saturating_sub(KEY)).into_iter().take(3).enumerate().map(line).collect()
+    wrap_text(&escape_unsafe(value), columns.saturating_sub(KEY)).into_iter().take(3).enumerate().map(line).collect()
 }
 
-fn selected(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(member) = screen.member() else { return Vec::new() };
+fn selected_lines(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(member) = screen.selected_member() else { return Vec::new() };
     let digest = &ranks.digests[member.digest];
     let mut out = Vec::new();
-    let mut put = |key: &str, value: &str| out.extend(pair(key, value, columns, theme));
-    if let (Some(step), Some(cell)) = (screen.step, screen.cell()) {
-        let parts = format!("kernels {}, collectives alone {}, idle {}", ns(cell.compute), ns(cell.exposed), ns(cell.idle));
-        put(&format!("step {}", ranks.steps[step].0), &format!("{}: {parts}", ns(cell.length)));
-        put("waited for", &format!("{} in this step", ns(cell.late)));
+    let mut put = |key: &str, value: &str| out.extend(pair_lines(key, value, columns, theme));
+    if let (Some(step), Some(cell)) = (screen.step, screen.selected_cell()) {
+        let parts =
+            format!("kernels {}, collectives alone {}, idle {}", format_ns(cell.compute), format_ns(cell.exposed), format_ns(cell.idle));
+        put(&format!("step {}", ranks.steps[step].0), &format!("{}: {parts}", format_ns(cell.length)));
+        put("waited for", &format!("{} in this step", format_ns(cell.late)));
     }
     let of = u32::try_from(member.digest).unwrap_or(u32::MAX);
     let worst = ranks.job.waits.pairs.iter().filter(|((waiter, _), ns)| *waiter == of && **ns > 0).max_by_key(|w| *w.1);
     if let Some((&(_, other), &time)) = worst {
-        put("waits", &format!("{} for rank {}, {} in all", ns(time), ranks.job.number(other), ns(member.waited)));
+        put("waits", &format!("{} for rank {}, {} in all", format_ns(time), ranks.job.rank_number(other), format_ns(member.waited)));
     }
     if let Some(finding) = digest.findings.first() {
         put("alone", &format!("{}: {}", finding.id, finding.headline));
@@ -279,26 +280,33 @@ fn selected(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &Theme) 
     }
     if member.clock.by > 0 {
         let clock = member.clock;
-        let off = if clock.offset < 0 { format!("{} behind", ns(-clock.offset)) } else { format!("{} ahead of", ns(clock.offset)) };
-        put("clock", &format!("{off} the common one, ±{}; drift {:+.2} ppm", ns(clock.uncertainty), clock.drift * 1e6));
+        let off =
+            if clock.offset < 0 { format!("{} behind", format_ns(-clock.offset)) } else { format!("{} ahead of", format_ns(clock.offset)) };
+        put("clock", &format!("{off} the common one, ±{}; drift {:+.2} ppm", format_ns(clock.uncertainty), clock.drift * 1e6));
     }
     let name = digest.file.rsplit('/').next().unwrap_or(&digest.file);
-    put("report", &cut_middle(&clean(name), columns.saturating_sub(KEY)));
+    put("report", &cut_middle(&escape_unsafe(name), columns.saturating_sub(KEY)));
     out
 }
 
-fn together(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let job = &ranks.job;
     let mut out = Vec::new();
-    let (text, role) = verdict(job);
-    out.extend(wrap(&clean(&text), columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
+    let (text, role) = job_verdict(job);
+    out.extend(wrap_text(&escape_unsafe(&text), columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
     for action in job.findings.first().iter().flat_map(|f| f.actions.iter().take(1)) {
-        out.extend(wrap(action, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+        out.extend(wrap_text(action, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
     }
     if !job.links.is_empty() {
         out.push(Line::default());
-        let title = format!("{}{}{}{}{}", left("collective", 14), right("ranks", 6), right("count", 7), right("time", 9), right("bus", 10))
-            + if job.links.iter().any(|l| l.bus.is_some() && l.peak.is_some()) { "  link" } else { "" };
+        let title = format!(
+            "{}{}{}{}{}",
+            align_left("collective", 14),
+            align_right("ranks", 6),
+            align_right("count", 7),
+            align_right("time", 9),
+            align_right("bus", 10)
+        ) + if job.links.iter().any(|l| l.bus.is_some() && l.peak.is_some()) { "  link" } else { "" };
         out.push(Line::styled(cut_end(&title, columns), theme.style(Role::Dim)));
     }
     for link in job.links.iter().take(5) {
@@ -306,14 +314,14 @@ fn together(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
         let share =
             link.bus.zip(link.peak).map_or_else(String::new, |(b, (peak, _))| format!("{:>6}", format!("{:.0}%", b / peak * 100.0)));
         let size = link.bytes.map_or_else(String::new, |b| format!("  {} each", Bytes(b)));
-        let count = units::grouped(i64::try_from(link.count).unwrap_or(i64::MAX));
+        let count = units::format_grouped(i64::try_from(link.count).unwrap_or(i64::MAX));
         let text = format!(
             "{}{}{}{}{}{share}{size}",
-            left(link.kind, 16),
-            right(&link.size.to_string(), 6),
-            right(&count, 8),
-            right(&ns(link.time), 10),
-            right(&bus, 12)
+            align_left(link.kind, 16),
+            align_right(&link.size.to_string(), 6),
+            align_right(&count, 8),
+            align_right(&format_ns(link.time), 10),
+            align_right(&bus, 12)
         );
         out.push(Line::styled(cut_end(&text, columns), theme.style(Role::Text)));
     }
@@ -323,12 +331,12 @@ fn together(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
         out.push(Line::default());
     }
     for ((waiter, other), time) in pairs.into_iter().take(PAIRS) {
-        let text = format!("rank {} waits {} for rank {}", job.number(waiter), ns(time), job.number(other));
+        let text = format!("rank {} waits {} for rank {}", job.rank_number(waiter), format_ns(time), job.rank_number(other));
         out.push(Line::styled(cut_end(&text, columns), theme.style(Role::Text)));
     }
-    let remarks = job.told.words().into_iter().map(str::to_owned).chain(job.remarks.iter().cloned());
+    let remarks = job.told.source_remark().into_iter().map(str::to_owned).chain(job.remarks.iter().cloned());
     for remark in remarks {
-        out.extend(wrap(&clean(&remark), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+        out.extend(wrap_text(&escape_unsafe(&remark), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
     out
 }
@@ -337,8 +345,8 @@ fn together(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
 #[must_use]
 pub fn next(app: &App, screen: &RanksScreen) -> Option<String> {
     let ranks = screen.ranks.as_ref()?;
-    let key = |id| app.session.link(id);
-    let member = screen.member()?;
+    let key = |id| app.session.key_link(id);
+    let member = screen.selected_member()?;
     if ranks.job.ranks.len() < 2 {
         return Some("only one rank is open: name the reports of the others, too".to_owned());
     }

@@ -3,15 +3,15 @@
 
 use super::panel::{self, Panel};
 use super::table::{self, Rows};
-use super::text::{fit_parts, left, part, wrap};
+use super::text::{align_left, fit_parts, part, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
-use crate::analysis::labels::{cut_end, cut_middle, width};
+use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::app::screens::rerun::Row;
 use crate::app::{App, RerunScreen};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Profile, Severity};
-use crate::report::rerun::{cost, selected};
+use crate::report::rerun::{cost_text, describe_launch};
 use crate::rerun::{Part, PartId, Rerun, shell};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -24,12 +24,12 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, 
     let Some(profile) = app.report().and_then(|r| r.profile.as_deref()) else { return };
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);
-    let head = heading(screen, theme, columns);
+    let head = heading_lines(screen, theme, columns);
     let [top, body] = Layout::vertical([Constraint::Length(u16::try_from(head.len()).unwrap_or(3)), Constraint::Min(6)]).areas(inner);
     frame.render_widget(Text::from(head), top);
     if area.width >= WIDE {
         let side = (inner.width / 2).clamp(46, 90);
-        let bordered = panel::bordered(Rect { height: body.height + 4, ..area });
+        let bordered = panel::fits_borders(Rect { height: body.height + 4, ..area });
         let [main, fields_area] = Layout::horizontal([Constraint::Min(40), Constraint::Length(side)]).areas(body);
         let [fields_area, below] = if bordered {
             let tall = u16::try_from(screen.rows().len() + 2).unwrap_or(u16::MAX);
@@ -41,25 +41,25 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, 
         let main = title("Command").draw(frame, main, bordered, theme);
         let fields_area = title("Fields").focused().draw(frame, fields_area, bordered, theme);
         if below.height > LEAST_PICTURE {
-            among(frame, below, screen, profile, theme);
+            draw_distribution(frame, below, screen, profile, theme);
         }
         let room = usize::from(main.width);
         let mut lines: Vec<Line<'static>> = Vec::new();
-        lines.extend(command(screen, theme, room));
+        lines.extend(command_lines(screen, theme, room));
         lines.push(Line::default());
-        lines.extend(explained(screen, theme, room));
-        lines.extend(warnings(screen.rerun(), theme, room));
-        lines.extend(results(screen.rerun(), theme, room));
+        lines.extend(explanation_lines(screen, theme, room));
+        lines.extend(warning_lines(screen.current_rerun(), theme, room));
+        lines.extend(result_lines(screen.current_rerun(), theme, room));
         frame.render_widget(Text::from(lines), main);
-        fields(frame, fields_area, app, (screen, profile), view, theme);
+        draw_fields(frame, fields_area, app, (screen, profile), view, theme);
     } else {
-        let lines = command(screen, theme, columns);
-        let why = explained(screen, theme, columns);
+        let lines = command_lines(screen, theme, columns);
+        let why = explanation_lines(screen, theme, columns);
         let rows = screen.rows().len().max(1);
         let height = usize::from(body.height);
         // The rows keep at least five lines, and the explanation of the selected row three; a warning or an
         // alternative command gets up to eight.
-        let whole = !matches!(screen.row(), Some(Row::Field(_)));
+        let whole = !matches!(screen.selected_row(), Some(Row::Field(_)));
         let why_rows = if whole { why.len().clamp(3, 8) } else { 3 }.min(height.saturating_sub(8).max(1));
         let command_rows = lines.len().min(height.saturating_sub(why_rows + 1 + rows.min(5)).max(3));
         let [a, rule, b, c] = Layout::vertical([
@@ -69,16 +69,16 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, 
             Constraint::Length(u16::try_from(why_rows).unwrap_or(2)),
         ])
         .areas(body);
-        frame.render_widget(Text::from(cut(lines, command_rows, theme)), a);
+        frame.render_widget(Text::from(truncate_lines(lines, command_rows, theme)), a);
         let shown = usize::from(b.height);
         let more = if rows > shown { format!(" {} of {rows} ", screen.selected + 1) } else { String::new() };
-        let line = "─".repeat(columns.saturating_sub(width(&more) + 2));
+        let line = "─".repeat(columns.saturating_sub(display_width(&more) + 2));
         let (border, dim) = (theme.style(Role::Border), theme.style(Role::Dim));
         let end = if more.is_empty() { "──" } else { "─" };
         let line = vec![Span::styled(line, border), Span::styled(more, dim), Span::styled(end, border)];
         frame.render_widget(Line::from(line), rule);
-        fields(frame, b, app, (screen, profile), view, theme);
-        frame.render_widget(Text::from(cut(why, why_rows, theme)), c);
+        draw_fields(frame, b, app, (screen, profile), view, theme);
+        frame.render_widget(Text::from(truncate_lines(why, why_rows, theme)), c);
     }
 }
 
@@ -86,9 +86,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, 
 const LEAST_PICTURE: u16 = 7;
 
 /// Draws the duration of the selected launch among those of its kernel.
-fn among(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Profile, theme: &Theme) {
+fn draw_distribution(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Profile, theme: &Theme) {
     let Some(launch) = screen.picked.as_ref().and_then(|p| p.launches.first()).map(|l| l.0 as usize) else { return };
-    if launch >= profile.launches.len() || !profile.launches.timed() {
+    if launch >= profile.launches.len() || !profile.launches.has_start_times() {
         return;
     }
     let row = screen.groups.first().and_then(|&r| screen.grouping.rows.get(r));
@@ -97,15 +97,15 @@ fn among(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Prof
     let place = Rect { height: area.height.min(8), ..area };
     let inner = Panel::new(title).draw(frame, place, true, theme);
     let duration = profile.launches.duration(launch);
-    let mut all = super::preview::distribution(group, usize::from(inner.width), theme);
-    if let Some(picture) = super::preview::marker(group, duration, usize::from(inner.width), theme) {
+    let mut all = super::preview::duration_histogram(group, usize::from(inner.width), theme);
+    if let Some(picture) = super::preview::duration_marker(group, duration, usize::from(inner.width), theme) {
         all.push(picture);
     }
     frame.render_widget(Text::from(all), inner);
 }
 
 /// Truncates lines, and marks that more would follow.
-fn cut(mut lines: Vec<Line<'static>>, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn truncate_lines(mut lines: Vec<Line<'static>>, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
     if lines.len() > rows {
         lines.truncate(rows);
         if let Some(last) = lines.last_mut() {
@@ -115,9 +115,9 @@ fn cut(mut lines: Vec<Line<'static>>, rows: usize, theme: &Theme) -> Vec<Line<'s
     lines
 }
 
-fn heading(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+fn heading_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let dim = theme.style(Role::Dim);
-    let rerun = screen.rerun();
+    let rerun = screen.current_rerun();
     let mut tail = Vec::new();
     let commands = screen.plan().map_or(0, |p| p.commands.len());
     if commands > 1 {
@@ -130,10 +130,10 @@ fn heading(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
         ));
     }
     let (word, role) = match (&screen.plan, rerun) {
-        _ if screen.pending() => ("…", Role::Warn),
+        _ if screen.is_pending() => ("…", Role::Warn),
         (Some(Err(_)), _) => ("no command", Role::Bad),
         (_, Some(r)) if r.selects.is_empty() => ("a range, not a launch", Role::Warn),
-        (_, Some(r)) if !r.exact() => ("not exact", Role::Warn),
+        (_, Some(r)) if !r.is_exact() => ("not exact", Role::Warn),
         (_, Some(_)) => ("exact", Role::Good),
         _ => ("", Role::Dim),
     };
@@ -141,8 +141,8 @@ fn heading(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
     let tail = fit_parts(tail, &Span::raw("   "), columns / 2);
     let name = rerun
         .and_then(|r| r.selects.first())
-        .map(|s| clean(&s.kernel).into_owned())
-        .or_else(|| screen.groups.first().and_then(|&r| screen.grouping.rows.get(r)).map(|r| clean(&r.name).into_owned()))
+        .map(|s| escape_unsafe(&s.kernel).into_owned())
+        .or_else(|| screen.groups.first().and_then(|&r| screen.grouping.rows.get(r)).map(|r| escape_unsafe(&r.name).into_owned()))
         .unwrap_or_default();
     let room = columns.saturating_sub(tail.width() + 16);
     let mut title = vec![
@@ -157,14 +157,14 @@ fn heading(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
         if let Some(first) = rerun.selects.first() {
             let more = rerun.selects.len().saturating_sub(1);
             let rest = if more > 0 { format!("  and {more} more") } else { String::new() };
-            let text = cut_end(&selected(first), columns.saturating_sub(9 + width(&rest)));
+            let text = cut_end(&describe_launch(first), columns.saturating_sub(9 + display_width(&rest)));
             out.push(Line::from(vec![
                 Span::styled("selects  ", dim),
                 Span::styled(text, theme.style(Role::Text)),
                 Span::styled(rest, dim),
             ]));
         }
-        if let Some(text) = cost(&rerun.cost) {
+        if let Some(text) = cost_text(&rerun.cost) {
             out.push(Line::from(vec![
                 Span::styled("costs    ", dim),
                 Span::styled(cut_end(&text, columns.saturating_sub(9)), theme.style(Role::Text)),
@@ -173,26 +173,28 @@ fn heading(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
     }
     if let Some((text, good)) = &screen.verdict {
         let role = if *good { Role::Good } else { Role::Bad };
-        out.push(Line::styled(cut_end(&clean(text), columns), theme.style(role)));
+        out.push(Line::styled(cut_end(&escape_unsafe(text), columns), theme.style(role)));
     }
     out
 }
 
 /// The command over several lines, with the words of the selected field highlighted.
-fn command(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+fn command_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let rerun = match &screen.plan {
         None => return vec![Line::styled("counting launches …", theme.style(Role::Dim))],
-        Some(Err(why)) => return wrap(&clean(why), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Bad))).collect(),
-        Some(Ok(_)) => match screen.rerun() {
+        Some(Err(why)) => {
+            return wrap_text(&escape_unsafe(why), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Bad))).collect();
+        }
+        Some(Ok(_)) => match screen.current_rerun() {
             Some(rerun) => rerun,
             None => return Vec::new(),
         },
     };
     if let Some(wrapper) = &rerun.wrapper {
-        let lines = wrapper.lines().flat_map(|l| hard_wrap(&clean(l), columns));
+        let lines = wrapper.lines().flat_map(|l| hard_wrap(&escape_unsafe(l), columns));
         return lines.map(|l| Line::styled(l, theme.style(Role::Text))).collect();
     }
-    let lit: &[PartId] = match screen.row() {
+    let lit: &[PartId] = match screen.selected_row() {
         Some(Row::Field(field)) => field.parts,
         _ => &[],
     };
@@ -202,7 +204,7 @@ fn command(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
     for (n, piece) in pieces.into_iter().enumerate() {
         let role = if lit.contains(&piece.id) { Role::Match } else { Role::Text };
         let indent = if n == 0 { 0 } else { 4 };
-        let text = clean(&shell::words(&piece.words)).into_owned();
+        let text = escape_unsafe(&shell::join_words(&piece.words)).into_owned();
         let pieces = hard_wrap(&text, columns.saturating_sub(indent + 2).max(10));
         let ends = pieces.len().saturating_sub(1);
         for (i, text) in pieces.into_iter().enumerate() {
@@ -220,10 +222,10 @@ fn command(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
 /// Wraps code at blanks if possible, keeping leading blanks.
 fn hard_wrap(text: &str, columns: usize) -> Vec<String> {
     let lead: String = text.chars().take_while(|c| *c == ' ').collect();
-    if width(text) <= columns {
+    if display_width(text) <= columns {
         return vec![text.to_owned()];
     }
-    let mut lines = wrap(text.trim_start(), columns.saturating_sub(lead.len()).max(8));
+    let mut lines = wrap_text(text.trim_start(), columns.saturating_sub(lead.len()).max(8));
     for line in &mut lines {
         line.insert_str(0, &lead);
     }
@@ -231,13 +233,14 @@ fn hard_wrap(text: &str, columns: usize) -> Vec<String> {
 }
 
 /// Full text of the selected row.
-fn explained(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-    let lines =
-        |text: &str, role| wrap(&clean(text), columns).into_iter().map(move |l| Line::styled(l, theme.style(role))).collect::<Vec<_>>();
-    match screen.row() {
+fn explanation_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+    let lines = |text: &str, role| {
+        wrap_text(&escape_unsafe(text), columns).into_iter().map(move |l| Line::styled(l, theme.style(role))).collect::<Vec<_>>()
+    };
+    match screen.selected_row() {
         None => Vec::new(),
         Some(Row::Warning(i)) => {
-            let Some(w) = screen.rerun().and_then(|r| r.warnings.get(i)) else { return Vec::new() };
+            let Some(w) = screen.current_rerun().and_then(|r| r.warnings.get(i)) else { return Vec::new() };
             let mut out = lines(&w.text, Role::Text);
             out.extend(w.fix.as_deref().map(|fix| lines(&format!("→ {fix}"), Role::Next)).unwrap_or_default());
             out
@@ -245,18 +248,18 @@ fn explained(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'s
         Some(Row::Alternative(i)) => {
             let Some(other) = screen.alternatives().get(i) else { return Vec::new() };
             let mut out = lines(&other.why, Role::Next);
-            out.extend(lines(&shell::line(&other.argv), Role::Dim));
+            out.extend(lines(&shell::command_line(&other.argv), Role::Dim));
             out
         }
         Some(Row::Field(field)) => {
-            let parts = screen.rerun().into_iter().flat_map(|r| &r.parts);
+            let parts = screen.current_rerun().into_iter().flat_map(|r| &r.parts);
             let why: Vec<&str> = parts.filter(|p| field.parts.contains(&p.id)).map(|p| p.why.as_str()).collect();
             lines(&if why.is_empty() { field.about.to_owned() } else { why.join(" ") }, Role::Next)
         }
     }
 }
 
-fn severity(severity: Severity) -> Role {
+fn severity_role(severity: Severity) -> Role {
     match severity {
         Severity::Error => Role::Bad,
         Severity::Warning => Role::Warn,
@@ -264,17 +267,17 @@ fn severity(severity: Severity) -> Role {
     }
 }
 
-fn warnings(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+fn warning_lines(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for w in rerun.into_iter().flat_map(|r| &r.warnings) {
         out.push(Line::default());
-        let role = severity(w.severity);
-        for (i, line) in wrap(&clean(&w.text), columns.saturating_sub(9)).into_iter().enumerate() {
-            let word = if i == 0 { w.severity.word() } else { "" };
-            out.push(Line::from(vec![Span::styled(left(word, 9), theme.style(role)), Span::styled(line, theme.style(Role::Text))]));
+        let role = severity_role(w.severity);
+        for (i, line) in wrap_text(&escape_unsafe(&w.text), columns.saturating_sub(9)).into_iter().enumerate() {
+            let word = if i == 0 { w.severity.as_str() } else { "" };
+            out.push(Line::from(vec![Span::styled(align_left(word, 9), theme.style(role)), Span::styled(line, theme.style(Role::Text))]));
         }
         if let Some(fix) = &w.fix {
-            for (i, line) in wrap(&clean(fix), columns.saturating_sub(11)).into_iter().enumerate() {
+            for (i, line) in wrap_text(&escape_unsafe(fix), columns.saturating_sub(11)).into_iter().enumerate() {
                 let arrow = if i == 0 { "→ " } else { "  " };
                 out.push(Line::from(vec![Span::raw(" ".repeat(9)), Span::styled(format!("{arrow}{line}"), theme.style(Role::Next))]));
             }
@@ -284,16 +287,16 @@ fn warnings(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'s
 }
 
 /// Launches that a command selects, if there are several.
-fn results(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+fn result_lines(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let Some(rerun) = rerun.filter(|r| r.selects.len() > 1) else {
         return Vec::new();
     };
     let mut out = vec![Line::default(), Line::styled("results, in this order", theme.style(Role::Head))];
     for (i, s) in rerun.selects.iter().enumerate() {
-        let name = cut_middle(&clean(&s.kernel), columns / 3);
+        let name = cut_middle(&escape_unsafe(&s.kernel), columns / 3);
         out.push(Line::from(vec![
             Span::styled(format!("{i:>4}  "), theme.style(Role::Dim)),
-            Span::styled(cut_end(&format!("{name}  {}", selected(s)), columns.saturating_sub(6)), theme.style(Role::Text)),
+            Span::styled(cut_end(&format!("{name}  {}", describe_launch(s)), columns.saturating_sub(6)), theme.style(Role::Text)),
         ]));
     }
     out
@@ -302,26 +305,26 @@ fn results(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'st
 /// Width of a field's title.
 const TITLE: usize = 12;
 
-fn fields(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, profile): (&RerunScreen, &Profile), view: &mut View, theme: &Theme) {
+fn draw_fields(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, profile): (&RerunScreen, &Profile), view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width);
     let mut rows: Vec<Vec<Span<'static>>> = Vec::new();
     let room = columns.saturating_sub(TITLE + 1);
     for row in screen.rows() {
         let (title, role, text, text_role) = match row {
             Row::Warning(i) => {
-                let Some(w) = screen.rerun().and_then(|r| r.warnings.get(i)) else { continue };
-                (w.severity.word(), severity(w.severity), clean(&w.text).into_owned(), Role::Text)
+                let Some(w) = screen.current_rerun().and_then(|r| r.warnings.get(i)) else { continue };
+                (w.severity.as_str(), severity_role(w.severity), escape_unsafe(&w.text).into_owned(), Role::Text)
             }
             Row::Alternative(i) => {
                 let Some(other) = screen.alternatives().get(i) else { continue };
                 let (word, role) = if other.better { ("better", Role::Good) } else { ("or", Role::Dim) };
-                (word, role, clean(&other.why).into_owned(), Role::Next)
+                (word, role, escape_unsafe(&other.why).into_owned(), Role::Next)
             }
             Row::Field(field) => (field.title, Role::Dim, app.session.settings.keymap.spell(&(field.value)(screen, profile)), Role::Text),
         };
         let text = Span::styled(cut_end(&text, room), theme.style(text_role));
-        rows.push(vec![Span::styled(left(title, TITLE), theme.style(role)), text]);
+        rows.push(vec![Span::styled(align_left(title, TITLE), theme.style(role)), text]);
     }
     let of = Rows { list: "re-run", count: rows.len(), selected: screen.selected };
-    table::rows(frame, area, of, view, theme, |at, _| rows.get_mut(at).map(std::mem::take).unwrap_or_default());
+    table::draw_rows(frame, area, of, view, theme, |at, _| rows.get_mut(at).map(std::mem::take).unwrap_or_default());
 }

@@ -1,23 +1,23 @@
 //! Run screen: progress, output, and outcome.
 
-use super::panel::{Panel, bordered, lines, panel};
-use super::parts::pairs;
-use super::text::{bar, fit_parts, part, wrap};
+use super::panel::{Panel, draw_lines, draw_panel, fits_borders};
+use super::parts::key_value_lines;
+use super::text::{bar, fit_parts, part, wrap_text};
 use super::{Role, Theme, run_gpus};
-use crate::analysis::labels::{cut_end, cut_middle, width};
+use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::live::Live;
 use crate::app::{ActionId, App, Watched};
 use crate::launch::runs::{Progress, Stage};
 use crate::library::State;
-use crate::model::text::{clean, one_line};
-use crate::report::runs::{clock, length};
+use crate::model::text::{escape_unsafe, one_line};
+use crate::report::runs::{format_clock, format_length};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 /// Colour of a state.
 #[must_use]
-pub fn role(state: State) -> Role {
+pub fn state_role(state: State) -> Role {
     match state {
         State::Done => Role::Good,
         State::Starting | State::Running => Role::Next,
@@ -31,21 +31,21 @@ const WORD: usize = 13;
 
 /// Facts of a run.
 #[must_use]
-pub fn known(facts: &[(&'static str, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn fact_lines(facts: &[(&'static str, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let line = |(title, text): &(&'static str, String)| {
         let role = match *title {
             "why" => Role::Warn,
             "state" | "run" => Role::Title,
             _ => Role::Text,
         };
-        pairs([(*title, text.as_str())], (WORD, columns), theme.style(Role::Dim), theme.style(role))
+        key_value_lines([(*title, text.as_str())], (WORD, columns), theme.style(Role::Dim), theme.style(role))
     };
     facts.iter().flat_map(line).collect()
 }
 
 /// The two header lines.
 #[must_use]
-pub fn head(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
+pub fn header_lines(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let separator = Span::styled(" · ", theme.style(Role::Faint));
     if let Some(output) = &screen.outside {
@@ -53,10 +53,10 @@ pub fn head(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line
         let parts = vec![
             part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),
             part(0, vec![Span::styled(if screen.ended { "ended" } else { "watching" }, theme.style(Role::Title))]),
-            part(1, vec![Span::styled(cut_middle(&clean(&name), columns / 2), theme.style(Role::Text))]),
-            part(0, vec![Span::styled(screen.traced.live.as_ref().map_or_else(String::new, |l| age(l)), theme.style(Role::Text))]),
+            part(1, vec![Span::styled(cut_middle(&escape_unsafe(&name), columns / 2), theme.style(Role::Text))]),
+            part(0, vec![Span::styled(screen.traced.live.as_ref().map_or_else(String::new, |l| run_time(l)), theme.style(Role::Text))]),
         ];
-        return [fit_parts(parts, &separator, columns), progress(app, screen, theme, columns)];
+        return [fit_parts(parts, &separator, columns), progress_line(app, screen, theme, columns)];
     }
     let Some(run) = &screen.run else {
         return [
@@ -71,9 +71,9 @@ pub fn head(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line
             Line::default(),
         ];
     };
-    let state = match screen.stage() {
-        Stage::Running => run.state.word().to_owned(),
-        stage if run.state.live() => format!(
+    let state = match screen.stop_stage() {
+        Stage::Running => run.state.as_str().to_owned(),
+        stage if run.state.is_live() => format!(
             "stopping ({})",
             match stage {
                 Stage::Interrupted => "INT",
@@ -81,16 +81,20 @@ pub fn head(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line
                 _ => "KILL",
             }
         ),
-        _ => run.state.word().to_owned(),
+        _ => run.state.as_str().to_owned(),
     };
     let mut parts = vec![
         part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),
         part(0, vec![Span::styled(format!("run {}", run.id), theme.style(Role::Title))]),
-        part(0, vec![Span::styled(state, theme.style(role(run.state)))]),
+        part(0, vec![Span::styled(state, theme.style(state_role(run.state)))]),
         part(
             0,
             vec![Span::styled(
-                if screen.ended { length(run.millis(screen.now_ms)) } else { clock(run.millis(screen.now_ms.max(run.started_ms))) },
+                if screen.ended {
+                    format_length(run.duration_ms(screen.now_ms))
+                } else {
+                    format_clock(run.duration_ms(screen.now_ms.max(run.started_ms)))
+                },
                 theme.style(Role::Text),
             )],
         ),
@@ -98,20 +102,20 @@ pub fn head(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line
     let tool = format!("{} {}", run.tool, run.tool_version.as_deref().unwrap_or_default());
     parts.push(part(3, vec![Span::styled(tool.trim().to_owned(), dim)]));
     parts.extend(run.recipe.as_ref().map(|r| part(4, vec![Span::styled(format!("recipe {r}"), dim)])));
-    if run.detached && run.state.live() {
+    if run.detached && run.state.is_live() {
         parts.push(part(1, vec![Span::styled("detached", theme.style(Role::Warn))]));
     }
-    if let Some((at, total)) = app.running.queue.at().filter(|_| screen.mine && !screen.ended) {
+    if let Some((at, total)) = app.running.queue.current_position().filter(|_| screen.mine && !screen.ended) {
         parts.push(part(1, vec![Span::styled(format!("{at} of {total}"), theme.style(Role::Next))]));
     }
     if let Some(parent) = run.parent {
         parts.push(part(5, vec![Span::styled(format!("re-run of run {parent}"), dim)]));
     }
-    [fit_parts(parts, &separator, columns), progress(app, screen, theme, columns)]
+    [fit_parts(parts, &separator, columns), progress_line(app, screen, theme, columns)]
 }
 
 /// Progress of the run.
-fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<'static> {
+fn progress_line(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<'static> {
     let dim = theme.style(Role::Dim);
     let track = |share: f64| {
         let mut spans = bar(share, 24.min(columns / 4), theme.style(Role::Good), theme);
@@ -134,7 +138,7 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
         return Line::styled(text, dim);
     }
     let mut spans = match &screen.progress {
-        None if screen.traced.live.is_some() || screen.outside.is_some() => recording(screen, theme),
+        None if screen.traced.live.is_some() || screen.outside.is_some() => recording_spans(screen, theme),
         None => vec![Span::styled("running under the profiler  ", dim)],
         Some(Progress::Connected) => vec![Span::styled("the profiler is connected to the program  ", dim)],
         Some(Progress::Report(percent)) => {
@@ -151,7 +155,7 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
             };
             let mut spans = vec![
                 Span::styled("profiling ", dim),
-                Span::styled(cut_middle(&clean(name), columns / 3), theme.style(Role::Text)),
+                Span::styled(cut_middle(&escape_unsafe(name), columns / 3), theme.style(Role::Text)),
                 Span::raw(" "),
                 Span::styled(text, dim),
             ];
@@ -160,7 +164,7 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
             spans
         }
     };
-    let (stop, key) = (app.session.key(ActionId::StopRun), app.session.key(ActionId::Detach));
+    let (stop, key) = (app.session.key_label(ActionId::StopRun), app.session.key_label(ActionId::Detach));
     let keys = if screen.outside.is_some() {
         String::new()
     } else if screen.mine {
@@ -173,14 +177,14 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
 }
 
 /// Formats the run time of a program.
-fn age(live: &Live) -> String {
-    if live.ended() { length(live.age() / 1_000_000) } else { clock(live.age() / 1_000_000) }
+fn run_time(live: &Live) -> String {
+    if live.has_ended() { format_length(live.running_time() / 1_000_000) } else { format_clock(live.running_time() / 1_000_000) }
 }
 
 /// Recording state of a traced program.
-fn recording(screen: &Watched, theme: &Theme) -> Vec<Span<'static>> {
+fn recording_spans(screen: &Watched, theme: &Theme) -> Vec<Span<'static>> {
     let stopped = screen.traced.live.as_ref().is_some_and(|l| l.recorders.iter().any(|r| !r.ended && r.stopped.is_some()));
-    let (text, role) = match screen.traced.live.as_ref().and_then(|l| l.open()) {
+    let (text, role) = match screen.traced.live.as_ref().and_then(|l| l.is_recording()) {
         Some(true) => ("recording  ", Role::Good),
         Some(false) if stopped => ("the recording has ended  ", Role::Bad),
         Some(false) => ("the recording is closed  ", Role::Warn),
@@ -199,14 +203,14 @@ const GPUS: u16 = 58;
 const BESIDE: u16 = 110;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, theme: &Theme) {
-    let framed = bordered(area);
+    let framed = fits_borders(area);
     let gpus = framed && area.width >= BESIDE && !screen.gpus.is_empty();
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     // A border takes a column and a blank on each side.
     let columns = usize::from(if framed { area.width.saturating_sub(4) } else { inner.width });
     let beside = if gpus { columns.saturating_sub(usize::from(GPUS)) } else { columns };
-    let mut top = command(screen, beside, usize::from(area.height / 5).max(1), theme);
-    let mut steps = notes(screen, theme, beside);
+    let mut top = command_lines(screen, beside, usize::from(area.height / 5).max(1), theme);
+    let mut steps = note_lines(screen, theme, beside);
     steps.extend(super::run_steps::lines(screen, stop, theme, beside));
     // A blank line, if there is room.
     if !steps.is_empty() && area.height > 30 {
@@ -214,9 +218,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, the
     }
     top.extend(steps);
     if !gpus {
-        top.extend(run_gpus::short(screen, beside, theme));
+        top.extend(run_gpus::summary_line(screen, beside, theme));
     }
-    let ended = outcome(screen, theme, columns);
+    let ended = outcome_lines(screen, theme, columns);
     let tall = |lines: usize| u16::try_from(lines).unwrap_or(u16::MAX);
     if !framed {
         let [head, rule, body, foot] = Layout::vertical([
@@ -226,11 +230,11 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, the
             Constraint::Length(tall(ended.len()).min(area.height / 2)),
         ])
         .areas(inner);
-        lines(frame, head, top);
-        let (title, note) = scrolled(screen, usize::from(body.height));
+        draw_lines(frame, head, top);
+        let (title, note) = output_title(screen, usize::from(body.height));
         let title = format!("─ {title} ");
         let note = if note.is_empty() { String::new() } else { format!(" {note} ─") };
-        let line = "─".repeat(columns.saturating_sub(width(&title) + width(&note)));
+        let line = "─".repeat(columns.saturating_sub(display_width(&title) + display_width(&note)));
         let border = theme.style(Role::Border);
         frame.render_widget(
             Line::from(vec![
@@ -240,8 +244,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, the
             ]),
             rule,
         );
-        output(frame, body, screen, theme);
-        lines(frame, foot, ended);
+        draw_output(frame, body, screen, theme);
+        draw_lines(frame, foot, ended);
         return;
     }
     let least = if gpus { screen.gpus.len().min(4) * 2 } else { 0 };
@@ -249,26 +253,26 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, the
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(tall(top.len().max(least) + 2)), Constraint::Min(5), Constraint::Length(foot)]).areas(area);
     let [head, side] = Layout::horizontal([Constraint::Min(40), Constraint::Length(if gpus { GPUS } else { 0 })]).areas(head);
-    let inner = panel(frame, head, vec![Span::styled("Command", theme.style(Role::Title))], true, theme);
-    lines(frame, inner, top);
+    let inner = draw_panel(frame, head, vec![Span::styled("Command", theme.style(Role::Title))], true, theme);
+    draw_lines(frame, inner, top);
     if gpus {
         let title = vec![Span::styled("GPU busy", theme.style(Role::Title)), Span::styled(", % of each second", theme.style(Role::Dim))];
-        let inner = panel(frame, side, title, true, theme);
-        lines(frame, inner, run_gpus::lines(screen, inner.width.into(), inner.height.into(), theme));
+        let inner = draw_panel(frame, side, title, true, theme);
+        draw_lines(frame, inner, run_gpus::lines(screen, inner.width.into(), inner.height.into(), theme));
     }
-    let (title, note) = scrolled(screen, usize::from(body.height.saturating_sub(2)));
+    let (title, note) = output_title(screen, usize::from(body.height.saturating_sub(2)));
     let title = vec![Span::styled(title, theme.style(Role::Title))];
     let inner = Panel::new(title).note(vec![Span::styled(note, theme.style(Role::Dim))]).focused().draw(frame, body, true, theme);
-    output(frame, inner, screen, theme);
+    draw_output(frame, inner, screen, theme);
     if !ended.is_empty() {
-        let inner = panel(frame, foot, vec![Span::styled("How it ended", theme.style(Role::Title))], true, theme);
-        lines(frame, inner, ended);
+        let inner = draw_panel(frame, foot, vec![Span::styled("How it ended", theme.style(Role::Title))], true, theme);
+        draw_lines(frame, inner, ended);
     }
 }
 
 /// The command in at most `most` lines.
-fn command(screen: &Watched, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines = wrap(&one_line(&screen.command), columns);
+fn command_lines(screen: &Watched, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines = wrap_text(&one_line(&screen.command), columns);
     if lines.len() > most {
         let rest = lines[most - 1..].join(" ");
         lines.truncate(most - 1);
@@ -278,29 +282,29 @@ fn command(screen: &Watched, columns: usize, most: usize, theme: &Theme) -> Vec<
 }
 
 /// Lines that are shown in `height` rows: the first, the last, and the total number.
-fn shown(screen: &Watched, height: usize) -> (usize, usize, usize) {
+fn visible_range(screen: &Watched, height: usize) -> (usize, usize, usize) {
     let total = screen.lines.len() + usize::from(!screen.open.is_empty());
     let end = total.saturating_sub(screen.back.min(total.saturating_sub(height)));
     (end.saturating_sub(height), end, total)
 }
 
 /// Title of the output, and the note on its right.
-fn scrolled(screen: &Watched, height: usize) -> (String, String) {
-    let (start, end, total) = shown(screen, height);
+fn output_title(screen: &Watched, height: usize) -> (String, String) {
+    let (start, end, total) = visible_range(screen, height);
     let title = if screen.back > 0 { format!("Output, lines {}–{} of {total}", start + 1, end) } else { "Output".to_owned() };
     let dropped = if screen.dropped > 0 { format!("{} earlier lines are in the log", screen.dropped) } else { String::new() };
     (title, dropped)
 }
 
-fn output(frame: &mut Frame<'_>, area: Rect, screen: &Watched, theme: &Theme) {
-    let (start, end, _) = shown(screen, area.height.into());
+fn draw_output(frame: &mut Frame<'_>, area: Rect, screen: &Watched, theme: &Theme) {
+    let (start, end, _) = visible_range(screen, area.height.into());
     let open = (!screen.open.is_empty()).then(|| Some(screen.open.clone()));
     let all: Vec<Line<'static>> =
-        screen.lines.iter().cloned().chain(open).skip(start).take(end - start).map(|l| printed(l, area.width.into(), theme)).collect();
+        screen.lines.iter().cloned().chain(open).skip(start).take(end - start).map(|l| output_line(l, area.width.into(), theme)).collect();
     if all.is_empty() {
         frame.render_widget(Line::styled("no output yet", theme.style(Role::Faint)), area);
     } else {
-        lines(frame, area, all);
+        draw_lines(frame, area, all);
     }
 }
 
@@ -308,15 +312,15 @@ fn output(frame: &mut Frame<'_>, area: Rect, screen: &Watched, theme: &Theme) {
 const NOTES: usize = 3;
 
 /// Notes about a run in progress.
-fn notes(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-    let text = screen.run.as_ref().filter(|_| screen.live()).map_or("", |r| r.notes.as_str());
+fn note_lines(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+    let text = screen.run.as_ref().filter(|_| screen.is_live()).map_or("", |r| r.notes.as_str());
     let lines = text.lines().filter(|l| !l.trim().is_empty()).take(NOTES);
-    lines.map(|l| Line::styled(cut_end(&clean(l), columns), theme.style(Role::Warn))).collect()
+    lines.map(|l| Line::styled(cut_end(&escape_unsafe(l), columns), theme.style(Role::Warn))).collect()
 }
 
 /// A line of the output; `None` stands for dropped lines.
 #[must_use]
-pub fn printed(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static> {
+pub fn output_line(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static> {
     let Some(line) = line else {
         return Line::styled("… lines dropped: the output is too fast to show in full", theme.style(Role::Warn));
     };
@@ -329,11 +333,11 @@ pub fn printed(line: Option<String>, columns: usize, theme: &Theme) -> Line<'sta
     } else {
         Role::Text
     };
-    Line::styled(cut_end(&clean(&line), columns), theme.style(role))
+    Line::styled(cut_end(&escape_unsafe(&line), columns), theme.style(role))
 }
 
 /// Outcome of the run, with advice.
-fn outcome(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+fn outcome_lines(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let Some(run) = screen.run.as_ref().filter(|_| screen.ended) else { return Vec::new() };
     let mut out = Vec::new();
     if run.findings.is_empty() {
@@ -342,12 +346,12 @@ fn outcome(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>
             State::Lost => "lost: its supervisor was killed, the disk was full, or the machine went down; its output until then is above",
             _ => "the run ended",
         };
-        out.push(Line::styled(text, theme.style(role(run.state))));
+        out.push(Line::styled(text, theme.style(state_role(run.state))));
     }
     for f in &run.findings {
-        out.extend(wrap(&one_line(&f.what), columns).into_iter().map(|l| Line::styled(l, theme.style(role(run.state)))));
+        out.extend(wrap_text(&one_line(&f.what), columns).into_iter().map(|l| Line::styled(l, theme.style(state_role(run.state)))));
         if !f.fix.is_empty() {
-            let lines = wrap(&one_line(&f.fix), columns.saturating_sub(4)).into_iter().enumerate();
+            let lines = wrap_text(&one_line(&f.fix), columns.saturating_sub(4)).into_iter().enumerate();
             out.extend(lines.map(|(i, l)| Line::styled(format!("  {}{l}", if i == 0 { "→ " } else { "  " }), theme.style(Role::Next))));
         }
     }
@@ -357,7 +361,7 @@ fn outcome(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>
 /// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &Watched) -> String {
-    let key = |id| app.session.link(id);
+    let key = |id| app.session.key_link(id);
     let back = key(ActionId::Back);
     if let Some(step) = super::run_steps::next(app, screen) {
         return step;

@@ -1,7 +1,7 @@
 //! GPU utilisation during a run.
 
-use super::parts::{gauge, spark};
-use super::text::{left, right};
+use super::parts::{gauge, share_sparkline};
+use super::text::{align_left, align_right};
 use super::{Role, Theme};
 use crate::app::Watched;
 use crate::launch::doctor::smi::Busy;
@@ -14,12 +14,12 @@ const GPUS: usize = 8;
 const NAME: usize = 7;
 const FIGURE: usize = 5;
 
-fn percent(value: Option<f32>) -> String {
+fn format_percent(value: Option<f32>) -> String {
     value.map_or_else(|| "–".to_owned(), |v| format!("{v:.0}%"))
 }
 
 /// Memory, power and clock at the last sample.
-fn rest(busy: &Busy) -> String {
+fn device_figures(busy: &Busy) -> String {
     let mut out = Vec::new();
     out.extend(busy.used.map(|mib| format!("{:.1} GiB", mib as f64 / 1024.0)));
     out.extend(busy.power.map(|w| format!("{w:.0} W")));
@@ -37,13 +37,13 @@ pub fn lines(watched: &Watched, columns: usize, rows: usize, theme: &Theme) -> V
         let wide = columns.saturating_sub(NAME + FIGURE + 1);
         out.push(Line::from(over_time(*index, samples, wide, theme)));
         if each == 2 {
-            let tail = rest(last);
+            let tail = device_figures(last);
             let bar = columns.saturating_sub(NAME + FIGURE + 1 + tail.len() + 2).min(30);
-            let mut spans = vec![Span::styled(left("memory", NAME), theme.style(Role::Dim))];
+            let mut spans = vec![Span::styled(align_left("memory", NAME), theme.style(Role::Dim))];
             if let Some(memory) = last.memory.filter(|_| bar >= 6) {
                 spans.extend(gauge(f64::from(memory) / 100.0, bar, None, theme));
             }
-            spans.push(Span::styled(right(&percent(last.memory), FIGURE + 1), theme.style(Role::Text)));
+            spans.push(Span::styled(align_right(&format_percent(last.memory), FIGURE + 1), theme.style(Role::Text)));
             spans.push(Span::styled(format!("  {tail}"), theme.style(Role::Dim)));
             out.push(Line::from(spans));
         }
@@ -58,17 +58,17 @@ pub fn lines(watched: &Watched, columns: usize, rows: usize, theme: &Theme) -> V
 /// One GPU: name, samples, and latest value.
 fn over_time(index: u32, samples: &VecDeque<Busy>, wide: usize, theme: &Theme) -> Vec<Span<'static>> {
     let now = samples.back().and_then(|b| b.percent);
-    let picture = spark(samples.iter().map(|b| b.percent.map(|p| f64::from(p) / 100.0)), wide);
+    let picture = share_sparkline(samples.iter().map(|b| b.percent.map(|p| f64::from(p) / 100.0)), wide);
     vec![
-        Span::styled(left(&format!("GPU {index}"), NAME), theme.style(Role::Dim)),
+        Span::styled(align_left(&format!("GPU {index}"), NAME), theme.style(Role::Dim)),
         Span::styled(picture, theme.style(Role::Bar)),
-        Span::styled(right(&percent(now), FIGURE + 1), theme.style(Role::Title)),
+        Span::styled(align_right(&format_percent(now), FIGURE + 1), theme.style(Role::Title)),
     ]
 }
 
 /// Summary of the first GPU, for a narrow screen.
 #[must_use]
-pub fn short(watched: &Watched, columns: usize, theme: &Theme) -> Option<Line<'static>> {
+pub fn summary_line(watched: &Watched, columns: usize, theme: &Theme) -> Option<Line<'static>> {
     let (index, samples) = watched.gpus.iter().next()?;
     let more = watched.gpus.len() - 1;
     let tail = if more > 0 { format!("  and {more} more") } else { String::new() };

@@ -1,11 +1,11 @@
 //! Steps of a guided run: progress, and the command of the next step.
 
-use super::text::wrap;
+use super::text::wrap_text;
 use super::{Role, Theme};
 use crate::analysis::labels::cut_end;
 use crate::app::{ActionId, App, Watched};
-use crate::model::text::clean;
-use crate::report::runs::clock;
+use crate::model::text::escape_unsafe;
+use crate::report::runs::format_clock;
 use crate::rerun::shell;
 use ratatui::text::{Line, Span};
 
@@ -16,7 +16,7 @@ const COMMAND: usize = 2;
 #[must_use]
 pub fn lines(screen: &Watched, stop: &str, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let (steps, next) = screen.steps();
-    if steps.is_empty() || !screen.live() {
+    if steps.is_empty() || !screen.is_live() {
         return Vec::new();
     }
     let mut spans = vec![Span::styled("steps ", theme.style(Role::Head))];
@@ -34,16 +34,16 @@ pub fn lines(screen: &Watched, stop: &str, theme: &Theme, columns: usize) -> Vec
         out.push(Line::styled("all steps are done", theme.style(Role::Dim)));
         return out;
     };
-    let mut what = vec![Span::styled(clean(&step.what).into_owned(), theme.style(Role::Title))];
+    let mut what = vec![Span::styled(escape_unsafe(&step.what).into_owned(), theme.style(Role::Title))];
     if let Some(since) = screen.doing {
         what.push(Span::styled(
-            format!("  running for {}, {stop} ends it", clock(screen.now_ms.saturating_sub(since).max(0))),
+            format!("  running for {}, {stop} ends it", format_clock(screen.now_ms.saturating_sub(since).max(0))),
             theme.style(Role::Warn),
         ));
     }
     out.push(Line::from(what));
     if !step.argv.is_empty() {
-        let mut lines = wrap(&clean(&shell::line(&step.argv)), columns);
+        let mut lines = wrap_text(&escape_unsafe(&shell::command_line(&step.argv)), columns);
         if lines.len() > COMMAND {
             let rest = lines[COMMAND - 1..].join(" ");
             lines.truncate(COMMAND - 1);
@@ -57,7 +57,7 @@ pub fn lines(screen: &Watched, stop: &str, theme: &Theme, columns: usize) -> Vec
 /// Suggested next step of a guided run.
 #[must_use]
 pub fn next(app: &App, screen: &Watched) -> Option<String> {
-    let key = |id| app.session.link(id);
+    let key = |id| app.session.key_link(id);
     let step = screen.next_step()?;
     if screen.doing.is_some() {
         return Some(format!("{}; {}", step.why.trim_end_matches('.'), "the run continues meanwhile"));

@@ -2,7 +2,7 @@
 
 use super::theme::Theme;
 use super::view::View;
-use crate::analysis::labels::width;
+use crate::analysis::labels::display_width;
 use crate::app::App;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -21,7 +21,7 @@ pub enum Form {
 impl Form {
     /// Format of a file name's extension; `None` if it is unknown.
     #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
+    pub fn from_file_name(name: &str) -> Option<Self> {
         match name.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
             "txt" | "text" => Some(Self::Text),
             "html" | "htm" => Some(Self::Html),
@@ -40,32 +40,32 @@ const FONTS: &str = "'DejaVu Sans Mono','Menlo','Consolas',monospace";
 
 /// Renders the current screen in a format.
 #[must_use]
-pub fn saved(app: &App, view: &mut View, theme: &Theme, light: bool, form: Form) -> String {
+pub fn export_screen(app: &App, view: &mut View, theme: &Theme, light: bool, form: Form) -> String {
     let (columns, rows) = app.session.size;
     let Ok(mut terminal) = Terminal::new(TestBackend::new(columns, rows));
     let Ok(drawn) = terminal.draw(|frame| super::draw(frame, app, view, theme));
     let buffer = drawn.buffer;
     match form {
-        Form::Text => text(buffer),
-        Form::Html => html(buffer, light),
-        Form::Svg => svg(buffer, light),
+        Form::Text => to_text(buffer),
+        Form::Html => to_html(buffer, light),
+        Form::Svg => to_svg(buffer, light),
     }
 }
 
 /// Cells of a row, without those covered by a wide character.
-fn row(buffer: &Buffer, y: u16) -> Vec<(u16, &Cell)> {
+fn row_cells(buffer: &Buffer, y: u16) -> Vec<(u16, &Cell)> {
     let area = buffer.area;
     let (mut out, mut x) = (Vec::new(), area.left());
     while x < area.right() {
         let Some(cell) = buffer.cell((x, y)) else { break };
         out.push((x, cell));
-        x += u16::try_from(width(cell.symbol()).max(1)).unwrap_or(1);
+        x += u16::try_from(display_width(cell.symbol()).max(1)).unwrap_or(1);
     }
     out
 }
 
-fn text(buffer: &Buffer) -> String {
-    let line = |y| row(buffer, y).iter().map(|(_, c)| c.symbol()).collect::<String>().trim_end().to_owned();
+fn to_text(buffer: &Buffer) -> String {
+    let line = |y| row_cells(buffer, y).iter().map(|(_, c)| c.symbol()).collect::<String>().trim_end().to_owned();
     let mut lines: Vec<String> = (buffer.area.top()..buffer.area.bottom()).map(line).collect();
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
@@ -80,7 +80,7 @@ const SIXTEEN: [u32; 16] = [
 ];
 
 /// Converts a colour to `#rrggbb`; `None` if it is the terminal's default.
-fn colour(of: Color) -> Option<String> {
+fn to_hex(of: Color) -> Option<String> {
     let numbered = |n: u8| match n {
         0..=15 => SIXTEEN[usize::from(n)],
         16..=231 => {
@@ -122,8 +122,8 @@ struct Look {
     modifier: Modifier,
 }
 
-fn look(cell: &Cell, own: [&str; 2]) -> Look {
-    let (text, ground) = (colour(cell.fg).unwrap_or_else(|| own[0].to_owned()), colour(cell.bg));
+fn cell_look(cell: &Cell, own: [&str; 2]) -> Look {
+    let (text, ground) = (to_hex(cell.fg).unwrap_or_else(|| own[0].to_owned()), to_hex(cell.bg));
     let modifier = cell.modifier & (Modifier::BOLD | Modifier::DIM | Modifier::ITALIC | Modifier::UNDERLINED);
     if cell.modifier.contains(Modifier::REVERSED) {
         return Look { text: ground.unwrap_or_else(|| own[1].to_owned()), ground: Some(text), modifier };
@@ -132,10 +132,10 @@ fn look(cell: &Cell, own: [&str; 2]) -> Look {
 }
 
 /// Pieces of a row with the same style: first column, width, text, style.
-fn pieces(buffer: &Buffer, y: u16, own: [&str; 2]) -> Vec<(u16, u16, String, Look)> {
+fn styled_pieces(buffer: &Buffer, y: u16, own: [&str; 2]) -> Vec<(u16, u16, String, Look)> {
     let mut out: Vec<(u16, u16, String, Look)> = Vec::new();
-    for (x, cell) in row(buffer, y) {
-        let (look, wide) = (look(cell, own), u16::try_from(width(cell.symbol()).max(1)).unwrap_or(1));
+    for (x, cell) in row_cells(buffer, y) {
+        let (look, wide) = (cell_look(cell, own), u16::try_from(display_width(cell.symbol()).max(1)).unwrap_or(1));
         match out.last_mut() {
             Some((_, columns, text, of)) if *of == look => {
                 *columns += wide;
@@ -147,11 +147,11 @@ fn pieces(buffer: &Buffer, y: u16, own: [&str; 2]) -> Vec<(u16, u16, String, Loo
     out
 }
 
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn css(look: &Look) -> String {
+fn to_css(look: &Look) -> String {
     let mut out = format!("color:{}", look.text);
     if let Some(ground) = &look.ground {
         let _ = write!(out, ";background:{ground}");
@@ -169,18 +169,18 @@ fn css(look: &Look) -> String {
     out
 }
 
-fn html(buffer: &Buffer, light: bool) -> String {
+fn to_html(buffer: &Buffer, light: bool) -> String {
     let own = if light { LIGHT } else { DARK };
     let mut out = format!(
         "<!doctype html>\n<meta charset=\"utf-8\"><title>warpscope</title>\n<style>body{{margin:1em;background:{}}}pre{{font:14px/1.2 {FONTS};color:{}}}</style>\n<pre>\n",
         own[1], own[0]
     );
     for y in buffer.area.top()..buffer.area.bottom() {
-        for (_, _, text, look) in pieces(buffer, y, own) {
+        for (_, _, text, look) in styled_pieces(buffer, y, own) {
             if text.trim().is_empty() && look.ground.is_none() {
                 out.push_str(&text);
             } else {
-                let _ = write!(out, "<span style=\"{}\">{}</span>", css(&look), escaped(&text));
+                let _ = write!(out, "<span style=\"{}\">{}</span>", to_css(&look), escape_html(&text));
             }
         }
         out.push('\n');
@@ -189,7 +189,7 @@ fn html(buffer: &Buffer, light: bool) -> String {
 }
 
 /// Text between runs of blanks, with its first column: not all viewers preserve blanks.
-fn words(text: &str) -> Vec<(usize, &str)> {
+fn split_words(text: &str) -> Vec<(usize, &str)> {
     let mut out = Vec::new();
     let (mut column, mut rest) = (0, text);
     loop {
@@ -200,12 +200,12 @@ fn words(text: &str) -> Vec<(usize, &str)> {
         }
         let end = trimmed.find("  ").unwrap_or_else(|| trimmed.trim_end_matches(' ').len());
         out.push((column, &trimmed[..end]));
-        column += width(&trimmed[..end]);
+        column += display_width(&trimmed[..end]);
         rest = &trimmed[end..];
     }
 }
 
-fn svg(buffer: &Buffer, light: bool) -> String {
+fn to_svg(buffer: &Buffer, light: bool) -> String {
     let own = if light { LIGHT } else { DARK };
     let (wide, tall) = (f64::from(buffer.area.width) * CELL.0 + 16.0, f64::from(buffer.area.height) * CELL.1 + 16.0);
     let mut out = format!(
@@ -214,7 +214,7 @@ fn svg(buffer: &Buffer, light: bool) -> String {
     );
     for y in buffer.area.top()..buffer.area.bottom() {
         let top = 8.0 + f64::from(y) * CELL.1;
-        for (x, columns, text, look) in pieces(buffer, y, own) {
+        for (x, columns, text, look) in styled_pieces(buffer, y, own) {
             let (left, length) = (8.0 + f64::from(x) * CELL.0, f64::from(columns) * CELL.0);
             if let Some(ground) = &look.ground {
                 let _ =
@@ -231,15 +231,15 @@ fn svg(buffer: &Buffer, light: bool) -> String {
                     more.push_str(attribute);
                 }
             }
-            for (skipped, words) in words(&text) {
+            for (skipped, words) in split_words(&text) {
                 // A position for each character keeps the columns aligned in any font and viewer.
                 let mut at = left + skipped as f64 * CELL.0;
                 let mut places = String::new();
                 for c in words.chars() {
                     let _ = write!(places, "{at:.1} ");
-                    at += width(c.encode_utf8(&mut [0; 4])) as f64 * CELL.0;
+                    at += display_width(c.encode_utf8(&mut [0; 4])) as f64 * CELL.0;
                 }
-                let (places, words) = (places.trim_end(), escaped(words));
+                let (places, words) = (places.trim_end(), escape_html(words));
                 let _ = writeln!(out, "<text x=\"{places}\" y=\"{:.1}\" fill=\"{}\"{more}>{words}</text>", top + 13.0, look.text);
             }
         }
@@ -257,19 +257,19 @@ mod tests {
         let mut buffer = Buffer::empty(ratatui::layout::Rect::new(0, 0, 12, 2));
         buffer.set_string(0, 0, "日 <k&>", Style::new().fg(Color::Indexed(196)).add_modifier(Modifier::BOLD));
         buffer.set_string(8, 0, "x", Style::new().fg(Color::Rgb(1, 2, 3)).bg(Color::Blue));
-        assert_eq!(text(&buffer), "日 <k&> x\n");
-        let page = html(&buffer, false);
+        assert_eq!(to_text(&buffer), "日 <k&> x\n");
+        let page = to_html(&buffer, false);
         assert!(page.contains("<span style=\"color:#ff0000;font-weight:bold\">日 &lt;k&amp;&gt;</span>"), "{page}");
         assert!(page.contains("<span style=\"color:#010203;background:#1e90ff\">x</span>"), "{page}");
-        let picture = svg(&buffer, true);
+        let picture = to_svg(&buffer, true);
         assert!(picture.contains("x=\"8.0 24.8") && picture.contains("x=\"75.2\"") && picture.contains("fill=\"#1e90ff\""), "{picture}");
         assert!(!picture.contains("<k&>"));
-        assert_eq!(words("  a b   c  "), [(2, "a b"), (8, "c")]);
+        assert_eq!(split_words("  a b   c  "), [(2, "a b"), (8, "c")]);
     }
 
     #[test]
     fn forms_by_endings() {
-        let of = |name: &str| Form::of(name);
+        let of = |name: &str| Form::from_file_name(name);
         assert_eq!(
             (of("a.SVG"), of("a.b.html"), of("a.txt"), of("a.png"), of("a")),
             (Some(Form::Svg), Some(Form::Html), Some(Form::Text), None, None)

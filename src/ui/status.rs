@@ -1,6 +1,6 @@
 //! The `next:` line, and the message shown if a report could not be read.
 
-use super::text::wrap;
+use super::text::wrap_text;
 use super::{Role, Theme};
 use crate::analysis::compare::Change;
 use crate::analysis::roofline;
@@ -9,18 +9,18 @@ use crate::app::screens::result::hints::Line;
 use crate::app::{
     ActionId, App, KernelsScreen, LaunchesScreen, Open, Report, RerunScreen, ResultScreen, ResultView as View, Stage, Status,
 };
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile, Severity, units};
-use crate::report::hints::{threshold, value};
+use crate::report::hints::{format_threshold, format_value};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line as Drawn, Span, Text};
 
-fn sentence(app: &App) -> Option<String> {
-    if let Some(tour) = crate::app::tour::sentence(app) {
+fn next_step_text(app: &App) -> Option<String> {
+    if let Some(tour) = crate::app::tour::current_text(app) {
         return Some(tour);
     }
-    let open = &app.top()?.open;
+    let open = &app.top_entry()?.open;
     let report = app.report();
     // The screen shows only a part of the report, for this reason.
     if let (true, Some((Stage::Failed(why), true))) = (app.on_report(), report.map(|r| (&r.stage, r.profile.is_some()))) {
@@ -48,21 +48,21 @@ fn of_kernels(app: &App, report: &Report, screen: &KernelsScreen) -> Option<Stri
     let grouping = report.groups.grouping.as_ref().filter(|g| !g.rows.is_empty());
     let run = grouping.and(report.next.as_deref()).map(|next| app.session.settings.keymap.spell_links(next));
     let kernel = grouping.is_some_and(|g| g.by.is_kernel());
-    let own = screen.row().filter(|_| kernel && !report.reading()).and_then(|row| {
-        let key = |id| app.session.link(id);
+    let own = screen.selected_row().filter(|_| kernel && !report.is_reading()).and_then(|row| {
+        let key = |id| app.session.key_link(id);
         // A kernel without measurements adds nothing to the advice for the run.
         report.diagnosed.get(&row).map(|hint| format!("{} shows what limits this kernel: {}", key(ActionId::Hints), hint.id.id()))
     });
     match (own, run) {
-        (Some(own), Some(run)) if report.timeline() => Some(format!("{own}. The run: {run}")),
+        (Some(own), Some(run)) if report.is_timeline() => Some(format!("{own}. The run: {run}")),
         (own, run) => own.or(run),
     }
 }
 
 /// Re-run screen: the most severe warning, a better command, or what to do with this one.
 fn of_rerun(app: &App, screen: &RerunScreen) -> String {
-    let key = |id| app.session.link(id);
-    let Some(rerun) = screen.rerun() else {
+    let key = |id| app.session.key_link(id);
+    let Some(rerun) = screen.current_rerun() else {
         return format!("{} edits a field, {} undoes the last change", key(ActionId::Open), key(ActionId::Undo));
     };
     if let Some((text, good)) = &screen.verdict {
@@ -72,7 +72,7 @@ fn of_rerun(app: &App, screen: &RerunScreen) -> String {
     let wide = app.session.size.0 >= super::rerun::WIDE;
     let least = if wide { Severity::Error } else { Severity::Warning };
     if let Some(w) = rerun.warnings.iter().filter(|w| w.severity >= least).max_by_key(|w| w.severity) {
-        return w.sentence();
+        return w.to_sentence();
     }
     format!(
         "{} runs it here and shows the result; or {} copies the command, {} saves it as a script, and {} later checks its result",
@@ -85,16 +85,18 @@ fn of_rerun(app: &App, screen: &RerunScreen) -> String {
 
 /// Result screens: the reason for matching this launch, and the available actions.
 fn of_result(app: &App, screen: &ResultScreen) -> String {
-    let key = |id| app.session.link(id);
-    let joined =
-        screen.sure.filter(|_| screen.view == View::Metrics).map(|s| format!("{}. ncu's durations differ from the timeline's. ", s.why()));
+    let key = |id| app.session.key_link(id);
+    let joined = screen
+        .sure
+        .filter(|_| screen.view == View::Metrics)
+        .map(|s| format!("{}. ncu's durations differ from the timeline's. ", s.describe()));
     let here = match screen.view {
         View::Metrics => {
             let result = screen.metrics.results.get(screen.result);
             if let Some(hint) = screen.subject.hints.first() {
                 return format!("{}{} shows why and what to change: {}", joined.unwrap_or_default(), key(ActionId::Hints), hint.headline);
             }
-            if let Some(collect) = screen.subject.collect() {
+            if let Some(collect) = screen.subject.sections_to_collect() {
                 let sections = collect.sections.join(", ");
                 return format!(
                     "{}not enough was collected to name a cause: {} and {} collect {sections}",
@@ -105,14 +107,14 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
             }
             let mut text = format!(
                 "{}{}: next section, {}: search {} metrics, {}: explain a row",
-                if screen.subject.amd() { "" } else { "nothing stands out; " },
+                if screen.subject.is_amd() { "" } else { "nothing stands out; " },
                 key(ActionId::NextSection),
                 key(ActionId::FindMetric),
                 result.map_or(0, |r| r.values.len()),
                 key(ActionId::Open)
             );
             // Screens that would be empty are not offered.
-            if result.is_some_and(|r| roofline::place(&screen.metrics, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0))) {
+            if result.is_some_and(|r| roofline::place_result(&screen.metrics, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0))) {
                 text = format!("{text}, {}: roofline", key(ActionId::Roofline));
             }
             if screen.details.get().is_some_and(|d| !d.sources.is_empty()) {
@@ -156,23 +158,23 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
 
 /// Hints screen: advice for the selected hint.
 fn of_hints(app: &App, screen: &ResultScreen) -> String {
-    let key = |id| app.session.link(id);
+    let key = |id| app.session.key_link(id);
     let rerun = key(ActionId::Rerun);
-    let Some(hint) = screen.hints.hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
+    let Some(hint) = screen.hints.selected_hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
         return format!("{rerun} collects what is missing; open the result alongside this report");
     };
     // Threshold and metric of the selected number, for which a narrow screen has no room.
     if let Some(Line::Evidence(i, e)) = screen.hints.lines.get(screen.hints.selected)
         && let Some(e) = screen.subject.hints.get(*i).and_then(|h| h.evidence.get(*e))
     {
-        let than = e.threshold.map_or_else(String::new, |t| format!(", {}: {}", threshold(e).unwrap_or_default(), t.source));
+        let than = e.threshold.map_or_else(String::new, |t| format!(", {}: {}", format_threshold(e).unwrap_or_default(), t.source));
         let open = key(ActionId::Open);
         let place = if e.metric.is_empty() {
             "computed from several metrics, or from the launch".to_owned()
         } else {
             format!("{open} goes to {}", e.metric)
         };
-        return format!("{} = {}{than}; {place}", e.label, value(e));
+        return format!("{} = {}{than}; {place}", e.label, format_value(e));
     }
     let action = hint.actions.first().map_or("", |a| a);
     let after = if app.session.reports.len() > 1 {
@@ -184,7 +186,7 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
         format!("{action}; {} shows the lines; {after}", key(ActionId::Source))
     } else if hint.confirm.sections.is_empty() {
         format!("{action}; {after}")
-    } else if screen.subject.decided() {
+    } else if screen.subject.is_decided() {
         format!("{action}; {rerun} collects what confirms it; {after}")
     } else {
         format!("{rerun} collects {}; so far, {}: {action}", hint.confirm.why, hint.id.id())
@@ -197,7 +199,7 @@ const UNDER_ALL: f64 = 60.0;
 /// Distance of a point from its roof, and the nearest roof for the same work.
 fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, open: &str) -> String {
     let share = |p: &roofline::Point| p.achieved / p.attainable * 100.0;
-    let roof = |p: &roofline::Point| if p.memory_bound { plot.placed.word(p.level) } else { "the compute peak" };
+    let roof = |p: &roofline::Point| if p.memory_bound { plot.placed.level_name(p.level) } else { "the compute peak" };
     let nearest = plot.points.iter().filter(|o| o.own && o.work == p.work).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(p);
     // A chart of two roofs does not cover the other units; the diagnosis does, and both must agree.
     let more = if share(nearest) < UNDER_ALL {
@@ -218,11 +220,11 @@ fn of_launches(app: &App, profile: &Profile, screen: &LaunchesScreen) -> Option<
     let list = screen.list.as_ref()?;
     let (slowest, stats) = (list.slowest?, list.stats.as_ref()?);
     let duration = profile.launches.duration(slowest as usize);
-    let key = app.session.link(ActionId::Jump);
-    let there = if screen.launch() == Some(slowest) { "selected now".to_owned() } else { format!("{key} s goes there") };
-    let name = units::grouped(i64::from(slowest));
+    let key = app.session.key_link(ActionId::Jump);
+    let there = if screen.selected_launch() == Some(slowest) { "selected now".to_owned() } else { format!("{key} s goes there") };
+    let name = units::format_grouped(i64::from(slowest));
     let compared = match stats.median {
-        Some(median) if median > 0.0 && screen.by().is_kernel() => {
+        Some(median) if median > 0.0 && screen.grouped_by().is_kernel() => {
             let factor = duration as f64 / median;
             let by = if factor < 2.0 { format!("{:.0}% over", (factor - 1.0) * 100.0) } else { format!("{factor:.1} times") };
             format!(", {by} the median")
@@ -237,21 +239,21 @@ fn of_launches(app: &App, profile: &Profile, screen: &LaunchesScreen) -> Option<
 pub fn next_height(app: &App, width: u16) -> u16 {
     let columns = usize::from(width.saturating_sub(8)).max(20);
     // The height is the same with and without a message, so that the screen does not move.
-    let lines = sentence(app).map_or(1, |s| wrap(&s, columns).len());
+    let lines = next_step_text(app).map_or(1, |s| wrap_text(&s, columns).len());
     if app.session.size.1 >= 22 { u16::try_from(lines.clamp(1, 2)).unwrap_or(1) } else { 1 }
 }
 
 /// Draws the next step, or the current message.
 pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: bool) {
     if let Some(status) = &app.status {
-        message(frame, area, status, theme, ascii);
+        draw_message(frame, area, status, theme, ascii);
         return;
     }
-    let Some(text) = sentence(app) else { return };
+    let Some(text) = next_step_text(app) else { return };
     let columns = usize::from(area.width.saturating_sub(8)).max(20);
-    let shown = |piece: &str| if ascii { super::ascii::words(&clean(piece)) } else { clean(piece).into_owned() };
+    let shown = |piece: &str| if ascii { super::ascii::spell_out_keys(&escape_unsafe(piece)) } else { escape_unsafe(piece).into_owned() };
     let text = text.split(LINK).map(shown).collect::<Vec<_>>().join(&LINK.to_string());
-    let mut lines = wrap(&text, columns);
+    let mut lines = wrap_text(&text, columns);
     let height = usize::from(area.height.max(1));
     if lines.len() > height {
         let rest = lines[height - 1..].join(" ");
@@ -269,12 +271,12 @@ pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: 
 }
 
 /// Draws a message for a few seconds in place of the next step, which follows from what was done.
-fn message(frame: &mut Frame<'_>, area: Rect, status: &Status, theme: &Theme, ascii: bool) {
+fn draw_message(frame: &mut Frame<'_>, area: Rect, status: &Status, theme: &Theme, ascii: bool) {
     let columns = usize::from(area.width.saturating_sub(4)).max(20);
-    let text = if ascii { super::ascii::words(&status.text) } else { status.text.clone() };
+    let text = if ascii { super::ascii::spell_out_keys(&status.text) } else { status.text.clone() };
     let (mark, role) = if status.error { ("▲ ", Role::Bad) } else { ("• ", Role::Title) };
     let height = usize::from(area.height.max(1));
-    let mut lines = wrap(&clean(&text), columns);
+    let mut lines = wrap_text(&escape_unsafe(&text), columns);
     if lines.len() > height {
         let rest = lines[height - 1..].join(" ");
         lines.truncate(height - 1);
@@ -288,19 +290,19 @@ fn message(frame: &mut Frame<'_>, area: Rect, status: &Status, theme: &Theme, as
 }
 
 /// Draws why a report could not be read.
-pub fn failure(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub fn draw_failure(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let Some(Stage::Failed(why)) = app.report().map(|r| &r.stage) else {
         return;
     };
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 100);
     let mut lines = vec![Drawn::styled("This report could not be opened.", theme.style(Role::Bad)), Drawn::default()];
     // The sentence ends with the next step, which gets a line of its own.
-    let why = clean(why);
+    let why = escape_unsafe(why);
     let (what, next) = why.rsplit_once("; ").unwrap_or((&why, ""));
-    lines.extend(wrap(what, columns).into_iter().map(|l| Drawn::styled(l, theme.style(Role::Text))));
+    lines.extend(wrap_text(what, columns).into_iter().map(|l| Drawn::styled(l, theme.style(Role::Text))));
     if !next.is_empty() {
         lines.push(Drawn::default());
-        lines.extend(wrap(next, columns).into_iter().map(|l| Drawn::styled(l, theme.style(Role::Next))));
+        lines.extend(wrap_text(next, columns).into_iter().map(|l| Drawn::styled(l, theme.style(Role::Next))));
     }
     let top = area.height.saturating_sub(u16::try_from(lines.len()).unwrap_or(area.height)) / 3;
     frame.render_widget(

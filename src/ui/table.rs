@@ -18,7 +18,7 @@ pub struct Column<F> {
 
 /// Columns that fit, by rank; each takes `gap` more than its width. A less important column never takes the
 /// place of a more important one that did not fit.
-pub fn fit<F>(columns: &[Column<F>], mut room: usize, gap: usize, applies: impl Fn(usize) -> bool) -> Vec<usize> {
+pub fn fit_columns<F>(columns: &[Column<F>], mut room: usize, gap: usize, applies: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut ranked: Vec<usize> = (0..columns.len()).filter(|&i| applies(i)).collect();
     ranked.sort_by_key(|&i| columns[i].rank);
     let mut shown = Vec::new();
@@ -32,7 +32,7 @@ pub fn fit<F>(columns: &[Column<F>], mut room: usize, gap: usize, applies: impl 
 }
 
 /// Total width of the visible columns, gaps included.
-pub fn taken<F>(columns: &[Column<F>], shown: &[usize], gap: usize) -> usize {
+pub fn total_width<F>(columns: &[Column<F>], shown: &[usize], gap: usize) -> usize {
     shown.iter().map(|&i| columns[i].width + gap).sum()
 }
 
@@ -45,16 +45,16 @@ pub struct Head {
 
 impl Head {
     /// Creates a header that is only a label.
-    pub fn plain(text: impl Into<String>) -> Self {
+    pub fn label_only(text: impl Into<String>) -> Self {
         Self { text: text.into(), number: None, sorted: false }
     }
 }
 
-pub fn heads(frame: &mut Frame<'_>, area: Rect, heads: Vec<Head>, view: &mut View, theme: &Theme) {
+pub fn draw_heads(frame: &mut Frame<'_>, area: Rect, heads: Vec<Head>, view: &mut View, theme: &Theme) {
     let mut spans = Vec::new();
     let mut x = area.x;
     for head in heads {
-        let width = u16::try_from(crate::analysis::labels::width(&head.text)).unwrap_or(0);
+        let width = u16::try_from(crate::analysis::labels::display_width(&head.text)).unwrap_or(0);
         if let Some(number) = head.number {
             view.hits.push((Rect { x, width, ..area }, Mouse::Head(number)));
         }
@@ -78,7 +78,7 @@ pub struct Rows {
 }
 
 /// Draws the rows that fit, scrolling as little as possible; `row` makes one.
-pub fn rows(
+pub fn draw_rows(
     frame: &mut Frame<'_>,
     area: Rect,
     of: Rows,
@@ -86,14 +86,14 @@ pub fn rows(
     theme: &Theme,
     mut row: impl FnMut(usize, &mut View) -> Vec<Span<'static>>,
 ) {
-    let top = view.scrolled(of.list, of.selected, of.count, area.height.into());
+    let top = view.scroll_to(of.list, of.selected, of.count, area.height.into());
     for (y, at) in (0..area.height).zip(top..of.count) {
         let rect = Rect { y: area.y + y, height: 1, ..area };
         view.hits.push((rect, Mouse::Row(at)));
         let spans = row(at, view);
         frame.render_widget(Line::from(spans), rect);
         if at == of.selected {
-            crate::ui::parts::select(frame.buffer_mut(), rect, theme);
+            crate::ui::parts::highlight_row(frame.buffer_mut(), rect, theme);
         }
     }
 }
@@ -106,12 +106,12 @@ mod tests {
     fn columns_come_in_by_rank() {
         let column = |rank, width| Column { title: "", width, rank, cell: () };
         let columns = [column(2, 4), column(0, 6), column(1, 9), column(3, 1)];
-        let shown = |room| fit(&columns, room, 1, |_| true);
+        let shown = |room| fit_columns(&columns, room, 1, |_| true);
         assert_eq!(shown(6), [] as [usize; 0]);
         assert_eq!(shown(7), [1]);
         assert_eq!(shown(17), [1, 2]);
         assert_eq!(shown(21), [1, 2], "the narrow one is less important than the one that found no room");
         assert_eq!(shown(24), [0, 1, 2, 3]);
-        assert_eq!(fit(&columns, 24, 1, |i| i != 1), [0, 2, 3]);
+        assert_eq!(fit_columns(&columns, 24, 1, |i| i != 1), [0, 2, 3]);
     }
 }

@@ -24,14 +24,14 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 static GUARD: Mutex<Option<Guard>> = Mutex::new(None);
 
 /// Sets the guard that restores the terminal if this process cannot.
-pub fn guard(by: Option<Guard>) {
+pub fn set_guard(by: Option<Guard>) {
     if let Ok(mut guard) = GUARD.lock() {
         *guard = by;
     }
 }
 
 /// Notifies the guard, unless a panic occurs during a notification.
-fn tell(what: fn(&mut Guard)) {
+fn notify_guard(what: fn(&mut Guard)) {
     if let Ok(mut guard) = GUARD.try_lock()
         && let Some(guard) = guard.as_mut()
     {
@@ -41,7 +41,7 @@ fn tell(what: fn(&mut Guard)) {
 
 /// Escape sequences that restore the terminal.
 #[must_use]
-pub fn escape() -> Vec<u8> {
+pub fn restore_sequence() -> Vec<u8> {
     let mut out = Vec::new();
     // Writing to a `Vec` cannot fail.
     let _ = queue!(out, EndSynchronizedUpdate, DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
@@ -56,9 +56,9 @@ pub struct Screen {
 
 impl Screen {
     /// Takes over the terminal.
-    pub fn take(size: (u16, u16)) -> io::Result<Self> {
-        take()?;
-        Ok(Self { terminal: ManuallyDrop::new(terminal(size)?) })
+    pub fn take_over(size: (u16, u16)) -> io::Result<Self> {
+        enter_terminal()?;
+        Ok(Self { terminal: ManuallyDrop::new(create_terminal(size)?) })
     }
 
     /// Draws a frame as one synchronized update.
@@ -73,7 +73,7 @@ impl Screen {
     pub fn reset(&mut self, size: (u16, u16)) -> io::Result<()> {
         // Not `Terminal::clear`: it queries the cursor, and waits seconds for a terminal that does not answer.
         execute!(self.terminal.backend_mut(), Clear(ClearType::All))?;
-        drop(ManuallyDrop::into_inner(std::mem::replace(&mut self.terminal, ManuallyDrop::new(terminal(size)?))));
+        drop(ManuallyDrop::into_inner(std::mem::replace(&mut self.terminal, ManuallyDrop::new(create_terminal(size)?))));
         Ok(())
     }
 
@@ -84,15 +84,15 @@ impl Screen {
     }
 
     /// Takes over the terminal again after a stop.
-    pub fn retake(&mut self) -> io::Result<()> {
+    pub fn resume_terminal(&mut self) -> io::Result<()> {
         // After SIGSTOP, which gives no chance to restore it, the shell has set its own modes, while
         // crossterm assumes its own.
         let _ = crossterm::terminal::disable_raw_mode();
-        take()
+        enter_terminal()
     }
 
     /// Writes raw bytes to the terminal (the clipboard's escape sequence).
-    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         let out = self.terminal.backend_mut();
         out.write_all(bytes)?;
         Write::flush(out)
@@ -106,13 +106,13 @@ impl Drop for Screen {
 }
 
 /// Creates a terminal with a fixed area, which ratatui never resizes by itself.
-fn terminal((width, height): (u16, u16)) -> io::Result<Terminal<Sparing<BufWriter<Stdout>>>> {
+fn create_terminal((width, height): (u16, u16)) -> io::Result<Terminal<Sparing<BufWriter<Stdout>>>> {
     let backend = Sparing::new(BufWriter::with_capacity(BUFFER, io::stdout()), (width, height));
     Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, width, height)) })
 }
 
-fn take() -> io::Result<()> {
-    tell(Guard::taken);
+fn enter_terminal() -> io::Result<()> {
+    notify_guard(Guard::notify_taken);
     crossterm::terminal::enable_raw_mode()?;
     TAKEN.store(true, Ordering::SeqCst);
     execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, cursor::Hide, Clear(ClearType::All))
@@ -123,9 +123,9 @@ pub fn restore() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         // Errors are ignored: the terminal may be gone.
         let mut out = io::stdout();
-        let _ = out.write_all(&escape()).and_then(|()| out.flush());
+        let _ = out.write_all(&restore_sequence()).and_then(|()| out.flush());
         let _ = crossterm::terminal::disable_raw_mode();
-        tell(Guard::given);
+        notify_guard(Guard::notify_restored);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Text helpers: bars, sparklines, and lines that drop parts when room is short.
 
 use super::{Role, Theme};
-use crate::analysis::labels::{cut_end, width};
+use crate::analysis::labels::{cut_end, display_width};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -44,13 +44,13 @@ pub fn part(rank: u8, spans: Vec<Span<'static>>) -> Part {
 }
 
 fn part_width(part: &Part) -> usize {
-    part.spans.iter().map(|s| width(&s.content)).sum()
+    part.spans.iter().map(|s| display_width(&s.content)).sum()
 }
 
 /// Joins parts like [`fit_parts`], and returns the start and the width of each part that was kept.
 #[must_use]
 pub fn fit_placed<T>(parts: Vec<(T, Part)>, separator: &Span<'static>, columns: usize) -> (Line<'static>, Vec<(T, usize, usize)>) {
-    let gap = width(&separator.content);
+    let gap = display_width(&separator.content);
     let mut kept = parts;
     let total = |all: &[(T, Part)]| all.iter().map(|p| part_width(&p.1)).sum::<usize>() + gap * all.len().saturating_sub(1);
     while total(&kept) > columns {
@@ -74,7 +74,7 @@ pub fn fit_placed<T>(parts: Vec<(T, Part)>, separator: &Span<'static>, columns: 
 /// Joins parts with a separator, dropping the least important until the line fits.
 #[must_use]
 pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize) -> Line<'static> {
-    let gap = width(&separator.content);
+    let gap = display_width(&separator.content);
     parts.retain(|p| part_width(p) > 0);
     loop {
         let total: usize = parts.iter().map(part_width).sum::<usize>() + gap * parts.len().saturating_sub(1);
@@ -99,7 +99,7 @@ pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize
         }
         for span in part.spans {
             let text = cut_end(&span.content, left);
-            left -= width(&text);
+            left -= display_width(&text);
             spans.push(Span::styled(text, span.style));
         }
     }
@@ -108,22 +108,22 @@ pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize
 
 /// Aligns text to the right of a field.
 #[must_use]
-pub fn right(text: &str, columns: usize) -> String {
+pub fn align_right(text: &str, columns: usize) -> String {
     let text = cut_end(text, columns);
-    format!("{}{text}", " ".repeat(columns - width(&text)))
+    format!("{}{text}", " ".repeat(columns - display_width(&text)))
 }
 
 /// Aligns text to the left of a field.
 #[must_use]
-pub fn left(text: &str, columns: usize) -> String {
+pub fn align_left(text: &str, columns: usize) -> String {
     let text = cut_end(text, columns);
-    let pad = columns - width(&text);
+    let pad = columns - display_width(&text);
     format!("{text}{}", " ".repeat(pad))
 }
 
 /// Highlights some characters of a text; `at` holds their indices in ascending order.
 #[must_use]
-pub fn lit(text: &str, at: &[usize], plain: Style, lit: Style) -> Vec<Span<'static>> {
+pub fn highlight_chars(text: &str, at: &[usize], plain: Style, lit: Style) -> Vec<Span<'static>> {
     let mut out: Vec<Span<'static>> = Vec::new();
     let mut run = String::new();
     let mut run_lit = false;
@@ -142,7 +142,7 @@ pub fn lit(text: &str, at: &[usize], plain: Style, lit: Style) -> Vec<Span<'stat
 }
 
 /// Splits a C++ name at possible breaks: after a blank, a comma, an opening bracket or `::`.
-fn breaks(text: &str) -> impl Iterator<Item = &str> {
+fn split_at_breaks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -161,23 +161,23 @@ fn breaks(text: &str) -> impl Iterator<Item = &str> {
 /// Breaks text into lines at blanks. A word longer than a line is broken at commas, brackets and `::`, and
 /// elsewhere only if it has none of these.
 #[must_use]
-pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub fn wrap_text(text: &str, columns: usize) -> Vec<String> {
     use unicode_segmentation::UnicodeSegmentation;
     let columns = columns.max(1);
     let mut out = vec![String::new()];
     let mut used = 0;
     let words = text.split_inclusive(' ').flat_map(|word| {
-        let fits = width(word.trim_end()) <= columns;
-        std::iter::once(word).filter(move |_| fits).chain(breaks(word).filter(move |_| !fits))
+        let fits = display_width(word.trim_end()) <= columns;
+        std::iter::once(word).filter(move |_| fits).chain(split_at_breaks(word).filter(move |_| !fits))
     });
     for word in words {
-        let visible = width(word.trim_end());
+        let visible = display_width(word.trim_end());
         if used > 0 && used + visible > columns {
             out.push(String::new());
             used = 0;
         }
         for g in word.graphemes(true) {
-            let w = width(g);
+            let w = display_width(g);
             if used + w > columns {
                 if g == " " {
                     continue;
@@ -223,8 +223,8 @@ mod tests {
     fn wrapping_keeps_every_letter() {
         let text = "void at::native::vectorized<float, (int)4, averyveryverylongargument>(int, T1 *)";
         for columns in [7, 20, 33, 100] {
-            let lines = wrap(text, columns);
-            assert!(lines.iter().all(|l| width(l) <= columns), "{lines:?}");
+            let lines = wrap_text(text, columns);
+            assert!(lines.iter().all(|l| display_width(l) <= columns), "{lines:?}");
             assert_eq!(lines.concat().replace(' ', ""), text.replace(' ', ""));
         }
     }

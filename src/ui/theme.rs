@@ -2,7 +2,7 @@
 //! never colours.
 
 use crate::analysis::Family;
-use crate::analysis::fuzzy::nearest;
+use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::roofline::Precision;
 use crate::analysis::triage::Part;
 use crate::config::ColorMode;
@@ -140,12 +140,12 @@ impl Library {
 
     /// Returns a theme by name, reduced to the colours of the terminal.
     pub fn theme(&self, name: &str, mode: ColorMode) -> Result<Theme, String> {
-        let file = self.file(name, 0)?;
+        let file = self.load_file(name, 0)?;
         let mut styles = BTreeMap::new();
         for (key, role) in ROLES {
             let text = file.style.get(key).map_or("none", String::as_str);
             let style = parse_style(text, &file.palette).map_err(|e| format!("theme {name}: {key}: {e}"))?;
-            styles.insert(role, reduce(style, mode));
+            styles.insert(role, reduce_style(style, mode));
         }
         // Without colours, a selection that is only a background would be invisible.
         if let Some(selected) = styles.get_mut(&Role::Selected)
@@ -157,9 +157,9 @@ impl Library {
         Ok(Theme { styles })
     }
 
-    fn file(&self, name: &str, depth: usize) -> Result<Parsed, String> {
+    fn load_file(&self, name: &str, depth: usize) -> Result<Parsed, String> {
         let Some((_, text)) = self.files.iter().find(|(n, _)| n == name) else {
-            let near = nearest(name, self.files.iter().map(|(n, _)| n.as_str()));
+            let near = nearest_match(name, self.files.iter().map(|(n, _)| n.as_str()));
             return Err(near.map_or_else(
                 || format!("no theme `{name}`; there are {}", self.names().join(", ")),
                 |n| format!("no theme `{name}`; did you mean `{n}`?"),
@@ -171,18 +171,18 @@ impl Library {
         let table: toml::Table =
             text.parse().map_err(|e: toml::de::Error| format!("theme {name}: {}", e.to_string().trim().replace('\n', " ")))?;
         let mut file = match table.get("inherits") {
-            Some(toml::Value::String(parent)) => self.file(parent, depth + 1)?,
+            Some(toml::Value::String(parent)) => self.load_file(parent, depth + 1)?,
             Some(other) => return Err(format!("theme {name}: inherits {other}, which is not a theme name")),
             None => Parsed::default(),
         };
         for (key, value) in &table {
             match (key.as_str(), value) {
                 ("name" | "inherits", _) => {}
-                ("palette", toml::Value::Table(t)) => file.palette.extend(strings(name, t)?),
+                ("palette", toml::Value::Table(t)) => file.palette.extend(string_table(name, t)?),
                 ("style", toml::Value::Table(t)) => {
-                    let styles = strings(name, t)?;
+                    let styles = string_table(name, t)?;
                     if let Some(key) = styles.keys().find(|k| !ROLES.iter().any(|(r, _)| r == k)) {
-                        let near = nearest(key, ROLES.map(|(r, _)| r));
+                        let near = nearest_match(key, ROLES.map(|(r, _)| r));
                         return Err(format!(
                             "theme {name}: unknown role `{key}`{}",
                             near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"))
@@ -199,7 +199,7 @@ impl Library {
     }
 }
 
-fn strings(theme: &str, table: &toml::Table) -> Result<BTreeMap<String, String>, String> {
+fn string_table(theme: &str, table: &toml::Table) -> Result<BTreeMap<String, String>, String> {
     table
         .iter()
         .map(|(k, v)| v.as_str().map(|s| (k.clone(), s.to_owned())).ok_or_else(|| format!("theme {theme}: {k} is not a string")))
@@ -263,7 +263,7 @@ fn parse_color(word: &str) -> Result<Color, String> {
 }
 
 /// Reduces a style to the colours of the terminal.
-fn reduce(style: Style, mode: ColorMode) -> Style {
+fn reduce_style(style: Style, mode: ColorMode) -> Style {
     let color = |c: Option<Color>| c.and_then(|c| reduce_color(c, mode));
     Style { fg: color(style.fg), bg: color(style.bg), ..style }
 }
@@ -281,7 +281,7 @@ fn reduce_color(color: Color, mode: ColorMode) -> Option<Color> {
     }
 }
 
-fn distance(a: (u8, u8, u8), b: (u8, u8, u8)) -> i32 {
+fn color_distance(a: (u8, u8, u8), b: (u8, u8, u8)) -> i32 {
     let d = |x: u8, y: u8| (i32::from(x) - i32::from(y)).pow(2);
     d(a.0, b.0) + d(a.1, b.1) + d(a.2, b.2)
 }
@@ -290,7 +290,7 @@ const CUBE: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
 /// Nearest colour of xterm's cube and grey ramp.
 fn to_256(r: u8, g: u8, b: u8) -> u8 {
-    (16..=255).min_by_key(|&i| distance(from_256(i), (r, g, b))).unwrap_or(15)
+    (16..=255).min_by_key(|&i| color_distance(from_256(i), (r, g, b))).unwrap_or(15)
 }
 
 fn from_256(i: u8) -> (u8, u8, u8) {
@@ -374,7 +374,7 @@ impl Theme {
 
     /// Style of a kernel family.
     #[must_use]
-    pub fn family(&self, family: Family) -> Style {
+    pub fn family_style(&self, family: Family) -> Style {
         self.style(Role::Family(family))
     }
 }

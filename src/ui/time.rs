@@ -1,8 +1,8 @@
 //! Time breakdown of a run: stacked bars with a legend, and utilisation over time.
 
-use super::text::{left, right};
+use super::text::{align_left, align_right};
 use super::{Role, Theme};
-use crate::analysis::labels::width;
+use crate::analysis::labels::display_width;
 use crate::analysis::triage::{Device, Part, Triage};
 use crate::model::{Nanos, units};
 use ratatui::style::{Modifier, Style};
@@ -27,19 +27,19 @@ pub fn lines(triage: &Triage, columns: usize, room: u16, ascii: bool, theme: &Th
     for device in triage.devices.iter().take(if room < 16 { 1 } else { DEVICES }) {
         let mut spans = Vec::new();
         if several {
-            spans.push(Span::styled(left(&device_name(device, shared), label), theme.style(Role::Dim)));
+            spans.push(Span::styled(align_left(&device_name(device, shared), label), theme.style(Role::Dim)));
         }
         let shares: Vec<(Part, f64)> = device.parts.iter().map(|(p, ns)| (*p, *ns as f64 / length)).collect();
-        spans.extend(stacked(&shares, columns.saturating_sub(label), theme));
+        spans.extend(stacked_spans(&shares, columns.saturating_sub(label), theme));
         out.push(Line::from(spans));
     }
     if triage.devices.len() > DEVICES {
         let more = triage.devices.len() - DEVICES;
-        out.push(Line::styled(format!("… and {} more", units::count(more, "device")), theme.style(Role::Dim)));
+        out.push(Line::styled(format!("… and {} more", units::format_count(more, "device")), theme.style(Role::Dim)));
     }
-    out.extend(legend(triage, columns, ascii, theme));
+    out.extend(legend_lines(triage, columns, ascii, theme));
     if room >= 14 {
-        out.extend(strip(triage, columns, ascii, theme));
+        out.extend(strip_lines(triage, columns, ascii, theme));
     }
     out
 }
@@ -56,12 +56,12 @@ fn device_name(device: &Device, shared: bool) -> String {
 /// Time breakdown of all devices, as one bar.
 #[must_use]
 pub fn share_bar(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
-    let shares: Vec<(Part, f64)> = Part::ALL.into_iter().map(|p| (p, triage.percent(p) / 100.0)).collect();
-    stacked(&shares, columns, theme)
+    let shares: Vec<(Part, f64)> = Part::ALL.into_iter().map(|p| (p, triage.part_percent(p) / 100.0)).collect();
+    stacked_spans(&shares, columns, theme)
 }
 
 /// Stacked bar: each part as wide as its share, with its name inside if there is room.
-fn stacked(shares: &[(Part, f64)], columns: usize, theme: &Theme) -> Vec<Span<'static>> {
+fn stacked_spans(shares: &[(Part, f64)], columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     let (mut done, mut sum) = (0, 0.0);
     let there: Vec<&(Part, f64)> = shares.iter().filter(|s| s.1 > 0.0005).collect();
@@ -74,16 +74,16 @@ fn stacked(shares: &[(Part, f64)], columns: usize, theme: &Theme) -> Vec<Span<'s
         }
         done = end;
         let percent = format!("{:.0}%", share * 100.0);
-        let text = [format!(" {} {percent} ", part.short()), format!(" {percent} ")].into_iter().find(|t| width(t) <= wide);
+        let text = [format!(" {} {percent} ", part.short_label()), format!(" {percent} ")].into_iter().find(|t| display_width(t) <= wide);
         let style = theme.style(Role::Part(*part));
-        spans.extend(filled(text.unwrap_or_default(), wide, style, at));
+        spans.extend(filled_spans(text.unwrap_or_default(), wide, style, at));
     }
     spans
 }
 
 /// Text on a coloured background; without colours, backgrounds alternate.
-fn filled(text: String, columns: usize, style: Style, at: usize) -> Vec<Span<'static>> {
-    let blank = columns - width(&text).min(columns);
+fn filled_spans(text: String, columns: usize, style: Style, at: usize) -> Vec<Span<'static>> {
+    let blank = columns - display_width(&text).min(columns);
     let plain = style.fg.is_none();
     if plain && at % 2 == 1 {
         // Not reversed like its neighbours: drawn as a shade.
@@ -95,11 +95,11 @@ fn filled(text: String, columns: usize, style: Style, at: usize) -> Vec<Span<'st
 const LEGEND: usize = 37;
 
 /// Every category present, with its time and share over all devices.
-fn legend(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
+fn legend_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let devices = triage.devices.len().max(1) as f64;
     let there: Vec<(Part, f64, f64)> = Part::ALL
         .into_iter()
-        .map(|p| (p, triage.devices.iter().map(|d| d.parts[p as usize].1).sum::<i64>() as f64 / devices, triage.percent(p)))
+        .map(|p| (p, triage.devices.iter().map(|d| d.parts[p as usize].1).sum::<i64>() as f64 / devices, triage.part_percent(p)))
         .filter(|p| p.1 > 0.0)
         .collect();
     let across = (columns / LEGEND).clamp(1, 5).min(there.len().max(1));
@@ -109,18 +109,18 @@ fn legend(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Li
         .map(|row| {
             let cell = |(part, ns, percent): &(Part, f64, f64)| {
                 let style = theme.style(Role::Part(*part));
-                let name = if part.idle() { format!("idle: {}", part.short()) } else { part.short().to_owned() };
+                let name = if part.is_idle() { format!("idle: {}", part.short_label()) } else { part.short_label().to_owned() };
                 vec![
-                    Span::styled(format!("{} ", glyph(*part, "■", ascii, theme)), style),
-                    Span::styled(left(&name, wide.saturating_sub(2 + 9 + 6 + 1).min(22)), theme.style(Role::Text)),
-                    Span::styled(right(&units::human_percent(*percent), 6), theme.style(Role::Title)),
-                    Span::styled(right(&Nanos::human(*ns), 9), theme.style(Role::Dim)),
+                    Span::styled(format!("{} ", part_glyph(*part, "■", ascii, theme)), style),
+                    Span::styled(align_left(&name, wide.saturating_sub(2 + 9 + 6 + 1).min(22)), theme.style(Role::Text)),
+                    Span::styled(align_right(&units::format_percent(*percent), 6), theme.style(Role::Title)),
+                    Span::styled(align_right(&Nanos::format_ns(*ns), 9), theme.style(Role::Dim)),
                 ]
             };
             let mut spans = Vec::new();
             for entry in there.iter().skip(row).step_by(down) {
                 let mut cell = cell(entry);
-                let used: usize = cell.iter().map(|s| width(&s.content)).sum();
+                let used: usize = cell.iter().map(|s| display_width(&s.content)).sum();
                 cell.push(Span::raw(" ".repeat(wide.saturating_sub(used))));
                 spans.extend(cell);
             }
@@ -131,12 +131,12 @@ fn legend(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Li
 
 /// Glyph of a category: a block of its colour, or its letter without colours or blocks.
 #[must_use]
-pub fn glyph(part: Part, block: &'static str, ascii: bool, theme: &Theme) -> &'static str {
+pub fn part_glyph(part: Part, block: &'static str, ascii: bool, theme: &Theme) -> &'static str {
     if ascii || theme.style(Role::Part(part)).fg.is_none() { part.letter() } else { block }
 }
 
 /// Shares over time as eighth blocks; non-zero shares are always visible.
-fn levels(slices: &[f32], wide: usize) -> String {
+fn level_chars(slices: &[f32], wide: usize) -> String {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     if slices.is_empty() {
         return String::new();
@@ -152,16 +152,16 @@ fn levels(slices: &[f32], wide: usize) -> String {
 }
 
 /// Utilisation of the devices over the window, with steps as ticks below it.
-fn strip(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
+fn strip_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     const LABEL: usize = 6;
     let wide = columns.saturating_sub(LABEL).max(1);
     let slices = &triage.strip;
     if slices.is_empty() {
         return Vec::new();
     }
-    let text = levels(slices, wide);
+    let text = level_chars(slices, wide);
     let mut out = vec![Line::from(vec![
-        Span::styled(left("busy", LABEL), theme.style(Role::Dim)),
+        Span::styled(align_left("busy", LABEL), theme.style(Role::Dim)),
         // Kernels and copies together.
         Span::styled(text, theme.style(Role::Bar)),
     ])];
@@ -172,9 +172,9 @@ fn strip(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Lin
             let part = &triage.why[from.min(triage.why.len() - 1)..to.min(triage.why.len()).max(from.min(triage.why.len() - 1) + 1)];
             part.iter().flatten().max_by_key(|p| part.iter().flatten().filter(|q| q == p).count()).copied()
         };
-        let mut spans = vec![Span::styled(left("idle", LABEL), theme.style(Role::Dim))];
+        let mut spans = vec![Span::styled(align_left("idle", LABEL), theme.style(Role::Dim))];
         spans.extend((0..wide).map(|x| match cause(x) {
-            Some(part) => Span::styled(glyph(part, "▀", ascii, theme), theme.style(Role::Part(part))),
+            Some(part) => Span::styled(part_glyph(part, "▀", ascii, theme), theme.style(Role::Part(part))),
             None => Span::raw(" "),
         }));
         out.push(Line::from(spans));
@@ -188,7 +188,7 @@ fn strip(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Lin
             ticks[at.min(wide - 1)] = '╵';
         }
         out.push(Line::from(vec![
-            Span::styled(left("steps", LABEL), theme.style(Role::Dim)),
+            Span::styled(align_left("steps", LABEL), theme.style(Role::Dim)),
             Span::styled(ticks.into_iter().collect::<String>(), theme.style(Role::Faint)),
         ]));
     }
@@ -203,7 +203,7 @@ const NAMED: usize = 2;
 /// Utilisation of the devices over the window, in a few columns.
 #[must_use]
 pub fn small_strip(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
-    let busy = levels(&triage.strip, SMALL);
+    let busy = level_chars(&triage.strip, SMALL);
     vec![Span::styled(busy, theme.style(Role::Bar))]
 }
 
@@ -211,7 +211,7 @@ pub fn small_strip(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
 #[must_use]
 pub fn idle_causes(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
     let mut idle: Vec<(Part, f64)> =
-        Part::ALL.into_iter().filter(|p| p.idle()).map(|p| (p, triage.percent(p))).filter(|p| p.1 >= 1.0).collect();
+        Part::ALL.into_iter().filter(|p| p.is_idle()).map(|p| (p, triage.part_percent(p))).filter(|p| p.1 >= 1.0).collect();
     idle.sort_by(|a, b| b.1.total_cmp(&a.1));
     if idle.is_empty() {
         return Vec::new();
@@ -224,7 +224,7 @@ pub fn idle_causes(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
         if at > 0 {
             spans.push(Span::styled(" · ", theme.style(Role::Faint)));
         }
-        spans.push(Span::styled(format!("{} {percent:.0}%", part.short()), theme.style(Role::Part(part))));
+        spans.push(Span::styled(format!("{} {percent:.0}%", part.short_label()), theme.style(Role::Part(part))));
     }
     spans
 }

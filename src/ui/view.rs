@@ -37,7 +37,7 @@ impl View {
 
     /// Click action at a position.
     #[must_use]
-    pub fn hit(&self, column: u16, row: u16) -> Mouse {
+    pub fn hit_test(&self, column: u16, row: u16) -> Mouse {
         let position = Position { x: column, y: row };
         match self.hits.iter().rev().find(|(area, _)| area.contains(position)) {
             Some((area, Mouse::Spot(at, _))) => Mouse::Spot(*at, usize::from(column - area.x)),
@@ -47,26 +47,26 @@ impl View {
     }
 
     /// Scroll offset of a list.
-    pub fn top(&mut self, list: &'static str) -> &mut usize {
+    pub fn scroll_offset(&mut self, list: &'static str) -> &mut usize {
         self.tops.entry(list).or_default()
     }
 
     /// Scrolls a list so that its selected row is visible, moving as little as possible.
-    pub fn scrolled(&mut self, list: &'static str, selected: usize, rows: usize, height: usize) -> usize {
-        let top = self.top(list);
-        *top = scroll(*top, selected, rows, height);
+    pub fn scroll_to(&mut self, list: &'static str, selected: usize, rows: usize, height: usize) -> usize {
+        let top = self.scroll_offset(list);
+        *top = scrolled_top(*top, selected, rows, height);
         *top
     }
 
     /// Fits a name to a width so that it remains distinct. All names are fitted again only if the names or the width
     /// changed; in a table with too many rows to compare within a frame, each name is fitted by itself.
-    pub fn fit(&mut self, names: &Arc<Vec<String>>, width: usize, row: usize) -> String {
+    pub fn fit_name(&mut self, names: &Arc<Vec<String>>, width: usize, row: usize) -> String {
         if names.len() > MOST_COMPARED {
             return names.get(row).map_or_else(String::new, |n| labels::cut_middle(n, width));
         }
         let same = self.fitted.width == width && self.fitted.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, names));
         if !same {
-            self.fitted = Fitted { of: Some(Arc::clone(names)), width, names: labels::fit(names, width) };
+            self.fitted = Fitted { of: Some(Arc::clone(names)), width, names: labels::fit_labels(names, width) };
         }
         self.fitted.names.get(row).cloned().unwrap_or_default()
     }
@@ -74,7 +74,7 @@ impl View {
 
 /// First row to show so that the selected one is visible, moving as little as possible.
 #[must_use]
-pub fn scroll(top: usize, selected: usize, rows: usize, height: usize) -> usize {
+pub fn scrolled_top(top: usize, selected: usize, rows: usize, height: usize) -> usize {
     let most = rows.saturating_sub(height);
     let top = if selected < top {
         selected
@@ -92,11 +92,11 @@ mod tests {
 
     #[test]
     fn scrolling_moves_as_little_as_possible() {
-        assert_eq!(scroll(0, 5, 100, 10), 0);
-        assert_eq!(scroll(0, 10, 100, 10), 1);
-        assert_eq!(scroll(50, 20, 100, 10), 20);
-        assert_eq!(scroll(95, 99, 100, 10), 90);
-        assert_eq!(scroll(5, 0, 3, 10), 0);
+        assert_eq!(scrolled_top(0, 5, 100, 10), 0);
+        assert_eq!(scrolled_top(0, 10, 100, 10), 1);
+        assert_eq!(scrolled_top(50, 20, 100, 10), 20);
+        assert_eq!(scrolled_top(95, 99, 100, 10), 90);
+        assert_eq!(scrolled_top(5, 0, 3, 10), 0);
     }
 
     #[test]
@@ -104,6 +104,6 @@ mod tests {
         let mut view = View::default();
         view.hits.push((Rect::new(0, 0, 10, 10), Mouse::Row(1)));
         view.hits.push((Rect::new(2, 2, 2, 2), Mouse::Item(3)));
-        assert_eq!((view.hit(1, 1), view.hit(2, 3), view.hit(50, 1)), (Mouse::Row(1), Mouse::Item(3), Mouse::Elsewhere));
+        assert_eq!((view.hit_test(1, 1), view.hit_test(2, 3), view.hit_test(50, 1)), (Mouse::Row(1), Mouse::Item(3), Mouse::Elsewhere));
     }
 }

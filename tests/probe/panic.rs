@@ -4,6 +4,6 @@
 
 fn main() -> std::io::Result<()> {
     warpscope::ui::terminal::restore_on_panic();
-    let _screen = warpscope::ui::terminal::Screen::take((80, 24))?;
+    let _screen = warpscope::ui::terminal::Screen::take_over((80, 24))?;
     panic!("on purpose");
 }

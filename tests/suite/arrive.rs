@@ -37,7 +37,7 @@ fn read(words: &[String]) -> (Vec<PathBuf>, Address, Settings) {
             "range" => address.range = Some(value.clone()),
             "from" => address.window = Some((time(), 0)),
             "to" => address.window = address.window.map(|w| (w.0, time())),
-            "group" => settings.group = warpscope::analysis::GroupBy::ALL.into_iter().find(|g| g.word() == value).unwrap(),
+            "group" => settings.group = warpscope::analysis::GroupBy::ALL.into_iter().find(|g| g.cli_name() == value).unwrap(),
             other => panic!("--{other}"),
         }
     }
@@ -68,24 +68,24 @@ fn places_of_a_timeline_are_opened_again() {
         e.press("down down");
         assert!(again(&mut e).contains("--first kernels --kernel "));
         e.press("enter down down");
-        assert_eq!(e.app.here(), Where::Launches);
+        assert_eq!(e.app.current_scope(), Where::Launches);
         let command = again(&mut e);
         assert!(command.contains("--first launches --kernel ") && command.contains(" --launch "), "{command}");
         e.press("r");
-        assert_eq!(e.app.here(), Where::Rerun);
+        assert_eq!(e.app.current_scope(), Where::Rerun);
         again(&mut e);
         e.press("esc T");
-        assert_eq!(e.app.here(), Where::Timeline);
+        assert_eq!(e.app.current_scope(), Where::Timeline);
         e.press("+ +");
         let command = again(&mut e);
         assert!(command.contains("--first timeline --launch ") && command.contains("ns --to "), "{command}");
         let mut e = Explorer::open(&file, size);
         e.press("V down");
-        assert_eq!(e.app.here(), Where::Ranges);
+        assert_eq!(e.app.current_scope(), Where::Ranges);
         again(&mut e);
         let mut e = Explorer::open(&file, size);
         e.press("O");
-        assert_eq!(e.app.here(), Where::Overview);
+        assert_eq!(e.app.current_scope(), Where::Overview);
         again(&mut e);
     }
 }
@@ -101,12 +101,12 @@ fn places_of_other_reports_are_opened_again() {
         assert!(command.contains(" --result "), "{command}");
     }
     let mut e = Explorer::open(&[fixture("torch/memory/leak.pickle.gz")], (120, 40));
-    assert_eq!(e.app.here(), Where::Memory);
+    assert_eq!(e.app.current_scope(), Where::Memory);
     assert!(again(&mut e).ends_with("--first memory"));
     let mut e = Explorer::open(&[fixture("torch/whole.pt.trace.json.gz")], (120, 40));
     // Narrowed to what is in view.
     e.press("T + + + B K");
-    assert_eq!(e.app.here(), Where::Kernels);
+    assert_eq!(e.app.current_scope(), Where::Kernels);
     let command = again(&mut e);
     assert!(command.contains("--from "), "{command}");
 }
@@ -145,7 +145,7 @@ fn a_place_that_is_not_there_is_said() {
         }
     }
     let named = Address { range: Some("--- step".into()), ..at(Show::Ranges) };
-    assert_eq!(named.options(), ["--first", "ranges", "--range=--- step"]);
+    assert_eq!(named.to_args(), ["--first", "ranges", "--range=--- step"]);
     let memory = open(single, at(Show::Memory));
     assert!(memory.contains("nothing is recorded of memory"), "{memory}");
 }

@@ -5,8 +5,8 @@ use super::jobs::job as made_up;
 use super::support::{read, read_as, root};
 use std::collections::BTreeMap;
 use std::path::Path;
-use warpscope::analysis::hints::subject::all;
-use warpscope::analysis::ranks::job;
+use warpscope::analysis::hints::subject::diagnose_all;
+use warpscope::analysis::ranks::build_job;
 use warpscope::analysis::triage::Verdict;
 use warpscope::import::Wants;
 
@@ -40,7 +40,7 @@ fn runs(out: &mut Vec<Said>) {
             out.push(Said {
                 of: "runs",
                 case: format!("{name}.{form}"),
-                word: first.sure.word().to_owned(),
+                word: first.sure.as_str().to_owned(),
                 id: first.id.id().to_owned(),
                 right,
             });
@@ -57,11 +57,11 @@ fn kernels(out: &mut Vec<Said>) {
         let set = Path::new(&file).file_name().unwrap().to_str().unwrap();
         let labels = super::hints::labels(set.split('_').next().unwrap());
         let profile = read(&root().join(&file)).unwrap();
-        for subject in all(&profile) {
+        for subject in diagnose_all(&profile) {
             let (Some((accept, _)), Some(hint)) = (labels.get(subject.kernel.function()), subject.hints.first()) else { continue };
             let right = accept.iter().any(|a| a == hint.id.id());
             let case = format!("{set} {}", subject.kernel.function());
-            out.push(Said { of: "kernels", case, word: hint.sure.word().to_owned(), id: hint.id.id().to_owned(), right });
+            out.push(Said { of: "kernels", case, word: hint.sure.as_str().to_owned(), id: hint.id.id().to_owned(), right });
         }
     }
 }
@@ -74,13 +74,13 @@ fn ranks(out: &mut Vec<Said>) {
         }
     }
     for plan in super::ranks::plans(8) {
-        let found = job(&made_up(&plan));
+        let found = build_job(&made_up(&plan));
         if let Some(first) = found.findings.first() {
             let right = super::ranks::right(&plan, &found);
             out.push(Said {
                 of: "ranks",
                 case: format!("{plan:?}"),
-                word: first.sure.word().to_owned(),
+                word: first.sure.as_str().to_owned(),
                 id: first.id.id().to_owned(),
                 right,
             });

@@ -101,17 +101,17 @@ fn every_result_is_looked_at() {
     for path in &all {
         let Ok(profile) = read(path) else { continue };
         let metrics = profile.metrics.clone().unwrap();
-        let input = import::open::input(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }).unwrap();
-        session::read(&input).unwrap();
+        let input = import::open::open_input(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }).unwrap();
+        session::read_facts(&input).unwrap();
         for (at, result) in metrics.results.iter().enumerate() {
-            let details = details::read(&input, result).unwrap_or_else(|e| panic!("{e}"));
+            let details = details::read_details(&input, result).unwrap_or_else(|e| panic!("{e}"));
             results += 1;
             rules += details.rules.len();
-            let page = page::rows(&metrics, at, &details, &Wish::default());
+            let page = page::build_rows(&metrics, at, &details, &Wish::default());
             // Nothing that was collected is out of reach.
             let open: BTreeSet<String> =
                 page.iter().filter_map(|r| if let Row::Fold { key, .. } = r { Some(key.clone()) } else { None }).collect();
-            let page = page::rows(&metrics, at, &details, &Wish { open, ..Wish::default() });
+            let page = page::build_rows(&metrics, at, &details, &Wish { open, ..Wish::default() });
             let shown: usize = page
                 .iter()
                 .map(|r| match r {
@@ -122,10 +122,10 @@ fn every_result_is_looked_at() {
             let named = result.values.iter().filter(|(n, _)| !is_list(&metrics.names[*n as usize])).count();
             assert!(shown >= named.saturating_sub(60), "{}: result {at}: {shown} rows of {named} metrics", path.display());
             rows += page.len();
-            placed += roofline::place(&metrics, result).work.len();
+            placed += roofline::place_result(&metrics, result).work.len();
             if at < 3 {
-                let code = source::read(&input, &metrics, at, &details, &[], &Cancel::default()).unwrap_or_else(|e| panic!("{e}"));
-                lines += code::list(&metrics, at, &details, &code, false).lines.len();
+                let code = source::read_code(&input, &metrics, at, &details, &[], &Cancel::default()).unwrap_or_else(|e| panic!("{e}"));
+                lines += code::build_listing(&metrics, at, &details, &code, false).lines.len();
             }
         }
     }
@@ -141,7 +141,7 @@ fn agrees_with_sql(path: &Path, profile: &warpscope::model::Profile) -> bool {
     let theirs: BTreeMap<String, (i64, i64, i64, i64)> =
         statement.query_map([], |r| Ok((r.get(0)?, (r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)))).unwrap().map(Result::unwrap).collect();
     let total: i64 = db.query_row("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL", [], |r| r.get(0)).unwrap();
-    let grouping = Grouping::of(profile, GroupBy::Demangled, None);
+    let grouping = Grouping::from_profile(profile, GroupBy::Demangled, None);
     let ours: BTreeMap<String, _> = grouping
         .rows
         .iter()

@@ -5,7 +5,7 @@ use super::rerun::one;
 use super::support::{edited, edited_profile, packed, read, root, run, scratch};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use warpscope::analysis::triage::{Scope, Sure, Verdict, triage};
+use warpscope::analysis::triage::{Scope, Sure, Verdict, triage_profile};
 use warpscope::analysis::{GroupBy, Grouping, ranks};
 use warpscope::model::coverage::{Stretch, Work};
 use warpscope::model::digest::Digest;
@@ -45,7 +45,7 @@ fn row(n: u64, change: impl Fn(u64, f64, f64) -> (f64, f64)) -> Vec<Value> {
 }
 
 fn judged(profile: &Profile) -> Option<warpscope::analysis::triage::Triage> {
-    triage(profile, &Scope::default(), &Cancel::default())
+    triage_profile(profile, &Scope::default(), &Cancel::default())
 }
 
 /// Healthy reports say nothing of the ledger.
@@ -54,7 +54,7 @@ fn whole_reports_lack_nothing() {
     for name in ["single", "threads", "procs", "graph_node", "graph_whole", "papi", "zoo", "zoo_2023", "ddp_rank0", "llm"] {
         let profile = read(&packed(name)).unwrap();
         let c = &profile.coverage;
-        assert_eq!((c.sentence(), c.untimed, c.untimed_copies, c.overrun), (None, 0, 0, 0), "{name}");
+        assert_eq!((c.describe_losses(), c.untimed, c.untimed_copies, c.overrun), (None, 0, 0, 0), "{name}");
         assert!(c.calls, "{name}");
     }
     let folder = root().join("fixtures/triage");
@@ -64,7 +64,7 @@ fn whole_reports_lack_nothing() {
         }
         let profile = read(&entry).unwrap();
         let c = &profile.coverage;
-        assert_eq!((c.sentence(), c.untimed, c.untimed_copies, c.overrun), (None, 0, 0, 0), "{}", entry.display());
+        assert_eq!((c.describe_losses(), c.untimed, c.untimed_copies, c.overrun), (None, 0, 0, 0), "{}", entry.display());
     }
 }
 
@@ -87,11 +87,11 @@ fn launches_without_records_by_process_graph_and_time() {
         let profile = edited_profile(name, sql);
         let gone = before.launches.len() - profile.launches.len();
         let coverage = &profile.coverage;
-        assert!(gone > 0 && coverage.hollow(), "{name}: {coverage:?}");
+        assert!(gone > 0 && coverage.is_inconclusive(), "{name}: {coverage:?}");
         let of: Vec<_> = coverage.unrecorded.iter().filter(|u| u.work == work).collect();
         assert!(!of.is_empty() && of.iter().all(|u| u.stretch == stretch && u.first <= u.last && !u.threads.is_empty()), "{name}: {of:?}");
         if work == Work::Kernels {
-            assert_eq!(coverage.lost(work).0 as usize, gone, "{name}");
+            assert_eq!(coverage.lost_calls(work).0 as usize, gone, "{name}");
         }
         let note = profile.notes.iter().find(|n| n.kind == NoteKind::Lost).unwrap();
         assert!(note.fix.is_some(), "{name}");
@@ -129,8 +129,8 @@ fn graphs_whose_kernels_were_dropped() {
     ] {
         let devices = if hip { json!([{ "id": 0, "name": "AMD Instinct MI300X", "warpSize": 64 }]) } else { h100() };
         let profile = read(&trace(name, devices, graphs(hip, dropped))).unwrap();
-        assert_eq!(profile.coverage.lost(Work::Graphs).0, lost, "{name}");
-        assert_eq!(profile.coverage.hollow(), lost > 0, "{name}");
+        assert_eq!(profile.coverage.lost_calls(Work::Graphs).0, lost, "{name}");
+        assert_eq!(profile.coverage.is_inconclusive(), lost > 0, "{name}");
         let found = judged(&profile).unwrap();
         if lost > 0 {
             assert!(
@@ -151,7 +151,7 @@ fn records_without_a_call_are_no_proof() {
         events.extend((0..records).map(|i| kernel("nccl", 0, 1e9 + 50.0 + i as f64 * 100.0, 40.0)));
         let devices = json!([{ "id": 0, "name": "AMD Instinct MI300X", "warpSize": 64 }]);
         let profile = read(&trace(&format!("uncalled-{name}"), devices, events)).unwrap();
-        assert_eq!(profile.coverage.lost(Work::Kernels), (lost, if lost > 0 { calls } else { 0 }), "{name}: {:?}", profile.coverage);
+        assert_eq!(profile.coverage.lost_calls(Work::Kernels), (lost, if lost > 0 { calls } else { 0 }), "{name}: {:?}", profile.coverage);
     }
 }
 
@@ -179,13 +179,13 @@ fn launches_that_have_a_reason_to_lack_a_record() {
         ("host-functions", functions),
     ] {
         let profile = read(&trace(name, h100(), base().into_iter().chain(more).collect())).unwrap();
-        assert_eq!(profile.coverage.sentence(), None, "{name}: {:?}", profile.coverage.unrecorded);
+        assert_eq!(profile.coverage.describe_losses(), None, "{name}: {:?}", profile.coverage.unrecorded);
     }
     // The same launches at the end, but the program waited for them.
     let mut waited: Vec<Value> = (0..30).map(|i| call("cudaLaunchKernel", 2000 + i, end + i as f64, 0.9)).collect();
     waited.push(call("cudaDeviceSynchronize", 2100, end + 40.0, 500.0));
     let profile = read(&trace("waited", h100(), base().into_iter().chain(waited).collect())).unwrap();
-    assert_eq!(profile.coverage.lost(Work::Kernels), (30, 80));
+    assert_eq!(profile.coverage.lost_calls(Work::Kernels), (30, 80));
     assert_eq!(profile.coverage.unrecorded[0].stretch, Stretch::End);
 }
 
@@ -204,7 +204,7 @@ fn kernels_without_times_are_left_out_and_said() {
         let profile = read(&path).unwrap();
         let bad = 100_u64.div_ceil(every);
         assert_eq!((profile.coverage.untimed, profile.launches.len()), (bad, 100), "{name}");
-        let table = Grouping::of(&profile, GroupBy::Name, None);
+        let table = Grouping::from_profile(&profile, GroupBy::Name, None);
         assert_eq!(table.launches, 100 - bad, "{name}");
         assert!(table.rows.iter().all(|r| (r.stats.min, r.stats.max) == (100_000, 100_000)), "{name}: {:?}", table.rows[0].stats);
         let found = judged(&profile).unwrap();
@@ -307,7 +307,7 @@ fn a_name_that_was_cut_is_a_pattern() {
         assert!(argv.contains(&format!("regex:^{prefix}")), "{argv:?}");
         assert!(!argv.iter().any(|w| w.contains("...")), "{argv:?}");
         let warning = rerun.warnings.iter().find(|w| w.id == "shortened-name").unwrap();
-        assert!(!rerun.exact() && warning.text.contains(&whole), "{}", warning.text);
+        assert!(!rerun.is_exact() && warning.text.contains(&whole), "{}", warning.text);
         assert!(profile.notes.iter().any(|n| n.text.contains("shortened")));
     }
 }
@@ -351,7 +351,7 @@ fn gpus_of_other_makers_get_no_command() {
         if maker == Maker::Other {
             let found = judged(&profile).unwrap();
             assert!(found.findings.iter().all(|f| f.confirm.is_none()), "{name}");
-            assert!(!profile.notes.iter().any(|n| n.sentence().contains("start ncu")), "{name}");
+            assert!(!profile.notes.iter().any(|n| n.to_sentence().contains("start ncu")), "{name}");
         }
     }
 }
@@ -360,10 +360,10 @@ fn gpus_of_other_makers_get_no_command() {
 fn ranks_are_judged_by_what_was_recorded() {
     for (name, dropped, lacks) in [("ranks-hollow", (|_| true) as fn(u64) -> bool, true), ("ranks-whole", |_| false, false)] {
         let profile = read(&trace(name, h100(), graphs(false, dropped))).unwrap();
-        let digests = ranks::digests(&profile, &judged(&profile).unwrap(), name);
+        let digests = ranks::build_digests(&profile, &judged(&profile).unwrap(), name);
         let back = Digest::from_bytes(&digests[0].to_bytes()).unwrap();
         assert_eq!(back.unrecorded.is_some(), lacks, "{name}");
-        let job = ranks::job(&[back.clone(), back]);
+        let job = ranks::build_job(&[back.clone(), back]);
         assert_eq!(job.remarks.first().is_some_and(|r| r.contains("have no kernels in the report")), lacks, "{name}: {:?}", job.remarks);
         assert!(!lacks || job.findings.iter().all(|f| f.sure == Sure::Possible), "{name}");
     }
@@ -373,7 +373,7 @@ fn ranks_are_judged_by_what_was_recorded() {
 #[test]
 fn screens_and_scripts_share_one_wording() {
     let path = trace("wording", json!([{ "id": 0, "name": "AMD Instinct MI355X", "warpSize": 64 }]), graphs(true, |_| true));
-    let sentence = read(&path).unwrap().coverage.sentence().unwrap();
+    let sentence = read(&path).unwrap().coverage.describe_losses().unwrap();
     let file = path.to_str().unwrap();
     for args in [["top", file, "--format", "json"], ["triage", file, "--format", "json"], ["launches", file, "--format", "json"]] {
         let (code, out, _) = run(&args);

@@ -73,11 +73,11 @@ fn flipped_bytes_anywhere_give_a_profile_or_a_sentence() {
         match read(&path) {
             Ok(profile) => {
                 outcomes[0] += 1;
-                let paths = warpscope::analysis::Paths::of(&profile);
+                let paths = warpscope::analysis::Paths::from_profile(&profile);
                 for by in warpscope::analysis::GroupBy::ALL {
-                    let _ = warpscope::analysis::Grouping::of(&profile, by, Some(&paths));
+                    let _ = warpscope::analysis::Grouping::from_profile(&profile, by, Some(&paths));
                 }
-                let _ = warpscope::analysis::Overview::of(&profile);
+                let _ = warpscope::analysis::Overview::from_profile(&profile);
                 if round % 5 == 0 {
                     let mut explorer = super::support::Explorer::open(std::slice::from_ref(&path), (200, 50));
                     for keys in ["g r", "g d", "enter", "i", "f", "esc", "S", "n"] {

@@ -3,16 +3,16 @@
 use super::support::{edited_profile, packed, read, root, run};
 use serde_json::Value as Json;
 use warpscope::analysis::GroupBy;
-use warpscope::analysis::diff::{Fate, diff};
+use warpscope::analysis::diff::{Fate, diff_profiles};
 use warpscope::analysis::samework::Work;
 
 #[test]
 fn a_run_beside_itself_is_the_same() {
     let profile = read(&packed("zoo")).unwrap();
     for by in GroupBy::ALL {
-        let d = diff(&profile, &profile, by);
-        assert!(d.rows.iter().all(|r| r.fate == Fate::Both && r.delta() == 0 && !r.significant()), "{}", by.word());
-        assert_eq!((d.percent(), d.launches.0, d.caveats.len()), (Some(0.0), d.launches.1, 0));
+        let d = diff_profiles(&profile, &profile, by);
+        assert!(d.rows.iter().all(|r| r.fate == Fate::Both && r.total_change() == 0 && !r.is_significant()), "{}", by.cli_name());
+        assert_eq!((d.total_change_percent(), d.launches.0, d.caveats.len()), (Some(0.0), d.launches.1, 0));
     }
 }
 
@@ -29,15 +29,15 @@ fn changes_are_found_and_weighed() {
         id("sfu_heavy")
     );
     let after = edited_profile("zoo", &slower);
-    let d = diff(&before, &after, GroupBy::Name);
+    let d = diff_profiles(&before, &after, GroupBy::Name);
     let row = |name: &str| d.rows.iter().find(|r| r.name() == name).unwrap_or_else(|| panic!("{name}"));
     let tiny = row("tiny");
-    assert!(tiny.significant() && tiny.p.unwrap() < 1e-9 && (9.0..11.0).contains(&tiny.each_percent().unwrap()), "{tiny:?}");
+    assert!(tiny.is_significant() && tiny.p.unwrap() < 1e-9 && (9.0..11.0).contains(&tiny.each_percent().unwrap()), "{tiny:?}");
     assert_eq!((row("sfu_heavy").fate, row("spill_regs_v2").fate), (Fate::Gone, Fate::Renamed));
     assert_eq!(row("spill_regs_v2").before.as_ref().unwrap().name, "spill_regs");
     // Three launches are too few to say anything but that nothing changed.
-    assert!(row("fma_peak").p.is_none() && !row("fma_peak").significant());
-    let deltas: Vec<u64> = d.rows.iter().map(|r| r.delta().unsigned_abs()).collect();
+    assert!(row("fma_peak").p.is_none() && !row("fma_peak").is_significant());
+    let deltas: Vec<u64> = d.rows.iter().map(|r| r.total_change().unsigned_abs()).collect();
     assert!(deltas.is_sorted_by(|a, b| a >= b), "the largest change first");
 }
 
@@ -78,7 +78,7 @@ fn on_the_command_line() {
 fn a_promise_stands_beside_what_came_of_it() {
     use warpscope::analysis::diff::{Row, Side};
     use warpscope::analysis::hints::{Diagnosis, Gain};
-    use warpscope::analysis::promise::{Promise, promises};
+    use warpscope::analysis::promise::{Promise, predicted_gains};
     let side = |count: u64, each: i64| {
         let (avg, total) = (each as f64, each * i64::try_from(count).unwrap());
         Some(Side { name: "rows".to_owned(), count, total, avg, median: Some(avg) })
@@ -91,7 +91,7 @@ fn a_promise_stands_beside_what_came_of_it() {
     };
     let said = |row: &Row| {
         let mut out = Vec::new();
-        warpscope::report::diff::promises(&mut out, &[row]).unwrap();
+        warpscope::report::diff::write_predictions(&mut out, &[row]).unwrap();
         String::from_utf8(out).unwrap()
     };
     assert_eq!(said(&row(side(10, 430), Some(1e-6))), "\nrows: uncoalesced-global promised 40–59%, got 57%\n");
@@ -101,8 +101,8 @@ fn a_promise_stands_beside_what_came_of_it() {
     assert_eq!(said(&row(side(10, 995), None)), "");
     // A report with counters has promises by each of a kernel's names, none for what is healthy; a timeline has none.
     let zoo = read(&root().join("fixtures/hints/zoo_full.ncu-rep.zst")).unwrap();
-    let found = promises(&zoo);
+    let found = predicted_gains(&zoo);
     assert_eq!(found["transpose_conflict"].id, Diagnosis::BankConflicts);
     assert!(found["transpose_conflict"].gain.expected.is_some() && !found.contains_key("copy_coalesced"));
-    assert!(promises(&read(&root().join("fixtures/probe/names.sqlite.zst")).unwrap()).is_empty());
+    assert!(predicted_gains(&read(&root().join("fixtures/probe/names.sqlite.zst")).unwrap()).is_empty());
 }

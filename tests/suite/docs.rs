@@ -68,7 +68,7 @@ fn the_picture_of_the_readme_is_the_demo() {
     // The demo's own name for its capture.
     explorer.app.session.reports[0].file = PathBuf::from(DEMO[0].0);
     let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
-    let drawn = saved::saved(&explorer.app, &mut explorer.view, &theme, false, saved::Form::Svg);
+    let drawn = saved::export_screen(&explorer.app, &mut explorer.view, &theme, false, saved::Form::Svg);
     let place = "fixtures/readme/overview.svg";
     assert!(readme().contains(&format!("]({place})")));
     if fs::read_to_string(root().join(place)).ok().as_ref() != Some(&drawn) {
@@ -96,7 +96,7 @@ fn themes_and_words_are_all_named() {
     assert!(topic("config").contains(&format!("# {names}")), "{names}");
     let example = topic("config").split("```toml\n").nth(1).unwrap().split("```").next().unwrap().to_owned();
     let config = warpscope::config::Config::parse(&example).unwrap();
-    assert!(!warpscope::cli::recipes::users(&config).unwrap_or_else(|e| panic!("{}", e.text)).is_empty());
+    assert!(!warpscope::cli::recipes::user_recipes(&config).unwrap_or_else(|e| panic!("{}", e.text)).is_empty());
     for (name, _) in warpscope::report::REPORTS {
         assert!(TOPICS.iter().any(|t| t.1.contains(&format!("warpscope {name} "))), "{name}");
     }

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::TempDir;
-use warpscope::launch::doctor::{Places, State, examine, gather};
+use warpscope::launch::doctor::{Places, State, collect_facts, run_checks};
 
 fn program(folder: &Path, name: &str, script: &str) {
     let path = folder.join(name);
@@ -46,7 +46,7 @@ esac"#,
 }
 
 fn states(places: &Places) -> Vec<(&'static str, State, String)> {
-    examine(&gather(places, None, &|| false)).into_iter().map(|c| (c.id, c.state, c.found)).collect()
+    run_checks(&collect_facts(places, None, &|| false)).into_iter().map(|c| (c.id, c.state, c.found)).collect()
 }
 
 fn of(places: &Places, id: &str) -> Option<(State, String)> {
@@ -89,7 +89,7 @@ fn a_program_that_hangs_does_not_hang_us() {
     let (_folder, places) = machine();
     program(&places.path[0], "ncu", "sleep 600");
     let begun = std::time::Instant::now();
-    let found = gather(&places, None, &|| begun.elapsed() > std::time::Duration::from_millis(300));
+    let found = collect_facts(&places, None, &|| begun.elapsed() > std::time::Duration::from_millis(300));
     assert!(found.ncu.is_some_and(|t| t.version.is_none()) && begun.elapsed() < std::time::Duration::from_secs(60));
 }
 
@@ -108,6 +108,6 @@ fn on_this_machine() {
 
 #[test]
 fn places_of_this_machine_are_absolute() {
-    let places = Places::usual();
+    let places = Places::from_environment();
     assert!(places.root.as_os_str() == "/" && places.path.iter().all(|p| p.is_absolute()));
 }

@@ -33,7 +33,7 @@ fn tool(version: &str, script: &str) -> PathBuf {
 }
 
 fn open(report: &Path, tool: &Path, cancel: &Cancel, hear: &(dyn Fn(Progress) + Sync)) -> Result<Profile, ImportError> {
-    import::open(report, &Job { nsys: Some(tool.to_owned()), cancel: cancel.clone(), cache: cache(), ..Job::new(Wants::ALL, hear) })
+    import::open_profile(report, &Job { nsys: Some(tool.to_owned()), cancel: cancel.clone(), cache: cache(), ..Job::new(Wants::ALL, hear) })
 }
 
 fn sentence(report: &Path, tool: &Path) -> String {
@@ -121,8 +121,11 @@ fn the_real_nsys_agrees_when_it_is_there() {
         .output()
         .unwrap();
     let theirs = String::from_utf8(output.stdout).unwrap();
-    let grouping =
-        warpscope::analysis::Grouping::of(&super::support::read(&fixture).unwrap(), warpscope::analysis::GroupBy::Demangled, None);
+    let grouping = warpscope::analysis::Grouping::from_profile(
+        &super::support::read(&fixture).unwrap(),
+        warpscope::analysis::GroupBy::Demangled,
+        None,
+    );
     let mut rows = 0;
     for record in csv::Reader::from_reader(theirs.as_bytes()).records() {
         let record = record.unwrap();

@@ -7,7 +7,7 @@ use warpscope::app::{self, ActionId, Mouse, Msg, Where};
 
 fn home(size: (u16, u16)) -> Explorer {
     let mut e = Explorer::open(&[], size);
-    let _ = app::library(&mut e.app);
+    let _ = app::open_library(&mut e.app);
     let fact = |name, there, text: &str| Fact { name, there, text: text.to_owned() };
     e.app.session.machine = vec![
         fact("GPU", true, "1 GPU, as the NVIDIA driver says"),
@@ -25,7 +25,7 @@ fn the_first_screen_says_what_this_machine_can_do_and_opens_the_demo() {
     }
     let mut e = home((120, 40));
     e.press("enter");
-    assert_eq!((e.app.here(), e.app.session.reports.len()), (Where::Kernels, 4));
+    assert_eq!((e.app.current_scope(), e.app.session.reports.len()), (Where::Kernels, 4));
     assert!(e.app.session.reports.iter().all(|r| r.built_in));
 }
 
@@ -33,7 +33,7 @@ fn the_first_screen_says_what_this_machine_can_do_and_opens_the_demo() {
 fn the_tour_leads_from_the_verdict_to_the_command() {
     let mut e = Explorer::open(&demo_files(), (120, 40));
     e.press("K ? t");
-    assert_eq!(e.app.here(), Where::Overview);
+    assert_eq!(e.app.current_scope(), Where::Overview);
     assert!(e.screen().contains("tour 1 of 5"), "{}", e.screen());
     e.press("T");
     assert!(e.screen().contains("tour 2 of 5"));
@@ -61,10 +61,10 @@ fn the_tour_leads_from_the_verdict_to_the_command() {
 fn g_twice_is_the_first_row_everywhere() {
     let mut e = Explorer::open(&demo_files(), (120, 40));
     e.press("K j j j g g");
-    let first = |e: &Explorer| e.app.of::<warpscope::app::KernelsScreen>(0).unwrap().selected;
+    let first = |e: &Explorer| e.app.report_screen::<warpscope::app::KernelsScreen>(0).unwrap().selected;
     assert_eq!(first(&e), 0);
     e.press("enter j j j");
-    let selected = |e: &Explorer| e.app.of::<warpscope::app::LaunchesScreen>(0).unwrap().selected;
+    let selected = |e: &Explorer| e.app.report_screen::<warpscope::app::LaunchesScreen>(0).unwrap().selected;
     assert_eq!(selected(&e), 3);
     e.press("g g");
     assert_eq!(selected(&e), 0);
@@ -109,8 +109,8 @@ fn keys_in_the_last_line_can_be_clicked() {
     let screen = e.screen();
     let line: Vec<char> = screen.lines().nth(39).unwrap().chars().collect();
     let at = line.windows(8).position(|w| w.iter().collect::<String>() == "timeline").unwrap();
-    let hit = e.view.hit(u16::try_from(at).unwrap(), 39);
+    let hit = e.view.hit_test(u16::try_from(at).unwrap(), 39);
     assert_eq!(hit, Mouse::Action(ActionId::Timeline));
     e.send(Msg::Mouse(hit));
-    assert_eq!(e.app.here(), Where::Timeline);
+    assert_eq!(e.app.current_scope(), Where::Timeline);
 }

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use warpscope::analysis::hints::subject::all;
+use warpscope::analysis::hints::subject::diagnose_all;
 use warpscope::analysis::hints::{Gain, Severity};
 
 /// Two reports, the ends of the names of a pair's kernels, and of which pairs there are how many.
@@ -28,7 +28,7 @@ fn pairs(report: &str, before: &str, after: &str) -> Vec<Pair> {
     let profile = read(&root().join(format!("fixtures/hints/{report}.ncu-rep.zst"))).unwrap();
     // A kernel that runs several times counts with the sum.
     let mut time: BTreeMap<String, f64> = BTreeMap::new();
-    let subjects = all(&profile);
+    let subjects = diagnose_all(&profile);
     for s in &subjects {
         *time.entry(s.kernel.function().to_owned()).or_default() += s.facts.duration_ns().unwrap();
     }
@@ -45,7 +45,7 @@ fn pairs(report: &str, before: &str, after: &str) -> Vec<Pair> {
 
 /// What the time was expected to be after the change over what it was, where it was estimated.
 fn apart(pair: &Pair) -> Option<f64> {
-    pair.gain.expected.map(|_| (1.0 - pair.got) / (1.0 - pair.gain.middle()))
+    pair.gain.expected.map(|_| (1.0 - pair.got) / (1.0 - pair.gain.expected_middle()))
 }
 
 fn near(pair: &Pair) -> bool {
@@ -68,7 +68,7 @@ fn promises_hold() {
         assert!(estimated * 2 >= all.len(), "{report}: {estimated} of {} are estimated", all.len());
         let _ = writeln!(text, "{report}: {held} of {} bounds hold, {good} of {estimated} estimates within a factor {NEAR}", all.len());
         for p in &all {
-            let words = if p.healthy { format!("healthy; less work: at most {:.0}%", p.gain.at_most * 100.0) } else { p.gain.words() };
+            let words = if p.healthy { format!("healthy; less work: at most {:.0}%", p.gain.at_most * 100.0) } else { p.gain.to_text() };
             let apart = apart(p).map_or_else(String::new, |f| format!("{f:.2}"));
             let _ = writeln!(text, "  {:14} {:24} {words:32} got {:3.0}% {apart:>5}", p.name, p.id, p.got * 100.0);
         }
@@ -80,7 +80,7 @@ fn promises_hold() {
 fn a_range_lies_within_its_bound() {
     for report in ["pairs_detailed", "held_detailed", "causes_full", "third_full", "zoo_full", "causes_basic"] {
         let profile = read(&root().join(format!("fixtures/hints/{report}.ncu-rep.zst"))).unwrap();
-        for s in all(&profile) {
+        for s in diagnose_all(&profile) {
             for h in &s.hints {
                 let Gain { at_most, expected, left } = &h.gain;
                 assert!((0.0..=1.0).contains(at_most) && !left.is_empty(), "{}: {:?}", s.kernel.function(), h.gain);

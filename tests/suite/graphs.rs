@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
 use warpscope::analysis::timeline::{self, Events};
-use warpscope::analysis::triage::{Cause, Part, Scope, triage};
+use warpscope::analysis::triage::{Cause, Part, Scope, triage_profile};
 use warpscope::analysis::worths::Worths;
 use warpscope::model::{Cancel, Profile};
 
@@ -331,19 +331,19 @@ fn rocm(events: &[Event]) -> Profile {
 
 /// Shares of the window in percent: kernels, idle time that is the host's, and idle time whose call is not known; and the first finding.
 fn judged(profile: &Profile) -> ([f64; 3], &'static str) {
-    let judged = triage(profile, &Scope::default(), &Cancel::default()).unwrap();
+    let judged = triage_profile(profile, &Scope::default(), &Cancel::default()).unwrap();
     let device = &judged.devices[0];
     let share = |ns: i64| ns as f64 / judged.length() as f64 * 100.0;
     let of = |causes: &[Cause]| share(device.causes.iter().filter(|c| causes.contains(&c.0)).map(|c| c.1).sum());
     let host = of(&[Cause::Sync, Cause::Launch, Cause::CopyCall, Cause::Compute, Cause::Wait, Cause::Unknown]);
-    ([judged.percent(Part::Kernels), host, of(&[Cause::NoCall])], judged.findings.first().map_or("", |f| f.id.id()))
+    ([judged.part_percent(Part::Kernels), host, of(&[Cause::NoCall])], judged.findings.first().map_or("", |f| f.id.id()))
 }
 
 /// Predicted saving without the kernel, and its bounds.
 fn predicted(profile: &Profile) -> (f64, (f64, f64)) {
-    let worths = Worths::of(profile, &Cancel::default());
+    let worths = Worths::from_profile(profile, &Cancel::default());
     let curve = worths.get("tanh_kernel").unwrap();
-    (curve.saves(1.0), curve.bounds)
+    (curve.saved_share(1.0), curve.bounds)
 }
 
 const HOSTS: [Host; 3] = [Host::Token, Host::Queue, Host::Ahead];
@@ -417,10 +417,10 @@ fn graphs_that_were_recorded_as_a_whole_idle_for_the_same_reasons() {
 fn loops_whose_gain_was_measured() {
     for (fixture, measured) in [("graph_token", 0.189), ("eager_token", 0.186)] {
         let profile = read(&root().join(format!("fixtures/trace/{fixture}.wstrace.zst"))).unwrap();
-        let curve = *Worths::of(&profile, &Cancel::default()).get("tanh (vectorized_elementwise_kernel)").unwrap();
-        assert!((curve.saves(1.0) - measured).abs() < 0.01, "{fixture}: {}", curve.saves(1.0));
+        let curve = *Worths::from_profile(&profile, &Cancel::default()).get("tanh (vectorized_elementwise_kernel)").unwrap();
+        assert!((curve.saved_share(1.0) - measured).abs() < 0.01, "{fixture}: {}", curve.saved_share(1.0));
         assert!(curve.bounds.0 <= measured && measured <= curve.bounds.1, "{fixture}: {:?}", curve.bounds);
-        let judged = triage(&profile, &Scope::default(), &Cancel::default()).unwrap();
+        let judged = triage_profile(&profile, &Scope::default(), &Cancel::default()).unwrap();
         assert_eq!(judged.findings[0].id.id(), "host-compute", "{fixture}");
         assert!((judged.findings[0].stake - 0.297).abs() < 0.02, "{fixture}: {}", judged.findings[0].stake);
     }
@@ -449,9 +449,9 @@ fn kernels_that_were_left_out() {
     for (name, gain) in measured {
         let profile = read(&root().join(format!("fixtures/whatif/{name}.wstrace.zst"))).unwrap();
         let names: Vec<&str> = profile.kernels.iter().map(|k| k.mangled.as_deref().unwrap_or_default()).collect();
-        let worths = Worths::by(&profile, &names, 100, &Cancel::default()).unwrap();
+        let worths = Worths::for_names(&profile, &names, 100, &Cancel::default()).unwrap();
         let curve = worths.get(names.iter().find(|n| n.contains("tanh")).unwrap()).unwrap();
-        errors.push((curve.saves(1.0) - gain).abs());
+        errors.push((curve.saved_share(1.0) - gain).abs());
         // One point is what the same loop varies by from run to run.
         if gain < curve.bounds.0 - 0.01 || gain > curve.bounds.1 + 0.01 {
             wrong.push(format!("{name}: {gain} came, {:?} at least and at most", curve.bounds));
@@ -472,7 +472,7 @@ fn copies_and_waits_that_were_left_out() {
         ("wait-in-graphs", "host-sync", 0.049),
     ] {
         let profile = read(&root().join(format!("fixtures/whatif/{name}.wstrace.zst"))).unwrap();
-        let judged = triage(&profile, &Scope::default(), &Cancel::default()).unwrap();
+        let judged = triage_profile(&profile, &Scope::default(), &Cancel::default()).unwrap();
         let stake = judged.findings.iter().find(|f| f.id.id() == id).map_or(0.0, |f| f.stake);
         assert!(gain <= stake + 0.01, "{name}: {gain} came, {stake} at most");
     }
@@ -509,7 +509,7 @@ fn top_says_what_each_row_saves_where_that_is_known() {
 #[test]
 fn a_launch_of_a_graph_is_named_as_one() {
     let profile = read(&root().join("fixtures/trace/graph_token.wstrace.zst")).unwrap();
-    let events = Events::of(&profile);
+    let events = Events::from_profile(&profile);
     let launches = &profile.launches;
     let graph = (0..launches.len()).filter(|&r| launches.graph_node(r).is_some());
     let mut calls: Vec<(Option<(i64, i64)>, u32)> = graph.map(|r| (launches.call(r), u32::try_from(r).unwrap())).collect();
@@ -518,7 +518,7 @@ fn a_launch_of_a_graph_is_named_as_one() {
     let kernels: Vec<usize> = calls.iter().map(|c| events.graph_kernels(c.1).unwrap()).collect();
     assert_eq!((kernels.iter().sum::<usize>(), calls.len()), (nodes, 200));
     assert_eq!(calls.iter().filter(|c| events.is_first_of_graph(c.1)).count(), 1);
-    assert_eq!(events.name(timeline::Event::LaunchCall(calls[7].1)), format!("launch graph of {} kernels", kernels[7]));
+    assert_eq!(events.event_name(timeline::Event::LaunchCall(calls[7].1)), format!("launch graph of {} kernels", kernels[7]));
     // From any of its nodes.
     assert_eq!(events.graph_kernels(calls[7].1 + 1), Some(kernels[7]));
     let alone = (0..launches.len()).find(|&r| launches.graph_node(r).is_none()).map(|r| u32::try_from(r).unwrap());

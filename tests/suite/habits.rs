@@ -4,7 +4,7 @@ use super::support::{read_as, scratch};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use warpscope::analysis::range_tree::RangeTree;
-use warpscope::analysis::triage::{Found, Scope, Severity, Sure, Triage, Verdict, range_windows, triage};
+use warpscope::analysis::triage::{Found, Scope, Severity, Sure, Triage, Verdict, range_windows, triage_profile};
 use warpscope::import::Wants;
 use warpscope::model::{Cancel, Profile};
 
@@ -79,7 +79,7 @@ impl Run {
     }
 
     fn judged(&self) -> Triage {
-        triage(&self.read(), &Scope::default(), &Cancel::default()).unwrap()
+        triage_profile(&self.read(), &Scope::default(), &Cancel::default()).unwrap()
     }
 }
 
@@ -177,7 +177,7 @@ fn one_step_that_was_written_is_a_step() {
             r.sync();
         });
         let profile = run.read();
-        let t = triage(&profile, &Scope::default(), &Cancel::default()).unwrap();
+        let t = triage_profile(&profile, &Scope::default(), &Cancel::default()).unwrap();
         assert_eq!(matches!(t.found, Some(Found::Ranges(_))), found, "{name}: {:?}", t.found);
         if found {
             assert_eq!(first(&t), "host-compute", "{name}: {:?}", t.findings.first());
@@ -405,7 +405,7 @@ fn ranges_of_processes_have_their_idle_time() {
     use super::support::edited_profile;
     let of = |sql: &str| {
         let profile = edited_profile("llm", sql);
-        let tree = RangeTree::of(&profile, &Cancel::default()).unwrap();
+        let tree = RangeTree::from_profile(&profile, &Cancel::default()).unwrap();
         let sum = |name: &str| tree.nodes.iter().filter(|n| n.name == name).map(|n| n.idle).sum::<i64>();
         (sum("decode#"), sum("LLM@prefill"))
     };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use warpscope::analysis::hints::subject::{Subject, all};
+use warpscope::analysis::hints::subject::{Subject, diagnose_all};
 use warpscope::analysis::hints::{DIAGNOSES, Depth, Diagnosis, Facts, Severity, Sure, diagnose};
 use warpscope::analysis::rows::Row;
 use warpscope::app::{Msg, ResultView, Where};
@@ -32,7 +32,7 @@ pub fn labels(name: &str) -> BTreeMap<String, (Vec<String>, bool)> {
 
 /// How many first hints are right, and of how many.
 fn score(report: &str, set: &str) -> (usize, usize, String) {
-    let subjects = all(&read(&fixture(report)).unwrap());
+    let subjects = diagnose_all(&read(&fixture(report)).unwrap());
     let labels = labels(set);
     let (mut right, mut text) = (0, String::new());
     for s in &subjects {
@@ -69,7 +69,7 @@ fn the_first_hint_names_the_cause() {
 /// not looked at, and each hint says what would decide.
 #[test]
 fn little_is_said_of_what_was_not_collected() {
-    let subjects = all(&read(&fixture("causes_basic")).unwrap());
+    let subjects = diagnose_all(&read(&fixture("causes_basic")).unwrap());
     let (right, _, _) = score("causes_basic", "causes");
     println!("causes_basic: {right} of {}", subjects.len());
     assert!(right >= 12);
@@ -227,7 +227,7 @@ fn names_of_kernels_only_add_advice() {
 #[test]
 fn a_timeline_tells_what_the_launch_alone_can() {
     let profile = read(&packed("zoo")).unwrap();
-    let subjects = all(&profile);
+    let subjects = diagnose_all(&profile);
     let first = |name: &str| {
         let s = subjects.iter().find(|s| s.kernel.function() == name).unwrap();
         (s.depth, s.hints.first().map(|h| h.id.id()))
@@ -256,7 +256,7 @@ fn public_reports_of_many_gpus() {
     for entry in std::fs::read_dir(PathBuf::from(folder).join("samples/ncu")).unwrap() {
         let Ok(profile) = read(&entry.unwrap().path()) else { continue };
         let Some(metrics) = profile.metrics.clone() else { continue };
-        for s in all(&profile) {
+        for s in diagnose_all(&profile) {
             results += 1;
             let own = &metrics.results[s.result.unwrap()];
             for h in &s.hints {
@@ -280,7 +280,7 @@ fn public_reports_of_many_gpus() {
         ("Lashi0812+CudaProgramming__profiling__profiles__readWriteOffset_ca.9edb668", 0, "dram-bandwidth-bound"),
         ("Lashi0812+CudaProgramming__profiling__profiles__simpleDivergence", 0, "launch-overhead"),
     ] {
-        let subjects = all(&read(&folder.join(format!("{file}.ncu-rep"))).unwrap());
+        let subjects = diagnose_all(&read(&folder.join(format!("{file}.ncu-rep"))).unwrap());
         assert_eq!(subjects[result].hints[0].id.id(), id, "{file}: {result}");
     }
     assert!(results > 40);
@@ -333,7 +333,7 @@ fn at(kernel: &str, size: (u16, u16)) -> Explorer {
     explorer.press("/");
     explorer.type_text(kernel);
     explorer.press("enter a");
-    assert_eq!(explorer.app.here(), Where::Hints);
+    assert_eq!(explorer.app.current_scope(), Where::Hints);
     explorer
 }
 
@@ -352,7 +352,7 @@ fn the_hints_screen_at_three_sizes() {
 fn lines_of_the_hints_screen_lead_on() {
     let mut explorer = at("copy_strided", (110, 40));
     let line = |e: &Explorer| {
-        let s = e.app.result(0).unwrap();
+        let s = e.app.result_screen(0).unwrap();
         s.hints.lines[s.hints.selected].clone()
     };
     use warpscope::app::screens::result::hints::Line;
@@ -363,17 +363,17 @@ fn lines_of_the_hints_screen_lead_on() {
     assert!(matches!(line(&explorer), Line::Evidence(0, _)), "{:?}", line(&explorer));
     // A number leads to its place among the metrics.
     explorer.press("enter");
-    assert_eq!(explorer.app.here(), Where::Metrics);
-    let screen = explorer.app.result(0).unwrap();
+    assert_eq!(explorer.app.current_scope(), Where::Metrics);
+    let screen = explorer.app.result_screen(0).unwrap();
     assert!(screen.sections.rows[screen.sections.selected].metric().is_some());
     // One step back each time.
     explorer.press("esc");
-    assert_eq!(explorer.app.here(), Where::Hints);
+    assert_eq!(explorer.app.current_scope(), Where::Hints);
     explorer.press("esc");
-    assert_eq!(explorer.app.here(), Where::Kernels);
+    assert_eq!(explorer.app.current_scope(), Where::Kernels);
     // The first rows of the metrics are hints, which lead back.
     explorer.press("p home down");
-    let screen = explorer.app.result(0).unwrap();
+    let screen = explorer.app.result_screen(0).unwrap();
     assert!(matches!(screen.sections.rows[screen.sections.selected], Row::Hint(0)), "{:?}", screen.sections.rows[screen.sections.selected]);
     explorer.press("enter y h");
     assert!(explorer.copied.last().unwrap().starts_with("uncoalesced-global: "), "{:?}", explorer.copied);
@@ -385,12 +385,12 @@ fn lines_of_the_hints_screen_lead_on() {
     );
     // The re-run takes what confirms the hint.
     explorer.press("r");
-    assert_eq!(explorer.app.here(), Where::Rerun);
+    assert_eq!(explorer.app.current_scope(), Where::Rerun);
     assert!(explorer.screen().contains("SourceCounters"), "{}", explorer.screen());
     explorer.press("esc");
-    assert_eq!(explorer.app.here(), Where::Hints);
+    assert_eq!(explorer.app.current_scope(), Where::Hints);
     explorer.press("a");
-    assert_eq!(explorer.app.here(), Where::Metrics);
+    assert_eq!(explorer.app.current_scope(), Where::Metrics);
     explorer.send(Msg::Resize(60, 16));
     explorer.press("a");
     assert!(explorer.screen().contains("uncoalesced-global"));
@@ -414,11 +414,11 @@ fn nvidia_s_rules_stand_below_ours_and_lead_to_their_text() {
     use warpscope::app::screens::result::hints::Line;
     let mut explorer = Explorer::open(&[root().join("fixtures/ncu/full.ncu-rep.zst")], (110, 40));
     explorer.press("p a end");
-    let screen = explorer.app.result(0).unwrap();
+    let screen = explorer.app.result_screen(0).unwrap();
     let Line::Theirs(rule, message) = screen.hints.lines[screen.hints.selected] else { panic!("{:?}", screen.hints.lines) };
     assert!(explorer.screen().contains("NVIDIA's rules, by estimated speedup"));
     explorer.press("enter");
-    let screen = explorer.app.result(0).unwrap();
+    let screen = explorer.app.result_screen(0).unwrap();
     assert_eq!((screen.view, &screen.sections.rows[screen.sections.selected]), (ResultView::Metrics, &Row::Rule(rule, message)));
 }
 

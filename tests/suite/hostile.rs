@@ -166,7 +166,7 @@ fn a_walk_without_end_ends_when_it_is_told_to() {
     let cancel = Cancel::default();
     cancel.cancel();
     let job = Job { cancel, cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) };
-    let error = warpscope::import::open(&path, &job).unwrap_err().to_string();
+    let error = warpscope::import::open_profile(&path, &job).unwrap_err().to_string();
     assert!(error.ends_with("cancelled"), "{error}");
 }
 
@@ -336,10 +336,10 @@ fn an_exporter_ends_with_the_program_that_asked_it() {
     command.args(["top", "--nsys"]).arg(&nsys).arg(&report).env_clear().env("HOME", folder.path()).env("PATH", "/usr/bin:/bin");
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let exporter = super::runs::pid_in(&pid);
-    let started = warpscope::launch::runs::process::process(exporter).unwrap().started;
+    let started = warpscope::launch::runs::process::read_process(exporter).unwrap().started;
     child.kill().unwrap();
     child.wait().unwrap();
-    super::runs::until("the exporter to end", || !warpscope::launch::runs::process::runs(exporter, started));
+    super::runs::until("the exporter to end", || !warpscope::launch::runs::process::is_running(exporter, started));
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub fn measured(argv: &[String], profile: &Profile) -> Vec<usize> {
     let nth: Option<u32> = value("--only-nth").map(|n| n.parse().unwrap());
     let inside = |row: &usize| {
         range.is_none_or(|name| {
-            let around = nvtx::enclosing(profile, *row);
+            let around = nvtx::enclosing_ranges(profile, *row);
             around.iter().any(|e| e.range.name == name && nth.is_none_or(|n| e.instance + 1 == n))
         })
     };
@@ -60,8 +60,8 @@ fn every_launch_is_measured_by_its_own_number() {
         for launch in 0..profile.launches.len() {
             for base in [NameForm::Function, NameForm::Mangled] {
                 let rerun = one(&profile, launch, &in_place(based(base)));
-                assert_eq!(measured(&rerun.argv(), &profile), [launch], "{fixture}: {}", rerun.shell());
-                assert!(rerun.exact() && rerun.selects[0].launch.unwrap().0 as usize == launch, "{:?}", rerun.warnings);
+                assert_eq!(measured(&rerun.argv(), &profile), [launch], "{fixture}: {}", rerun.shell_line());
+                assert!(rerun.is_exact() && rerun.selects[0].launch.unwrap().0 as usize == launch, "{:?}", rerun.warnings);
                 commands += 1;
             }
         }
@@ -74,11 +74,11 @@ fn launches_are_counted_in_a_range_where_that_is_wanted() {
     let profile = profile("single");
     let mut commands = 0;
     for launch in 0..profile.launches.len() {
-        for e in nvtx::enclosing(&profile, launch) {
-            for nth in [None, e.number()] {
+        for e in nvtx::enclosing_ranges(&profile, launch) {
+            for nth in [None, e.filter_number()] {
                 let options = in_place(Options { within: Within::Range(e.range, nth), ..Options::default() });
                 let rerun = one(&profile, launch, &options);
-                assert_eq!(measured(&rerun.argv(), &profile), [launch], "{}", rerun.shell());
+                assert_eq!(measured(&rerun.argv(), &profile), [launch], "{}", rerun.shell_line());
                 assert_eq!(rerun.argv().contains(&"--only-nth".to_owned()), nth.is_some());
                 commands += 1;
             }
@@ -86,7 +86,7 @@ fn launches_are_counted_in_a_range_where_that_is_wanted() {
     }
     assert!(commands > 20, "{commands}");
     let other = RangeName { name: 0, kind: RangeKind::PushPop };
-    let has = |l: usize| nvtx::enclosing(&profile, l).iter().any(|e| e.range.name == other.name);
+    let has = |l: usize| nvtx::enclosing_ranges(&profile, l).iter().any(|e| e.range.name == other.name);
     let outside = (0..profile.launches.len()).find(|&l| !has(l)).unwrap();
     let target = Target::Launches(vec![LaunchId(u32::try_from(outside).unwrap())]);
     assert!(rerun::plan(&profile, &target, &in_place(Options { within: Within::Range(other, None), ..Options::default() })).is_err());
@@ -103,7 +103,7 @@ fn several_launches_are_one_command() {
     got.sort_unstable();
     assert_eq!(got, rows.map(|r| r as usize));
     assert_eq!(rerun.selects.iter().map(|s| s.launch.unwrap().0).collect::<Vec<_>>(), rows);
-    assert!(rerun.report().ends_with(".PID.wstrace") && rerun.runnable());
+    assert!(rerun.report_path().ends_with(".PID.wstrace") && rerun.is_runnable());
 }
 
 #[test]
@@ -120,8 +120,8 @@ fn what_the_tracer_cannot_measure_is_refused_with_the_reason() {
     // Each of several processes has a launch of that number, and the command says so.
     let procs = super::rerun::profile("procs");
     let rerun = plan(&procs, 5).unwrap().commands.remove(0);
-    assert!(!rerun.exact() || !rerun.argv().contains(&"--ranks".to_owned()), "{}", rerun.shell());
-    assert!(measured(&rerun.argv(), &procs).contains(&5), "{}", rerun.shell());
+    assert!(!rerun.is_exact() || !rerun.argv().contains(&"--ranks".to_owned()), "{}", rerun.shell_line());
+    assert!(measured(&rerun.argv(), &procs).contains(&5), "{}", rerun.shell_line());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn the_profiler_is_a_field_of_the_screen() {
 fn a_key_measures_the_selected_launch() {
     // The program of the report is asked about first.
     let mut explorer = open("single", (120, 40), "enter M");
-    assert_eq!(explorer.app.here(), Where::Rerun);
+    assert_eq!(explorer.app.current_scope(), Where::Rerun);
     assert!(explorer.screen().contains("run the program that this report names?"), "{}", explorer.screen());
     explorer.press("esc");
     assert!(command(&mut explorer).contains("warpscope trace --measure "));

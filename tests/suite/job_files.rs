@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 use std::path::PathBuf;
 use warpscope::model::Severity;
-use warpscope::rerun::jobs::{check, regex::Engines};
-use warpscope::rerun::recipes::{Wanted, recipe};
+use warpscope::rerun::jobs::{check_file, regex::Engines};
+use warpscope::rerun::recipes::{Wanted, built_in_recipe};
 use warpscope::rerun::shell;
 
 fn written(name: &str, text: &str) -> PathBuf {
@@ -84,11 +84,11 @@ fn our_own_job_files_have_nothing_to_say_against() {
         count: Some(2),
         ..Wanted::default()
     };
-    let prepared = recipe("rocprof-jobs").unwrap().prepare(&wanted).unwrap();
+    let prepared = built_in_recipe("rocprof-jobs").unwrap().prepare(&wanted).unwrap();
     assert_eq!(prepared.files.len(), 3);
     for (name, text) in &prepared.files {
-        let file = check(name, text).unwrap();
-        assert!(file.worst().is_none_or(|w| w == Severity::Info), "{name}: {file:?}");
+        let file = check_file(name, text).unwrap();
+        assert!(file.max_severity().is_none_or(|w| w == Severity::Info), "{name}: {file:?}");
     }
 }
 
@@ -98,11 +98,11 @@ proptest! {
     /// The pattern of a re-run selects its kernel, and no other that contains its name, in both engines of rocprofv3.
     #[test]
     fn a_name_selects_exactly_itself(name in r"[ -~]{1,60}", more in r"[ -~]{1,3}") {
-        let engines = Engines::new(&format!("^{}$", shell::regex(&name)));
+        let engines = Engines::new(&format!("^{}$", shell::escape_regex(&name)));
         prop_assert_eq!(engines.errors(), [None, None]);
-        prop_assert_eq!(engines.search(&name), [Some(true); 2]);
+        prop_assert_eq!(engines.find_matches(&name), [Some(true); 2]);
         for other in [format!("{name}{more}"), format!("{more}{name}")] {
-            prop_assert_eq!(engines.search(&other), [Some(false); 2]);
+            prop_assert_eq!(engines.find_matches(&other), [Some(false); 2]);
         }
     }
 }

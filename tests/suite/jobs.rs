@@ -1,6 +1,6 @@
 //! Made-up jobs of many ranks, whose causes of waiting are known: layers with tensor parallelism inside machines, data parallelism across.
 
-use warpscope::model::digest::{Collective, Digest, Kernel, Kind, Step, bucket};
+use warpscope::model::digest::{Collective, Digest, Kernel, Kind, Step, duration_bucket};
 
 /// What is wrong with a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -178,7 +178,7 @@ pub fn job(plan: &Plan) -> Vec<Digest> {
                     name: "layer".to_owned(),
                     count: 1,
                     total: kernels[rank],
-                    bucket: vec![bucket(LAYER)],
+                    bucket: vec![duration_bucket(LAYER)],
                     filled: vec![1],
                     ..Kernel::default()
                 }],

@@ -4,14 +4,14 @@ use super::support::{edited_profile, packed, read, root};
 use warpscope::analysis::flops::{Counted, of_results};
 use warpscope::import::{self, Job, Wants};
 use warpscope::model::{Metrics, Profile, ResultMetrics};
-use warpscope::rerun::join::{Sure, join};
+use warpscope::rerun::join::{Sure, join_results};
 
 fn ncu(name: &str) -> Metrics {
-    import::ncu::read(&root().join("fixtures").join(name), &Job::new(Wants::ALL, &|_| {}), None).unwrap()
+    import::ncu::read_metrics(&root().join("fixtures").join(name), &Job::new(Wants::ALL, &|_| {}), None).unwrap()
 }
 
 fn sures(profile: &Profile, metrics: &Metrics) -> Vec<(u32, Sure)> {
-    join(profile, metrics).pairs.iter().map(|p| (p.launch, p.sure)).collect()
+    join_results(profile, metrics).pairs.iter().map(|p| (p.launch, p.sure)).collect()
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn of_several_processes_nothing_is_sure() {
     let two = edited_profile("single", "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = globalPid + (1 << 24) WHERE rowid % 2");
     let pairs = sures(&two, &ncu("ncu/three.ncu-rep.zst"));
     assert_eq!(pairs.len(), 3);
-    assert!(pairs.iter().all(|p| !p.1.exact()), "{pairs:?}");
+    assert!(pairs.iter().all(|p| !p.1.is_exact()), "{pairs:?}");
 }
 
 /// As many results as launches: in order. One result less: one of its like, and which one is not known.
@@ -73,7 +73,7 @@ fn the_command_that_made_a_report_counts_to_its_launches() {
 fn results_tell_the_floating_point_work_of_all_launches() {
     let timeline = read(&root().join("fixtures/nsys/zoo.sqlite.zst")).unwrap();
     let metrics = std::sync::Arc::new(ncu("hints/zoo_full.ncu-rep.zst"));
-    let join = join(&timeline, &metrics);
+    let join = join_results(&timeline, &metrics);
     let joined: Vec<_> = join.pairs.iter().map(|p| (p.launch, metrics.clone(), p.result)).collect();
     let name = |row: usize| timeline.kernels[timeline.launches.kernel(row).0 as usize].function();
     // A second from the first launch on has all of them, so the rate is the number.

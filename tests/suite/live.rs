@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use warpscope::analysis::live::{DeviceNow, Judged, KernelNow, Live, Meter};
 use warpscope::analysis::live_results::Results;
-use warpscope::analysis::triage::{Scope, triage};
+use warpscope::analysis::triage::{Scope, triage_profile};
 use warpscope::app::{self, Effect, Msg, Watched, Where};
 use warpscope::import::trace::Follow;
 use warpscope::import::{Job, Wants};
@@ -38,12 +38,12 @@ fn what_is_followed_is_what_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let mut file = std::fs::File::create(folder.path().join("run.7.wstrace")).unwrap();
         let mut follow = Follow::new(&folder.path().join("run"));
-        assert_eq!(follow.look().unwrap().recorders, []);
+        assert_eq!(follow.poll_files().unwrap().recorders, []);
         let (mut names, mut found, mut copies) = (Vec::new(), BTreeMap::<String, (u64, i64)>::new(), 0);
         let mut last = Vec::new();
         for part in bytes(name).chunks(piece) {
             file.write_all(part).unwrap();
-            let fresh = follow.look().unwrap();
+            let fresh = follow.poll_files().unwrap();
             names.extend(fresh.kernels.iter().map(|n| n.to_string()));
             for ran in &fresh.ran {
                 if ran.kernel == NO_KERNEL {
@@ -61,8 +61,8 @@ fn what_is_followed_is_what_is_read() {
         assert!(last.len() == 1 && last[0].ended && last[0].kernels == whole.launches.len() as u64, "{name}: {last:?}");
         // All of it, saved anew.
         let copy = folder.path().join("copy.wstrace");
-        follow.save(None, &copy).unwrap();
-        assert!(follow.save(None, &copy).is_err(), "what is there stays");
+        follow.save_trace(None, &copy).unwrap();
+        assert!(follow.save_trace(None, &copy).is_err(), "what is there stays");
         let copy = read(&copy).unwrap();
         assert_eq!((by_function(&copy), copy.ranges.len(), &copy.notes), (by_function(&whole), whole.ranges.len(), &whole.notes), "{name}");
     }
@@ -94,18 +94,18 @@ fn what_is_measured_in_place_is_known_while_the_program_runs() {
         let mut file = std::fs::File::create(folder.path().join("run.7.wstrace")).unwrap();
         let mut follow = Follow::new(&folder.path().join("run"));
         let job = Job::new(Wants::TABLE, &|_| {});
-        assert!(follow.measured(&job).is_none());
+        assert!(follow.measured_profile(&job).is_none());
         let (mut news, mut found) = (0, Vec::new());
         for part in bytes(name).chunks(4_999) {
             file.write_all(part).unwrap();
-            let fresh = follow.look().unwrap();
+            let fresh = follow.poll_files().unwrap();
             if fresh.measured > news {
                 news = fresh.measured;
-                found.push(follow.measured(&job).map_or(0, |m| m.metrics.as_ref().unwrap().results.len()));
+                found.push(follow.measured_profile(&job).map_or(0, |m| m.metrics.as_ref().unwrap().results.len()));
             }
         }
         let whole = read(&root().join(format!("fixtures/trace/{name}.wstrace.zst"))).unwrap();
-        let last = follow.measured(&job).unwrap();
+        let last = follow.measured_profile(&job).unwrap();
         assert_eq!(measured(&last), measured(whole.measured.as_deref().unwrap()), "{name}");
         assert!(found.len() > 1 && found.is_sorted(), "{name}: they come as the program runs: {found:?}");
     }
@@ -128,7 +128,7 @@ fn recorder() -> Recorder {
 /// A program that decodes, with the verdict on a real trace.
 fn live() -> Live {
     let profile = read(&root().join("fixtures/trace/llm.wstrace.zst")).unwrap();
-    let judged = triage(&profile, &Scope::default(), &Cancel::default()).map(Arc::new);
+    let judged = triage_profile(&profile, &Scope::default(), &Cancel::default()).map(Arc::new);
     let kernel = |name: &str, recent: (u64, i64), all: (u64, i64)| KernelNow { name: name.into(), recent, all };
     let wave = |i: u32| f64::from(40 + (i * 7) % 50) / 100.0;
     Live {
@@ -163,8 +163,8 @@ fn live() -> Live {
 /// An explorer that watches traces of another program.
 fn watching(size: (u16, u16)) -> Explorer {
     let mut explorer = Explorer::open(&[], size);
-    explorer.app.running.watched = Some(Watched::outside("/data/traces/server".into()));
-    app::watch(&mut explorer.app);
+    explorer.app.running.watched = Some(Watched::from_traces("/data/traces/server".into()));
+    app::show_watched_run(&mut explorer.app);
     explorer
 }
 
@@ -173,7 +173,7 @@ fn the_screen_of_a_program_that_runs() {
     let mut explorer = watching((120, 40));
     assert!(explorer.screen().contains("waiting for a process that uses CUDA"));
     explorer.send(Msg::Live(None, Box::new(live())));
-    assert_eq!(explorer.app.here(), Where::Run);
+    assert_eq!(explorer.app.current_scope(), Where::Run);
     for size in [(80, 24), (120, 40), (200, 50)] {
         explorer.app.session.size = size;
         assert_snapshot!(format!("live_{}x{}", size.0, size.1), explorer.screen());
@@ -210,15 +210,18 @@ fn live_of(trace: &str) -> Live {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("run.7.wstrace"), bytes(trace)).unwrap();
     let mut follow = Follow::new(&folder.path().join("run"));
-    let mut fresh = follow.look().unwrap();
+    let mut fresh = follow.poll_files().unwrap();
     let now = fresh.ran.iter().map(|r| r.start + r.duration).max().unwrap() + 2_500_000_000;
     for r in &mut fresh.recorders {
         (r.time, r.started, r.ended, r.open) = (now, now - 12_000_000_000, false, true);
     }
     fresh.states.push((now - 1_000_000_000, true));
     let mut meter = Meter::default();
-    meter.take(fresh, now);
-    Live { measured: Results::of(&follow.measured(&Job::new(Wants::TABLE, &|_| {})).unwrap()).map(Arc::new), ..meter.live() }
+    meter.add_poll(fresh, now);
+    Live {
+        measured: Results::from_profile(&follow.measured_profile(&Job::new(Wants::TABLE, &|_| {})).unwrap()).map(Arc::new),
+        ..meter.current_state()
+    }
 }
 
 #[test]
@@ -229,11 +232,11 @@ fn kernels_that_were_measured_show_what_limits_them() {
         explorer.app.session.size = size;
         assert_snapshot!(format!("live_measured_{}x{}", size.0, size.1), explorer.screen());
     }
-    let json = warpscope::report::live::json(&surveyed());
+    let json = warpscope::report::live::to_json(&surveyed());
     let first = &json["measured"].as_array().unwrap().iter().find(|k| k["kernel"] == "atomic_hot").unwrap();
     assert_eq!((&first["hint"]["id"], &first["launches"]), (&"atomic-contention".into(), &24.into()));
     assert!(first["memory_percent"].as_f64().is_some_and(|p| (p - 2.0).abs() < 0.01), "{first}");
-    let line = warpscope::report::live::line(&surveyed());
+    let line = warpscope::report::live::status_line(&surveyed());
     assert!(line.contains(&format!("{} kernels measured", json["measured"].as_array().unwrap().len())), "{line}");
     // Where operations were counted, too, there is a roofline.
     let mut counted = watching((120, 40));
@@ -241,7 +244,7 @@ fn kernels_that_were_measured_show_what_limits_them() {
     assert_snapshot!("live_measured_roofline_120x40", counted.screen());
     // The one that is selected stays so where another takes more time.
     explorer.press("j");
-    let selected = |e: &Explorer| e.app.running.watched.as_ref().unwrap().traced.selected().unwrap().name.clone();
+    let selected = |e: &Explorer| e.app.running.watched.as_ref().unwrap().traced.selected_kernel().unwrap().name.clone();
     let name = selected(&explorer);
     // Its operations are known to be at most so many.
     assert_snapshot!("live_measured_bound_200x50", explorer.screen());
@@ -266,7 +269,7 @@ fn what_keeps_a_program_from_being_measured_is_on_the_screen() {
     let mut now = surveyed();
     now.recorders[0].not_measured = Some("another profiler holds the counters".to_owned());
     now.recorders[0].measuring = Some(Measuring { kernel: "gemm".into(), ms: 7400, passes: None });
-    let json = warpscope::report::live::json(&now);
+    let json = warpscope::report::live::to_json(&now);
     assert_eq!(
         (&json["recorders"][0]["measuring"]["kernel"], &json["recorders"][0]["measuring"]["for_ms"]),
         (&"gemm".into(), &7400.into())
@@ -331,8 +334,8 @@ fn the_last_seconds_are_a_report_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("run.7.wstrace"), bytes("llm")).unwrap();
     let mut follow = Follow::new(Path::new(&folder.path().join("run")));
-    while follow.look().unwrap().behind > 0 {}
-    let recent = follow.recent(i64::MAX / 2, 500, &Job::new(Wants::TRIAGE, &|_| {})).unwrap();
+    while follow.poll_files().unwrap().behind > 0 {}
+    let recent = follow.recent_profile(i64::MAX / 2, 500, &Job::new(Wants::TRIAGE, &|_| {})).unwrap();
     assert!(recent.launches.len() <= 500, "{}", recent.launches.len());
     assert!(recent.notes.iter().all(|n| !n.text.contains("damaged")), "{:?}", recent.notes);
 }

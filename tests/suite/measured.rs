@@ -4,12 +4,12 @@ use super::support::{Explorer, read, root};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use warpscope::analysis::hints::subject;
-use warpscope::analysis::roofline::{Precision, place};
-use warpscope::analysis::triage::{Scope, Verdict, triage};
+use warpscope::analysis::roofline::{Precision, place_result};
+use warpscope::analysis::triage::{Scope, Verdict, triage_profile};
 use warpscope::model::metrics::MEASURED_LAUNCHES;
 use warpscope::model::{Cancel, LaunchId, Metrics, Profile};
 use warpscope::rerun::confirm::Counted;
-use warpscope::rerun::join::{Sure, join};
+use warpscope::rerun::join::{Sure, join_results};
 use warpscope::rerun::{Options, Target, plan};
 
 fn file() -> PathBuf {
@@ -27,7 +27,7 @@ fn wrong(trace: &str, labels: &str) -> (Vec<String>, usize) {
     let text = std::fs::read_to_string(root().join(format!("fixtures/hints/{labels}_labels.toml"))).unwrap();
     let label = |kernel: &str| text.lines().find(|l| l.split_once('=').is_some_and(|(k, _)| k.trim() == kernel));
     let accepted = |kernel: &str, hint: &str| label(kernel).is_some_and(|line| line.contains(&format!("\"{hint}\"")));
-    let mut subjects: Vec<_> = subject::places(measured).into_iter().filter_map(|p| p.subject(measured)).collect();
+    let mut subjects: Vec<_> = subject::list_places(measured).into_iter().filter_map(|p| p.diagnose_kernel(measured)).collect();
     // The zoo also launches one that does nothing.
     subjects.retain(|s| label(s.kernel.function()).is_some());
     let first = |s: &subject::Subject| (s.kernel.function().to_owned(), s.hints.first().map_or("nothing", |h| h.id.id()));
@@ -84,7 +84,7 @@ fn upper_bounds_of_operations_hold() {
         let profile = read(&root().join(format!("fixtures/trace/{name}.wstrace.zst"))).unwrap();
         let metrics = profile.measured.as_deref().and_then(|m| m.metrics.as_deref()).unwrap();
         let counts = |m: &Metrics, result: usize, precision: Precision| -> Option<f64> {
-            place(m, &m.results[result]).work.into_iter().find(|w| w.precision == precision && w.achieved.is_some())?.achieved
+            place_result(m, &m.results[result]).work.into_iter().find(|w| w.precision == precision && w.achieved.is_some())?.achieved
         };
         let mut survey = metrics.clone();
         for result in &mut survey.results {
@@ -112,7 +112,7 @@ fn upper_bounds_of_operations_hold() {
 fn every_result_is_of_launches_that_the_timeline_has() {
     let profile = read(&file()).unwrap();
     let metrics = metrics(&profile);
-    let joined = join(&profile, metrics);
+    let joined = join_results(&profile, metrics);
     assert_eq!(joined.pairs.len(), metrics.results.len());
     for pair in &joined.pairs {
         assert_eq!(pair.sure, Sure::Measured);
@@ -130,17 +130,17 @@ fn hints_are_confirmed_with_a_launch_of_the_run() {
     let measured = profile.measured.as_deref().unwrap();
     let counted = Counted::new(measured, Some(&profile));
     let mut commands = 0;
-    for place in subject::places(measured) {
-        let subject = place.subject(measured).unwrap();
+    for place in subject::list_places(measured) {
+        let subject = place.diagnose_kernel(measured).unwrap();
         let Some(hint) = subject.hints.first().filter(|h| !h.confirm.sections.is_empty()) else { continue };
-        let argv = counted.command(&subject, &hint.confirm).unwrap().argv();
+        let argv = counted.confirm_command(&subject, &hint.confirm).unwrap().argv();
         let skip: usize = argv[argv.iter().position(|w| w == "--launch-skip").unwrap() + 1].parse().unwrap();
         let metrics = measured.metrics.as_deref().unwrap();
         let listed = metrics.value(&metrics.results[subject.result.unwrap()], MEASURED_LAUNCHES).unwrap().to_string();
         // The zoo's kernels have one grid each, so that the n-th like it is the n-th of its name.
         assert_eq!(listed.split(' ').next().unwrap().parse::<usize>().unwrap(), skip + 1, "{argv:?}");
         // Without the run nobody knows.
-        assert!(Counted::new(measured, None).command(&subject, &hint.confirm).is_err());
+        assert!(Counted::new(measured, None).confirm_command(&subject, &hint.confirm).is_err());
         commands += 1;
     }
     assert!(commands >= 10, "{commands}");
@@ -151,7 +151,7 @@ fn hints_are_confirmed_with_a_launch_of_the_run() {
 #[test]
 fn measuring_is_not_held_against_the_program() {
     let profile = read(&file()).unwrap();
-    let found = triage(&profile, &Scope::default(), &Cancel::default()).unwrap();
+    let found = triage_profile(&profile, &Scope::default(), &Cancel::default()).unwrap();
     // In two dozen of three hundred steps everything waited for windows. What the program does itself is 16 MiB to pageable memory in each.
     let first = found.verdict().unwrap();
     assert!(first.id == Verdict::PageableCopies && (0.10..0.102).contains(&first.stake), "{}", first.headline);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use warpscope::analysis::memory::{MemoryVerdict, Usage, usage as memory_usage};
+use warpscope::analysis::memory::{MemoryVerdict, Usage, analyze_usage as memory_usage};
 use warpscope::app::Where;
 use warpscope::app::work::Curve;
 use warpscope::model::Cancel;
@@ -82,7 +82,7 @@ fn programs_of_known_use() {
         let first = device.findings.first().map_or("none", |f| f.id.id());
         let right = label["accept"].as_array().map_or_else(|| vec![&label["label"]], |a| a.iter().collect());
         assert!(right.iter().any(|r| *r == first), "{name}: {first} is not of {right:?}");
-        let figures = [device.peak.1, device.ledger.end(), device.reserved.unwrap()];
+        let figures = [device.peak.1, device.ledger.bytes_at_end(), device.reserved.unwrap()];
         assert_eq!(figures, ["peak", "end", "reserved"].map(|f| label[f].as_u64().unwrap()), "{name}");
         count += 1;
     }
@@ -124,7 +124,7 @@ fn nobody_is_wrongly_accused() {
     let bytes =
         pickle(&Py::Dict(vec![("segments", Py::List(vec![])), ("device_traces", Py::List(vec![trace(&[5, 6, 7]), trace(&[1, 9])]))]));
     let found = usage(&bytes);
-    let device = |d: usize| (found.devices[d].peak.1, found.devices[d].ledger.end(), found.devices[d].reserved);
+    let device = |d: usize| (found.devices[d].peak.1, found.devices[d].ledger.bytes_at_end(), found.devices[d].reserved);
     assert_eq!([device(0), device(1)], [(100 * MIB, 100 * MIB, None); 2]);
     // Times count from the earliest of all devices.
     assert_eq!(found.devices.iter().map(|d| d.ledger.times[0]).collect::<Vec<_>>(), [4_000, 0]);
@@ -252,7 +252,7 @@ fn made_up_programs() {
         let usage = usage(&a.written());
         let device = usage.main().unwrap();
         assert_eq!(first(&usage), None, "{:?}", device.findings);
-        assert_eq!((device.peak.1, device.ledger.end(), device.reserved), (peak, end, Some(reserved)));
+        assert_eq!((device.peak.1, device.ledger.bytes_at_end(), device.reserved), (peak, end, Some(reserved)));
         assert!(device.steps.list.len() >= 10, "{}", device.steps.list.len());
     }
     let mut a = Allocator::new(false);
@@ -361,16 +361,16 @@ proptest! {
         let (peak, end, reserved) = (a.peak, a.allocated(), a.reserved());
         let found = usage(&a.written());
         let device = found.main().unwrap();
-        prop_assert_eq!(device.ledger.end(), end);
+        prop_assert_eq!(device.ledger.bytes_at_end(), end);
         prop_assert_eq!(device.reserved.unwrap_or(reserved), reserved);
         // Of a block that was there before the history and is given back in it, nobody knows whether a small rest stayed with it.
-        let unknown = device.ledger.lives.iter().filter(|l| l.older() && !l.kept()).count() as u64 * MIB;
+        let unknown = device.ledger.lives.iter().filter(|l| l.is_older() && !l.is_kept()).count() as u64 * MIB;
         prop_assert_eq!(device.ledger.bytes.len(), seen.len());
         if !seen.is_empty() {
             prop_assert!(device.peak.1.abs_diff(peak) <= unknown, "{} {}", device.peak.1, peak);
         }
         for (at, &allocated) in (0_u32..).zip(&seen) {
-            let held: u64 = device.ledger.held(Some(at)).map(|l| l.bytes).sum();
+            let held: u64 = device.ledger.held_at(Some(at)).map(|l| l.bytes).sum();
             prop_assert_eq!(held, device.ledger.bytes[at as usize]);
             prop_assert!(held.abs_diff(allocated) <= unknown, "{held} {allocated}");
         }
@@ -398,7 +398,7 @@ fn older_snapshots() {
     ]);
     let found = usage(&pickle(&Py::List(vec![segment])));
     let device = found.main().unwrap();
-    assert_eq!((device.peak.1, device.ledger.end(), device.reserved), (1024, 1024, Some(1 << 21)));
+    assert_eq!((device.peak.1, device.ledger.bytes_at_end(), device.reserved), (1024, 1024, Some(1 << 21)));
     assert!(device.findings.is_empty());
 }
 
@@ -468,13 +468,13 @@ fn a_part_of_the_curve_is_part_of_the_whole() {
     let device = usage.main().unwrap();
     let (begin, end) = device.ledger.span().unwrap();
     let most = |c: &Curve| c.allocated.iter().copied().max().unwrap();
-    assert_eq!(most(&Curve::within(device, (begin, end))), device.peak.1);
+    assert_eq!(most(&Curve::from_window(device, (begin, end))), device.peak.1);
     let peak = device.peak_time().unwrap();
-    let around = Curve::within(device, (peak - 1000, peak + 1000));
+    let around = Curve::from_window(device, (peak - 1000, peak + 1000));
     assert_eq!((most(&around), around.span), (device.peak.1, (peak - 1000, peak + 1000)));
     for part in 0..50 {
         let (from, to) = (begin + (end - begin) * part / 50, begin + (end - begin) * (part + 1) / 50);
-        let curve = Curve::within(device, (from, to));
+        let curve = Curve::from_window(device, (from, to));
         let at = device.ledger.times.partition_point(|&t| t < from);
         let inside = device.ledger.times[at..].iter().zip(&device.ledger.bytes[at..]).take_while(|(t, _)| **t <= to).map(|(_, b)| *b);
         assert_eq!(most(&curve), inside.chain([device.ledger.bytes_before(at)]).max().unwrap(), "part {part}");
@@ -490,7 +490,7 @@ fn the_screen() {
         insta::assert_snapshot!(name, Explorer::open(&leak, size).screen());
     }
     let mut explorer = Explorer::open(&leak, (120, 40));
-    assert_eq!(explorer.app.here(), Where::Memory);
+    assert_eq!(explorer.app.current_scope(), Where::Memory);
     explorer.press("left left left");
     assert!(explorer.screen().contains("Held at 4"), "{}", explorer.screen());
     explorer.press("e");
@@ -507,7 +507,7 @@ fn the_screen() {
     explorer.press(". + + 0");
     assert_eq!(only(&mut explorer), None);
     explorer.press(". down enter");
-    assert_eq!(explorer.app.here(), Where::Timeline);
+    assert_eq!(explorer.app.current_scope(), Where::Timeline);
     assert!(explorer.screen().contains("memory"), "{}", explorer.screen());
     explorer.press("esc esc");
     // Beside another snapshot, at its peak and at its end; after the last report none.

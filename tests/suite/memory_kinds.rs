@@ -5,7 +5,7 @@ use super::made_memory::{Allocator, Py, pickle, text};
 use super::support::{read, root, run, scratch};
 use serde_json::Value;
 use std::path::PathBuf;
-use warpscope::analysis::memory::{Category, MemoryFinding, MemoryVerdict, Usage, rows, usage as memory_usage};
+use warpscope::analysis::memory::{Category, MemoryFinding, MemoryVerdict, Usage, analyze_usage as memory_usage, held_rows};
 use warpscope::model::Cancel;
 
 const MIB: u64 = 1 << 20;
@@ -251,10 +251,10 @@ fn refusals_show_a_limit() {
 fn layers_of_one_pass_are_no_steps() {
     let found = memory_usage(&read(&root().join("fixtures/torch/memory/layers.pickle.gz")).unwrap(), &Cancel::default()).unwrap();
     let device = found.main().unwrap();
-    assert_eq!((device.ledger.before, device.ledger.end()), (525_286_400, 525_286_400));
+    assert_eq!((device.ledger.before, device.ledger.bytes_at_end()), (525_286_400, 525_286_400));
     assert!(device.findings.is_empty() && device.steps.list.is_empty(), "{:?} {:?}", device.findings, device.steps.found);
     // Nothing shows that gradients were computed.
-    let of_peak = rows(device, &found.sites, device.peak.0);
+    let of_peak = held_rows(device, &found.sites, device.peak.0);
     assert!(of_peak.iter().all(|r| r.category != Category::Gradients), "{of_peak:?}");
 }
 
@@ -465,7 +465,7 @@ fn gradients_only_where_they_are_proved() {
         });
         let found = usage(&t.written());
         let device = found.main().unwrap();
-        let any = rows(device, &found.sites, device.peak.0).iter().any(|r| r.category == Category::Gradients && r.bytes >= 64 * MIB);
+        let any = held_rows(device, &found.sites, device.peak.0).iter().any(|r| r.category == Category::Gradients && r.bytes >= 64 * MIB);
         assert_eq!(any, wanted, "{what}");
     }
 }

@@ -38,7 +38,8 @@ type Sums = BTreeMap<Vec<String>, [i64; 7]>;
 
 fn add(tree: &RangeTree, sums: &mut Sums) {
     for (id, node) in (0..).zip(&tree.nodes) {
-        let path: Vec<String> = tree.path(id).into_iter().map(|n| format!("{} {}", tree.nodes[n as usize].name, node.backward)).collect();
+        let path: Vec<String> =
+            tree.path_from_root(id).into_iter().map(|n| format!("{} {}", tree.nodes[n as usize].name, node.backward)).collect();
         let counts = [node.kernels, node.copies, node.collectives].map(|n| i64::try_from(n).unwrap());
         let own = [counts[0], counts[1], counts[2], node.wall, node.own, node.idle, (node.flops / 1e3) as i64];
         let sum = sums.entry(path).or_default();
@@ -51,7 +52,7 @@ fn add(tree: &RangeTree, sums: &mut Sums) {
 #[test]
 fn two_windows_of_a_tree_add_up_to_the_whole() {
     for (name, profile) in runs() {
-        let of = |window| RangeTree::within(&profile, window, &Cancel::default()).unwrap();
+        let of = |window| RangeTree::from_window(&profile, window, &Cancel::default()).unwrap();
         let mut whole = Sums::new();
         add(&of(None), &mut whole);
         for cut in cuts(&profile) {
@@ -76,22 +77,22 @@ fn two_windows_of_a_tree_add_up_to_the_whole() {
 #[test]
 fn groups_of_a_window_are_of_the_launches_that_began_in_it() {
     for (name, profile) in runs() {
-        let paths = Paths::of(&profile);
+        let paths = Paths::from_profile(&profile);
         for by in GroupBy::ALL {
-            let whole = Grouping::of(&profile, by, Some(&paths));
+            let whole = Grouping::from_profile(&profile, by, Some(&paths));
             if whole.unavailable.is_some() {
                 continue;
             }
             for pair in cuts(&profile).windows(2) {
                 let window = (pair[0], pair[1]);
-                let grouping = Grouping::within(&profile, by, Some(&paths), Some(window));
+                let grouping = Grouping::from_window(&profile, by, Some(&paths), Some(window));
                 let mut counts: BTreeMap<String, (u64, i64)> = BTreeMap::new();
                 for launch in 0..profile.launches.len() {
                     let inside = (window.0..window.1).contains(&profile.launches.start(launch));
                     let row = grouping.row_of(&profile, Some(&paths), launch);
                     let name_of = |g: &Grouping, row: Option<usize>| row.map(|r| g.rows[r].name.clone());
                     let expected = name_of(&whole, whole.row_of(&profile, Some(&paths), launch)).filter(|_| inside);
-                    assert_eq!(name_of(&grouping, row), expected, "{name} by {}", by.word());
+                    assert_eq!(name_of(&grouping, row), expected, "{name} by {}", by.cli_name());
                     if let Some(group) = expected {
                         let sum = counts.entry(group).or_default();
                         *sum = (sum.0 + 1, sum.1 + profile.launches.duration(launch));
@@ -99,7 +100,7 @@ fn groups_of_a_window_are_of_the_launches_that_began_in_it() {
                 }
                 let found: BTreeMap<String, (u64, i64)> =
                     grouping.rows.iter().map(|r| (r.name.clone(), (r.stats.count, r.stats.total))).collect();
-                assert_eq!(found, counts, "{name} by {}", by.word());
+                assert_eq!(found, counts, "{name} by {}", by.cli_name());
                 assert_eq!(grouping.launches, counts.values().map(|c| c.0).sum::<u64>());
             }
         }
@@ -109,10 +110,10 @@ fn groups_of_a_window_are_of_the_launches_that_began_in_it() {
 #[test]
 fn busy_shares_of_windows_add_up() {
     for (name, profile) in runs() {
-        let whole = Overview::of(&profile);
+        let whole = Overview::from_profile(&profile);
         let (begin, end) = whole.span.unwrap();
         for cut in cuts(&profile) {
-            let parts = [(begin, cut), (cut, end)].map(|w| (w.1 - w.0, Overview::within(&profile, Some(w))));
+            let parts = [(begin, cut), (cut, end)].map(|w| (w.1 - w.0, Overview::from_window(&profile, Some(w))));
             // On several devices one of them may have nothing in a part: then the mean is of others.
             if parts.iter().any(|p| p.1.devices_used != whole.devices_used) {
                 continue;
@@ -132,7 +133,7 @@ fn explorer() -> Explorer {
 }
 
 fn here(e: &Explorer) -> Where {
-    e.app.top().unwrap().open.screen().place()
+    e.app.top_entry().unwrap().open.screen().place()
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn a_marked_window_narrows_all_screens_and_is_taken_back() {
     );
     let report = &e.app.session.reports[0];
     let window = report.window.unwrap();
-    assert_eq!(Some(window), e.app.of::<TimelineScreen>(0).unwrap().marked());
+    assert_eq!(Some(window), e.app.report_screen::<TimelineScreen>(0).unwrap().marked_window());
     let grouping = report.groups.grouping.clone().unwrap();
     assert_eq!(grouping.window, Some(window));
     assert!(grouping.launches > 0 && grouping.launches < whole.launches);

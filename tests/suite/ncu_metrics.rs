@@ -15,7 +15,7 @@ fn unpacked(name: &str) -> Vec<u8> {
 }
 
 fn read(path: &Path) -> Result<Metrics, warpscope::import::ImportError> {
-    ncu::read(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }, None)
+    ncu::read_metrics(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }, None)
 }
 
 /// Whether ncu's text is this value at the text's precision.
@@ -54,7 +54,7 @@ fn values_and_units_are_ncu_s() {
                 let value = value.unwrap_or_else(|| panic!("{name} {title}: ncu has {text}"));
                 assert!(same(text, value), "{name} {title}: ncu {text}, we {value:?}");
                 // This ncu gives some metrics of newer versions a unit that they cannot have: a percentage in sectors.
-                let ours = ncu::units::unit(title);
+                let ours = ncu::units::metric_unit(title);
                 let quirk = ours == "%" || ["lts__t_sectors_srcunit_gcc", "TPC.TriageCompute."].iter().any(|p| title.starts_with(p));
                 assert!(ours == unit || quirk, "{name} {title}: {unit:?}, we {ours:?}");
                 compared += 1;
@@ -218,7 +218,7 @@ fn csvs_of_all_pages_units_and_locales_say_what_the_report_says() {
                     _ => assert_eq!(value, truth, "{csv} {name}"),
                 }
                 let wrong_in_ncu = ["lts__t_sectors_srcunit_gcc", "TPC.TriageCompute."].iter().any(|p| name.starts_with(p));
-                assert!(wrong_in_ncu || unit.is_empty() || **unit == *ncu::units::unit(name), "{csv} {name}: {unit}");
+                assert!(wrong_in_ncu || unit.is_empty() || **unit == *ncu::units::metric_unit(name), "{csv} {name}: {unit}");
                 compared += 1;
             }
             assert!(compared >= least, "{csv}: {compared}");

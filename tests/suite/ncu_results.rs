@@ -11,7 +11,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn results(path: &Path) -> Result<Vec<ResultMetrics>, ImportError> {
-    ncu::read(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }, None).map(|m| m.results)
+    ncu::read_metrics(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }, None).map(|m| m.results)
 }
 
 fn written(name: &str, bytes: &[u8]) -> PathBuf {

@@ -18,7 +18,7 @@ fn a_report_of_ncu_alone_is_a_session() {
     // A kernel with one result opens it.
     let mut explorer = Explorer::open(&[ncu("full")], (80, 24));
     explorer.press("enter");
-    assert!(matches!(explorer.app.here(), Where::Metrics));
+    assert!(matches!(explorer.app.current_scope(), Where::Metrics));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_breakdown_opens_and_closes_and_a_metric_is_explained() {
     explorer.press("p");
     let fold = |e: &Explorer| {
         use warpscope::analysis::rows::Row;
-        e.app.result(0).unwrap().sections.rows.iter().position(|r| matches!(r, Row::Fold { .. })).unwrap()
+        e.app.result_screen(0).unwrap().sections.rows.iter().position(|r| matches!(r, Row::Fold { .. })).unwrap()
     };
     let at = fold(&explorer);
     explorer.send(Msg::Mouse(Mouse::Row(at)));
@@ -124,7 +124,7 @@ fn two_results_side_by_side() {
     assert!(explorer.screen().contains("compare with"));
     explorer.press("enter");
     assert_snapshot!("compare", explorer.screen());
-    let screen = explorer.app.result(0).unwrap();
+    let screen = explorer.app.result_screen(0).unwrap();
     assert!(screen.compare.rows.iter().any(|r| r.change != Change::Same));
     explorer.press("enter");
     assert!(explorer.screen().contains("about this"));
@@ -136,7 +136,7 @@ fn lines_and_instructions() {
     explorer.press("p e");
     assert_snapshot!("source_lines", explorer.screen());
     // The file is read in order, from the hottest line on; lines without code are there to be read.
-    let source = explorer.app.result(0).unwrap().source.clone();
+    let source = explorer.app.result_screen(0).unwrap().source.clone();
     let listing = source.listing.clone().unwrap();
     assert!(listing.lines.windows(2).all(|w| (w[0].file, w[0].line) < (w[1].file, w[1].line)));
     assert!(listing.lines.iter().any(|l| l.instructions == 0 && l.text.is_some()));
@@ -144,7 +144,7 @@ fn lines_and_instructions() {
     assert!(most > 0.0 && listing.lines[source.selected].counts.samples >= most);
     explorer.press("enter");
     assert_snapshot!("source_instructions", explorer.screen());
-    let listing = explorer.app.result(0).unwrap().source.listing.clone().unwrap();
+    let listing = explorer.app.result_screen(0).unwrap().source.listing.clone().unwrap();
     // All of the kernel's instructions have a line of its own source.
     assert!(listing.instructions.len() > 50 && listing.instructions.iter().all(|i| i.line.is_some()));
     assert!(listing.lines.iter().any(|l| l.name == "zoo.cu" && l.text.is_some()));
@@ -152,7 +152,7 @@ fn lines_and_instructions() {
     assert!((sum - listing.samples).abs() < 0.5 && sum > 100.0, "every sample is at a line");
     assert!(listing.instructions.windows(2).all(|w| w[0].address < w[1].address));
     explorer.press("s");
-    let sorted = explorer.app.result(0).unwrap().source.clone();
+    let sorted = explorer.app.result_screen(0).unwrap().source.clone();
     let listing = sorted.listing.clone().unwrap();
     assert!(listing.instructions.windows(2).all(|w| w[0].counts.samples >= w[1].counts.samples) && sorted.selected == 0);
     assert!(listing.lines.iter().all(|l| l.instructions > 0));
@@ -175,28 +175,28 @@ fn a_timeline_and_its_results_are_one_key_apart() {
         .1
         .pairs
         .iter()
-        .find(|p| explorer.app.launches(0).unwrap().list.as_ref().unwrap().rows.iter().any(|r| r.0 == p.launch))
+        .find(|p| explorer.app.launches_screen(0).unwrap().list.as_ref().unwrap().rows.iter().any(|r| r.0 == p.launch))
         .unwrap()
         .launch;
-    let at = explorer.app.launches(0).unwrap().list.as_ref().unwrap().rows.iter().position(|r| r.0 == launch).unwrap();
+    let at = explorer.app.launches_screen(0).unwrap().list.as_ref().unwrap().rows.iter().position(|r| r.0 == launch).unwrap();
     explorer.send(Msg::Mouse(Mouse::Row(at)));
     assert_snapshot!("joined_launches", explorer.screen());
     explorer.press("enter");
     let text = explorer.screen();
     assert!(text.contains("this launch") && text.contains("ncu's durations differ from the timeline's"), "{text}");
     explorer.press("P");
-    assert!(matches!(explorer.app.here(), Where::Launches));
+    assert!(matches!(explorer.app.current_scope(), Where::Launches));
     // From the result's own report to the launch in the timeline.
     explorer.press("esc ]");
     explorer.press("p P");
-    assert_eq!((explorer.app.session.active, explorer.app.here()), (0, Where::Launches));
+    assert_eq!((explorer.app.session.active, explorer.app.current_scope()), (0, Where::Launches));
 }
 
 #[test]
 fn results_from_a_csv_have_metrics_but_no_code() {
     let mut explorer = Explorer::open(&[root().join("fixtures/ncu/three_raw.csv")], (100, 24));
     explorer.press("p");
-    assert!(matches!(explorer.app.here(), Where::Metrics), "{}", explorer.screen());
+    assert!(matches!(explorer.app.current_scope(), Where::Metrics), "{}", explorer.screen());
     explorer.press("e");
     assert!(explorer.screen().contains("has no code"), "{}", explorer.screen());
 }
@@ -210,7 +210,7 @@ fn the_demo_leads_from_kernels_to_a_roofline_code_and_a_command() {
     explorer.press("p");
     assert!(explorer.screen().contains("GPU Speed Of Light Throughput"), "{}", explorer.screen());
     explorer.press("o");
-    let plot = explorer.app.result(explorer.app.session.active).unwrap().roofline.plot.clone().unwrap();
+    let plot = explorer.app.result_screen(explorer.app.session.active).unwrap().roofline.plot.clone().unwrap();
     assert!(plot.points.iter().any(|p| p.own && p.work == "FP32" && p.achieved > 1e12), "{:?}", plot.points);
     assert_snapshot!("demo_roofline", explorer.screen());
     explorer.press("e");
@@ -232,7 +232,7 @@ fn a_range_is_a_result_with_sections_rules_and_its_range() {
     let mut explorer = Explorer::open(&[ncu("range")], (100, 30));
     explorer.press("p");
     assert_snapshot!("metrics_range", explorer.screen());
-    let details = explorer.app.result(0).unwrap().details.get().unwrap().clone();
+    let details = explorer.app.result_screen(0).unwrap().details.get().unwrap().clone();
     assert_eq!(details.nvtx, ["step1"]);
     // ncu 2025 has rules for ranges, too, in a field of their own.
     assert!(details.rules.iter().any(|r| r.id == "LaunchConfiguration"), "{:?}", details.rules.len());

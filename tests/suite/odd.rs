@@ -104,7 +104,7 @@ fn missing_and_null_names() {
     assert!(nameless.kernels.iter().all(|k| k.demangled() == "(unnamed kernel)"));
 
     let unmangled = edited_profile("single", &format!("ALTER TABLE {K} DROP COLUMN mangledName"));
-    assert_eq!(Grouping::of(&unmangled, GroupBy::Name, None).rows.len(), 5);
+    assert_eq!(Grouping::from_profile(&unmangled, GroupBy::Name, None).rows.len(), 5);
     let path = edited(
         "single",
         "CREATE TABLE k2 AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL; UPDATE k2 SET demangledName = NULL WHERE rowid % 2; DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL; ALTER TABLE k2 RENAME TO CUPTI_ACTIVITY_KIND_KERNEL",
@@ -180,7 +180,7 @@ fn times_that_make_no_sense() {
         "UPDATE NVTX_EVENTS SET start = start - 2000000000000, end = end - 1; UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = start - 1000000000000, end = end - 1000000000000",
     );
     assert!(negative.launches.start(0) < 0);
-    assert!(!Paths::of(&negative).of_launch.is_empty());
+    assert!(!Paths::from_profile(&negative).of_launch.is_empty());
     let backwards = edited_profile("single", &format!("UPDATE {K} SET end = start - 5 WHERE rowid = 3"));
     assert!(backwards.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.text.starts_with("1 kernel without valid times")));
     let extreme = edited_profile(
@@ -189,9 +189,9 @@ fn times_that_make_no_sense() {
             "UPDATE {K} SET start = -9223372036854775807, end = 9223372036854775807 WHERE rowid = 1; UPDATE {K} SET start = 9223372036854775806, end = 9223372036854775807 WHERE rowid = 2"
         ),
     );
-    let overview = Overview::of(&extreme);
+    let overview = Overview::from_profile(&extreme);
     assert!(overview.span.is_some());
-    assert_eq!(Grouping::of(&extreme, GroupBy::Device, None).rows.len(), 1);
+    assert_eq!(Grouping::from_profile(&extreme, GroupBy::Device, None).rows.len(), 1);
     let long = edited_profile("single", &format!("UPDATE {K} SET end = start + 10000000000 WHERE start = (SELECT max(start) FROM {K})"));
     assert_eq!((0..200).map(|r| long.launches.duration(r)).max(), Some(10_000_000_000), "a kernel of ten seconds");
 }
@@ -202,8 +202,8 @@ fn ranges_open_unnamed_and_in_domains() {
         "zoo",
         "UPDATE NVTX_EVENTS SET end = NULL WHERE text = 'iter0'; UPDATE NVTX_EVENTS SET domainId = 7 WHERE text = 'memory'; INSERT INTO NVTX_EVENTS (start, eventType, text, globalTid, domainId) SELECT 0, 75, 'mydomain', globalTid, 7 FROM NVTX_EVENTS LIMIT 1",
     );
-    let paths = Paths::of(&open);
-    let grouping = Grouping::of(&open, GroupBy::Nvtx, Some(&paths));
+    let paths = Paths::from_profile(&open);
+    let grouping = Grouping::from_profile(&open, GroupBy::Nvtx, Some(&paths));
     assert!(
         grouping.rows.iter().any(|r| r.name == "iter0 › mydomain:memory"),
         "{:?}",
@@ -224,7 +224,7 @@ fn several_devices_and_visible_devices() {
     assert_eq!(gpu(&older), Some(1), "older exports name the ordinal at the GPU");
     let unknown = edited_profile("ddp_rank0", "DROP TABLE TARGET_INFO_GPU");
     assert_eq!(gpu(&unknown), None);
-    assert_eq!(Grouping::of(&unknown, GroupBy::Device, None).rows[0].name, "device 0");
+    assert_eq!(Grouping::from_profile(&unknown, GroupBy::Device, None).rows[0].name, "device 0");
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn occupancy_is_the_one_that_ncu_computes() {
     for (function, registers, warps, shared, percent, waves) in NCU {
         let row = (0..zoo.launches.len()).find(|&r| zoo.kernels[zoo.launches.kernel(r).0 as usize].function() == function).unwrap();
         let place = &zoo.places[zoo.launches.place(row).unwrap().0 as usize];
-        let o = Occupancy::of(&zoo.configs[zoo.launches.config(row).unwrap().0 as usize], zoo.device_of(place).unwrap()).unwrap();
+        let o = Occupancy::from_config(&zoo.configs[zoo.launches.config(row).unwrap().0 as usize], zoo.device_of(place).unwrap()).unwrap();
         let limit = |which| o.limits.iter().find(|l| l.0 == which).unwrap().1;
         assert_eq!(
             (limit(Limiter::Registers), limit(Limiter::Warps), limit(Limiter::Blocks)),

@@ -49,7 +49,7 @@ fn every_export_is_read_alike_with_and_without_sqlite() {
     for path in &all {
         let read = |pages: bool| {
             let job = Job { cache: scratch().join("cache"), pages, ..Job::new(Wants::ALL, &|_| {}) };
-            import::open(path, &job).map(|p| sum(&p)).map_err(|e| e.to_string())
+            import::open_profile(path, &job).map(|p| sum(&p)).map_err(|e| e.to_string())
         };
         assert_eq!(read(true), read(false), "{}", path.display());
         alike += 1;

@@ -123,9 +123,9 @@ fn check(profile: &Profile, events: &[Event], ordinal: u32, options: &Options, w
     let launch = launch_of(profile, ordinal);
     let rerun = one(profile, launch, options);
     let got: Vec<u32> =
-        select(&rerun.argv(), events).unwrap_or_else(|e| panic!("{e}: {}", rerun.shell())).iter().map(|s| events[s[0]].grid).collect();
-    assert_eq!(got, [ordinal], "{}", rerun.shell());
-    assert!(rerun.shell().contains(words), "{}", rerun.shell());
+        select(&rerun.argv(), events).unwrap_or_else(|e| panic!("{e}: {}", rerun.shell_line())).iter().map(|s| events[s[0]].grid).collect();
+    assert_eq!(got, [ordinal], "{}", rerun.shell_line());
+    assert!(rerun.shell_line().contains(words), "{}", rerun.shell_line());
     rerun
 }
 
@@ -146,7 +146,7 @@ fn cases_1_to_3_overloads_c_names_and_substrings() {
     // One of each as one command is anchored.
     let both = warpscope::rerun::Target::Launches(vec![warpscope::model::LaunchId(2), warpscope::model::LaunchId(5)]);
     let plan = warpscope::rerun::plan(&p, &both, &plain).unwrap();
-    assert!(plan.commands[0].shell().contains("'::regex:^(foo|foobar)$:2'"), "{}", plan.commands[0].shell());
+    assert!(plan.commands[0].shell_line().contains("'::regex:^(foo|foobar)$:2'"), "{}", plan.commands[0].shell_line());
     let got: Vec<u32> = select(&plan.commands[0].argv(), &events).unwrap().iter().map(|s| events[s[0]].grid).collect();
     assert_eq!(got, [3, 6]);
 }
@@ -196,7 +196,11 @@ fn case_7_graph_nodes_and_whole_graphs() {
     let (p, events) = (profile("graph"), graph());
     check(&p, &events, 10, &Options::default(), "--kernel-name foo --launch-skip 4 --launch-count 1");
     let rerun = one(&p, launch_of(&p, 10), &Options { whole_graph: true, ..Options::default() });
-    assert!(rerun.shell().contains("--graph-profiling graph --kernel-name graph --launch-skip 1 --launch-count 1"), "{}", rerun.shell());
+    assert!(
+        rerun.shell_line().contains("--graph-profiling graph --kernel-name graph --launch-skip 1 --launch-count 1"),
+        "{}",
+        rerun.shell_line()
+    );
     assert_eq!(select(&rerun.argv(), &events).unwrap(), [vec![5, 6, 7]]);
 }
 
@@ -205,7 +209,7 @@ fn case_8_captures_between_profiler_start_and_stop() {
     let (p, events) = (profile("prof"), prof());
     assert_eq!(p.launches.len(), 2, "nsys stopped with the first cudaProfilerStop");
     let rerun = check(&p, &events, 4, &Options::default(), "--profile-from-start off --kernel-name foo --launch-skip 1 --launch-count 1");
-    assert!(rerun.exact(), "{:?}", rerun.warnings);
+    assert!(rerun.is_exact(), "{:?}", rerun.warnings);
     // The second report of --capture-range-end=repeat: launches 6 and 8 of the program.
     let bytes = zstd::stream::decode_all(std::fs::File::open(packed("prof")).unwrap()).unwrap();
     let second = scratch().join("p.2.sqlite");
@@ -215,7 +219,7 @@ fn case_8_captures_between_profiler_start_and_stop() {
     for ordinal in [6, 8] {
         let words = format!("--range-filter :2: --kernel-name foo --launch-skip {}", u32::from(ordinal == 8));
         let said = check(&p, &events, ordinal, &Options { opened_by: Some(OpenedBy::ProfilerApi(2)), ..Options::default() }, &words);
-        assert!(said.warnings.is_empty() && said.exact(), "{:?}", said.warnings);
+        assert!(said.warnings.is_empty() && said.is_exact(), "{:?}", said.warnings);
         // Not said, the number may also be a rank's.
         let unsaid = one(&p, launch_of(&p, ordinal), &Options::default());
         let w = unsaid.warnings.iter().find(|w| w.id == "numbered-range").unwrap();
@@ -268,14 +272,14 @@ fn profiler_stops_inside_a_capture() {
         .collect();
     for e in &events {
         let rerun = check(&p, &events, e.grid, &Options::default(), "--disable-profiler-start-stop --kernel-name ");
-        assert!(rerun.exact() && rerun.warnings.is_empty());
+        assert!(rerun.is_exact() && rerun.warnings.is_empty());
     }
     // The same, really captured.
     let p = profile("prof_whole");
     assert_eq!((p.capture.gate.as_ref(), p.launches.len()), (None, 9), "nsys ignored the calls, and says so");
     for e in prof() {
         let rerun = check(&p, &prof(), e.grid, &Options::default(), "--disable-profiler-start-stop --kernel-name ");
-        assert!(rerun.exact() && rerun.warnings.is_empty(), "{:?}", rerun.warnings);
+        assert!(rerun.is_exact() && rerun.warnings.is_empty(), "{:?}", rerun.warnings);
     }
     // With the gate of a capture that cudaProfilerStart opened and nothing closed (--capture-range-end=none).
     let gated = changed(
@@ -295,14 +299,14 @@ fn profiler_stops_inside_a_capture() {
         assert!(refused.contains("after cudaProfilerStop"), "{refused}");
     }
     // Without such calls the option is not there.
-    assert!(!one(&profile("seq"), 3, &Options::default()).shell().contains("start-stop"));
+    assert!(!one(&profile("seq"), 3, &Options::default()).shell_line().contains("start-stop"));
 }
 
 #[test]
 fn cases_9_and_10_nvtx_gates_and_names() {
     let (p, events) = (profile("nvtx"), ranges());
     let within = |label: &str, ordinal: u32, instance| {
-        let around = nvtx::enclosing(&p, launch_of(&p, ordinal));
+        let around = nvtx::enclosing_ranges(&p, launch_of(&p, ordinal));
         let e = around.iter().find(|e| p.ranges.label(e.range.name) == label).unwrap_or_else(|| panic!("{label}: {around:?}"));
         Options { within: Within::Range(e.range, instance), ..Options::default() }
     };
@@ -325,7 +329,7 @@ fn cases_9_and_10_nvtx_gates_and_names() {
     check(&p, &events, 8, &within("D:A", 8, None), "--nvtx-include D@A --kernel-name");
     // Every launch by every range around it.
     for e in &events {
-        for around in nvtx::enclosing(&p, launch_of(&p, e.grid)) {
+        for around in nvtx::enclosing_ranges(&p, launch_of(&p, e.grid)) {
             for instance in [None, Some(around.instance + 1)] {
                 check(&p, &events, e.grid, &Options { within: Within::Range(around.range, instance), ..Options::default() }, "--nvtx ");
             }
@@ -347,7 +351,7 @@ fn case_11_processes_in_turn_and_at_once() {
         let rerun = check(&p, &events, e.grid, &Options::default(), "--target-processes all --kernel-name foo --launch-skip ");
         let warning = rerun.warnings.iter().find(|w| w.id == "processes").unwrap();
         assert!(warning.text.contains("global counter") && warning.severity == Severity::Warning);
-        assert!(!rerun.shell().contains("--kernel-id"));
+        assert!(!rerun.shell_line().contains("--kernel-id"));
     }
     check(&p, &events, 202, &Options::default(), "--launch-skip 7 --launch-count 1");
     // The same with one child beside its parent: no common count.
@@ -365,23 +369,23 @@ fn case_11_processes_in_turn_and_at_once() {
     drop(db);
     let p = read(&path).unwrap();
     let rerun = one(&p, launch_of(&p, 202), &Options::default());
-    assert!(rerun.argv().is_empty() && rerun.shell().is_empty(), "{}", rerun.shell());
+    assert!(rerun.argv().is_empty() && rerun.shell_line().is_empty(), "{}", rerun.shell_line());
     let wrapper = rerun.wrapper.as_deref().unwrap();
     assert!(wrapper.contains("--kernel-name foo \\\n        --launch-skip 1 --launch-count 1"), "{wrapper}");
     assert!(wrapper.contains("--target-processes all") && wrapper.contains("exec \"$@\""));
     let guessed = rerun.warnings.iter().find(|w| w.id == "processes").unwrap();
-    assert!(guessed.text.contains("race") && guessed.text.contains("guess") && guessed.inexact && !rerun.exact());
+    assert!(guessed.text.contains("race") && guessed.text.contains("guess") && guessed.inexact && !rerun.is_exact());
     // Under a launcher that is known there is one command.
     let program = Some("mpirun -np 3 ./probe procs".split(' ').map(str::to_owned).collect());
     let rerun = one(&p, launch_of(&p, 202), &Options { program, rank: Some(2), ..Options::default() });
     assert!(
-        rerun.shell().starts_with("mpirun -np 3 sh -c 'if [ \"${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}}\" = 2 ]; then exec ncu "),
+        rerun.shell_line().starts_with("mpirun -np 3 sh -c 'if [ \"${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}}\" = 2 ]; then exec ncu "),
         "{}",
-        rerun.shell()
+        rerun.shell_line()
     );
-    assert!(rerun.shell().ends_with("; fi; exec \"$@\"' sh ./probe procs"), "{}", rerun.shell());
+    assert!(rerun.shell_line().ends_with("; fi; exec \"$@\"' sh ./probe procs"), "{}", rerun.shell_line());
     let said = rerun.warnings.iter().find(|w| w.id == "processes").unwrap();
-    assert!(!said.text.contains("guess") && rerun.exact(), "{said:?}");
+    assert!(!said.text.contains("guess") && rerun.is_exact(), "{said:?}");
 }
 
 #[test]
@@ -397,7 +401,7 @@ fn case_12_quoting() {
     let want = format!(
         "ncu --config-file off --kernel-name-base demangled --kernel-name {name} --launch-skip 0 --launch-count 1 --set basic --export r_100%% python3 -c 'print('\\''it'\\'')'"
     );
-    assert_eq!(rerun.shell(), want);
+    assert_eq!(rerun.shell_line(), want);
 }
 
 #[test]
@@ -411,7 +415,7 @@ fn threads_and_configurations() {
     let p = profile("cfg");
     let rerun = one(&p, 3, &Options::default());
     assert_eq!((rerun.selects[0].grid, rerun.selects[0].block), (Some([1, 1, 1]), Some([64, 1, 1])));
-    assert!(rerun.shell().contains("--launch-skip 3 --launch-count 1") && !rerun.shell().contains("--filter-mode"));
+    assert!(rerun.shell_line().contains("--launch-skip 3 --launch-count 1") && !rerun.shell_line().contains("--filter-mode"));
 }
 
 /// A capture that an NVTX range opened says so, and the command counts inside that range.
@@ -422,8 +426,8 @@ fn a_capture_opened_by_a_range() {
     let events = super::rerun::truth("single");
     for launch in [0, 7, 12, 20, 21, 49] {
         let rerun = one(&p, launch, &Options::default());
-        assert!(rerun.shell().contains("--nvtx --nvtx-include step1/ "), "{}", rerun.shell());
-        assert_eq!(select(&rerun.argv(), &events).unwrap(), [vec![50 + launch]], "{}", rerun.shell());
-        assert!(rerun.exact() && rerun.warnings.is_empty(), "{:?}", rerun.warnings);
+        assert!(rerun.shell_line().contains("--nvtx --nvtx-include step1/ "), "{}", rerun.shell_line());
+        assert_eq!(select(&rerun.argv(), &events).unwrap(), [vec![50 + launch]], "{}", rerun.shell_line());
+        assert!(rerun.is_exact() && rerun.warnings.is_empty(), "{:?}", rerun.warnings);
     }
 }

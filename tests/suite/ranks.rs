@@ -4,7 +4,7 @@ use super::jobs::{Plan, Wrong, job as made_up};
 use super::support::{Explorer, root};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use warpscope::analysis::ranks::{Job, Late, job};
+use warpscope::analysis::ranks::{Job, Late, build_job};
 use warpscope::analysis::triage::Verdict;
 use warpscope::app::Where;
 use warpscope::model::digest::Digest;
@@ -85,7 +85,7 @@ fn stragglers_of_made_up_jobs() {
         let mut wrong = Vec::new();
         let (mut named, mut rightly, mut planted) = (0, 0, 0);
         for plan in &plans {
-            let found = job(&made_up(plan));
+            let found = build_job(&made_up(plan));
             let is = matches!(plan.wrong, Wrong::Compute(..) | Wrong::Host(..));
             let ok = right(plan, &found);
             planted += usize::from(is);
@@ -113,7 +113,7 @@ fn stragglers_of_made_up_jobs() {
 fn exposed_collectives_are_transfer_and_waiting() {
     let plan = |wrong| Plan { ranks: 8, tensor: 1, numbered: true, steps: 40, layers: 8, wrong, seed: 7 };
     let of = |wrong| {
-        let found = job(&made_up(&plan(wrong)));
+        let found = build_job(&made_up(&plan(wrong)));
         let finding = found.findings.iter().find(|f| f.id == Verdict::CommExposed).cloned().unwrap();
         let value = |name: &str| finding.evidence.iter().find(|e| e.name.starts_with(name)).map(|e| e.value).unwrap();
         (
@@ -138,7 +138,7 @@ fn exposed_collectives_are_transfer_and_waiting() {
 fn clocks_of_made_up_jobs_come_together() {
     let plan = Plan { ranks: 16, tensor: 4, numbered: true, steps: 400, layers: 4, wrong: Wrong::Nothing, seed: 5 };
     let all = made_up(&plan);
-    let found = job(&all);
+    let found = build_job(&all);
     // The last collective of all: data parallelism, by ranks that are four apart.
     for group in 0..4usize {
         let ends: Vec<(i64, i64)> = (group..16)
@@ -146,7 +146,7 @@ fn clocks_of_made_up_jobs_come_together() {
             .map(|rank| {
                 let last = all[rank].collectives().last().unwrap().end();
                 let clock = found.ranks[rank].clock;
-                (clock.common(last), clock.uncertainty)
+                (clock.common_time(last), clock.uncertainty)
             })
             .collect();
         let (first, last) = (ends.iter().map(|e| e.0).min().unwrap(), ends.iter().map(|e| e.0).max().unwrap());
@@ -256,7 +256,7 @@ fn jobs_that_the_tracer_recorded() {
 #[test]
 fn stragglers_of_short_captures() {
     for (wrong, why) in [(Wrong::Compute(1, 0.6), Late::Compute), (Wrong::Host(1, 4_000_000), Late::Host)] {
-        let found = job(&made_up(&Plan { ranks: 4, tensor: 1, numbered: true, steps: 8, layers: 1, wrong, seed: 5 }));
+        let found = build_job(&made_up(&Plan { ranks: 4, tensor: 1, numbered: true, steps: 8, layers: 1, wrong, seed: 5 }));
         assert_eq!(found.stragglers.iter().map(|s| (s.rank, s.why)).collect::<Vec<_>>(), [(1, why)], "{:?}", found.findings);
     }
 }
@@ -363,8 +363,8 @@ fn damaged_digests() {
     for at in 0..message.len() {
         let mut bytes = message.clone();
         bytes[at] ^= 0x55;
-        if let Ok(damaged) = Digest::from_bytes(&Digest::packed(&bytes)) {
-            assert_eq!(job(&[damaged, whole[1].clone()]).ranks.len(), 2);
+        if let Ok(damaged) = Digest::from_bytes(&Digest::pack_message(&bytes)) {
+            assert_eq!(build_job(&[damaged, whole[1].clone()]).ranks.len(), 2);
             taken += 1;
         }
     }
@@ -412,20 +412,20 @@ fn ranks_on_the_screen() {
     explorer.press("left + + -");
     assert!(explorer.screen().contains("79 of 90"), "{}", explorer.screen());
     explorer.press("enter");
-    assert_eq!(explorer.app.here(), Where::Timeline);
+    assert_eq!(explorer.app.current_scope(), Where::Timeline);
     explorer.press("A");
     assert!(explorer.screen().contains("79 of 90"), "it is where one left it: {}", explorer.screen());
     explorer.press("esc");
-    assert!(explorer.app.here() == Where::Ranks && !explorer.screen().contains("on the common clock"), "{}", explorer.screen());
+    assert!(explorer.app.current_scope() == Where::Ranks && !explorer.screen().contains("on the common clock"), "{}", explorer.screen());
     explorer.press("esc");
     let mut explorer = Explorer::open(&files, (120, 40));
     explorer.press("A");
-    assert_eq!(explorer.app.here(), Where::Ranks);
+    assert_eq!(explorer.app.current_scope(), Where::Ranks);
     assert!(explorer.screen().contains("rank 1 arrives last"));
     explorer.press("right right left");
     assert!(explorer.screen().contains("step 0 of"), "{}", explorer.screen());
     explorer.press("up enter");
-    assert_eq!((explorer.app.here(), explorer.app.session.active), (Where::Timeline, 0));
+    assert_eq!((explorer.app.current_scope(), explorer.app.session.active), (Where::Timeline, 0));
     explorer.press("A A");
     let mut one = Explorer::open(&files[..1], (80, 24));
     one.press("A");
@@ -451,7 +451,7 @@ fn digests_on_the_screen() {
         .collect();
     for (name, size) in [("digests_80x24", (80, 24)), ("digests_120x40", (120, 40)), ("digests_200x50", (200, 50))] {
         let mut explorer = Explorer::open(&files, size);
-        assert_eq!(explorer.app.here(), Where::Ranks);
+        assert_eq!(explorer.app.current_scope(), Where::Ranks);
         assert!(explorer.screen().contains("rank 5 arrives last"), "{}", explorer.screen());
         explorer.press("c");
         insta::assert_snapshot!(name, explorer.screen());
@@ -485,12 +485,12 @@ fn ranks_of_different_runs_are_not_judged() {
 #[test]
 fn digests_that_are_bombs() {
     let empty_kernels = [0xa2, 0x01, 0x00].repeat(100_000);
-    assert!(Digest::from_bytes(&Digest::packed(&empty_kernels)).unwrap_err().contains("more parts"));
+    assert!(Digest::from_bytes(&Digest::pack_message(&empty_kernels)).unwrap_err().contains("more parts"));
     let zeros = [&b"WSD1"[..], &zstd::bulk::compress(&vec![0; 80 << 20], 19).unwrap()].concat();
     assert!(Digest::from_bytes(&zeros).is_err());
     let far = |rank| Digest { rank: Some(rank), world: Some(u32::MAX), ..Digest::default() };
-    assert_eq!(job(&[far(u32::MAX), far(0)]).ranks.len(), 2);
-    assert_eq!(job(&[Digest { rank: Some(u32::MAX), ..Digest::default() }]).ranks.len(), 1);
+    assert_eq!(build_job(&[far(u32::MAX), far(0)]).ranks.len(), 2);
+    assert_eq!(build_job(&[Digest { rank: Some(u32::MAX), ..Digest::default() }]).ranks.len(), 1);
 }
 
 /// Numbers that no report has are cut to what can be reckoned with.
@@ -514,12 +514,12 @@ fn digests_with_impossible_numbers() {
         steps.start.iter_mut().for_each(|n| *n = number);
         steps.length.iter_mut().for_each(|n| *n = number);
         let all: Vec<Digest> = all.iter().map(|d| Digest::from_bytes(&d.to_bytes()).unwrap()).collect();
-        let found = job(&all);
-        assert_eq!((found.ranks.len(), found.steps(&all).is_empty()), (3, false));
+        let found = build_job(&all);
+        assert_eq!((found.ranks.len(), found.steps_by_number(&all).is_empty()), (3, false));
         let reports = [0, 1, 2];
         let of = warpscope::report::ranks::Together { job: &found, digests: &all, reports: &reports };
         let mut out = Vec::new();
-        warpscope::report::ranks::page(&mut out, &of, 80).unwrap();
-        warpscope::report::ranks::json(&mut out, &of).unwrap();
+        warpscope::report::ranks::print_page(&mut out, &of, 80).unwrap();
+        warpscope::report::ranks::write_job_json(&mut out, &of).unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use super::support::{read, root, unpacked};
 use std::collections::BTreeMap;
-use warpscope::analysis::ranks::job;
+use warpscope::analysis::ranks::build_job;
 use warpscope::analysis::triage::Verdict;
 use warpscope::model::digest::{Collective, Digest, Kind};
 use warpscope::model::{NcclCall, Payload, Profile};
@@ -93,7 +93,7 @@ fn pipelines(slow: i64) -> Vec<Digest> {
 /// The second stage comes late to its all-reduce only because it waited for the first one's message: that is to blame.
 #[test]
 fn a_stage_that_waited_for_a_message_hands_the_blame_on() {
-    let found = job(&pipelines(1_500_000));
+    let found = build_job(&pipelines(1_500_000));
     let messages: Vec<_> = found.matches.groups.iter().filter(|g| g.name.contains('→')).collect();
     assert_eq!(messages.iter().map(|g| g.ranks.clone()).collect::<Vec<_>>(), [vec![0, 1], vec![2, 3]]);
     assert_eq!(found.stragglers.iter().map(|s| s.rank).collect::<Vec<_>>(), [0], "{:?}", found.waits.late);
@@ -101,7 +101,7 @@ fn a_stage_that_waited_for_a_message_hands_the_blame_on() {
     let link = found.links.iter().find(|l| l.kind == "send_recv").unwrap();
     assert_eq!((link.count, link.size, link.bytes), (80, 2, Some(1 << 20)));
     // Stages that are as they should be: who waits for a message is not said to wait for a straggler.
-    let found = job(&pipelines(0));
+    let found = build_job(&pipelines(0));
     assert!(found.stragglers.is_empty() && found.findings.iter().all(|f| f.id != Verdict::RankImbalance), "{:?}", found.findings);
 }
 
@@ -112,9 +112,9 @@ fn messages_without_the_other_side() {
     for digest in &mut all {
         digest.kinds[0].peer = Some(7);
     }
-    assert!(job(&all).matches.groups.iter().all(|g| !g.name.contains('→')));
+    assert!(build_job(&all).matches.groups.iter().all(|g| !g.name.contains('→')));
     for digest in &mut all {
         digest.kinds[0].peer = digest.kinds[0].member;
     }
-    assert!(job(&all).matches.groups.iter().all(|g| !g.name.contains('→')));
+    assert!(build_job(&all).matches.groups.iter().all(|g| !g.name.contains('→')));
 }

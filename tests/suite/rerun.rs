@@ -90,8 +90,8 @@ fn every_launch_of_every_mode_is_selected_exactly_by_every_name_form() {
         for launch in 0..events.len() {
             for base in BASES {
                 let rerun = one(&profile, launch, &based(base));
-                let got = select(&rerun.argv(), &events).unwrap_or_else(|e| panic!("{fixture} {launch}: {e}: {}", rerun.shell()));
-                assert_eq!(got, [vec![launch]], "{fixture} launch {launch}: {}", rerun.shell());
+                let got = select(&rerun.argv(), &events).unwrap_or_else(|e| panic!("{fixture} {launch}: {e}: {}", rerun.shell_line()));
+                assert_eq!(got, [vec![launch]], "{fixture} launch {launch}: {}", rerun.shell_line());
                 assert_eq!(rerun.selects[0].grid.unwrap()[0], events[launch].grid);
                 commands += 1;
                 for other in rerun.alternatives.iter().filter(|a| !a.options.whole_graph) {
@@ -130,7 +130,7 @@ fn the_graph_of_a_node_is_the_replay_that_it_ran_in() {
         let got = select(&rerun.argv(), &events).unwrap();
         let replay: Vec<usize> =
             (0..events.len()).filter(|&i| events[i].graph.is_some() && events[i].graph == events[node].graph).collect();
-        assert_eq!(got, [replay], "{}", rerun.shell());
+        assert_eq!(got, [replay], "{}", rerun.shell_line());
         assert_eq!(rerun.selects[0].kernel, "graph");
     }
     let refused = rerun::plan(&profile, &Target::Launches(vec![LaunchId(3)]), &Options { whole_graph: true, ..Options::default() });
@@ -146,7 +146,7 @@ fn a_capture_of_whole_graphs_selects_graphs_and_the_kernels_outside() {
     for (launch, &at) in outside.iter().enumerate() {
         for base in BASES {
             let rerun = one(&profile, launch, &based(base));
-            assert_eq!(select(&rerun.argv(), &events).unwrap(), [vec![at]], "launch {launch}: {}", rerun.shell());
+            assert_eq!(select(&rerun.argv(), &events).unwrap(), [vec![at]], "launch {launch}: {}", rerun.shell_line());
             assert!(rerun.warnings.iter().any(|w| w.id == "whole-graphs"));
         }
     }
@@ -171,10 +171,10 @@ fn several_launches_are_selected_together() {
         assert_eq!(plan.commands.len(), commands, "{launches:?}");
         let mut got: Vec<usize> = Vec::new();
         for command in &plan.commands {
-            let one: Vec<usize> = select(&command.argv(), &events).unwrap_or_else(|e| panic!("{e}: {}", command.shell())).concat();
+            let one: Vec<usize> = select(&command.argv(), &events).unwrap_or_else(|e| panic!("{e}: {}", command.shell_line())).concat();
             // The results of one command come in the order that it promises.
-            assert_eq!(one, command.selects.iter().map(|s| s.launch.unwrap().0 as usize).collect::<Vec<_>>(), "{}", command.shell());
-            assert!(command.shell().contains(word), "{}", command.shell());
+            assert_eq!(one, command.selects.iter().map(|s| s.launch.unwrap().0 as usize).collect::<Vec<_>>(), "{}", command.shell_line());
+            assert!(command.shell_line().contains(word), "{}", command.shell_line());
             got.extend(one);
         }
         got.sort_unstable();
@@ -214,7 +214,7 @@ fn several_launches_are_selected_together() {
     assert_eq!(plan.commands.len(), picked.len());
     let got: Vec<usize> = plan.commands.iter().flat_map(|c| select(&c.argv(), &events).unwrap().concat()).collect();
     assert_eq!(got, picked.iter().map(|l| l.0 as usize).collect::<Vec<_>>());
-    assert!(!plan.commands.iter().any(|c| c.shell().contains("--kernel-id")));
+    assert!(!plan.commands.iter().any(|c| c.shell_line().contains("--kernel-id")));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn all_launches_of_a_kernel_in_a_range_are_one_command() {
     use warpscope::rerun::{Within, nvtx, pick};
     let (profile, events) = (profile("single"), truth("single"));
     for (label, instance) in [("step1", None), ("step3", None), ("inner", None), ("inner", Some(2)), ("inner", Some(4))] {
-        let range = nvtx::named(&profile, label)[0];
+        let range = nvtx::ranges_by_label(&profile, label)[0];
         let inside = |e: &Event| e.stack.iter().any(|r| r.text == label && instance.is_none_or(|n| n == r.instance));
         let saxpy: Vec<LaunchId> =
             (0u32..).zip(&events).filter(|(_, e)| e.function == "saxpy" && inside(e)).map(|(i, _)| LaunchId(i)).collect();
@@ -235,7 +235,7 @@ fn all_launches_of_a_kernel_in_a_range_are_one_command() {
         let plan = rerun::plan(&profile, &Target::Launches(saxpy.clone()), &options).unwrap();
         assert_eq!(plan.commands.len(), 1);
         let got = select(&plan.commands[0].argv(), &events).unwrap().concat();
-        assert_eq!(got, saxpy.iter().map(|l| l.0 as usize).collect::<Vec<_>>(), "{}", plan.commands[0].shell());
+        assert_eq!(got, saxpy.iter().map(|l| l.0 as usize).collect::<Vec<_>>(), "{}", plan.commands[0].shell_line());
     }
 }
 
@@ -257,13 +257,13 @@ fn a_result_is_profiled_again_by_its_report_s_own_selection() {
     let profile = super::support::read(&super::support::root().join("fixtures/demo/llm_decode.ncu-rep.zst")).unwrap();
     let rerun = one(&profile, 3, &Options::default());
     assert_eq!(
-        rerun.shell(),
+        rerun.shell_line(),
         "ncu --config-file off --nvtx --nvtx-include 'LLM\\@decode_all/' --launch-skip 23 --launch-count 1 --set basic --export nvjet_sm90_tst_8x64_64x16_2x1_v_bz_TNN-3 python3 src/llm.py plain 2"
     );
-    assert!(rerun.exact() && rerun.runnable(), "{:?}", rerun.warnings);
+    assert!(rerun.is_exact() && rerun.is_runnable(), "{:?}", rerun.warnings);
     // The timeline's command for the launch that this result is of selects the same one in another way.
     let timeline = super::support::read(&super::support::packed("llm")).unwrap();
-    let join = warpscope::rerun::join::join(&timeline, profile.metrics.as_ref().unwrap());
+    let join = warpscope::rerun::join::join_results(&timeline, profile.metrics.as_ref().unwrap());
     let launch = join.of_result(3).unwrap().launch as usize;
     assert_eq!(one(&timeline, launch, &Options::default()).selects[0].kernel, rerun.selects[0].kernel);
 }

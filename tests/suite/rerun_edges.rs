@@ -10,7 +10,7 @@ fn refused(profile: &Profile, launch: u32, options: &Options) -> String {
 }
 
 fn within(profile: &Profile, label: &str, instance: Option<u32>) -> Options {
-    Options { within: Within::Range(nvtx::named(profile, label)[0], instance), ..Options::default() }
+    Options { within: Within::Range(nvtx::ranges_by_label(profile, label)[0], instance), ..Options::default() }
 }
 
 const DROP_CALL: &str =
@@ -19,8 +19,8 @@ const DROP_CALL: &str =
 #[test]
 fn a_range_number_of_several_processes_or_threads_is_refused() {
     let procs = read(&packed("procs")).unwrap();
-    let first = (0..procs.launches.len()).find(|&r| !nvtx::enclosing(&procs, r).is_empty()).unwrap();
-    let e = nvtx::enclosing(&procs, first)[0];
+    let first = (0..procs.launches.len()).find(|&r| !nvtx::enclosing_ranges(&procs, r).is_empty()).unwrap();
+    let e = nvtx::enclosing_ranges(&procs, first)[0];
     let options = Options { within: Within::Range(e.range, Some(e.instance + 1)), ..Options::default() };
     assert!(refused(&procs, u32::try_from(first).unwrap(), &options).contains("2 threads enter"));
     let single = read(&packed("single")).unwrap();
@@ -31,7 +31,7 @@ fn a_range_number_of_several_processes_or_threads_is_refused() {
 fn a_range_inside_the_one_that_opened_the_capture_is_refused() {
     let step = probe("step", "");
     assert!(refused(&step, 10, &within(&step, "inner", None)).contains("opened by the NVTX range \"step1\""));
-    assert!(one(&step, 10, &within(&step, "step1", None)).exact());
+    assert!(one(&step, 10, &within(&step, "step1", None)).is_exact());
 }
 
 #[test]
@@ -39,16 +39,16 @@ fn launches_without_a_call_make_the_count_a_guess() {
     // One that came before, inside the range; one that came before, and starts on the device after the wanted one was called.
     let profile = probe("nvtx", &format!("{DROP_CALL}3)"));
     let at = (0..profile.launches.len())
-        .find(|&r| !nvtx::enclosing(&profile, r).is_empty() && profile.launches.start(r) > profile.launches.start(3))
+        .find(|&r| !nvtx::enclosing_ranges(&profile, r).is_empty() && profile.launches.start(r) > profile.launches.start(3))
         .unwrap();
     assert!(profile.launches.call(at).is_some());
-    let around = nvtx::enclosing(&profile, 14);
+    let around = nvtx::enclosing_ranges(&profile, 14);
     let a = around.iter().find(|e| profile.ranges.label(e.range.name) == "A").unwrap();
     let rerun = one(&profile, 14, &Options { within: Within::Range(a.range, None), ..Options::default() });
-    assert!(!rerun.exact() && rerun.warnings.iter().any(|w| w.id == "device-order"), "{:?}", rerun.warnings);
+    assert!(!rerun.is_exact() && rerun.warnings.iter().any(|w| w.id == "device-order"), "{:?}", rerun.warnings);
     let profile = probe("seq", &format!("{DROP_CALL}7)"));
     let first = one(&profile, 0, &Options::default());
-    assert!(!first.exact(), "the launch without a call may have come before");
+    assert!(!first.is_exact(), "the launch without a call may have come before");
 }
 
 #[test]
@@ -87,13 +87,13 @@ fn a_kernel_named_graph_among_whole_graphs_is_refused() {
                 && profile.launches.order_key(r).0 < profile.graphs[0].call.unwrap()
         })
         .count();
-    assert!(before > 0 && plan.commands[0].shell().contains(&format!("--launch-skip {before} ")), "{}", plan.commands[0].shell());
+    assert!(before > 0 && plan.commands[0].shell_line().contains(&format!("--launch-skip {before} ")), "{}", plan.commands[0].shell_line());
 }
 
 #[test]
 fn graphs_in_gated_and_doubtful_captures() {
     let late = edited_profile("graph_whole", "UPDATE META_DATA_CAPTURE SET value = '60000' WHERE name = 'START_DELAY_MS'");
-    assert!(!rerun::plan(&late, &Target::Graph(1), &Options::default()).unwrap().commands[0].exact());
+    assert!(!rerun::plan(&late, &Target::Graph(1), &Options::default()).unwrap().commands[0].is_exact());
     let trigger = "INSERT INTO DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity, text, globalPid) SELECT 1, timestampType, source, 1, 'Starting the profiling session using NVTX trigger.', globalPid FROM DIAGNOSTIC_EVENT LIMIT 1";
     let nvtx = edited_profile("graph_whole", trigger);
     assert!(rerun::plan(&nvtx, &Target::Graph(1), &Options::default()).unwrap_err().contains("an NVTX range opened this capture"));
@@ -104,9 +104,9 @@ fn graphs_in_gated_and_doubtful_captures() {
         "graph_whole",
         "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE nameId IN (SELECT id FROM StringIds WHERE value LIKE 'cudaGraphLaunch%')",
     );
-    assert!(!rerun::plan(&blind, &Target::Graph(1), &Options::default()).unwrap().commands[0].exact());
+    assert!(!rerun::plan(&blind, &Target::Graph(1), &Options::default()).unwrap().commands[0].is_exact());
     let sure = rerun::plan(&whole, &Target::Graph(1), &Options::default()).unwrap();
-    assert!(sure.commands[0].exact() && sure.commands[0].warnings.is_empty());
+    assert!(sure.commands[0].is_exact() && sure.commands[0].warnings.is_empty());
 }
 
 #[test]
@@ -115,9 +115,9 @@ fn names_that_the_importer_made_up_are_no_filters() {
         "single",
         "UPDATE NVTX_EVENTS SET text = NULL, textId = 987654 WHERE text = 'inner' OR textId IN (SELECT id FROM StringIds WHERE value = 'inner')",
     );
-    let around = nvtx::enclosing(&unnamed, 61);
+    let around = nvtx::enclosing_ranges(&unnamed, 61);
     let made_up = around.iter().find(|e| unnamed.ranges.label(e.range.name) == "(unnamed range)").unwrap();
-    assert_eq!(nvtx::expression(&unnamed, made_up.range), None);
+    assert_eq!(nvtx::filter_expression(&unnamed, made_up.range), None);
     let options = Options { within: Within::Range(made_up.range, None), ..Options::default() };
     assert!(refused(&unnamed, 61, &options).contains("no syntax"));
 }
@@ -128,8 +128,8 @@ fn lost_ranges_matter_inside_ranges_only() {
         "single",
         "INSERT INTO DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity, text, globalPid) SELECT 1, timestampType, source, 2, 'Not all NVTX events might have been collected.', globalPid FROM DIAGNOSTIC_EVENT LIMIT 1",
     );
-    assert!(one(&lost, 61, &Options::default()).exact());
-    assert!(!one(&lost, 61, &within(&lost, "inner", None)).exact());
+    assert!(one(&lost, 61, &Options::default()).is_exact());
+    assert!(!one(&lost, 61, &within(&lost, "inner", None)).is_exact());
 }
 
 /// Processes that run different programs are told apart by these, although they run at the same time.
@@ -142,8 +142,12 @@ fn a_process_with_a_program_of_its_own_is_filtered_by_name() {
         "UPDATE PROCESSES SET name = CASE pid WHEN (SELECT MIN(pid) FROM PROCESSES) THEN '/opt/app/server' ELSE '/opt/app/worker' END;";
     let p = named(worker);
     let server = one(&p, 0, &Options::default());
-    assert!(server.shell().contains("--target-processes all --target-processes-filter server ") && server.exact(), "{}", server.shell());
-    assert!(server.shell().contains("--launch-skip 0 "), "only its own launches count");
+    assert!(
+        server.shell_line().contains("--target-processes all --target-processes-filter server ") && server.is_exact(),
+        "{}",
+        server.shell_line()
+    );
+    assert!(server.shell_line().contains("--launch-skip 0 "), "only its own launches count");
     // Two workers are not told apart, and neither is a name that the filter would read as something else.
     assert!(one(&p, 4, &Options::default()).wrapper.is_some());
     let odd = named("UPDATE PROCESSES SET name = CASE pid WHEN (SELECT MIN(pid) FROM PROCESSES) THEN 'exclude:server' ELSE 'worker' END;");
@@ -174,6 +178,6 @@ fn several_launches_of_a_late_capture() {
     let plan = rerun::plan(&late, &Target::Launches(vec![LaunchId(16), LaunchId(55), LaunchId(110)]), &Options::default()).unwrap();
     assert_eq!(plan.commands.len(), 3);
     for (command, step) in plan.commands.iter().zip(["step0/", "step1/", "step2/"]) {
-        assert!(command.shell().contains(step) && !command.exact(), "{}", command.shell());
+        assert!(command.shell_line().contains(step) && !command.is_exact(), "{}", command.shell_line());
     }
 }

@@ -9,7 +9,7 @@ use warpscope::config::ColorMode;
 pub fn open(name: &str, size: (u16, u16), keys: &str) -> Explorer {
     let mut explorer = Explorer::open(&[packed(name)], size);
     explorer.press(keys);
-    assert_eq!(explorer.app.here(), Where::Rerun);
+    assert_eq!(explorer.app.current_scope(), Where::Rerun);
     explorer
 }
 
@@ -111,7 +111,7 @@ fn every_field_changes_the_command_and_undo_takes_it_back() {
     assert!(explorer.screen().contains("nothing to undo"));
     assert_eq!(command(&mut explorer), first);
     explorer.press("esc");
-    assert_eq!(explorer.app.here(), Where::Launches);
+    assert_eq!(explorer.app.current_scope(), Where::Launches);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn the_mouse_selects_and_changes_fields() {
     explorer.screen();
     let (area, _) = *explorer.view.hits.iter().find(|(_, m)| *m == Mouse::Row(CLOCKS)).unwrap();
     for _ in 0..2 {
-        let hit = explorer.view.hit(area.x + 2, area.y);
+        let hit = explorer.view.hit_test(area.x + 2, area.y);
         explorer.send(Msg::Mouse(hit));
         explorer.screen();
     }

@@ -30,7 +30,7 @@ fn a_plain_report_gives_no_warning() {
         let step = (profile.launches.len() / 25).max(1);
         for launch in (0..profile.launches.len()).step_by(step) {
             let rerun = plain(&profile, launch);
-            assert!(rerun.warnings.is_empty() && rerun.exact() && rerun.runnable(), "{fixture} {launch}: {:?}", rerun.warnings);
+            assert!(rerun.warnings.is_empty() && rerun.is_exact() && rerun.is_runnable(), "{fixture} {launch}: {:?}", rerun.warnings);
         }
     }
 }
@@ -53,7 +53,7 @@ fn chosen_launches() {
     // A report of ncu without its command line, as one of a command that left nothing out, and one whose command is understood.
     let mut profile = read(&root().join("fixtures/ncu/three.ncu-rep.zst")).unwrap();
     let w = plain(&profile, 1);
-    assert!(warned(&w, "chosen-launches").inexact && !w.exact());
+    assert!(warned(&w, "chosen-launches").inexact && !w.is_exact());
     profile.order = warpscope::model::LaunchOrder::Host;
     calm(&plain(&profile, 1), "chosen-launches");
     calm(&plain(&read(&root().join("fixtures/demo/llm_gemm.ncu-rep.zst")).unwrap(), 1), "chosen-launches");
@@ -66,7 +66,7 @@ fn hidden_launches() {
     let rerun = plain(&profile, 57);
     let w = warned(&rerun, "hidden-launches");
     assert!(w.severity == Severity::Warning && w.inexact && w.text.contains("step1"), "{w:?}");
-    assert!(rerun.shell().contains("--nvtx --nvtx-include step1/ "), "{}", rerun.shell());
+    assert!(rerun.shell_line().contains("--nvtx --nvtx-include step1/ "), "{}", rerun.shell_line());
     // What would make it exact is offered.
     let rerun = plain(&profile, 61);
     let exact: Vec<_> = rerun.alternatives.iter().filter(|a| a.why.starts_with("Exact if")).collect();
@@ -76,7 +76,7 @@ fn hidden_launches() {
     let again =
         edited_profile("single", &format!("{DELAYED} UPDATE NVTX_EVENTS SET text = 'step' WHERE text LIKE 'step%' OR text = 'inner';"));
     let w = plain(&again, 57);
-    assert!(warned(&w, "hidden-launches").text.contains("No exact count is possible") && !w.exact());
+    assert!(warned(&w, "hidden-launches").text.contains("No exact count is possible") && !w.is_exact());
     let bare = edited_profile("single", &format!("{DELAYED} DELETE FROM NVTX_EVENTS;"));
     let w = plain(&bare, 57);
     let hidden = warned(&w, "hidden-launches");
@@ -104,7 +104,7 @@ fn launches_from_before_the_capture_are_not_reached() {
         let is = |r: &usize| p.kernels[p.launches.kernel(*r).0 as usize].function() == name.function();
         let mut rows: Vec<usize> = (0..p.launches.len()).filter(is).collect();
         rows.sort_by_key(|&r| p.launches.start(r));
-        plain(p, rows[2]).shell()
+        plain(p, rows[2]).shell_line()
     };
     assert!(third(&before).contains("--launch-skip 2 "), "{}", third(&before));
     assert!(third(&profile).contains("--launch-skip 1 "), "{}", third(&profile));
@@ -117,7 +117,7 @@ fn lost_events() {
         "INSERT INTO DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity, text, globalPid) SELECT 1, timestampType, source, 2, '1,024 CUDA events were dropped', globalPid FROM DIAGNOSTIC_EVENT LIMIT 1",
     );
     let rerun = plain(&lost, 9);
-    assert!(warned(&rerun, "lost-events").text.contains("lower bound") && !rerun.exact());
+    assert!(warned(&rerun, "lost-events").text.contains("lower bound") && !rerun.is_exact());
     // nsys says "Not all CUDA events might have been collected" of every capture that ends before its program.
     calm(&plain(&read(&packed("papi")).unwrap(), 9), "lost-events");
 }
@@ -129,7 +129,7 @@ fn launches_without_kernel() {
     let at = |g: u32| (0..profile.launches.len()).find(|&r| grid(r) == g).unwrap();
     let rerun = plain(&profile, at(9));
     assert!(warned(&rerun, "launches-without-kernel").text.starts_with("1 launch call before"), "{:?}", rerun.warnings);
-    assert!(!rerun.exact());
+    assert!(!rerun.is_exact());
     calm(&plain(&profile, at(2)), "launches-without-kernel");
     // Calls that are recorded into a graph run nothing by nature.
     let graph = probe("graph", "");
@@ -143,7 +143,7 @@ fn names_missing() {
     let base = super::rerun::based(warpscope::model::NameForm::Mangled);
     let row = (0..profile.launches.len()).rfind(|&r| profile.kernels[profile.launches.kernel(r).0 as usize].mangled.is_some()).unwrap();
     let rerun = one(&profile, row, &base);
-    assert!(warned(&rerun, "names-missing").text.contains("mangled name") && !rerun.exact());
+    assert!(warned(&rerun, "names-missing").text.contains("mangled name") && !rerun.is_exact());
     // The function names are all there.
     calm(&plain(&profile, row), "names-missing");
 }
@@ -153,13 +153,13 @@ fn threads() {
     // One after another, or after long turns: worth a word, no more.
     let turns = read(&packed("threads")).unwrap();
     let rerun = plain(&turns, 80);
-    assert!(warned(&rerun, "threads").severity == Severity::Info && rerun.exact());
+    assert!(warned(&rerun, "threads").severity == Severity::Info && rerun.is_exact());
     // In quick alternation, or with calls that lie in each other.
     let quick = probe("threads", "");
     let rerun = plain(&quick, 3);
-    assert!(warned(&rerun, "threads").severity == Severity::Warning && !rerun.exact());
+    assert!(warned(&rerun, "threads").severity == Severity::Warning && !rerun.is_exact());
     let race = edited_profile("threads", "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET end = end + 10000000000");
-    assert!(!plain(&race, 80).exact());
+    assert!(!plain(&race, 80).is_exact());
     // Other threads that launch other kernels do not matter.
     let ddp = read(&packed("ddp_rank0")).unwrap();
     let thread = |r: usize| ddp.places[ddp.launches.place(r).unwrap().0 as usize].thread;
@@ -174,7 +174,7 @@ fn threads() {
 fn device_order() {
     let blind = edited_profile("single", "DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME");
     let rerun = plain(&blind, 9);
-    assert!(warned(&rerun, "device-order").text.contains("several streams") && !rerun.exact());
+    assert!(warned(&rerun, "device-order").text.contains("several streams") && !rerun.is_exact());
     // On one stream the device's order is the host's.
     calm(&plain(&probe("seq", "DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME"), 9), "device-order");
     let partly = edited_profile(
@@ -205,14 +205,22 @@ fn waits_for_others() {
     };
     let rerun = plain(&profile, of("ncclDevKernel"));
     assert!(warned(&rerun, "waits-for-others").text.contains("collective"));
-    assert!(rerun.shell().contains("--replay-mode app-range") && !rerun.shell().contains("--kernel-name"), "{}", rerun.shell());
+    assert!(
+        rerun.shell_line().contains("--replay-mode app-range") && !rerun.shell_line().contains("--kernel-name"),
+        "{}",
+        rerun.shell_line()
+    );
     // ncu does not take --profile-from-start there.
-    assert!(!rerun.shell().contains("--profile-from-start") && rerun.shell().contains("--range-filter :1:"), "{}", rerun.shell());
+    assert!(
+        !rerun.shell_line().contains("--profile-from-start") && rerun.shell_line().contains("--range-filter :1:"),
+        "{}",
+        rerun.shell_line()
+    );
     assert!(rerun.selects.is_empty());
     calm(&plain(&profile, of("nvjet")), "waits-for-others");
     // Made to replay it alone, it says what will happen.
     let alone = one(&profile, of("ncclDevKernel"), &Options { replay: Some(warpscope::rerun::Replay::Kernel), ..Options::default() });
-    assert!(warned(&alone, "waits-for-others").severity == Severity::Error && alone.shell().contains("--kernel-name ncclDevKernel"));
+    assert!(warned(&alone, "waits-for-others").severity == Severity::Error && alone.shell_line().contains("--kernel-name ncclDevKernel"));
     // Without a range there is nothing to measure.
     let bare = edited_profile(
         "ddp_rank0",
@@ -241,7 +249,7 @@ fn autotuning() {
         &format!("{named} UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET blockX = 32 * (1 << (gridX % 4)) WHERE gridX < 60;"),
     );
     let rerun = plain(&tuned, 144);
-    assert!(warned(&rerun, "autotuning").text.contains("block shapes") && !rerun.exact());
+    assert!(warned(&rerun, "autotuning").text.contains("block shapes") && !rerun.is_exact());
     // One shape is no search.
     calm(&plain(&edited_profile("single", named), 144), "autotuning");
 }
@@ -253,7 +261,7 @@ fn serving() {
         "UPDATE META_DATA_CAPTURE SET value = '/usr/bin/vllm' WHERE name = 'PROCESS_0:COMMAND'; UPDATE META_DATA_CAPTURE SET value = 'serve' WHERE name = 'PROCESS_0:ARGUMENT_0'",
     );
     let rerun = plain(&served, 9);
-    assert!(warned(&rerun, "serving").text.starts_with("vllm batches") && !rerun.exact());
+    assert!(warned(&rerun, "serving").text.starts_with("vllm batches") && !rerun.is_exact());
     // A script that only has the word in its arguments is no server.
     let script =
         edited_profile("single", "UPDATE META_DATA_CAPTURE SET value = '--out=/tmp/vllm-notes' WHERE name = 'PROCESS_0:ARGUMENT_0'");

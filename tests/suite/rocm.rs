@@ -171,9 +171,9 @@ fn databases_that_were_merged() {
     let rerun = commands(&profile, &[4]).remove(0);
     // The second process' counts do not mix with the first's.
     assert!(
-        rerun.shell().contains("--kernel-iteration-range '[1]'") || rerun.shell().contains("--kernel-iteration-range '[2]'"),
+        rerun.shell_line().contains("--kernel-iteration-range '[1]'") || rerun.shell_line().contains("--kernel-iteration-range '[2]'"),
         "{}",
-        rerun.shell()
+        rerun.shell_line()
     );
     assert!(rerun.warnings.iter().any(|w| w.id == "processes"));
 }
@@ -198,14 +198,14 @@ fn commands_that_select_exactly_the_launch() {
     );
     assert!(text.starts_with("rocprofv3 --pmc GRBM_GUI_ACTIVE SQ_WAVES SQ_BUSY_CU_CYCLES"), "{text}");
     assert!(text.ends_with("-- ./app --size 4"), "{text}");
-    assert!(second.exact() && second.runnable());
+    assert!(second.is_exact() && second.is_runnable());
     // Its name was loaded twice: the other symbol counts for itself, and its result is told apart by GPU and sizes.
     let same = second.warnings.iter().find(|w| w.id == "same-name").unwrap();
-    assert!(same.sentence().contains("keep the result on GPU 0, with grid 4×2 and workgroup 256"), "{}", same.sentence());
+    assert!(same.to_sentence().contains("keep the result on GPU 0, with grid 4×2 and workgroup 256"), "{}", same.to_sentence());
     assert!(words(&of(4)).contains("--kernel-iteration-range [1]"), "the first of its symbol, on the other GPU");
     assert!(words(&of(5)).contains("--kernel-iteration-range [3]"), "by dispatch, not by start");
     // Two threads launch it.
-    assert!(!of(6).exact() && of(6).warnings.iter().any(|w| w.id == "threads"));
+    assert!(!of(6).is_exact() && of(6).warnings.iter().any(|w| w.id == "threads"));
     // Several launches of one symbol are one command; of two they are two.
     assert!(words(&commands(&profile, &[1, 2, 5]).remove(0)).contains("--kernel-iteration-range [1-3]"));
     assert_eq!(commands(&profile, &[1, 3]).len(), 2);
@@ -282,7 +282,7 @@ fn counters_alone_give_no_exact_count() {
     let profile = read(&table(folder.path(), "x_counter_collection.csv", &text)).unwrap();
     assert_eq!((profile.launches.len(), profile.order), (2, LaunchOrder::Chosen));
     let rerun = commands(&profile, &[1]).remove(0);
-    assert!(!rerun.exact() && rerun.warnings.iter().any(|w| w.id == "chosen-launches"));
+    assert!(!rerun.is_exact() && rerun.warnings.iter().any(|w| w.id == "chosen-launches"));
 }
 
 /// A number between two dispatches that no row has is a launch that was lost, and counts cannot be exact.
@@ -293,7 +293,7 @@ fn lost_dispatches_are_told() {
     let note = profile.notes.iter().find(|n| n.kind == NoteKind::Lost).unwrap();
     assert!(note.text.starts_with("1 kernel launch of the run"), "{}", note.text);
     let rerun = commands(&profile, &[4]).remove(0);
-    assert!(!rerun.exact() && rerun.warnings.iter().any(|w| w.id == "lost-events"));
+    assert!(!rerun.is_exact() && rerun.warnings.iter().any(|w| w.id == "lost-events"));
 }
 
 /// What rocprofv3 writes of a launch is compared with the one that was selected; its CSV has sizes as products only.
@@ -334,7 +334,7 @@ fn the_screens_are_of_rocprofv3() {
     explorer.press("esc M");
     assert!(explorer.screen().contains("the built-in tracer is for NVIDIA GPUs; R profiles"), "{}", explorer.screen());
     explorer.press("r");
-    assert_eq!(explorer.app.here(), Where::Rerun);
+    assert_eq!(explorer.app.current_scope(), Where::Rerun);
     insta::assert_snapshot!("rocm_rerun", explorer.screen());
     for ncu_only in ["clocks", "caches", "replay", "not imported", "afterwards", ".ncu-rep"] {
         assert!(!explorer.screen().contains(ncu_only), "{ncu_only}");
@@ -382,7 +382,7 @@ fn tables_of_several_processes() {
         let rerun = commands(&profile, &[row]).remove(0);
         let text = rerun.argv().join(" ");
         assert!(text.contains(&format!("--kernel-iteration-range [{}]", row / 2 + 1)) && text.contains("-%pid%"), "{text}");
-        assert!(!rerun.exact());
+        assert!(!rerun.is_exact());
     }
 }
 
@@ -408,7 +408,7 @@ fn options_of_ncu_are_told_to_be_ignored() {
     let ignored = rerun.warnings.iter().find(|w| w.id == "ignored").unwrap();
     assert!(ignored.text.ends_with("sources, ending the program."), "{}", ignored.text);
     let late = Options { opened_by: Some(OpenedBy::Late), ..Options::default() };
-    assert!(!rerun::plan(&profile, &target, &late).unwrap().commands.remove(0).exact());
+    assert!(!rerun::plan(&profile, &target, &late).unwrap().commands.remove(0).is_exact());
 }
 
 /// rocprof-compute's analysis database: a row and a result for each kernel.
@@ -445,7 +445,7 @@ fn the_analysis_database_of_rocprof_compute() {
     let of = |i: usize| -> Vec<(String, String, f64)> {
         let named = |(id, value): &(u32, Value)| {
             let at = *id as usize;
-            Some((metrics.names[at].to_string(), metrics.units[at].to_string(), value.number()?))
+            Some((metrics.names[at].to_string(), metrics.units[at].to_string(), value.as_number()?))
         };
         metrics.results[i].values.iter().filter_map(named).collect()
     };
@@ -461,7 +461,7 @@ fn the_analysis_database_of_rocprof_compute() {
         ]
     );
     assert_eq!(of(1)[0], row("Wavefront: VGPRs", "Registers", 32.0));
-    assert!(!commands(&profile, &[0])[0].exact(), "averages do not say which launch");
+    assert!(!commands(&profile, &[0])[0].is_exact(), "averages do not say which launch");
 }
 
 #[test]
@@ -501,7 +501,7 @@ fn the_json_of_rocprofv3() {
     let moved: Vec<_> = launches(&json).into_iter().map(|(name, grid, start)| (name.to_owned(), grid, start - zero)).collect();
     assert_eq!(moved, launches(&db).into_iter().map(|(n, g, s)| (n.to_owned(), g, s)).collect::<Vec<_>>());
     for row in 0..7 {
-        assert_eq!(commands(&json, &[row])[0].shell(), commands(&db, &[row])[0].shell());
+        assert_eq!(commands(&json, &[row])[0].shell_line(), commands(&db, &[row])[0].shell_line());
     }
     // Cut anywhere it is refused in one sentence.
     for cut in [text.len() / 2, text.len() - 1] {
@@ -554,7 +554,7 @@ fn real_databases_agree_with_sql() {
             *n += 1;
             if row % 37 == 0 {
                 let command = &commands(&profile, &[u32::try_from(row).unwrap()])[0];
-                assert!(command.argv().contains(&format!("[{n}]")), "{row}: {}", command.shell());
+                assert!(command.argv().contains(&format!("[{n}]")), "{row}: {}", command.shell_line());
             }
         }
     }
@@ -583,7 +583,7 @@ fn a_real_trace_of_several_threads_is_counted_by_dispatch() {
             *n += 1;
             if row % 4001 == 7 {
                 let command = &commands(&profile, &[u32::try_from(row).unwrap()])[0];
-                assert!(command.argv().contains(&format!("[{n}]")), "{row}: {}", command.shell());
+                assert!(command.argv().contains(&format!("[{n}]")), "{row}: {}", command.shell_line());
             }
         }
     }
@@ -741,7 +741,7 @@ fn counters_of_some_launches_of_a_trace() {
         assert_eq!((profile.launches.len(), profile.metrics.is_none()), (9, true));
         let measured = profile.measured.as_ref().unwrap();
         let metrics = measured.metrics.as_ref().unwrap();
-        let joined = warpscope::rerun::join::join(&profile, metrics);
+        let joined = warpscope::rerun::join::join_results(&profile, metrics);
         assert_eq!(joined.pairs.iter().map(|p| (p.result, p.launch)).collect::<Vec<_>>(), [(0, 5), (1, 7)]);
         assert!(profile.notes.iter().any(|n| n.text.starts_with("Counters were collected for 2 of 9 launches")), "{:?}", profile.notes);
         let (code, out, _) = run(&["metrics", &of.display().to_string(), "--metric", "SQ_WAVES", "--format", "csv"]);
@@ -755,7 +755,7 @@ fn counters_of_some_launches_of_a_trace() {
 /// Counters of a later run belong to the dispatches of the same numbers, where kernel, grid and workgroup agree.
 #[test]
 fn counters_are_joined_with_their_dispatch() {
-    use warpscope::rerun::join::{Sure, join};
+    use warpscope::rerun::join::{Sure, join_results};
     let timeline = read(&made("join_results.db", &[(GUID, 4711, dispatches())])).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let head = "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp";
@@ -765,14 +765,14 @@ fn counters_are_joined_with_their_dispatch() {
     };
     let text = [head.to_owned(), row(3, 2000, 256, gemm), row(6, 2000, 256, gemm), row(7, 2000, 256, gemm)].concat();
     let counters = read(&table(folder.path(), "c_counter_collection.csv", &text)).unwrap();
-    let joined = join(&timeline, counters.metrics.as_ref().unwrap());
+    let joined = join_results(&timeline, counters.metrics.as_ref().unwrap());
     let pairs: Vec<_> = joined.pairs.iter().map(|p| (p.result, p.launch, p.sure)).collect();
     // The last one's number is another kernel's in the timeline.
     assert_eq!(pairs, [(0, 2, Sure::Dispatch), (1, 5, Sure::Dispatch)]);
     // Where dispatches are missing numbers say nothing.
     let rows = dispatches().into_iter().filter(|d| d.1 != 2).collect();
     let lost = read(&made("join_lost_results.db", &[(GUID, 4711, rows)])).unwrap();
-    let joined = join(&lost, counters.metrics.as_ref().unwrap());
+    let joined = join_results(&lost, counters.metrics.as_ref().unwrap());
     assert!(joined.pairs.iter().all(|p| matches!(p.sure, Sure::Alike(_))), "{:?}", joined.pairs);
     let mut explorer = Explorer::open(
         &[made("join_again_results.db", &[(GUID, 4711, dispatches())]), table(folder.path(), "c_counter_collection.csv", &text)],
@@ -804,7 +804,7 @@ fn a_workload_of_rocprof_compute() {
     let metrics = profile.metrics.as_ref().unwrap();
     let value = |row: usize, name: &str| {
         let at = metrics.names.iter().position(|n| &**n == name)?;
-        metrics.results[row].values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.number())
+        metrics.results[row].values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.as_number())
     };
     assert_eq!((value(0, "TCC_HIT_sum"), value(0, "TCC_MISS_sum"), value(0, "L2CacheHit")), (Some(9.0), Some(3.0), Some(75.0)));
     assert_eq!((value(0, "VALUBusy"), value(1, "VALUBusy")), (Some(1.0), Some(80.0)));
@@ -850,7 +850,7 @@ fn a_real_workload_has_the_values_that_amd_prints() {
             let Ok(wanted) = line.split('│').nth(3).unwrap().trim().parse::<f64>() else { continue };
             let at = metrics.names.iter().position(|n| &**n == ours).unwrap();
             let of = metrics.results.iter().filter(|r| r.kernel.function().starts_with(kernel));
-            let all: Vec<f64> = of.filter_map(|r| r.values.iter().find(|v| v.0 as usize == at)?.1.number()).collect();
+            let all: Vec<f64> = of.filter_map(|r| r.values.iter().find(|v| v.0 as usize == at)?.1.as_number()).collect();
             let mean = all.iter().sum::<f64>() / all.len() as f64 / scale;
             // Its times have fractions of a nanosecond, ours do not.
             let rounding = if scale > 1e6 { 2e-5 * wanted } else { 0.0 } + 0.0051;
@@ -948,7 +948,7 @@ fn a_perfetto_trace_of_rocprofv3() {
     );
     assert_eq!(profile.configs[0].registers, Some(16));
     assert!(profile.notes.iter().any(|n| n.text.contains("lost 7 chunks")), "{:?}", profile.notes);
-    assert!(!commands(&profile, &[1])[0].exact(), "there are no dispatch ids, and something was lost");
+    assert!(!commands(&profile, &[1])[0].is_exact(), "there are no dispatch ids, and something was lost");
     for cut in [trace.len() / 2, trace.len() - 3] {
         std::fs::write(&path, &trace[..cut]).unwrap();
         assert!(read(&path).unwrap().notes.iter().any(|n| n.text.contains("ends in the middle")));
@@ -1023,7 +1023,7 @@ fn a_thread_trace() {
         let metrics = profile.metrics.as_ref().unwrap();
         let value = |name: &str| {
             let at = metrics.names.iter().position(|n| &**n == name)?;
-            metrics.results[0].values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.number())
+            metrics.results[0].values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.as_number())
         };
         assert_eq!((value("Latency"), value("Idle"), value("Wave cycles")), (Some(1600.0), Some(400.0), Some(2000.0)));
         assert_eq!(
@@ -1097,7 +1097,7 @@ fn real_thread_traces_account_for_every_cycle() {
         let metrics = profile.metrics.as_ref().unwrap();
         let value = |name: &str| {
             let at = metrics.names.iter().position(|n| &**n == name).unwrap();
-            metrics.results[0].values.iter().find(|v| v.0 as usize == at).unwrap().1.number().unwrap()
+            metrics.results[0].values.iter().find(|v| v.0 as usize == at).unwrap().1.as_number().unwrap()
         };
         let (own, waves) = (value("Latency") + value("Idle"), value("Wave cycles"));
         assert!((own - waves).abs() / waves < 0.002, "{}: {own} {waves}", path.display());

@@ -3,7 +3,7 @@
 use super::rocm::{corpus, dispatches, rocpd, table};
 use super::support::{read, run};
 use rusqlite::Connection;
-use warpscope::analysis::triage::{Part, Scope, Verdict, triage};
+use warpscope::analysis::triage::{Part, Scope, Verdict, triage_profile};
 use warpscope::model::{Cancel, LaunchId, LaunchOrder, NoteKind};
 use warpscope::rerun::{self, Collect, Options, Target};
 
@@ -107,7 +107,7 @@ fn a_blocking_copy_is_waited_for() {
         INSERT INTO rocpd_event_U VALUES (600, 2, 600, 0);";
     let profile = read(&database(folder.path(), sql)).unwrap();
     let scope = Scope { windows: vec![(0, 1_000_000)], ..Scope::default() };
-    let found = triage(&profile, &scope, &Cancel::default()).unwrap();
+    let found = triage_profile(&profile, &scope, &Cancel::default()).unwrap();
     let first = found.findings.first().unwrap();
     assert_eq!(first.id, Verdict::SingleDelay);
     assert!(first.headline.contains("for hipMemcpy"), "{}", first.headline);

@@ -38,7 +38,7 @@ fn folder(top: &str) -> tempfile::TempDir {
 
 fn value(metrics: &Metrics, result: usize, name: &str) -> Option<f64> {
     let at = metrics.names.iter().position(|n| &**n == name)?;
-    metrics.results[result].values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.number())
+    metrics.results[result].values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.as_number())
 }
 
 /// One kernel was analyzed: its size, its totals, hints and a roofline.
@@ -76,7 +76,7 @@ fn tables_of_one_kernel() {
     assert_eq!(value(metrics, 0, "MFMA FLOPs (F8)"), None, "an empty cell is no value");
     let hints = Subject::of_metrics(metrics, 0).unwrap().hints;
     assert_eq!(hints.first().map(|h| h.id), Some(Diagnosis::MemoryLatency), "{hints:?}");
-    let plot = Plot::of(metrics, 0, &[]);
+    let plot = Plot::from_result(metrics, 0, &[]);
     let words: Vec<(&str, Level)> = plot.points.iter().map(|p| (p.work.as_str(), p.level)).collect();
     assert_eq!(words, [("BF16 MFMA", Level::Dram), ("VALU", Level::Dram)]);
     assert!((plot.points[0].intensity - 80.0).abs() < 1e-9, "40 TFLOP/s over 500 GB/s");
@@ -91,7 +91,7 @@ fn tables_of_several_kernels_give_no_hint() {
     assert_eq!((profile.totals.len(), metrics.results[0].kind, metrics.results[0].grid), (2, ResultKind::Range, None));
     assert_eq!((value(metrics, 0, "VALUBusy"), value(metrics, 0, "System Speed-of-Light: VALU Utilization")), (None, Some(9.0)));
     assert!(profile.notes.iter().any(|n| n.kind == NoteKind::Guess && n.text.contains("all 2 kernels")), "{:?}", profile.notes);
-    assert!(Subject::of_metrics(metrics, 0).unwrap().hints.is_empty() && Plot::of(metrics, 0, &[]).points.is_empty());
+    assert!(Subject::of_metrics(metrics, 0).unwrap().hints.is_empty() && Plot::from_result(metrics, 0, &[]).points.is_empty());
 }
 
 /// A table may be cut anywhere, or be missing.
@@ -143,7 +143,7 @@ fn a_workload_folder_and_its_roofline() {
         assert_eq!(value(metrics, 0, "VALU FLOPs (F32)"), Some(640e6 / 50e-6), "{}", path.display());
         assert_eq!(value(metrics, 0, "MFMA FLOPs (F16)"), Some(10.24e9 / 50e-6));
         assert_eq!(value(metrics, 0, "VALU FLOPs (F64)"), None, "never from absent counters");
-        let plot = Plot::of(metrics, 0, &[]);
+        let plot = Plot::from_result(metrics, 0, &[]);
         let of = |work: &str, level| plot.points.iter().find(|p| p.work == work && p.level == level).unwrap();
         let bytes = 80_000.0 * 1024.0;
         assert!((of("F16 MFMA", Level::Dram).intensity - 10.24e9 / bytes).abs() < 1e-6);

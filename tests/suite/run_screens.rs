@@ -9,13 +9,13 @@ use warpscope::app::orders::{News, StepNews};
 use warpscope::app::{self, Effect, Msg, Watched, Where};
 use warpscope::launch::runs::Finding;
 use warpscope::library::{Report, Run, State, Step};
-use warpscope::report::runs::{Came, Promised, kept};
+use warpscope::report::runs::{Came, Promised, outcome_facts};
 
 pub fn run(id: i64, state: State) -> Run {
     Run {
         id,
         started_ms: 1_763_640_000_000 + id * 3_600_000,
-        ended_ms: (!state.live()).then_some(1_763_640_000_000 + id * 3_600_000 + 83_000),
+        ended_ms: (!state.is_live()).then_some(1_763_640_000_000 + id * 3_600_000 + 83_000),
         last_seen_ms: None,
         state,
         stage: "running".to_owned(),
@@ -60,7 +60,7 @@ pub fn run(id: i64, state: State) -> Run {
 pub fn news(run: &Run, lines: &[&str], open: &str) -> Msg {
     let lines = lines.iter().map(|l| Some((*l).to_owned())).collect();
     let now_ms = run.started_ms + 42_000;
-    Msg::Run(Box::new(News { lines, open: open.to_owned(), ended: !run.state.live(), run: Box::new(run.clone()), now_ms }))
+    Msg::Run(Box::new(News { lines, open: open.to_owned(), ended: !run.state.is_live(), run: Box::new(run.clone()), now_ms }))
 }
 
 /// An explorer that watches a run which has just begun.
@@ -69,7 +69,7 @@ fn watching(size: (u16, u16)) -> (Explorer, Run) {
     let run = run(7, State::Running);
     explorer.app.running.watched =
         Some(Watched::new("nsys profile --trace=cuda,nvtx --output /data/runs/7/nsys/report python3 train.py".into(), None, true));
-    app::watch(&mut explorer.app);
+    app::show_watched_run(&mut explorer.app);
     explorer.send(Msg::Started(Ok(Box::new(run.clone()))));
     (explorer, run)
 }
@@ -77,7 +77,7 @@ fn watching(size: (u16, u16)) -> (Explorer, Run) {
 #[test]
 fn a_run_is_watched_to_its_end() {
     let (mut explorer, mut run) = watching((80, 24));
-    assert_eq!(explorer.app.here(), Where::Run);
+    assert_eq!(explorer.app.current_scope(), Where::Run);
     assert!(explorer.screen().contains("no output yet"));
     explorer.send(news(&run, &["epoch 1 loss 2.31", "epoch 2 loss 1.97"], "epoch 3"));
     assert_snapshot!("run_80x24", explorer.screen());
@@ -97,7 +97,7 @@ fn a_run_is_watched_to_its_end() {
     explorer.app.session.size = (80, 24);
     assert_snapshot!("run_failed", explorer.screen());
     explorer.press("esc");
-    assert_eq!(explorer.app.here(), Where::Library, "home is the library");
+    assert_eq!(explorer.app.current_scope(), Where::Library, "home is the library");
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn x_stops_esc_leaves_d_detaches_and_q_asks() {
     assert!(explorer.quit && explorer.asked.len() == before, "the stop that is under way is not pressed on: {:?}", explorer.asked);
     explorer.quit = false;
     explorer.press("esc");
-    assert_eq!(explorer.app.here(), Where::Library);
+    assert_eq!(explorer.app.current_scope(), Where::Library);
     explorer.press("W");
-    assert_eq!(explorer.app.here(), Where::Run);
+    assert_eq!(explorer.app.current_scope(), Where::Run);
     explorer.press("d");
     assert!(matches!(explorer.asked.last(), Some(Effect::DetachRun)));
     // Nothing is lost any more: no question.
@@ -143,7 +143,7 @@ fn a_run_that_left_a_report_opens_it_with_what_went_wrong() {
     run.reports =
         vec![Report { path: packed("llm"), bytes: 5, owned: false }, Report { path: root().join("Cargo.toml"), bytes: 5, owned: false }];
     explorer.send(news(&run, &[], ""));
-    assert_eq!((explorer.app.here(), explorer.app.session.reports.len()), (Where::Kernels, 1));
+    assert_eq!((explorer.app.current_scope(), explorer.app.session.reports.len()), (Where::Kernels, 1));
     let screen = explorer.screen();
     assert!(screen.contains("CatArrayBatchedCopy") && screen.contains("what was recorded until then is kept"), "{screen}");
 }
@@ -177,7 +177,7 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     let mut ended = run(8, State::Done);
     ended.reports = vec![Report { path: demo_files()[2].clone(), bytes: 5, owned: true }];
     explorer.send(Msg::Started(Ok(Box::new(run(8, State::Running)))));
-    assert_eq!(explorer.app.here(), Where::Run);
+    assert_eq!(explorer.app.current_scope(), Where::Run);
     explorer.send(news(&ended, &["==PROF== Report: r.ncu-rep"], ""));
     // Back on the timeline, on the hints of the result, with the verdict of the comparison.
     assert_eq!(explorer.app.session.active, 0);
@@ -185,12 +185,12 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     assert!(screen.contains(kernel) && screen.contains("shared-bandwidth-bound"), "{screen}");
     assert!(screen.contains("differs: 4 results instead of 1"), "{screen}");
     explorer.press("esc esc");
-    assert_eq!(explorer.app.here(), Where::Kernels);
+    assert_eq!(explorer.app.current_scope(), Where::Kernels);
 }
 
 fn library(size: (u16, u16)) -> Explorer {
     let mut explorer = Explorer::open(&[], size);
-    app::library(&mut explorer.app);
+    app::open_library(&mut explorer.app);
     let mut failed = run(3, State::Failed);
     failed.findings = vec![Finding {
         what: "another tool holds the GPU's performance counters".into(),
@@ -226,7 +226,7 @@ fn the_library_at_three_sizes_and_empty() {
         }
     });
     let mut empty = Explorer::open(&[], (80, 24));
-    app::library(&mut empty.app);
+    app::open_library(&mut empty.app);
     assert!(empty.screen().contains("reading the library"));
     empty.send(Msg::Library(Ok((Vec::new(), 0))));
     assert_snapshot!("library_empty", empty.screen());
@@ -254,7 +254,7 @@ fn the_library_says_what_came_of_a_promise() {
         launches: 1,
         promise: promise(0.3, (0.1, 0.3)),
     };
-    let all = kept(
+    let all = outcome_facts(
         &[promised("small", 10.0), promised("large", 90_000.0)],
         &[came("same", 100.0, 101.0), came("transpose", 100_000.0, 43_000.0)],
     );
@@ -298,7 +298,7 @@ fn runs_are_found_opened_compared_tagged_and_deleted() {
     assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(_))));
     // Before: run 2. After: run 4.
     explorer.press("c up up c");
-    assert_eq!(explorer.app.here(), Where::Diff);
+    assert_eq!(explorer.app.current_scope(), Where::Diff);
     let screen = explorer.screen();
     assert!(screen.contains("kernel time") && screen.contains("new") && screen.contains("gone"), "{screen}");
 }
@@ -313,16 +313,16 @@ fn what_changed_at_three_sizes() {
         explorer.press("S");
         assert!(explorer.screen().contains("kernel time"));
         explorer.press("down enter");
-        assert_eq!(explorer.app.here(), Where::Kernels);
+        assert_eq!(explorer.app.current_scope(), Where::Kernels);
     }
     // The next report comes up, instead of changing unseen below.
     let mut two = Explorer::open(&[before.clone(), packed("zoo")], (120, 40));
     for over in ["D", "L"] {
         two.press(over);
-        assert_ne!(two.app.here(), Where::Kernels);
+        assert_ne!(two.app.current_scope(), Where::Kernels);
         let active = two.app.session.active;
         two.press("]");
-        assert_eq!((two.app.here(), two.app.session.active), (Where::Kernels, 1 - active));
+        assert_eq!((two.app.current_scope(), two.app.session.active), (Where::Kernels, 1 - active));
     }
     let mut one = Explorer::open(&[before], (80, 24));
     one.press("D");
@@ -375,11 +375,11 @@ fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
 #[test]
 fn a_chain_of_runs_is_walked_back() {
     let mut explorer = Explorer::open(&[], (100, 24));
-    app::library(&mut explorer.app);
+    app::open_library(&mut explorer.app);
     let mut runs: Vec<Run> = (1..=4).rev().map(|id| run(id, State::Done)).collect();
     (runs[0].parent, runs[1].parent) = (Some(3), Some(1));
     explorer.send(Msg::Library(Ok((runs, 1_763_640_000_000))));
-    let at = |e: &Explorer| e.app.library().unwrap().run().unwrap().id;
+    let at = |e: &Explorer| e.app.library_screen().unwrap().selected_run().unwrap().id;
     assert_eq!(at(&explorer), 4);
     explorer.press("p");
     assert_eq!(at(&explorer), 3);
@@ -397,7 +397,7 @@ fn a_chain_of_runs_is_walked_back() {
 fn what_is_being_started_is_neither_stopped_nor_detached_yet() {
     let mut explorer = Explorer::open(&[], (100, 24));
     explorer.app.running.watched = Some(Watched::new("nsys profile true".into(), None, true));
-    app::watch(&mut explorer.app);
+    app::show_watched_run(&mut explorer.app);
     for key in ["X", "d"] {
         explorer.press(key);
         assert!(explorer.asked.is_empty() && explorer.screen().contains("the run is starting"), "{key}");
@@ -411,7 +411,7 @@ fn several_commands_run_one_after_the_other() {
     let mut explorer = Explorer::open(&[super::support::packed("single")], (120, 40));
     explorer.app.session.reports[0].trusted = true;
     explorer.press("space j space j space r");
-    assert_eq!(explorer.app.rerun(0).unwrap().plan().unwrap().commands.len(), 3);
+    assert_eq!(explorer.app.rerun_screen(0).unwrap().plan().unwrap().commands.len(), 3);
     explorer.press("R");
     assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(_))));
     explorer.send(Msg::Preflight(Vec::new()));

@@ -63,7 +63,7 @@ fn quitting_asks_what_becomes_of_the_run() {
     let home = Home::new();
     let mut s = start(&home, &["run", "--", "sleep", "600"], (100, 30), &[]);
     let pid = pid_in(&home.file("profiler.pid"));
-    let started = process::process(pid).unwrap().started;
+    let started = process::read_process(pid).unwrap().started;
     s.wait("running");
     s.keys("q");
     s.wait("a run is in progress");
@@ -71,7 +71,7 @@ fn quitting_asks_what_becomes_of_the_run() {
     assert_eq!(s.end(), 0);
     s.assert_restored();
     assert!(s.text().contains("is being stopped"), "{}", s.text());
-    until("the profiler to end", || !process::runs(pid, started));
+    until("the profiler to end", || !process::is_running(pid, started));
 }
 
 #[test]
@@ -79,14 +79,14 @@ fn a_detached_run_survives_the_session_and_is_attached_again() {
     let home = Home::new();
     let mut s = start(&home, &["run", "--", "sleep", "600"], (100, 30), &[]);
     let pid = pid_in(&home.file("profiler.pid"));
-    let started = process::process(pid).unwrap().started;
+    let started = process::read_process(pid).unwrap().started;
     s.wait("running");
     s.keys("d");
     s.wait("detached");
     // The ssh session ends.
     s.signal(Signal::SIGHUP);
     s.end();
-    assert!(process::runs(pid, started), "it goes on");
+    assert!(process::is_running(pid, started), "it goes on");
     let mut s = start(&home, &["attach"], (100, 30), &[]);
     s.wait("detached");
     s.keys("X");
@@ -96,7 +96,7 @@ fn a_detached_run_survives_the_session_and_is_attached_again() {
     s.wait("CatArrayBatchedCopy");
     s.keys("q");
     assert_eq!(s.end(), 0);
-    assert!(!process::runs(pid, started));
+    assert!(!process::is_running(pid, started));
 }
 
 #[test]
@@ -104,11 +104,11 @@ fn a_hangup_ends_a_run_that_was_not_detached() {
     let home = Home::new();
     let mut s = start(&home, &["run", "--", "sleep", "600"], (100, 30), &[]);
     let pid = pid_in(&home.file("profiler.pid"));
-    let started = process::process(pid).unwrap().started;
+    let started = process::read_process(pid).unwrap().started;
     s.wait("running");
     s.signal(Signal::SIGHUP);
     s.end();
-    until("the profiler to end", || !process::runs(pid, started));
+    until("the profiler to end", || !process::is_running(pid, started));
 }
 
 #[test]
@@ -141,19 +141,19 @@ fn what_has_the_terminal_ends_with_the_explorer_and_leaves_nothing() {
         let _ = std::fs::remove_file(&own);
         let mut s = start(&home, &["run", "--tty", "--", "sh", "-c", &program], (100, 30), &[]);
         let pid = pid_in(&own);
-        s.wait_until("the program", |_| process::process(pid).is_some());
-        (s, pid, process::process(pid).unwrap().started)
+        s.wait_until("the program", |_| process::read_process(pid).is_some());
+        (s, pid, process::read_process(pid).unwrap().started)
     };
     // Killed: nobody is there to say anything.
     let (mut s, pid, started) = begin();
     s.signal(Signal::SIGKILL);
     s.end();
-    until("the program to end", || !process::runs(pid, started));
+    until("the program to end", || !process::is_running(pid, started));
     // Stopped by the terminal's own key: what does not listen to it is ended afterwards.
     let (mut s, pid, started) = begin();
     s.keys("\u{3}");
     s.wait("CatArrayBatchedCopy");
-    assert!(!process::runs(pid, started), "what was left behind is ended before the report is opened");
+    assert!(!process::is_running(pid, started), "what was left behind is ended before the report is opened");
     s.keys("q");
     assert_eq!(s.end(), 0);
 }

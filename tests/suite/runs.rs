@@ -72,14 +72,14 @@ impl Home {
     /// The log of a run as it is now.
     fn log(&self, id: i64) -> String {
         let folder = self.file("data/warpscope/runs").join(id.to_string());
-        let mut pieces = log::pieces(&folder);
+        let mut pieces = log::piece_paths(&folder);
         pieces.sort();
         pieces.iter().map(|p| String::from_utf8_lossy(&fs::read(p).unwrap()).into_owned()).collect()
     }
 
     fn profiler(&self) -> (i32, u64) {
         let pid = pid_in(&self.file("profiler.pid"));
-        (pid, process::process(pid).unwrap().started)
+        (pid, process::read_process(pid).unwrap().started)
     }
 }
 
@@ -228,7 +228,7 @@ fn an_interrupt_stops_the_program_and_the_report_is_kept() {
     let (rc, out, err) = said(&out);
     assert_eq!(rc, 130, "{err}");
     assert!(out.contains("report.nsys-rep") && err.contains("what was recorded until then is kept"), "{err}");
-    assert!(!process::runs(pid, started));
+    assert!(!process::is_running(pid, started));
     assert_eq!(home.show(1)["state"], "stopped");
 }
 
@@ -243,7 +243,7 @@ fn a_profiler_that_does_not_listen_is_ended_step_by_step() {
     }
     let (rc, _, err) = said(&child.wait_with_output().unwrap());
     assert!(rc == 130 && err.contains("the run was stopped; no report was written"), "{err}");
-    assert!(!process::runs(pid, started));
+    assert!(!process::is_running(pid, started));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn what_a_program_leaves_behind_is_ended_and_does_not_hold_the_run() {
     let (rc, _, err) = home.run(&["run", "--", "true"], "left");
     assert!(rc == 0 && err.contains("terminated 1 leftover process"), "{err}");
     let left = pid_in(&home.file("left.pid"));
-    assert!(process::process(left).is_none_or(|p| p.state == 'Z'));
+    assert!(process::read_process(left).is_none_or(|p| p.state == 'Z'));
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn nothing_outlives_a_killed_explorer_and_the_row_is_readable() {
     until("the run to be known", || home.show(1)["state"] == "running");
     child.kill().unwrap();
     child.wait().unwrap();
-    until("the profiler to end", || !process::runs(pid, started));
+    until("the profiler to end", || !process::is_running(pid, started));
     until("the run to end", || home.show(1)["state"] == "stopped");
     let run = home.show(1);
     assert_eq!(run["reports"].as_array().unwrap().len(), 1, "the profiler wrote its report");
@@ -278,16 +278,16 @@ fn a_killed_supervisor_takes_the_profiler_with_it_and_the_run_is_lost() {
     let mut child = home.start(&["run", "--", "sh", "-c", &program], "");
     let (pid, started) = home.profiler();
     let program = pid_in(&own);
-    let program = (program, process::process(program).unwrap().started);
-    let supervisor = process::process(pid).unwrap().parent;
+    let program = (program, process::read_process(program).unwrap().started);
+    let supervisor = process::read_process(pid).unwrap().parent;
     kill(Pid::from_raw(supervisor), Signal::SIGKILL).unwrap();
-    until("the profiler to end", || !process::runs(pid, started));
+    until("the profiler to end", || !process::is_running(pid, started));
     let (rc, _, err) = said(&{
         child.wait().unwrap();
         child.wait_with_output().unwrap()
     });
     assert!(rc == 1 && err.contains("run 1 is lost"), "{rc} {err}");
-    assert!(!process::runs(program.0, program.1), "what the profiler started is ended, too, even if it does not listen");
+    assert!(!process::is_running(program.0, program.1), "what the profiler started is ended, too, even if it does not listen");
     assert_eq!(home.show(1)["state"], "lost");
     // It can be cleared away.
     let (rc, _, err) = home.run(&["runs", "delete", "1", "--yes"], "");
@@ -301,13 +301,13 @@ fn a_detached_run_goes_on_is_found_again_and_stopped() {
     assert_eq!((rc, out.trim()), (0, "1"), "{err}");
     let (pid, started) = home.profiler();
     until("the run to be known", || home.show(1)["state"] == "running");
-    assert!(process::runs(pid, started), "it outlives the command that started it");
+    assert!(process::is_running(pid, started), "it outlives the command that started it");
     let (rc, _, err) = home.run(&["runs", "delete", "1", "--yes"], "");
     assert!(rc == 2 && err.contains("is still running"), "{err}");
     let mut attached = home.start(&["attach", "--plain"], "");
     signal(&attached, Signal::SIGINT);
     attached.wait().unwrap();
-    assert!(process::runs(pid, started), "leaving it does not stop it");
+    assert!(process::is_running(pid, started), "leaving it does not stop it");
     let (rc, _, err) = home.run(&["attach", "1", "--stop"], "");
     assert_eq!(rc, 0, "{err}");
     let (rc, out, err) = home.run(&["attach", "1", "--plain"], "");
@@ -360,7 +360,7 @@ fn a_flood_is_bounded_and_its_end_is_there() {
     let (rc, _, err) = home.run(&["run", "--", "true"], "flood");
     assert_eq!(rc, 0);
     let folder = home.file("data/warpscope/runs/1");
-    let bytes: u64 = log::pieces(&folder).iter().map(|p| p.metadata().unwrap().len()).sum();
+    let bytes: u64 = log::piece_paths(&folder).iter().map(|p| p.metadata().unwrap().len()).sum();
     // 200,000 lines are 12 MB.
     assert!(bytes < 8 << 20, "{bytes}");
     assert!(err.contains("Generated:"));
@@ -549,10 +549,10 @@ fn what_has_a_session_of_its_own_ends_with_a_killed_supervisor_too() {
     let mut child = home.start(&["run", "--", "sh", "-c", &program], "");
     let (pid, _) = home.profiler();
     let agent = pid_in(&own);
-    let agent = (agent, process::process(agent).unwrap().started);
-    let supervisor = process::process(pid).unwrap().parent;
+    let agent = (agent, process::read_process(agent).unwrap().started);
+    let supervisor = process::read_process(pid).unwrap().parent;
     kill(Pid::from_raw(supervisor), Signal::SIGKILL).unwrap();
-    until("the agent to end", || !process::runs(agent.0, agent.1));
+    until("the agent to end", || !process::is_running(agent.0, agent.1));
     child.wait().unwrap();
     let run = home.show(1);
     assert_eq!(run["state"], "lost");
@@ -580,11 +580,11 @@ fn only_a_runs_own_files_are_exported() {
 /// Every report that an importer reads by its name's ending can be opened from the library.
 #[test]
 fn what_importers_read_the_library_opens() {
-    use warpscope::library::record::opens;
+    use warpscope::library::record::is_openable;
     let endings = warpscope::import::IMPORTERS.iter().flat_map(|i| i.files()).filter(|f| f.starts_with(['.', '_']));
-    let closed: Vec<&&str> = endings.filter(|f| !opens(Path::new(&format!("/x/report{f}")))).collect();
+    let closed: Vec<&&str> = endings.filter(|f| !is_openable(Path::new(&format!("/x/report{f}")))).collect();
     assert!(closed.is_empty(), "{closed:?}");
-    assert!(opens(Path::new("/x/report.wstrace.zst")) && !opens(Path::new("/x/report.log")));
+    assert!(is_openable(Path::new("/x/report.wstrace.zst")) && !is_openable(Path::new("/x/report.log")));
 }
 
 #[test]

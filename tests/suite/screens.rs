@@ -76,7 +76,7 @@ fn filtering_lights_the_letters_that_match() {
     explorer.type_text("zzzz");
     assert!(explorer.screen().contains("No name matches"));
     explorer.press("esc");
-    assert_eq!(explorer.app.kernels(0).unwrap().shown.len(), 21);
+    assert_eq!(explorer.app.kernels_screen(0).unwrap().shown.len(), 21);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn no_two_rows_look_the_same() {
                     explorer.screen();
                     let labels = explorer.app.session.reports[0].groups.labels.clone();
                     for width in [26, 34, 40, 60] {
-                        let fitted = warpscope::analysis::labels::fit(&labels, width);
+                        let fitted = warpscope::analysis::labels::fit_labels(&labels, width);
                         let distinct: std::collections::HashSet<_> = fitted.iter().collect();
                         assert_eq!(distinct.len(), fitted.len(), "{report} {letter} {width}: {fitted:#?}");
                     }
@@ -160,7 +160,7 @@ fn ascii_and_no_colour() {
 fn facets_jumps_and_sorting_of_launches() {
     let mut explorer = Explorer::open(&[packed("threads")], (120, 40));
     explorer.press("enter f s down enter");
-    let screen = explorer.app.launches(0).unwrap();
+    let screen = explorer.app.launches_screen(0).unwrap();
     assert!(screen.facets.stream.is_some());
     let profile = explorer.app.session.reports[0].profile.clone().unwrap();
     let streams: std::collections::BTreeSet<_> = screen
@@ -174,15 +174,24 @@ fn facets_jumps_and_sorting_of_launches() {
     assert_eq!(streams.len(), 1);
     assert_snapshot!("launches_one_stream", explorer.screen());
     explorer.press("esc");
-    assert!(!explorer.app.launches(0).unwrap().facets.any());
+    assert!(!explorer.app.launches_screen(0).unwrap().facets.has_conditions());
     explorer.press("s d");
-    let durations: Vec<i64> =
-        explorer.app.launches(0).unwrap().list.as_ref().unwrap().rows.iter().map(|r| profile.launches.duration(r.0 as usize)).collect();
+    let durations: Vec<i64> = explorer
+        .app
+        .launches_screen(0)
+        .unwrap()
+        .list
+        .as_ref()
+        .unwrap()
+        .rows
+        .iter()
+        .map(|r| profile.launches.duration(r.0 as usize))
+        .collect();
     assert!(durations.is_sorted_by(|a, b| a >= b));
     explorer.press("J n");
     explorer.type_text("2");
     explorer.press("1 enter");
-    let screen = explorer.app.launches(0).unwrap();
+    let screen = explorer.app.launches_screen(0).unwrap();
     assert_eq!(screen.list.as_ref().unwrap().rows[screen.selected].1, 21);
     explorer.press("J n 9 9 9 9 enter");
     assert!(explorer.screen().contains("launch number 9999 is not in this list"));
@@ -202,7 +211,7 @@ fn answers_that_come_late_are_not_shown_under_another_heading() {
             report: w.report,
             generation: w.generation,
             window: w.window,
-            done: work::perform(w, &Cancel::default()).unwrap(),
+            done: work::perform_work(w, &Cancel::default()).unwrap(),
         })
         .collect()
     };
@@ -213,19 +222,19 @@ fn answers_that_come_late_are_not_shown_under_another_heading() {
     for msg in first {
         explorer.send(msg);
     }
-    assert!(explorer.app.launches(0).unwrap().list.is_none(), "the first kernel's launches belong to a screen that is gone");
+    assert!(explorer.app.launches_screen(0).unwrap().list.is_none(), "the first kernel's launches belong to a screen that is gone");
     let reversed = answer(&ask(&mut explorer, "S"));
     for msg in second {
         explorer.send(msg);
     }
-    assert!(explorer.app.launches(0).unwrap().pending(), "an order that is no longer wanted");
+    assert!(explorer.app.launches_screen(0).unwrap().is_pending(), "an order that is no longer wanted");
     for msg in reversed.into_iter().chain(moved) {
         explorer.send(msg);
     }
-    let screen = explorer.app.launches(0).unwrap();
+    let screen = explorer.app.launches_screen(0).unwrap();
     let profile = explorer.app.session.reports[0].profile.as_ref().unwrap();
     let list = screen.list.as_ref().unwrap();
-    assert!(!screen.pending() && list.rows.is_sorted_by(|a, b| a.0 > b.0));
+    assert!(!screen.is_pending() && list.rows.is_sorted_by(|a, b| a.0 > b.0));
     assert!(list.rows.iter().all(|r| profile.kernels[profile.launches.kernel(r.0 as usize).0 as usize].function() == screen.group_name()));
 }
 
@@ -239,13 +248,13 @@ fn a_list_that_is_made_again_leaves_the_cursor_where_it_is_now() {
     // The ranges arrive, and the list is asked for again; meanwhile the cursor moves on.
     let again = update(&mut explorer.app, Msg::Done { report: 0, generation, window: None, done: work::Done::Paths(paths) });
     explorer.press("down down down");
-    let launch = explorer.app.launches(0).unwrap().launch();
+    let launch = explorer.app.launches_screen(0).unwrap().selected_launch();
     for effect in again {
         if let Effect::Work(w) = effect {
-            explorer.send(Msg::Done { report: 0, generation, window: None, done: work::perform(&w, &Cancel::default()).unwrap() });
+            explorer.send(Msg::Done { report: 0, generation, window: None, done: work::perform_work(&w, &Cancel::default()).unwrap() });
         }
     }
-    assert_eq!(explorer.app.launches(0).unwrap().launch(), launch);
+    assert_eq!(explorer.app.launches_screen(0).unwrap().selected_launch(), launch);
     assert!(launch.is_some_and(|l| l > 0));
 }
 
@@ -268,16 +277,16 @@ fn the_mouse_selects_opens_sorts_and_scrolls() {
     explorer.screen();
     let hit = |explorer: &Explorer, wanted: &dyn Fn(&Mouse) -> bool| explorer.view.hits.iter().find(|(_, m)| wanted(m)).unwrap().0;
     let row = hit(&explorer, &|m| *m == Mouse::Row(4));
-    let pressed = explorer.view.hit(row.x + 5, row.y);
+    let pressed = explorer.view.hit_test(row.x + 5, row.y);
     explorer.send(Msg::Mouse(pressed));
-    assert_eq!(explorer.app.kernels(0).unwrap().selected, 4);
+    assert_eq!(explorer.app.kernels_screen(0).unwrap().selected, 4);
     let head = hit(&explorer, &|m| *m == Mouse::Head(2));
-    explorer.send(Msg::Mouse(explorer.view.hit(head.x, head.y)));
-    assert_eq!(explorer.app.kernels(0).unwrap().sort, warpscope::analysis::SortBy::Count);
+    explorer.send(Msg::Mouse(explorer.view.hit_test(head.x, head.y)));
+    assert_eq!(explorer.app.kernels_screen(0).unwrap().sort, warpscope::analysis::SortBy::Count);
     explorer.send(Msg::Mouse(Mouse::Wheel(3)));
-    let selected = explorer.app.kernels(0).unwrap().selected;
+    let selected = explorer.app.kernels_screen(0).unwrap().selected;
     explorer.send(Msg::Mouse(Mouse::Row(selected)));
-    assert!(explorer.app.launches(0).is_some());
+    assert!(explorer.app.launches_screen(0).is_some());
 }
 
 #[test]
@@ -308,7 +317,7 @@ fn escape_and_quit() {
     explorer.press("esc");
     assert!(explorer.screen().contains("q quits"));
     explorer.press("enter esc");
-    assert!(explorer.app.launches(0).is_none());
+    assert!(explorer.app.launches_screen(0).is_none());
     explorer.press("q");
     assert!(explorer.quit);
     let mut explorer = llm((80, 24));

@@ -2,7 +2,7 @@
 
 use super::support::{read, root, run};
 use serde_json::Value;
-use warpscope::analysis::readable::readable;
+use warpscope::analysis::readable::readable_name;
 use warpscope::analysis::triage::{self, Found, Phase, Scope, Triage};
 use warpscope::model::{Cancel, Profile};
 
@@ -11,7 +11,7 @@ fn open(name: &str) -> Profile {
 }
 
 fn judge(profile: &Profile) -> Triage {
-    triage::triage(profile, &Scope::default(), &Cancel::default()).unwrap()
+    triage::triage_profile(profile, &Scope::default(), &Cancel::default()).unwrap()
 }
 
 /// Under 64 requests at a time some steps decode from a graph and some hold prefill: only the wait for the token comes in each.
@@ -58,7 +58,7 @@ fn start_up_ends_with_the_last_graph_that_is_captured() {
 #[test]
 fn programs_and_kernels_have_names_that_say_something() {
     let profile = open("server_steady");
-    let names: Vec<String> = profile.kernels.iter().map(|k| readable(k).into_owned()).collect();
+    let names: Vec<String> = profile.kernels.iter().map(|k| readable_name(k).into_owned()).collect();
     assert!(names.iter().any(|n| n.starts_with("FlashAttnFwdSm90")), "{names:?}");
     assert!(!names.iter().any(|n| n == "device_kernel"), "{names:?}");
     let file = root().join("fixtures/trace/server_steady.wstrace.zst").display().to_string();

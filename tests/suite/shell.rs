@@ -34,15 +34,15 @@ proptest! {
 
     #[test]
     fn words_survive_the_shell(argv in prop::collection::vec(name(), 1..6)) {
-        prop_assert_eq!(words(&shell::line(&argv)), argv.clone());
+        prop_assert_eq!(words(&shell::command_line(&argv)), argv.clone());
         // Over several lines, too.
         let groups: Vec<Vec<String>> = argv.iter().map(|w| vec![w.clone()]).collect();
-        prop_assert_eq!(words(&shell::lines(&groups)), argv);
+        prop_assert_eq!(words(&shell::command_lines(&groups)), argv);
     }
 
     #[test]
     fn a_regular_expression_of_a_name_matches_the_name_alone(name in name()) {
-        let regex = regex::Regex::new(&format!("^(?:{})$", shell::regex(&name))).unwrap();
+        let regex = regex::Regex::new(&format!("^(?:{})$", shell::escape_regex(&name))).unwrap();
         prop_assert!(regex.is_match(&name));
         let (longer, other) = (format!("{name}x"), format!("x{name}"));
         prop_assert!(!regex.is_match(&longer));
@@ -54,7 +54,7 @@ proptest! {
 fn long_names_survive() {
     let long = "a'$(x)`<T *>\n".repeat(160);
     assert!(long.len() > 2000);
-    assert_eq!(words(&shell::line(&["ncu", &long])), ["ncu".to_owned(), long]);
+    assert_eq!(words(&shell::command_line(&["ncu", &long])), ["ncu".to_owned(), long]);
 }
 
 /// A kernel with a hostile name, all the way: what the script runs is the argv.
@@ -81,7 +81,7 @@ fn a_script_runs_the_argv_and_nothing_else() {
     let rerun = one(&profile, 22, &options);
     assert!(rerun.argv().contains(&evil.to_owned()) && rerun.argv().contains(&"r'100%%".to_owned()));
     let argv = rerun.argv();
-    let text = script::script(&Plan { commands: vec![rerun], folder: None }, "evil\nname $(touch pwned)");
+    let text = script::shell_script(&Plan { commands: vec![rerun], folder: None }, "evil\nname $(touch pwned)");
     let file = folder.path().join("again.sh");
     std::fs::write(&file, &text).unwrap();
     let wrote = folder.path().join("wrote");
@@ -100,19 +100,19 @@ fn a_program_that_nobody_named_must_be_given() {
     let mut profile = profile("single");
     profile.capture.argv.clear();
     let rerun = one(&profile, 22, &Options::default());
-    assert!(!rerun.runnable());
+    assert!(!rerun.is_runnable());
     assert!(rerun.warnings.iter().any(|w| w.id == "program-unknown"));
     assert_eq!(rerun.argv().last().unwrap(), "<PROGRAM AND ITS ARGUMENTS>");
-    assert!(rerun.shell().ends_with("'<PROGRAM AND ITS ARGUMENTS>'"));
+    assert!(rerun.shell_line().ends_with("'<PROGRAM AND ITS ARGUMENTS>'"));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("again.sh");
-    std::fs::write(&file, script::script(&Plan { commands: vec![rerun], folder: None }, "x")).unwrap();
+    std::fs::write(&file, script::shell_script(&Plan { commands: vec![rerun], folder: None }, "x")).unwrap();
     let out = Command::new("sh").arg(&file).output().unwrap();
     assert_eq!(out.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&out.stderr).contains("usage:"));
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.ends_with("    \"$@\"\n"), "{text}");
     let with = one(&profile, 22, &Options { program: Some(vec!["./launches".into(), "a b".into()]), ..Options::default() });
-    assert!(with.runnable() && with.shell().ends_with("./launches 'a b'"));
+    assert!(with.is_runnable() && with.shell_line().ends_with("./launches 'a b'"));
     drop(Arc::new(profile));
 }

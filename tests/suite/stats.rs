@@ -11,7 +11,7 @@ const REPORTS: [&str; 10] = ["llm", "zoo", "zoo_2023", "single", "threads", "pro
 fn grouped_by_demangled_name_every_figure_is_the_one_nsys_prints() {
     for name in REPORTS {
         let profile = read_as(&packed(name), Wants { names: Names::Demangled, ..Wants::TABLE }).unwrap();
-        let grouping = Grouping::of(&profile, GroupBy::Demangled, None);
+        let grouping = Grouping::from_profile(&profile, GroupBy::Demangled, None);
         let ours: HashMap<&str, _> = grouping.rows.iter().map(|r| (r.name.as_str(), r)).collect();
         let mut csv = csv::Reader::from_path(root().join(format!("fixtures/stats/{name}_cuda_gpu_kern_sum.csv"))).unwrap();
         let mut rows = 0;
@@ -39,19 +39,19 @@ fn grouped_by_demangled_name_every_figure_is_the_one_nsys_prints() {
 fn every_grouping_counts_every_launch_once() {
     for name in REPORTS {
         let profile = read(&packed(name)).unwrap();
-        let paths = Paths::of(&profile);
+        let paths = Paths::from_profile(&profile);
         let total: i64 = (0..profile.launches.len()).map(|r| profile.launches.duration(r)).sum();
         for by in GroupBy::ALL {
-            let grouping = Grouping::of(&profile, by, Some(&paths));
+            let grouping = Grouping::from_profile(&profile, by, Some(&paths));
             if let Some(why) = grouping.unavailable {
-                assert!(by == GroupBy::Nvtx && profile.ranges.is_empty(), "{name} by {}: {why}", by.word());
+                assert!(by == GroupBy::Nvtx && profile.ranges.is_empty(), "{name} by {}: {why}", by.cli_name());
                 continue;
             }
             let launches: u64 = grouping.rows.iter().map(|r| r.stats.count).sum();
-            assert_eq!((launches, grouping.total_ns), (profile.launches.len() as u64, total), "{name} by {}", by.word());
+            assert_eq!((launches, grouping.total_ns), (profile.launches.len() as u64, total), "{name} by {}", by.cli_name());
             for (i, row) in grouping.rows.iter().enumerate().take(5) {
-                let members = grouping.members(&profile, Some(&paths), i);
-                assert_eq!(members.len() as u64, row.stats.count, "{name} by {}: {}", by.word(), row.name);
+                let members = grouping.row_launches(&profile, Some(&paths), i);
+                assert_eq!(members.len() as u64, row.stats.count, "{name} by {}: {}", by.cli_name(), row.name);
             }
         }
         assert!(profile.launches.bytes_per_launch() <= 40, "{name}");
@@ -62,7 +62,7 @@ fn every_grouping_counts_every_launch_once() {
 fn reading_on_one_thread_or_many_gives_the_same_profile() {
     let path = packed("llm");
     let with = |threads| {
-        let profile = warpscope::import::open(
+        let profile = warpscope::import::open_profile(
             &path,
             &warpscope::import::Job { threads, cache: scratch().join("cache"), ..warpscope::import::Job::new(Wants::ALL, &|_| {}) },
         )
@@ -91,7 +91,7 @@ fn the_summary_csv_of_a_report_ranks_like_the_report() {
     let summary = read(&root().join("fixtures/stats/llm_cuda_gpu_kern_sum.csv")).unwrap();
     let report = read(&packed("llm")).unwrap();
     let names = |p| {
-        Grouping::of(p, GroupBy::Demangled, None)
+        Grouping::from_profile(p, GroupBy::Demangled, None)
             .rows
             .iter()
             .map(|r| (r.name.clone(), r.stats.total, r.stats.count, r.stats.min, r.stats.max))
@@ -99,7 +99,7 @@ fn the_summary_csv_of_a_report_ranks_like_the_report() {
     };
     assert_eq!(names(&summary), names(&report));
     assert!(summary.launches.is_empty(), "a summary has no launches, and none are made up");
-    assert!(Grouping::of(&summary, GroupBy::Stream, None).unavailable.is_some());
+    assert!(Grouping::from_profile(&summary, GroupBy::Stream, None).unavailable.is_some());
     assert!(summary.notes[0].text.contains("per-kernel totals only"));
 }
 

@@ -147,8 +147,8 @@ fn steps(path: &Path) -> u64 {
     let cancel = Cancel::default();
     let job = Job { cancel: cancel.clone(), threads: 2, cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) };
     // Errors are expected; only the steps count here.
-    let _ = import::open(path, &job);
-    cancel.steps()
+    let _ = import::open_profile(path, &job);
+    cancel.steps_done()
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn readers_stop_when_they_are_told_to() {
         let cancel = Cancel::default();
         cancel.cancel();
         let job = Job { cancel: cancel.clone(), threads: 2, cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) };
-        let error = import::open(&path, &job).map(|_| ()).unwrap_err().to_string();
-        assert!(error.ends_with("cancelled") && cancel.steps() < 1 << 20, "{name}: {error}, {} steps", cancel.steps());
+        let error = import::open_profile(&path, &job).map(|_| ()).unwrap_err().to_string();
+        assert!(error.ends_with("cancelled") && cancel.steps_done() < 1 << 20, "{name}: {error}, {} steps", cancel.steps_done());
     }
 }
 

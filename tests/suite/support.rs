@@ -74,7 +74,7 @@ pub fn read(path: &Path) -> Result<Profile, ImportError> {
 }
 
 pub fn read_as(path: &Path, wants: Wants) -> Result<Profile, ImportError> {
-    import::open(path, &Job { cache: scratch().join("cache"), ..Job::new(wants, &|_| {}) })
+    import::open_profile(path, &Job { cache: scratch().join("cache"), ..Job::new(wants, &|_| {}) })
 }
 
 /// A profile of an edited fixture.
@@ -150,7 +150,7 @@ impl Explorer {
                     self.send(Msg::Loaded(i, outcome));
                 }
                 Effect::Work(work) | Effect::Rest(work) => {
-                    let done = work::perform(&work, &Cancel::default()).unwrap();
+                    let done = work::perform_work(&work, &Cancel::default()).unwrap();
                     self.send(Msg::Done { report: work.report, generation: work.generation, window: work.window, done });
                 }
                 Effect::Copy(text, what) => {
@@ -164,19 +164,19 @@ impl Explorer {
                 Effect::SaveView(path) => self.send(Msg::Copied(Ok(format!("saved {}", path.display())))),
                 Effect::Verify { report, path, selects } => {
                     let job = Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) };
-                    let found = ncu::read(&path, &job, None);
+                    let found = ncu::read_metrics(&path, &job, None);
                     let found = found.map(|m| m.results.iter().map(Into::into).collect()).map_err(|e| e.to_string());
                     self.send(Msg::Verified { report, selects, found });
                 }
                 Effect::Details { report, from, result } => {
                     let (metrics, open) = self.metrics(from);
-                    let outcome = details::details(open, &metrics, result);
+                    let outcome = details::read_details(open, &metrics, result);
                     self.send(Msg::Details { report, from, result, outcome });
                 }
                 Effect::Code { report, from, result } => {
                     let (metrics, open) = self.metrics(from);
                     // Without a disassembler: it is not on every machine.
-                    let outcome = details::code(open, &metrics, result, &[], &Cancel::default());
+                    let outcome = details::read_code(open, &metrics, result, &[], &Cancel::default());
                     self.send(Msg::Code { report, from, result, outcome });
                 }
                 // Reports are found by their files here.
@@ -185,7 +185,7 @@ impl Explorer {
                     self.app.close_common();
                     for file in demo_files() {
                         self.app.session.add_built_in(&file.to_string_lossy());
-                        self.app.furnish();
+                        self.app.ensure_root_screens();
                         self.perform(vec![Effect::Load(self.app.session.reports.len() - 1)]);
                     }
                 }
@@ -219,7 +219,7 @@ impl Explorer {
     fn metrics(&self, report: usize) -> (Arc<Metrics>, impl FnOnce() -> Result<Input, ImportError> + use<>) {
         let report = &self.app.session.reports[report];
         let file = report.file.clone();
-        let open = move || import::open::input(&file, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) });
+        let open = move || import::open::open_input(&file, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) });
         (report.profile.as_ref().unwrap().metrics.clone().unwrap(), open)
     }
 

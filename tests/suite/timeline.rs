@@ -7,7 +7,8 @@ use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use warpscope::analysis::timeline::{
-    Category, Content, Event, Events, GroupKey, Lane, Matches, Part, Pattern, RowKind, Timeline, Track, Window, blocks, build, cells, link,
+    Category, Content, Event, Events, GroupKey, Lane, Matches, Part, Pattern, RowKind, Timeline, Track, Window, build_part, compute_cells,
+    link, visible_blocks,
 };
 use warpscope::model::{Cancel, CopyKind, MemOpKind, Profile};
 use warpscope::report::timeline::paint;
@@ -15,7 +16,7 @@ use warpscope::report::timeline::paint;
 fn built(profile: &Profile) -> Timeline {
     let mut timeline = Timeline::default();
     for part in Part::ALL {
-        timeline.add(build(profile, part, &Cancel::default()).unwrap());
+        timeline.add_part(build_part(profile, part, &Cancel::default()).unwrap());
     }
     timeline
 }
@@ -46,13 +47,13 @@ fn lanes(timeline: &Timeline) -> Vec<(RowKind, &Lane)> {
 }
 
 fn events(lane: &Lane) -> impl Iterator<Item = Event> + '_ {
-    (0..lane.len()).filter_map(|at| lane.get(at)).map(|id| id.event())
+    (0..lane.len()).filter_map(|at| lane.get(at)).map(|id| id.to_event())
 }
 
 #[test]
 fn every_event_is_in_one_lane_and_none_is_lost() {
     for (name, profile, timeline) in runs() {
-        let of = timeline.events(profile);
+        let of = timeline.event_reader(profile);
         let count = |wanted: &[RowKind]| lanes(timeline).iter().filter(|(k, _)| wanted.contains(k)).map(|(_, l)| l.len()).sum::<usize>();
         let host = |m: &warpscope::model::MemOp| matches!(m.kind, MemOpKind::Copy { kind: CopyKind::HostToHost, .. });
         let on_devices = profile.launches.len() + profile.memops.iter().filter(|m| !host(m)).count() + profile.graphs.len();
@@ -105,14 +106,14 @@ fn columns_say_what_every_event_says() {
     let windows = (0..runs().len(), 0.0..1.0_f64, 0.0..1.0_f64, 1..200_usize, 0..1_000_usize);
     let test = |(at, place, length, columns, lane): (usize, f64, f64, usize, usize)| {
         let (name, profile, timeline) = &runs()[at];
-        let of = timeline.events(profile);
+        let of = timeline.event_reader(profile);
         let all = lanes(timeline);
         let lane = all[lane % all.len()].1;
         let window = somewhere(timeline, place, length, columns);
-        let found = cells(lane, &of, window);
+        let found = compute_cells(lane, &of, window);
         // Two columns of their own, and all of them together.
         for column in [0, columns / 2, columns - 1] {
-            let (start, end) = (window.edge(column), window.edge(column + 1));
+            let (start, end) = (window.column_start(column), window.column_start(column + 1));
             let (busy, count) = brute(lane, &of, start, end);
             let share = busy.iter().sum::<i64>() as f64 / (end - start) as f64;
             prop_assert!((found[column].share - share).abs() < 1e-9, "{name} {window:?} {column}: {} {share}", found[column].share);
@@ -124,7 +125,7 @@ fn columns_say_what_every_event_says() {
         let (_, count) = brute(lane, &of, window.start, window.end);
         prop_assert_eq!(found.iter().map(|c| c.events).sum::<usize>(), count, "an event is lost");
         // What begins in a column is drawn in it.
-        let glyphs = paint::lane(lane, &of, window);
+        let glyphs = paint::lane_glyphs(lane, &of, window);
         for (cell, glyph) in found.iter().zip(&glyphs) {
             prop_assert!(cell.events == 0 || glyph.fill != paint::Fill::Blank);
             prop_assert!(cell.share == 0.0 || glyph.fill != paint::Fill::Blank);
@@ -140,22 +141,22 @@ fn two_zooms_of_a_window_agree() {
     let windows = (0..runs().len(), 0.0..1.0_f64, 0.0..1.0_f64, 1..100_usize, 2..6_usize, 0..1_000_usize);
     let test = |(at, place, length, columns, factor, lane): (usize, f64, f64, usize, usize, usize)| {
         let (_, profile, timeline) = &runs()[at];
-        let of = timeline.events(profile);
+        let of = timeline.event_reader(profile);
         let all = lanes(timeline);
         let lane = all[lane % all.len()].1;
         let near = somewhere(timeline, place, length, columns * factor);
         let far = Window { columns, ..near };
-        let (fine, coarse) = (cells(lane, &of, near), cells(lane, &of, far));
+        let (fine, coarse) = (compute_cells(lane, &of, near), compute_cells(lane, &of, far));
         for (column, cell) in coarse.iter().enumerate() {
             let parts = &fine[column * factor..(column + 1) * factor];
             prop_assert_eq!(cell.events, parts.iter().map(|p| p.events).sum::<usize>());
-            let width = |c: usize| (near.edge(c + 1) - near.edge(c)) as f64;
+            let width = |c: usize| (near.column_start(c + 1) - near.column_start(c)) as f64;
             let busy: f64 = parts.iter().zip(column * factor..).map(|(p, c)| p.share * width(c)).sum();
             let all: f64 = (column * factor..(column + 1) * factor).map(width).sum();
             prop_assert!((cell.share - busy / all).abs() < 1e-6);
         }
         // Whatever has a block from afar has one from near, in the same place.
-        let (near_blocks, far_blocks) = (blocks(lane, &of, near), blocks(lane, &of, far));
+        let (near_blocks, far_blocks) = (visible_blocks(lane, &of, near), visible_blocks(lane, &of, far));
         // One column's middle says little about its parts.
         for block in far_blocks.into_iter().filter(|b| b.to - b.from > 1) {
             let same = near_blocks.iter().find(|b| b.at == block.at);
@@ -174,7 +175,7 @@ fn two_zooms_of_a_window_agree() {
 fn a_device_is_the_union_of_its_streams() {
     let mut seen = 0;
     for (name, profile, timeline) in runs() {
-        let of = timeline.events(profile);
+        let of = timeline.event_reader(profile);
         for group in &timeline.groups {
             let Some(union) = &group.union else { continue };
             seen += 1;
@@ -215,8 +216,8 @@ fn a_device_is_the_union_of_its_streams() {
 #[test]
 fn idle_times_are_what_the_streams_leave() {
     for (name, profile, timeline) in runs() {
-        let of = timeline.events(profile);
-        let mut pieces = warpscope::analysis::triage::idle(profile, &Cancel::default()).unwrap();
+        let of = timeline.event_reader(profile);
+        let mut pieces = warpscope::analysis::triage::find_idle_times(profile, &Cancel::default()).unwrap();
         pieces.sort_by_key(|p| (p.device, p.start));
         assert!(pieces.windows(2).all(|w| w[0].device != w[1].device || w[0].end <= w[1].start), "{name}: idle twice");
         let all = timeline.groups.iter().filter(|g| matches!(g.key, GroupKey::Device(_))).flat_map(|g| &g.rows).flat_map(|r| r.lanes());
@@ -224,7 +225,7 @@ fn idle_times_are_what_the_streams_leave() {
         let Some((first, last)) = spans.iter().map(|s| s.0).min().zip(spans.iter().map(|s| s.1).max()) else { continue };
         for group in &timeline.groups {
             let GroupKey::Device(device) = group.key else { continue };
-            let busy = |t: i64| group.before(&of, t).busy.iter().sum::<i64>();
+            let busy = |t: i64| group.busy_before(&of, t).busy.iter().sum::<i64>();
             let idle: i64 = pieces.iter().filter(|p| p.device == device).map(|p| p.end - p.start).sum();
             assert_eq!(idle, (last - first) - (busy(last) - busy(first)), "{name}, device {device}");
             for piece in pieces.iter().filter(|p| p.device == device) {
@@ -238,24 +239,24 @@ fn idle_times_are_what_the_streams_leave() {
 #[test]
 fn a_window_is_judged_as_it_is_shaded() {
     use warpscope::analysis::timeline::Gaps;
-    use warpscope::analysis::triage::{Part, Scope, triage};
+    use warpscope::analysis::triage::{Part, Scope, triage_profile};
     let mut windows = 0;
     for (name, profile, timeline) in runs() {
-        let gaps = Gaps::new(warpscope::analysis::triage::idle(profile, &Cancel::default()).unwrap());
+        let gaps = Gaps::new(warpscope::analysis::triage::find_idle_times(profile, &Cancel::default()).unwrap());
         let queues = lanes(timeline).into_iter().filter(|l| l.0 == RowKind::Queue).flat_map(|l| events(l.1));
-        let of = timeline.events(profile);
+        let of = timeline.event_reader(profile);
         let (from, to) = queues.map(|e| of.span(e)).fold((i64::MAX, i64::MIN), |(a, b), (c, d)| (a.min(c), b.max(d)));
         for (a, b) in [(0.2, 0.5), (0.55, 0.56), (0.4, 0.9), (0.05, 0.95)] {
             let at = |share: f64| from + ((to - from) as f64 * share) as i64;
             let scope = Scope { windows: vec![(at(a), at(b))], ..Scope::default() };
-            let Some(found) = triage(profile, &scope, &Cancel::default()) else { continue };
+            let Some(found) = triage_profile(profile, &scope, &Cancel::default()) else { continue };
             // Processes that share a device are judged one by one, and one that has nothing to do in the window not at all.
             if found.devices.len() != 1 || profile.processes.len() > 1 || found.devices[0].busy == 0 {
                 continue;
             }
             let device = found.devices[0].number.unwrap_or_default();
-            let shaded = gaps.sums(device, found.window.0, found.window.1);
-            for part in Part::ALL.into_iter().filter(|p| p.idle()) {
+            let shaded = gaps.sum_by_part(device, found.window.0, found.window.1);
+            for part in Part::ALL.into_iter().filter(|p| p.is_idle()) {
                 let judged = found.devices[0].parts[part as usize].1;
                 let shown = shaded.iter().find(|s| s.0 == part).map_or(0, |s| s.1);
                 assert_eq!(judged, shown, "{name} {a} to {b}: {part:?}");
@@ -276,22 +277,23 @@ fn what_is_not_freed_is_in_use_until_the_end() {
     let last = profile.memory.totals.last().unwrap();
     let used = if row.key.number == 1 { last.1 } else { last.2 };
     assert!(used > 0);
-    assert_eq!(plot.at(profile, timeline.span.1 - 1), Some(used as f64));
+    assert_eq!(plot.value_at(profile, timeline.span.1 - 1), Some(used as f64));
 }
 
 #[test]
 fn names_are_found_where_they_are() {
     for (name, profile, timeline) in runs() {
-        let of = timeline.events(profile);
+        let of = timeline.event_reader(profile);
         for text in ["elementwise", "memcpy", "launch", "e"] {
-            let matches = Matches::of(timeline, &of, text, &Cancel::default()).unwrap();
+            let matches = Matches::find_all(timeline, &of, text, &Cancel::default()).unwrap();
             let pattern = Pattern::new(profile, text);
             let mut total = 0;
             for row in timeline.groups.iter().flat_map(|g| &g.rows) {
                 for (number, lane) in row.lanes().iter().enumerate() {
-                    let wanted: Vec<usize> = events(lane).enumerate().filter(|(_, e)| pattern.matches(&of, *e)).map(|(at, _)| at).collect();
+                    let wanted: Vec<usize> =
+                        events(lane).enumerate().filter(|(_, e)| pattern.matches_event(&of, *e)).map(|(at, _)| at).collect();
                     total += wanted.len();
-                    assert_eq!(matches.between(row.key, number, 0, lane.len()), wanted.len());
+                    assert_eq!(matches.count_between(row.key, number, 0, lane.len()), wanted.len());
                     for probe in [0, lane.len() / 3, lane.len()] {
                         let next = wanted.iter().copied().find(|&w| w >= probe);
                         assert_eq!(matches.next(row.key, number, probe, true), next, "{name} {text}");
@@ -307,25 +309,25 @@ fn names_are_found_where_they_are() {
 #[test]
 fn what_belongs_together_is_found_from_both_sides() {
     for (name, profile, timeline) in runs() {
-        let of = timeline.events(profile);
+        let of = timeline.event_reader(profile);
         let (mut pairs, mut inside) = (0, 0);
         for (kind, lane) in lanes(timeline) {
             for event in events(lane).take(300) {
-                let spot = timeline.find(&of, event.into()).unwrap_or_else(|| panic!("{name}: {event:?} is nowhere"));
-                assert!(timeline.event(spot).is_some_and(|id| id.event() == event || of.same_call(id.event(), event)));
+                let spot = timeline.find_event(&of, event.into()).unwrap_or_else(|| panic!("{name}: {event:?} is nowhere"));
+                assert!(timeline.event_at(spot).is_some_and(|id| id.to_event() == event || of.same_call(id.to_event(), event)));
                 if kind != RowKind::Queue {
                     continue;
                 }
-                let Some(call) = link::call(profile, event) else { continue };
+                let Some(call) = link::originating_call(profile, event) else { continue };
                 pairs += 1;
-                assert!(timeline.find(&of, call.into()).is_some(), "{name}: the call of {event:?}");
+                assert!(timeline.find_event(&of, call.into()).is_some(), "{name}: the call of {event:?}");
                 assert!(of.span(call).0 <= of.span(event).0);
-                let back = link::started(profile, call).unwrap();
+                let back = link::started_operation(profile, call).unwrap();
                 // Of a graph's nodes the first stands for all.
-                assert!(back == event || link::call(profile, back).is_some_and(|c| of.span(c) == of.span(call)), "{name}");
-                let path = link::path(timeline, &of, link::thread(profile, call).unwrap(), of.span(call).0);
+                assert!(back == event || link::originating_call(profile, back).is_some_and(|c| of.span(c) == of.span(call)), "{name}");
+                let path = link::open_ranges(timeline, &of, link::event_thread(profile, call).unwrap(), of.span(call).0);
                 inside += path.len();
-                assert!(path.iter().all(|id| of.span(id.event()).0 <= of.span(call).0 && of.span(call).0 <= of.span(id.event()).1));
+                assert!(path.iter().all(|id| of.span(id.to_event()).0 <= of.span(call).0 && of.span(call).0 <= of.span(id.to_event()).1));
             }
         }
         println!("{name}: {pairs} pairs, {inside} ranges around them");
@@ -345,7 +347,7 @@ fn counters_are_rows_of_their_device() {
         let integral: f64 = track.times.windows(2).zip(&track.values).map(|(t, v)| v * (t[1] - t[0]) as f64).sum();
         let last = track.times[track.times.len() - 1];
         let window = Window { start: track.times[0], end: last, columns: 1 };
-        let level = plot.levels(profile, window)[0].unwrap();
+        let level = plot.column_levels(profile, window)[0].unwrap();
         assert!((level.mean - integral / (last - track.times[0]) as f64).abs() < 1e-6 * plot.most, "{}", row.name);
     }
 }
@@ -462,13 +464,13 @@ fn streams_of_any_shape_are_what_a_bitmap_says() {
         profile.launches = Launches::new(columns);
         profile.launches.set_places(raw.iter().map(|r| r.2).collect());
         let timeline = built(&profile);
-        let of = timeline.events(&profile);
+        let of = timeline.event_reader(&profile);
         prop_assert_eq!(lanes(&timeline).iter().map(|(_, l)| l.len()).sum::<usize>(), raw.len());
         let Some(group) = timeline.groups.first() else { return Ok(()) };
         let runs = |t: i64, kernel: u32| raw.iter().any(|r| r.3 == kernel && r.0 <= t && t < r.0 + r.1);
         let (mut kernels, mut collectives) = (0, 0);
         for t in 0..260 {
-            let before = group.before(&of, t);
+            let before = group.busy_before(&of, t);
             prop_assert_eq!(
                 (before.busy[Category::Kernel as usize], before.busy[Category::Collective as usize]),
                 (kernels, collectives),

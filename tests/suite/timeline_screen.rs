@@ -13,7 +13,7 @@ fn opened(files: &[PathBuf], size: (u16, u16)) -> Explorer {
 }
 
 fn screen(e: &Explorer) -> &TimelineScreen {
-    e.app.of(0).unwrap()
+    e.app.report_screen(0).unwrap()
 }
 
 fn triage(name: &str) -> PathBuf {
@@ -90,7 +90,7 @@ fn zooming_panning_and_going_back() {
     for _ in 0..60 {
         e.press("w");
     }
-    assert_eq!(place(&e).1, i64::try_from(warpscope::app::screens::timeline::columns((120, 40))).unwrap());
+    assert_eq!(place(&e).1, i64::try_from(warpscope::app::screens::timeline::lane_columns((120, 40))).unwrap());
     e.screen();
 }
 
@@ -146,7 +146,7 @@ fn what_is_marked_is_measured_judged_and_zoomed_to() {
     }
     let text = e.screen();
     assert!(text.contains("Marked") && text.contains("limit") && text.contains("kernels"), "{text}");
-    let (from, to) = screen(&e).marked().unwrap();
+    let (from, to) = screen(&e).marked_window().unwrap();
     e.press("z");
     let place = screen(&e).place.unwrap();
     assert!(place.start < from && to < place.end && place.length() < (to - from) * 2);
@@ -206,7 +206,7 @@ fn a_press_on_the_map_goes_there() {
     e.press("0 g w w w w");
     e.screen();
     let before = place(&e).0;
-    assert!(matches!(e.view.hit(90, 3), Mouse::Spot(row, _) if row == warpscope::app::screens::timeline::MAP));
+    assert!(matches!(e.view.hit_test(90, 3), Mouse::Spot(row, _) if row == warpscope::app::screens::timeline::MAP));
     e.send(Msg::Mouse(Mouse::Point(Pointer::Press(warpscope::app::screens::timeline::MAP, 60, false))));
     let now = screen(&e).place.unwrap();
     assert!(now.cursor > before && (now.start..now.end).contains(&now.cursor));
@@ -229,12 +229,12 @@ fn the_mouse_zooms_pans_selects_and_marks() {
     assert!(screen(&e).place.unwrap().start > start, "what is dragged to the left shows what is later");
     point(&mut e, Pointer::Press(1, 10, true));
     point(&mut e, Pointer::Drag(30, true));
-    let (from, to) = screen(&e).marked().unwrap();
+    let (from, to) = screen(&e).marked_window().unwrap();
     let step = place(&e).1 / 94;
     assert!((to - from) / step >= 18 && (to - from) / step <= 22, "{} {step}", to - from);
     // Where the rows are, a place is hit with its column.
     e.screen();
-    assert!(matches!(e.view.hit(60, 8), Mouse::Spot(_, column) if column > 20));
+    assert!(matches!(e.view.hit_test(60, 8), Mouse::Spot(_, column) if column > 20));
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn launches_are_those_of_the_trace_in_the_order_of_their_calls() {
             let dims = |v: &Value| v.as_array().map(|a| [0, 1, 2].map(|i| u32::try_from(a[i].as_u64().unwrap()).unwrap()));
             assert_eq!((config.grid, config.block), (dims(&e["args"]["grid"]), dims(&e["args"]["block"])));
             assert_eq!(config.registers.map(u64::from), e["args"]["registers per thread"].as_u64());
-            assert_eq!(config.shared().map(|b| b.0), e["args"]["shared memory"].as_u64());
+            assert_eq!(config.shared_memory().map(|b| b.0), e["args"]["shared memory"].as_u64());
             let place = &profile.places[launches.place(row).unwrap().0 as usize];
             assert_eq!(place.stream.map(u64::from), e["args"]["stream"].as_u64());
             assert!(place.pid.is_some() && place.thread.is_some());
@@ -83,7 +83,7 @@ fn the_table_adds_up() {
         row.0 += 1;
         row.1 += ns(&e["dur"]);
     }
-    let rows = Grouping::of(&profile, GroupBy::Demangled, None).rows;
+    let rows = Grouping::from_profile(&profile, GroupBy::Demangled, None).rows;
     let have: BTreeMap<String, (u64, i64)> = rows.iter().map(|r| (r.name.clone(), (r.stats.count, r.stats.total))).collect();
     assert_eq!(have, want);
     assert_eq!(profile.memops.len(), 14);
@@ -106,8 +106,8 @@ fn function_names_are_ncus() {
 #[test]
 fn operators_enclose_launches_and_are_no_nvtx() {
     let profile = read(&packed("llm")).unwrap();
-    let paths = Paths::of(&profile);
-    let rows = Grouping::of(&profile, GroupBy::Nvtx, Some(&paths)).rows;
+    let paths = Paths::from_profile(&profile);
+    let rows = Grouping::from_profile(&profile, GroupBy::Nvtx, Some(&paths)).rows;
     assert_eq!(rows[0].name, "aten::linear › aten::matmul › aten::mm");
     assert!(rows.iter().any(|r| r.name == "aten::cat" && r.stats.count == 96), "the one kernel of torch.cat");
     let file = packed("llm");
@@ -195,11 +195,11 @@ fn hips_calls_tell_an_amd_gpu_without_facts() {
 
 /// What is looked at on every screen does not depend on the profile being whole.
 fn look(profile: &Profile) {
-    let paths = Paths::of(profile);
+    let paths = Paths::from_profile(profile);
     for by in GroupBy::ALL {
-        let _ = Grouping::of(profile, by, Some(&paths));
+        let _ = Grouping::from_profile(profile, by, Some(&paths));
     }
-    let _ = warpscope::analysis::Overview::of(profile);
+    let _ = warpscope::analysis::Overview::from_profile(profile);
 }
 
 #[test]

@@ -55,11 +55,11 @@ fn real_traces_give_what_nsys_gave() {
 }
 
 fn look(profile: &Profile) {
-    let paths = Paths::of(profile);
+    let paths = Paths::from_profile(profile);
     for by in GroupBy::ALL {
-        let _ = Grouping::of(profile, by, Some(&paths));
+        let _ = Grouping::from_profile(profile, by, Some(&paths));
     }
-    let _ = Overview::of(profile);
+    let _ = Overview::from_profile(profile);
 }
 
 #[test]

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use warpscope::analysis::triage::{Cause, Scope, triage};
+use warpscope::analysis::triage::{Cause, Scope, triage_profile};
 use warpscope::import::trace::WarpscopeTrace;
-use warpscope::import::{Importer, Job, Wants, input_if, open};
+use warpscope::import::{Importer, Job, Wants, input_if, open_profile};
 use warpscope::launch::tracer::OBJECT;
 use warpscope::model::{Cancel, LaunchOrder, NoteKind, Profile, RangeKind};
 
@@ -115,7 +115,7 @@ impl Run {
 }
 
 pub fn read(file: &Path) -> Profile {
-    open(file, &Job::new(Wants::ALL, &|_| {})).unwrap()
+    open_profile(file, &Job::new(Wants::ALL, &|_| {})).unwrap()
 }
 
 fn zero(profile: &Profile) -> i64 {
@@ -340,7 +340,7 @@ fn the_processes_of_a_run_are_one_report() {
     }
     // As one file, too.
     let whole = run.folder.path().join("whole.wstrace");
-    warpscope::launch::tracer::join(&run.files(), &whole).unwrap();
+    warpscope::launch::tracer::join_traces(&run.files(), &whole).unwrap();
     let whole = read(&whole);
     assert_eq!((launches(&whole), whole.ranges.len()), (launches(&folder), 14));
 }
@@ -564,7 +564,7 @@ fn only_the_last_seconds_are_kept() {
         assert!(there.len() <= 3 && there.last().unwrap() == "report.PID.wstrace", "{there:?}");
         let said = std::fs::read_to_string(folder.path().join("truth")).unwrap();
         let truth = Run { code: None, truth: said[..=said.rfind('\n').unwrap()].to_owned(), folder };
-        let whole = open(truth.folder.path(), &Job::new(Wants::ALL, &|_| {})).unwrap();
+        let whole = open_profile(truth.folder.path(), &Job::new(Wants::ALL, &|_| {})).unwrap();
         let killed = end == "exit=kill";
         let (found, sent) = (launches(&whole), sent(&truth, true));
         // Without a gap from some launch on to the last. What a program that was killed said is cut somewhere.
@@ -596,7 +596,7 @@ fn only_the_last_seconds_are_kept() {
         let mut parts = truth.files();
         parts.reverse();
         let joined = truth.folder.path().join("joined.wstrace");
-        warpscope::launch::tracer::join(&parts, &joined).unwrap();
+        warpscope::launch::tracer::join_traces(&parts, &joined).unwrap();
         assert_eq!(launches(&read(&joined)), found);
     }
 }
@@ -607,7 +607,7 @@ fn waiting_and_computing_are_told_apart() {
     let share = |run: &Run| {
         let profile = run.profile();
         assert!(!profile.states.is_empty());
-        let found = triage(&profile, &Scope::default(), &Cancel::default()).unwrap();
+        let found = triage_profile(&profile, &Scope::default(), &Cancel::default()).unwrap();
         let of = |wanted| found.devices[0].causes.iter().find(|c| c.0 == wanted).map_or(0, |c| c.1) as f64;
         of(Cause::Compute) / (of(Cause::Compute) + of(Cause::Wait))
     };
@@ -797,7 +797,7 @@ fn a_survey_measures_what_takes_the_time() {
     });
     assert!(counts.len() == 3 && counts.values().all(|n| *n >= 4), "{counts:?}");
     assert!(truth.len() >= 3 * 3 && profile.overhead.iter().any(|o| &*o.name == "measuring counters"));
-    let joined = warpscope::rerun::join::join(&profile, metrics);
+    let joined = warpscope::rerun::join::join_results(&profile, metrics);
     assert!(joined.pairs.len() == 3 && joined.pairs.iter().all(|p| p.sure == warpscope::rerun::join::Sure::Measured));
 }
 
@@ -901,7 +901,7 @@ fn a_kernel_is_asked_for_while_the_program_runs() {
         socket.read_to_string(&mut answer).unwrap();
         assert_eq!(answer, "measuring\n");
         while child.try_wait().unwrap().is_none() {
-            let now = open(&file, &Job::new(Wants::ALL, &|_| {})).map_or(0, |p| values(&p));
+            let now = open_profile(&file, &Job::new(Wants::ALL, &|_| {})).map_or(0, |p| values(&p));
             if now >= before + 3 {
                 before = now;
                 break;
@@ -921,6 +921,6 @@ fn a_kernel_is_asked_for_while_the_program_runs() {
     // Then it was sampled, and the code of its module is there.
     let sources = bar.sampled.as_deref().map(|s| s.details.sources.clone()).expect("samples");
     let input = input_if(&file, &Job::new(Wants::ALL, &|_| {}), &|i| WarpscopeTrace.knows(i)).unwrap();
-    let found = WarpscopeTrace::modules(&input, &sources).unwrap();
+    let found = WarpscopeTrace::read_modules(&input, &sources).unwrap();
     assert_eq!(found.into_values().collect::<Vec<_>>(), [b"code that is loaded before anybody asks"]);
 }

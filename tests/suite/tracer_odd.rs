@@ -53,7 +53,7 @@ fn a_measured_launch_that_does_not_return_is_said_while_it_lasts() {
     let mut follow = Follow::new(&folder.path().join("report"));
     let mut seen = None;
     while seen.is_none() && child.try_wait().unwrap().is_none() {
-        seen = follow.look().unwrap().recorders.iter().find_map(|r| r.measuring.clone());
+        seen = follow.poll_files().unwrap().recorders.iter().find_map(|r| r.measuring.clone());
         std::thread::yield_now();
     }
     child.wait().unwrap();
@@ -61,5 +61,5 @@ fn a_measured_launch_that_does_not_return_is_said_while_it_lasts() {
     assert_eq!((&*seen.kernel, seen.passes), ("foo", Some(2)));
     assert!((3000..9000).contains(&seen.ms), "{}", seen.ms);
     // Once it has returned it is said no longer.
-    assert!(follow.look().unwrap().recorders.iter().all(|r| r.measuring.is_none() && r.measured >= 1));
+    assert!(follow.poll_files().unwrap().recorders.iter().all(|r| r.measuring.is_none() && r.measured >= 1));
 }

@@ -8,7 +8,7 @@ use warpscope::import::{Cancel, Importer, Input, Job, Wants, input_if};
 use warpscope::model::metrics::SAMPLED_LAUNCHES;
 use warpscope::model::sections::InstanceKey;
 use warpscope::model::{Metrics, Profile, Value};
-use warpscope::rerun::join::{Sure, join};
+use warpscope::rerun::join::{Sure, join_results};
 
 const STALLED: &str = "smsp__pcsamp_warps_issue_stalled_";
 
@@ -51,7 +51,7 @@ fn the_launch_that_was_asked_for_and_no_other() {
     let at = |offset: u64, n: u64| (InstanceKey::Number(address + offset), Value::Integer(n));
     assert_eq!(of("smsp__pcsamp_sample_count"), [at(16, 4), at(32, 2)]);
     assert_eq!(of(&format!("{STALLED}long_scoreboard")), [at(32, 2)]);
-    let joined = join(&profile, metrics);
+    let joined = join_results(&profile, metrics);
     assert!(joined.pairs.len() == 1 && joined.pairs[0].sure == Sure::Measured);
 }
 
@@ -71,11 +71,11 @@ fn the_module_of_a_sampled_launch_is_kept() {
     let sources: Vec<u64> = metrics.results.iter().flat_map(|r| r.sampled.as_deref().unwrap().details.sources.clone()).collect();
     assert!(sources.len() == 2 && sources[0] == sources[1]);
     let input = input(&run.files()[0]);
-    let found = WarpscopeTrace::modules(&input, &sources).unwrap();
+    let found = WarpscopeTrace::read_modules(&input, &sources).unwrap();
     assert_eq!(found.into_values().collect::<Vec<_>>(), [code.as_bytes()]);
-    assert!(WarpscopeTrace::modules(&input, &[1]).unwrap().is_empty());
+    assert!(WarpscopeTrace::read_modules(&input, &[1]).unwrap().is_empty());
     // What is no code gives offsets.
-    let listed = details::code(|| Ok(input), metrics, 0, &[], &Cancel::default()).unwrap();
+    let listed = details::read_code(|| Ok(input), metrics, 0, &[], &Cancel::default()).unwrap();
     assert!(listed.functions.len() == 1 && listed.functions[0].instructions.is_empty() && !listed.remarks.is_empty());
 }
 
@@ -177,9 +177,9 @@ fn hottest(file: &std::path::Path) -> std::collections::BTreeMap<String, (String
     let mut out = std::collections::BTreeMap::new();
     for (at, result) in metrics.results.iter().enumerate() {
         let input = || input_if(file, &Job::new(Wants::ALL, &|_| {}), &|_| true);
-        let values = details::details(input, &metrics, at).unwrap();
-        let code = details::code(input, &metrics, at, &[], &Cancel::default()).unwrap();
-        let listing = warpscope::analysis::code::list(&metrics, at, &values, &code, false);
+        let values = details::read_details(input, &metrics, at).unwrap();
+        let code = details::read_code(input, &metrics, at, &[], &Cancel::default()).unwrap();
+        let listing = warpscope::analysis::code::build_listing(&metrics, at, &values, &code, false);
         let reasons =
             metrics.names.iter().filter_map(|n| n.strip_prefix(STALLED)).filter(|r| !r.ends_with("_not_issued") && *r != "selected");
         let first = reasons.max_by_key(|r| metrics.integer(result, &format!("{STALLED}{r}")).unwrap_or(0));

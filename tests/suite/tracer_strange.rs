@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use warpscope::launch::tracer::{Silent, tell};
+use warpscope::launch::tracer::{Silent, send_command};
 use warpscope::model::{NoteKind, Profile};
 
 /// A run: its exit code, the counts that it printed, and its traces.
@@ -166,7 +166,7 @@ fn a_process_that_does_not_answer_is_said_to_be_stopped() {
         .unwrap();
     child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
     let output = folder.path().join("report");
-    let said = |word| tell(&output, word).unwrap();
+    let said = |word| send_command(&output, word).unwrap();
     assert_eq!(said("state"), [(child.id(), Ok("closed".to_owned()))]);
     let signal = |name: &str| assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
     signal("-STOP");
@@ -232,7 +232,7 @@ fn sockets_of_something_else_do_no_harm() {
             None
         };
         let begun = Instant::now();
-        let answers = tell(&folder.path().join("report"), "open").unwrap();
+        let answers = send_command(&folder.path().join("report"), "open").unwrap();
         assert_eq!(answers, [(own, expected.map(str::to_owned))], "{name}");
         assert!(begun.elapsed() < Duration::from_secs(20), "{name}");
         drop(full);

@@ -6,9 +6,9 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use warpscope::analysis::flops::Operators;
-use warpscope::analysis::like::like;
+use warpscope::analysis::like::name_pattern;
 use warpscope::analysis::range_tree::RangeTree;
-use warpscope::analysis::triage::{Found, Part, Scope, Sure, Triage, VERDICTS, Verdict, triage};
+use warpscope::analysis::triage::{Found, Part, Scope, Sure, Triage, VERDICTS, Verdict, triage_profile};
 use warpscope::analysis::{Overview, Paths};
 use warpscope::config::ColorMode;
 use warpscope::import::Wants;
@@ -19,7 +19,7 @@ fn folder() -> PathBuf {
 }
 
 pub fn judge(profile: &Profile) -> Triage {
-    triage(profile, &Scope::default(), &Cancel::default()).expect("something ran")
+    triage_profile(profile, &Scope::default(), &Cancel::default()).expect("something ran")
 }
 
 /// An unpacked run, changed by SQL.
@@ -45,7 +45,7 @@ fn ids(t: &Triage) -> Vec<&'static str> {
 fn adds_up(t: &Triage, what: &str) {
     for d in &t.devices {
         assert_eq!(d.parts.iter().map(|p| p.1).sum::<i64>(), t.length(), "{what}");
-        let idle: i64 = d.parts.iter().filter(|p| p.0.idle()).map(|p| p.1).sum();
+        let idle: i64 = d.parts.iter().filter(|p| p.0.is_idle()).map(|p| p.1).sum();
         assert_eq!(d.causes.iter().map(|c| c.1).sum::<i64>(), idle, "{what}");
         assert_eq!(d.busy + idle, t.length(), "{what}");
     }
@@ -138,7 +138,7 @@ fn sql_gives_the_same_busy_exposed_and_idle() {
         let ns = |part: Part| t.devices[0].parts[part as usize].1;
         assert_eq!(t.devices.len(), 1);
         assert_eq!((ns(Part::Kernels), ns(Part::Copies)), (kernels, all - kernels), "{name}");
-        let idle: i64 = Part::ALL.into_iter().filter(|p| p.idle()).map(ns).sum();
+        let idle: i64 = Part::ALL.into_iter().filter(|p| p.is_idle()).map(ns).sum();
         assert_eq!(idle, t.length() - all, "{name}");
     }
 }
@@ -165,8 +165,8 @@ fn what_was_not_recorded_is_named_and_not_guessed() {
     // Waiting cannot be told from computing.
     let (_, t) = of("input_wait", "DROP TABLE OSRT_API");
     assert_eq!(ids(&t)[0], "host-compute");
-    assert_eq!(t.findings[0].sure.word(), "possible");
-    assert!(t.percent(Part::Waiting) == 0.0 && t.percent(Part::Other) > 80.0);
+    assert_eq!(t.findings[0].sure.as_str(), "possible");
+    assert!(t.part_percent(Part::Waiting) == 0.0 && t.part_percent(Part::Other) > 80.0);
     assert!(t.missing.iter().any(|m| m.contains("osrt")), "{:?}", t.missing);
     // Nothing is known of the host.
     let (_, t) = of("tiny_ops", "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME");
@@ -183,20 +183,20 @@ fn what_was_not_recorded_is_named_and_not_guessed() {
 #[test]
 fn a_report_without_work_has_no_verdict() {
     let profile = read_as(&packed("nogpu"), Wants::TRIAGE).unwrap();
-    assert_eq!(triage(&profile, &Scope::default(), &Cancel::default()), None);
+    assert_eq!(triage_profile(&profile, &Scope::default(), &Cancel::default()), None);
     let cancel = Cancel::default();
     cancel.cancel();
-    assert_eq!(triage(&read_as(&packed("llm"), Wants::TRIAGE).unwrap(), &Scope::default(), &cancel), None);
+    assert_eq!(triage_profile(&read_as(&packed("llm"), Wants::TRIAGE).unwrap(), &Scope::default(), &cancel), None);
 }
 
 #[test]
 fn busy_agrees_with_the_header() {
     for name in ["llm", "zoo", "ddp_rank0", "graph_whole"] {
         let profile = read_as(&packed(name), Wants::TRIAGE).unwrap();
-        let header = Overview::of(&profile);
+        let header = Overview::from_profile(&profile);
         let scope = Scope { windows: header.span.into_iter().collect(), ..Scope::default() };
-        let t = triage(&profile, &scope, &Cancel::default()).unwrap();
-        let idle: f64 = Part::ALL.into_iter().filter(|p| p.idle()).map(|p| t.percent(p)).sum();
+        let t = triage_profile(&profile, &scope, &Cancel::default()).unwrap();
+        let idle: f64 = Part::ALL.into_iter().filter(|p| p.is_idle()).map(|p| t.part_percent(p)).sum();
         assert!((idle - header.idle_percent.unwrap()).abs() < 0.01, "{name}: {idle} {:?}", header.idle_percent);
     }
 }
@@ -208,7 +208,7 @@ fn ids_are_unique_and_explained() {
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 25);
-    assert!(VERDICTS.iter().all(|v| Verdict::of(v.1) == Some(v.0) && v.0.means() == v.2));
+    assert!(VERDICTS.iter().all(|v| Verdict::from_id(v.1) == Some(v.0) && v.0.meaning() == v.2));
 }
 
 fn file(name: &str) -> String {
@@ -301,12 +301,13 @@ fn the_tree_of_ranges_has_every_launch_where_it_was_made() {
     let torch = |name: &str| root().join(format!("fixtures/torch/{name}.pt.trace.json.gz"));
     for path in [packed("llm"), packed("zoo"), packed("threads"), folder().join("eval_stall.sqlite.zst"), torch("ddp_rank0")] {
         let profile = read_as(&path, Wants::LAUNCHES).unwrap();
-        let (tree, paths) = (RangeTree::of(&profile, &Cancel::default()).unwrap(), Paths::of(&profile));
+        let (tree, paths) = (RangeTree::from_profile(&profile, &Cancel::default()).unwrap(), Paths::from_profile(&profile));
         let mut inside = 0;
         for row in 0..profile.launches.len() {
-            let want: Vec<String> = paths.path(row).map(|p| paths.names(&profile, p)).unwrap_or_default().iter().map(|n| like(n)).collect();
+            let want: Vec<String> =
+                paths.launch_path(row).map(|p| paths.path_names(&profile, p)).unwrap_or_default().iter().map(|n| name_pattern(n)).collect();
             let node = tree.of_launch[row];
-            let got: Vec<String> = tree.path(node).into_iter().map(|n| like(&tree.nodes[n as usize].name)).collect();
+            let got: Vec<String> = tree.path_from_root(node).into_iter().map(|n| name_pattern(&tree.nodes[n as usize].name)).collect();
             assert_eq!(got, want, "{} launch {row}", path.display());
             inside += usize::from(!got.is_empty());
         }
@@ -316,7 +317,7 @@ fn the_tree_of_ranges_has_every_launch_where_it_was_made() {
         }
     }
     let path = changed("eval_stall", "");
-    let tree = RangeTree::of(&read_as(&path, Wants::EXPLORER).unwrap(), &Cancel::default()).unwrap();
+    let tree = RangeTree::from_profile(&read_as(&path, Wants::EXPLORER).unwrap(), &Cancel::default()).unwrap();
     let db = Connection::open(&path).unwrap();
     let (count, wall): (i64, i64) = db
         .query_row("SELECT count(*), sum(end - start) FROM NVTX_EVENTS WHERE text LIKE 'step %'", [], |r| Ok((r.get(0)?, r.get(1)?)))
@@ -329,11 +330,11 @@ fn the_tree_of_ranges_has_every_launch_where_it_was_made() {
 fn backward_operators_stand_under_their_forward_ones() {
     let path = root().join("fixtures/torch/ddp_rank0.pt.trace.json.gz");
     let profile = read_as(&path, Wants::EXPLORER).unwrap();
-    let tree = RangeTree::of(&profile, &Cancel::default()).unwrap();
+    let tree = RangeTree::from_profile(&profile, &Cancel::default()).unwrap();
     let name = |n: u32| tree.nodes[n as usize].name.as_str();
     let joined = (0..).zip(&tree.nodes).find(|(_, n)| n.name.contains("AddmmBackward") && n.name.starts_with("autograd"));
     if let Some((id, _)) = joined {
-        let path: Vec<&str> = tree.path(id).into_iter().map(name).collect();
+        let path: Vec<&str> = tree.path_from_root(id).into_iter().map(name).collect();
         assert!(path.len() > 1 && path.iter().any(|n| n.starts_with("aten::")), "{path:?}");
     }
 }
@@ -399,7 +400,7 @@ fn operators_have_their_floating_point_work() {
     }
     let profile = read_as(&path, Wants::EXPLORER).unwrap();
     assert!(n > 5);
-    assert_eq!(Operators::of(&profile).between((i64::MIN, i64::MAX)), Some((want, n)));
+    assert_eq!(Operators::from_profile(&profile).flops_between((i64::MIN, i64::MAX)), Some((want, n)));
     // Four products of 8192 in each step, as the user says: 680 TFLOP/s of an H200.
     let (code, out, _) = run(&["triage", &file("gemm_healthy.sqlite.zst"), "--flops", "4.398046511104e12", "--format", "json"]);
     let json: Value = serde_json::from_str(&out).unwrap();
@@ -427,16 +428,16 @@ fn operators_count_what_pytorch_counts() {
         ("aten::_scaled_dot_product_cudnn_attention_backward", 167_772_160.0),
     ];
     let profile = read_as(&folder().join("flops.pt.trace.json.gz"), Wants::EXPLORER).unwrap();
-    let mut operators = Operators::of(&profile);
+    let mut operators = Operators::from_profile(&profile);
     let mut found = std::collections::BTreeMap::new();
     for (row, range) in profile.ranges.iter().enumerate() {
-        if let Some(flops) = operators.flops(row, range.name) {
+        if let Some(flops) = operators.operator_flops(row, range.name) {
             *found.entry(profile.ranges.label(range.name)).or_insert(0.0) += flops;
         }
     }
     assert_eq!(found, counted.iter().map(|(name, flops)| ((*name).to_owned(), *flops)).collect());
     // All of them were called in the one step, or in the backward pass of what was.
-    let tree = RangeTree::of(&profile, &Cancel::default()).unwrap();
+    let tree = RangeTree::from_profile(&profile, &Cancel::default()).unwrap();
     let node = |name: &str| tree.nodes.iter().find(|n| n.name == name).unwrap();
     assert!((node("step").flops - counted.iter().map(|c| c.1).sum::<f64>()).abs() < 1.0);
     let rate = node("products").flops / (node("products").projected as f64 / 1e9);
@@ -535,11 +536,11 @@ fn public_reports_add_up_and_take_no_time() {
             if profile.metrics.is_some() {
                 continue;
             }
-            if let Some(t) = triage(&profile, &Scope::default(), &Cancel::default()) {
+            if let Some(t) = triage_profile(&profile, &Scope::default(), &Cancel::default()) {
                 adds_up(&t, &path.display().to_string());
                 judged += 1;
             }
-            RangeTree::of(&profile, &Cancel::default()).unwrap();
+            RangeTree::from_profile(&profile, &Cancel::default()).unwrap();
         }
     }
     assert!(judged >= 15, "{judged}");

@@ -43,7 +43,7 @@ fn compare(path: &Path, profile: &Profile) {
             profile.calls.kind(i) == kind
                 && profile
                     .calls
-                    .called(i)
+                    .call_name(i)
                     .is_some_and(|n| if like.starts_with('%') { n.name.contains(bare) } else { n.name.starts_with(bare) })
         });
         assert_eq!(size(of_kind.count()), rows(&sql), "{name}: {kind:?}");
@@ -192,7 +192,7 @@ fn metrics_have_units_and_devices() {
 #[test]
 fn copies_know_their_calls() {
     let profile = read(&packed("whole_llm")).unwrap();
-    let joined: Vec<_> = profile.memops.iter().filter_map(|op| profile.calls.called(op.call? as usize)).collect();
+    let joined: Vec<_> = profile.memops.iter().filter_map(|op| profile.calls.call_name(op.call? as usize)).collect();
     assert!(!joined.is_empty() && joined.iter().all(|n| matches!(n.kind, CallKind::Copy | CallKind::Set)), "{joined:?}");
     assert!(profile.threads.iter().any(|t| t.name.as_deref() == Some("python3")));
     assert_eq!(profile.devices[0].architecture().as_deref(), Some("sm_90"));
@@ -221,7 +221,7 @@ fn every_event_of_a_trace() {
         assert_eq!(u64::from(operator.external), event["args"]["External id"].as_u64().unwrap());
         assert_eq!(operator.sequence, event["args"]["Sequence number"].as_u64().map_or(NONE, |n| u32::try_from(n).unwrap()));
         let dims = event["args"]["Input Dims"].as_array().is_some_and(|d| !d.is_empty());
-        assert_eq!(profile.ranges.shapes(row).is_some(), dims, "{event}");
+        assert_eq!(profile.ranges.operator_shapes(row).is_some(), dims, "{event}");
     }
     let memory = of("cpu_instant_event");
     assert_eq!(profile.memory.events.len(), memory.len());
@@ -238,7 +238,10 @@ fn every_event_of_a_trace() {
     let explorer = read_as(&path, Wants::LAUNCHES).unwrap();
     assert_eq!(explorer.ranges.len(), of("cpu_op").len());
     let rows = |p: &Profile| {
-        format!("{:?}", Grouping::of(p, GroupBy::Nvtx, Some(&Paths::of(p))).rows.iter().map(|r| r.name.clone()).collect::<Vec<_>>())
+        format!(
+            "{:?}",
+            Grouping::from_profile(p, GroupBy::Nvtx, Some(&Paths::from_profile(p))).rows.iter().map(|r| r.name.clone()).collect::<Vec<_>>()
+        )
     };
     assert_eq!(rows(&profile), rows(&explorer), "functions of Python enclose launches, but nobody marked them");
     assert!(explorer.memory.events.is_empty() && explorer.ranges.operator(0).is_none(), "what nobody asks for is not read");

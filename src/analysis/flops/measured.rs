@@ -12,8 +12,8 @@ pub type Joined = (u32, Arc<Metrics>, usize);
 /// Counted floating-point operations of a result, a lower bound.
 fn of_result(metrics: &Metrics, result: usize) -> Option<f64> {
     let result = metrics.results.get(result)?;
-    let seconds = metrics.duration(result)?.seconds();
-    let work = &roofline::place(metrics, result).work;
+    let seconds = metrics.duration(result)?.as_seconds();
+    let work = &roofline::place_result(metrics, result).work;
     let floating = work.iter().filter(|w| !w.name.starts_with("INT") && w.amount == Amount::Counted);
     let counted: Vec<f64> = floating.filter_map(|w| w.achieved).filter(|a| a.is_finite()).collect();
     let flops = counted.iter().sum::<f64>() * seconds;

@@ -21,54 +21,54 @@ type Formula = fn(&Inputs) -> Option<f64>;
 /// Operators that do the work themselves; their callers (`aten::linear`, `aten::matmul`, `aten::conv2d`) would count it
 /// twice.
 const OPERATORS: &[(&str, Formula)] = &[
-    ("aten::mm", |i| product(i.at(0)?, i.at(1)?)),
-    ("aten::_scaled_mm", |i| product(i.at(0)?, i.at(1)?)),
-    ("aten::addmm", |i| product(i.at(1)?, i.at(2)?)),
-    ("aten::bmm", |i| batched(i.at(0)?, i.at(1)?)),
-    ("aten::baddbmm", |i| batched(i.at(1)?, i.at(2)?)),
-    ("aten::_scaled_dot_product_flash_attention", attention),
-    ("aten::_scaled_dot_product_efficient_attention", attention),
-    ("aten::_scaled_dot_product_cudnn_attention", attention),
+    ("aten::mm", |i| product_flops(i.shape_at(0)?, i.shape_at(1)?)),
+    ("aten::_scaled_mm", |i| product_flops(i.shape_at(0)?, i.shape_at(1)?)),
+    ("aten::addmm", |i| product_flops(i.shape_at(1)?, i.shape_at(2)?)),
+    ("aten::bmm", |i| batched_flops(i.shape_at(0)?, i.shape_at(1)?)),
+    ("aten::baddbmm", |i| batched_flops(i.shape_at(1)?, i.shape_at(2)?)),
+    ("aten::_scaled_dot_product_flash_attention", attention_flops),
+    ("aten::_scaled_dot_product_efficient_attention", attention_flops),
+    ("aten::_scaled_dot_product_cudnn_attention", attention_flops),
     ("aten::_scaled_dot_product_flash_attention_backward", attention_backward),
     ("aten::_scaled_dot_product_efficient_attention_backward", attention_backward),
     ("aten::_scaled_dot_product_cudnn_attention_backward", attention_backward),
-    ("aten::convolution", convolution),
+    ("aten::convolution", convolution_flops),
     ("aten::convolution_backward", convolution_backward),
 ];
 
 /// `[m, k] × [k, n]`.
-fn product(left: &[f64], right: &[f64]) -> Option<f64> {
+fn product_flops(left: &[f64], right: &[f64]) -> Option<f64> {
     let (&[rows, inner], &[_, columns]) = (left, right) else { return None };
     Some(2.0 * rows * inner * columns)
 }
 
 /// `[b, m, k] × [b, k, n]`.
-fn batched(left: &[f64], right: &[f64]) -> Option<f64> {
+fn batched_flops(left: &[f64], right: &[f64]) -> Option<f64> {
     let (&[batch, rows, inner], &[_, _, columns]) = (left, right) else { return None };
     Some(2.0 * batch * rows * inner * columns)
 }
 
 /// Twice the number of query–key pairs over all heads, and the widths of a key and of a value.
-fn pairs(query: &[f64], key: &[f64], value: &[f64]) -> Option<(f64, f64, f64)> {
+fn count_pairs(query: &[f64], key: &[f64], value: &[f64]) -> Option<(f64, f64, f64)> {
     let (&[batch, heads, queries, depth], &[_, _, keys, _], &[_, _, _, width]) = (query, key, value) else { return None };
     Some((2.0 * batch * heads * queries * keys, depth, width))
 }
 
 /// Query `[b, h, q, d]`, key `[b, h, k, d]`, value `[b, h, k, e]`: two products.
-fn attention(i: &Inputs) -> Option<f64> {
-    let (pairs, depth, width) = pairs(i.at(0)?, i.at(1)?, i.at(2)?)?;
+fn attention_flops(i: &Inputs) -> Option<f64> {
+    let (pairs, depth, width) = count_pairs(i.shape_at(0)?, i.shape_at(1)?, i.shape_at(2)?)?;
     Some(pairs * (depth + width))
 }
 
 /// Five products: the scores again, and the gradients of scores, query, key and value. The output's gradient is the
 /// first input.
 fn attention_backward(i: &Inputs) -> Option<f64> {
-    let (pairs, depth, width) = pairs(i.at(1)?, i.at(2)?, i.at(3)?)?;
+    let (pairs, depth, width) = count_pairs(i.shape_at(1)?, i.shape_at(2)?, i.shape_at(3)?)?;
     Some(pairs * (3.0 * depth + 2.0 * width))
 }
 
 /// Each element of `spatial` `[n, c, …]` is multiplied with all weights of one filter `[c, c / groups, …]`.
-fn filtered(spatial: &[f64], weight: &[f64]) -> Option<f64> {
+fn filter_flops(spatial: &[f64], weight: &[f64]) -> Option<f64> {
     let (&[batch, _, ref size @ ..], &[out, inner, ref filter @ ..]) = (spatial, weight) else { return None };
     let all = |sizes: &[f64]| sizes.iter().product::<f64>();
     (size.len() == filter.len() && !size.is_empty()).then(|| 2.0 * batch * all(size) * out * inner * all(filter))
@@ -76,12 +76,12 @@ fn filtered(spatial: &[f64], weight: &[f64]) -> Option<f64> {
 
 /// `input, weight, bias, stride, padding, dilation, transposed, output_padding, groups`: needs the values, since stride
 /// and padding are not shapes.
-fn convolution(i: &Inputs) -> Option<f64> {
-    let (input, weight) = (i.at(0)?, i.at(1)?);
-    if i.flag(6)? {
-        return filtered(input, weight);
+fn convolution_flops(i: &Inputs) -> Option<f64> {
+    let (input, weight) = (i.shape_at(0)?, i.shape_at(1)?);
+    if i.flag_at(6)? {
+        return filter_flops(input, weight);
     }
-    let (stride, padding, dilation) = (i.list(3)?, i.list(4)?, i.list(5)?);
+    let (stride, padding, dilation) = (i.list_at(3)?, i.list_at(4)?, i.list_at(5)?);
     let of = |list: &[f64], axis: usize| list.get(axis).or(list.first()).copied();
     let mut out = input.get(..2)?.to_vec();
     for (axis, (size, filter)) in input.get(2..)?.iter().zip(weight.get(2..)?).enumerate() {
@@ -89,22 +89,22 @@ fn convolution(i: &Inputs) -> Option<f64> {
         let stride = of(&stride, axis).filter(|s| *s >= 1.0)?;
         out.push(((size + 2.0 * of(&padding, axis)? - reach - 1.0) / stride).floor() + 1.0);
     }
-    filtered(&out, weight).filter(|_| out.len() == input.len())
+    filter_flops(&out, weight).filter(|_| out.len() == input.len())
 }
 
 /// `grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
 /// output_mask`: one product for each requested gradient, of input and weights.
 fn convolution_backward(i: &Inputs) -> Option<f64> {
-    let (gradient, input, weight) = (i.at(0)?, i.at(1)?, i.at(2)?);
-    let once = filtered(if i.flag(7)? { input } else { gradient }, weight)?;
-    let wanted = i.value(10)?.trim_matches(['[', ']']).split(',').take(2).filter(|w| w.trim() == "True").count();
+    let (gradient, input, weight) = (i.shape_at(0)?, i.shape_at(1)?, i.shape_at(2)?);
+    let once = filter_flops(if i.flag_at(7)? { input } else { gradient }, weight)?;
+    let wanted = i.value_at(10)?.trim_matches(['[', ']']).split(',').take(2).filter(|w| w.trim() == "True").count();
     Some(once * wanted as f64)
 }
 
 impl Inputs {
     /// Parses the trace's text: `[[2048, 1024], [1024, 3072]] ["c10::BFloat16", …]`, for some operators with a third
     /// list of values. Anything but a list of numbers becomes an empty shape.
-    fn of(text: &str) -> Option<Self> {
+    fn from_text(text: &str) -> Option<Self> {
         let mut lists = serde_json::Deserializer::from_str(text).into_iter::<Value>();
         let first = lists.next()?.ok()?;
         let values = lists.nth(1).and_then(Result::ok).unwrap_or_default();
@@ -116,24 +116,24 @@ impl Inputs {
         })
     }
 
-    fn at(&self, input: usize) -> Option<&[f64]> {
+    fn shape_at(&self, input: usize) -> Option<&[f64]> {
         self.shapes.get(input).map(Vec::as_slice)
     }
 
-    fn value(&self, input: usize) -> Option<&str> {
+    fn value_at(&self, input: usize) -> Option<&str> {
         self.values.get(input).map(String::as_str)
     }
 
-    fn flag(&self, input: usize) -> Option<bool> {
-        match self.value(input)? {
+    fn flag_at(&self, input: usize) -> Option<bool> {
+        match self.value_at(input)? {
             "True" => Some(true),
             "False" => Some(false),
             _ => None,
         }
     }
 
-    fn list(&self, input: usize) -> Option<Vec<f64>> {
-        self.value(input)?.strip_prefix('[')?.strip_suffix(']')?.split(',').map(|n| n.trim().parse().ok()).collect()
+    fn list_at(&self, input: usize) -> Option<Vec<f64>> {
+        self.value_at(input)?.strip_prefix('[')?.strip_suffix(']')?.split(',').map(|n| n.trim().parse().ok()).collect()
     }
 }
 
@@ -141,7 +141,7 @@ impl Inputs {
 #[must_use]
 pub fn of_operator(name: &str, text: &str) -> Option<f64> {
     let (_, formula) = OPERATORS.iter().find(|(n, _)| *n == name)?;
-    formula(&Inputs::of(text)?).filter(|f| f.is_finite() && *f > 0.0)
+    formula(&Inputs::from_text(text)?).filter(|f| f.is_finite() && *f > 0.0)
 }
 
 /// Operators of a profile. Results are cached, since shapes repeat.
@@ -154,7 +154,7 @@ pub struct Operators<'a> {
 
 impl<'a> Operators<'a> {
     #[must_use]
-    pub fn of(profile: &'a Profile) -> Self {
+    pub fn from_profile(profile: &'a Profile) -> Self {
         let ranges = &profile.ranges;
         let counted = ranges.names.iter().map(|(_, n)| OPERATORS.iter().any(|o| o.0 == &**n)).collect();
         Self { ranges, counted, known: FxHashMap::default() }
@@ -162,24 +162,24 @@ impl<'a> Operators<'a> {
 
     /// Floating-point operations of the range in a row; `None` if it is not a counted operator or its shapes were not
     /// recorded.
-    pub fn flops(&mut self, row: usize, name: u32) -> Option<f64> {
+    pub fn operator_flops(&mut self, row: usize, name: u32) -> Option<f64> {
         if !self.counted.get(name as usize).copied().unwrap_or_default() {
             return None;
         }
         let shapes = self.ranges.operator(row)?.shapes;
         let ranges = self.ranges;
-        *self.known.entry((name, shapes)).or_insert_with(|| of_operator(&ranges.names.get(name as usize)?.1, ranges.shapes(row)?))
+        *self.known.entry((name, shapes)).or_insert_with(|| of_operator(&ranges.names.get(name as usize)?.1, ranges.operator_shapes(row)?))
     }
 
     /// Floating-point operations and number of counted operators in a time range on the host; `None` without recorded
     /// shapes.
-    pub fn between(&mut self, (start, end): (i64, i64)) -> Option<(f64, u64)> {
+    pub fn flops_between(&mut self, (start, end): (i64, i64)) -> Option<(f64, u64)> {
         let (mut sum, mut n) = (0.0, 0);
         for (row, range) in self.ranges.iter().enumerate() {
             if range.end < start || range.start > end {
                 continue;
             }
-            if let Some(flops) = self.flops(row, range.name) {
+            if let Some(flops) = self.operator_flops(row, range.name) {
                 sum += flops;
                 n += 1;
             }

@@ -2,7 +2,7 @@
 //! change removes some of the demand, and the time after it is that of the remaining demand: demand that no listed
 //! change removes bounds the gain, and demand of the next unit, at the rate that units reach in practice, estimates it.
 
-use super::case::{Case, pct};
+use super::case::{Case, format_percent};
 use super::demand::{Busy, Demand, Unit};
 use super::facts::Facts;
 use super::gain::{Gain, Relief};
@@ -14,13 +14,15 @@ const WORK: [Unit; 5] = [Unit::Dram, Unit::Fma, Unit::Fp64, Unit::Xu, Unit::Tens
 
 /// Predicts the gain of a change for a kernel.
 #[must_use]
-pub fn gain(relief: &Relief, case: &Case<'_>) -> Gain {
-    let floor = floor(relief, case);
-    let kept = WORK.iter().filter_map(|&u| Some((u, work(case, u)? * relief.part(u)))).max_by(|a, b| a.1.total_cmp(&b.1));
+pub fn predict_gain(relief: &Relief, case: &Case<'_>) -> Gain {
+    let floor = overhead_floor(relief, case);
+    let kept = WORK.iter().filter_map(|&u| Some((u, work_share(case, u)? * relief.remaining_part(u)))).max_by(|a, b| a.1.total_cmp(&b.1));
     let (least, left) = match kept {
-        Some((unit, share)) if share >= floor => (share, format!("{} needs {} of the time in any case", unit.word(), pct(share))),
+        Some((unit, share)) if share >= floor => {
+            (share, format!("{} needs {} of the time in any case", unit.display_name(), format_percent(share)))
+        }
         _ if relief.fused => (0.0, "as part of another kernel it need take no time of its own".to_owned()),
-        _ => (floor, format!("starting and ending a kernel takes {} of the time", pct(floor))),
+        _ => (floor, format!("starting and ending a kernel takes {} of the time", format_percent(floor))),
     };
     let at_most = (1.0 - least).clamp(0.0, 1.0);
     let expected = relief.time.map(|(best, worst)| {
@@ -34,15 +36,15 @@ pub fn gain(relief: &Relief, case: &Case<'_>) -> Gain {
 #[must_use]
 pub fn next(relief: &Relief, case: &Case<'_>) -> f64 {
     let share = |b: &Busy| {
-        let rate = if b.unit == Unit::Dram { reached(case.facts) } else { REACHED };
-        b.share * relief.part(b.unit) / rate
+        let rate = if b.unit == Unit::Dram { attainable_share(case.facts) } else { REACHED };
+        b.share * relief.remaining_part(b.unit) / rate
     };
-    let counts = |unit: Unit| !(matches!(unit, Unit::Sm | Unit::Memory) || unit == Unit::L2 && Demand::streams(case.facts));
-    case.demand.ranked().iter().filter(|b| counts(b.unit)).map(share).fold(floor(relief, case), f64::max)
+    let counts = |unit: Unit| !(matches!(unit, Unit::Sm | Unit::Memory) || unit == Unit::L2 && Demand::is_stream(case.facts));
+    case.demand.ranked_units().iter().filter(|b| counts(b.unit)).map(share).fold(overhead_floor(relief, case), f64::max)
 }
 
 /// Share of the kernel's time that starting and ending it takes.
-fn floor(relief: &Relief, case: &Case<'_>) -> f64 {
+fn overhead_floor(relief: &Relief, case: &Case<'_>) -> f64 {
     if relief.fused { 0.0 } else { case.facts.duration_ns().map_or(0.0, |ns| (EMPTY_KERNEL_NS / ns).min(1.0)) }
 }
 
@@ -51,13 +53,13 @@ fn floor(relief: &Relief, case: &Case<'_>) -> f64 {
 const REACHED: f64 = 0.92;
 
 /// Share of its peak that device memory reaches with a kernel's traffic.
-fn reached(facts: &Facts) -> f64 {
-    if facts.mixed() { MIXED_ATTAINABLE } else { ATTAINABLE }
+fn attainable_share(facts: &Facts) -> f64 {
+    if facts.has_mixed_traffic() { MIXED_ATTAINABLE } else { ATTAINABLE }
 }
 
 /// Part of a unit's demand that is work: of the FMA pipe only floating point, since the rest is integer arithmetic,
 /// mostly of addresses.
-fn work(case: &Case<'_>, unit: Unit) -> Option<f64> {
+fn work_share(case: &Case<'_>, unit: Unit) -> Option<f64> {
     let busy = case.demand.get(unit)?;
     Some(if unit == Unit::Fma { busy.min(float_work(case.facts).unwrap_or(busy * 0.5)) } else { busy })
 }
@@ -65,7 +67,7 @@ fn work(case: &Case<'_>, unit: Unit) -> Option<f64> {
 /// FP32 work relative to the capacity of the SMs in the kernel's cycles. Counted by lane, so that idle
 /// lanes are not work.
 fn float_work(facts: &Facts) -> Option<f64> {
-    Some(facts.get("fp32_instructions")? / facts.positive("fp32_rate")?)
+    Some(facts.get("fp32_instructions")? / facts.positive_value("fp32_rate")?)
 }
 
 /// Bytes per sector.
@@ -74,8 +76,8 @@ const SECTOR: f64 = 32.0;
 /// Share of device memory's peak needed by the code's global accesses if each byte is fetched once; at most the
 /// measured traffic. `None` if the report does not count sectors by the code.
 #[must_use]
-pub fn useful(case: &Case<'_>) -> Option<f64> {
+pub fn useful_dram_share(case: &Case<'_>) -> Option<f64> {
     let dram = case.demand.get(Unit::Dram)?;
-    let (ideal, bytes) = (case.facts.positive("l2_sectors_global_ideal")?, case.facts.dram_bytes()?);
+    let (ideal, bytes) = (case.facts.positive_value("l2_sectors_global_ideal")?, case.facts.dram_bytes()?);
     Some(dram * (ideal * SECTOR / bytes).min(1.0))
 }

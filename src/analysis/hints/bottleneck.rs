@@ -38,7 +38,7 @@ const PIPES: [Unit; 8] = [Unit::Sm, Unit::Tensor, Unit::Fp64, Unit::Xu, Unit::Fm
 
 /// Returns the limiting unit.
 #[must_use]
-pub fn bottleneck(case: &Case<'_>) -> Option<Bottleneck> {
+pub fn find_bottleneck(case: &Case<'_>) -> Option<Bottleneck> {
     let d = &case.demand;
     let mut all: Vec<Bottleneck> = Vec::new();
     let dram = d.get(Unit::Dram);
@@ -49,7 +49,7 @@ pub fn bottleneck(case: &Case<'_>) -> Option<Bottleneck> {
     let l1 = [Unit::L1, Unit::Shared, Unit::Lsu].into_iter().filter_map(|u| d.get(u)).reduce(f64::max);
     let shared = d.get(Unit::Shared).unwrap_or(0.0);
     // Operands of warpgroup products come from shared memory, which then only feeds the tensor cores.
-    let fed = case.facts.positive("tensor_instructions_gmma").is_some();
+    let fed = case.facts.positive_value("tensor_instructions_gmma").is_some();
     let l1 = l1.filter(|l1| !fed || d.get(Unit::Tensor).is_none_or(|t| t < l1 - FEEDS));
     all.extend(l1.map(|share| Bottleneck::L1 { share, shared: shared > share / 2.0 }));
     all.extend(PIPES.iter().filter_map(|&u| Some(Bottleneck::Pipe(u, d.get(u)?))));

@@ -4,7 +4,7 @@ use super::demand::{Busy, Demand, Unit};
 use super::facts::{Depth, Facts};
 use super::hint::{Evidence, Threshold};
 use super::stalls::Stalls;
-use crate::analysis::catalog::catalog;
+use crate::analysis::catalog::builtin_catalog;
 
 #[derive(Debug)]
 pub struct Case<'a> {
@@ -19,30 +19,30 @@ pub struct Case<'a> {
 
 /// Formats a share as percent: `87%`, `7.3%`.
 #[must_use]
-pub fn pct(share: f64) -> String {
+pub fn format_percent(share: f64) -> String {
     let p = share * 100.0;
     if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
 }
 
 /// The metric's name; empty for values computed from the launch, which are named by their concept.
-fn named(metric: &str, concept: &str) -> String {
+fn metric_name(metric: &str, concept: &str) -> String {
     if metric == concept { String::new() } else { metric.to_owned() }
 }
 
 /// Suffix that states the discount of a bound, if there is one.
 #[must_use]
-pub fn discount(part: f64) -> String {
+pub fn discount_note(part: f64) -> String {
     if part >= 0.995 {
         String::new()
     } else {
-        format!("; weighted by {}, since a unit between 60 and 80% of its peak may or may not be the limit", pct(part))
+        format!("; weighted by {}, since a unit between 60 and 80% of its peak may or may not be the limit", format_percent(part))
     }
 }
 
 impl<'a> Case<'a> {
     #[must_use]
     pub fn new(facts: &'a Facts) -> Self {
-        Self { facts, demand: Demand::of(facts), stalls: Stalls::of(facts), active: facts.active().unwrap_or(1.0) }
+        Self { facts, demand: Demand::from_facts(facts), stalls: Stalls::from_facts(facts), active: facts.active_share().unwrap_or(1.0) }
     }
 
     /// Amount of data collected for the kernel.
@@ -75,52 +75,57 @@ impl<'a> Case<'a> {
     /// Gain if waiting that takes a share of the SMs' busy cycles ends: at most that share, and at most until the
     /// busiest unit is the limit. Waiting for a unit near its peak counts less (see [`Demand::waiting_counts`]).
     #[must_use]
-    pub fn waiting(&self, share: f64) -> f64 {
+    pub fn waiting_gain(&self, share: f64) -> f64 {
         self.active * share.min(1.0 - self.peak()).max(0.0) * self.waiting_counts()
     }
 
     /// Describes the bound of the gain from less waiting.
     #[must_use]
     pub fn waiting_bound(&self, share: f64) -> String {
-        let most = match self.demand.busiest() {
+        let most = match self.demand.busiest_unit() {
             Some(next) if 1.0 - self.peak() < share => {
-                format!("the next limit: {} at {}", next.unit.word(), pct(next.share))
+                format!("the next limit: {} at {}", next.unit.display_name(), format_percent(next.share))
             }
-            _ => format!("the share of cycles that warps spend in these states: {}", pct(share)),
+            _ => format!("the share of cycles that warps spend in these states: {}", format_percent(share)),
         };
-        let busy =
-            if self.active < 0.98 { format!(", of the {} of the time in which SMs have work", pct(self.active)) } else { String::new() };
-        format!("{most}{busy}{}", discount(self.waiting_counts()))
+        let busy = if self.active < 0.98 {
+            format!(", of the {} of the time in which SMs have work", format_percent(self.active))
+        } else {
+            String::new()
+        };
+        format!("{most}{busy}{}", discount_note(self.waiting_counts()))
     }
 
     /// Weight of the gain from relieving a unit: 1 from 80 % of its peak on, 0 up to 60 %, linear in between. The
     /// complement of [`Demand::waiting_counts`].
     #[must_use]
-    pub fn binding(share: f64) -> f64 {
+    pub fn binding_weight(share: f64) -> f64 {
         ((share - 0.6) / 0.2).clamp(0.0, 1.0)
     }
 
     /// Gain if a unit of the SMs works at its peak while they have work; cycles without work have causes of their own.
     #[must_use]
     pub fn headroom(&self, share: f64) -> f64 {
-        (self.active - share).max(0.0) * Self::binding(share)
+        (self.active - share).max(0.0) * Self::binding_weight(share)
     }
 
     /// Gain if some units are fully relieved: until the next one is the limit.
     #[must_use]
     pub fn next_roof(&self, besides: &[Unit]) -> (f64, String) {
-        match self.demand.without(besides) {
-            Some(Busy { unit, share, .. }) => (1.0 - share, format!("the next limit that this leaves: {} at {}", unit.word(), pct(share))),
+        match self.demand.busiest_except(besides) {
+            Some(Busy { unit, share, .. }) => {
+                (1.0 - share, format!("the next limit that this leaves: {} at {}", unit.display_name(), format_percent(share)))
+            }
             None => (0.0, "no other unit was measured".to_owned()),
         }
     }
 
     /// A measured value as evidence; `None` if it was not collected.
     #[must_use]
-    pub fn evidence(&self, id: &str, threshold: Option<Threshold>) -> Option<Evidence> {
-        let measured = self.facts.measured(id)?;
-        let concept = catalog().concept(id)?;
-        let threshold = threshold.filter(|t| t.met(measured.value));
+    pub fn metric_evidence(&self, id: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+        let measured = self.facts.measured_value(id)?;
+        let concept = builtin_catalog().find_concept(id)?;
+        let threshold = threshold.filter(|t| t.is_met(measured.value));
         // Zero is evidence only if it was compared.
         if measured.value == 0.0 && threshold.is_none() {
             return None;
@@ -128,7 +133,7 @@ impl<'a> Case<'a> {
         Some(Evidence {
             label: concept.title.clone(),
             concept: &concept.id,
-            metric: named(&measured.metric, &concept.id),
+            metric: metric_name(&measured.metric, &concept.id),
             value: measured.value,
             // Reports give counts of sectors in the unit byte.
             unit: if concept.unit == "sector" { concept.unit.clone() } else { measured.unit.clone() },
@@ -139,24 +144,24 @@ impl<'a> Case<'a> {
 
     /// A value computed from several metrics, as evidence.
     #[must_use]
-    pub fn computed(&self, label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Evidence> {
-        Evidence::computed(label, value, unit, threshold)
+    pub fn computed_evidence(&self, label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+        Evidence::from_value(label, value, unit, threshold)
     }
 
     /// A unit's demand, as evidence.
     #[must_use]
-    pub fn busy(&self, unit: Unit, threshold: Option<Threshold>) -> Option<Evidence> {
-        self.evidence(self.demand.busy(unit)?.concept, threshold)
+    pub fn unit_evidence(&self, unit: Unit, threshold: Option<Threshold>) -> Option<Evidence> {
+        self.metric_evidence(self.demand.find_unit(unit)?.concept, threshold)
     }
 
     /// A stall reason's share, as evidence.
     #[must_use]
-    pub fn stall(&self, reason: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+    pub fn stall_evidence(&self, reason: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let stalls = self.stalls.as_ref()?;
-        let id = stalls.concept(reason);
-        let measured = self.facts.measured(&id)?;
-        let concept = catalog().concept(&id)?;
-        let threshold = threshold.filter(|t| t.met(stalls.share(reason) * 100.0));
+        let id = stalls.concept_id(reason);
+        let measured = self.facts.measured_value(&id)?;
+        let concept = builtin_catalog().find_concept(&id)?;
+        let threshold = threshold.filter(|t| t.is_met(stalls.share(reason) * 100.0));
         if threshold.is_none() && stalls.share(reason) < 0.005 {
             return None;
         }
@@ -173,7 +178,7 @@ impl<'a> Case<'a> {
 
     /// Returns true if the launch is so short that percentages are not steady.
     #[must_use]
-    pub fn short(&self) -> bool {
+    pub fn is_short(&self) -> bool {
         self.facts.duration_ns().is_some_and(|ns| ns < super::limits::STEADY_NS)
     }
 }

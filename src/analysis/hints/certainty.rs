@@ -13,10 +13,10 @@ const MAY_BIND: f64 = 60.0;
 /// * without stall reasons it is unknown why warps wait: only a unit at its limit, and a kernel that is shorter than
 ///   its launch, keep their confidence;
 /// * causes of idle issue slots are only possible if a unit is busy enough to be the limit.
-pub fn apply(case: &Case<'_>, hints: &mut [Hint]) {
+pub fn lower_confidence(case: &Case<'_>, hints: &mut [Hint]) {
     let blind = case.stalls.is_none();
-    let peak = case.demand.peak() * 100.0;
-    let between = peak >= MAY_BIND && !AT_LIMIT.met(peak);
+    let peak = case.demand.peak_share() * 100.0;
+    let between = peak >= MAY_BIND && !AT_LIMIT.is_met(peak);
     for hint in hints {
         let stands = hint.sure == Sure::Certain && (hint.id.is_bound() || hint.id == D::LaunchOverhead);
         let idles = matches!(

@@ -35,7 +35,7 @@ const ADVICE: &[(&[Family], &[D], &str)] = &[
 ];
 
 /// Adds the advice for the kernel's family to the hints that it fits.
-pub fn add(kernel: &Kernel, hints: &mut [Hint]) {
+pub fn add_family_advice(kernel: &Kernel, hints: &mut [Hint]) {
     let family = Family::guess(kernel.function(), kernel.demangled.as_deref().unwrap_or_default());
     for (families, ids, text) in ADVICE {
         if families.contains(&family) {

@@ -68,7 +68,7 @@ const ACTIVE: [(Unit, &str); 8] = [
 impl Unit {
     /// Display name.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         UNITS.iter().find(|u| u.0 == self).map_or("", |u| u.2)
     }
 
@@ -96,8 +96,8 @@ pub struct Demand {
 
 impl Demand {
     #[must_use]
-    pub fn of(facts: &Facts) -> Self {
-        let active = facts.active();
+    pub fn from_facts(facts: &Facts) -> Self {
+        let active = facts.active_share();
         let named = UNITS.iter().filter(|u| !matches!(u.0, Unit::Sm | Unit::Memory));
         let mut all: Vec<Busy> =
             named.filter_map(|&(unit, concept, ..)| Some(Busy { unit, share: facts.share(concept)?, concept })).collect();
@@ -111,7 +111,7 @@ impl Demand {
             *b = Busy { unit: Unit::Shared, share, concept: "busy_shared_access" };
         }
         // A stream passes L2 once: L2's figure, which adds up both directions, adds nothing to that of device memory.
-        if all.iter().any(|b| b.unit == Unit::Dram && b.share >= TAKES_PART) && Self::streams(facts) {
+        if all.iter().any(|b| b.unit == Unit::Dram && b.share >= TAKES_PART) && Self::is_stream(facts) {
             all.retain(|b| b.unit != Unit::L2);
         }
         if !all.iter().any(|b| b.unit == Unit::Dram) {
@@ -128,30 +128,30 @@ impl Demand {
             }
         }
         let l2 = facts.share("l2_throughput").unwrap_or(0.0);
-        all.extend(unnamed(facts, &all, l2));
+        all.extend(unnamed_units(facts, &all, l2));
         Self { all }
     }
 
     /// Returns true if data passes through L2 only once.
     #[must_use]
-    pub fn streams(facts: &Facts) -> bool {
+    pub fn is_stream(facts: &Facts) -> bool {
         facts.l2_reuse().is_some_and(|r| r <= STREAM)
     }
 
     #[must_use]
-    pub fn busy(&self, unit: Unit) -> Option<Busy> {
+    pub fn find_unit(&self, unit: Unit) -> Option<Busy> {
         self.all.iter().find(|b| b.unit == unit).copied()
     }
 
     /// Share of a unit; `None` if unknown.
     #[must_use]
     pub fn get(&self, unit: Unit) -> Option<f64> {
-        self.busy(unit).map(|b| b.share)
+        self.find_unit(unit).map(|b| b.share)
     }
 
     /// All units, the busiest first.
     #[must_use]
-    pub fn ranked(&self) -> Vec<Busy> {
+    pub fn ranked_units(&self) -> Vec<Busy> {
         let mut all = self.all.clone();
         all.sort_by(|a, b| b.share.total_cmp(&a.share));
         all
@@ -159,20 +159,20 @@ impl Demand {
 
     /// The busiest known unit.
     #[must_use]
-    pub fn busiest(&self) -> Option<Busy> {
-        self.without(&[])
+    pub fn busiest_unit(&self) -> Option<Busy> {
+        self.busiest_except(&[])
     }
 
     /// The busiest known unit other than `units`.
     #[must_use]
-    pub fn without(&self, units: &[Unit]) -> Option<Busy> {
+    pub fn busiest_except(&self, units: &[Unit]) -> Option<Busy> {
         self.all.iter().filter(|b| !units.contains(&b.unit)).copied().max_by(|a, b| a.share.total_cmp(&b.share))
     }
 
     /// Share of the busiest unit; 0 if none is known, which bounds nothing.
     #[must_use]
-    pub fn peak(&self) -> f64 {
-        self.busiest().map_or(0.0, |b| b.share)
+    pub fn peak_share(&self) -> f64 {
+        self.busiest_unit().map_or(0.0, |b| b.share)
     }
 
     /// Share of the busiest unit while the SMs have work: SM units count relative to the cycles in which they can work.
@@ -209,7 +209,7 @@ const UNNAMED: f64 = 0.05;
 /// NVIDIA's figures for compute and memory are maxima over many units. If one exceeds all units collected by name, a
 /// unit that was not collected is the busiest. The pipe for barriers and addresses (ADU) is excluded, because it
 /// does not bind work.
-fn unnamed(facts: &Facts, named: &[Busy], l2: f64) -> Vec<Busy> {
+fn unnamed_units(facts: &Facts, named: &[Busy], l2: f64) -> Vec<Busy> {
     let most = |units: &dyn Fn(Unit) -> bool| named.iter().filter(|b| units(b.unit)).map(|b| b.share).fold(0.0, f64::max);
     let far = |u: Unit| matches!(u, Unit::Dram | Unit::L2 | Unit::L1 | Unit::Shared);
     let mut out = Vec::new();
@@ -238,12 +238,12 @@ mod tests {
             ("elapsed_cycles", 100.0),
             ("pipe_xu", 50.0),
         ]);
-        let d = Demand::of(&facts);
-        assert_eq!(d.busiest().map(|b| b.unit), Some(Unit::L1));
-        assert_eq!(d.without(&[Unit::L1, Unit::Shared]).map(|b| b.share), Some(0.4));
+        let d = Demand::from_facts(&facts);
+        assert_eq!(d.busiest_unit().map(|b| b.unit), Some(Unit::L1));
+        assert_eq!(d.busiest_except(&[Unit::L1, Unit::Shared]).map(|b| b.share), Some(0.4));
         assert_eq!(d.get(Unit::Xu), Some(0.4), "of the active cycles");
         assert_eq!(d.get(Unit::L2), None);
-        assert!(Demand::waiting_counts(d.peak()) < 1e-9);
+        assert!(Demand::waiting_counts(d.peak_share()) < 1e-9);
         assert!(Demand::waiting_counts(0.0) > 0.99);
     }
 }

@@ -98,31 +98,31 @@ pub const DIAGNOSES: [(Diagnosis, &str, &str); 29] = [
 ];
 
 impl Diagnosis {
-    fn row(self) -> Option<(usize, &'static (Diagnosis, &'static str, &'static str))> {
+    fn table_row(self) -> Option<(usize, &'static (Diagnosis, &'static str, &'static str))> {
         DIAGNOSES.iter().enumerate().find(|(_, d)| d.0 == self)
     }
 
     /// Stable id for scripts.
     #[must_use]
     pub fn id(self) -> &'static str {
-        self.row().map_or("", |(_, d)| d.1)
+        self.table_row().map_or("", |(_, d)| d.1)
     }
 
     /// Parses an id.
     #[must_use]
-    pub fn parse(id: &str) -> Option<Self> {
+    pub fn from_id(id: &str) -> Option<Self> {
         DIAGNOSES.iter().find(|d| d.1 == id).map(|d| d.0)
     }
 
     #[must_use]
     pub fn meaning(self) -> &'static str {
-        self.row().map_or("", |(_, d)| d.2)
+        self.table_row().map_or("", |(_, d)| d.2)
     }
 
     /// Position among causes and effects: of two with equal cost, the smaller one is named first.
     #[must_use]
-    pub fn place(self) -> usize {
-        self.row().map_or(usize::MAX, |(at, _)| at)
+    pub fn sort_position(self) -> usize {
+        self.table_row().map_or(usize::MAX, |(at, _)| at)
     }
 
     /// Returns true if it names a unit at its limit, not a waste.

@@ -4,7 +4,7 @@
 //! Metric names differ between chips; they are resolved once, when the values are collected. Not collected, not a
 //! number, and zero are three different readings.
 
-use super::super::catalog::{Catalog, Concept, catalog};
+use super::super::catalog::{Catalog, Concept, builtin_catalog};
 use super::super::metric::Lookup;
 use super::super::occupancy::{Limiter, Occupancy};
 use crate::model::{Device, LaunchConfig, Metrics, Nanos, ResultKind, Value};
@@ -48,7 +48,7 @@ pub enum Depth {
 
 impl Depth {
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Timeline => "timeline",
             Self::Basic => "basic",
@@ -92,7 +92,7 @@ pub struct Facts {
 /// Chip of a compute capability, as `metrics.toml` names chips; `None` if unknown. Metrics of an unknown chip have
 /// the usual names.
 #[must_use]
-pub fn chip((major, minor): (u64, u64)) -> Option<&'static str> {
+pub fn chip_name((major, minor): (u64, u64)) -> Option<&'static str> {
     Some(match (major, minor) {
         (7, 0 | 2) => "gv100",
         (7, 5) => "tu102",
@@ -122,18 +122,18 @@ const SECTION_TITLES: [(&str, &[&str]); 8] = [
 
 /// Returns true if a value is plausible: a counter is not negative and not beyond 2⁶⁰, and a unit does not exceed
 /// ten times its peak.
-fn possible(value: f64, unit: &str) -> bool {
+fn is_plausible(value: f64, unit: &str) -> bool {
     value.is_finite() && (0.0..1.2e18).contains(&value) && (unit != "%" || value <= 1_000.0)
 }
 
 /// Combines the metrics of a list as the concept requires: the `first` one present; the `sum` of all, if all are
 /// present; the sum of `any` of them; the `max`. `Missing` if none is present, or one of a sum is missing.
-fn combined(lookup: &Lookup<'_>, names: &[String], how: &str) -> Reading {
+fn combine_metrics(lookup: &Lookup<'_>, names: &[String], how: &str) -> Reading {
     let mut seen = false;
     let mut found: Vec<Measured> = Vec::new();
     for name in names {
-        match lookup.value(name).and_then(Value::number) {
-            Some(value) if possible(value, lookup.unit(name)) => {
+        match lookup.value(name).and_then(Value::as_number) {
+            Some(value) if is_plausible(value, lookup.unit(name)) => {
                 found.push(Measured { metric: Arc::from(name.as_str()), value, unit: lookup.unit(name).to_owned() });
             }
             Some(_) => seen = true,
@@ -154,14 +154,14 @@ fn combined(lookup: &Lookup<'_>, names: &[String], how: &str) -> Reading {
     }
 }
 
-fn reading(lookup: &Lookup<'_>, concept: &'static Concept, chip: Option<&str>) -> Reading {
+fn read_concept(lookup: &Lookup<'_>, concept: &'static Concept, chip: Option<&str>) -> Reading {
     // A chip's own names replace the usual ones; an unknown chip may use any of them.
     let own = chip.and_then(|c| concept.alias.get(c));
     let strange = concept.alias.values().filter(|_| chip.is_none());
     let lists = own.into_iter().chain(own.is_none().then_some(&concept.names)).chain(strange);
     let mut seen = false;
     for names in lists {
-        match combined(lookup, names, &concept.combine) {
+        match combine_metrics(lookup, names, &concept.combine) {
             Reading::Missing => {}
             Reading::NotANumber => seen = true,
             is @ Reading::Is(_) => return is,
@@ -170,7 +170,7 @@ fn reading(lookup: &Lookup<'_>, concept: &'static Concept, chip: Option<&str>) -
     if let (Some(section), Some(label)) = (&concept.section, &concept.label) {
         let titles = SECTION_TITLES.iter().find(|s| s.0 == section).map_or(&[][..], |s| s.1);
         for name in titles.iter().map(|t| format!("{t}: {label}")) {
-            if let Some(value) = lookup.finite(&name).filter(|v| possible(*v, lookup.unit(&name))) {
+            if let Some(value) = lookup.finite_number(&name).filter(|v| is_plausible(*v, lookup.unit(&name))) {
                 return Reading::Is(Measured { unit: lookup.unit(&name).to_owned(), metric: Arc::from(name), value });
             }
         }
@@ -185,10 +185,10 @@ impl Facts {
         let mut out = Self::default();
         let Some(result) = metrics.results.get(result).filter(|r| !r.failed) else { return out };
         let lookup = Lookup::new(metrics, result);
-        let chip = result.compute_capability.and_then(chip);
-        let all: &'static Catalog = catalog();
+        let chip = result.compute_capability.and_then(chip_name);
+        let all: &'static Catalog = builtin_catalog();
         for concept in &all.concepts {
-            out.readings.insert(&concept.id, reading(&lookup, concept, chip));
+            out.readings.insert(&concept.id, read_concept(&lookup, concept, chip));
         }
         if result.kind != ResultKind::Kernel {
             // A result of several kernels has neither a grid nor an occupancy of its own.
@@ -197,10 +197,10 @@ impl Facts {
         }
         // Raw pages with few metrics have the launch configuration in columns of their own, not among the metrics.
         let product = |d: Option<[u32; 3]>| d.map(|d| d.iter().map(|&n| f64::from(n)).product::<f64>()).filter(|n| *n > 0.0);
-        out.or("grid_size", product(result.grid), "block");
-        out.or("block_size", product(result.block), "thread");
-        let device = |name: &str| lookup.finite(&format!("device__attribute_{name}"));
-        out.or("sm_count", device("multiprocessor_count"), "SM");
+        out.insert_missing("grid_size", product(result.grid), "block");
+        out.insert_missing("block_size", product(result.block), "thread");
+        let device = |name: &str| lookup.finite_number(&format!("device__attribute_{name}"));
+        out.insert_missing("sm_count", device("multiprocessor_count"), "SM");
         if let Some((config, device)) = result.launched.as_deref() {
             // Kernels that were measured while the program ran have the launch from its record.
             for (id, reading) in Self::of_launch(config, device, Nanos(0)).readings {
@@ -217,14 +217,14 @@ impl Facts {
     #[must_use]
     pub fn of_launch(config: &LaunchConfig, device: &Device, duration: Nanos) -> Self {
         let mut out = Self::default();
-        out.or("duration", Some(duration.0 as f64).filter(|d| *d > 0.0), "nsecond");
-        out.or("grid_size", config.blocks().map(|b| b as f64), "block");
-        out.or("block_size", config.threads().map(|t| t as f64), "thread");
-        out.or("registers_per_thread", config.registers.map(f64::from), "register/thread");
-        out.or("sm_count", device.sm_count.map(f64::from), "SM");
-        if let Some(o) = Occupancy::of(config, device) {
-            out.or("theoretical_occupancy", Some(o.percent), "%");
-            out.or("waves_per_sm", o.waves, "");
+        out.insert_missing("duration", Some(duration.0 as f64).filter(|d| *d > 0.0), "nsecond");
+        out.insert_missing("grid_size", config.block_count().map(|b| b as f64), "block");
+        out.insert_missing("block_size", config.threads_per_block().map(|t| t as f64), "thread");
+        out.insert_missing("registers_per_thread", config.registers.map(f64::from), "register/thread");
+        out.insert_missing("sm_count", device.sm_count.map(f64::from), "SM");
+        if let Some(o) = Occupancy::from_config(config, device) {
+            out.insert_missing("theoretical_occupancy", Some(o.percent), "%");
+            out.insert_missing("waves_per_sm", o.waves, "");
             for (limiter, blocks) in &o.limits {
                 let id = match limiter {
                     Limiter::Warps => "occupancy_limit_warps",
@@ -232,7 +232,7 @@ impl Facts {
                     Limiter::SharedMemory => "occupancy_limit_shared_mem",
                     Limiter::Blocks => "occupancy_limit_blocks",
                 };
-                out.or(id, blocks.map(f64::from), "block");
+                out.insert_missing(id, blocks.map(f64::from), "block");
             }
         }
         out
@@ -241,7 +241,7 @@ impl Facts {
     /// Sets the duration in ns, if it is unknown.
     #[must_use]
     pub fn with_duration(mut self, ns: Option<f64>) -> Self {
-        self.or("duration", ns, "nsecond");
+        self.insert_missing("duration", ns, "nsecond");
         self
     }
 
@@ -250,12 +250,12 @@ impl Facts {
     pub(crate) fn from_pairs(pairs: &[(&'static str, f64)]) -> Self {
         let mut out = Self::default();
         for (id, value) in pairs {
-            out.or(id, Some(*value), catalog().concept(id).map_or("", |c| &c.unit));
+            out.insert_missing(id, Some(*value), builtin_catalog().find_concept(id).map_or("", |c| &c.unit));
         }
         out
     }
 
-    fn or(&mut self, id: &'static str, value: Option<f64>, unit: &str) {
+    fn insert_missing(&mut self, id: &'static str, value: Option<f64>, unit: &str) {
         if let Some(value) = value.filter(|_| self.get(id).is_none()) {
             let value = Measured { metric: Arc::from(id), value, unit: unit.to_owned() };
             self.readings.insert(id, Reading::Is(value));
@@ -270,7 +270,7 @@ impl Facts {
 
     /// Number of a concept, with its metric.
     #[must_use]
-    pub fn measured(&self, id: &str) -> Option<&Measured> {
+    pub fn measured_value(&self, id: &str) -> Option<&Measured> {
         match self.reading(id) {
             Reading::Is(m) => Some(m),
             Reading::Missing | Reading::NotANumber => None,
@@ -279,7 +279,7 @@ impl Facts {
 
     #[must_use]
     pub fn get(&self, id: &str) -> Option<f64> {
-        self.measured(id).map(|m| m.value)
+        self.measured_value(id).map(|m| m.value)
     }
 
     /// A percentage as a share, 0 to 1.
@@ -290,7 +290,7 @@ impl Facts {
 
     /// A value that is greater than zero.
     #[must_use]
-    pub fn positive(&self, id: &str) -> Option<f64> {
+    pub fn positive_value(&self, id: &str) -> Option<f64> {
         self.get(id).filter(|v| *v > 0.0)
     }
 
@@ -319,7 +319,7 @@ impl Facts {
     /// bytes several times.
     #[must_use]
     pub fn l2_reuse(&self) -> Option<f64> {
-        let moved = self.positive("l2_sectors_from_l1").map(|s| s * 32.0).or_else(|| self.positive("l1_l2_bytes"))?;
+        let moved = self.positive_value("l2_sectors_from_l1").map(|s| s * 32.0).or_else(|| self.positive_value("l1_l2_bytes"))?;
         Some(moved / self.dram_bytes()?)
     }
 
@@ -327,47 +327,49 @@ impl Facts {
     #[must_use]
     pub fn dram_bytes(&self) -> Option<f64> {
         let both = || Some(self.get("dram_bytes_read")? + self.get("dram_bytes_write")?);
-        let by_rate = || Some(self.positive("dram_bandwidth")? * self.duration_ns()? / 1e9);
-        self.positive("dram_bytes").or_else(|| both().filter(|b| *b > 0.0)).or_else(by_rate)
+        let by_rate = || Some(self.positive_value("dram_bandwidth")? * self.duration_ns()? / 1e9);
+        self.positive_value("dram_bytes").or_else(|| both().filter(|b| *b > 0.0)).or_else(by_rate)
     }
 
     /// Returns true if a quarter to three quarters of device memory's traffic are writes, which costs time.
     /// False if unknown.
     #[must_use]
-    pub fn mixed(&self) -> bool {
+    pub fn has_mixed_traffic(&self) -> bool {
         self.get("dram_bytes_write").zip(self.dram_bytes()).is_some_and(|(w, all)| (0.25..0.75).contains(&(w / all)))
     }
 
     /// Duration in nanoseconds.
     #[must_use]
     pub fn duration_ns(&self) -> Option<f64> {
-        self.positive("duration")
+        self.positive_value("duration")
     }
 
     /// Share of the kernel's cycles in which the mean SM had work, 0 to 1; `None` if unknown. Computed as
     /// `sm__cycles_active.avg` over `gpc__cycles_elapsed.max`.
     #[must_use]
-    pub fn active(&self) -> Option<f64> {
-        let (active, elapsed) = (self.get("sm_active_cycles")?, self.positive("elapsed_cycles")?);
+    pub fn active_share(&self) -> Option<f64> {
+        let (active, elapsed) = (self.get("sm_active_cycles")?, self.positive_value("elapsed_cycles")?);
         Some((active / elapsed).clamp(0.0, 1.0))
     }
 
     /// Blocks per SM; `None` if either is unknown.
     #[must_use]
     pub fn blocks_per_sm(&self) -> Option<f64> {
-        Some(self.positive("grid_size")? / self.positive("sm_count")?)
+        Some(self.positive_value("grid_size")? / self.positive_value("sm_count")?)
     }
 
     /// Mean number of active threads in an executed instruction, at most 32.
     #[must_use]
     pub fn threads_per_instruction(&self) -> Option<f64> {
-        self.positive("threads_per_inst").or_else(|| Some(self.positive("source_threads")? / self.positive("source_warps")?))
+        self.positive_value("threads_per_inst")
+            .or_else(|| Some(self.positive_value("source_threads")? / self.positive_value("source_warps")?))
     }
 
     /// Same number without threads that were predicated off.
     #[must_use]
     pub fn threads_not_off(&self) -> Option<f64> {
-        self.positive("threads_per_inst_pred").or_else(|| Some(self.positive("source_threads_on")? / self.positive("source_warps")?))
+        self.positive_value("threads_per_inst_pred")
+            .or_else(|| Some(self.positive_value("source_threads_on")? / self.positive_value("source_warps")?))
     }
 }
 
@@ -380,12 +382,12 @@ mod tests {
         let facts = Facts::from_pairs(&[("dram_throughput", 0.0)]);
         assert_eq!((facts.get("dram_throughput"), facts.get("l2_throughput")), (Some(0.0), None));
         assert_eq!(facts.reading("l2_throughput"), &Reading::Missing);
-        assert_eq!(facts.positive("dram_throughput"), None);
+        assert_eq!(facts.positive_value("dram_throughput"), None);
     }
 
     #[test]
     fn chips_by_compute_capability() {
-        assert_eq!([(7, 0), (8, 6), (9, 0), (12, 0)].map(chip), [Some("gv100"), Some("ga102"), Some("gh100"), Some("gb202")]);
-        assert_eq!(chip((6, 1)), None);
+        assert_eq!([(7, 0), (8, 6), (9, 0), (12, 0)].map(chip_name), [Some("gv100"), Some("ga102"), Some("gh100"), Some("gb202")]);
+        assert_eq!(chip_name((6, 1)), None);
     }
 }

@@ -37,7 +37,7 @@ pub fn of_results(metrics: &Metrics, results: impl Iterator<Item = usize>) -> Ha
                 FirstHint {
                     id: h.id,
                     severity: h.severity,
-                    gain: (h.severity > Severity::Healthy).then(|| h.ends()),
+                    gain: (h.severity > Severity::Healthy).then(|| h.gain_range()),
                     headline: h.headline,
                 },
             )

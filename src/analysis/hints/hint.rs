@@ -2,7 +2,7 @@
 //! would confirm it.
 
 use super::diagnosis::Diagnosis;
-use super::gain::{Gain, Relief, percent};
+use super::gain::{Gain, Relief, whole_percent};
 
 /// Cost class of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +19,7 @@ pub enum Severity {
 impl Severity {
     /// Stable word for scripts.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
             Self::Low => "low",
@@ -30,7 +30,7 @@ impl Severity {
 
     /// Severity of a hint that costs a share of the kernel's time.
     #[must_use]
-    pub fn of(stake: f64) -> Self {
+    pub fn from_share(stake: f64) -> Self {
         if stake >= 0.3 {
             Self::High
         } else if stake >= WORTH {
@@ -62,7 +62,7 @@ pub enum Sure {
 
 impl Sure {
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Certain => "certain",
             Self::Likely => "likely",
@@ -84,7 +84,7 @@ pub struct Threshold {
 impl Threshold {
     /// Returns true if a value meets the bound. A threshold that is not met is not shown.
     #[must_use]
-    pub fn met(&self, value: f64) -> bool {
+    pub fn is_met(&self, value: f64) -> bool {
         match self.op {
             "≥" => value >= self.value,
             ">" => value > self.value,
@@ -115,8 +115,8 @@ pub struct Evidence {
 impl Evidence {
     /// A number computed from several metrics, or from the launch; a threshold that is not met is left out.
     #[must_use]
-    pub fn computed(label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Self> {
-        let threshold = threshold.filter(|t| t.met(value));
+    pub fn from_value(label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Self> {
+        let threshold = threshold.filter(|t| t.is_met(value));
         value.is_finite().then(|| Self {
             label: label.to_owned(),
             concept: "",
@@ -170,7 +170,7 @@ impl Hint {
         let stake = if stake.is_finite() { stake.clamp(0.0, 1.0) } else { 0.0 };
         Self {
             id,
-            severity: Severity::of(stake),
+            severity: Severity::from_share(stake),
             sure: Sure::Certain,
             headline: headline.into(),
             evidence: Vec::new(),
@@ -186,28 +186,28 @@ impl Hint {
 
     /// Sets the basis of the maximum gain.
     #[must_use]
-    pub fn bound(mut self, text: impl Into<String>) -> Self {
+    pub fn with_gain_basis(mut self, text: impl Into<String>) -> Self {
         self.bound = text.into();
         self
     }
 
     /// Sets the demand that the change removes.
     #[must_use]
-    pub fn relief(mut self, relief: Relief) -> Self {
+    pub fn with_relief(mut self, relief: Relief) -> Self {
         self.relief = relief;
         self
     }
 
     /// Lowers the confidence to `sure`; never raises it.
     #[must_use]
-    pub fn sure(mut self, sure: Sure) -> Self {
+    pub fn with_confidence(mut self, sure: Sure) -> Self {
         self.sure = self.sure.max(sure);
         self
     }
 
     /// Adds evidence; unknown values are left out.
     #[must_use]
-    pub fn because(mut self, evidence: impl IntoIterator<Item = Option<Evidence>>) -> Self {
+    pub fn with_evidence(mut self, evidence: impl IntoIterator<Item = Option<Evidence>>) -> Self {
         for e in evidence.into_iter().flatten() {
             if e.concept.is_empty() || self.evidence.iter().all(|known| known.concept != e.concept) {
                 self.evidence.push(e);
@@ -217,14 +217,14 @@ impl Hint {
     }
 
     #[must_use]
-    pub fn change(mut self, actions: &[&str]) -> Self {
+    pub fn with_actions(mut self, actions: &[&str]) -> Self {
         self.actions.extend(actions.iter().map(|a| (*a).to_owned()));
         self
     }
 
     /// Sets the data that would confirm it.
     #[must_use]
-    pub fn confirm(mut self, sections: &[&'static str], source: bool, why: &str) -> Self {
+    pub fn with_confirmation(mut self, sections: &[&'static str], source: bool, why: &str) -> Self {
         self.confirm = Confirm { sections: sections.to_vec(), source, why: why.to_owned() };
         self
     }
@@ -232,26 +232,26 @@ impl Hint {
     /// Formats the predicted gain: `saves 40–59%`, `saves at most 90%`; for a healthy kernel, its
     /// distance from its roof.
     #[must_use]
-    pub fn promise(&self) -> String {
+    pub fn gain_text(&self) -> String {
         match self.severity {
-            Severity::Healthy => format!("{:.0}% from its roof", self.percent()),
-            _ => format!("saves {}", self.gain.words()),
+            Severity::Healthy => format!("{:.0}% from its roof", self.gain_percent()),
+            _ => format!("saves {}", self.gain.to_text()),
         }
     }
 
     /// Short form for a narrow column: `40–59%`, `≤90%`.
     #[must_use]
-    pub fn short(&self) -> String {
+    pub fn short_gain_text(&self) -> String {
         match (self.severity, self.gain.expected) {
-            (Severity::Healthy, _) => format!("{:.0}%", self.percent()),
-            (_, None) => format!("≤{:.0}%", percent(self.gain.at_most)),
-            _ => self.gain.words().replace("about ", ""),
+            (Severity::Healthy, _) => format!("{:.0}%", self.gain_percent()),
+            (_, None) => format!("≤{:.0}%", whole_percent(self.gain.at_most)),
+            _ => self.gain.to_text().replace("about ", ""),
         }
     }
 
     /// Minimum and maximum gain as shares of the kernel's time, for a bar.
     #[must_use]
-    pub fn ends(&self) -> (f64, f64) {
+    pub fn gain_range(&self) -> (f64, f64) {
         match self.severity {
             Severity::Healthy => (0.0, self.stake),
             _ => self.gain.expected.unwrap_or((0.0, self.gain.at_most)),
@@ -260,13 +260,13 @@ impl Hint {
 
     /// Description of the bound of the gain.
     #[must_use]
-    pub fn limit(&self) -> &str {
+    pub fn limit_text(&self) -> &str {
         if self.gain.left.is_empty() { &self.bound } else { &self.gain.left }
     }
 
     /// Maximum gain in percent of the kernel's time.
     #[must_use]
-    pub fn percent(&self) -> f64 {
+    pub fn gain_percent(&self) -> f64 {
         self.stake * 100.0
     }
 }

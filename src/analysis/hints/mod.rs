@@ -38,7 +38,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
     for hint in hints.iter_mut().filter(|h| h.id != Diagnosis::LaunchOverhead && h.stake > rest) {
         hint.stake = rest;
         if hint.severity != Severity::Healthy {
-            hint.severity = Severity::of(rest);
+            hint.severity = Severity::from_share(rest);
         }
     }
     if !case.roofs_known() {
@@ -55,14 +55,14 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
         }
     }
     for hint in &mut hints {
-        hint.gain = after::gain(&hint.relief, &case);
+        hint.gain = after::predict_gain(&hint.relief, &case);
         // Without counters the remaining demand is unknown.
-        if case.demand.busiest().is_none() {
+        if case.demand.busiest_unit().is_none() {
             hint.gain = Gain { at_most: hint.stake, expected: None, left: String::new() };
         }
     }
-    let mut hints = rank::rank(hints);
-    if (case.short() || facts.duration_ns().is_none()) && facts.depth() > Depth::Timeline {
+    let mut hints = rank::rank_hints(hints);
+    if (case.is_short() || facts.duration_ns().is_none()) && facts.depth() > Depth::Timeline {
         // Percentages of a kernel below 20 µs are not steady; those of a kernel of unknown duration may not be.
         for hint in &mut hints {
             if hint.id != Diagnosis::LaunchOverhead {
@@ -70,6 +70,6 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
             }
         }
     }
-    certainty::apply(&case, &mut hints);
+    certainty::lower_confidence(&case, &mut hints);
     hints
 }

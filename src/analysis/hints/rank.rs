@@ -60,19 +60,19 @@ const TIE: f64 = 0.03;
 
 /// Sorts hints, costliest first, and moves effects under their causes.
 #[must_use]
-pub fn rank(mut hints: Vec<Hint>) -> Vec<Hint> {
+pub fn rank_hints(mut hints: Vec<Hint>) -> Vec<Hint> {
     hints.retain(|h| h.stake >= LEAST || h.id.is_bound());
-    hints.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.place().cmp(&b.id.place())));
+    hints.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.sort_position().cmp(&b.id.sort_position())));
     // Among neighbours of equal cost the cause comes first. One pass from the front keeps the order total.
     for i in 1..hints.len() {
         let mut at = i;
-        while at > 0 && hints[at - 1].stake - hints[at].stake < TIE && hints[at].id.place() < hints[at - 1].id.place() {
+        while at > 0 && hints[at - 1].stake - hints[at].stake < TIE && hints[at].id.sort_position() < hints[at - 1].id.sort_position() {
             hints.swap(at, at - 1);
             at -= 1;
         }
     }
     let mut hints = under_causes(hints);
-    verdict(&mut hints);
+    place_verdict(&mut hints);
     hints
 }
 
@@ -116,7 +116,7 @@ fn under_causes(hints: Vec<Hint>) -> Vec<Hint> {
 
 /// Puts the verdict of a kernel near its roof first if no cause is worth a tenth of its time; otherwise it follows
 /// those causes and no longer counts as healthy.
-fn verdict(hints: &mut Vec<Hint>) {
+fn place_verdict(hints: &mut Vec<Hint>) {
     let Some(at) = hints.iter().position(|h| h.severity == Severity::Healthy) else { return };
     let mut verdict = hints.remove(at);
     let cause = hints.iter().filter(|h| h.sure < Sure::Possible).map(|h| h.stake).fold(0.0, f64::max);
@@ -159,30 +159,30 @@ mod tests {
 
     #[test]
     fn effects_go_under_their_causes() {
-        let out = rank(vec![hint(D::MemoryLatency, 0.4), hint(D::Uncoalesced, 0.5), hint(D::Barriers, 0.2)]);
+        let out = rank_hints(vec![hint(D::MemoryLatency, 0.4), hint(D::Uncoalesced, 0.5), hint(D::Barriers, 0.2)]);
         assert_eq!(ids(&out), ["uncoalesced-global", "barrier-stalls"]);
         assert_eq!(out[0].effects, [(D::MemoryLatency, "memory-latency".to_owned())]);
         // A cause that explains little does not hide a larger effect.
-        let out = rank(vec![hint(D::MemoryLatency, 0.6), hint(D::Uncoalesced, 0.1)]);
+        let out = rank_hints(vec![hint(D::MemoryLatency, 0.6), hint(D::Uncoalesced, 0.1)]);
         assert_eq!(ids(&out), ["memory-latency", "uncoalesced-global"]);
     }
 
     #[test]
     fn near_the_roof_the_verdict_goes_first_unless_much_is_at_stake() {
         let healthy = || Hint { severity: Severity::Healthy, ..hint(D::DramBandwidth, 0.15) };
-        let out = rank(vec![hint(D::Tail, 0.06), healthy()]);
+        let out = rank_hints(vec![hint(D::Tail, 0.06), healthy()]);
         assert_eq!(ids(&out), ["dram-bandwidth-bound", "tail-effect"]);
         assert_eq!(out[0].severity, Severity::Healthy);
-        let out = rank(vec![hint(D::Tail, 0.18), healthy()]);
+        let out = rank_hints(vec![hint(D::Tail, 0.18), healthy()]);
         assert_eq!(ids(&out), ["tail-effect", "dram-bandwidth-bound"]);
         assert_ne!(out[1].severity, Severity::Healthy);
     }
 
     #[test]
     fn of_equal_stakes_the_cause_goes_first() {
-        assert_eq!(ids(&rank(vec![hint(D::MemoryLatency, 0.72), hint(D::SmallGrid, 0.70)])), ["grid-too-small"]);
+        assert_eq!(ids(&rank_hints(vec![hint(D::MemoryLatency, 0.72), hint(D::SmallGrid, 0.70)])), ["grid-too-small"]);
         assert_eq!(
-            ids(&rank(vec![hint(D::Sfu, 0.50), hint(D::Tail, 0.49), hint(D::Fp64, 0.3)])),
+            ids(&rank_hints(vec![hint(D::Sfu, 0.50), hint(D::Tail, 0.49), hint(D::Fp64, 0.3)])),
             ["tail-effect", "sfu-bound", "fp64-bound"]
         );
     }

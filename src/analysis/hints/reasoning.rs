@@ -1,40 +1,42 @@
 //! Reasoning from the numbers to the hints, in sentences: duration, part of the GPU that had work, busiest unit, stall
 //! reasons. The order is that of the questions that a person would ask.
 
-use super::bottleneck::bottleneck;
-use super::case::{Case, pct};
+use super::bottleneck::find_bottleneck;
+use super::case::{Case, format_percent};
 use super::facts::Facts;
 use super::limits::{AT_LIMIT, MAY_LIMIT};
 use crate::model::Nanos;
 
 /// Returns the sentences; without the numbers to a question, its sentence names the section to collect.
 #[must_use]
-pub fn sentences(facts: &Facts) -> Vec<String> {
+pub fn reasoning_sentences(facts: &Facts) -> Vec<String> {
     let case = Case::new(facts);
     let mut out = Vec::new();
     if let Some(ns) = facts.duration_ns() {
         let short =
-            if case.short() { "shorter than 20 µs, so percentages are noisy" } else { "long enough for stable percentages (20 µs)" };
-        out.push(format!("duration: {}, {short}", Nanos::human(ns)));
+            if case.is_short() { "shorter than 20 µs, so percentages are noisy" } else { "long enough for stable percentages (20 µs)" };
+        out.push(format!("duration: {}, {short}", Nanos::format_ns(ns)));
     }
-    if let (Some(blocks), Some(sms)) = (facts.positive("grid_size"), facts.positive("sm_count")) {
+    if let (Some(blocks), Some(sms)) = (facts.positive_value("grid_size"), facts.positive_value("sm_count")) {
         let waves = facts.get("waves_per_sm").map_or_else(String::new, |w| format!(", {w:.2} waves"));
-        let active = facts.active().map_or_else(String::new, |a| format!("; on average an SM was active in {} of the cycles", pct(a)));
+        let active = facts
+            .active_share()
+            .map_or_else(String::new, |a| format!("; on average an SM was active in {} of the cycles", format_percent(a)));
         out.push(format!("shape: {blocks:.0} blocks for {sms:.0} SMs{waves}{active}"));
     }
-    match (case.demand.busiest(), bottleneck(&case)) {
+    match (case.demand.busiest_unit(), find_bottleneck(&case)) {
         (Some(busy), Some(b)) if b.share() * 100.0 >= AT_LIMIT.value => {
             out.push(format!(
                 "throughput: {} at {} of its peak, at the limit (80%): stalls are a consequence",
-                busy.unit.word(),
-                pct(busy.share)
+                busy.unit.display_name(),
+                format_percent(busy.share)
             ));
         }
         (Some(busy), Some(_)) => {
             out.push(format!(
                 "throughput: {} at {} of its peak, between 60% and 80%: that may be the limit",
-                busy.unit.word(),
-                pct(busy.share)
+                busy.unit.display_name(),
+                format_percent(busy.share)
             ));
         }
         (Some(busy), None) => {
@@ -45,23 +47,27 @@ pub fn sentences(facts: &Facts) -> Vec<String> {
             } else {
                 "on the path to another unit"
             };
-            out.push(format!("throughput: the busiest unit is {} at {} of its peak, {less}", busy.unit.word(), pct(busy.share)));
+            out.push(format!(
+                "throughput: the busiest unit is {} at {} of its peak, {less}",
+                busy.unit.display_name(),
+                format_percent(busy.share)
+            ));
         }
         (None, _) => out.push("throughput: not collected (section SpeedOfLight)".to_owned()),
     }
     match &case.stalls {
         Some(stalls) => {
             let top: Vec<String> = stalls
-                .ranked()
+                .ranked_reasons()
                 .into_iter()
                 .filter(|r| r.0 != "selected" && r.1 >= 0.05)
                 .take(4)
-                .map(|(reason, share)| format!("{} {}", reason.replace('_', " "), pct(share)))
+                .map(|(reason, share)| format!("{} {}", reason.replace('_', " "), format_percent(share)))
                 .collect();
             out.push(format!(
                 "stalls: of the cycles between two instructions of a warp, {}; issuing {}",
                 top.join(", "),
-                pct(stalls.share("selected"))
+                format_percent(stalls.share("selected"))
             ));
         }
         None => out.push("stalls: not collected (section WarpStateStats, or SourceCounters for samples)".to_owned()),

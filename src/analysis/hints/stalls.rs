@@ -38,7 +38,7 @@ pub struct Stalls {
 impl Stalls {
     /// Reads stall cycles if they were collected, else samples; `None` without either.
     #[must_use]
-    pub fn of(facts: &Facts) -> Option<Self> {
+    pub fn from_facts(facts: &Facts) -> Option<Self> {
         let collect = |from: &'static str| {
             let all: Vec<(&'static str, f64)> =
                 REASONS.iter().filter_map(|r| Some((*r, facts.get(&format!("{from}_{r}"))?.max(0.0)))).collect();
@@ -58,25 +58,25 @@ impl Stalls {
     }
 
     #[must_use]
-    pub fn sum(&self, reasons: &[&str]) -> f64 {
+    pub fn summed_share(&self, reasons: &[&str]) -> f64 {
         reasons.iter().map(|r| self.share(r)).sum()
     }
 
     /// The largest of some reasons.
     #[must_use]
-    pub fn largest<'a>(&self, reasons: &[&'a str]) -> &'a str {
+    pub fn largest_reason<'a>(&self, reasons: &[&'a str]) -> &'a str {
         reasons.iter().copied().max_by(|a, b| self.share(a).total_cmp(&self.share(b))).unwrap_or("")
     }
 
     /// The concept behind a reason.
     #[must_use]
-    pub fn concept(&self, reason: &str) -> String {
+    pub fn concept_id(&self, reason: &str) -> String {
         format!("{}_{reason}", self.from)
     }
 
     /// Reasons by share, the largest first.
     #[must_use]
-    pub fn ranked(&self) -> Vec<(&'static str, f64)> {
+    pub fn ranked_reasons(&self) -> Vec<(&'static str, f64)> {
         let mut all = self.shares.clone();
         all.sort_by(|a, b| b.1.total_cmp(&a.1));
         all
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn shares_need_all_reasons_and_enough_samples() {
         let few = Facts::from_pairs(&[("stall_wait", 3.0), ("stall_selected", 1.0)]);
-        assert!(Stalls::of(&few).is_none());
+        assert!(Stalls::from_facts(&few).is_none());
         let ids = ["pcsamp_wait", "pcsamp_selected", "pcsamp_barrier", "pcsamp_drain", "pcsamp_misc", "pcsamp_membar"];
         let more = [
             "pcsamp_long_scoreboard",
@@ -108,9 +108,9 @@ mod tests {
             "pcsamp_mio_throttle",
         ];
         let with = |n: f64| Facts::from_pairs(&ids.iter().chain(&more).map(|id| (*id, n)).collect::<Vec<_>>());
-        assert!(Stalls::of(&with(2.0)).is_none(), "22 samples");
-        let stalls = Stalls::of(&with(20.0)).unwrap();
+        assert!(Stalls::from_facts(&with(2.0)).is_none(), "22 samples");
+        let stalls = Stalls::from_facts(&with(20.0)).unwrap();
         assert!((stalls.share("wait") - 1.0 / 11.0).abs() < 1e-9 && stalls.share("gmma") == 0.0);
-        assert_eq!(stalls.concept("wait"), "pcsamp_wait");
+        assert_eq!(stalls.concept_id("wait"), "pcsamp_wait");
     }
 }

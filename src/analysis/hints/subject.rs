@@ -51,16 +51,16 @@ impl Subject {
         let (depth, mut hints) = (facts.depth(), diagnose(&facts));
         let roofs = Case::new(&facts).roofs_known();
         let undecided_yet = depth <= Depth::Basic || !roofs;
-        super::context::add(&kernel, &mut hints);
+        super::context::add_family_advice(&kernel, &mut hints);
         for hint in &mut hints {
             // A hint that settles the kernel only needs its own sections; the others need the sections that
             // decide between causes.
-            if undecided_yet && !settles(hint) && !hint.confirm.sections.is_empty() {
-                hint.confirm = undecided();
+            if undecided_yet && !settles_kernel(hint) && !hint.confirm.sections.is_empty() {
+                hint.confirm = deciding_sections();
             }
-            lacking(&facts, &mut hint.confirm);
+            remove_collected(&facts, &mut hint.confirm);
         }
-        let reasoning = super::reasoning::sentences(&facts);
+        let reasoning = super::reasoning::reasoning_sentences(&facts);
         Self { result, launch, kernel, depth, facts, hints, reasoning, roofs, ..Self::default() }
     }
 
@@ -72,7 +72,7 @@ impl Subject {
         let mut out = Self::new(Some(result), launch, own.kernel.clone(), Facts::of_result(metrics, result));
         (out.failed, out.several) = (own.failed, own.kind != ResultKind::Kernel);
         out.maker = if of_amd(metrics) { Maker::Amd } else { Maker::Nvidia };
-        if let Some(amd) = Amd::of_result(metrics, result).filter(|_| out.amd()) {
+        if let Some(amd) = Amd::of_result(metrics, result).filter(|_| out.is_amd()) {
             out.by_amd(&amd);
         }
         if out.several {
@@ -95,7 +95,7 @@ impl Subject {
         let duration = Nanos(profile.launches.duration(row));
         let mut out = Self::new(None, launch, kernel, Facts::of_launch(&config, &device, duration));
         out.maker = device.maker;
-        if out.amd() {
+        if out.is_amd() {
             out.by_amd(&Amd::of_launch(&config, &device, duration.0 as f64));
         }
         Some(out)
@@ -103,13 +103,13 @@ impl Subject {
 
     /// Returns true if it ran on an AMD GPU.
     #[must_use]
-    pub fn amd(&self) -> bool {
+    pub fn is_amd(&self) -> bool {
         self.maker == Maker::Amd
     }
 
     /// Replaces the hints from ncu's metrics with those of AMD's rules.
     fn by_amd(&mut self, amd: &Amd<'_>) {
-        self.depth = match amd.counted() {
+        self.depth = match amd.has_counters() {
             false => Depth::Timeline,
             // A thread trace accounts for every cycle of its waves.
             true if amd.wave_cycles().is_some() => Depth::Full,
@@ -125,10 +125,10 @@ impl Subject {
             }
         }
         self.not_counted = amd.not_counted().map(amd::not_counted);
-        self.reasoning = amd::sentences(amd);
-        (self.units, self.waves) = (amd.ranked(), amd.waves_spend());
+        self.reasoning = amd::reasoning_sentences(amd);
+        (self.units, self.waves) = (amd.ranked_units(), amd.waves_spend());
         self.roofs = amd.roofs_known();
-        super::context::add(&self.kernel, &mut self.hints);
+        super::context::add_family_advice(&self.kernel, &mut self.hints);
     }
 
     fn confirm_nothing(&mut self) {
@@ -140,16 +140,17 @@ impl Subject {
     /// Returns true if the first hint can be acted on: the data that decides between causes was collected,
     /// or is not needed.
     #[must_use]
-    pub fn decided(&self) -> bool {
-        self.depth >= Depth::Detailed || self.hints.first().is_some_and(settles)
+    pub fn is_decided(&self) -> bool {
+        self.depth >= Depth::Detailed || self.hints.first().is_some_and(settles_kernel)
     }
 
     /// Sections to collect if the hints do not decide; `None` if the depth is sufficient.
     #[must_use]
-    pub fn collect(&self) -> Option<Confirm> {
-        let mut confirm = undecided();
-        lacking(&self.facts, &mut confirm);
-        ((self.depth < Depth::Detailed || !self.roofs) && !self.several && !self.amd() && !confirm.sections.is_empty()).then_some(confirm)
+    pub fn sections_to_collect(&self) -> Option<Confirm> {
+        let mut confirm = deciding_sections();
+        remove_collected(&self.facts, &mut confirm);
+        ((self.depth < Depth::Detailed || !self.roofs) && !self.several && !self.is_amd() && !confirm.sections.is_empty())
+            .then_some(confirm)
     }
 }
 
@@ -158,7 +159,7 @@ impl Subject {
 /// stalls were collected).
 const SETTLES: f64 = 0.3;
 
-fn settles(hint: &Hint) -> bool {
+fn settles_kernel(hint: &Hint) -> bool {
     hint.sure == Sure::Certain && !hint.id.is_bound() && hint.stake >= SETTLES
 }
 
@@ -176,7 +177,7 @@ const COLLECTED: [(&str, &str); 8] = [
 
 /// Removes sections that the report has already. Collects them again only for the sources, which a report may lack, and
 /// for speed of light, without which the new result could not be read alone.
-fn lacking(facts: &Facts, confirm: &mut Confirm) {
+fn remove_collected(facts: &Facts, confirm: &mut Confirm) {
     let source = confirm.source;
     let has = |s: &str| COLLECTED.iter().any(|(section, concept)| *section == s && facts.get(concept).is_some());
     confirm.sections.retain(|s| !has(s) || source && *s == "SourceCounters");
@@ -185,7 +186,7 @@ fn lacking(facts: &Facts, confirm: &mut Confirm) {
     }
 }
 
-fn undecided() -> Confirm {
+fn deciding_sections() -> Confirm {
     Confirm {
         sections: DECIDE.to_vec(),
         source: false,
@@ -205,7 +206,7 @@ pub enum Place {
 impl Place {
     /// Row of the launch; for a report of ncu, the index of the result.
     #[must_use]
-    pub fn launch(self) -> u32 {
+    pub fn launch_row(self) -> u32 {
         match self {
             Self::Result(r) => u32::try_from(r).unwrap_or(u32::MAX),
             Self::Launch(l) => l,
@@ -222,7 +223,7 @@ impl Place {
 
     /// Diagnoses the kernel.
     #[must_use]
-    pub fn subject(self, profile: &Profile) -> Option<Subject> {
+    pub fn diagnose_kernel(self, profile: &Profile) -> Option<Subject> {
         match self {
             Self::Result(r) => Subject::of_metrics(profile.metrics.as_ref()?, r),
             Self::Launch(l) => Subject::of_launch(profile, l),
@@ -232,7 +233,7 @@ impl Place {
 
 /// All results of an ncu report; for a timeline the median launch of each kernel, the kernels with the most time first.
 #[must_use]
-pub fn places(profile: &Profile) -> Vec<Place> {
+pub fn list_places(profile: &Profile) -> Vec<Place> {
     if let Some(metrics) = &profile.metrics {
         return (0..metrics.results.len()).map(Place::Result).collect();
     }
@@ -256,6 +257,6 @@ pub fn places(profile: &Profile) -> Vec<Place> {
 
 /// Diagnoses all of them.
 #[must_use]
-pub fn all(profile: &Profile) -> Vec<Subject> {
-    places(profile).into_iter().filter_map(|p| p.subject(profile)).collect()
+pub fn diagnose_all(profile: &Profile) -> Vec<Subject> {
+    list_places(profile).into_iter().filter_map(|p| p.diagnose_kernel(profile)).collect()
 }

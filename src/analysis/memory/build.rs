@@ -11,28 +11,28 @@ use std::collections::BTreeMap;
 
 /// Analyses how a program uses memory; `None` if the report has no memory data or the analysis was cancelled.
 #[must_use]
-pub fn usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
+pub fn analyze_usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
     if profile.memory.is_empty() {
         return None;
     }
-    let sites = Sites::of(profile);
+    let sites = Sites::from_profile(profile);
     let mut devices = Vec::new();
-    for ledger in Ledger::all(profile, &sites.stack_of) {
+    for ledger in Ledger::all_devices(profile, &sites.stack_of) {
         if cancel.is_cancelled() {
             return None;
         }
-        let steps = Steps::of(profile, &sites, &ledger);
+        let steps = Steps::from_ledger(profile, &sites, &ledger);
         let mut usage = DeviceUsage {
             peak: ledger.peak(),
             reserved_peak: ledger.reserved.iter().map(|r| r.1).max(),
             reserved: ledger.reserved.last().map(|r| r.1),
-            free: free(profile, ledger.device),
-            private: private(profile, ledger.device),
+            free: free_memory(profile, ledger.device),
+            private: private_pools(profile, ledger.device),
             findings: Vec::new(),
             ledger,
             steps,
         };
-        usage.findings = findings::all(&findings::Case { profile, sites: &sites, of: &usage });
+        usage.findings = findings::find_all(&findings::Case { profile, sites: &sites, of: &usage });
         devices.push(usage);
     }
     (!devices.is_empty()).then_some(Usage { sites, devices })
@@ -43,15 +43,15 @@ const FEW: usize = 500_000;
 
 /// Memory findings, as id and headline, on the device of that number or on all devices; an error message if the
 /// analysis would take long.
-pub fn wrong(profile: &Profile, device: Option<u32>, cancel: &Cancel) -> Result<Vec<(&'static str, String)>, String> {
+pub fn summarize_findings(profile: &Profile, device: Option<u32>, cancel: &Cancel) -> Result<Vec<(&'static str, String)>, String> {
     let events = profile.memory.events.len();
     if events > FEW {
         return Err(format!(
             "{} are not looked at here: `warpscope memory` and the memory screen say what is wrong",
-            units::count(events, "memory event")
+            units::format_count(events, "memory event")
         ));
     }
-    let devices = usage(profile, cancel).map(|u| u.devices).unwrap_or_default();
+    let devices = analyze_usage(profile, cancel).map(|u| u.devices).unwrap_or_default();
     let several = devices.len() > 1;
     let number = |d: &DeviceUsage| d.ledger.device.and_then(|i| profile.devices.get(i as usize)).map(|d| d.id);
     let mut out = Vec::new();
@@ -62,19 +62,19 @@ pub fn wrong(profile: &Profile, device: Option<u32>, cancel: &Cancel) -> Result<
     Ok(out)
 }
 
-fn private(profile: &Profile, device: Option<u32>) -> Vec<((u64, u64), u64)> {
+fn private_pools(profile: &Profile, device: Option<u32>) -> Vec<((u64, u64), u64)> {
     let mut out: BTreeMap<(u64, u64), u64> = BTreeMap::new();
-    for piece in space::pieces(profile, device, None).unwrap_or_default().iter().filter(|p| p.pool != (0, 0)) {
+    for piece in space::free_pieces(profile, device, None).unwrap_or_default().iter().filter(|p| p.pool != (0, 0)) {
         let sum = out.entry(piece.pool).or_default();
         *sum = sum.saturating_add(piece.size);
     }
     out.into_iter().collect()
 }
 
-fn free(profile: &Profile, device: Option<u32>) -> Option<Free> {
+fn free_memory(profile: &Profile, device: Option<u32>) -> Option<Free> {
     let mut out = Free::default();
     // Free memory in a private pool is kept for its CUDA graph.
-    for piece in space::pieces(profile, device, None)?.iter().filter(|p| p.pool == (0, 0)) {
+    for piece in space::free_pieces(profile, device, None)?.iter().filter(|p| p.pool == (0, 0)) {
         let sum = if piece.whole { &mut out.whole } else { &mut out.split };
         *sum = sum.saturating_add(piece.size);
         out.largest = out.largest.max(piece.size);

@@ -23,7 +23,7 @@ pub enum Category {
 
 impl Category {
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Self::Earlier => "earlier",
             Self::Parameters => "parameters",
@@ -64,22 +64,22 @@ const SOON: f64 = 0.05;
 impl<'a> Categories<'a> {
     #[must_use]
     pub fn new(sites: &Sites, ledger: &'a Ledger, steps: &'a Steps) -> Self {
-        let hints = (0..u32::try_from(sites.stacks.len()).unwrap_or(0)).map(|stack| hint(sites, stack)).collect();
-        let length = steps.length().or_else(|| ledger.span().map(|s| s.1 - s.0)).unwrap_or(0);
+        let hints = (0..u32::try_from(sites.stacks.len()).unwrap_or(0)).map(|stack| stack_hint(sites, stack)).collect();
+        let length = steps.median_length().or_else(|| ledger.span().map(|s| s.1 - s.0)).unwrap_or(0);
         let proof: Vec<bool> = (0..u32::try_from(sites.stacks.len()).unwrap_or(0)).map(|stack| goes_back(sites, stack)).collect();
         let seen = |l: &&Life| l.start != NONE && proof.get(l.stack as usize) == Some(&true);
-        let backward = if proof.contains(&true) { ledger.lives.iter().find(seen).map(|l| ledger.time(l.start)) } else { None };
+        let backward = if proof.contains(&true) { ledger.lives.iter().find(seen).map(|l| ledger.event_time(l.start)) } else { None };
         Self { ledger, steps, hints, soon: (length as f64 * SOON) as i64, backward }
     }
 
     #[must_use]
-    pub fn of(&self, life: &Life) -> Category {
+    pub fn classify_life(&self, life: &Life) -> Category {
         let hint = self.hints.get(life.stack as usize).copied();
-        let start = (life.start != NONE).then(|| self.ledger.time(life.start));
-        let end = (life.end != NONE).then(|| self.ledger.time(life.end));
+        let start = (life.start != NONE).then(|| self.ledger.event_time(life.start));
+        let end = (life.end != NONE).then(|| self.ledger.event_time(life.end));
         // True if it is held into another step.
         let across = match (start, end) {
-            (Some(start), Some(end)) => self.steps.at(start) != self.steps.at(end),
+            (Some(start), Some(end)) => self.steps.step_at(start) != self.steps.step_at(end),
             (None, _) | (_, None) => true,
         };
         match (hint, start, end) {
@@ -99,7 +99,7 @@ impl<'a> Categories<'a> {
 
 /// Returns true if a stack shows that gradients are computed: `backward()` itself, or a callee of autograd's engine.
 fn goes_back(sites: &Sites, stack: u32) -> bool {
-    sites.stacks.of(stack).any(|f| {
+    sites.stacks.frames_of(stack).any(|f| {
         let (file, function) = (&*f.file, &*f.function);
         file.contains("torch/autograd/__init__.py")
             || file.contains("torch/autograd/graph.py") && function == "_engine_run_backward"
@@ -109,8 +109,8 @@ fn goes_back(sites: &Sites, stack: u32) -> bool {
     })
 }
 
-fn hint(sites: &Sites, stack: u32) -> Hint {
-    for frame in sites.stacks.of(stack) {
+fn stack_hint(sites: &Sites, stack: u32) -> Hint {
+    for frame in sites.stacks.frames_of(stack) {
         let (file, function) = (&*frame.file, &*frame.function);
         if file.contains("torch/optim/") || function.starts_with("Optimizer.step#") {
             return Hint::Optimizer;

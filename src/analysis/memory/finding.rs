@@ -28,7 +28,7 @@ impl MemoryVerdict {
     }
 
     #[must_use]
-    pub fn of(id: &str) -> Option<Self> {
+    pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|v| v.id() == id)
     }
 }
@@ -66,32 +66,32 @@ impl MemoryFinding {
     }
 
     #[must_use]
-    pub fn kind(mut self, kind: &'static str) -> Self {
+    pub fn with_kind(mut self, kind: &'static str) -> Self {
         self.kind = Some(kind);
         self
     }
 
     #[must_use]
-    pub fn because(mut self, name: &str, value: f64, unit: &'static str) -> Self {
+    pub fn with_evidence(mut self, name: &str, value: f64, unit: &'static str) -> Self {
         self.evidence.push(Evidence { name: name.to_owned(), value, unit, threshold: None });
         self
     }
 
     /// Adds evidence with the threshold that it was compared with.
     #[must_use]
-    pub fn judged(mut self, name: &str, value: f64, unit: &'static str, than: (&'static str, f64)) -> Self {
+    pub fn with_threshold(mut self, name: &str, value: f64, unit: &'static str, than: (&'static str, f64)) -> Self {
         self.evidence.push(Evidence { name: name.to_owned(), value, unit, threshold: Some(than) });
         self
     }
 
     #[must_use]
-    pub fn at(mut self, sites: Vec<(u32, u64)>, time: Option<i64>) -> Self {
+    pub fn with_sites(mut self, sites: Vec<(u32, u64)>, time: Option<i64>) -> Self {
         (self.sites, self.time) = (sites, time);
         self
     }
 
     #[must_use]
-    pub fn change(mut self, actions: &[&str]) -> Self {
+    pub fn with_actions(mut self, actions: &[&str]) -> Self {
         self.actions = actions.iter().map(|a| (*a).to_owned()).collect();
         self
     }

@@ -16,8 +16,8 @@ fn is_forward(frame: &Frame) -> bool {
 }
 
 /// Returns true if a stack is inside a model or an optimizer, by PyTorch's names for their methods.
-pub fn inside(sites: &Sites, stack: u32) -> bool {
-    sites.stacks.of(stack).any(|f| {
+pub fn is_in_model(sites: &Sites, stack: u32) -> bool {
+    sites.stacks.frames_of(stack).any(|f| {
         is_forward(f)
             || matches!(f.function.as_ref(), "_call_impl" | "_wrapped_call_impl")
             || f.file.contains("torch/nn/modules/module.py")
@@ -64,12 +64,13 @@ fn mostly_outside(ledger: &Ledger, from: usize, to: usize) -> bool {
 /// Returns true if the last repetition runs lines of the outermost `forward` that few others run: the end of a model
 /// after its layers.
 fn goes_on(sites: &Sites, ledger: &Ledger, starts: &[i64]) -> bool {
-    let outermost: Vec<Option<&Frame>> =
-        (0..u32::try_from(sites.stacks.len()).unwrap_or(0)).map(|stack| sites.stacks.of(stack).rev().find(|f| is_forward(f))).collect();
+    let outermost: Vec<Option<&Frame>> = (0..u32::try_from(sites.stacks.len()).unwrap_or(0))
+        .map(|stack| sites.stacks.frames_of(stack).rev().find(|f| is_forward(f)))
+        .collect();
     let mut run: FxHashMap<&Frame, FxHashSet<usize>> = FxHashMap::default();
     for life in ledger.lives.iter().filter(|l| l.start != NONE) {
         let Some(frame) = outermost.get(life.stack as usize).copied().flatten() else { continue };
-        let time = ledger.time(life.start);
+        let time = ledger.event_time(life.start);
         if let Some(step) = starts.partition_point(|&s| s <= time).checked_sub(1) {
             run.entry(frame).or_default().insert(step);
         }

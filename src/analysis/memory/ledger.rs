@@ -19,19 +19,19 @@ pub struct Life {
 impl Life {
     /// Returns true if the memory is held after the event at that index.
     #[must_use]
-    pub fn held(&self, at: u32) -> bool {
+    pub fn is_held_at(&self, at: u32) -> bool {
         (self.start == NONE || self.start <= at) && (self.end == NONE || self.end > at)
     }
 
     /// Returns true if it was allocated before the report began.
     #[must_use]
-    pub fn older(&self) -> bool {
+    pub fn is_older(&self) -> bool {
         self.start == NONE
     }
 
     /// Returns true if it is still held at the end of the report.
     #[must_use]
-    pub fn kept(&self) -> bool {
+    pub fn is_kept(&self) -> bool {
         self.end == NONE
     }
 }
@@ -81,7 +81,7 @@ pub struct Ledger {
 impl Ledger {
     /// Builds the ledger of each device with memory data, ordered by device.
     #[must_use]
-    pub fn all(profile: &Profile, stack_of: &[u32]) -> Vec<Self> {
+    pub fn all_devices(profile: &Profile, stack_of: &[u32]) -> Vec<Self> {
         let memory = &profile.memory;
         let of_events = memory.events.iter().filter(|e| of_gpu(e.kind)).filter_map(|e| e.device);
         let mut devices: Vec<u32> = Vec::new();
@@ -92,10 +92,10 @@ impl Ledger {
             }
         }
         devices.sort_unstable();
-        devices.into_iter().map(|d| Self::of(profile, d, stack_of)).collect()
+        devices.into_iter().map(|d| Self::for_device(profile, d, stack_of)).collect()
     }
 
-    fn of(profile: &Profile, device: u32, stack_of: &[u32]) -> Self {
+    fn for_device(profile: &Profile, device: u32, stack_of: &[u32]) -> Self {
         let memory = &profile.memory;
         let own = || memory.events.iter().enumerate().filter(move |(_, e)| e.device == Some(device) && of_gpu(e.kind));
         let framework = memory.state.is_some() || own().any(|(_, e)| e.level == MemoryLevel::Allocator);
@@ -144,8 +144,8 @@ impl Ledger {
         }
         ledger.at_the_end(profile, device, &open);
         // Older ones come first; the others are in order.
-        if ledger.lives.iter().skip_while(|l| l.older()).any(Life::older) {
-            let (mut first, later): (Vec<Life>, Vec<Life>) = std::mem::take(&mut ledger.lives).into_iter().partition(Life::older);
+        if ledger.lives.iter().skip_while(|l| l.is_older()).any(Life::is_older) {
+            let (mut first, later): (Vec<Life>, Vec<Life>) = std::mem::take(&mut ledger.lives).into_iter().partition(Life::is_older);
             first.extend(later);
             ledger.lives = first;
         }
@@ -160,7 +160,7 @@ impl Ledger {
         for asked in &mut ledger.asked {
             asked.active = asked.active.saturating_add(base);
         }
-        ledger.reserve(profile, device);
+        ledger.add_reserved(profile, device);
         ledger
     }
 
@@ -183,7 +183,7 @@ impl Ledger {
         {
             return u64::try_from(i64::try_from(allocated).unwrap_or(0).saturating_sub(first.bytes)).unwrap_or(0);
         }
-        let known = self.lives.iter().filter(|l| l.older()).fold(0_u64, |sum, l| sum.saturating_add(l.bytes));
+        let known = self.lives.iter().filter(|l| l.is_older()).fold(0_u64, |sum, l| sum.saturating_add(l.bytes));
         // More was freed than allocated, so it was allocated before.
         let (mut sum, mut least) = (0_i64, 0_i64);
         for change in changes {
@@ -202,7 +202,7 @@ impl Ledger {
         i64::try_from(end).unwrap_or(i64::MAX).saturating_sub(change)
     }
 
-    fn reserve(&mut self, profile: &Profile, device: u32) {
+    fn add_reserved(&mut self, profile: &Profile, device: u32) {
         let memory = &profile.memory;
         if self.level == MemoryLevel::Driver {
             return;
@@ -245,7 +245,7 @@ impl Ledger {
 
     /// Bytes allocated at the end.
     #[must_use]
-    pub fn end(&self) -> u64 {
+    pub fn bytes_at_end(&self) -> u64 {
         self.bytes.last().copied().unwrap_or(self.before)
     }
 
@@ -257,13 +257,13 @@ impl Ledger {
 
     /// Returns the last event at or before a time.
     #[must_use]
-    pub fn at(&self, time: i64) -> Option<u32> {
+    pub fn event_at(&self, time: i64) -> Option<u32> {
         self.times.partition_point(|&t| t <= time).checked_sub(1).and_then(|i| u32::try_from(i).ok())
     }
 
     /// Memory held after an event, or before the first one.
-    pub fn held(&self, at: Option<u32>) -> impl Iterator<Item = &Life> {
-        self.lives.iter().filter(move |l| at.map_or(l.older(), |at| l.held(at)))
+    pub fn held_at(&self, at: Option<u32>) -> impl Iterator<Item = &Life> {
+        self.lives.iter().filter(move |l| at.map_or(l.is_older(), |at| l.is_held_at(at)))
     }
 
     /// Time of the first and of the last event, ns.
@@ -274,12 +274,12 @@ impl Ledger {
 
     /// Formats a time, or the event number in a report without times.
     #[must_use]
-    pub fn moment(&self, time: i64) -> String {
-        if self.timed { Nanos(time).to_string() } else { format!("event {}", units::grouped(time)) }
+    pub fn format_time(&self, time: i64) -> String {
+        if self.timed { Nanos(time).to_string() } else { format!("event {}", units::format_grouped(time)) }
     }
 
     #[must_use]
-    pub fn time(&self, at: u32) -> i64 {
+    pub fn event_time(&self, at: u32) -> i64 {
         self.times.get(at as usize).copied().unwrap_or_default()
     }
 }

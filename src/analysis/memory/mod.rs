@@ -13,12 +13,12 @@ mod space;
 pub mod steps;
 mod usage;
 
-pub use build::{usage, wrong};
+pub use build::{analyze_usage, summarize_findings};
 pub use category::{Categories, Category};
 pub use finding::{MemoryFinding, MemoryVerdict};
 pub use ledger::{Ledger, Life, Point};
 pub use refusal::Why;
-pub use rows::{Row, rows};
+pub use rows::{Row, held_rows};
 pub use sites::{Site, Sites};
 pub use steps::{Found, Step, Steps};
-pub use usage::{DeviceUsage, Free, Usage, segments};
+pub use usage::{DeviceUsage, Free, Usage, device_segments};

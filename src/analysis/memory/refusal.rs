@@ -1,7 +1,7 @@
 //! Reasons for refused requests of memory, as far as the record proves them.
 
 use super::ledger::Ledger;
-use super::space::{Piece, pieces};
+use super::space::{Piece, free_pieces};
 use crate::model::host_call::NONE;
 use crate::model::{Profile, Refused};
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ pub const NAMED: usize = 3;
 const SHOW_LIMIT: usize = 2;
 
 /// Bytes requested from the driver for an allocation.
-fn segment(asked: u64) -> u64 {
+fn segment_size(asked: u64) -> u64 {
     match asked {
         0..=SMALL => UNIT,
         a if a < MIDDLE => LARGE,
@@ -98,15 +98,15 @@ fn segment(asked: u64) -> u64 {
 }
 
 /// Bytes that the allocator held from the driver at a time.
-fn held(ledger: &Ledger, time: i64) -> u64 {
+fn reserved_at(ledger: &Ledger, time: i64) -> u64 {
     ledger.reserved.partition_point(|r| r.0 <= time).checked_sub(1).map_or(0, |i| ledger.reserved[i].1)
 }
 
 /// State of memory when a request of the ledger's device was refused.
 #[must_use]
-pub fn room(profile: &Profile, ledger: &Ledger, refused: &Refused) -> Room {
-    let allocated = ledger.at(refused.time).map_or(ledger.before, |at| ledger.bytes[at as usize]);
-    let list = pieces(profile, ledger.device, Some(refused.after)).filter(|_| !ledger.reserved.is_empty()).unwrap_or_default();
+pub fn room_at_refusal(profile: &Profile, ledger: &Ledger, refused: &Refused) -> Room {
+    let allocated = ledger.event_at(refused.time).map_or(ledger.before, |at| ledger.bytes[at as usize]);
+    let list = free_pieces(profile, ledger.device, Some(refused.after)).filter(|_| !ledger.reserved.is_empty()).unwrap_or_default();
     let (stream, pool) = (refused.stream, refused.pool.unwrap_or_default());
     let own = |p: &&Piece| p.pool == pool && stream.is_none_or(|s| s == p.stream) && p.small == (refused.asked <= SMALL);
     let sum = |of: &mut dyn Iterator<Item = &Piece>| of.fold(0_u64, |sum, p| sum.saturating_add(p.size));
@@ -125,7 +125,7 @@ pub fn room(profile: &Profile, ledger: &Ledger, refused: &Refused) -> Room {
         asked: refused.asked,
         free: refused.free,
         allocated,
-        cached: held(ledger, refused.time).saturating_sub(allocated),
+        cached: reserved_at(ledger, refused.time).saturating_sub(allocated),
         own: sum(&mut list.iter().filter(own)),
         pieces: list.iter().filter(own).count() as u64,
         largest: list.iter().filter(own).map(|p| p.size).max().unwrap_or(0),
@@ -133,7 +133,7 @@ pub fn room(profile: &Profile, ledger: &Ledger, refused: &Refused) -> Room {
         private,
         why: Why::Unknown,
     };
-    room.why = why(&room, || limited(profile, ledger));
+    room.why = find_reason(&room, || is_limited(profile, ledger));
     room
 }
 
@@ -141,7 +141,7 @@ impl Room {
     /// Returns true if the device itself had enough for the request.
     #[must_use]
     pub fn on_device(&self) -> bool {
-        let need = segment(self.asked);
+        let need = segment_size(self.asked);
         self.free.is_some_and(|free| free >= need.saturating_add((need / MARGIN).max(MARGIN_BYTES)))
     }
 
@@ -160,7 +160,7 @@ impl Room {
     }
 }
 
-fn why(room: &Room, limited: impl FnOnce() -> bool) -> Why {
+fn find_reason(room: &Room, limited: impl FnOnce() -> bool) -> Why {
     if room.on_device() {
         return if limited() { Why::Limit } else { Why::Driver };
     }
@@ -181,7 +181,7 @@ fn why(room: &Room, limited: impl FnOnce() -> bool) -> Why {
 
 /// Returns true if the process has a memory limit, according to a setting or to refusals at different amounts: none of
 /// the refused requests would have stayed below the maximum ever held.
-fn limited(profile: &Profile, ledger: &Ledger) -> bool {
+fn is_limited(profile: &Profile, ledger: &Ledger) -> bool {
     let settings = profile.memory.state.iter().flat_map(|s| &s.settings);
     let fraction = |text: &str| {
         text.split(',')
@@ -200,7 +200,7 @@ fn limited(profile: &Profile, ledger: &Ledger) -> bool {
         .refused
         .iter()
         .filter(|r| r.device == ledger.device)
-        .map(|r| held(ledger, r.time).saturating_add(segment(r.asked)))
+        .map(|r| reserved_at(ledger, r.time).saturating_add(segment_size(r.asked)))
         .collect();
     with.sort_unstable();
     with.dedup();
@@ -214,5 +214,5 @@ fn first_of(profile: &Profile, device: Option<u32>, pool: (u64, u64)) -> Option<
     let own: BTreeMap<u64, u64> =
         state.segments.iter().chain(&state.former).filter(|s| s.device == device && s.pool == pool).map(|s| (s.address, s.size)).collect();
     let inside = |address: u64| own.range(..=address).next_back().is_some_and(|(start, size)| address - start < *size);
-    memory.events.iter().enumerate().position(|(row, e)| e.device == device && inside(e.address) && memory.stack(row) != NONE)
+    memory.events.iter().enumerate().position(|(row, e)| e.device == device && inside(e.address) && memory.event_stack(row) != NONE)
 }

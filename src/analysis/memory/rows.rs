@@ -23,17 +23,17 @@ pub struct Row {
 /// Memory held after an event, or before the first one, largest first. Memory without known blocks gets a row of its
 /// own.
 #[must_use]
-pub fn rows(usage: &DeviceUsage, sites: &Sites, at: Option<u32>) -> Vec<Row> {
+pub fn held_rows(usage: &DeviceUsage, sites: &Sites, at: Option<u32>) -> Vec<Row> {
     let ledger = &usage.ledger;
     let categories = Categories::new(sites, ledger, &usage.steps);
     let mut found: FxHashMap<(u32, Category), Row> = FxHashMap::default();
     let mut known = 0_u64;
-    for life in ledger.held(at) {
-        let (site, category) = (sites.site(life.stack), categories.of(life));
+    for life in ledger.held_at(at) {
+        let (site, category) = (sites.site_of_stack(life.stack), categories.classify_life(life));
         let row = found.entry((site, category)).or_insert(Row { site, category, bytes: 0, blocks: 0, kept: 0, stack: life.stack });
         row.bytes = row.bytes.saturating_add(life.bytes);
         row.blocks += 1;
-        row.kept = row.kept.saturating_add(if life.kept() { life.bytes } else { 0 });
+        row.kept = row.kept.saturating_add(if life.is_kept() { life.bytes } else { 0 });
         known = known.saturating_add(life.bytes);
     }
     let total = at.map_or(ledger.before, |at| ledger.bytes.get(at as usize).copied().unwrap_or_default());

@@ -1,7 +1,7 @@
 //! Allocation sites: stacks, each summarised in a line.
 
 use crate::analysis::labels::{cut_end, cut_middle};
-use crate::analysis::like::like;
+use crate::analysis::like::name_pattern;
 use crate::model::host_call::NONE;
 use crate::model::{Frame, Profile, RangeOrigin, Stacks};
 use rustc_hash::FxHashMap;
@@ -30,7 +30,7 @@ pub struct Site {
 impl Site {
     /// Formats both names in a line.
     #[must_use]
-    pub fn line(&self) -> String {
+    pub fn summary_line(&self) -> String {
         if self.inner.is_empty() { self.name.clone() } else { format!("{} · {}", self.name, self.inner) }
     }
 }
@@ -48,14 +48,14 @@ pub struct Sites {
 
 impl Sites {
     #[must_use]
-    pub fn of(profile: &Profile) -> Self {
+    pub fn from_profile(profile: &Profile) -> Self {
         let memory = &profile.memory;
         let (stacks, stack_of) =
             if memory.stacks.is_empty() { by_ranges(profile) } else { (memory.stacks.clone(), memory.stack_of.clone()) };
         let mut known: FxHashMap<(Option<&Frame>, Option<&Frame>), u32> = FxHashMap::default();
         let (mut list, mut of_stack) = (Vec::new(), Vec::new());
         for stack in 0..u32::try_from(stacks.len()).unwrap_or(NONE) {
-            let (inner, own) = telling(&stacks, stack);
+            let (inner, own) = key_frames(&stacks, stack);
             let site = *known.entry((inner, own)).or_insert_with(|| {
                 let name = own.or(inner).map_or_else(|| "(no stack)".to_owned(), frame_name);
                 let inner = inner.filter(|_| own.is_some() && own != inner).map_or_else(String::new, frame_name);
@@ -70,14 +70,14 @@ impl Sites {
 
     /// Returns the site of a stack; [`NONE`] if unknown.
     #[must_use]
-    pub fn site(&self, stack: u32) -> u32 {
+    pub fn site_of_stack(&self, stack: u32) -> u32 {
         self.of_stack.get(stack as usize).copied().unwrap_or(NONE)
     }
 
     /// Returns the innermost frame of the program itself.
     #[must_use]
-    pub fn own(&self, stack: u32) -> Option<&Frame> {
-        telling(&self.stacks, stack).1
+    pub fn own_frame(&self, stack: u32) -> Option<&Frame> {
+        key_frames(&self.stacks, stack).1
     }
 
     #[must_use]
@@ -87,7 +87,7 @@ impl Sites {
 
     /// Returns true if any stack is known.
     #[must_use]
-    pub fn any(&self) -> bool {
+    pub fn has_stacks(&self) -> bool {
         !self.list.is_empty()
     }
 }
@@ -110,7 +110,7 @@ pub fn frame_name(frame: &Frame) -> String {
 }
 
 /// Returns true for a frame below Python, in native code.
-fn native(frame: &Frame) -> bool {
+fn is_native(frame: &Frame) -> bool {
     let file = &*frame.file;
     let ends = |e: &str| file.ends_with(e);
     file.is_empty() || file == "??" || ends(".cpp") || ends(".c") || ends(".h") || ends(".cc") || ends(".cu") || ends(".so")
@@ -118,7 +118,7 @@ fn native(frame: &Frame) -> bool {
 
 /// Returns true for a frame of Python, `PyTorch` or another library, rather than of the program.
 #[must_use]
-pub fn library(frame: &Frame) -> bool {
+pub fn is_library(frame: &Frame) -> bool {
     let file = &*frame.file;
     file == OPERATOR
         || file.starts_with('<')
@@ -129,15 +129,16 @@ pub fn library(frame: &Frame) -> bool {
 }
 
 /// Returns the innermost frame that is informative, and the innermost frame of the program itself.
-fn telling(stacks: &Stacks, stack: u32) -> (Option<&Frame>, Option<&Frame>) {
-    let own = stacks.of(stack).find(|f| !native(f) && !library(f));
+fn key_frames(stacks: &Stacks, stack: u32) -> (Option<&Frame>, Option<&Frame>) {
+    let own = stacks.frames_of(stack).find(|f| !is_native(f) && !is_library(f));
     // Among C++ frames, the operator is the one that users know.
-    let inner = stacks.of(stack).find(|f| !native(f)).or_else(|| stacks.of(stack).find(|f| f.function.starts_with("at::_ops::")));
+    let inner =
+        stacks.frames_of(stack).find(|f| !is_native(f)).or_else(|| stacks.frames_of(stack).find(|f| f.function.starts_with("at::_ops::")));
     (inner, own)
 }
 
 /// Converts a range to a frame; `None` for ranges that do not name a place in the code.
-fn frame(name: &str, origin: RangeOrigin) -> Option<Frame> {
+fn range_frame(name: &str, origin: RangeOrigin) -> Option<Frame> {
     let text = |t: &str| -> Arc<str> { Arc::from(t) };
     match origin {
         RangeOrigin::Operator => Some(Frame { function: text(name), file: text(OPERATOR), line: 0 }),
@@ -147,9 +148,9 @@ fn frame(name: &str, origin: RangeOrigin) -> Option<Frame> {
             let (file, line) = place.rsplit_once('(')?;
             Some(Frame { function: text(function), file: text(file), line: line.parse().ok()? })
         }
-        origin if origin.hardware() => None,
+        origin if origin.is_hardware() => None,
         _ if name.starts_with("ProfilerStep#") => None,
-        _ => Some(Frame { function: like(name).into(), file: text(RANGE), line: 0 }),
+        _ => Some(Frame { function: name_pattern(name).into(), file: text(RANGE), line: 0 }),
     }
 }
 
@@ -197,7 +198,7 @@ fn by_ranges(profile: &Profile) -> (Stacks, Vec<u32>) {
                 open.retain(|o| o.0 >= range.start);
                 let index = *frames.entry((range.name, range.origin)).or_insert_with(|| {
                     let name = ranges.names.get(range.name as usize).map_or("", |n| &*n.1);
-                    frame(name, range.origin).map_or(NONE, |frame| {
+                    range_frame(name, range.origin).map_or(NONE, |frame| {
                         stacks.frames.push(frame);
                         u32::try_from(stacks.frames.len() - 1).unwrap_or(NONE)
                     })

@@ -34,7 +34,7 @@ struct Owner {
 }
 
 impl Owner {
-    fn of(segment: &Segment) -> Self {
+    fn from_segment(segment: &Segment) -> Self {
         Self { stream: segment.stream, pool: segment.pool, small: segment.small }
     }
 }
@@ -42,29 +42,29 @@ impl Owner {
 /// Lists the free pieces of a device; `None` if the report lacks the state of its allocator. `after` is an index into
 /// all events of the report: the state before that event; `None` for the end.
 #[must_use]
-pub fn pieces(profile: &Profile, device: Option<u32>, after: Option<usize>) -> Option<Vec<Piece>> {
+pub fn free_pieces(profile: &Profile, device: Option<u32>, after: Option<usize>) -> Option<Vec<Piece>> {
     let state = profile.memory.state.as_ref()?;
     let mut space = Space::default();
     for segment in state.segments.iter().filter(|s| s.device == device) {
-        space.segments.insert(segment.address, (segment.size, Owner::of(segment)));
+        space.segments.insert(segment.address, (segment.size, Owner::from_segment(segment)));
         let blocks: &[Block] = state.blocks.get(segment.blocks.0..segment.blocks.1).unwrap_or_default();
         space.used.extend(blocks.iter().filter(|b| b.state != BlockState::Free).map(|b| (b.address, b.size)));
     }
     let later = profile.memory.events.get(after.unwrap_or(usize::MAX)..).unwrap_or_default();
     let former: FxHashMap<u64, Owner> =
-        state.former.iter().filter(|s| s.device == device && !later.is_empty()).map(|s| (s.address, Owner::of(s))).collect();
+        state.former.iter().filter(|s| s.device == device && !later.is_empty()).map(|s| (s.address, Owner::from_segment(s))).collect();
     for event in later.iter().rev().filter(|e| e.device == device) {
-        space.undo(event.level, event.address, event.bytes, &former);
+        space.revert_event(event.level, event.address, event.bytes, &former);
     }
-    Some(space.pieces())
+    Some(space.free_pieces())
 }
 
 impl Space {
     /// Reverts an event.
-    fn undo(&mut self, level: MemoryLevel, address: u64, bytes: i64, former: &FxHashMap<u64, Owner>) {
+    fn revert_event(&mut self, level: MemoryLevel, address: u64, bytes: i64, former: &FxHashMap<u64, Owner>) {
         let size = bytes.unsigned_abs();
         match (level, bytes > 0) {
-            (MemoryLevel::Driver, true) => self.unmap(address, size),
+            (MemoryLevel::Driver, true) => self.unmap_range(address, size),
             (MemoryLevel::Driver, false) => {
                 let owner = former.get(&address).copied();
                 let beside = || self.segments.range(..address).next_back().map(|(_, s)| s.1);
@@ -83,7 +83,7 @@ impl Space {
     }
 
     /// Removes a range from its segment: growing segments are mapped in parts.
-    fn unmap(&mut self, address: u64, size: u64) {
+    fn unmap_range(&mut self, address: u64, size: u64) {
         let Some((&start, &(whole, owner))) = self.segments.range(..=address).next_back() else { return };
         let (end, to) = (start.saturating_add(whole), address.saturating_add(size));
         if address >= end {
@@ -98,7 +98,7 @@ impl Space {
         }
     }
 
-    fn pieces(&self) -> Vec<Piece> {
+    fn free_pieces(&self) -> Vec<Piece> {
         let mut out = Vec::new();
         for (&start, &(size, owner)) in &self.segments {
             let end = start.saturating_add(size);

@@ -3,7 +3,7 @@
 use super::layers;
 use super::ledger::Ledger;
 use super::sites::Sites;
-use crate::analysis::like::like;
+use crate::analysis::like::name_pattern;
 use crate::model::host_call::NONE;
 use crate::model::{Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
@@ -51,7 +51,7 @@ const UNEVEN: f64 = 2.0;
 
 impl Steps {
     #[must_use]
-    pub fn of(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Self {
+    pub fn from_ledger(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Self {
         let (found, starts) = match by_ranges(profile, ledger) {
             Some((name, starts)) => (Found::Ranges(name), starts),
             None => match by_code(profile, sites, ledger)
@@ -83,14 +83,14 @@ impl Steps {
 
     /// Returns the step that contains a time.
     #[must_use]
-    pub fn at(&self, time: i64) -> Option<usize> {
+    pub fn step_at(&self, time: i64) -> Option<usize> {
         let at = self.list.partition_point(|s| s.start <= time).checked_sub(1)?;
         Some(at).filter(|&at| at + 1 == self.list.len() || time < self.list[at].end)
     }
 
     /// Median length, ns.
     #[must_use]
-    pub fn length(&self) -> Option<i64> {
+    pub fn median_length(&self) -> Option<i64> {
         let mut all: Vec<i64> = self.list.iter().map(|s| s.end - s.start).collect();
         all.sort_unstable();
         all.get(all.len() / 2).copied()
@@ -105,11 +105,11 @@ fn by_ranges(profile: &Profile, ledger: &Ledger) -> Option<(String, Vec<i64>)> {
         .iter()
         .map(|(_, name)| {
             let lower = name.to_lowercase();
-            WORDS.iter().any(|w| lower.contains(w)).then(|| like(name))
+            WORDS.iter().any(|w| lower.contains(w)).then(|| name_pattern(name))
         })
         .collect();
     let mut found: FxHashMap<&str, (Vec<i64>, i64)> = FxHashMap::default();
-    for range in ranges.iter().filter(|r| !r.origin.hardware() && !matches!(r.origin, RangeOrigin::Operator | RangeOrigin::Python)) {
+    for range in ranges.iter().filter(|r| !r.origin.is_hardware() && !matches!(r.origin, RangeOrigin::Operator | RangeOrigin::Python)) {
         if range.start < begin.saturating_sub(end - begin) || range.start > end {
             continue;
         }
@@ -134,23 +134,23 @@ fn by_code(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<(u32, Ve
     let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
     let asked = || ledger.lives.iter().filter(|l| l.start != NONE && l.stack != NONE);
     asked().for_each(|l| *counts.entry(l.stack).or_default() += 1);
-    let module = |stack: u32| sites.stacks.of(stack).any(|f| f.file.contains("torch/nn/modules/module.py"));
+    let module = |stack: u32| sites.stacks.frames_of(stack).any(|f| f.file.contains("torch/nn/modules/module.py"));
     let (inside, outside): (Vec<u32>, Vec<u32>) = counts.keys().copied().partition(|&s| module(s));
     if inside.is_empty() {
         return None;
     }
     let mut found: Vec<(usize, usize, u32)> = outside
         .into_iter()
-        .filter(|&s| sites.own(s).is_some() && !layers::inside(sites, s))
-        .map(|s| (sites.stacks.of(s).filter(|f| f.line > 0).count(), counts[&s], s))
+        .filter(|&s| sites.own_frame(s).is_some() && !layers::is_in_model(sites, s))
+        .map(|s| (sites.stacks.frames_of(s).filter(|f| f.line > 0).count(), counts[&s], s))
         .filter(|f| f.1 > LEAST)
         .collect();
     found.sort_unstable();
     let mut times: FxHashMap<u32, Vec<i64>> = found.iter().map(|f| (f.2, Vec::new())).collect();
     for life in asked() {
-        times.entry(life.stack).and_modify(|t| t.push(ledger.time(life.start)));
+        times.entry(life.stack).and_modify(|t| t.push(ledger.event_time(life.start)));
     }
-    let even = found.into_iter().filter_map(|(_, _, stack)| Some((stack, times.remove(&stack).filter(|t| even(t))?)));
+    let even = found.into_iter().filter_map(|(_, _, stack)| Some((stack, times.remove(&stack).filter(|t| has_even_lengths(t))?)));
     even.take(TRIED).find(|(_, starts)| !layers::of_one_pass(profile, sites, ledger, starts))
 }
 
@@ -158,13 +158,13 @@ fn by_code(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<(u32, Ve
 fn by_cycles(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<Vec<i64>> {
     let (low, high) = ledger.bytes.iter().fold((ledger.before, ledger.before), |(l, h), &b| (l.min(b), h.max(b)));
     SHARES.iter().find_map(|share| {
-        let lows = lows(ledger, (share * (high - low) as f64) as u64);
-        (even(&lows) && !layers::of_one_pass(profile, sites, ledger, &lows)).then_some(lows)
+        let lows = find_lows(ledger, (share * (high - low) as f64) as u64);
+        (has_even_lengths(&lows) && !layers::of_one_pass(profile, sites, ledger, &lows)).then_some(lows)
     })
 }
 
 /// Times of the lows between highs, with each rise and fall at least `height` high.
-fn lows(ledger: &Ledger, height: u64) -> Vec<i64> {
+fn find_lows(ledger: &Ledger, height: u64) -> Vec<i64> {
     if height == 0 {
         return Vec::new();
     }
@@ -191,7 +191,7 @@ fn lows(ledger: &Ledger, height: u64) -> Vec<i64> {
     out
 }
 
-fn even(starts: &[i64]) -> bool {
+fn has_even_lengths(starts: &[i64]) -> bool {
     if starts.len() <= LEAST {
         return false;
     }

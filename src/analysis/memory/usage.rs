@@ -62,11 +62,11 @@ impl DeviceUsage {
     /// Time of the peak, ns.
     #[must_use]
     pub fn peak_time(&self) -> Option<i64> {
-        self.peak.0.map(|at| self.ledger.time(at))
+        self.peak.0.map(|at| self.ledger.event_time(at))
     }
 }
 
 /// The segments of a device.
-pub fn segments(profile: &Profile, device: Option<u32>) -> impl Iterator<Item = &Segment> {
+pub fn device_segments(profile: &Profile, device: Option<u32>) -> impl Iterator<Item = &Segment> {
     profile.memory.state.iter().flat_map(|s| &s.segments).filter(move |s| s.device == device)
 }

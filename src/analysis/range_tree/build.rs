@@ -2,9 +2,9 @@
 
 use super::node::{Node, RangeTree};
 use crate::analysis::flops::Operators;
-use crate::analysis::like::like;
+use crate::analysis::like::name_pattern;
 use crate::analysis::triage::intervals::{Covered, Intervals};
-use crate::analysis::triage::ops::{Class, Op, Ops, Row, sane};
+use crate::analysis::triage::ops::{Class, Op, Ops, Row, clamp_time};
 use crate::model::range::NONE;
 use crate::model::{Cancel, Profile, Range, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
@@ -62,14 +62,14 @@ struct Backward {
 }
 
 impl Backward {
-    fn forward(&mut self, sequence: u32, operator: (i64, u32, usize)) {
+    fn add_forward(&mut self, sequence: u32, operator: (i64, u32, usize)) {
         let first = self.forward.entry(sequence).or_insert(operator);
         if operator.0 < first.0 {
             *first = operator;
         }
     }
 
-    fn join(self, instances: &mut [Instance]) {
+    fn link_instances(self, instances: &mut [Instance]) {
         for (sequence, instance, thread) in self.engine {
             // Without gradients, every operator has number 0; a backward pass runs on a thread of its own.
             if let Some(&(_, first, _)) = self.forward.get(&sequence).filter(|f| f.2 != thread) {
@@ -88,23 +88,23 @@ impl Instance {
 impl RangeTree {
     /// Builds the tree; `None` if cancelled. Without ranges it is empty.
     #[must_use]
-    pub fn of(profile: &Profile, cancel: &Cancel) -> Option<Self> {
-        Self::within(profile, None, cancel)
+    pub fn from_profile(profile: &Profile, cancel: &Cancel) -> Option<Self> {
+        Self::from_window(profile, None, cancel)
     }
 
     /// Builds the tree of a window, ns (from, to): ranges that are open in it, their host time clipped to it, and the
     /// operations that began in it.
     #[must_use]
-    pub fn within(profile: &Profile, window: Option<(i64, i64)>, cancel: &Cancel) -> Option<Self> {
+    pub fn from_window(profile: &Profile, window: Option<(i64, i64)>, cancel: &Cancel) -> Option<Self> {
         let mut builder = Builder::new(profile, window);
-        builder.threads();
+        builder.collect_threads();
         if cancel.is_cancelled() {
             return None;
         }
-        builder.flops();
-        let (of_launch, outside) = builder.operations(cancel)?;
-        builder.idle();
-        Some(builder.finish(of_launch, outside))
+        builder.assign_flops();
+        let (of_launch, outside) = builder.assign_operations(cancel)?;
+        builder.add_idle_times();
+        Some(builder.finish_tree(of_launch, outside))
     }
 }
 
@@ -116,7 +116,7 @@ impl<'a> Builder<'a> {
         let last = ranges.iter().map(|r| if r.end == i64::MAX { r.start } else { r.end }).max().unwrap_or_default();
         let likes = (0..u32::try_from(ranges.names.len()).unwrap_or(u32::MAX))
             .map(|n| {
-                let text = like(&ranges.label(n));
+                let text = name_pattern(&ranges.label(n));
                 *ids.entry(text.clone()).or_insert_with(|| {
                     texts.push(text);
                     u32::try_from(texts.len() - 1).unwrap_or(u32::MAX)
@@ -128,7 +128,7 @@ impl<'a> Builder<'a> {
             window,
             nodes: Vec::new(),
             ids: FxHashMap::default(),
-            end_of_all: sane(last).saturating_add(1),
+            end_of_all: clamp_time(last).saturating_add(1),
             likes,
             texts,
             instances: Vec::with_capacity(ranges.len()),
@@ -137,7 +137,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn node(&mut self, parent: u32, range: Range, backward: bool) -> u32 {
+    fn intern_node(&mut self, parent: u32, range: Range, backward: bool) -> u32 {
         let Range { name, origin, kind, .. } = range;
         let like = self.likes.get(name as usize).copied().unwrap_or_default();
         let next = u32::try_from(self.nodes.len()).unwrap_or(NONE);
@@ -176,13 +176,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Collects the ranges of each thread, outer before inner.
-    fn threads(&mut self) {
+    fn collect_threads(&mut self) {
         let ranges = &self.profile.ranges;
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
         for (row, range) in (0..).zip(ranges.iter()) {
             if range.kind != RangeKind::StartEnd
                 && range.origin != RangeOrigin::Python
-                && !range.origin.hardware()
+                && !range.origin.is_hardware()
                 && let Some(list) = rows.get_mut(range.thread as usize)
             {
                 list.push(row);
@@ -201,7 +201,7 @@ impl<'a> Builder<'a> {
             // End and instance of the open ranges.
             let mut open: Vec<(i64, u32)> = Vec::new();
             for row in list {
-                let (start, end) = self.times(row);
+                let (start, end) = self.range_times(row);
                 while open.last().is_some_and(|o| o.0 <= start) {
                     open.pop();
                 }
@@ -210,7 +210,7 @@ impl<'a> Builder<'a> {
                 self.instances.push(Instance::new(parent, NONE));
                 if let Some(s) = ranges.operator(row as usize).map(|o| o.sequence).filter(|&s| s != NONE) {
                     if !engine[ranges.get(row as usize).name as usize] {
-                        backward.forward(s, (start, instance, thread));
+                        backward.add_forward(s, (start, instance, thread));
                     } else if parent == NONE {
                         backward.engine.push((s, instance, thread));
                     }
@@ -219,19 +219,19 @@ impl<'a> Builder<'a> {
                 self.by_thread[thread].push((row, instance));
             }
         }
-        backward.join(&mut self.instances);
+        backward.link_instances(&mut self.instances);
         self.nodes_of_instances();
     }
 
     /// Start and end of a range. Ranges that are still open end together, after everything else.
-    fn times(&self, row: u32) -> (i64, i64) {
+    fn range_times(&self, row: u32) -> (i64, i64) {
         let range = self.profile.ranges.get(row as usize);
-        let start = sane(range.start);
+        let start = clamp_time(range.start);
         (start, range.end.min(self.end_of_all).max(start))
     }
 
     /// Clips a range to the window; `None` if it is outside.
-    fn cut(&self, start: i64, end: i64) -> Option<(i64, i64)> {
+    fn clip_to_window(&self, start: i64, end: i64) -> Option<(i64, i64)> {
         let Some((from, to)) = self.window else { return Some((start, end)) };
         (start < to && (end > from || start >= from)).then(|| (start.max(from), end.min(to)))
     }
@@ -266,21 +266,21 @@ impl<'a> Builder<'a> {
             while let Some(instance) = up.pop() {
                 let Instance { parent, joined, .. } = self.instances[instance];
                 let parent_node = self.instances.get(parent as usize).map_or(NONE, |i| i.node);
-                let node = self.node(parent_node, self.profile.ranges.get(rows[instance] as usize), joined);
+                let node = self.intern_node(parent_node, self.profile.ranges.get(rows[instance] as usize), joined);
                 self.instances[instance].node = node;
-                let (start, end) = self.times(rows[instance]);
-                let Some((start, end)) = self.cut(start, end) else { continue };
-                self.add(node, start, end);
+                let (start, end) = self.range_times(rows[instance]);
+                let Some((start, end)) = self.clip_to_window(start, end) else { continue };
+                self.add_time(node, start, end);
                 if let Some(&row) = rows.get(parent as usize).filter(|_| !joined) {
                     // A range that was not popped in order extends beyond its parent.
-                    self.nodes[parent_node as usize].own -= self.times(row).1.min(end) - start;
+                    self.nodes[parent_node as usize].own -= self.range_times(row).1.min(end) - start;
                 }
             }
         }
         self.by_thread = lists;
     }
 
-    fn add(&mut self, node: u32, start: i64, end: i64) {
+    fn add_time(&mut self, node: u32, start: i64, end: i64) {
         let length = end - start;
         let n = &mut self.nodes[node as usize];
         n.count += 1;
@@ -293,8 +293,8 @@ impl<'a> Builder<'a> {
     }
 
     /// Assigns every operation to the innermost range around its call, and its time to all ranges around that.
-    fn operations(&mut self, cancel: &Cancel) -> Option<(Vec<u32>, (i64, i64))> {
-        let ops = Ops::of(self.profile);
+    fn assign_operations(&mut self, cancel: &Cancel) -> Option<(Vec<u32>, (i64, i64))> {
+        let ops = Ops::from_profile(self.profile);
         let threads: FxHashMap<(u32, u32), usize> = self.profile.ranges.threads.iter().copied().zip(0..).collect();
         let mut of_launch = vec![NONE; self.profile.launches.len()];
         let mut outside = (0, 0);
@@ -307,9 +307,9 @@ impl<'a> Builder<'a> {
                 continue;
             }
             outside.1 = i64::saturating_add(outside.1, op.end - op.start);
-            let call = ops.call(&op);
+            let call = ops.find_call(&op);
             let thread = call.and_then(|c| threads.get(&(c.pid, c.tid)));
-            let own = call.zip(thread).and_then(|(c, &thread)| self.innermost(thread, c.start));
+            let own = call.zip(thread).and_then(|(c, &thread)| self.innermost_range(thread, c.start));
             let found = own.or_else(|| {
                 let c = call?;
                 let list = process.get(&c.pid)?;
@@ -338,7 +338,7 @@ impl<'a> Builder<'a> {
                     joined = i.joined.then_some(new);
                 }
                 let (node, parent) = (i.node, i.parent);
-                self.count(node, &op);
+                self.count_operation(node, &op);
                 instance = parent;
             }
         }
@@ -346,11 +346,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds the floating-point work of operators to all ranges around them.
-    fn flops(&mut self) {
-        let mut operators = Operators::of(self.profile);
+    fn assign_flops(&mut self) {
+        let mut operators = Operators::from_profile(self.profile);
         for &(row, instance) in self.by_thread.iter().flatten() {
             let range = self.profile.ranges.get(row as usize);
-            let Some(flops) = operators.flops(row as usize, range.name).filter(|_| self.began_inside(range.start)) else { continue };
+            let Some(flops) = operators.operator_flops(row as usize, range.name).filter(|_| self.began_inside(range.start)) else {
+                continue;
+            };
             let mut at = instance;
             for _ in 0..DEEPEST {
                 let Some(i) = self.instances.get(at as usize) else { break };
@@ -361,27 +363,27 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds up the time in which all devices were idle while each range was open.
-    fn idle(&mut self) {
+    fn add_idle_times(&mut self) {
         let mut busy = Intervals::default();
-        for op in Ops::of(self.profile).iter() {
+        for op in Ops::from_profile(self.profile).iter() {
             busy.push(op.start, op.end);
         }
-        let busy = Covered::of(&busy);
+        let busy = Covered::from_intervals(&busy);
         let Some((first, last)) = busy.span() else { return };
         let mut open = std::mem::take(&mut self.of_process);
         for &(row, instance) in self.by_thread.iter().flatten() {
             let range = self.profile.ranges.get(row as usize);
-            open.push((sane(range.start), sane(range.end), self.instances[instance as usize].node));
+            open.push((clamp_time(range.start), clamp_time(range.end), self.instances[instance as usize].node));
         }
         // Time before the first and after the last operation is not idle: the work has not begun, or is done.
         for (start, end, node) in open {
-            if let Some((start, end)) = self.cut(start.max(first), end.min(last)).filter(|(start, end)| start < end) {
-                self.nodes[node as usize].idle += end - start - busy.within(start, end);
+            if let Some((start, end)) = self.clip_to_window(start.max(first), end.min(last)).filter(|(start, end)| start < end) {
+                self.nodes[node as usize].idle += end - start - busy.length_within(start, end);
             }
         }
     }
 
-    fn count(&mut self, node: u32, op: &Op) {
+    fn count_operation(&mut self, node: u32, op: &Op) {
         let node = &mut self.nodes[node as usize];
         match op.class {
             Class::Kernel => node.kernels += 1,
@@ -397,12 +399,14 @@ impl<'a> Builder<'a> {
         let found: Vec<_> = ranges.iter().filter(|r| r.kind == RangeKind::StartEnd).collect();
         for range in found {
             let pid = ranges.threads.get(range.thread as usize).map_or(0, |t| t.0);
-            let node = self.node(NONE, range, false);
+            let node = self.intern_node(NONE, range, false);
             let instance = u32::try_from(self.instances.len()).unwrap_or(NONE);
             self.instances.push(Instance::new(NONE, node));
-            let start = sane(range.start);
-            if let Some((start, end)) = self.cut(start, if range.end == i64::MAX { start } else { sane(range.end).max(start) }) {
-                self.add(node, start, end);
+            let start = clamp_time(range.start);
+            if let Some((start, end)) =
+                self.clip_to_window(start, if range.end == i64::MAX { start } else { clamp_time(range.end).max(start) })
+            {
+                self.add_time(node, start, end);
                 self.of_process.push((start, end, node));
             }
             out.entry(pid).or_default().push((range.start, range.end, instance));
@@ -414,7 +418,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns the innermost range of a thread that is open at a time.
-    fn innermost(&self, thread: usize, time: i64) -> Option<u32> {
+    fn innermost_range(&self, thread: usize, time: i64) -> Option<u32> {
         let list = self.by_thread.get(thread)?;
         let ranges = &self.profile.ranges;
         let until = list.partition_point(|&(row, _)| ranges.get(row as usize).start <= time);
@@ -435,7 +439,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Removes nodes that are entirely outside the window; nodes come after their parents.
-    fn prune(&mut self, of_launch: &mut [u32]) {
+    fn prune_nodes(&mut self, of_launch: &mut [u32]) {
         let mut kept: Vec<bool> = self.nodes.iter().map(|n| n.count > 0 || n.kernels + n.copies + n.collectives > 0).collect();
         for id in (0..self.nodes.len()).rev() {
             if let Some(parent) = self.nodes[id].parent.filter(|_| kept[id]) {
@@ -465,7 +469,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn finish(mut self, mut of_launch: Vec<u32>, outside: (i64, i64)) -> RangeTree {
+    fn finish_tree(mut self, mut of_launch: Vec<u32>, outside: (i64, i64)) -> RangeTree {
         for i in &self.instances {
             let node = &mut self.nodes[i.node as usize];
             node.busy += i.busy + i.later;
@@ -475,7 +479,7 @@ impl<'a> Builder<'a> {
             }
         }
         if self.window.is_some() {
-            self.prune(&mut of_launch);
+            self.prune_nodes(&mut of_launch);
         }
         let mut roots = Vec::new();
         for id in 0..self.nodes.len() {

@@ -71,7 +71,7 @@ pub struct RangeTree {
 impl RangeTree {
     /// Returns the path from the root to a node.
     #[must_use]
-    pub fn path(&self, node: u32) -> Vec<u32> {
+    pub fn path_from_root(&self, node: u32) -> Vec<u32> {
         let mut out = Vec::new();
         let mut at = Some(node);
         while let Some(n) = at.and_then(|n| self.nodes.get(n as usize).map(|node| (n, node))) {
@@ -84,7 +84,7 @@ impl RangeTree {
 
     /// Kernels launched inside a node, with their time in ns and number of launches, longest first.
     #[must_use]
-    pub fn kernels(&self, profile: &Profile, node: u32) -> Vec<KernelTime> {
+    pub fn kernels_inside(&self, profile: &Profile, node: u32) -> Vec<KernelTime> {
         let mut inside = vec![false; self.nodes.len()];
         let mut stack = vec![node];
         while let Some(n) = stack.pop() {
@@ -108,10 +108,10 @@ impl RangeTree {
 
     /// Returns the launch of median duration among a kernel's launches inside a node.
     #[must_use]
-    pub fn typical(&self, profile: &Profile, node: u32, kernel: KernelId) -> Option<u32> {
+    pub fn median_launch(&self, profile: &Profile, node: u32, kernel: KernelId) -> Option<u32> {
         let mut of: Vec<(i64, u32)> = (0..)
             .zip(self.of_launch.iter())
-            .filter(|(row, n)| profile.launches.kernel(*row as usize) == kernel && self.inside(**n, node))
+            .filter(|(row, n)| profile.launches.kernel(*row as usize) == kernel && self.is_inside(**n, node))
             .map(|(row, _)| (profile.launches.duration(row as usize), row))
             .collect();
         let middle = of.len().checked_sub(1)? / 2;
@@ -120,7 +120,7 @@ impl RangeTree {
 
     /// Returns true if a node is `ancestor`, or inside it.
     #[must_use]
-    pub fn inside(&self, node: u32, ancestor: u32) -> bool {
+    pub fn is_inside(&self, node: u32, ancestor: u32) -> bool {
         let mut at = Some(node);
         while let Some(n) = at {
             if n == ancestor {

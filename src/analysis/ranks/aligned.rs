@@ -20,7 +20,7 @@ pub struct Moment {
 impl Moment {
     /// Time for which the first rank waited for the last, ns.
     #[must_use]
-    pub fn wait(&self) -> i64 {
+    pub fn wait_time(&self) -> i64 {
         self.ready.saturating_sub(self.first)
     }
 
@@ -47,15 +47,15 @@ pub struct Aligned {
 
 impl Aligned {
     #[must_use]
-    pub fn of(job: &Job) -> Self {
-        let clock = |digest: u32| job.member(digest).map(|m| m.clock).unwrap_or_default();
+    pub fn from_job(job: &Job) -> Self {
+        let clock = |digest: u32| job.find_member(digest).map(|m| m.clock).unwrap_or_default();
         let clocks: Vec<_> =
             (0..job.ranks.iter().map(|m| m.digest + 1).max().unwrap_or(0)).map(|d| clock(u32::try_from(d).unwrap_or(0))).collect();
         let moment = |(at, c): (usize, &super::matching::Together)| {
             let of = |a: &super::matching::Arrival| clocks.get(a.rank as usize).copied().unwrap_or_default();
-            let starts = || c.arrivals.iter().map(|a| of(a).common(a.start));
+            let starts = || c.arrivals.iter().map(|a| of(a).common_time(a.start));
             let (first, ready) = (starts().min()?, starts().max()?);
-            let end = c.arrivals.iter().map(|a| of(a).common(a.end())).max()?.max(ready);
+            let end = c.arrivals.iter().map(|a| of(a).common_time(a.end())).max()?.max(ready);
             Some(Moment { at, first, ready, end, judged: job.waits.judged.get(at).copied().unwrap_or(false) })
         };
         let mut list: Vec<Moment> = job.matches.list.iter().enumerate().filter_map(moment).collect();
@@ -66,7 +66,7 @@ impl Aligned {
 
     /// Range of indices that includes all collectives overlapping `from..to`.
     #[must_use]
-    pub fn within(&self, from: i64, to: i64) -> std::ops::Range<usize> {
+    pub fn indices_within(&self, from: i64, to: i64) -> std::ops::Range<usize> {
         let low = self.list.partition_point(|m| m.ready < from.saturating_sub(self.longest));
         let high = self.list.partition_point(|m| m.ready <= to.saturating_add(self.longest));
         low..high.max(low)
@@ -74,17 +74,17 @@ impl Aligned {
 
     /// Indices of the collectives with the longest waits, longest first; only of judged ones, if there are any.
     #[must_use]
-    pub fn longest(&self, most: usize) -> Vec<usize> {
+    pub fn longest_waits(&self, most: usize) -> Vec<usize> {
         let any = self.list.iter().any(|m| m.judged);
         let mut all: Vec<usize> = (0..self.list.len()).filter(|&i| self.list[i].judged || !any).collect();
-        all.sort_unstable_by_key(|&i| (std::cmp::Reverse(self.list[i].wait()), i));
+        all.sort_unstable_by_key(|&i| (std::cmp::Reverse(self.list[i].wait_time()), i));
         all.truncate(most);
         all
     }
 
     /// Index of the collective whose ready time is nearest to a time.
     #[must_use]
-    pub fn near(&self, time: i64) -> Option<usize> {
+    pub fn nearest_index(&self, time: i64) -> Option<usize> {
         let after = self.list.partition_point(|m| m.ready < time);
         let distance = |i: &usize| self.list[*i].ready.abs_diff(time);
         [after.checked_sub(1), Some(after).filter(|&a| a < self.list.len())].into_iter().flatten().min_by_key(distance)
@@ -100,14 +100,14 @@ impl Aligned {
 
     /// Intervals of a rank in the collectives between two times, in their order.
     #[must_use]
-    pub fn bars(&self, job: &Job, row: usize, from: i64, to: i64) -> Vec<Bar> {
+    pub fn rank_bars(&self, job: &Job, row: usize, from: i64, to: i64) -> Vec<Bar> {
         let Some(member) = job.ranks.get(row) else { return Vec::new() };
         let one = |moment: usize| {
             let together = job.matches.list.get(self.list.get(moment)?.at)?;
             let a = together.arrivals.iter().find(|a| a.rank as usize == member.digest)?;
-            let bar = Bar { start: member.clock.common(a.start), end: member.clock.common(a.end()), moment };
+            let bar = Bar { start: member.clock.common_time(a.start), end: member.clock.common_time(a.end()), moment };
             (bar.end >= from && bar.start <= to).then_some(bar)
         };
-        self.within(from, to).filter_map(one).collect()
+        self.indices_within(from, to).filter_map(one).collect()
     }
 }

@@ -21,14 +21,14 @@ pub struct Offset {
 impl Offset {
     /// Converts a time of the rank's clock to the common clock.
     #[must_use]
-    pub fn common(&self, time: i64) -> i64 {
+    pub fn common_time(&self, time: i64) -> i64 {
         let since = time.saturating_sub(self.offset).saturating_sub(self.at);
         time.saturating_sub(self.offset).saturating_sub((self.drift * since as f64).round() as i64)
     }
 
     /// Converts a time of the common clock to the rank's own.
     #[must_use]
-    pub fn own(&self, time: i64) -> i64 {
+    pub fn own_time(&self, time: i64) -> i64 {
         let since = time.saturating_sub(self.at);
         time.saturating_add(self.offset).saturating_add((self.drift * since as f64).round() as i64)
     }
@@ -55,7 +55,7 @@ fn median(values: &mut [f64]) -> f64 {
 /// median of the differences, the drift the median of all slopes (Theil–Sen), and the spread the median of the
 /// residuals (MAD × 1.4826).
 #[must_use]
-pub fn fit(pairs: &[(i64, i64)]) -> Option<Offset> {
+pub fn fit_offset(pairs: &[(i64, i64)]) -> Option<Offset> {
     let step = pairs.len().div_ceil(LOOKED_AT).max(1);
     let mut list: Vec<(i64, i64)> = pairs.iter().step_by(step).copied().collect();
     list.sort_unstable();
@@ -90,7 +90,7 @@ pub fn fit(pairs: &[(i64, i64)]) -> Option<Offset> {
 /// Clock offsets of `n` ranks. Ranks without a common collective with the others, even by way of a third, keep their
 /// report's clock, by `epochs`.
 #[must_use]
-pub fn clocks(n: usize, list: &[Together], epochs: &[Option<i64>]) -> Vec<Offset> {
+pub fn align_clocks(n: usize, list: &[Together], epochs: &[Option<i64>]) -> Vec<Offset> {
     let mut by_rank: Vec<Vec<usize>> = vec![Vec::new(); n];
     for (i, c) in list.iter().enumerate().filter(|(_, c)| nccl::leaves_together(c.kind)) {
         for a in &c.arrivals {
@@ -108,13 +108,13 @@ pub fn clocks(n: usize, list: &[Together], epochs: &[Option<i64>]) -> Vec<Offset
         let step = by_rank[from].len().div_ceil(LOOKED_AT * 4).max(1);
         for &i in by_rank[from].iter().step_by(step) {
             let Some(here) = list[i].arrivals.iter().find(|a| a.rank as usize == from) else { continue };
-            let end = own.common(here.end());
+            let end = own.common_time(here.end());
             for a in list[i].arrivals.iter().filter(|a| out[a.rank as usize].is_none()) {
                 pairs[a.rank as usize].push((end, a.end()));
             }
         }
         for (rank, pairs) in pairs.iter().enumerate().filter(|p| !p.1.is_empty()) {
-            if let Some(found) = fit(pairs) {
+            if let Some(found) = fit_offset(pairs) {
                 out[rank] = Some(Offset { uncertainty: found.uncertainty.saturating_add(own.uncertainty), ..found });
                 known.insert(0, rank);
             }
@@ -167,12 +167,12 @@ mod tests {
                     Together { group: 0, kind: "all_reduce", bytes: 0, arrivals: arrivals.collect() }
                 })
                 .collect();
-            let found = clocks(n, &list, &vec![None; n]);
+            let found = align_clocks(n, &list, &vec![None; n]);
             for (rank, clock) in found.iter().enumerate() {
                 for t in [0, 1_500_000_000, 3_000_000_000, 6_000_000_000] {
-                    let off = (clock.common(own(rank, t)) - t).abs();
+                    let off = (clock.common_time(own(rank, t)) - t).abs();
                     prop_assert!(off <= clock.uncertainty.max(1), "rank {rank} at {t}: {off} of {clock:?}");
-                    prop_assert!((clock.own(t) - own(rank, t)).abs() <= clock.uncertainty.max(1));
+                    prop_assert!((clock.own_time(t) - own(rank, t)).abs() <= clock.uncertainty.max(1));
                 }
             }
         }
@@ -187,7 +187,7 @@ mod tests {
             arrivals: vec![Arrival { rank: a, start: at - 10, duration: 10 }, Arrival { rank: b, start: at + later - 10, duration: 10 }],
         };
         let list: Vec<Together> = (0..20).flat_map(|i| [together(0, 1, i * 1000, 500), together(1, 2, i * 1000 + 500, 70)]).collect();
-        let found = clocks(4, &list, &[Some(5), None, None, Some(2)]);
+        let found = align_clocks(4, &list, &[Some(5), None, None, Some(2)]);
         assert_eq!(found.iter().map(|c| c.offset).collect::<Vec<_>>(), [-500, 0, 70, 0]);
         assert_eq!(found[3].by, 0);
     }

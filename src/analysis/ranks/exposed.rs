@@ -5,7 +5,7 @@ use super::nccl;
 use super::outcome::{Job, Member};
 use crate::analysis::metric::human_number;
 use crate::analysis::triage::finding::LEAST;
-use crate::analysis::triage::text::pct;
+use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::{Finding, Place, PlaceKind, Verdict};
 use crate::model::digest::Digest;
 
@@ -20,7 +20,7 @@ struct Open {
 
 /// Share of a rank's collective time in sends and receives, which are bubbles of a pipeline and not collectives.
 fn to_one(digest: &Digest) -> f64 {
-    let point: Vec<bool> = digest.kinds.iter().map(|k| nccl::point_to_point(nccl::kind(&k.name))).collect();
+    let point: Vec<bool> = digest.kinds.iter().map(|k| nccl::point_to_point(nccl::collective_kind(&k.name))).collect();
     let (mut one, mut any) = (0i64, 0i64);
     for c in digest.collectives() {
         any = any.saturating_add(c.duration);
@@ -31,7 +31,7 @@ fn to_one(digest: &Digest) -> f64 {
     one as f64 / any.max(1) as f64
 }
 
-fn open(member: &Member, digest: &Digest) -> Option<Open> {
+fn exposed_shares(member: &Member, digest: &Digest) -> Option<Open> {
     (member.judged > 0).then(|| {
         let exposed = member.exposed as f64 * (1.0 - to_one(digest));
         let judged = member.judged as f64;
@@ -43,7 +43,7 @@ fn open(member: &Member, digest: &Digest) -> Option<Open> {
 /// The step in which ranks spend the largest share in collectives alone: its number, that share, the median of all
 /// steps, and its place on each rank.
 fn worst_step(job: &Job, all: &[Digest]) -> Option<(u32, f64, f64, Vec<Place>)> {
-    let steps = job.steps(all);
+    let steps = job.steps_by_number(all);
     let share = |cells: &[Option<super::outcome::StepCell>]| {
         let (exposed, length) = cells.iter().flatten().fold((0i64, 0i64), |sum, c| (sum.0 + c.exposed, sum.1 + c.length));
         (length > 0).then(|| exposed as f64 / length as f64)
@@ -74,8 +74,8 @@ fn worst_step(job: &Job, all: &[Digest]) -> Option<(u32, f64, f64, Vec<Place>)> 
 const PLACES: usize = 4;
 
 /// Returns the finding, if the transfer alone is worth one; waiting for others is reported by other findings.
-pub fn find(all: &[Digest], job: &Job) -> Option<Finding> {
-    let ranks: Vec<Open> = job.ranks.iter().filter_map(|m| open(m, &all[m.digest])).collect();
+pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
+    let ranks: Vec<Open> = job.ranks.iter().filter_map(|m| exposed_shares(m, &all[m.digest])).collect();
     if ranks.len() < 2 || job.matches.list.is_empty() {
         return None;
     }
@@ -87,13 +87,13 @@ pub fn find(all: &[Digest], job: &Job) -> Option<Finding> {
     let most = ranks.iter().max_by(|a, b| a.all.total_cmp(&b.all))?;
     let least = ranks.iter().map(|r| r.all).fold(f64::MAX, f64::min);
     let spread = if most.all - least > 0.01 {
-        format!(" ({} to {}, the most on rank {})", pct(least), pct(most.all), most.rank)
+        format!(" ({} to {}, the most on rank {})", format_percent(least), format_percent(most.all), most.rank)
     } else {
         String::new()
     };
     let waiting = exposed - transfer;
     let of = if waiting > 0.01 {
-        format!(": {} is waiting for other ranks, {} the transfer", pct(waiting), pct(transfer))
+        format!(": {} is waiting for other ranks, {} the transfer", format_percent(waiting), format_percent(transfer))
     } else {
         String::new()
     };
@@ -102,32 +102,32 @@ pub fn find(all: &[Digest], job: &Job) -> Option<Finding> {
     let mut finding = Finding::new(
         Verdict::CommExposed,
         transfer,
-        format!("collectives that no computing hides take {} of a mean rank's time{spread}{of}", pct(exposed)),
+        format!("collectives that no computing hides take {} of a mean rank's time{spread}{of}", format_percent(exposed)),
     )
-    .bound("what a mean rank spends in collectives while nothing else runs, less what it waits there for others; with perfect overlap all of it would be gained")
-    .because("collectives alone, mean of the ranks", exposed * 100.0, "%")
-    .because("the least of a rank", least * 100.0, "%")
-    .because("the most of a rank", most.all * 100.0, "%")
-    .because("waiting for other ranks", waiting * 100.0, "%");
+    .with_gain_basis("what a mean rank spends in collectives while nothing else runs, less what it waits there for others; with perfect overlap all of it would be gained")
+    .with_evidence("collectives alone, mean of the ranks", exposed * 100.0, "%")
+    .with_evidence("the least of a rank", least * 100.0, "%")
+    .with_evidence("the most of a rank", most.all * 100.0, "%")
+    .with_evidence("waiting for other ranks", waiting * 100.0, "%");
     if let Some(link) = link {
         let bus = link.bus.unwrap_or(0.0);
-        finding = finding.because(&format!("bus bandwidth of {}", link.kind), bus, "byte/second");
+        finding = finding.with_evidence(&format!("bus bandwidth of {}", link.kind), bus, "byte/second");
         if let Some((peak, name)) = link.peak.filter(|p| p.0 > 0.0) {
             let (number, unit) = human_number(peak, "byte/second");
-            finding = finding.because(&format!("share of what {name} carries ({number} {unit})"), bus / peak * 100.0, "%");
+            finding = finding.with_evidence(&format!("share of what {name} carries ({number} {unit})"), bus / peak * 100.0, "%");
         }
     }
     if let Some((number, share, median, places)) = worst_step(job, all) {
         finding = finding
-            .because("median share of a step", median * 100.0, "%")
-            .because(&format!("share of the worst step, {number}"), share * 100.0, "%")
-            .at(places);
+            .with_evidence("median share of a step", median * 100.0, "%")
+            .with_evidence(&format!("share of the worst step, {number}"), share * 100.0, "%")
+            .with_places(places);
     }
     let longest = job.links.iter().find(|l| !nccl::point_to_point(l.kind));
     if let Some(link) = longest {
-        finding = finding.because(&format!("median {}, once all ranks are there", link.kind), link.time as f64, "ns");
+        finding = finding.with_evidence(&format!("median {}, once all ranks are there", link.kind), link.time as f64, "ns");
     }
-    Some(finding.change(&[
+    Some(finding.with_actions(&[
         "Overlap: start each collective as soon as its data are there, on a stream of its own (DDP: smaller buckets, bucket_cap_mb; FSDP: forward_prefetch, limit_all_gathers).",
         "Move less: gradient accumulation, lower precision on the wire, tensor parallelism only within NVLink.",
         "Where the bus bandwidth is far below what the link carries, compare with nccl-tests and look for a link that fell back (nvidia-smi nvlink -s).",

@@ -1,11 +1,11 @@
 //! Findings about the ranks of a job.
 
 use super::exposed;
-use super::identify::runs;
+use super::identify::format_ranges;
 use super::nccl;
 use super::outcome::{Job, Late, Straggler};
 use crate::analysis::triage::finding::{LEAST, WORTH};
-use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::{Finding, Place, PlaceKind, Sure, Verdict};
 use crate::model::digest::Digest;
 use std::collections::BTreeMap;
@@ -43,12 +43,12 @@ const BUBBLE: f64 = 0.10;
 const APART: f64 = 0.5;
 
 /// Adds the findings about a job.
-pub fn find(all: &[Digest], job: &mut Job) {
-    let span = together(all, job).max(1) as f64;
-    let total = job.waits.total();
+pub fn add_findings(all: &[Digest], job: &mut Job) {
+    let span = shared_time(all, job).max(1) as f64;
+    let total = job.waits.total_wait();
     let mut findings = Vec::new();
     if !job.matches.list.is_empty() {
-        stragglers(all, job, span, total, &mut findings);
+        judge_stragglers(all, job, span, total, &mut findings);
         if let Some((mut slow, ranks)) = slow_link(job, span) {
             // The ranks with the slow link come late everywhere else.
             if job.stragglers.iter().all(|s| s.why == Late::Host && ranks.contains(&s.rank)) {
@@ -60,32 +60,32 @@ pub fn find(all: &[Digest], job: &mut Job) {
             findings.push(slow);
         }
     }
-    findings.extend(bubbles(all, job));
+    findings.extend(find_bubbles(all, job));
     // Arrivals that do not end together were not of one collective: the match is useless.
-    let unsure = (!job.matches.list.is_empty()).then(|| apart(job)).flatten();
+    let unsure = (!job.matches.list.is_empty()).then(|| mismatch_remark(job)).flatten();
     if unsure.is_some() {
         findings.retain(|f| f.id == Verdict::PipelineBubble);
         job.stragglers.clear();
-        forget(job);
+        discard_waits(job);
     }
     for finding in &mut findings {
-        finding.sure = finding.sure.max(sure(job));
+        finding.sure = finding.sure.max(match_confidence(job));
     }
     job.remarks.extend(unsure.clone());
     job.remarks.extend(single_delays(job, span).filter(|_| unsure.is_none()));
     job.findings = findings;
     // Causes before effects: the remaining part of the collectives, once it is known which ranks wait for which.
     if unsure.is_none() {
-        let mut finding = exposed::find(all, job);
+        let mut finding = exposed::find_exposed(all, job);
         if let Some(finding) = &mut finding {
-            finding.sure = finding.sure.max(sure(job));
+            finding.sure = finding.sure.max(match_confidence(job));
         }
         job.findings.extend(finding);
     }
 }
 
 /// Discards everything derived from waits that are not real.
-fn forget(job: &mut Job) {
+fn discard_waits(job: &mut Job) {
     job.unsure = true;
     job.waits.pairs.clear();
     job.waits.when.clear();
@@ -98,7 +98,7 @@ fn forget(job: &mut Job) {
 
 /// Time in which the ranks worked together, ns: from the first judged collective to the last. A report also has the
 /// time before, such as the import of libraries and the setup of NCCL, in which ranks do not wait for each other.
-fn together(all: &[Digest], job: &Job) -> i64 {
+fn shared_time(all: &[Digest], job: &Job) -> i64 {
     let whole = all.iter().map(|d| d.end.saturating_sub(d.start)).max().unwrap_or(1);
     let when = &job.waits.when;
     match (when.first(), when.last()) {
@@ -114,7 +114,7 @@ fn together(all: &[Digest], job: &Job) -> i64 {
 }
 
 /// Confidence of the match: collectives are matched by their order unless the reports number them.
-fn sure(job: &Job) -> Sure {
+fn match_confidence(job: &Job) -> Sure {
     if job.matches.groups.iter().all(|g| g.numbered) { Sure::Certain } else { Sure::Likely }
 }
 
@@ -124,20 +124,20 @@ fn single_delays(job: &Job, span: f64) -> Option<String> {
     let sum = outliers.iter().map(|w| w.2).fold(0, i64::saturating_add);
     let worst = outliers.iter().max_by_key(|w| w.2)?;
     (sum as f64 >= LEAST * span).then(|| {
-        let (most, rank) = (ns(worst.2 as f64), job.number(worst.1));
+        let (most, rank) = (format_ns(worst.2 as f64), job.rank_number(worst.1));
         let why = "such as a checkpoint or a compilation, are not held against a rank";
         match outliers.len() {
             1 => format!("one wait of {most} for rank {rank} is far longer than all others: single delays, {why}"),
             n => format!(
                 "{n} waits are far longer than all others ({} in all, the longest {most} for rank {rank}): single delays, {why}",
-                ns(sum as f64)
+                format_ns(sum as f64)
             ),
         }
     })
 }
 
 /// Remark for a match whose ends do not agree.
-fn apart(job: &Job) -> Option<String> {
+fn mismatch_remark(job: &Job) -> Option<String> {
     let mut uncertain: Vec<i64> = job.ranks.iter().filter(|m| m.clock.by > 0).map(|m| m.clock.uncertainty).collect();
     uncertain.sort_unstable();
     let typical = *uncertain.get(uncertain.len() / 2)?;
@@ -147,13 +147,13 @@ fn apart(job: &Job) -> Option<String> {
     (typical as f64 > APART * duration as f64 && typical > 100_000).then(|| {
         format!(
             "the ranks do not leave collectives together (their ends are {} apart, a collective takes {}): they are of different runs, or of several groups, which these reports do not tell apart; so nothing is said of who waits for whom",
-            ns(typical as f64),
-            ns(duration as f64)
+            format_ns(typical as f64),
+            format_ns(duration as f64)
         )
     })
 }
 
-fn stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &mut Vec<Finding>) {
+fn judge_stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &mut Vec<Finding>) {
     let mut late: Vec<(i64, usize)> = job.ranks.iter().enumerate().map(|(row, m)| (m.late, row)).collect();
     late.sort_unstable_by_key(|l| std::cmp::Reverse(*l));
     let most = (job.ranks.len() / ONE_OF).max(1);
@@ -170,20 +170,20 @@ fn stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &m
     // among many are an accident, and time that is hidden by computing costs nothing.
     let recurring = |row: usize| job.waits.recurring.as_ref().filter(|r| r.rank as usize == job.ranks[row].digest);
     let steady: f64 =
-        worst.iter().map(|&(row, late)| if recurring(row).is_some() { late as f64 } else { steadily(job, job.ranks[row].digest) }).sum();
+        worst.iter().map(|&(row, late)| if recurring(row).is_some() { late as f64 } else { capped_wait(job, job.ranks[row].digest) }).sum();
     let times = worst.first().and_then(|&(row, _)| recurring(row)).map(|r| r.at.len());
-    let open = worst.first().map_or(1.0, |&(row, _)| open(job, row)).min(share);
-    let again = worst.len() < 2 || worst.iter().all(|&(row, _)| often(job, job.ranks[row].digest) >= AGAIN);
+    let open = worst.first().map_or(1.0, |&(row, _)| exposed_share(job, row)).min(share);
+    let again = worst.len() < 2 || worst.iter().all(|&(row, _)| late_slice_share(job, job.ranks[row].digest) >= AGAIN);
     if !again || total <= 0 || share < LATE.max(LEAST) || open < LATE || steady < LATE * span || (sum as f64) < MOSTLY * total as f64 {
-        findings.extend(imbalance(all, job, span, total));
+        findings.extend(find_imbalance(all, job, span, total));
         return;
     }
     let mut because = String::new();
     for (row, late) in worst {
-        let (why, more, text) = cause(all, job, row, late);
+        let (why, more, text) = late_cause(all, job, row, late);
         if because.is_empty() {
             because = text;
-            findings.push(straggler(all, job, (row, late), (why, more), share, &because, total));
+            findings.push(straggler_finding(all, job, (row, late), (why, more), share, &because, total));
         }
         job.stragglers.push(Straggler { rank: job.ranks[row].rank, why, late });
     }
@@ -195,15 +195,15 @@ fn stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &m
         let list: Vec<u32> = job.stragglers.iter().map(|s| s.rank).collect();
         finding.headline = format!(
             "ranks {} arrive last at the collectives, and the others wait for them for {}; rank {} the most: {because}",
-            runs(&list),
-            waited(share, finding.stake),
+            format_ranges(&list),
+            format_waited(share, finding.stake),
             list[0]
         );
     }
 }
 
 /// Share of a mean other rank's time in exposed collectives, without the few longest waits; 1 if unknown.
-fn open(job: &Job, row: usize) -> f64 {
+fn exposed_share(job: &Job, row: usize) -> f64 {
     let others = job.ranks.iter().enumerate().filter(|(r, m)| *r != row && m.judged > 0);
     let open: Vec<f64> = others.map(|(_, m)| m.exposed.saturating_sub(m.waited_longest).max(0) as f64 / m.judged as f64).collect();
     let known = job.ranks.iter().any(|m| m.exposed > 0);
@@ -211,13 +211,13 @@ fn open(job: &Job, row: usize) -> f64 {
 }
 
 /// Formats the share of time for which others wait for a rank, and the part of it in which nothing else runs.
-fn waited(share: f64, alone: f64) -> String {
-    let of = format!("{} of the time", pct(share));
-    if share - alone > 0.01 { format!("{of} (in {} nothing else runs)", pct(alone)) } else { of }
+fn format_waited(share: f64, alone: f64) -> String {
+    let of = format!("{} of the time", format_percent(share));
+    if share - alone > 0.01 { format!("{of} (in {} nothing else runs)", format_percent(alone)) } else { of }
 }
 
 /// Time waited for any rank and for this one in each time slice, ns.
-fn slices(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
+fn waits_by_slice(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
     let when = &job.waits.when;
     let (mut all, mut own) = (vec![0i64; SLICES as usize], vec![0i64; SLICES as usize]);
     let (Some(first), Some(last)) = (when.first(), when.last()) else { return (all, own) };
@@ -233,8 +233,8 @@ fn slices(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
 }
 
 /// Time waited for a rank, ns; each slice is capped at `FEW` times a usual one.
-fn steadily(job: &Job, digest: usize) -> f64 {
-    let (all, own) = slices(job, digest);
+fn capped_wait(job: &Job, digest: usize) -> f64 {
+    let (all, own) = waits_by_slice(job, digest);
     // Only slices with any waiting: a short capture has few collectives.
     let mut own: Vec<i64> = own.into_iter().zip(all).filter(|(_, all)| *all > 0).map(|(own, _)| own).collect();
     own.sort_unstable();
@@ -244,15 +244,15 @@ fn steadily(job: &Job, digest: usize) -> f64 {
 }
 
 /// Share of the time slices in which the others wait for a rank.
-fn often(job: &Job, digest: usize) -> f64 {
-    let (all, own) = slices(job, digest);
+fn late_slice_share(job: &Job, digest: usize) -> f64 {
+    let (all, own) = waits_by_slice(job, digest);
     let mean = own.iter().sum::<i64>() as f64 / SLICES as f64;
     let waited = all.iter().filter(|&&a| a > 0).count();
     own.iter().filter(|&&o| o as f64 >= mean * 0.25 && o > 0).count() as f64 / waited.max(1) as f64
 }
 
 /// Reason why a rank is late, the additional time of its kernels compared with its peers, and the reason in words.
-fn cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, String) {
+fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, String) {
     let member = &job.ranks[row];
     let own = &all[member.digest];
     // Peers are the ranks that do the same work: other stages of a pipeline, or other experts, do something else.
@@ -275,7 +275,7 @@ fn cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, String
     let more = kernels(member.digest) - others.get(others.len() / 2).copied().unwrap_or_else(|| kernels(member.digest));
     if more as f64 >= BY_KERNELS * late as f64 {
         let of = if alike { "in the whole report" } else { "in the steps that all reports hold" };
-        return (Late::Compute, more, format!("its GPU computes {} longer than the others, {of}", ns(more as f64)));
+        return (Late::Compute, more, format!("its GPU computes {} longer than the others, {of}", format_ns(more as f64)));
     }
     let not = [Verdict::GpuBound.id(), Verdict::CommBound.id(), Verdict::CommExposed.id()];
     let text = match own.findings.iter().find(|f| !not.contains(&f.id.as_str())) {
@@ -285,7 +285,7 @@ fn cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, String
     (Late::Host, more, text)
 }
 
-fn straggler(
+fn straggler_finding(
     all: &[Digest],
     job: &Job,
     (row, late): (usize, i64),
@@ -297,21 +297,21 @@ fn straggler(
     let rank = job.ranks[row].rank;
     let own = &all[job.ranks[row].digest];
     // Time hidden behind computing is not lost.
-    let exposed = open(job, row);
+    let exposed = exposed_share(job, row);
     let stake = share.min(exposed);
     let finding = Finding::new(
         Verdict::Straggler,
         stake,
-        format!("rank {rank} arrives last at the collectives, and the others wait for it for {}: {because}", waited(share, stake)),
+        format!("rank {rank} arrives last at the collectives, and the others wait for it for {}: {because}", format_waited(share, stake)),
     )
-    .bound("what a mean rank waits in collectives for this rank, also by way of others, and no more than what nothing hides of its collectives; those at the start of the capture are left out")
-    .because("collectives of the others that no computing hides", (exposed < 1.0).then_some(exposed * 100.0), "%")
-    .because("waiting for this rank", late as f64, "ns")
-    .because("waiting for any rank", total as f64, "ns")
-    .because("collectives that were matched", job.matches.list.len() as f64 * job.matches.each as f64, "")
-    .judged("of the waiting is for this rank", late as f64 / total.max(1) as f64 * 100.0, "%", ("≥", MOSTLY * 100.0))
-    .because("its kernels take longer than the others' by", more as f64, "ns")
-    .at([Place {
+    .with_gain_basis("what a mean rank waits in collectives for this rank, also by way of others, and no more than what nothing hides of its collectives; those at the start of the capture are left out")
+    .with_evidence("collectives of the others that no computing hides", (exposed < 1.0).then_some(exposed * 100.0), "%")
+    .with_evidence("waiting for this rank", late as f64, "ns")
+    .with_evidence("waiting for any rank", total as f64, "ns")
+    .with_evidence("collectives that were matched", job.matches.list.len() as f64 * job.matches.each as f64, "")
+    .with_judged_evidence("of the waiting is for this rank", late as f64 / total.max(1) as f64 * 100.0, "%", ("≥", MOSTLY * 100.0))
+    .with_evidence("its kernels take longer than the others' by", more as f64, "ns")
+    .with_places([Place {
         kind: PlaceKind::Window,
         name: format!("rank {rank}"),
         start: own.window_start,
@@ -320,11 +320,11 @@ fn straggler(
         rank: Some(rank),
     }]);
     match why {
-        Late::Compute => finding.change(&[
+        Late::Compute => finding.with_actions(&[
             "Give each rank the same work: equal batches and sequence lengths (bucketing, padding), balanced pipeline stages and experts.",
             "If the work is the same, compare this GPU with the others: clocks, power limit, temperature, other processes (nvidia-smi -q -d PERFORMANCE,CLOCK).",
         ]),
-        Late::Host => finding.change(&[
+        Late::Host => finding.with_actions(&[
             "Open this rank's report alone: its first finding says what its host does meanwhile.",
             "Look for what only this rank does (logging, checkpoints, evaluation on rank 0), and for a slower host: CPU binding, memory of another NUMA node, other processes.",
         ]),
@@ -332,13 +332,13 @@ fn straggler(
 }
 
 /// Ranks wait, but not for a single one of them.
-fn imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Finding> {
+fn find_imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Finding> {
     let worst = job.ranks.iter().max_by_key(|m| m.late)?;
     // Waiting that is mostly for one rank which is not a straggler is hidden behind computing, or a single delay.
     if worst.late as f64 >= MOSTLY * total as f64 {
         return None;
     }
-    let exposed = (0..job.ranks.len()).map(|row| open(job, row)).sum::<f64>() / job.ranks.len().max(1) as f64;
+    let exposed = (0..job.ranks.len()).map(|row| exposed_share(job, row)).sum::<f64>() / job.ranks.len().max(1) as f64;
     let share = (total as f64 / span).min(exposed).min(1.0);
     if share < WORTH {
         return None;
@@ -352,17 +352,17 @@ fn imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Finding
             share,
             format!(
                 "the ranks wait for each other at collectives for {} of the time, and not for one of them: most of all for rank {}, {} of the waiting",
-                pct(share),
+                format_percent(share),
                 worst.rank,
-                pct(worst.late as f64 / total.max(1) as f64)
+                format_percent(worst.late as f64 / total.max(1) as f64)
             ),
         )
-        .bound("what a mean rank waits in collectives for others; those at the start of the capture are left out")
-        .because("waiting for any rank", total as f64, "ns")
-        .because("waiting for the worst rank", worst.late as f64, "ns")
-        .because("kernels of the rank with the least", least as f64, "ns")
-        .because("kernels of the rank with the most", most as f64, "ns")
-        .change(&[
+        .with_gain_basis("what a mean rank waits in collectives for others; those at the start of the capture are left out")
+        .with_evidence("waiting for any rank", total as f64, "ns")
+        .with_evidence("waiting for the worst rank", worst.late as f64, "ns")
+        .with_evidence("kernels of the rank with the least", least as f64, "ns")
+        .with_evidence("kernels of the rank with the most", most as f64, "ns")
+        .with_actions(&[
             "Give the ranks the same work in each step: group samples of like length, pad or pack sequences, limit what an expert may take.",
             "Take what comes now and then off the steps of single ranks: logging, checkpoints, garbage collection (gc.disable and gc.collect every N steps on all ranks).",
             "Synchronise less often: larger buckets, gradient accumulation, collectives on a stream of their own behind computing.",
@@ -387,7 +387,7 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
     // Duration on the last rank to arrive, which does not wait.
     let mut times: BTreeMap<_, (Vec<i64>, Vec<u64>)> = BTreeMap::new();
     for c in &job.matches.list {
-        let last = c.last()?;
+        let last = c.last_arrival()?;
         let of = times.entry((c.group, c.kind)).or_default();
         of.0.push(last.duration);
         of.1.push(c.bytes);
@@ -416,24 +416,24 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
     if slower < SLOWER || share < LEAST {
         return None;
     }
-    let ranks: Vec<u32> = job.matches.groups.get(worst.group as usize)?.ranks.iter().map(|&r| job.number(r)).collect();
+    let ranks: Vec<u32> = job.matches.groups.get(worst.group as usize)?.ranks.iter().map(|&r| job.rank_number(r)).collect();
     let finding = Finding::new(
             Verdict::SlowLink,
             share,
             format!(
                 "{} between ranks {} takes {}, {slower:.1} times as long as between other ranks: {} of the time",
                 worst.kind,
-                runs(&ranks),
-                ns(worst.time as f64),
-                pct(share)
+                format_ranges(&ranks),
+                format_ns(worst.time as f64),
+                format_percent(share)
             ),
         )
-        .bound("the time that these collectives take longer than the same ones of the other groups, without waiting for ranks that are late")
-        .because("median between these ranks, once all are there", worst.time as f64, "ns")
-        .because("median between other ranks", usual as f64, "ns")
-        .judged("times as long", slower, "", ("≥", SLOWER))
-        .because("message", (worst.bytes > 0).then_some(worst.bytes as f64), "byte")
-        .change(&[
+        .with_gain_basis("the time that these collectives take longer than the same ones of the other groups, without waiting for ranks that are late")
+        .with_evidence("median between these ranks, once all are there", worst.time as f64, "ns")
+        .with_evidence("median between other ranks", usual as f64, "ns")
+        .with_judged_evidence("times as long", slower, "", ("≥", SLOWER))
+        .with_evidence("message", (worst.bytes > 0).then_some(worst.bytes as f64), "byte")
+        .with_actions(&[
             "Look at how these GPUs are connected (nvidia-smi topo -m, NCCL_DEBUG=INFO): another switch, PCIe in place of NVLink, a link that fell back (nvidia-smi nvlink -e).",
             "Between machines: the adapter's rate and errors (ibstat, ethtool -S), NCCL_IB_HCA, one adapter for each GPU.",
         ]);
@@ -441,7 +441,7 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
 }
 
 /// Ranks that wait for data that others send.
-fn bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
+fn find_bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
     let mut shares: Vec<(f64, u32)> = Vec::new();
     for member in &job.ranks {
         let digest = &all[member.digest];
@@ -449,7 +449,7 @@ fn bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
         let point: Vec<bool> = digest
             .kinds
             .iter()
-            .map(|k| (k.numbered || k.size.is_some() || k.peer.is_some()) && nccl::point_to_point(nccl::kind(&k.name)))
+            .map(|k| (k.numbered || k.size.is_some() || k.peer.is_some()) && nccl::point_to_point(nccl::collective_kind(&k.name)))
             .collect();
         let (mut to_one, mut any) = (0i64, 0i64);
         for c in digest.collectives() {
@@ -475,15 +475,15 @@ fn bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
             mean,
             format!(
                 "ranks do nothing but send and receive for {} of the time on average, rank {} for {}: stages of a pipeline wait for each other",
-                pct(mean),
+                format_percent(mean),
                 worst.1,
-                pct(worst.0)
+                format_percent(worst.0)
             ),
         )
-        .bound("the time in which only sends and receives ran, mean of the ranks that have them")
-        .because("mean share", mean * 100.0, "%")
-        .because("the largest share", worst.0 * 100.0, "%")
-        .change(&[
+        .with_gain_basis("the time in which only sends and receives ran, mean of the ranks that have them")
+        .with_evidence("mean share", mean * 100.0, "%")
+        .with_evidence("the largest share", worst.0 * 100.0, "%")
+        .with_actions(&[
             "More and smaller microbatches: with m of them and p stages, (p−1)/(m+p−1) of the time is bubble.",
             "An interleaved or zero-bubble schedule; stages of equal time (embedding and head count, too).",
         ])

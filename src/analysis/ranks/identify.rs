@@ -1,7 +1,7 @@
 //! Identification of ranks whose reports do not state their number.
 
 use crate::model::digest::Digest;
-use crate::model::units::count;
+use crate::model::units::format_count;
 use std::collections::BTreeMap;
 
 /// Source of the ranks' numbers.
@@ -19,7 +19,7 @@ pub enum Told {
 
 impl Told {
     #[must_use]
-    pub fn words(self) -> Option<&'static str> {
+    pub fn source_remark(self) -> Option<&'static str> {
         match self {
             Self::Reports => None,
             Self::Names => Some("the ranks are numbered by the names of the files"),
@@ -42,7 +42,7 @@ pub fn in_name(file: &str) -> Option<u32> {
 }
 
 /// Numbers in a file name, from the last: `job_rank12.nsys-rep` has 12. A number after `rank` comes first.
-fn numbers(file: &str) -> Vec<u32> {
+fn parse_numbers(file: &str) -> Vec<u32> {
     let name = file.rsplit('/').next().unwrap_or(file);
     let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
     // Names such as `report.3.nsys-rep` have the number after the dot.
@@ -57,7 +57,7 @@ fn numbers(file: &str) -> Vec<u32> {
 }
 
 /// Returns true if all numbers are different.
-fn distinct(list: &[u32]) -> bool {
+fn are_distinct(list: &[u32]) -> bool {
     let mut sorted = list.to_vec();
     sorted.sort_unstable();
     sorted.windows(2).all(|w| w[0] != w[1])
@@ -90,7 +90,7 @@ pub fn without_doubles(all: &mut Vec<Digest>, reports: &mut Vec<usize>) -> Vec<S
 /// Returns the ranks' numbers in the order of the digests, the source of the numbers, and remarks on
 /// problems with them.
 #[must_use]
-pub fn identify(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
+pub fn identify_ranks(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
     let mut remarks = Vec::new();
     if let Some(told) = all.iter().map(|d| d.rank).collect::<Option<Vec<u32>>>() {
         let mut files: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
@@ -107,24 +107,24 @@ pub fn identify(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
         if !missing.is_empty() {
             remarks.push(format!(
                 "of {} {} not there: {}; waiting for them is not seen",
-                count(world, "rank"),
+                format_count(world, "rank"),
                 if missing.len() == 1 { "one is".to_owned() } else { format!("{} are", missing.len()) },
-                runs(&missing)
+                format_ranges(&missing)
             ));
         }
         return (told, Told::Reports, remarks);
     }
-    let names: Option<Vec<Vec<u32>>> = all.iter().map(|d| Some(numbers(&d.file)).filter(|n| !n.is_empty())).collect();
+    let names: Option<Vec<Vec<u32>>> = all.iter().map(|d| Some(parse_numbers(&d.file)).filter(|n| !n.is_empty())).collect();
     if let Some(names) = names {
         let most = names.iter().map(Vec::len).min().unwrap_or(0);
         // The first position in which all names differ.
-        let found = (0..most).map(|at| names.iter().map(|n| n[at]).collect::<Vec<u32>>()).find(|list| distinct(list));
+        let found = (0..most).map(|at| names.iter().map(|n| n[at]).collect::<Vec<u32>>()).find(|list| are_distinct(list));
         if let Some(list) = found.filter(|l| l.iter().max().is_some_and(|&m| (m as usize) < l.len().saturating_mul(64))) {
             return (list, Told::Names, remarks);
         }
     }
     let devices: Option<Vec<u32>> = all.iter().map(|d| d.device).collect();
-    if let Some(list) = devices.filter(|l| distinct(l)) {
+    if let Some(list) = devices.filter(|l| are_distinct(l)) {
         return (list, Told::Devices, remarks);
     }
     ((0..).take(all.len()).collect(), Told::Order, remarks)
@@ -132,7 +132,7 @@ pub fn identify(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
 
 /// Formats numbers as a list of ranges: `0–3, 7`.
 #[must_use]
-pub fn runs(list: &[u32]) -> String {
+pub fn format_ranges(list: &[u32]) -> String {
     let mut sorted = list.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
@@ -163,7 +163,7 @@ mod tests {
     fn numbers_come_from_names_where_they_differ() {
         let of = |files: &[&str]| {
             let all: Vec<Digest> = files.iter().map(|f| Digest { file: (*f).to_owned(), ..Digest::default() }).collect();
-            let (numbers, told, _) = identify(&all);
+            let (numbers, told, _) = identify_ranks(&all);
             (numbers, told)
         };
         assert_eq!(of(&["a/job7_rank0.nsys-rep", "a/job7_rank11.nsys-rep"]), (vec![0, 11], Told::Names));
@@ -176,7 +176,7 @@ mod tests {
     fn missing_and_doubled_ranks_are_said() {
         let all: Vec<Digest> =
             [0, 1, 1, 5].map(|r| Digest { rank: Some(r), world: Some(8), file: format!("f{r}"), ..Digest::default() }).into();
-        let (numbers, told, remarks) = identify(&all);
+        let (numbers, told, remarks) = identify_ranks(&all);
         assert_eq!((numbers, told), (vec![0, 1, 1, 5], Told::Reports));
         assert_eq!(remarks, ["rank 1 is there 2 times: f1, f1", "of 8 ranks 5 are not there: 2–4, 6, 7; waiting for them is not seen"]);
     }

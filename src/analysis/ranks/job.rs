@@ -1,12 +1,12 @@
 //! Assembles a job: its ranks on a common clock, its collectives, the waits between ranks, and the findings.
 
-use super::clocks::clocks;
+use super::clocks::align_clocks;
 use super::findings;
-use super::identify::identify;
-use super::matching::{Matches, matches};
+use super::identify::identify_ranks;
+use super::matching::{Matches, match_collectives};
 use super::nccl;
 use super::outcome::{Job, Link, Member};
-use super::waits::{Waits, waits};
+use super::waits::{Waits, attribute_waits};
 use crate::analysis::triage::{Part, Sure};
 use crate::model::digest::Digest;
 use std::collections::BTreeMap;
@@ -21,13 +21,13 @@ fn median<T: Copy + Ord>(mut values: Vec<T>) -> Option<T> {
 
 /// Judges ranks together. With a single rank, or without common collectives, the job has ranks but no findings.
 #[must_use]
-pub fn job(all: &[Digest]) -> Job {
-    let (numbers, told, mut remarks) = identify(all);
-    let mut matches = matches(all);
+pub fn build_job(all: &[Digest]) -> Job {
+    let (numbers, told, mut remarks) = identify_ranks(all);
+    let mut matches = match_collectives(all);
     remarks.append(&mut matches.remarks);
     let epochs: Vec<Option<i64>> = all.iter().map(|d| d.epoch).collect();
-    let clocks = clocks(all.len(), &matches.list, &epochs);
-    let waits = waits(&matches, &clocks, all.len());
+    let clocks = align_clocks(all.len(), &matches.list, &epochs);
+    let waits = attribute_waits(&matches, &clocks, all.len());
     let part = |d: &Digest, part: Part| d.parts.get(part as usize).copied().unwrap_or(0);
     let mut ranks: Vec<Member> = all
         .iter()
@@ -48,7 +48,7 @@ pub fn job(all: &[Digest]) -> Job {
         })
         .collect();
     ranks.sort_by_key(|m| (m.rank, m.digest));
-    let links = links(all, &matches, &waits);
+    let links = link_stats(all, &matches, &waits);
     let mut out = Job { ranks, told, matches, waits, links, stragglers: Vec::new(), findings: Vec::new(), remarks, unsure: false };
     if all.len() > 1 && out.matches.list.is_empty() {
         let some = all.iter().any(|d| !d.kinds.is_empty());
@@ -61,13 +61,13 @@ pub fn job(all: &[Digest]) -> Job {
             .to_owned(),
         );
     }
-    findings::find(all, &mut out);
-    unrecorded(all, &mut out);
+    findings::add_findings(all, &mut out);
+    note_unrecorded(all, &mut out);
     out
 }
 
 /// If the work of GPUs was not recorded on some ranks, adds remarks and lowers all findings to possible.
-fn unrecorded(all: &[Digest], job: &mut Job) {
+fn note_unrecorded(all: &[Digest], job: &mut Job) {
     let said = job.ranks.iter().filter_map(|m| Some(format!("rank {}: {}", m.rank, all.get(m.digest)?.unrecorded.as_deref()?)));
     let said: Vec<String> = said.collect();
     if said.is_empty() {
@@ -78,7 +78,7 @@ fn unrecorded(all: &[Digest], job: &mut Job) {
 }
 
 /// Statistics of collectives by kind and number of ranks.
-fn links(all: &[Digest], matches: &Matches, waits: &Waits) -> Vec<Link> {
+fn link_stats(all: &[Digest], matches: &Matches, waits: &Waits) -> Vec<Link> {
     #[derive(Default)]
     struct Sum {
         times: Vec<i64>,
@@ -89,7 +89,7 @@ fn links(all: &[Digest], matches: &Matches, waits: &Waits) -> Vec<Link> {
     }
     let mut by: BTreeMap<(&'static str, usize), Sum> = BTreeMap::new();
     for (c, judged) in matches.list.iter().zip(&waits.judged) {
-        let (Some(last), Some(group)) = (c.last(), matches.groups.get(c.group as usize)) else { continue };
+        let (Some(last), Some(group)) = (c.last_arrival(), matches.groups.get(c.group as usize)) else { continue };
         let sum = by.entry((c.kind, group.size)).or_default();
         sum.times.push(last.duration);
         let waited: i64 = c.arrivals.iter().map(|a| a.duration - last.duration).sum();
@@ -109,7 +109,7 @@ fn links(all: &[Digest], matches: &Matches, waits: &Waits) -> Vec<Link> {
     hosts.sort_unstable();
     hosts.dedup();
     let here = hosts.len() == 1 && hosts[0].is_some();
-    let peak = all.first().and_then(|d| nccl::link(d.device_name.as_deref()?)).filter(|_| here);
+    let peak = all.first().and_then(|d| nccl::link_bandwidth(d.device_name.as_deref()?)).filter(|_| here);
     let mut out: Vec<Link> = by
         .into_iter()
         .map(|((kind, size), mut sum)| {

@@ -1,6 +1,6 @@
 //! Step numbers from the program or its framework: the same step has the same number on all ranks.
 
-use crate::analysis::like::like;
+use crate::analysis::like::name_pattern;
 use crate::analysis::triage::Found;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
@@ -14,7 +14,7 @@ pub struct Marks {
 }
 
 /// Returns the number in a name that has exactly one.
-fn number(name: &str) -> Option<u32> {
+fn parse_step_number(name: &str) -> Option<u32> {
     let mut all = name.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty());
     all.next().filter(|_| all.next().is_none())?.parse().ok()
 }
@@ -23,17 +23,17 @@ impl Marks {
     /// Reads step numbers from the ranges of PyTorch's profiler, or, without those, from the ranges by which the
     /// steps were found.
     #[must_use]
-    pub fn of(profile: &Profile, found: Option<&Found>) -> Self {
+    pub fn from_profile(profile: &Profile, found: Option<&Found>) -> Self {
         let ranges = &profile.ranges;
-        let has = |wanted: &str| ranges.names.iter().any(|(_, name)| like(name) == wanted);
+        let has = |wanted: &str| ranges.names.iter().any(|(_, name)| name_pattern(name) == wanted);
         let wanted = match found {
             Some(Found::Ranges(name)) if !has(STEPS) => name.as_str(),
             _ => STEPS,
         };
         let numbers: Vec<Option<u32>> =
-            ranges.names.iter().map(|(_, name)| (like(name) == wanted).then(|| number(name)).flatten()).collect();
+            ranges.names.iter().map(|(_, name)| (name_pattern(name) == wanted).then(|| parse_step_number(name)).flatten()).collect();
         let mut of_process: FxHashMap<u32, Vec<(i64, i64, u32)>> = FxHashMap::default();
-        for range in ranges.iter().filter(|r| !r.origin.hardware()) {
+        for range in ranges.iter().filter(|r| !r.origin.is_hardware()) {
             if let Some(Some(number)) = numbers.get(range.name as usize) {
                 let pid = ranges.threads.get(range.thread as usize).map_or(0, |t| t.0);
                 of_process.entry(pid).or_default().push((range.start, range.end, *number));
@@ -47,7 +47,7 @@ impl Marks {
 
     /// Number of the step that a process is in at a time.
     #[must_use]
-    pub fn at(&self, pid: Option<u32>, time: i64) -> Option<u32> {
+    pub fn step_at(&self, pid: Option<u32>, time: i64) -> Option<u32> {
         let own = pid.and_then(|pid| self.of_process.get(&pid));
         let only = || self.of_process.values().next().filter(|_| self.of_process.len() == 1);
         let list = own.or_else(only)?;
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn names_with_one_number_number_steps() {
-        let all = ["ProfilerStep#12", "step 3", "decode 7 of 15", "step", "iteration 99999999999"].map(number);
+        let all = ["ProfilerStep#12", "step 3", "decode 7 of 15", "step", "iteration 99999999999"].map(parse_step_number);
         assert_eq!(all, [Some(12), Some(3), None, None, None]);
     }
 }

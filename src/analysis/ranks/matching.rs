@@ -1,8 +1,8 @@
 //! Matching of collectives across ranks.
 
 use super::nccl;
-use super::shift::{Pair, Side, signed};
-use crate::analysis::triage::ops::sane;
+use super::shift::{Pair, Side, to_signed};
+use crate::analysis::triage::ops::clamp_time;
 use crate::model::digest::{Collective, Digest, Kind};
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub struct Together {
 impl Together {
     /// The last arrival. All ranks leave at about the same time, so it has the shortest duration.
     #[must_use]
-    pub fn last(&self) -> Option<&Arrival> {
+    pub fn last_arrival(&self) -> Option<&Arrival> {
         self.arrivals.iter().min_by_key(|a| a.duration)
     }
 }
@@ -73,10 +73,13 @@ type Own = Vec<Collective>;
 
 /// The collectives of a rank in a group, by number, without sends and receives.
 fn of_group(digest: &Digest, key: &Key, each: i64) -> Own {
-    let ours: Vec<bool> =
-        digest.kinds.iter().map(|k| (&k.group, &k.ranks) == (&key.0, &key.1) && !nccl::point_to_point(nccl::kind(&k.name))).collect();
+    let ours: Vec<bool> = digest
+        .kinds
+        .iter()
+        .map(|k| (&k.group, &k.ranks) == (&key.0, &key.1) && !nccl::point_to_point(nccl::collective_kind(&k.name)))
+        .collect();
     let all = digest.collectives().filter(|c| ours[c.kind] && c.sequence % each == 0);
-    let own: Own = all.map(|c| Collective { start: sane(c.start), duration: sane(c.duration), ..c }).collect();
+    let own: Own = all.map(|c| Collective { start: clamp_time(c.start), duration: clamp_time(c.duration), ..c }).collect();
     in_order_of_numbers(own)
 }
 
@@ -91,11 +94,11 @@ type Way = (Key, u32, u32);
 
 /// Messages of each route on both of its ranks, in the order of the host. A rank's number in a group is the one in the
 /// report, else its place among the group's ranks, else its own.
-fn ways(all: &[Digest], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
+fn message_routes(all: &[Digest], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
     let mut out: BTreeMap<Way, Vec<(u32, Own)>> = BTreeMap::new();
     for (rank, digest) in (0..).zip(all) {
         let way = |k: &Kind| {
-            let (peer, kind) = (k.peer?, nccl::kind(&k.name));
+            let (peer, kind) = (k.peer?, nccl::collective_kind(&k.name));
             let place = |own: u32| k.ranks.iter().position(|&r| r == own).and_then(|p| u32::try_from(p).ok());
             let own = k.member.or_else(|| place(digest.rank?)).or(digest.rank)?;
             let key = (k.group.clone(), k.ranks.clone());
@@ -109,7 +112,7 @@ fn ways(all: &[Digest], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
         let mut own: BTreeMap<&Way, Own> = BTreeMap::new();
         for c in digest.collectives().filter(|c| c.sequence % each == 0) {
             if let Some(way) = &of[c.kind] {
-                own.entry(way).or_default().push(Collective { start: sane(c.start), duration: sane(c.duration), ..c });
+                own.entry(way).or_default().push(Collective { start: clamp_time(c.start), duration: clamp_time(c.duration), ..c });
             }
         }
         for (way, list) in own {
@@ -123,7 +126,7 @@ fn ways(all: &[Digest], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
 
 /// Matches collectives by group and number, as far as the reports have them, else by order.
 #[must_use]
-pub fn matches(all: &[Digest]) -> Matches {
+pub fn match_collectives(all: &[Digest]) -> Matches {
     let mut groups: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
     let each = all.iter().filter_map(|d| d.collectives.as_ref()).map(|c| i64::from(c.each.max(1))).max().unwrap_or(1);
     for (rank, digest) in (0..).zip(all) {
@@ -151,7 +154,7 @@ pub fn matches(all: &[Digest]) -> Matches {
         let size = size.map_or(0, |n| n as usize).max(key.1.len()).max(parts.len());
         let number = u32::try_from(out.groups.len()).unwrap_or(u32::MAX);
         let before = out.list.len();
-        gather(all, number, &parts, &mut out.list);
+        gather_common(all, number, &parts, &mut out.list);
         if out.list.len() == before {
             continue;
         }
@@ -159,11 +162,11 @@ pub fn matches(all: &[Digest]) -> Matches {
         let algorithm = algorithms.take(LOOKED_AT).find(|a| !a.is_empty()).cloned().unwrap_or_default();
         out.groups.push(Group { name: key.0, size, ranks: parts.iter().map(|p| p.0).collect(), numbered, algorithm });
     }
-    for ((key, from, to), mut parts) in ways(all, each) {
+    for ((key, from, to), mut parts) in message_routes(all, each) {
         in_order(all, &mut parts, &mut out.remarks);
         let number = u32::try_from(out.groups.len()).unwrap_or(u32::MAX);
         let before = out.list.len();
-        gather(all, number, &parts, &mut out.list);
+        gather_common(all, number, &parts, &mut out.list);
         if out.list.len() > before {
             let ranks = parts.iter().map(|p| p.0).collect();
             out.groups.push(Group { name: format!("{} {from} → {to}", key.0), ranks, size: 2, ..Group::default() });
@@ -174,10 +177,10 @@ pub fn matches(all: &[Digest]) -> Matches {
 }
 
 /// Adds the collectives that all ranks of the group have, with the same number and of the same kind.
-fn gather(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Vec<Together>) {
+fn gather_common(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Vec<Together>) {
     let Some(((first, own), others)) = parts.split_first() else { return };
     let words: Vec<Vec<&'static str>> =
-        parts.iter().map(|(r, _)| all[*r as usize].kinds.iter().map(|k| nccl::together(&k.name)).collect()).collect();
+        parts.iter().map(|(r, _)| all[*r as usize].kinds.iter().map(|k| nccl::common_kind(&k.name)).collect()).collect();
     let mut at = vec![0usize; others.len()];
     for c in own {
         let kind = words[0][c.kind];
@@ -210,7 +213,7 @@ fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<Strin
         let (mine, theirs) = (&all[*own_rank as usize], &all[rank as usize]);
         let one_clock = mine.host.is_some() && mine.host == theirs.host;
         let epochs = mine.epoch.zip(theirs.epoch);
-        let Some(shift) = (Pair { mine: side(mine, own), other: side(theirs, &longest), epochs, one_clock }).shift() else {
+        let Some(shift) = (Pair { mine: make_side(mine, own), other: make_side(theirs, &longest), epochs, one_clock }).find_shift() else {
             lost.push(*own_rank);
             return false;
         };
@@ -218,7 +221,7 @@ fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<Strin
         let number = |at: i64| match usize::try_from(at).ok().and_then(|at| longest.get(at)) {
             Some(of) => of.sequence,
             None if at < 0 => longest[0].sequence.saturating_add(at.saturating_mul(each)),
-            None => longest[longest.len() - 1].sequence.saturating_add((at - signed(longest.len()) + 1).saturating_mul(each)),
+            None => longest[longest.len() - 1].sequence.saturating_add((at - to_signed(longest.len()) + 1).saturating_mul(each)),
         };
         for (at, c) in (0_i64..).zip(own.iter_mut()) {
             c.sequence = number(at.saturating_add(shift));
@@ -228,16 +231,16 @@ fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<Strin
     if !lost.is_empty() {
         remarks.push(format!(
             "the collectives of {} could not be matched: they are of other kinds than those of the other ranks, or in another order",
-            super::identify::runs(&lost)
+            super::identify::format_ranges(&lost)
         ));
     }
 }
 
-fn side<'a>(digest: &Digest, own: &'a Own) -> Side<'a> {
+fn make_side<'a>(digest: &Digest, own: &'a Own) -> Side<'a> {
     let named = digest.steps_of_collectives();
     Side {
         list: own,
-        words: own.iter().map(|c| nccl::together(&digest.kinds[c.kind].name)).collect(),
+        words: own.iter().map(|c| nccl::common_kind(&digest.kinds[c.kind].name)).collect(),
         steps: own.iter().map(|c| named.get(&(c.kind, c.sequence)).copied()).collect(),
     }
 }

@@ -18,8 +18,8 @@ pub mod waits;
 
 pub use aligned::{Aligned, Bar, Moment};
 pub use findings::OF_JOBS;
-pub use identify::{Told, in_name, runs, without_doubles};
-pub use job::job;
+pub use identify::{Told, format_ranges, in_name, without_doubles};
+pub use job::build_job;
 pub use matching::{Arrival, Together};
 pub use outcome::{Job, Late, Link, Member, StepCell, Straggler};
-pub use summary::{digests, merge};
+pub use summary::{build_digests, merge_kernel};

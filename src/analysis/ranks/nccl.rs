@@ -20,7 +20,7 @@ const KINDS: [(&str, &str); 14] = [
 
 /// Kind of a collective in the terms of PyTorch's functions, from the name that the report uses.
 #[must_use]
-pub fn kind(name: &str) -> &'static str {
+pub fn collective_kind(name: &str) -> &'static str {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     KINDS.iter().find(|k| plain.contains(k.0)).map_or("other", |k| k.1)
 }
@@ -38,7 +38,7 @@ pub fn of_kernel(name: &str) -> (&'static str, String) {
             || w.starts_with("NVLS")
     };
     let algorithm: Vec<&str> = words.iter().filter(is).copied().collect();
-    (kind(words.first().copied().unwrap_or_default()), algorithm.join("_"))
+    (collective_kind(words.first().copied().unwrap_or_default()), algorithm.join("_"))
 }
 
 /// Returns true if all ranks leave it at nearly the same time, because each needs data of every other.
@@ -55,8 +55,8 @@ pub fn point_to_point(kind: &str) -> bool {
 
 /// Common word for both sides of an operation: a send and its receive are one.
 #[must_use]
-pub fn together(name: &str) -> &'static str {
-    let kind = kind(name);
+pub fn common_kind(name: &str) -> &'static str {
+    let kind = collective_kind(name);
     if point_to_point(kind) { "send_recv" } else { kind }
 }
 
@@ -98,7 +98,7 @@ const LINKS: [(&str, f64, &str); 14] = [
 /// of the MI300X and MI325X 7 × 64 GB/s, of the MI350X and MI355X 7 × 76.8 GB/s. Names with `PCIe`, and those of other
 /// cards, have no entry.
 #[must_use]
-pub fn link(device: &str) -> Option<(f64, &'static str)> {
+pub fn link_bandwidth(device: &str) -> Option<(f64, &'static str)> {
     if device.to_ascii_uppercase().contains("PCIE") {
         return None;
     }
@@ -123,7 +123,7 @@ mod tests {
             assert_eq!(of_kernel(name), (kind, algorithm.to_owned()), "{name}");
         }
         assert_eq!(
-            ["_allgather_base", "allreduce", "all_to_allv", "broadcast", "recv", "barrier"].map(kind),
+            ["_allgather_base", "allreduce", "all_to_allv", "broadcast", "recv", "barrier"].map(collective_kind),
             ["all_gather", "all_reduce", "all_to_all", "broadcast", "recv", "barrier"]
         );
     }
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(bus_factor("all_reduce", 2), Some(1.0));
         assert_eq!(bus_factor("all_reduce", 8), Some(1.75));
         assert_eq!(bus_factor("all_gather", 8), Some(0.875));
-        assert_eq!(link("NVIDIA H200").map(|l| l.0), Some(450e9));
-        assert_eq!((link("NVIDIA H100 PCIe"), link("Tesla T4")), (None, None));
+        assert_eq!(link_bandwidth("NVIDIA H200").map(|l| l.0), Some(450e9));
+        assert_eq!((link_bandwidth("NVIDIA H100 PCIe"), link_bandwidth("Tesla T4")), (None, None));
     }
 }

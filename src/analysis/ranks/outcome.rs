@@ -5,7 +5,7 @@ use super::identify::Told;
 use super::matching::Matches;
 use super::waits::Waits;
 use crate::analysis::triage::Finding;
-use crate::analysis::triage::text::pct;
+use crate::analysis::triage::text::format_percent;
 use crate::model::digest::Digest;
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub enum Late {
 
 impl Late {
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Compute => "compute",
             Self::Host => "host",
@@ -119,7 +119,7 @@ pub struct Job {
 
 impl Job {
     #[must_use]
-    pub fn member(&self, digest: u32) -> Option<&Member> {
+    pub fn find_member(&self, digest: u32) -> Option<&Member> {
         self.ranks.iter().find(|m| m.digest == digest as usize)
     }
 
@@ -133,24 +133,27 @@ impl Job {
         if most < NOTICED {
             return "no rank makes the others wait".to_owned();
         }
-        format!("no rank makes the others wait more than the rest do: a rank waits for others at most {} of its time", pct(most.min(1.0)))
+        format!(
+            "no rank makes the others wait more than the rest do: a rank waits for others at most {} of its time",
+            format_percent(most.min(1.0))
+        )
     }
 
     /// Number of matched collectives, including those that a listed one stands for.
     #[must_use]
-    pub fn matched(&self) -> u64 {
+    pub fn matched_count(&self) -> u64 {
         self.matches.list.len() as u64 * self.matches.each.unsigned_abs()
     }
 
     /// Rank number of a digest.
     #[must_use]
-    pub fn number(&self, digest: u32) -> u32 {
-        self.member(digest).map_or(digest, |m| m.rank)
+    pub fn rank_number(&self, digest: u32) -> u32 {
+        self.find_member(digest).map_or(digest, |m| m.rank)
     }
 
     /// Steps of all ranks by their number, with the time waited for each rank in them.
     #[must_use]
-    pub fn steps(&self, digests: &[Digest]) -> BTreeMap<u32, Vec<Option<StepCell>>> {
+    pub fn steps_by_number(&self, digests: &[Digest]) -> BTreeMap<u32, Vec<Option<StepCell>>> {
         let mut out: BTreeMap<u32, Vec<Option<StepCell>>> = BTreeMap::new();
         for (row, member) in self.ranks.iter().enumerate() {
             let Some(digest) = digests.get(member.digest) else { continue };
@@ -160,7 +163,7 @@ impl Job {
                 .map(|s| StepCell { start: s.start, length: s.length, compute: s.compute, exposed: s.exposed, idle: s.idle, late: 0 })
                 .collect();
             for &(end, rank, ns) in self.waits.when.iter().filter(|w| w.1 as usize == member.digest) {
-                let own = member.clock.own(end);
+                let own = member.clock.own_time(end);
                 debug_assert_eq!(rank as usize, member.digest);
                 // A collective ends in its own step, or just behind it.
                 let at = steps.partition_point(|s| s.start <= own.saturating_sub(1));

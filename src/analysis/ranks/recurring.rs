@@ -37,7 +37,7 @@ pub struct Recurring {
 /// Finds the rank for which the others wait long, at even distances and about as long each time, while most waits are
 /// short. The list must be in order of time.
 #[must_use]
-pub fn recurring(waits: &[Wait]) -> Option<Recurring> {
+pub fn find_recurring(waits: &[Wait]) -> Option<Recurring> {
     let mut sorted: Vec<i64> = waits.iter().filter(|w| !w.start).map(|w| w.ns).collect();
     sorted.sort_unstable();
     let (median, longest) = (*sorted.get(sorted.len() / 2)?, *sorted.last()?);
@@ -102,7 +102,7 @@ mod tests {
             ("all the time", 20, (0..10).map(|i| (i * 2, 1, 30)).collect(), None),
             ("none", 20, vec![], None),
         ] {
-            assert_eq!(recurring(&waits(n, &delays)).map(|r| r.at.len()), want, "{what}");
+            assert_eq!(find_recurring(&waits(n, &delays)).map(|r| r.at.len()), want, "{what}");
         }
     }
 }

@@ -18,7 +18,7 @@ const FOR_ENDS: usize = 8;
 const BETTER: i64 = 10;
 
 /// Converts an index to a signed number.
-pub fn signed(place: usize) -> i64 {
+pub fn to_signed(place: usize) -> i64 {
     i64::try_from(place).unwrap_or(i64::MAX)
 }
 
@@ -52,25 +52,25 @@ impl Pair<'_> {
     /// Number of places by which the other rank has this one's collectives later; negative if the other's capture began
     /// later. `None` if no order fits.
     #[must_use]
-    pub fn shift(&self) -> Option<i64> {
+    pub fn find_shift(&self) -> Option<i64> {
         let (n, most) = (self.mine.list.len(), self.other.list.len());
-        let whole = self.within(0, signed(most.saturating_sub(n)).min(MOST));
-        let numbered = self.by_steps().filter(|&s| self.alike(s));
+        let whole = self.best_shift(0, to_signed(most.saturating_sub(n)).min(MOST));
+        let numbered = self.by_steps().filter(|&s| self.is_alike(s));
         if let Some(shift) = numbered
             && whole.is_none_or(|w| w.1 != shift)
         {
-            let fit = self.fit(shift)?;
-            let clock = self.epochs.is_some() && fit.apart <= self.gap() / 2;
-            let fits = whole.is_none_or(|w| fit.spread <= close(w.0.spread));
+            let fit = self.fit_shift(shift)?;
+            let clock = self.epochs.is_some() && fit.apart <= self.median_gap() / 2;
+            let fits = whole.is_none_or(|w| fit.spread <= tolerated_spread(w.0.spread));
             // Numbers that restart in each capture are meaningless: then the clock of the machine contradicts
             // them, or the ends do.
             if clock || fits && !(self.one_clock && self.epochs.is_some()) {
                 return Some(shift);
             }
         }
-        if numbered.is_none() && whole.is_none_or(|w| w.0.spread > self.gap() / BETTER) {
-            let least = signed(n.max(FOR_ENDS)) / 2;
-            let overlapping = self.within(-(signed(n) - least).min(MOST), (signed(most) - least).min(MOST));
+        if numbered.is_none() && whole.is_none_or(|w| w.0.spread > self.median_gap() / BETTER) {
+            let least = to_signed(n.max(FOR_ENDS)) / 2;
+            let overlapping = self.best_shift(-(to_signed(n) - least).min(MOST), (to_signed(most) - least).min(MOST));
             let enough = |s: i64| self.overlap(s).0.len() >= FOR_ENDS;
             if let Some((fit, shift)) = overlapping.filter(|o| enough(o.1))
                 && whole.is_none_or(|w| fit.spread <= w.0.spread / BETTER)
@@ -100,7 +100,7 @@ impl Pair<'_> {
         let mut pairs = 0;
         for (place, at) in places(&self.mine.steps) {
             if let Some(&other) = there.get(&place) {
-                *counts.entry(signed(other) - signed(at)).or_default() += 1;
+                *counts.entry(to_signed(other) - to_signed(at)).or_default() += 1;
                 pairs += 1;
             }
         }
@@ -116,7 +116,7 @@ impl Pair<'_> {
         (from..from + n, to)
     }
 
-    fn alike(&self, shift: i64) -> bool {
+    fn is_alike(&self, shift: i64) -> bool {
         let (mine, to) = self.overlap(shift);
         let n = mine.len();
         // Most shifts do not match; these stop after a few collectives.
@@ -129,7 +129,7 @@ impl Pair<'_> {
             })
     }
 
-    fn fit(&self, shift: i64) -> Option<Fit> {
+    fn fit_shift(&self, shift: i64) -> Option<Fit> {
         let (mine, to) = self.overlap(shift);
         let step = mine.len().div_ceil(LOOKED_AT).max(1);
         let first = mine.start;
@@ -145,14 +145,17 @@ impl Pair<'_> {
 
     /// The best of these shifts. Steps are alike: the clocks of the machines decide between shifts that fit
     /// about equally well.
-    fn within(&self, from: i64, to: i64) -> Option<(Fit, i64)> {
-        let tried: Vec<(Fit, i64)> = (from..=to).filter(|&s| self.alike(s)).filter_map(|s| Some((self.fit(s)?, s))).collect();
+    fn best_shift(&self, from: i64, to: i64) -> Option<(Fit, i64)> {
+        let tried: Vec<(Fit, i64)> = (from..=to).filter(|&s| self.is_alike(s)).filter_map(|s| Some((self.fit_shift(s)?, s))).collect();
         let least = tried.iter().map(|t| t.0.spread).min()?;
-        tried.into_iter().filter(|t| t.0.spread <= close(least)).min_by_key(|(fit, shift)| (fit.apart, fit.spread, shift.abs(), *shift))
+        tried
+            .into_iter()
+            .filter(|t| t.0.spread <= tolerated_spread(least))
+            .min_by_key(|(fit, shift)| (fit.apart, fit.spread, shift.abs(), *shift))
     }
 
     /// The median time from one collective to the next, ns.
-    fn gap(&self) -> i64 {
+    fn median_gap(&self) -> i64 {
         let mut all: Vec<i64> = self.other.list.windows(2).map(|w| w[1].end().saturating_sub(w[0].end())).filter(|g| *g > 0).collect();
         all.sort_unstable();
         all.get(all.len() / 2).copied().unwrap_or(0)
@@ -160,7 +163,7 @@ impl Pair<'_> {
 }
 
 /// The largest spread that still counts as an equally good fit.
-fn close(spread: i64) -> i64 {
+fn tolerated_spread(spread: i64) -> i64 {
     spread.saturating_mul(2).saturating_add(1000)
 }
 
@@ -177,7 +180,7 @@ mod tests {
             for i in 0..each {
                 if steps.contains(&step) {
                     let start = t + length(step) * i64::from(i + 1) / i64::from(each + 1) + ahead;
-                    out.push(Collective { kind: 0, sequence: signed(out.len()), start, duration: 500_000, bytes: 0 });
+                    out.push(Collective { kind: 0, sequence: to_signed(out.len()), start, duration: 500_000, bytes: 0 });
                     named.push(u32::try_from(i64::from(step) + numbers).ok().filter(|_| numbers >= 0));
                 }
             }
@@ -204,7 +207,7 @@ mod tests {
             let side = |of: &'static [Collective], steps: Vec<Option<u32>>| Side { list: of, words: vec!["all_reduce"; of.len()], steps };
             let leak = |v: Vec<Collective>| -> &'static [Collective] { v.leak() };
             let pair = Pair { mine: side(leak(a.0), a.1), other: side(leak(b.0), b.1), epochs: Some((0, 0)), one_clock };
-            assert_eq!(pair.shift(), Some(want), "{what}");
+            assert_eq!(pair.find_shift(), Some(want), "{what}");
         }
     }
 }

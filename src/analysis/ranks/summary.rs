@@ -5,7 +5,7 @@ use super::nccl;
 use crate::analysis::triage::ops::{Class, Op, Ops, Row};
 use crate::analysis::triage::{Device, Triage};
 use crate::model::Profile;
-use crate::model::digest::{Collective, Digest, Finding, Kernel, Kind, Step, bucket};
+use crate::model::digest::{Collective, Digest, Finding, Kernel, Kind, Step, duration_bucket};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ struct Part {
 
 impl Part {
     /// Adds time to the steps that it overlaps; steps are in order, and `from` never decreases.
-    fn spend(&mut self, from: i64, to: i64, of: impl Fn(&mut Step) -> &mut i64) {
+    fn add_step_time(&mut self, from: i64, to: i64, of: impl Fn(&mut Step) -> &mut i64) {
         let mut at = self.steps.partition_point(|s| s.start.saturating_add(s.length) <= from);
         while let Some(step) = self.steps.get_mut(at).filter(|s| s.start < to) {
             let inside = to.min(step.start.saturating_add(step.length)) - from.max(step.start);
@@ -44,20 +44,20 @@ impl Part {
         }
     }
 
-    fn op(&mut self, op: &Op) {
+    fn add_op(&mut self, op: &Op) {
         self.first.get_or_insert(op.start);
         self.last = self.last.max(op.end);
         if op.class == Class::Kernel {
             let from = op.start.max(self.computed);
             if op.end > from {
-                self.spend(from, op.end, |s| &mut s.compute);
+                self.add_step_time(from, op.end, |s| &mut s.compute);
                 self.computed = op.end;
             }
         }
         let from = op.start.max(self.covered);
         if op.end > from {
             // `idle` collects the covered time here, and is inverted at the end.
-            self.spend(from, op.end, |s| &mut s.idle);
+            self.add_step_time(from, op.end, |s| &mut s.idle);
             self.covered = op.end;
         }
     }
@@ -71,7 +71,7 @@ struct Kinds {
 }
 
 impl Kinds {
-    fn id(&mut self, kind: Kind) -> usize {
+    fn kind_id(&mut self, kind: Kind) -> usize {
         let key = (kind.name.clone(), kind.group.clone(), kind.algorithm.clone(), kind.peer);
         *self.ids.entry(key).or_insert_with(|| {
             self.list.push(kind);
@@ -81,7 +81,7 @@ impl Kinds {
 }
 
 /// Parses ranks as PyTorch lists them: `[0, 1, 2, 3]`. Empty if the list is abbreviated in the middle.
-fn listed(text: &str) -> Vec<u32> {
+fn parse_ranks(text: &str) -> Vec<u32> {
     if text.contains("...") {
         return Vec::new();
     }
@@ -91,8 +91,8 @@ fn listed(text: &str) -> Vec<u32> {
 /// Digests of a report's ranks: one, unless several of its devices or processes took part in collectives. `file` is the
 /// name of the report.
 #[must_use]
-pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
-    let ops = Ops::of(profile);
+pub fn build_digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
+    let ops = Ops::from_profile(profile);
     // A launch may send to several others and receive from them.
     let mut of_launch: FxHashMap<u32, Vec<&crate::model::Collective>> = FxHashMap::default();
     for c in &profile.collectives {
@@ -106,7 +106,7 @@ pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
         with.dedup();
         if with.len() > 1 { with } else { Vec::new() }
     };
-    let marks = Marks::of(profile, triage.found.as_ref());
+    let marks = Marks::from_profile(profile, triage.found.as_ref());
     let place = |unit: usize| several.iter().position(|&u| u == unit);
     let steps = |triage: &Triage| {
         let from = triage.steps.len().saturating_sub(MOST_STEPS);
@@ -128,7 +128,7 @@ pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
     for op in ops.iter() {
         let at = if several.is_empty() { 0 } else { place(op.unit).unwrap_or(usize::MAX) };
         let Some(part) = parts.get_mut(at) else { continue };
-        part.op(&op);
+        part.add_op(&op);
         let Row::Launch(row) = op.row else { continue };
         let kernel = profile.launches.kernel(row as usize);
         let duration = op.end - op.start;
@@ -138,15 +138,15 @@ pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
         known.total = known.total.saturating_add(duration);
         (known.min, known.max) = (known.min.min(duration), known.max.max(duration));
         known.collective = op.class == Class::Collective;
-        add(known, bucket(duration));
+        add_to_bucket(known, duration_bucket(duration));
         if op.class != Class::Collective {
             part.kernel_time = part.kernel_time.saturating_add(duration);
             continue;
         }
         let name = profile.kernels.get(kernel.0 as usize).map_or("", |k| k.function());
         let (by_name, algorithm) = nccl::of_kernel(name);
-        let called = ops.call(&op).map_or(op.start, |c| c.start);
-        let step = marks.at(ops.units.get(op.unit).and_then(|u| u.pid), called);
+        let called = ops.find_call(&op).map_or(op.start, |c| c.start);
+        let step = marks.step_at(ops.units.get(op.unit).and_then(|u| u.pid), called);
         let stream = profile.launches.place(row as usize).and_then(|p| profile.places.get(p.0 as usize)?.stream);
         let Some(said) = of_launch.get(&row) else {
             let known = &mut streams[at];
@@ -155,15 +155,15 @@ pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
                 known.len() - 1
             });
             let kind = Kind { name: by_name.to_owned(), group: format!("stream {number}"), algorithm, ..Kind::default() };
-            let kind = kinds[at].id(kind);
+            let kind = kinds[at].kind_id(kind);
             part.collectives.push((called, step, Collective { kind, sequence: -1, start: op.start, duration, bytes: 0 }));
             continue;
         };
         for c in said {
-            let kind = kinds[at].id(Kind {
-                name: nccl::kind(&c.kind).to_owned(),
+            let kind = kinds[at].kind_id(Kind {
+                name: nccl::collective_kind(&c.kind).to_owned(),
                 group: c.group.to_string(),
-                ranks: listed(&c.ranks),
+                ranks: parse_ranks(&c.ranks),
                 size: c.group_size,
                 algorithm: algorithm.clone(),
                 numbered: c.sequence.is_some() && c.peer.is_none(),
@@ -179,15 +179,15 @@ pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
     all.map(|(i, (part, kinds))| {
         let unit = several.get(i).and_then(|&u| ops.units.get(u));
         let device = match unit {
-            Some(unit) => triage.devices.iter().find(|d| d.number == ops.number(unit) && d.pid == unit.pid),
+            Some(unit) => triage.devices.iter().find(|d| d.number == ops.device_number(unit) && d.pid == unit.pid),
             None => triage.devices.first(),
         };
-        one(profile, triage, (file, several.len() > 1), device, part, kinds)
+        build_digest(profile, triage, (file, several.len() > 1), device, part, kinds)
     })
     .collect()
 }
 
-fn add(kernel: &mut Kernel, bucket: u32) {
+fn add_to_bucket(kernel: &mut Kernel, bucket: u32) {
     match kernel.bucket.binary_search(&bucket) {
         Ok(at) => kernel.filled[at] += 1,
         Err(at) => {
@@ -197,7 +197,14 @@ fn add(kernel: &mut Kernel, bucket: u32) {
     }
 }
 
-fn one(profile: &Profile, triage: &Triage, (file, several): (&str, bool), device: Option<&Device>, mut part: Part, kinds: Kinds) -> Digest {
+fn build_digest(
+    profile: &Profile,
+    triage: &Triage,
+    (file, several): (&str, bool),
+    device: Option<&Device>,
+    mut part: Part,
+    kinds: Kinds,
+) -> Digest {
     for step in &mut part.steps {
         // Until here, `idle` is the covered time.
         let covered = step.idle;
@@ -246,7 +253,7 @@ fn one(profile: &Profile, triage: &Triage, (file, several): (&str, bool), device
         launches: part.launches,
         kinds: kinds.list,
         missing: triage.doubt.iter().chain(&triage.missing).cloned().collect(),
-        unrecorded: profile.coverage.sentence().filter(|_| profile.coverage.hollow()),
+        unrecorded: profile.coverage.describe_losses().filter(|_| profile.coverage.is_inconclusive()),
         findings: triage
             .findings
             .iter()
@@ -254,7 +261,7 @@ fn one(profile: &Profile, triage: &Triage, (file, several): (&str, bool), device
                 id: f.id.id().to_owned(),
                 headline: f.headline.clone(),
                 stake: f.stake,
-                severity: f.severity.word().to_owned(),
+                severity: f.severity.as_str().to_owned(),
             })
             .collect(),
         ..Digest::default()
@@ -262,17 +269,20 @@ fn one(profile: &Profile, triage: &Triage, (file, several): (&str, bool), device
     digest.set_collectives(&list, u32::try_from(each).unwrap_or(u32::MAX));
     digest.set_steps_of_collectives(&named);
     digest.set_steps(&part.steps);
-    digest.kernels = kernels(profile, part.kernels);
+    digest.kernels = merge_by_name(profile, part.kernels);
     digest
 }
 
 /// Kernels by time; all beyond the maximum are merged into one.
-fn kernels(profile: &Profile, of: FxHashMap<u32, Kernel>) -> Vec<Kernel> {
+fn merge_by_name(profile: &Profile, of: FxHashMap<u32, Kernel>) -> Vec<Kernel> {
     // Kernels of the same name are merged, even if they differ otherwise.
     let mut by_name: BTreeMap<String, Kernel> = BTreeMap::new();
     for (id, kernel) in of {
         let name = profile.kernels.get(id as usize).map_or_else(String::new, |k| k.demangled().to_owned());
-        merge(by_name.entry(name).or_insert_with(|| Kernel { min: i64::MAX, collective: kernel.collective, ..Kernel::default() }), &kernel);
+        merge_kernel(
+            by_name.entry(name).or_insert_with(|| Kernel { min: i64::MAX, collective: kernel.collective, ..Kernel::default() }),
+            &kernel,
+        );
     }
     let mut list: Vec<Kernel> = by_name.into_iter().map(|(name, kernel)| Kernel { name, ..kernel }).collect();
     list.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| a.name.cmp(&b.name)));
@@ -280,7 +290,7 @@ fn kernels(profile: &Profile, of: FxHashMap<u32, Kernel>) -> Vec<Kernel> {
         let rest = list.split_off(MOST_KERNELS);
         let mut others = Kernel { name: format!("({} other kernels)", rest.len()), min: i64::MAX, ..Kernel::default() };
         for kernel in &rest {
-            merge(&mut others, kernel);
+            merge_kernel(&mut others, kernel);
         }
         list.push(others);
     }
@@ -288,7 +298,7 @@ fn kernels(profile: &Profile, of: FxHashMap<u32, Kernel>) -> Vec<Kernel> {
 }
 
 /// Adds the launches of one kernel to those of another.
-pub fn merge(into: &mut Kernel, from: &Kernel) {
+pub fn merge_kernel(into: &mut Kernel, from: &Kernel) {
     into.count = into.count.saturating_add(from.count);
     into.total = into.total.saturating_add(from.total);
     (into.min, into.max) = (into.min.min(from.min), into.max.max(from.max));

@@ -3,7 +3,7 @@
 use super::clocks::Offset;
 use super::matching::{Arrival, Matches, Together};
 use super::nccl;
-use super::recurring::{Recurring, Wait, recurring};
+use super::recurring::{Recurring, Wait, find_recurring};
 use std::collections::BTreeMap;
 
 /// Share of the collectives that are left out at the beginning: captures start at different times, and the first
@@ -44,14 +44,14 @@ pub struct Waits {
 
 impl Waits {
     #[must_use]
-    pub fn total(&self) -> i64 {
+    pub fn total_wait(&self) -> i64 {
         self.late.iter().sum()
     }
 }
 
 /// Wait of a mean rank in a collective, ns.
 fn mean_wait(c: &Together) -> i64 {
-    let Some(last) = c.last() else { return 0 };
+    let Some(last) = c.last_arrival() else { return 0 };
     let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
     waited / i64::try_from(c.arrivals.len().saturating_sub(1).max(1)).unwrap_or(1)
 }
@@ -69,7 +69,7 @@ struct InOrder {
 }
 
 fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
-    let end = |c: &Together| c.last().map_or(0, |a| clocks.get(a.rank as usize).copied().unwrap_or_default().common(a.end()));
+    let end = |c: &Together| c.last_arrival().map_or(0, |a| clocks.get(a.rank as usize).copied().unwrap_or_default().common_time(a.end()));
     let mut order: Vec<(i64, usize)> = matches.list.iter().enumerate().map(|(i, c)| (end(c), i)).collect();
     order.sort_unstable();
     let mut left: Vec<usize> = vec![0; matches.groups.len()];
@@ -104,9 +104,9 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     let counted: Vec<(i64, usize)> = order.iter().copied().filter(|o| !nccl::point_to_point(matches.list[o.1].kind)).collect();
     let wait = |&(end, i): &(i64, usize)| {
         let c = &matches.list[i];
-        Wait { end, rank: c.last().map_or(0, |a| a.rank), ns: mean_wait(c), start: !judged[i] }
+        Wait { end, rank: c.last_arrival().map_or(0, |a| a.rank), ns: mean_wait(c), start: !judged[i] }
     };
-    let recurring = recurring(&counted.iter().map(wait).collect::<Vec<_>>());
+    let recurring = find_recurring(&counted.iter().map(wait).collect::<Vec<_>>());
     // A recurring delay is not an accident.
     if let Some(of) = &recurring {
         accidents.retain(|i| !of.at.iter().any(|&at| counted[at].1 == *i));
@@ -120,7 +120,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
 /// Attributes the waits of the collectives in their order. A rank that comes last because it had to wait for another in
 /// a collective of another group passes the blame on.
 #[must_use]
-pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
+pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
     let mut out = Waits { late: vec![0; ranks], waited: vec![0; ranks], in_longest: vec![0; ranks], ..Waits::default() };
     let mut groups_of: Vec<Vec<u32>> = vec![Vec::new(); ranks];
     for (number, group) in (0..).zip(&matches.groups) {
@@ -135,23 +135,23 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
     let usual = (0..judged.len()).filter(|&i| judged[i]).map(|i| mean_wait(&matches.list[i])).max().unwrap_or(0);
     for &i in &longest {
         let c = &matches.list[i];
-        let Some(last) = c.last() else { continue };
+        let Some(last) = c.last_arrival() else { continue };
         for a in &c.arrivals {
             // Each of them counts once, even if a collective of a thinned digest stands for several.
             out.in_longest[a.rank as usize] += a.duration.saturating_sub(last.duration);
         }
         let wait = mean_wait(c);
         if wait > usual.saturating_mul(OUTLIER) {
-            let end = clocks.get(last.rank as usize).copied().unwrap_or_default().common(last.end());
+            let end = clocks.get(last.rank as usize).copied().unwrap_or_default().common_time(last.end());
             out.outliers.push((end, last.rank, wait));
         }
     }
     let others = ranks.saturating_sub(1).max(1) as f64;
     for (end, i) in order {
         let c = &matches.list[i];
-        let Some(last) = c.last().copied() else { continue };
+        let Some(last) = c.last_arrival().copied() else { continue };
         let wait = mean_wait(c);
-        let blame = blame(wait as f64, last.rank, &delayed[last.rank as usize][place(last.rank, c.group)]);
+        let blame = share_blame(wait as f64, last.rank, &delayed[last.rank as usize][place(last.rank, c.group)]);
         for a in &c.arrivals {
             delayed[a.rank as usize][place(a.rank, c.group)].clear();
         }
@@ -163,7 +163,7 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
         }
         for a in c.arrivals.iter().filter(|a| a.rank != last.rank) {
             if judged[i] {
-                waiting(a, &last, &blame, matches.each, &mut out);
+                add_wait(a, &last, &blame, matches.each, &mut out);
             }
             let own = a.duration.saturating_sub(last.duration) as f64;
             let here = place(a.rank, c.group);
@@ -185,7 +185,7 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
     out
 }
 
-fn waiting(a: &Arrival, last: &Arrival, blame: &Blame, each: i64, out: &mut Waits) {
+fn add_wait(a: &Arrival, last: &Arrival, blame: &Blame, each: i64, out: &mut Waits) {
     let wait = a.duration.saturating_sub(last.duration);
     out.waited[a.rank as usize] += wait.saturating_mul(each);
     for &(rank, share) in blame.iter().filter(|b| b.0 != a.rank) {
@@ -194,7 +194,7 @@ fn waiting(a: &Arrival, last: &Arrival, blame: &Blame, each: i64, out: &mut Wait
 }
 
 /// Ranks to blame for a wait for `last`: the ranks that delayed it before, and itself for the rest.
-fn blame(wait: f64, last: u32, delayed: &Delays) -> Blame {
+fn share_blame(wait: f64, last: u32, delayed: &Delays) -> Blame {
     let before: f64 = delayed.iter().map(|d| d.1).sum();
     if wait <= 0.0 || before <= 0.0 {
         return vec![(last, 1.0)];
@@ -240,7 +240,7 @@ mod tests {
         }
         let matches =
             Matches { groups: vec![group([0, 1]), group([2, 3]), group([0, 2]), group([1, 3])], list, each: 1, ..Matches::default() };
-        let found = waits(&matches, &[Offset::default(); 4], 4);
+        let found = attribute_waits(&matches, &[Offset::default(); 4], 4);
         assert!(found.late[0] > 40_000 && found.late[1..].iter().all(|&l| l <= found.late[0] / 40), "{:?}", found.late);
         assert!(found.pairs[&(3, 0)] > 30_000);
     }

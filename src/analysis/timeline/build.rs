@@ -2,11 +2,11 @@
 
 use super::event::{Event, EventId, Events};
 use super::group::{Built, Content, Group, GroupKey, Part, Row, RowKey, RowKind};
-use super::lane::lanes;
+use super::lane::assign_lanes;
 use super::plot::Plot;
 use super::union::Union;
 use crate::analysis::memory::Ledger;
-use crate::analysis::triage::ops::sane;
+use crate::analysis::triage::ops::clamp_time;
 use crate::model::{Cancel, CopyKind, MemOpKind, MemoryLevel, Profile, RangeOrigin, ThreadState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,49 +21,49 @@ struct Builder<'a> {
 
 /// Builds a part; `None` if cancelled.
 #[must_use]
-pub fn build(profile: &Profile, part: Part, cancel: &Cancel) -> Option<Built> {
-    let mut builder = Builder { profile, events: Events::of(profile), cancel, groups: BTreeMap::new(), span: None };
+pub fn build_part(profile: &Profile, part: Part, cancel: &Cancel) -> Option<Built> {
+    let mut builder = Builder { profile, events: Events::from_profile(profile), cancel, groups: BTreeMap::new(), span: None };
     match part {
-        Part::Devices => builder.devices()?,
-        Part::Calls => builder.calls()?,
-        Part::Ranges => builder.ranges()?,
+        Part::Devices => builder.add_devices()?,
+        Part::Calls => builder.add_calls()?,
+        Part::Ranges => builder.add_ranges()?,
         Part::Others => {
-            builder.system()?;
-            builder.states();
-            builder.counters();
-            builder.memory();
+            builder.add_os_calls()?;
+            builder.add_states();
+            builder.add_counters();
+            builder.add_memory();
         }
     }
-    Some(Built { part, groups: builder.groups.into_values().collect(), span: builder.span, known: builder.events.known() })
+    Some(Built { part, groups: builder.groups.into_values().collect(), span: builder.span, known: builder.events.known_names() })
 }
 
 /// Row numbers that fit into an event id; rows beyond are not shown.
-fn rows(count: usize) -> std::ops::Range<u32> {
+fn row_ids(count: usize) -> std::ops::Range<u32> {
     0..u32::try_from(count.min(EventId::MOST)).unwrap_or(u32::MAX)
 }
 
 impl Builder<'_> {
-    fn key(&self, id: EventId) -> (i64, std::cmp::Reverse<i64>) {
-        let (start, end) = self.events.span(id.event());
+    fn sort_key(&self, id: EventId) -> (i64, std::cmp::Reverse<i64>) {
+        let (start, end) = self.events.span(id.to_event());
         (start, std::cmp::Reverse(end))
     }
 
     /// Sorts events by start, the longer before the shorter.
-    fn ordered(&self, mut events: Vec<EventId>) -> Vec<EventId> {
-        if !events.is_sorted_by_key(|&id| self.key(id)) {
-            events.sort_by_cached_key(|&id| self.key(id));
+    fn sort_events(&self, mut events: Vec<EventId>) -> Vec<EventId> {
+        if !events.is_sorted_by_key(|&id| self.sort_key(id)) {
+            events.sort_by_cached_key(|&id| self.sort_key(id));
         }
         events
     }
 
     /// Merges two sorted lists.
-    fn merged(&self, a: Vec<EventId>, b: Vec<EventId>) -> Vec<EventId> {
+    fn merge_pair(&self, a: Vec<EventId>, b: Vec<EventId>) -> Vec<EventId> {
         if a.is_empty() || b.is_empty() {
             return if a.is_empty() { b } else { a };
         }
         let mut out = Vec::with_capacity(a.len() + b.len());
         let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
-        let (mut first, mut second) = (a.peek().map(|&id| self.key(id)), b.peek().map(|&id| self.key(id)));
+        let (mut first, mut second) = (a.peek().map(|&id| self.sort_key(id)), b.peek().map(|&id| self.sort_key(id)));
         loop {
             let next = match (first, second) {
                 (Some(x), Some(y)) if y < x => false,
@@ -73,10 +73,10 @@ impl Builder<'_> {
             };
             if next {
                 out.extend(a.next());
-                first = a.peek().map(|&id| self.key(id));
+                first = a.peek().map(|&id| self.sort_key(id));
             } else {
                 out.extend(b.next());
-                second = b.peek().map(|&id| self.key(id));
+                second = b.peek().map(|&id| self.sort_key(id));
             }
         }
     }
@@ -87,14 +87,14 @@ impl Builder<'_> {
             let mut left = lists.into_iter();
             let mut merged = Vec::with_capacity(left.len().div_ceil(2));
             while let Some(a) = left.next() {
-                merged.push(self.merged(a, left.next().unwrap_or_default()));
+                merged.push(self.merge_pair(a, left.next().unwrap_or_default()));
             }
             lists = merged;
         }
         lists.pop().unwrap_or_default()
     }
 
-    fn group(&mut self, key: GroupKey) -> &mut Group {
+    fn group_mut(&mut self, key: GroupKey) -> &mut Group {
         let profile = self.profile;
         self.groups.entry(key).or_insert_with(|| {
             let (name, about) = match key {
@@ -129,28 +129,28 @@ impl Builder<'_> {
     }
 
     /// Adds a row, unless it is empty.
-    fn row(&mut self, key: RowKey, name: String, events: Vec<EventId>) {
+    fn add_row(&mut self, key: RowKey, name: String, events: Vec<EventId>) {
         let Some(first) = events.first() else { return };
-        let start = self.events.span(first.event()).0;
-        let (lanes, left_out) = lanes(events, &self.events);
+        let start = self.events.span(first.to_event()).0;
+        let (lanes, left_out) = assign_lanes(events, &self.events);
         // Events of a lane do not overlap, so its last one ends last.
-        let last = lanes.iter().filter_map(|l| l.get(l.len().checked_sub(1)?)).map(|id| self.events.span(id.event()).1).max();
-        self.reach(start, last.unwrap_or(start));
-        self.group(key.group).rows.push(Arc::new(Row { key, name, content: Content::Lanes(lanes), left_out }));
+        let last = lanes.iter().filter_map(|l| l.get(l.len().checked_sub(1)?)).map(|id| self.events.span(id.to_event()).1).max();
+        self.extend_span(start, last.unwrap_or(start));
+        self.group_mut(key.group).rows.push(Arc::new(Row { key, name, content: Content::Lanes(lanes), left_out }));
     }
 
-    fn plot(&mut self, key: RowKey, name: String, plot: Plot) {
-        self.reach(sane(plot.start()), sane(plot.end));
-        self.group(key.group).rows.push(Arc::new(Row { key, name, content: Content::Plot(plot), left_out: 0 }));
+    fn add_plot(&mut self, key: RowKey, name: String, plot: Plot) {
+        self.extend_span(clamp_time(plot.start_time()), clamp_time(plot.end));
+        self.group_mut(key.group).rows.push(Arc::new(Row { key, name, content: Content::Plot(plot), left_out: 0 }));
     }
 
-    fn reach(&mut self, start: i64, end: i64) {
+    fn extend_span(&mut self, start: i64, end: i64) {
         let (from, to) = self.span.unwrap_or((start, end));
         self.span = Some((from.min(start), to.max(end)));
     }
 
     /// Returns the group of a place, and the key of its queue within the device.
-    fn queue(&self, place: Option<u32>) -> (GroupKey, QueueKey) {
+    fn find_queue(&self, place: Option<u32>) -> (GroupKey, QueueKey) {
         let place = place.and_then(|p| self.profile.places.get(p as usize));
         let Some(place) = place else { return (GroupKey::Device(0), QueueKey::default()) };
         let number = self.profile.device_of(place).map(|d| d.id).or(place.ordinal).unwrap_or_default();
@@ -159,24 +159,24 @@ impl Builder<'_> {
     }
 
     /// Adds the streams of the devices: kernels, copies and sets, and graphs that were traced as a whole.
-    fn devices(&mut self) -> Option<()> {
+    fn add_devices(&mut self) -> Option<()> {
         let profile = self.profile;
         let of_place: Vec<(GroupKey, QueueKey)> =
-            rows(profile.places.len()).map(|p| self.queue(Some(p))).chain([self.queue(None)]).collect();
+            row_ids(profile.places.len()).map(|p| self.find_queue(Some(p))).chain([self.find_queue(None)]).collect();
         let at = |place: Option<u32>| place.map_or(of_place.len() - 1, |p| (p as usize).min(of_place.len() - 1));
         let mut lists: Vec<[Vec<EventId>; 3]> = vec![<[Vec<EventId>; 3]>::default(); of_place.len()];
-        if profile.launches.timed() {
-            for row in rows(profile.launches.len()) {
+        if profile.launches.has_start_times() {
+            for row in row_ids(profile.launches.len()) {
                 lists[at(profile.launches.place(row as usize).map(|p| p.0))][0].push(Event::Launch(row).into());
             }
         }
-        for row in rows(profile.memops.len()) {
+        for row in row_ids(profile.memops.len()) {
             let Some(op) = profile.memops.get(row as usize) else { break };
             if !matches!(op.kind, MemOpKind::Copy { kind: CopyKind::HostToHost, .. }) {
                 lists[at(Some(op.place.0))][1].push(Event::Mem(row).into());
             }
         }
-        for (row, graph) in rows(profile.graphs.len()).zip(&profile.graphs) {
+        for (row, graph) in row_ids(profile.graphs.len()).zip(&profile.graphs) {
             lists[at(Some(graph.place))][2].push(Event::Graph(row).into());
         }
         // Several threads may launch into the same queue.
@@ -186,7 +186,7 @@ impl Builder<'_> {
                 if self.cancel.is_cancelled() {
                     return None;
                 }
-                queues.entry(key).or_default().push(self.ordered(list));
+                queues.entry(key).or_default().push(self.sort_events(list));
             }
         }
         let mut by_group: BTreeMap<GroupKey, Vec<(QueueKey, Vec<EventId>)>> = BTreeMap::new();
@@ -213,32 +213,32 @@ impl Builder<'_> {
                 if several {
                     together.push(events.clone());
                 }
-                self.row(RowKey { group, kind: RowKind::Queue, number }, name, events);
+                self.add_row(RowKey { group, kind: RowKind::Queue, number }, name, events);
             }
-            let lanes: usize = self.group(group).rows.iter().map(|r| r.lanes().len()).sum();
+            let lanes: usize = self.group_mut(group).rows.iter().map(|r| r.lanes().len()).sum();
             if lanes > 1 {
                 if !several {
-                    let rows = self.group(group).rows.clone();
+                    let rows = self.group_mut(group).rows.clone();
                     for lane in rows.iter().flat_map(|r| r.lanes()) {
                         let events = (0..lane.len()).filter_map(|at| lane.get(at)).collect();
                         together.push(events);
                     }
                 }
                 let union = Union::new(self.all_merged(together), &self.events);
-                self.group(group).union = Some(Arc::new(union));
+                self.group_mut(group).union = Some(Arc::new(union));
             }
         }
         Some(())
     }
 
     /// Adds calls by thread. Launches of a graph's nodes share a call, which is listed once.
-    fn calls(&mut self) -> Option<()> {
+    fn add_calls(&mut self) -> Option<()> {
         let profile = self.profile;
         let mut launches: BTreeMap<(u32, u32), Vec<Vec<EventId>>> = BTreeMap::new();
         let threads: Vec<Option<(u32, u32)>> = profile.places.iter().map(|p| Some((p.pid.unwrap_or_default(), p.thread?))).collect();
         let mut of_place: Vec<Vec<EventId>> = vec![Vec::new(); threads.len()];
         let mut last: Vec<i64> = vec![i64::MIN; threads.len()];
-        for row in rows(profile.launches.len()) {
+        for row in row_ids(profile.launches.len()) {
             let (Some((start, _)), Some(place)) = (profile.launches.call(row as usize), profile.launches.place(row as usize)) else {
                 continue;
             };
@@ -253,41 +253,41 @@ impl Builder<'_> {
                 return None;
             }
             let Some(thread) = thread.filter(|_| !list.is_empty()) else { continue };
-            launches.entry(thread).or_default().push(self.ordered(list));
+            launches.entry(thread).or_default().push(self.sort_events(list));
         }
         let of_thread = |lists| {
             let mut list = self.all_merged(lists);
             // Nodes of one graph run in several streams.
-            list.dedup_by_key(|id| self.events.span(id.event()).0);
+            list.dedup_by_key(|id| self.events.span(id.to_event()).0);
             list
         };
         let mut others: Vec<Vec<EventId>> = vec![Vec::new(); profile.calls.threads.len()];
-        for row in rows(profile.calls.len()) {
+        for row in row_ids(profile.calls.len()) {
             if let Some(list) = profile.calls.thread.get(row as usize).and_then(|&t| others.get_mut(t as usize)) {
                 list.push(Event::Call(row).into());
             }
         }
         let mut all: BTreeMap<(u32, u32), Vec<EventId>> = launches.into_iter().map(|(thread, lists)| (thread, of_thread(lists))).collect();
         for (thread, list) in profile.calls.threads.iter().zip(others) {
-            let list = self.ordered(list);
+            let list = self.sort_events(list);
             let known = all.remove(thread).unwrap_or_default();
-            all.insert(*thread, self.merged(known, list));
+            all.insert(*thread, self.merge_pair(known, list));
         }
-        let api = profile.devices.first().map(|d| d.maker).unwrap_or_default().words().api;
+        let api = profile.devices.first().map(|d| d.maker).unwrap_or_default().vendor_terms().api;
         for ((pid, tid), events) in all {
             if self.cancel.is_cancelled() {
                 return None;
             }
             let group = GroupKey::Thread(pid, tid);
-            self.row(RowKey { group, kind: RowKind::Api, number: 0 }, format!("{api} calls"), events);
+            self.add_row(RowKey { group, kind: RowKind::Api, number: 0 }, format!("{api} calls"), events);
         }
         Some(())
     }
 
-    fn ranges(&mut self) -> Option<()> {
+    fn add_ranges(&mut self) -> Option<()> {
         let ranges = &self.profile.ranges;
         let mut lists: Vec<[Vec<EventId>; 3]> = vec![<[Vec<EventId>; 3]>::default(); ranges.threads.len()];
-        for row in rows(ranges.len()) {
+        for row in row_ids(ranges.len()) {
             let range = ranges.get(row as usize);
             let kind = match range.origin {
                 RangeOrigin::Nvtx | RangeOrigin::Annotation | RangeOrigin::Roctx | RangeOrigin::Wave => 0,
@@ -305,7 +305,7 @@ impl Builder<'_> {
         } else {
             "annotations"
         };
-        let hardware = ranges.hardware();
+        let hardware = ranges.is_hardware();
         let (named, operators) = if hardware { ("states", "instructions") } else { (named, "operators") };
         let rows = [(RowKind::Ranges, named), (RowKind::Operators, operators), (RowKind::Python, "Python")];
         for (&(pid, tid), lists) in ranges.threads.iter().zip(lists) {
@@ -313,48 +313,48 @@ impl Builder<'_> {
                 if self.cancel.is_cancelled() {
                     return None;
                 }
-                let list = self.ordered(list);
-                self.row(RowKey { group: GroupKey::Thread(pid, tid), kind, number: 0 }, name.to_owned(), list);
+                let list = self.sort_events(list);
+                self.add_row(RowKey { group: GroupKey::Thread(pid, tid), kind, number: 0 }, name.to_owned(), list);
             }
         }
         Some(())
     }
 
-    fn thread(&self, thread: u32) -> Option<GroupKey> {
+    fn thread_group(&self, thread: u32) -> Option<GroupKey> {
         self.profile.threads.get(thread as usize).map(|t| GroupKey::Thread(t.pid, t.tid))
     }
 
     /// Adds OS calls, and the profiler's own time.
-    fn system(&mut self) -> Option<()> {
+    fn add_os_calls(&mut self) -> Option<()> {
         let profile = self.profile;
         let mut lists: BTreeMap<(GroupKey, RowKind), Vec<EventId>> = BTreeMap::new();
-        for row in rows(profile.os_calls.start.len()) {
-            let Some(group) = profile.os_calls.thread.get(row as usize).and_then(|&t| self.thread(t)) else { continue };
+        for row in row_ids(profile.os_calls.start.len()) {
+            let Some(group) = profile.os_calls.thread.get(row as usize).and_then(|&t| self.thread_group(t)) else { continue };
             lists.entry((group, RowKind::Os)).or_default().push(Event::Os(row).into());
         }
-        for (row, overhead) in rows(profile.overhead.len()).zip(&profile.overhead) {
-            let group = self.thread(overhead.thread).unwrap_or(GroupKey::Machine);
+        for (row, overhead) in row_ids(profile.overhead.len()).zip(&profile.overhead) {
+            let group = self.thread_group(overhead.thread).unwrap_or(GroupKey::Machine);
             lists.entry((group, RowKind::Profiler)).or_default().push(Event::Overhead(row).into());
         }
         for ((group, kind), list) in lists {
             if self.cancel.is_cancelled() {
                 return None;
             }
-            let list = self.ordered(list);
+            let list = self.sort_events(list);
             let name = if kind == RowKind::Os { "OS calls" } else { "profiler" };
-            self.row(RowKey { group, kind, number: 0 }, name.to_owned(), list);
+            self.add_row(RowKey { group, kind, number: 0 }, name.to_owned(), list);
         }
         Some(())
     }
 
     /// Adds the share of time in which threads were running.
-    fn states(&mut self) {
+    fn add_states(&mut self) {
         let profile = self.profile;
-        let Some(end) = profile.states.last().map(|s| s.time.max(self.events.end())) else { return };
+        let Some(end) = profile.states.last().map(|s| s.time.max(self.events.last_end())) else { return };
         let mut by_thread: BTreeMap<u32, (Vec<i64>, Vec<f64>)> = BTreeMap::new();
         for change in &profile.states {
             let (times, values) = by_thread.entry(change.thread).or_default();
-            times.push(sane(change.time));
+            times.push(clamp_time(change.time));
             values.push(match change.state {
                 ThreadState::Running => 100.0,
                 ThreadState::Partly => 50.0,
@@ -362,8 +362,10 @@ impl Builder<'_> {
             });
         }
         for (thread, (times, values)) in by_thread {
-            let (Some(group), Some(plot)) = (self.thread(thread), Plot::steps(times, values, end, "%", profile)) else { continue };
-            self.plot(RowKey { group, kind: RowKind::State, number: 0 }, "running".to_owned(), plot);
+            let (Some(group), Some(plot)) = (self.thread_group(thread), Plot::from_steps(times, values, end, "%", profile)) else {
+                continue;
+            };
+            self.add_plot(RowKey { group, kind: RowKind::State, number: 0 }, "running".to_owned(), plot);
         }
     }
 
@@ -372,10 +374,10 @@ impl Builder<'_> {
         device.map_or(GroupKey::Machine, |d| GroupKey::Device(d.id))
     }
 
-    fn counters(&mut self) {
+    fn add_counters(&mut self) {
         let profile = self.profile;
         for (number, track) in profile.counters.iter().enumerate() {
-            let Some(plot) = Plot::counter(profile, number) else { continue };
+            let Some(plot) = Plot::from_counter(profile, number) else { continue };
             // Counters that are never above zero do not get a row.
             if plot.most <= 0.0 {
                 continue;
@@ -385,19 +387,19 @@ impl Builder<'_> {
                 other => other,
             };
             let key = RowKey { group, kind: RowKind::Counter, number: number as u64 };
-            self.plot(key, track.name.to_string(), plot);
+            self.add_plot(key, track.name.to_string(), plot);
         }
     }
 
     /// Adds memory in use, by device: allocations less frees.
-    fn memory(&mut self) {
+    fn add_memory(&mut self) {
         let profile = self.profile;
         // Memory that was not freed is in use until the end.
-        let Some(end) = profile.memory.events.last().map(|e| e.time.max(self.events.end())) else { return };
-        for ledger in Ledger::all(profile, &[]) {
+        let Some(end) = profile.memory.events.last().map(|e| e.time.max(self.events.last_end())) else { return };
+        for ledger in Ledger::all_devices(profile, &[]) {
             // Memory in use before the report began counts, too.
-            let own = (ledger.times.iter().map(|&t| sane(t)).collect(), ledger.bytes.iter().map(|&b| b as f64).collect());
-            let held = ledger.reserved.iter().map(|&(t, b)| (sane(t), b as f64)).unzip();
+            let own = (ledger.times.iter().map(|&t| clamp_time(t)).collect(), ledger.bytes.iter().map(|&b| b as f64).collect());
+            let held = ledger.reserved.iter().map(|&(t, b)| (clamp_time(t), b as f64)).unzip();
             self.memory_row(ledger.device, ledger.level, own, end);
             if ledger.level == MemoryLevel::Allocator && !ledger.reserved.is_empty() {
                 self.memory_row(ledger.device, MemoryLevel::Driver, held, end);
@@ -406,10 +408,10 @@ impl Builder<'_> {
     }
 
     fn memory_row(&mut self, device: Option<u32>, level: MemoryLevel, (times, values): Values, end: i64) {
-        let Some(plot) = Plot::steps(times, values, end, "B", self.profile) else { return };
+        let Some(plot) = Plot::from_steps(times, values, end, "B", self.profile) else { return };
         let group = self.of_device(device);
         let name = if level == MemoryLevel::Allocator { "memory (framework)" } else { "memory allocated" };
-        self.plot(RowKey { group, kind: RowKind::Memory, number: level as u64 }, name.to_owned(), plot);
+        self.add_plot(RowKey { group, kind: RowKind::Memory, number: level as u64 }, name.to_owned(), plot);
     }
 }
 

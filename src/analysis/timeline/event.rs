@@ -1,8 +1,8 @@
 //! Events of a timeline: rows of the profile's tables, each packed into four bytes.
 
-use crate::analysis::readable::readable;
-use crate::analysis::triage::ops::{collectives, sane};
-use crate::model::text::clean;
+use crate::analysis::readable::readable_name;
+use crate::analysis::triage::ops::{clamp_time, find_collectives};
+use crate::model::text::escape_unsafe;
 use crate::model::{CallKind, MemOpKind, Profile, RangeOrigin, units};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl EventId {
     pub const MOST: usize = 1 << BITS;
 
     #[must_use]
-    pub fn event(self) -> Event {
+    pub fn to_event(self) -> Event {
         let row = self.0 & ROW;
         match self.0 >> BITS {
             0 => Event::Launch(row),
@@ -119,7 +119,7 @@ impl Category {
 
     /// Label, also for scripts.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
             Self::Collective => "collective",
@@ -206,12 +206,12 @@ pub struct Known {
 
 impl Known {
     #[must_use]
-    pub fn of(profile: &Profile) -> Self {
-        let collective = collectives(profile);
+    pub fn from_profile(profile: &Profile) -> Self {
+        let collective = find_collectives(profile);
         let waits = profile.os_calls.names.iter().map(|n| WAITS.contains(&n.trim_start_matches('_'))).collect();
         let end = profile.ranges.iter().filter(|r| r.end < i64::MAX).map(|r| r.end).max();
         let last = (!profile.launches.is_empty()).then(|| profile.launches.end(profile.launches.len() - 1));
-        Self { collective, waits, end: sane(end.max(last).unwrap_or_default()) }
+        Self { collective, waits, end: clamp_time(end.max(last).unwrap_or_default()) }
     }
 }
 
@@ -224,29 +224,29 @@ pub struct Events<'a> {
 
 impl<'a> Events<'a> {
     #[must_use]
-    pub fn of(profile: &'a Profile) -> Self {
-        Self::with(profile, Arc::new(Known::of(profile)))
+    pub fn from_profile(profile: &'a Profile) -> Self {
+        Self::with_known(profile, Arc::new(Known::from_profile(profile)))
     }
 
     /// Creates a reader with properties that are already known.
     #[must_use]
-    pub fn with(profile: &'a Profile, known: Arc<Known>) -> Self {
+    pub fn with_known(profile: &'a Profile, known: Arc<Known>) -> Self {
         Self { profile, known }
     }
 
     /// End of the last range, launch, copy or call, ns.
     #[must_use]
-    pub fn end(&self) -> i64 {
+    pub fn last_end(&self) -> i64 {
         let copies = &self.profile.memops;
         let copy =
             copies.len().checked_sub(1).and_then(|last| copies.get(last)).map_or(i64::MIN, |m| m.start.0.saturating_add(m.duration.0));
         let calls = &self.profile.calls;
         let call = calls.start.last().zip(calls.duration.last()).map_or(i64::MIN, |(start, duration)| start.saturating_add(*duration));
-        self.known.end.max(sane(call)).max(sane(copy))
+        self.known.end.max(clamp_time(call)).max(clamp_time(copy))
     }
 
     #[must_use]
-    pub fn known(&self) -> Arc<Known> {
+    pub fn known_names(&self) -> Arc<Known> {
         Arc::clone(&self.known)
     }
 
@@ -260,16 +260,16 @@ impl<'a> Events<'a> {
             Event::LaunchCall(row) => p.launches.call(row as usize).map_or((0, 0), |(start, cost)| of(start, cost)),
             Event::Mem(row) => p.memops.get(row as usize).map_or((0, 0), |m| of(m.start.0, m.duration.0)),
             Event::Graph(row) => p.graphs.get(row as usize).map_or((0, 0), |g| of(g.start.0, g.duration.0)),
-            Event::Call(row) => at(&p.calls.start, &p.calls.duration, row),
+            Event::Call(row) => call_span(&p.calls.start, &p.calls.duration, row),
             Event::Range(row) => {
                 let range = p.ranges.get(row as usize);
                 (range.start, if range.end == i64::MAX { self.known.end } else { range.end })
             }
-            Event::Os(row) => at(&p.os_calls.start, &p.os_calls.duration, row),
+            Event::Os(row) => call_span(&p.os_calls.start, &p.os_calls.duration, row),
             Event::Overhead(row) => p.overhead.get(row as usize).map_or((0, 0), |o| of(o.start, o.duration)),
         };
-        let start = sane(start);
-        (start, sane(end).max(start))
+        let start = clamp_time(start);
+        (start, clamp_time(end).max(start))
     }
 
     #[must_use]
@@ -357,36 +357,36 @@ impl<'a> Events<'a> {
 
     /// Returns the display name.
     #[must_use]
-    pub fn name(&self, event: Event) -> Cow<'a, str> {
+    pub fn event_name(&self, event: Event) -> Cow<'a, str> {
         let p = self.profile;
         match event {
             Event::LaunchCall(row) if p.launches.graph_node(row as usize).is_some() => {
                 let kernels = self.graph_kernels(row).unwrap_or_default();
-                Cow::Owned(format!("launch graph of {}", units::count(kernels, "kernel")))
+                Cow::Owned(format!("launch graph of {}", units::format_count(kernels, "kernel")))
             }
             Event::Launch(row) | Event::LaunchCall(row) => {
                 let kernel = p.kernels.get(p.launches.kernel(row as usize).0 as usize);
-                let name = kernel.map_or(Cow::Borrowed(""), |k| Cow::Owned(clean(&readable(k)).into_owned()));
+                let name = kernel.map_or(Cow::Borrowed(""), |k| Cow::Owned(escape_unsafe(&readable_name(k)).into_owned()));
                 if matches!(event, Event::LaunchCall(_)) { Cow::Owned(format!("launch {name}")) } else { name }
             }
             Event::Mem(row) => Cow::Borrowed(match p.memops.get(row as usize).map(|m| m.kind) {
                 Some(MemOpKind::Set) => "memset",
-                Some(MemOpKind::Copy { kind, .. }) => kind.word(),
+                Some(MemOpKind::Copy { kind, .. }) => kind.as_str(),
                 None => "",
             }),
             Event::Graph(row) => p.graphs.get(row as usize).map_or(Cow::Borrowed(""), |g| Cow::Owned(format!("graph {}", g.graph))),
-            Event::Call(row) => p.calls.called(row as usize).map_or(Cow::Borrowed(""), |n| clean(&n.name)),
-            Event::Range(row) => Cow::Owned(clean(&p.ranges.label(p.ranges.get(row as usize).name)).into_owned()),
+            Event::Call(row) => p.calls.call_name(row as usize).map_or(Cow::Borrowed(""), |n| escape_unsafe(&n.name)),
+            Event::Range(row) => Cow::Owned(escape_unsafe(&p.ranges.label(p.ranges.get(row as usize).name)).into_owned()),
             Event::Os(row) => {
                 let name = p.os_calls.name.get(row as usize).and_then(|&n| p.os_calls.names.get(n as usize));
-                name.map_or(Cow::Borrowed(""), |n| clean(n))
+                name.map_or(Cow::Borrowed(""), |n| escape_unsafe(n))
             }
-            Event::Overhead(row) => p.overhead.get(row as usize).map_or(Cow::Borrowed(""), |o| clean(&o.name)),
+            Event::Overhead(row) => p.overhead.get(row as usize).map_or(Cow::Borrowed(""), |o| escape_unsafe(&o.name)),
         }
     }
 }
 
-fn at(start: &[i64], duration: &[i64], row: u32) -> (i64, i64) {
+fn call_span(start: &[i64], duration: &[i64], row: u32) -> (i64, i64) {
     let (start, duration) = (start.get(row as usize).copied().unwrap_or_default(), duration.get(row as usize).copied().unwrap_or_default());
     (start, start.saturating_add(duration.max(0)))
 }
@@ -408,7 +408,7 @@ mod tests {
                 Event::Os(row),
                 Event::Overhead(row),
             ] {
-                assert_eq!(EventId::from(event).event(), event);
+                assert_eq!(EventId::from(event).to_event(), event);
             }
         }
         assert_eq!(size_of::<EventId>(), 4);

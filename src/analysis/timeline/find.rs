@@ -2,7 +2,7 @@
 
 use super::event::{Event, Events};
 use super::group::{RowKey, Timeline};
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::model::{Cancel, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
@@ -20,9 +20,9 @@ impl Pattern {
     #[must_use]
     pub fn new(profile: &Profile, text: &str) -> Self {
         let words: Vec<String> = text.to_lowercase().split_whitespace().map(str::to_owned).collect();
-        let is = |name: &str| contains(&words, name);
+        let is = |name: &str| contains_words(&words, name);
         Self {
-            kernels: profile.kernels.iter().map(|k| is(&readable(k)) || is(k.function()) || is(k.demangled())).collect(),
+            kernels: profile.kernels.iter().map(|k| is(&readable_name(k)) || is(k.function()) || is(k.demangled())).collect(),
             calls: profile.calls.names.iter().map(|n| is(&n.name)).collect(),
             ranges: (0..profile.ranges.names.len()).map(|n| is(&profile.ranges.label(u32::try_from(n).unwrap_or(u32::MAX)))).collect(),
             os: profile.os_calls.names.iter().map(|n| is(n)).collect(),
@@ -31,7 +31,7 @@ impl Pattern {
     }
 
     #[must_use]
-    pub fn matches(&self, of: &Events<'_>, event: Event) -> bool {
+    pub fn matches_event(&self, of: &Events<'_>, event: Event) -> bool {
         let p = of.profile;
         let at = |known: &[bool], name: Option<u32>| name.and_then(|n| known.get(n as usize)).copied().unwrap_or_default();
         match event {
@@ -43,14 +43,14 @@ impl Pattern {
             Event::Os(row) => at(&self.os, p.os_calls.name.get(row as usize).copied()),
             Event::Mem(row) => {
                 let set = p.memops.get(row as usize).is_some_and(|m| m.kind == MemOpKind::Set);
-                contains(&self.words, &format!("{} {}", if set { "memset" } else { "memcpy" }, of.name(event)))
+                contains_words(&self.words, &format!("{} {}", if set { "memset" } else { "memcpy" }, of.event_name(event)))
             }
-            Event::Graph(_) | Event::Overhead(_) => contains(&self.words, &of.name(event)),
+            Event::Graph(_) | Event::Overhead(_) => contains_words(&self.words, &of.event_name(event)),
         }
     }
 }
 
-fn contains(words: &[String], name: &str) -> bool {
+fn contains_words(words: &[String], name: &str) -> bool {
     let name = name.to_lowercase();
     words.iter().all(|w| name.contains(w))
 }
@@ -64,7 +64,7 @@ struct Bits {
 }
 
 impl Bits {
-    fn rank(&self, at: usize) -> usize {
+    fn count_before(&self, at: usize) -> usize {
         let (word, bit) = (at / 64, at % 64);
         match self.words.get(word) {
             Some(bits) => self.before[word] as usize + (bits & ((1_u64 << bit) - 1)).count_ones() as usize,
@@ -103,7 +103,7 @@ pub struct Matches {
 impl Matches {
     /// Searches all events; `None` if cancelled.
     #[must_use]
-    pub fn of(timeline: &Timeline, of: &Events<'_>, text: &str, cancel: &Cancel) -> Option<Self> {
+    pub fn find_all(timeline: &Timeline, of: &Events<'_>, text: &str, cancel: &Cancel) -> Option<Self> {
         let pattern = Pattern::new(of.profile, text);
         let mut out = Self::default();
         for row in timeline.groups.iter().flat_map(|g| &g.rows) {
@@ -117,7 +117,7 @@ impl Matches {
                     let word = (from..lane.len().min(from + 64))
                         .filter_map(|at| lane.get(at))
                         .enumerate()
-                        .filter(|(_, id)| pattern.matches(of, id.event()))
+                        .filter(|(_, id)| pattern.matches_event(of, id.to_event()))
                         .fold(0_u64, |word, (bit, _)| word | 1 << bit);
                     bits.words.push(word);
                     bits.before.push(sum);
@@ -134,8 +134,8 @@ impl Matches {
 
     /// Number of matches in a lane between two indices.
     #[must_use]
-    pub fn between(&self, row: RowKey, lane: usize, from: usize, to: usize) -> usize {
-        self.lanes.get(&(row, lane)).map_or(0, |bits| bits.rank(to).saturating_sub(bits.rank(from)))
+    pub fn count_between(&self, row: RowKey, lane: usize, from: usize, to: usize) -> usize {
+        self.lanes.get(&(row, lane)).map_or(0, |bits| bits.count_before(to).saturating_sub(bits.count_before(from)))
     }
 
     /// Returns the index of the first match in a lane at or after `at`, or of the last one before it.
@@ -147,7 +147,7 @@ impl Matches {
     /// Number of matches in a row.
     #[must_use]
     pub fn in_row(&self, row: RowKey) -> usize {
-        self.lanes.iter().filter(|(key, _)| key.0 == row).map(|(_, bits)| bits.rank(usize::MAX)).sum()
+        self.lanes.iter().filter(|(key, _)| key.0 == row).map(|(_, bits)| bits.count_before(usize::MAX)).sum()
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
                 bits.before.push(sum);
                 sum += value.count_ones();
             }
-            prop_assert_eq!(bits.rank(to).saturating_sub(bits.rank(at)), if at < to { set.range(at..to).count() } else { 0 });
+            prop_assert_eq!(bits.count_before(to).saturating_sub(bits.count_before(at)), if at < to { set.range(at..to).count() } else { 0 });
             prop_assert_eq!(bits.next(at, true), set.range(at..).next().copied());
             prop_assert_eq!(bits.next(at, false), set.range(..at).next_back().copied());
         }

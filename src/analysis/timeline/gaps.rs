@@ -37,15 +37,15 @@ impl Gaps {
 
     /// Returns for each column of a window the category with the most of the known idle time.
     #[must_use]
-    pub fn shades(&self, device: u32, window: Window) -> Vec<Option<Part>> {
+    pub fn dominant_parts(&self, device: u32, window: Window) -> Vec<Option<Part>> {
         let mut sums = vec![[0_i64; Part::ALL.len()]; window.columns];
         let list = self.devices.get(&device).map_or(&[][..], Vec::as_slice);
         // Pieces of one device do not overlap, so their ends are in order, too.
         let from = list.partition_point(|p| p.end <= window.start);
         for piece in list[from..].iter().take_while(|p| p.start < window.end) {
-            let (first, last) = (window.column(piece.start), window.column(piece.end - 1));
+            let (first, last) = (window.column_at(piece.start), window.column_at(piece.end - 1));
             for (column, sums) in (first..).zip(&mut sums[first..=last]) {
-                let covered = piece.end.min(window.edge(column + 1)) - piece.start.max(window.edge(column));
+                let covered = piece.end.min(window.column_start(column + 1)) - piece.start.max(window.column_start(column));
                 sums[piece.cause.part() as usize] += covered.max(0);
             }
         }
@@ -56,7 +56,7 @@ impl Gaps {
 
     /// Known idle time between two times by category, longest first.
     #[must_use]
-    pub fn sums(&self, device: u32, start: i64, end: i64) -> Vec<(Part, i64)> {
+    pub fn sum_by_part(&self, device: u32, start: i64, end: i64) -> Vec<(Part, i64)> {
         let list = self.devices.get(&device).map_or(&[][..], Vec::as_slice);
         let from = list.partition_point(|p| p.end <= start);
         let mut sums = Part::ALL.map(|p| (p, 0_i64));
@@ -68,7 +68,7 @@ impl Gaps {
         out
     }
 
-    fn gap(list: &[Idle], at: usize) -> Option<(Gap, usize, usize)> {
+    fn gap_around(list: &[Idle], at: usize) -> Option<(Gap, usize, usize)> {
         let (mut from, mut to) = (at, at);
         while from > 0 && list[from - 1].end == list.get(from)?.start {
             from -= 1;
@@ -83,16 +83,16 @@ impl Gaps {
 
     /// Returns the gap around a time.
     #[must_use]
-    pub fn at(&self, device: u32, time: i64) -> Option<Gap> {
+    pub fn gap_at(&self, device: u32, time: i64) -> Option<Gap> {
         let list = self.devices.get(&device)?;
         let at = list.partition_point(|p| p.end <= time);
         list.get(at).filter(|p| p.start <= time)?;
-        Self::gap(list, at).map(|g| g.0)
+        Self::gap_around(list, at).map(|g| g.0)
     }
 
     /// Returns the piece around a time.
     #[must_use]
-    pub fn piece(&self, device: u32, time: i64) -> Option<Idle> {
+    pub fn piece_at(&self, device: u32, time: i64) -> Option<Idle> {
         let list = self.devices.get(&device)?;
         list.get(list.partition_point(|p| p.end <= time)).filter(|p| p.start <= time).copied()
     }
@@ -104,7 +104,7 @@ impl Gaps {
         if forward {
             let mut at = list.partition_point(|p| p.start <= time);
             while at < list.len() {
-                let (gap, _, to) = Self::gap(list, at)?;
+                let (gap, _, to) = Self::gap_around(list, at)?;
                 if gap.start > time && gap.end - gap.start >= least {
                     return Some(gap);
                 }
@@ -114,7 +114,7 @@ impl Gaps {
         }
         let mut at = list.partition_point(|p| p.start < time);
         while at > 0 {
-            let (gap, from, _) = Self::gap(list, at - 1)?;
+            let (gap, from, _) = Self::gap_around(list, at - 1)?;
             if gap.start < time && gap.end - gap.start >= least {
                 return Some(gap);
             }
@@ -139,9 +139,9 @@ mod tests {
         assert_eq!(gaps.next(0, 10, 11, true), None, "it is too short");
         assert_eq!(gaps.next(0, 55, 1, false).map(|g| g.start), Some(50));
         assert_eq!(gaps.next(0, 50, 1, false).map(|g| g.start), Some(10));
-        assert_eq!((gaps.at(0, 44).map(|g| g.end), gaps.at(0, 45), gaps.at(1, 20)), (Some(45), None, None));
-        assert_eq!(gaps.sums(0, 20, 55), [(Part::Waiting, 15), (Part::Synchronising, 10), (Part::Launching, 5)]);
-        let shades = gaps.shades(0, Window::new(0, 80, 4));
+        assert_eq!((gaps.gap_at(0, 44).map(|g| g.end), gaps.gap_at(0, 45), gaps.gap_at(1, 20)), (Some(45), None, None));
+        assert_eq!(gaps.sum_by_part(0, 20, 55), [(Part::Waiting, 15), (Part::Synchronising, 10), (Part::Launching, 5)]);
+        let shades = gaps.dominant_parts(0, Window::new(0, 80, 4));
         assert_eq!(shades, [Some(Part::Synchronising), Some(Part::Synchronising), Some(Part::Launching), None]);
     }
 }

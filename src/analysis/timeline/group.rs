@@ -5,7 +5,7 @@ use super::lane::Lane;
 use super::plot::Plot;
 use super::track::{Before, Track};
 use super::union::Union;
-use super::window::{Cell, Window, cells};
+use super::window::{Cell, Window, compute_cells};
 use crate::model::Profile;
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl RowKind {
 
     /// Name on the command line.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn cli_name(self) -> &'static str {
         match self {
             Self::Queue => "streams",
             Self::Api => "api",
@@ -110,7 +110,7 @@ impl Row {
     }
 
     #[must_use]
-    pub fn events(&self) -> usize {
+    pub fn event_count(&self) -> usize {
         self.lanes().iter().map(Lane::len).sum()
     }
 
@@ -143,7 +143,7 @@ const TELLING: [RowKind; 7] =
 impl Group {
     /// Returns the lane that represents the folded group in place of a union, with the index of its row.
     #[must_use]
-    pub fn telling(&self) -> Option<(usize, &Lane)> {
+    pub fn main_lane(&self) -> Option<(usize, &Lane)> {
         TELLING.into_iter().find_map(|kind| {
             let at = self.rows.iter().position(|r| r.key.kind == kind)?;
             Some((at, self.rows[at].lanes().first()?))
@@ -152,18 +152,18 @@ impl Group {
 
     /// Activity in the columns of a window: of all rows of a device together, or of the outermost calls of a thread.
     #[must_use]
-    pub fn summary(&self, of: &Events<'_>, window: Window) -> Vec<Cell> {
-        match (&self.union, self.telling()) {
-            (Some(union), _) => cells(union.as_ref(), of, window),
-            (None, Some((_, lane))) => cells(lane, of, window),
+    pub fn summary_cells(&self, of: &Events<'_>, window: Window) -> Vec<Cell> {
+        match (&self.union, self.main_lane()) {
+            (Some(union), _) => compute_cells(union.as_ref(), of, window),
+            (None, Some((_, lane))) => compute_cells(lane, of, window),
             (None, None) => vec![Cell::default(); window.columns],
         }
     }
 
     /// Busy time before a time, consistent with the group's summary.
     #[must_use]
-    pub fn before(&self, of: &Events<'_>, time: i64) -> Before {
-        match (&self.union, self.telling()) {
+    pub fn busy_before(&self, of: &Events<'_>, time: i64) -> Before {
+        match (&self.union, self.main_lane()) {
             (Some(union), _) => union.before(of, time),
             (None, Some((_, lane))) => lane.before(of, time),
             (None, None) => Before::default(),
@@ -172,13 +172,13 @@ impl Group {
 
     /// Returns true if the group is worth showing by itself: running states alone are not, nor is profiler activity.
     #[must_use]
-    pub fn matters(&self) -> bool {
+    pub fn is_relevant(&self) -> bool {
         self.rows.iter().any(|r| !matches!(r.key.kind, RowKind::State | RowKind::Profiler))
     }
 
     #[must_use]
-    pub fn events(&self) -> usize {
-        self.rows.iter().map(|r| r.events()).sum()
+    pub fn event_count(&self) -> usize {
+        self.rows.iter().map(|r| r.event_count()).sum()
     }
 }
 
@@ -234,7 +234,7 @@ pub struct Timeline {
 
 impl Timeline {
     /// Adds a part that was built.
-    pub fn add(&mut self, built: Built) {
+    pub fn add_part(&mut self, built: Built) {
         let Built { part, groups, span, known } = built;
         if self.parts.contains(&part) {
             return;
@@ -260,50 +260,50 @@ impl Timeline {
         }
         // Devices first, then the threads with the most calls.
         self.groups.sort_by_cached_key(|g| {
-            let calls: usize = g.rows.iter().filter(|r| r.key.kind == RowKind::Api).map(|r| r.events()).sum();
+            let calls: usize = g.rows.iter().filter(|r| r.key.kind == RowKind::Api).map(|r| r.event_count()).sum();
             let order = match g.key {
                 GroupKey::Device(n) => (0, n, 0),
                 GroupKey::Metrics(n) => (0, n, 1),
                 GroupKey::Thread(..) => (1, 0, 0),
                 GroupKey::Machine => (2, 0, 0),
             };
-            (order, std::cmp::Reverse((calls, g.events())), g.key)
+            (order, std::cmp::Reverse((calls, g.event_count())), g.key)
         });
     }
 
     /// Returns a reader for the events of the profile that the timeline was built from.
     #[must_use]
-    pub fn events<'a>(&self, profile: &'a Profile) -> Events<'a> {
-        Events::with(profile, Arc::clone(&self.known))
+    pub fn event_reader<'a>(&self, profile: &'a Profile) -> Events<'a> {
+        Events::with_known(profile, Arc::clone(&self.known))
     }
 
     /// Returns true if all parts are built.
     #[must_use]
-    pub fn complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.parts.len() == Part::ALL.len()
     }
 
     #[must_use]
-    pub fn lane(&self, group: usize, row: usize, lane: usize) -> Option<&Lane> {
+    pub fn lane_at(&self, group: usize, row: usize, lane: usize) -> Option<&Lane> {
         self.groups.get(group)?.rows.get(row)?.lanes().get(lane)
     }
 
     #[must_use]
-    pub fn event(&self, spot: Spot) -> Option<EventId> {
-        self.lane(spot.group, spot.row, spot.lane)?.get(spot.at)
+    pub fn event_at(&self, spot: Spot) -> Option<EventId> {
+        self.lane_at(spot.group, spot.row, spot.lane)?.get(spot.at)
     }
 
     /// Returns the position of an event. Searches every lane that may contain it.
     #[must_use]
-    pub fn find(&self, of: &Events<'_>, wanted: EventId) -> Option<Spot> {
-        let (start, _) = of.span(wanted.event());
+    pub fn find_event(&self, of: &Events<'_>, wanted: EventId) -> Option<Spot> {
+        let (start, _) = of.span(wanted.to_event());
         for (group, g) in self.groups.iter().enumerate() {
             for (row, r) in g.rows.iter().enumerate() {
                 for (lane, l) in r.lanes().iter().enumerate() {
                     // Several events may begin at one time: one of zero length may precede the wanted one.
                     let mut at = l.count_before(of, start);
-                    while let Some(id) = l.get(at).filter(|id| of.span(id.event()).0 == start) {
-                        if id == wanted || of.same_call(id.event(), wanted.event()) {
+                    while let Some(id) = l.get(at).filter(|id| of.span(id.to_event()).0 == start) {
+                        if id == wanted || of.same_call(id.to_event(), wanted.to_event()) {
                             return Some(Spot { group, row, lane, at });
                         }
                         at += 1;

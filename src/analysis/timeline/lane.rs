@@ -27,12 +27,12 @@ impl Lane {
         let mut busy = [0_i64; Category::ALL.len()];
         let (mut starts, mut whole) = (Vec::new(), Vec::new());
         for (at, id) in events.iter().enumerate() {
-            let (start, end) = of.span(id.event());
+            let (start, end) = of.span(id.to_event());
             if at % BLOCK == 0 {
                 starts.push(start);
                 whole.push(busy);
             }
-            let category = of.category(id.event()) as usize;
+            let category = of.category(id.to_event()) as usize;
             seen[category] = true;
             busy[category] += end - start;
         }
@@ -68,7 +68,7 @@ impl Lane {
         let block = self.starts.partition_point(|&s| s < time);
         let Some(from) = block.checked_sub(1).map(|b| b * BLOCK) else { return 0 };
         let until = (from + BLOCK).min(self.events.len());
-        from + self.events[from..until].partition_point(|id| of.span(id.event()).0 < time)
+        from + self.events[from..until].partition_point(|id| of.span(id.to_event()).0 < time)
     }
 
     /// Returns the last event that begins at or before a time.
@@ -79,15 +79,15 @@ impl Lane {
 
     /// Returns the event that runs at a time (start ≤ time < end), or that begins there and has zero length.
     #[must_use]
-    pub fn running(&self, of: &Events<'_>, time: i64) -> Option<usize> {
+    pub fn running_at(&self, of: &Events<'_>, time: i64) -> Option<usize> {
         self.last_at(of, time).filter(|&at| {
-            let (start, end) = of.span(self.events[at].event());
+            let (start, end) = of.span(self.events[at].to_event());
             time < end || start == time
         })
     }
 
     /// Events that begin in `start..end`.
-    pub fn between(&self, of: &Events<'_>, start: i64, end: i64) -> impl Iterator<Item = EventId> + '_ {
+    pub fn events_between(&self, of: &Events<'_>, start: i64, end: i64) -> impl Iterator<Item = EventId> + '_ {
         let range = self.count_before(of, start)..self.count_before(of, end).max(self.count_before(of, start));
         self.events[range].iter().copied()
     }
@@ -105,8 +105,8 @@ impl Track for Lane {
             out.busy[*category as usize] = *sum;
         }
         for id in &self.events[block * BLOCK..out.events] {
-            let (start, end) = of.span(id.event());
-            out.busy[of.category(id.event()) as usize] += end.min(time) - start;
+            let (start, end) = of.span(id.to_event());
+            out.busy[of.category(id.to_event()) as usize] += end.min(time) - start;
         }
         out
     }
@@ -122,21 +122,21 @@ const MOST_LANES: usize = 256;
 /// Distributes events, sorted by start (the longer before the shorter), over as many lanes as they need: each goes into
 /// the first free one. Also returns the number of events without a lane.
 #[must_use]
-pub fn lanes(events: Vec<EventId>, of: &Events<'_>) -> (Vec<Lane>, usize) {
+pub fn assign_lanes(events: Vec<EventId>, of: &Events<'_>) -> (Vec<Lane>, usize) {
     // Nearly always one lane is enough; then nothing is copied.
     let mut end = i64::MIN;
     let overlap = events.iter().position(|id| {
-        let (start, until) = of.span(id.event());
+        let (start, until) = of.span(id.to_event());
         let overlaps = start < end;
         end = until;
         overlaps
     });
     let Some(overlap) = overlap else { return (vec![Lane::new(events, of)], 0) };
     let mut out: Vec<Vec<EventId>> = vec![events[..overlap].to_vec()];
-    let mut ends: Vec<i64> = vec![out[0].last().map_or(i64::MIN, |id| of.span(id.event()).1)];
+    let mut ends: Vec<i64> = vec![out[0].last().map_or(i64::MIN, |id| of.span(id.to_event()).1)];
     let mut left_out = 0;
     for id in &events[overlap..] {
-        let (start, until) = of.span(id.event());
+        let (start, until) = of.span(id.to_event());
         let free = ends.iter().position(|&end| end <= start).unwrap_or(ends.len());
         if free == ends.len() {
             if free == MOST_LANES {

@@ -9,14 +9,14 @@ const MOST_COPIES: usize = 1 << 20;
 
 /// Process and thread of an event on the host, or of the call that started an event on a device.
 #[must_use]
-pub fn thread(profile: &Profile, event: Event) -> Option<(u32, u32)> {
+pub fn event_thread(profile: &Profile, event: Event) -> Option<(u32, u32)> {
     let thread = |t: u32| profile.threads.get(t as usize).map(|t| (t.pid, t.tid));
     match event {
         Event::Launch(row) | Event::LaunchCall(row) => {
             let place = profile.places.get(profile.launches.place(row as usize)?.0 as usize)?;
             Some((place.pid.unwrap_or_default(), place.thread?))
         }
-        Event::Mem(_) | Event::Graph(_) => thread_of_call(profile, call(profile, event)?),
+        Event::Mem(_) | Event::Graph(_) => thread_of_call(profile, originating_call(profile, event)?),
         Event::Call(_) => thread_of_call(profile, event),
         Event::Range(row) => profile.ranges.threads.get(profile.ranges.get(row as usize).thread as usize).copied(),
         Event::Os(row) => thread(*profile.os_calls.thread.get(row as usize)?),
@@ -27,14 +27,14 @@ pub fn thread(profile: &Profile, event: Event) -> Option<(u32, u32)> {
 fn thread_of_call(profile: &Profile, call: Event) -> Option<(u32, u32)> {
     match call {
         Event::Call(row) => Some(profile.calls.thread_of(row as usize)),
-        Event::LaunchCall(_) => thread(profile, call),
+        Event::LaunchCall(_) => event_thread(profile, call),
         _ => None,
     }
 }
 
 /// Returns the call that started an event on a device.
 #[must_use]
-pub fn call(profile: &Profile, event: Event) -> Option<Event> {
+pub fn originating_call(profile: &Profile, event: Event) -> Option<Event> {
     match event {
         Event::Launch(row) => profile.launches.call(row as usize).map(|_| Event::LaunchCall(row)),
         Event::Mem(row) => {
@@ -55,9 +55,9 @@ pub fn call(profile: &Profile, event: Event) -> Option<Event> {
 
 /// Returns the event that a call started on a device, the first one of several.
 #[must_use]
-pub fn started(profile: &Profile, event: Event) -> Option<Event> {
+pub fn started_operation(profile: &Profile, event: Event) -> Option<Event> {
     match event {
-        Event::LaunchCall(row) => profile.launches.timed().then_some(Event::Launch(row)),
+        Event::LaunchCall(row) => profile.launches.has_start_times().then_some(Event::Launch(row)),
         Event::Call(row) => {
             let start = *profile.calls.start.get(row as usize)?;
             if profile.calls.kind(row as usize) == CallKind::GraphLaunch {
@@ -89,12 +89,12 @@ fn first_copy(profile: &Profile, time: i64) -> usize {
 
 /// Ranges, operators and functions that are open on a thread at a time, outermost first.
 #[must_use]
-pub fn path(timeline: &Timeline, of: &Events<'_>, thread: (u32, u32), time: i64) -> Vec<EventId> {
+pub fn open_ranges(timeline: &Timeline, of: &Events<'_>, thread: (u32, u32), time: i64) -> Vec<EventId> {
     let Some(group) = timeline.groups.iter().find(|g| g.key == GroupKey::Thread(thread.0, thread.1)) else { return Vec::new() };
     let rows = group.rows.iter().filter(|r| matches!(r.key.kind, RowKind::Ranges | RowKind::Operators | RowKind::Python));
-    let mut out: Vec<EventId> = rows.flat_map(|r| r.lanes()).filter_map(|lane| lane.get(lane.running(of, time)?)).collect();
+    let mut out: Vec<EventId> = rows.flat_map(|r| r.lanes()).filter_map(|lane| lane.get(lane.running_at(of, time)?)).collect();
     out.sort_by_key(|id| {
-        let (start, end) = of.span(id.event());
+        let (start, end) = of.span(id.to_event());
         (start, std::cmp::Reverse(end))
     });
     out
@@ -103,15 +103,15 @@ pub fn path(timeline: &Timeline, of: &Events<'_>, thread: (u32, u32), time: i64)
 /// Returns the first call inside a range that started an operation on a device.
 #[must_use]
 pub fn first_launch(timeline: &Timeline, of: &Events<'_>, range: Event) -> Option<Event> {
-    let (pid, tid) = thread(of.profile, range)?;
+    let (pid, tid) = event_thread(of.profile, range)?;
     let (start, end) = of.span(range);
     let group = timeline.groups.iter().find(|g| g.key == GroupKey::Thread(pid, tid))?;
     let api = group.rows.iter().find(|r| r.key.kind == RowKind::Api)?;
     let first = |lane: &super::lane::Lane| {
         let mut at = lane.count_before(of, start);
-        while let Some(id) = lane.get(at).filter(|id| of.span(id.event()).0 < end) {
-            if started(of.profile, id.event()).is_some() {
-                return Some(id.event());
+        while let Some(id) = lane.get(at).filter(|id| of.span(id.to_event()).0 < end) {
+            if started_operation(of.profile, id.to_event()).is_some() {
+                return Some(id.to_event());
             }
             at += 1;
         }
@@ -123,23 +123,24 @@ pub fn first_launch(timeline: &Timeline, of: &Events<'_>, range: Event) -> Optio
 /// Returns the event to go to from an event: from an operation on a device to its call, from a call to the range around
 /// it, from a range to the first operation launched in it, or to `origin` if that was launched in it.
 #[must_use]
-pub fn follow(timeline: &Timeline, of: &Events<'_>, event: Event, origin: Option<Event>) -> Option<Event> {
+pub fn follow_link(timeline: &Timeline, of: &Events<'_>, event: Event, origin: Option<Event>) -> Option<Event> {
     let profile = of.profile;
     match event {
-        Event::Launch(_) | Event::Mem(_) | Event::Graph(_) => call(profile, event),
+        Event::Launch(_) | Event::Mem(_) | Event::Graph(_) => originating_call(profile, event),
         Event::LaunchCall(_) | Event::Call(_) => {
-            let around = thread(profile, event).and_then(|t| path(timeline, of, t, of.span(event).0).last().copied());
-            around.map(EventId::event).or_else(|| started(profile, event))
+            let around = event_thread(profile, event).and_then(|t| open_ranges(timeline, of, t, of.span(event).0).last().copied());
+            around.map(EventId::to_event).or_else(|| started_operation(profile, event))
         }
         Event::Range(_) => {
             let (start, end) = of.span(event);
             let inside = |e: &Event| {
-                call(profile, *e).is_some_and(|c| (start..=end).contains(&of.span(c).0) && thread(profile, c) == thread(profile, event))
+                originating_call(profile, *e)
+                    .is_some_and(|c| (start..=end).contains(&of.span(c).0) && event_thread(profile, c) == event_thread(profile, event))
             };
-            origin.filter(inside).or_else(|| started(profile, first_launch(timeline, of, event)?))
+            origin.filter(inside).or_else(|| started_operation(profile, first_launch(timeline, of, event)?))
         }
         Event::Os(_) | Event::Overhead(_) => {
-            thread(profile, event).and_then(|t| path(timeline, of, t, of.span(event).0).last().copied()).map(EventId::event)
+            event_thread(profile, event).and_then(|t| open_ranges(timeline, of, t, of.span(event).0).last().copied()).map(EventId::to_event)
         }
     }
 }
@@ -147,6 +148,6 @@ pub fn follow(timeline: &Timeline, of: &Events<'_>, event: Event, origin: Option
 /// Returns the other end of the link between a call and the operation that it started.
 #[must_use]
 pub fn other_end(timeline: &Timeline, of: &Events<'_>, event: Event) -> Option<Spot> {
-    let other = call(of.profile, event).or_else(|| started(of.profile, event))?;
-    timeline.find(of, other.into())
+    let other = originating_call(of.profile, event).or_else(|| started_operation(of.profile, event))?;
+    timeline.find_event(of, other.into())
 }

@@ -13,7 +13,7 @@ mod track;
 mod union;
 mod window;
 
-pub use build::build;
+pub use build::build_part;
 pub use event::{Category, Event, EventId, Events, Known};
 pub use find::{Matches, Pattern};
 pub use gaps::{Gap, Gaps};
@@ -21,4 +21,4 @@ pub use group::{Built, Content, Group, GroupKey, Part, Row, RowKey, RowKind, Spo
 pub use lane::Lane;
 pub use plot::{Level, Plot};
 pub use track::{Before, Track};
-pub use window::{Block, Cell, Window, blocks, cells};
+pub use window::{Block, Cell, Window, compute_cells, visible_blocks};

@@ -44,23 +44,23 @@ pub struct Level {
 impl Plot {
     /// Creates the plot of a counter of the report. The last sample lasts as long as the one before.
     #[must_use]
-    pub fn counter(profile: &Profile, track: usize) -> Option<Self> {
+    pub fn from_counter(profile: &Profile, track: usize) -> Option<Self> {
         let counter = profile.counters.get(track)?;
         let last = *counter.times.last()?;
         let period = counter.times.len().checked_sub(2).and_then(|i| counter.times.get(i)).map_or(0, |before| last - before);
-        Some(Self::of(Samples::Counter(track), profile, last.saturating_add(period), Arc::clone(&counter.unit)))
+        Some(Self::from_samples(Samples::Counter(track), profile, last.saturating_add(period), Arc::clone(&counter.unit)))
     }
 
     /// Creates a plot of values that change at these times; the last one holds until `end`.
     #[must_use]
-    pub fn steps(times: Vec<i64>, values: Vec<f64>, end: i64, unit: &str, profile: &Profile) -> Option<Self> {
+    pub fn from_steps(times: Vec<i64>, values: Vec<f64>, end: i64, unit: &str, profile: &Profile) -> Option<Self> {
         let last = *times.last()?;
-        Some(Self::of(Samples::Own { times, values }, profile, end.max(last), unit.into()))
+        Some(Self::from_samples(Samples::Own { times, values }, profile, end.max(last), unit.into()))
     }
 
-    fn of(samples: Samples, profile: &Profile, end: i64, unit: Arc<str>) -> Self {
+    fn from_samples(samples: Samples, profile: &Profile, end: i64, unit: Arc<str>) -> Self {
         let mut out = Self { samples, starts: Vec::new(), sums: Vec::new(), end, most: 0.0, unit };
-        let (times, values) = out.columns(profile);
+        let (times, values) = out.sample_columns(profile);
         let (mut starts, mut sums, mut sum) = (Vec::new(), Vec::new(), 0.0);
         let mut most = 0.0_f64;
         for (at, (time, value)) in times.iter().zip(values).enumerate() {
@@ -76,7 +76,7 @@ impl Plot {
         out
     }
 
-    fn columns<'a>(&'a self, profile: &'a Profile) -> (&'a [i64], &'a [f64]) {
+    fn sample_columns<'a>(&'a self, profile: &'a Profile) -> (&'a [i64], &'a [f64]) {
         match &self.samples {
             Samples::Counter(track) => profile.counters.get(*track).map_or((&[], &[]), |c| (&c.times, &c.values)),
             Samples::Own { times, values } => (times, values),
@@ -85,7 +85,7 @@ impl Plot {
 
     #[must_use]
     pub fn len(&self, profile: &Profile) -> usize {
-        self.columns(profile).0.len()
+        self.sample_columns(profile).0.len()
     }
 
     #[must_use]
@@ -95,14 +95,14 @@ impl Plot {
 
     /// Time of the first sample, ns.
     #[must_use]
-    pub fn start(&self) -> i64 {
+    pub fn start_time(&self) -> i64 {
         self.starts.first().copied().unwrap_or(i64::MAX)
     }
 
     /// Returns the value at a time.
     #[must_use]
-    pub fn at(&self, profile: &Profile, time: i64) -> Option<f64> {
-        let (times, values) = self.columns(profile);
+    pub fn value_at(&self, profile: &Profile, time: i64) -> Option<f64> {
+        let (times, values) = self.sample_columns(profile);
         if time >= self.end {
             return None;
         }
@@ -110,8 +110,8 @@ impl Plot {
     }
 
     /// Integral from the first sample to a time, and the number of samples before it.
-    fn before(&self, profile: &Profile, time: i64) -> (f64, usize) {
-        let (times, values) = self.columns(profile);
+    fn integral_before(&self, profile: &Profile, time: i64) -> (f64, usize) {
+        let (times, values) = self.sample_columns(profile);
         let block = self.starts.partition_point(|&s| s < time);
         let Some(block) = block.checked_sub(1) else { return (0.0, 0) };
         let (mut sum, mut at) = (self.sums[block], block * BLOCK);
@@ -125,12 +125,12 @@ impl Plot {
 
     /// Values in the columns of a window; `None` before the first and after the last sample.
     #[must_use]
-    pub fn levels(&self, profile: &Profile, window: Window) -> Vec<Option<Level>> {
-        let mut before = self.before(profile, window.start);
+    pub fn column_levels(&self, profile: &Profile, window: Window) -> Vec<Option<Level>> {
+        let mut before = self.integral_before(profile, window.start);
         (0..window.columns)
             .map(|column| {
-                let (start, end) = (window.edge(column).max(self.start()), window.edge(column + 1).min(self.end));
-                let after = self.before(profile, window.edge(column + 1));
+                let (start, end) = (window.column_start(column).max(self.start_time()), window.column_start(column + 1).min(self.end));
+                let after = self.integral_before(profile, window.column_start(column + 1));
                 let level = (start < end).then(|| Level { mean: (after.0 - before.0) / (end - start) as f64, samples: after.1 - before.1 });
                 before = after;
                 level
@@ -157,11 +157,11 @@ mod tests {
     #[test]
     fn a_value_holds_until_the_next_and_means_are_over_time() {
         let profile = Profile::new(Source::default());
-        let plot = Plot::steps(vec![10, 20, 40], vec![1.0, 3.0, 0.0], 60, "%", &profile).unwrap();
-        let mean = |from, to| plot.levels(&profile, Window::new(from, to, 1))[0].map(|l| l.mean);
+        let plot = Plot::from_steps(vec![10, 20, 40], vec![1.0, 3.0, 0.0], 60, "%", &profile).unwrap();
+        let mean = |from, to| plot.column_levels(&profile, Window::new(from, to, 1))[0].map(|l| l.mean);
         assert_eq!((mean(10, 20), mean(10, 40), mean(0, 10)), (Some(1.0), Some(70.0 / 30.0), None));
         assert_eq!(mean(0, 20), Some(1.0), "nothing is known before the first sample");
-        assert_eq!((plot.at(&profile, 25), plot.at(&profile, 5), plot.at(&profile, 60)), (Some(3.0), None, None));
+        assert_eq!((plot.value_at(&profile, 25), plot.value_at(&profile, 5), plot.value_at(&profile, 60)), (Some(3.0), None, None));
         assert!((plot.most - 3.0).abs() < 1e-9);
     }
 }

@@ -19,7 +19,7 @@ struct State {
 
 impl State {
     /// Accounts for the time until `to`, during which new events do not begin.
-    fn until(&mut self, to: i64) {
+    fn advance_to(&mut self, to: i64) {
         for (end, busy) in self.ends.iter().zip(&mut self.busy) {
             let end = (*end).min(to);
             if end > self.at {
@@ -30,10 +30,10 @@ impl State {
         self.at = self.at.max(to);
     }
 
-    fn begin(&mut self, of: &Events<'_>, id: EventId) {
-        let (start, end) = of.span(id.event());
-        self.until(start);
-        let known = &mut self.ends[of.category(id.event()) as usize];
+    fn begin_event(&mut self, of: &Events<'_>, id: EventId) {
+        let (start, end) = of.span(id.to_event());
+        self.advance_to(start);
+        let known = &mut self.ends[of.category(id.to_event()) as usize];
         *known = (*known).max(end);
     }
 }
@@ -55,10 +55,10 @@ impl Union {
         let mut state = State { at: i64::MIN, ends: [i64::MIN; KINDS], busy: [0; KINDS] };
         for (at, id) in events.iter().enumerate() {
             if at % BLOCK == 0 {
-                starts.push(of.span(id.event()).0);
+                starts.push(of.span(id.to_event()).0);
                 states.push(state);
             }
-            state.begin(of, *id);
+            state.begin_event(of, *id);
         }
         Self { events, starts, states }
     }
@@ -72,13 +72,13 @@ impl Track for Union {
         let from = block * BLOCK;
         let mut events = from;
         for id in self.events.iter().skip(from).take(BLOCK) {
-            if of.span(id.event()).0 >= time {
+            if of.span(id.to_event()).0 >= time {
                 break;
             }
-            state.begin(of, *id);
+            state.begin_event(of, *id);
             events += 1;
         }
-        state.until(time);
+        state.advance_to(time);
         Before { busy: state.busy, events }
     }
 

@@ -29,18 +29,18 @@ impl Window {
 
     /// Start of a column, ns; for the column after the last, the end of the window.
     #[must_use]
-    pub fn edge(&self, column: usize) -> i64 {
+    pub fn column_start(&self, column: usize) -> i64 {
         let part = i128::from(self.length()) * column as i128 / self.columns.max(1) as i128;
         self.start + i64::try_from(part).unwrap_or(i64::MAX)
     }
 
     /// Returns the column that contains a time; beyond the ends, the nearest one.
     #[must_use]
-    pub fn column(&self, time: i64) -> usize {
+    pub fn column_at(&self, time: i64) -> usize {
         let at = i128::from(time.clamp(self.start, self.end) - self.start) * self.columns as i128 / i128::from(self.length().max(1));
         let mut column = usize::try_from(at).unwrap_or(0).min(self.columns - 1);
         // Edges are rounded down: use the last column that begins at or before the time.
-        while column + 1 < self.columns && self.edge(column + 1) <= time {
+        while column + 1 < self.columns && self.column_start(column + 1) <= time {
             column += 1;
         }
         column
@@ -53,7 +53,7 @@ impl Window {
 
     /// Width of a column, ns.
     #[must_use]
-    pub fn step(&self) -> i64 {
+    pub fn column_width(&self) -> i64 {
         (self.length() / i64::try_from(self.columns).unwrap_or(i64::MAX)).max(1)
     }
 }
@@ -73,11 +73,11 @@ pub struct Cell {
 
 /// Computes the activity in the columns of a window.
 #[must_use]
-pub fn cells(track: &impl Track, of: &Events<'_>, window: Window) -> Vec<Cell> {
+pub fn compute_cells(track: &impl Track, of: &Events<'_>, window: Window) -> Vec<Cell> {
     let mut before = track.before(of, window.start);
     (0..window.columns)
         .map(|column| {
-            let (start, end) = (window.edge(column), window.edge(column + 1));
+            let (start, end) = (window.column_start(column), window.column_start(column + 1));
             let after = track.before(of, end);
             let busy = |category: Category| after.busy[category as usize] - before.busy[category as usize];
             let sum: i64 = Category::ALL.into_iter().map(busy).sum();
@@ -105,19 +105,19 @@ pub struct Block {
 
 /// Finds the events that cover the middle of a column, with their columns.
 #[must_use]
-pub fn blocks(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Block> {
+pub fn visible_blocks(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::new();
     // An event spanning several columns is searched only once.
     let mut running: Option<(usize, i64)> = None;
     for column in 0..window.columns {
-        let (start, end) = (window.edge(column), window.edge(column + 1));
+        let (start, end) = (window.column_start(column), window.column_start(column + 1));
         let middle = start + (end - start) / 2;
         let at = match running.filter(|r| middle < r.1) {
             Some((at, _)) => Some(at),
-            None => lane.running(of, middle),
+            None => lane.running_at(of, middle),
         };
         let Some(at) = at else { continue };
-        running = lane.get(at).map(|id| (at, of.span(id.event()).1));
+        running = lane.get(at).map(|id| (at, of.span(id.to_event()).1));
         match out.last_mut() {
             Some(block) if block.at == at && block.to == column => block.to = column + 1,
             _ => out.push(Block { at, from: column, to: column + 1 }),
@@ -135,10 +135,10 @@ mod tests {
         #[test]
         fn columns_tile_the_window(start in -1000_i64..1_000_000, length in 1_i64..1_000_000, columns in 1_usize..300, at in 0_i64..1_000_000) {
             let window = Window::new(start, start + length, columns);
-            prop_assert_eq!((window.edge(0), window.edge(columns)), (window.start, window.end));
+            prop_assert_eq!((window.column_start(0), window.column_start(columns)), (window.start, window.end));
             let time = window.start + at % window.length();
-            let column = window.column(time);
-            prop_assert!(window.edge(column) <= time && time < window.edge(column + 1), "{window:?} {time} {column}");
+            let column = window.column_at(time);
+            prop_assert!(window.column_start(column) <= time && time < window.column_start(column + 1), "{window:?} {time} {column}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::copies::{Copies, CopyClass};
 use super::gaps::{Gaps, Piece};
 pub use super::gather::{AfterCall, LONGEST, STRIP, StepTime};
-use super::gather::{Gather, longest};
+use super::gather::{Gather, keep_longest};
 use super::host::Host;
 use super::intervals::Intervals;
 use super::kernels::Kernels;
@@ -11,11 +11,11 @@ use super::ops::{Class, Ops, Unit};
 pub use super::outside::Outside;
 use super::outside::outside_of;
 use super::part::{ByCause, Cause, Part};
-use super::recorded::{measuring, recorded};
+use super::recorded::{measuring_times, recorded_windows};
 use super::spread::{Single, Spreads};
 use super::start;
 use super::steps::{Counts, Steps};
-use super::sweep::{Busy, sweep};
+use super::sweep::{Busy, sweep_windows};
 use crate::model::{CallKind, Cancel, Profile};
 use rustc_hash::FxHashMap;
 
@@ -30,7 +30,7 @@ pub struct DeviceTime {
 impl DeviceTime {
     /// All parts with their time, ns; they add up to the window.
     #[must_use]
-    pub fn parts(&self) -> [(Part, i64); Part::ALL.len()] {
+    pub fn time_by_part(&self) -> [(Part, i64); Part::ALL.len()] {
         Part::ALL.map(|part| {
             let ns = match part {
                 Part::Kernels => self.busy.kernels,
@@ -106,9 +106,9 @@ impl<'a> Case<'a> {
     /// Collects the facts. Returns `None` if nothing ran or the job was cancelled. Given windows are analysed instead
     /// of the steady state.
     #[must_use]
-    pub fn of(profile: &'a Profile, windows: &[(i64, i64)], device: Option<u32>, cancel: &Cancel) -> Option<Self> {
-        let mut ops = Ops::of(profile);
-        ops.only(device);
+    pub fn from_profile(profile: &'a Profile, windows: &[(i64, i64)], device: Option<u32>, cancel: &Cancel) -> Option<Self> {
+        let mut ops = Ops::from_profile(profile);
+        ops.restrict_to(device);
         let (mut first, mut last) = (i64::MAX, i64::MIN);
         let mut counts = vec![Counts::default(); ops.units.len()];
         // Per device: the latest end so far, and the time in which something ran.
@@ -122,7 +122,7 @@ impl<'a> Case<'a> {
             line.1 += (op.end - op.start.max(line.0)).max(0);
             line.0 = line.0.max(op.end);
             match op.class {
-                Class::Copy => counts[op.unit].copies += usize::from(ops.mem_of(&op).is_some_and(|m| CopyClass::of(&m).of_host())),
+                Class::Copy => counts[op.unit].copies += usize::from(ops.mem_of(&op).is_some_and(|m| CopyClass::from_mem_op(&m).of_host())),
                 _ => counts[op.unit].kernels += 1,
             }
         }
@@ -131,16 +131,16 @@ impl<'a> Case<'a> {
         }
         // Both scan the whole profile: run them in parallel.
         let (mut steps, host) = std::thread::scope(|scope| {
-            let host = scope.spawn(|| Host::of(profile));
-            (Steps::of(profile, &ops, (first, last), &counts), host.join())
+            let host = scope.spawn(|| Host::from_profile(profile));
+            (Steps::from_profile(profile, &ops, (first, last), &counts), host.join())
         });
         // Propagates a panic of the thread.
         let host = host.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        steps.without(&measuring(profile));
-        steps.inside(&profile.recorded);
+        steps.remove_measured(&measuring_times(profile));
+        steps.keep_recorded(&profile.recorded);
         let chosen = windows.first().zip(windows.last()).map(|(a, b)| (a.0, b.1));
         if let Some(window) = chosen {
-            steps.only(window);
+            steps.keep_in_window(window);
         }
         if chosen.is_none() && steps.found.is_none() {
             steps.left_out.extend(start::left_out(&ops, &host, (first, last), work));
@@ -178,9 +178,9 @@ impl<'a> Case<'a> {
             cancel,
         };
         let chosen = chosen.is_some();
-        let windows = recorded(profile, if windows.is_empty() { vec![window] } else { windows.to_vec() });
-        let bystanders = bystanders(&ops, &windows);
-        let busy = sweep(ops.iter().filter(|op| !bystanders[op.unit]), ops.units.len(), &windows, &mut gather);
+        let windows = recorded_windows(profile, if windows.is_empty() { vec![window] } else { windows.to_vec() });
+        let bystanders = find_bystanders(&ops, &windows);
+        let busy = sweep_windows(ops.iter().filter(|op| !bystanders[op.unit]), ops.units.len(), &windows, &mut gather);
         if cancel.is_cancelled() {
             return None;
         }
@@ -201,11 +201,11 @@ impl<'a> Case<'a> {
             why,
             ..
         } = gather;
-        let single = spreads.single(steps.list.len());
+        let single = spreads.outlier_gaps(steps.list.len());
         without_single(&mut copies, &copy_pieces, &single);
         let loaded = gaps.loaded;
-        copy_pieces.values_mut().for_each(longest);
-        kernels.finish();
+        copy_pieces.values_mut().for_each(keep_longest);
+        kernels.sort_samples();
         let span = (first.min(window.0), last.max(window.1));
         let rest = (!chosen).then(|| outside_of(profile, span, &windows, &busy, &ran)).flatten();
         let devices: Vec<DeviceTime> = ops
@@ -223,16 +223,16 @@ impl<'a> Case<'a> {
             .into_iter()
             .zip(pieces)
             .map(|(cause, mut pieces)| {
-                longest(&mut pieces);
+                keep_longest(&mut pieces);
                 pieces.sort_unstable_by_key(|p| (std::cmp::Reverse(p.end - p.start), p.start));
                 (cause, pieces)
             })
             .collect();
         let lines = devices.len().max(1) as f64;
-        let strip = strip.iter().zip(outside(window, &windows)).map(|(idle, outside)| idle + outside * lines);
+        let strip = strip.iter().zip(share_outside_windows(window, &windows)).map(|(idle, outside)| idle + outside * lines);
         let strip: Vec<f32> = strip.map(|idle| (1.0 - idle / lines).clamp(0.0, 1.0) as f32).collect();
-        let why = why.iter().zip(&strip).map(|(causes, busy)| (*busy < BUSY).then(|| causes.most()).flatten()).collect();
-        let calls = calls(profile, window);
+        let why = why.iter().zip(&strip).map(|(causes, busy)| (*busy < BUSY).then(|| causes.largest_part()).flatten()).collect();
+        let calls = sum_calls(profile, window);
         Some(Self {
             profile,
             ops,
@@ -283,7 +283,7 @@ impl<'a> Case<'a> {
 
     /// Recurring idle time with a cause, ns: outlier gaps that make up most of it are excluded.
     #[must_use]
-    pub fn again(&self, cause: Cause) -> i64 {
+    pub fn recurring_idle(&self, cause: Cause) -> i64 {
         (self.idle.get(cause) - self.single.iter().filter(|s| s.cause == cause).map(|s| s.ns).sum::<i64>()).max(0)
     }
 
@@ -294,7 +294,7 @@ impl<'a> Case<'a> {
     pub fn late_after_waits(&self) -> i64 {
         let copies = self.copies.get(CopyClass::Small).pageable + self.copies.get(CopyClass::Pageable).count;
         let waits = self.calls_of(CallKind::Sync).0.max(copies).max(self.blocking_copies());
-        if copies * 2 > waits { 0 } else { (self.again(Cause::Sync) - self.sum(Busy::busy)).max(0) }
+        if copies * 2 > waits { 0 } else { (self.recurring_idle(Cause::Sync) - self.sum_devices(Busy::busy_time)).max(0) }
     }
 
     /// Number of copies that started in the window and blocked their thread until they were done.
@@ -314,7 +314,7 @@ impl<'a> Case<'a> {
 
     /// Sums a value over all devices.
     #[must_use]
-    pub fn sum(&self, of: impl Fn(&Busy) -> i64) -> i64 {
+    pub fn sum_devices(&self, of: impl Fn(&Busy) -> i64) -> i64 {
         self.devices.iter().map(|d| of(&d.busy)).sum()
     }
 
@@ -326,7 +326,7 @@ impl<'a> Case<'a> {
 
     /// Count of the operation with the most time: a kernel in one configuration, copies of a class, or graph launches.
     #[must_use]
-    pub fn repeats(&self) -> u64 {
+    pub fn main_repetitions(&self) -> u64 {
         let kernels = self.kernels.like.values().map(|l| (l.ns, l.count));
         let copies = CopyClass::ALL.into_iter().map(|c| self.copies.get(c)).map(|s| (s.ns, s.count));
         let graphs = (self.kernels.in_graphs.1, self.kernels.in_graphs.0);
@@ -360,13 +360,13 @@ fn without_single(copies: &mut Copies, pieces: &FxHashMap<CopyClass, Vec<Piece>>
     for (_, gap) in gaps {
         let class = pieces.iter().find(|(_, list)| list.contains(gap)).map(|(class, _)| *class);
         if let Some(class) = class {
-            copies.idle(class, gap.start - gap.end);
+            copies.add_idle(class, gap.start - gap.end);
         }
     }
 }
 
 /// Share of each slice of the strip that is outside all windows.
-fn outside((begin, until): (i64, i64), windows: &[(i64, i64)]) -> Vec<f64> {
+fn share_outside_windows((begin, until): (i64, i64), windows: &[(i64, i64)]) -> Vec<f64> {
     let mut out = vec![1.0_f64; STRIP];
     let width = (until - begin) as f64 / STRIP as f64;
     for window in windows {
@@ -380,8 +380,8 @@ fn outside((begin, until): (i64, i64), windows: &[(i64, i64)]) -> Vec<f64> {
 
 /// Marks units of processes that did next to nothing on a device in these windows while another process used it: they
 /// do not count as devices.
-fn bystanders(ops: &Ops<'_>, windows: &[(i64, i64)]) -> Vec<bool> {
-    let shared = |unit: usize| ops.units[unit].device.is_some() && ops.shared(unit);
+fn find_bystanders(ops: &Ops<'_>, windows: &[(i64, i64)]) -> Vec<bool> {
+    let shared = |unit: usize| ops.units[unit].device.is_some() && ops.is_shared(unit);
     if !(0..ops.units.len()).any(shared) {
         return vec![false; ops.units.len()];
     }
@@ -394,7 +394,7 @@ fn bystanders(ops: &Ops<'_>, windows: &[(i64, i64)]) -> Vec<bool> {
     for op in ops.iter() {
         let from = op.start.max(until[op.unit]);
         if from < op.end {
-            ran[op.unit] = ran[op.unit].saturating_add(asked.covered(from, op.end));
+            ran[op.unit] = ran[op.unit].saturating_add(asked.covered_length(from, op.end));
             until[op.unit] = op.end;
         }
     }
@@ -406,7 +406,7 @@ fn bystanders(ops: &Ops<'_>, windows: &[(i64, i64)]) -> Vec<bool> {
         .collect()
 }
 
-fn calls(profile: &Profile, window: (i64, i64)) -> FxHashMap<CallKind, (u64, i64)> {
+fn sum_calls(profile: &Profile, window: (i64, i64)) -> FxHashMap<CallKind, (u64, i64)> {
     let calls = &profile.calls;
     let kinds: Vec<CallKind> = calls.names.iter().map(|n| n.kind).collect();
     let mut out: FxHashMap<CallKind, (u64, i64)> = FxHashMap::default();

@@ -6,7 +6,7 @@ use super::finding::{Finding, LEAST, Severity, Sure, WORTH};
 use super::part::Cause;
 use super::steps::Found;
 use super::sweep::Busy;
-use super::text::pct;
+use super::text::format_percent;
 use super::verdict::Verdict as V;
 
 /// Judged share of the report below which a detected loop is a small part of it.
@@ -27,7 +27,7 @@ const REPEATS: u64 = 3;
 const MOST: f64 = 0.8;
 
 /// Causes of the idle time behind a finding.
-fn causes(id: V) -> &'static [Cause] {
+fn idle_causes(id: V) -> &'static [Cause] {
     match id {
         V::LaunchBound => &[Cause::Launch],
         V::HostSync => &[Cause::Sync],
@@ -55,10 +55,10 @@ fn at_the_start(case: &Case<'_>, id: V) -> bool {
         V::PageableCopies => copies(&[CopyClass::Pageable]),
         V::SmallCopies => copies(&[CopyClass::Small]),
         V::CopyBound => copies(&[CopyClass::Host, CopyClass::Peer, CopyClass::Device]),
-        _ => causes(id).iter().flat_map(|c| case.pieces_again(*c)).collect(),
+        _ => idle_causes(id).iter().flat_map(|c| case.pieces_again(*c)).collect(),
     };
     let cost = |until: i64| pieces.iter().map(|p| (p.end.min(until) - p.start).max(0)).sum::<i64>() as f64;
-    let begun = case.kernels.done(BEGUN, case.window);
+    let begun = case.kernels.time_of_share(BEGUN, case.window);
     begun > case.window.0 && cost(begun) > NEARLY * cost(i64::MAX)
 }
 
@@ -74,7 +74,7 @@ fn at_the_start(case: &Case<'_>, id: V) -> bool {
 /// * kernels are not the only limit of a run in which such idle time is worth a finding;
 /// * kernels limit the judged part, but not a run in whose rest the devices are idle;
 /// * a small part of a run that was not marked by the user may not be representative.
-pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
+pub fn lower_confidence(case: &Case<'_>, findings: &mut [Finding]) {
     let queued = case.share((case.idle.get(Cause::Queued) - case.pauses).max(0));
     let unknown = case.idle_share(Cause::Unknown) + case.idle_share(Cause::NoCall);
     let silent = queued + case.idle_share(Cause::OtherCall) + case.idle_share(Cause::Ended);
@@ -82,15 +82,15 @@ pub fn apply(case: &Case<'_>, findings: &mut [Finding]) {
     let marked = matches!(case.steps.found, Some(Found::Ranges(_)));
     let sliver = !marked && case.outside.is_some_and(|o| o.judged < SLIVER);
     // The longest-running operation ran once or twice: the program's regular behaviour is unknown.
-    let seldom = case.repeats() < REPEATS;
+    let seldom = case.main_repetitions() < REPEATS;
     for f in findings.iter_mut().filter(|f| seldom && f.id != V::ShortCapture) {
         f.sure = Sure::Possible;
     }
-    let inside = case.share(case.sum(Busy::busy));
+    let inside = case.share(case.sum_devices(Busy::busy_time));
     let smaller = case.outside.is_some_and(|o| (1.0 - o.judged) * (1.0 - o.idle) > o.judged * inside);
     for f in findings {
-        let of = causes(f.id);
-        let gaps: u64 = of.iter().map(|c| case.spreads.of(*c).0).sum();
+        let of = idle_causes(f.id);
+        let gaps: u64 = of.iter().map(|c| case.spreads.gap_stats(*c).0).sum();
         let few = !of.is_empty() && gaps <= 2;
         let hidden = !of.is_empty() && unknown > f.stake.max(LEAST)
             || !matches!(f.id, V::ShortCapture | V::UnbalancedDevices | V::Serialised) && silent > f.stake.max(LEAST);
@@ -115,7 +115,7 @@ pub fn say_judged(case: &Case<'_>, findings: &mut [Finding]) {
     first.headline = format!(
         "{} (judged {} of the run; in the rest{what} the GPU is idle for {} of the time)",
         first.headline,
-        pct(outside.judged),
-        pct(outside.idle)
+        format_percent(outside.judged),
+        format_percent(outside.idle)
     );
 }

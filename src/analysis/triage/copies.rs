@@ -26,7 +26,7 @@ impl CopyClass {
     pub const ALL: [Self; 7] = [Self::Small, Self::Pageable, Self::Host, Self::Peer, Self::Device, Self::Unified, Self::Set];
 
     #[must_use]
-    pub fn of(op: &MemOp) -> Self {
+    pub fn from_mem_op(op: &MemOp) -> Self {
         let MemOpKind::Copy { kind, from, to } = op.kind else { return Self::Set };
         match kind {
             CopyKind::Unified => Self::Unified,
@@ -69,7 +69,7 @@ pub struct Sum {
 impl Sum {
     /// Returns the sums of both.
     #[must_use]
-    pub fn plus(&self, other: &Self) -> Self {
+    pub fn combined_with(&self, other: &Self) -> Self {
         let length = |at: &Option<(i64, i64)>| at.map_or(0, |(a, b)| b - a);
         Self {
             count: self.count + other.count,
@@ -86,7 +86,7 @@ impl Sum {
 
     /// Bytes per second of copy time.
     #[must_use]
-    pub fn rate(&self) -> Option<f64> {
+    pub fn bytes_per_second(&self) -> Option<f64> {
         (self.ns > 0 && self.bytes > 0).then(|| self.bytes as f64 / self.ns as f64 * 1e9)
     }
 
@@ -107,7 +107,7 @@ impl Copies {
         &self.0[class as usize]
     }
 
-    pub fn one(&mut self, class: CopyClass, op: &MemOp) {
+    pub fn add_copy(&mut self, class: CopyClass, op: &MemOp) {
         let sum = &mut self.0[class as usize];
         sum.count += 1;
         let bytes = op.bytes.map_or(0, |b| b.0);
@@ -122,7 +122,7 @@ impl Copies {
         }
     }
 
-    pub fn exposed(&mut self, class: CopyClass, ns: i64, at: (i64, i64)) {
+    pub fn add_exposed(&mut self, class: CopyClass, ns: i64, at: (i64, i64)) {
         let sum = &mut self.0[class as usize];
         sum.exposed += ns;
         if sum.longest.is_none_or(|(a, b)| at.1 - at.0 > b - a) {
@@ -130,7 +130,7 @@ impl Copies {
         }
     }
 
-    pub fn idle(&mut self, class: CopyClass, ns: i64) {
+    pub fn add_idle(&mut self, class: CopyClass, ns: i64) {
         self.0[class as usize].idle += ns;
     }
 }

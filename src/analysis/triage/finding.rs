@@ -16,7 +16,7 @@ pub enum Severity {
 
 impl Severity {
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
             Self::Low => "low",
@@ -27,7 +27,7 @@ impl Severity {
 
     /// Severity of a finding that costs a share of the window.
     #[must_use]
-    pub fn of(share: f64) -> Self {
+    pub fn from_share(share: f64) -> Self {
         if share >= 0.3 {
             Self::High
         } else if share >= WORTH {
@@ -57,7 +57,7 @@ pub enum Sure {
 
 impl Sure {
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Certain => "certain",
             Self::Likely => "likely",
@@ -94,7 +94,7 @@ pub enum PlaceKind {
 
 impl PlaceKind {
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Range => "range",
             Self::Operator => "operator",
@@ -155,7 +155,7 @@ impl Finding {
     pub(super) fn in_words_of_hip(&mut self) {
         let all = self.actions.iter_mut().chain([&mut self.headline, &mut self.bound]).chain(self.evidence.iter_mut().map(|e| &mut e.name));
         for text in all.chain(self.effects.iter_mut().map(|e| &mut e.1)) {
-            *text = super::hip::said(text);
+            *text = super::hip::to_hip_terms(text);
         }
         self.confirm = self.confirm.take().filter(|c| !c.argv.iter().any(|word| word == "--recipe"));
     }
@@ -166,7 +166,7 @@ impl Finding {
         let stake = if stake.is_finite() { stake.clamp(0.0, 1.0) } else { 0.0 };
         Self {
             id,
-            severity: Severity::of(stake),
+            severity: Severity::from_share(stake),
             sure: Sure::Certain,
             headline: headline.into(),
             stake,
@@ -181,27 +181,27 @@ impl Finding {
     }
 
     #[must_use]
-    pub fn bound(mut self, text: impl Into<String>) -> Self {
+    pub fn with_gain_basis(mut self, text: impl Into<String>) -> Self {
         self.bound = text.into();
         self
     }
 
     /// Lowers the confidence to `sure`; never raises it.
     #[must_use]
-    pub fn sure(mut self, sure: Sure) -> Self {
+    pub fn with_confidence(mut self, sure: Sure) -> Self {
         self.sure = self.sure.max(sure);
         self
     }
 
     #[must_use]
-    pub fn explains(mut self, findings: impl IntoIterator<Item = Verdict>) -> Self {
+    pub fn with_explained(mut self, findings: impl IntoIterator<Item = Verdict>) -> Self {
         self.explains.extend(findings);
         self
     }
 
     /// Adds a number as evidence, unless it is unknown.
     #[must_use]
-    pub fn because(mut self, name: &str, value: impl Into<Option<f64>>, unit: &'static str) -> Self {
+    pub fn with_evidence(mut self, name: &str, value: impl Into<Option<f64>>, unit: &'static str) -> Self {
         if let Some(value) = value.into().filter(|v| v.is_finite()) {
             self.evidence.push(Evidence { name: name.to_owned(), value, unit, threshold: None });
         }
@@ -210,7 +210,13 @@ impl Finding {
 
     /// Adds a number as evidence, with the bound that it was compared with if it met the bound.
     #[must_use]
-    pub fn judged(mut self, name: &str, value: impl Into<Option<f64>>, unit: &'static str, than: (&'static str, f64)) -> Self {
+    pub fn with_judged_evidence(
+        mut self,
+        name: &str,
+        value: impl Into<Option<f64>>,
+        unit: &'static str,
+        than: (&'static str, f64),
+    ) -> Self {
         if let Some(value) = value.into().filter(|v| v.is_finite()) {
             let met = if than.0 == "<" { value < than.1 } else { value >= than.1 };
             self.evidence.push(Evidence { name: name.to_owned(), value, unit, threshold: met.then_some(than) });
@@ -219,20 +225,20 @@ impl Finding {
     }
 
     #[must_use]
-    pub fn at(mut self, places: impl IntoIterator<Item = Place>) -> Self {
+    pub fn with_places(mut self, places: impl IntoIterator<Item = Place>) -> Self {
         self.places.extend(places);
         self
     }
 
     #[must_use]
-    pub fn change(mut self, actions: &[&str]) -> Self {
+    pub fn with_actions(mut self, actions: &[&str]) -> Self {
         self.actions.extend(actions.iter().map(|a| (*a).to_owned()));
         self
     }
 
     /// Maximum gain in percent of the window.
     #[must_use]
-    pub fn percent(&self) -> f64 {
+    pub fn gain_percent(&self) -> f64 {
         self.stake * 100.0
     }
 }

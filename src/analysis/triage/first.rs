@@ -23,11 +23,11 @@ pub struct Firsts<'a> {
 
 impl<'a> Firsts<'a> {
     #[must_use]
-    pub fn of(profile: &'a Profile) -> Self {
+    pub fn from_profile(profile: &'a Profile) -> Self {
         Self { profile, launches: OnceCell::new(), calls: OnceCell::new() }
     }
 
-    fn slot(&self, row: usize) -> Option<(u32, u32)> {
+    fn kernel_slot(&self, row: usize) -> Option<(u32, u32)> {
         let launches = &self.profile.launches;
         let place = self.profile.places.get(launches.place(row)?.0 as usize)?;
         Some((place.pid.unwrap_or_default(), launches.kernel(row).0))
@@ -38,7 +38,7 @@ impl<'a> Firsts<'a> {
             let launches = &self.profile.launches;
             let mut out = FxHashMap::default();
             for row in 0..launches.len() {
-                if let (Some(slot), Some((start, _))) = (self.slot(row), launches.call(row)) {
+                if let (Some(slot), Some((start, _))) = (self.kernel_slot(row), launches.call(row)) {
                     let first = out.entry(slot).or_insert(start);
                     *first = start.min(*first);
                 }
@@ -58,7 +58,7 @@ impl<'a> Firsts<'a> {
         // Graph nodes share the call that launched the graph.
         cost > 0
             && launches.graph_node(row).is_none()
-            && self.slot(row).and_then(|slot| self.first_launches().get(&slot)).is_some_and(|&first| first == start)
+            && self.kernel_slot(row).and_then(|slot| self.first_launches().get(&slot)).is_some_and(|&first| first == start)
     }
 
     /// Returns true if a piece of idle time is inside a slow first call of its function.

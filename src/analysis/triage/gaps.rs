@@ -47,32 +47,32 @@ impl<'a> Gaps<'a> {
             host,
             walks: FxHashMap::default(),
             last: vec![None; ops.units.len()],
-            firsts: Firsts::of(ops.profile()),
+            firsts: Firsts::from_profile(ops.profile()),
             loaded: Vec::new(),
         }
     }
 
     #[must_use]
-    pub fn firsts(&self) -> &Firsts<'a> {
+    pub fn first_uses(&self) -> &Firsts<'a> {
         &self.firsts
     }
 
     /// Records the launching thread of an operation that begins.
-    pub fn op(&mut self, op: &super::ops::Op) {
+    pub fn record_op(&mut self, op: &super::ops::Op) {
         // Only threads of one process take turns; with one process per device there is nearly always one
         // launching thread.
         if self.host.lanes.len() > 1
-            && let Some(call) = self.ops.call(op)
+            && let Some(call) = self.ops.find_call(op)
             && let Some(last) = self.last.get_mut(op.unit)
         {
-            *last = self.host.lane(call.pid, call.tid);
+            *last = self.host.lane_index(call.pid, call.tid);
         }
     }
 
     /// Fills `out` with the causes of a gap in time order; together they are as long as the gap.
-    pub fn look(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
+    pub fn explain_gap(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         let (start, end) = gap.whole;
-        self.causes(&Gap { start, end, ..*gap }, out);
+        self.classify_gap(&Gap { start, end, ..*gap }, out);
         if (start, end) == (gap.start, gap.end) {
             return;
         }
@@ -82,11 +82,11 @@ impl<'a> Gaps<'a> {
         out.retain(|p| p.start < p.end);
     }
 
-    fn causes(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
+    fn classify_gap(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         out.clear();
         let whole = |cause, lane| Piece { start: gap.start, end: gap.end, cause, at: gap.start, lane, name: None };
         // A migration has no call: touching a page triggers it.
-        if gap.next.and_then(|op| self.ops.mem_of(&op)).is_some_and(|m| CopyClass::of(&m) == CopyClass::Unified) {
+        if gap.next.and_then(|op| self.ops.mem_of(&op)).is_some_and(|m| CopyClass::from_mem_op(&m) == CopyClass::Unified) {
             out.push(whole(Cause::Paging, None));
             return;
         }
@@ -94,11 +94,11 @@ impl<'a> Gaps<'a> {
             out.push(whole(Cause::Ended, None));
             return;
         }
-        let Some((op, call)) = gap.next.and_then(|op| Some((op, self.ops.call(&op)?))) else {
+        let Some((op, call)) = gap.next.and_then(|op| Some((op, self.ops.find_call(&op)?))) else {
             out.push(whole(Cause::NoCall, None));
             return;
         };
-        let Some(lane_id) = self.host.lane(call.pid, call.tid) else {
+        let Some(lane_id) = self.host.lane_index(call.pid, call.tid) else {
             out.push(whole(Cause::NoCall, None));
             return;
         };
@@ -109,18 +109,18 @@ impl<'a> Gaps<'a> {
         }
         let lane = &self.host.lanes[lane_id];
         // A graph that begins with a copy is launched for its kernels, too.
-        let copy = self.ops.mem_of(&op).is_some_and(|m| m.launch.is_none() && CopyClass::of(&m).of_host());
+        let copy = self.ops.mem_of(&op).is_some_and(|m| m.launch.is_none() && CopyClass::from_mem_op(&m).of_host());
         let last = self.last.get(gap.unit).copied().flatten();
         let other = last.filter(|&l| l != lane_id && self.host.lanes[l].pid == lane.pid);
         let look = Look { host: self.host, lane_id, other };
         let walk = self.walks.entry((gap.unit, lane_id)).or_default();
         // Skips the calls that end before the gap; the walk keeps their state.
-        while let Some(outer) = walk.peek(self.host, lane).filter(|o| o.end <= gap.start && o.start < call.start) {
-            walk.pass(self.host, lane, &outer);
+        while let Some(outer) = walk.peek_call(self.host, lane).filter(|o| o.end <= gap.start && o.start < call.start) {
+            walk.pass_call(self.host, lane, &outer);
         }
         let until = call.start.clamp(gap.start, gap.end);
         let mut walk = walk.clone();
-        look.pieces(lane, &mut walk, (gap.start, until), call.start, out);
+        look.classify_span(lane, &mut walk, (gap.start, until), call.start, out);
         if until < gap.end {
             // From the start of the call, the launch is in flight.
             let sync = walk.blocked.filter(|b| call.start.saturating_sub(b.0) <= CLOSE_NS);
@@ -141,7 +141,7 @@ impl<'a> Gaps<'a> {
             push(out, Piece { start: until, end: begun, cause, at: call.start, lane: Some(lane_id), name });
             push(out, Piece { start: begun, end: gap.end, cause: Cause::Queued, at: call.start, lane: Some(lane_id), name: None });
         }
-        look.loads(gap, out);
+        look.reclassify_loads(gap, out);
         if copy {
             // Launch time before a copy is a cost of the copy, not of a kernel.
             for piece in out.iter_mut().filter(|p| p.cause == Cause::Launch) {
@@ -164,14 +164,14 @@ fn push(out: &mut Vec<Piece>, piece: Piece) {
 impl Look<'_> {
     /// Classifies the thread's time between two times, the second no later than the start of the call
     /// that ends the gap.
-    fn pieces(&self, lane: &Lane, walk: &mut Walk, (from, until): (i64, i64), call: i64, out: &mut Vec<Piece>) {
+    fn classify_span(&self, lane: &Lane, walk: &mut Walk, (from, until): (i64, i64), call: i64, out: &mut Vec<Piece>) {
         let mut at = from;
         while at < until {
-            let next = walk.peek(self.host, lane).filter(|o| o.start < call);
+            let next = walk.peek_call(self.host, lane).filter(|o| o.start < call);
             let begins = next.map_or(call, |o| o.start);
             if begins > at {
                 let end = begins.min(until);
-                self.between(lane, walk, (at, end), begins, out);
+                self.classify_between_calls(lane, walk, (at, end), begins, out);
                 at = end;
                 continue;
             }
@@ -193,7 +193,7 @@ impl Look<'_> {
             at = at.max(end);
             // A call that extends beyond the gap is not passed: its nested calls would be walked again for every gap.
             if at < until {
-                walk.pass(self.host, lane, &outer);
+                walk.pass_call(self.host, lane, &outer);
             } else if outer.blocks {
                 walk.blocked = Some((outer.end, outer.name));
             }
@@ -201,7 +201,7 @@ impl Look<'_> {
     }
 
     /// Classifies the time between two calls; `begins` is the start of the next one.
-    fn between(&self, lane: &Lane, walk: &Walk, (from, to): (i64, i64), begins: i64, out: &mut Vec<Piece>) {
+    fn classify_between_calls(&self, lane: &Lane, walk: &Walk, (from, to): (i64, i64), begins: i64, out: &mut Vec<Piece>) {
         let piece = |start, end, cause, name| Piece { start, end, cause, at: start, lane: Some(self.lane_id), name };
         if walk.capturing {
             push(out, piece(from, to, Cause::Graph, None));
@@ -221,13 +221,13 @@ impl Look<'_> {
         let other = self.other.and_then(|o| self.host.lanes.get(o));
         let mut at = from;
         let marks = |t: i64| {
-            let edge = |i: &super::intervals::Intervals| i.within(t, to).next().map(|(a, b)| if a > t { a } else { b });
+            let edge = |i: &super::intervals::Intervals| i.clipped_to(t, to).next().map(|(a, b)| if a > t { a } else { b });
             let edges = [edge(&lane.waits), edge(&lane.works), other.and_then(|o| edge(&o.waits)), other.and_then(|o| edge(&o.works))];
             edges.into_iter().flatten().min().unwrap_or(to)
         };
         while at < to {
             let end = marks(at).clamp(at + 1, to);
-            let is = |set: &super::intervals::Intervals| set.covered(at, end) > 0;
+            let is = |set: &super::intervals::Intervals| set.covered_length(at, end) > 0;
             let cause = if is(&lane.waits) {
                 // The thread waits; if the thread that it waits for works, the time is compute.
                 match other {
@@ -245,7 +245,7 @@ impl Look<'_> {
     }
 
     /// Reclassifies the time before a code load as compilation: the code was compiled or read then.
-    fn loads(&self, gap: &Gap, out: &mut [Piece]) {
+    fn reclassify_loads(&self, gap: &Gap, out: &mut [Piece]) {
         let call = out.iter().rfind(|p| p.cause == Cause::Compile).map(|p| p.start);
         let pid = self.host.lanes.get(self.lane_id).map(|l| l.pid);
         let at = self.host.loads.partition_point(|&(t, _)| t < gap.start);

@@ -83,13 +83,13 @@ impl Hear for Gather<'_, '_> {
             return;
         }
         let mut buffer = std::mem::take(&mut self.buffer);
-        self.gaps.look(gap, &mut buffer);
-        self.spreads.gap(gap.unit, &buffer);
+        self.gaps.explain_gap(gap, &mut buffer);
+        self.spreads.add_gap(gap.unit, &buffer);
         let copy = gap.next.and_then(|op| self.case_ops.mem_of(&op)).filter(|mem| mem.launch.is_none());
-        let step = if self.per_step.is_empty() { None } else { self.steps.at(gap.start) };
-        self.slices(gap.start, gap.end);
+        let step = if self.per_step.is_empty() { None } else { self.steps.step_at(gap.start) };
+        self.add_idle_slices(gap.start, gap.end);
         for piece in &buffer {
-            self.cause(piece);
+            self.add_cause_slices(piece);
             if piece.cause == Cause::Queued {
                 self.pauses += (piece.end - piece.start).min(PAUSE_NS);
             }
@@ -111,14 +111,14 @@ impl Hear for Gather<'_, '_> {
             if let (Cause::CopyCall, Some(mem)) = (piece.cause, &copy)
                 && let MemOpKind::Copy { .. } = mem.kind
             {
-                let class = CopyClass::of(mem);
-                self.copies.idle(class, ns);
+                let class = CopyClass::from_mem_op(mem);
+                self.copies.add_idle(class, ns);
                 self.copy_piece(class, *piece);
             }
             let kept = &mut self.pieces[piece.cause as usize];
             kept.push(*piece);
             if kept.len() >= LONGEST * 2 {
-                longest(kept);
+                keep_longest(kept);
             }
         }
         self.buffer = buffer;
@@ -126,22 +126,22 @@ impl Hear for Gather<'_, '_> {
 
     fn copy(&mut self, op: &Op, start: i64, end: i64) {
         if let Some(mem) = self.case_ops.mem_of(op) {
-            let class = CopyClass::of(&mem);
-            self.copies.exposed(class, end - start, (start, end));
-            if let Some(call) = self.case_ops.call(op) {
-                let lane = self.host.lane(call.pid, call.tid);
+            let class = CopyClass::from_mem_op(&mem);
+            self.copies.add_exposed(class, end - start, (start, end));
+            if let Some(call) = self.case_ops.find_call(op) {
+                let lane = self.host.lane_index(call.pid, call.tid);
                 self.copy_piece(class, Piece { start, end, cause: Cause::CopyCall, at: call.start, lane, name: None });
             }
         }
-        if let Some(step) = self.steps.at(start).and_then(|s| self.per_step.get_mut(s)) {
+        if let Some(step) = self.steps.step_at(start).and_then(|s| self.per_step.get_mut(s)) {
             step.copies += end - start;
         }
     }
 
     fn op(&mut self, op: &Op) {
-        self.gaps.op(op);
+        self.gaps.record_op(op);
         if self.shapes
-            && let Some(call) = self.case_ops.call(op)
+            && let Some(call) = self.case_ops.find_call(op)
         {
             let (first, last) = self.called.unwrap_or((call.start, call.start));
             self.called = Some((first.min(call.start), last.max(call.start)));
@@ -149,29 +149,29 @@ impl Hear for Gather<'_, '_> {
         match op.class {
             Class::Copy => {
                 if let Some(mem) = self.case_ops.mem_of(op) {
-                    let class = CopyClass::of(&mem);
-                    self.copies.one(class, &mem);
-                    self.ends(op, class == CopyClass::Pageable);
+                    let class = CopyClass::from_mem_op(&mem);
+                    self.copies.add_copy(class, &mem);
+                    self.record_end(op, class == CopyClass::Pageable);
                 }
             }
             _ => {
-                self.ends(op, false);
-                self.kernels.one(op, self.case_ops, self.window);
-                self.work(op);
+                self.record_end(op, false);
+                self.kernels.add_kernel(op, self.case_ops, self.window);
+                self.add_step_work(op);
             }
         }
     }
 }
 
 impl Gather<'_, '_> {
-    fn ends(&mut self, op: &Op, pageable: bool) {
+    fn record_end(&mut self, op: &Op, pageable: bool) {
         if let Some(last) = self.ended.get_mut(op.unit).filter(|last| last.0 <= op.end) {
             *last = (op.end, pageable);
         }
     }
 
     /// Adds an operation to the kernels of its step.
-    fn work(&mut self, op: &Op) {
+    fn add_step_work(&mut self, op: &Op) {
         if self.per_step.is_empty() {
             return;
         }
@@ -186,12 +186,12 @@ impl Gather<'_, '_> {
         };
         let graph = match op.row {
             Row::Graph(_) => Some(op.start),
-            _ => self.case_ops.in_graph(op).and_then(|_| self.case_ops.call(op)).map(|call| call.start),
+            _ => self.case_ops.in_graph(op).and_then(|_| self.case_ops.find_call(op)).map(|call| call.start),
         };
         let another = graph.is_some() && std::mem::replace(&mut self.last_graph, graph) != graph;
-        if let Some(step) = self.steps.at(op.start).and_then(|s| self.per_step.get_mut(s)) {
-            step.kernels.add((kernel, 0));
-            step.launches.add((kernel, launch));
+        if let Some(step) = self.steps.step_at(op.start).and_then(|s| self.per_step.get_mut(s)) {
+            step.kernels.add_launch((kernel, 0));
+            step.launches.add_launch((kernel, launch));
             step.graphs += u32::from(another);
             step.graph_kernels += u32::from(graph.is_some());
             step.single_kernels += u32::from(graph.is_none());
@@ -202,12 +202,12 @@ impl Gather<'_, '_> {
         let kept = self.copy_pieces.entry(class).or_default();
         kept.push(piece);
         if kept.len() >= LONGEST * 2 {
-            longest(kept);
+            keep_longest(kept);
         }
     }
 
     /// Adds a piece to the idle causes of the slices that it overlaps.
-    fn cause(&mut self, piece: &Piece) {
+    fn add_cause_slices(&mut self, piece: &Piece) {
         let width = (self.window.1 - self.window.0) as f64 / STRIP as f64;
         let slice = |t: i64| (((t - self.window.0) as f64 / width) as usize).min(STRIP - 1);
         let (from, to) = (slice(piece.start), slice(piece.end));
@@ -218,7 +218,7 @@ impl Gather<'_, '_> {
     }
 
     /// Adds idle time to the slices of the strip.
-    fn slices(&mut self, start: i64, end: i64) {
+    fn add_idle_slices(&mut self, start: i64, end: i64) {
         let (begin, until) = self.window;
         let width = (until - begin) as f64 / STRIP as f64;
         let (from, to) = ((start - begin) as f64 / width, (end - begin) as f64 / width);
@@ -230,7 +230,7 @@ impl Gather<'_, '_> {
 }
 
 /// Keeps the [`LONGEST`] longest pieces.
-pub fn longest(pieces: &mut Vec<Piece>) {
+pub fn keep_longest(pieces: &mut Vec<Piece>) {
     if pieces.len() > LONGEST {
         pieces.select_nth_unstable_by_key(LONGEST, |p| (std::cmp::Reverse(p.end - p.start), p.start));
         pieces.truncate(LONGEST);

@@ -51,7 +51,7 @@ const PHRASES: [(&str, &str); 35] = [
 
 /// Returns a text with HIP's terms in place of CUDA's.
 #[must_use]
-pub fn said(text: &str) -> String {
+pub fn to_hip_terms(text: &str) -> String {
     PHRASES.iter().fold(text.to_owned(), |text, (cuda, hip)| if text.contains(cuda) { text.replace(cuda, hip) } else { text })
 }
 
@@ -68,7 +68,7 @@ mod tests {
         texts.extend(std::fs::read_dir(rules).unwrap().map(|e| std::fs::read_to_string(e.unwrap().path()).unwrap()));
         let mut seen = 0;
         for line in texts.iter().flat_map(|t| t.lines()).map(str::trim).filter(|l| !l.starts_with("//") && l.contains('"')) {
-            let hip = said(line);
+            let hip = to_hip_terms(line);
             seen += usize::from(hip != line);
             let own = ["torch.cuda", "cupy.cuda", "\"cuda", "PYTORCH_NO_CUDA_MEMORY_CACHING", "NCCL_DEBUG"]
                 .iter()

@@ -1,7 +1,7 @@
 //! Host activity of the launching threads: their CUDA calls in order, and their state between calls.
 
 use super::intervals::Intervals;
-use super::ops::sane;
+use super::ops::clamp_time;
 use crate::model::{CallKind, HostCalls, MemOpKind, MemoryKind, Profile, RangeOrigin, ThreadState};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -185,13 +185,13 @@ pub struct Host<'a> {
 impl<'a> Host<'a> {
     /// Sorts the calls of each launching thread.
     #[must_use]
-    pub fn of(profile: &'a Profile) -> Self {
+    pub fn from_profile(profile: &'a Profile) -> Self {
         let mut host = Self {
             profile,
             lanes: Vec::new(),
             by_thread: FxHashMap::default(),
             known: Known { os: !profile.os_calls.start.is_empty(), states: !profile.states.is_empty(), ..Known::default() },
-            blocking: blocking(profile),
+            blocking: blocking_copy_calls(profile),
             capture: profile
                 .calls
                 .names
@@ -200,12 +200,12 @@ impl<'a> Host<'a> {
                 .collect(),
             loads: Vec::new(),
         };
-        host.launches();
-        host.calls();
-        host.loads();
-        host.os();
-        host.states();
-        host.ranges();
+        host.collect_launches();
+        host.collect_calls();
+        host.collect_loads();
+        host.collect_os_waits();
+        host.collect_states();
+        host.collect_ranges();
         // Sampled states do not tell what happened between two samples.
         let sampled = profile.states.iter().any(|s| s.state == ThreadState::Partly);
         for lane in &mut host.lanes {
@@ -223,7 +223,7 @@ impl<'a> Host<'a> {
         id
     }
 
-    fn launches(&mut self) {
+    fn collect_launches(&mut self) {
         let launches = &self.profile.launches;
         let threads: Vec<Option<(u32, u32)>> = self.profile.places.iter().map(|p| Some((p.pid.unwrap_or_default(), p.thread?))).collect();
         let lanes: Vec<Option<usize>> = threads.into_iter().map(|t| t.map(|(pid, tid)| self.lane_id(pid, tid))).collect();
@@ -245,7 +245,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn calls(&mut self) {
+    fn collect_calls(&mut self) {
         let calls = &self.profile.calls;
         // Threads that only copy launch work, too.
         let mut starters: FxHashSet<u32> = self.profile.memops.iter().filter_map(|m| calls.thread.get(m.call? as usize).copied()).collect();
@@ -272,7 +272,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn loads(&mut self) {
+    fn collect_loads(&mut self) {
         // CUPTI's overheads name the loading of a kernel at its first launch ("Lazy Function Loading",
         // `LAZY_FUNCTION_LOADING`).
         let lazy = |name: &str| {
@@ -290,7 +290,7 @@ impl<'a> Host<'a> {
         self.by_thread.get(&(thread.pid, thread.tid)).copied()
     }
 
-    fn os(&mut self) {
+    fn collect_os_waits(&mut self) {
         let os = &self.profile.os_calls;
         let waits: Vec<bool> = os.names.iter().map(|n| WAITS.iter().any(|w| n.starts_with(w))).collect();
         let lanes: Vec<Option<usize>> =
@@ -308,7 +308,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn states(&mut self) {
+    fn collect_states(&mut self) {
         if self.profile.states.is_empty() {
             return;
         }
@@ -341,7 +341,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn ranges(&mut self) {
+    fn collect_ranges(&mut self) {
         let ranges = &self.profile.ranges;
         if ranges.is_empty() {
             return;
@@ -384,7 +384,7 @@ impl<'a> Host<'a> {
 
     /// Index of a thread's lane.
     #[must_use]
-    pub fn lane(&self, pid: u32, tid: u32) -> Option<usize> {
+    pub fn lane_index(&self, pid: u32, tid: u32) -> Option<usize> {
         self.by_thread.get(&(pid, tid)).copied()
     }
 
@@ -398,12 +398,18 @@ impl<'a> Host<'a> {
 
     fn launch_call(&self, lane: &Lane, at: usize) -> Option<Outer> {
         let (start, cost) = self.profile.launches.call(*lane.launches.get(at)? as usize)?;
-        Some(Outer { start: sane(start), end: sane(start.saturating_add(cost.max(0))), kind: CallKind::Launch, blocks: false, name: None })
+        Some(Outer {
+            start: clamp_time(start),
+            end: clamp_time(start.saturating_add(cost.max(0))),
+            kind: CallKind::Launch,
+            blocks: false,
+            name: None,
+        })
     }
 
     /// Row of the launch whose call overlaps the given time of the thread the most.
     #[must_use]
-    pub fn launched(&self, lane: usize, start: i64, end: i64) -> Option<usize> {
+    pub fn longest_launch(&self, lane: usize, start: i64, end: i64) -> Option<usize> {
         let lane = self.lanes.get(lane)?;
         let calls = &self.profile.launches;
         let span = |&row: &u32| calls.call(row as usize).map_or((i64::MAX, i64::MAX), |(s, cost)| (s, s.saturating_add(cost)));
@@ -418,27 +424,27 @@ impl<'a> Host<'a> {
         let (start, kind) = (*calls.start.get(row as usize)?, calls.kind(row as usize));
         let blocks = kind == CallKind::Sync || kind == CallKind::Copy && self.blocking.contains(&row);
         let name = calls.name.get(row as usize).copied();
-        let end = sane(start.saturating_add(calls.duration[row as usize].max(0)));
-        Some(Outer { start: sane(start), end, kind, blocks, name })
+        let end = clamp_time(start.saturating_add(calls.duration[row as usize].max(0)));
+        Some(Outer { start: clamp_time(start), end, kind, blocks, name })
     }
 }
 
 /// Copy calls that blocked their thread until the copy was done: with pageable memory, or by synchronous functions.
-fn blocking(profile: &Profile) -> FxHashSet<u32> {
+fn blocking_copy_calls(profile: &Profile) -> FxHashSet<u32> {
     let calls = &profile.calls;
     let blocks = |op: crate::model::MemOp| {
         let call = op.call?;
         let at = call as usize;
         let (start, duration) = (*calls.start.get(at)?, *calls.duration.get(at)?);
         let pageable = matches!(op.kind, MemOpKind::Copy { from, to, .. } if [from, to].contains(&Some(MemoryKind::Pageable)));
-        let synchronous = calls.called(at).is_some_and(|n| !n.name.contains("Async"));
+        let synchronous = calls.call_name(at).is_some_and(|n| !n.name.contains("Async"));
         let done = op.start.0.saturating_add(op.duration.0);
         ((pageable || synchronous) && start.saturating_add(duration) >= done).then_some(call)
     };
     if profile.memops.is_empty() {
         // Copies were not recorded: a function without `Async` in its name returns when the copy is done.
         let rows = 0..u32::try_from(calls.len()).unwrap_or(u32::MAX);
-        let synchronous = |row: &u32| calls.called(*row as usize).is_some_and(|n| n.kind == CallKind::Copy && !n.name.contains("Async"));
+        let synchronous = |row: &u32| calls.call_name(*row as usize).is_some_and(|n| n.kind == CallKind::Copy && !n.name.contains("Async"));
         return rows.filter(synchronous).collect();
     }
     profile.memops.iter().filter_map(blocks).collect()
@@ -460,7 +466,7 @@ pub struct Walk {
 impl Walk {
     /// The next outermost call.
     #[must_use]
-    pub fn peek(&self, host: &Host<'_>, lane: &Lane) -> Option<Outer> {
+    pub fn peek_call(&self, host: &Host<'_>, lane: &Lane) -> Option<Outer> {
         let (a, b) = (host.launch_call(lane, self.launch), host.other_call(lane, self.call));
         match (a, b) {
             (Some(a), Some(b)) => Some(if a.start <= b.start { a } else { b }),
@@ -469,7 +475,7 @@ impl Walk {
     }
 
     /// Advances past a call and the calls nested in it.
-    pub fn pass(&mut self, host: &Host<'_>, lane: &Lane, outer: &Outer) {
+    pub fn pass_call(&mut self, host: &Host<'_>, lane: &Lane, outer: &Outer) {
         // A launch nested in a call is the driver's call inside of the runtime's.
         while host.launch_call(lane, self.launch).is_some_and(|c| c.start < outer.end || c.start <= outer.start) {
             self.launch += 1;

@@ -4,8 +4,8 @@ use super::gaps::{Gaps, Piece};
 use super::host::Host;
 use super::ops::{Op, Ops};
 use super::part::Cause;
-use super::recorded::recorded;
-use super::sweep::{Gap, Hear, sweep};
+use super::recorded::recorded_windows;
+use super::sweep::{Gap, Hear, sweep_windows};
 use crate::model::{Cancel, Profile};
 
 /// An idle interval of a device.
@@ -38,23 +38,23 @@ impl Hear for Listen<'_, '_> {
             return;
         }
         let mut buffer = std::mem::take(&mut self.buffer);
-        self.gaps.look(gap, &mut buffer);
+        self.gaps.explain_gap(gap, &mut buffer);
         let device = self.numbers.get(gap.unit).copied().unwrap_or_default();
         self.out.extend(buffer.iter().map(|p| Idle { device, start: p.start, end: p.end, cause: p.cause }));
         self.buffer = buffer;
         if self.out.len() >= 2 * MOST {
-            longest(&mut self.out);
+            keep_longest(&mut self.out);
         }
     }
 
     fn copy(&mut self, _: &Op, _: i64, _: i64) {}
 
     fn op(&mut self, op: &Op) {
-        self.gaps.op(op);
+        self.gaps.record_op(op);
     }
 }
 
-fn longest(pieces: &mut Vec<Idle>) {
+fn keep_longest(pieces: &mut Vec<Idle>) {
     if pieces.len() > MOST {
         pieces.select_nth_unstable_by_key(MOST, |p| (std::cmp::Reverse(p.end - p.start), p.start));
         pieces.truncate(MOST);
@@ -65,26 +65,26 @@ fn longest(pieces: &mut Vec<Idle>) {
 /// `None` if cancelled. A device shared by several processes is idle while none of them uses it; the cause is derived
 /// from the thread that launches the next operation.
 #[must_use]
-pub fn idle(profile: &Profile, cancel: &Cancel) -> Option<Vec<Idle>> {
-    let ops = Ops::of(profile);
-    let host = Host::of(profile);
+pub fn find_idle_times(profile: &Profile, cancel: &Cancel) -> Option<Vec<Idle>> {
+    let ops = Ops::from_profile(profile);
+    let host = Host::from_profile(profile);
     let (first, last) = ops.iter().fold((i64::MAX, i64::MIN), |(first, last), op| (first.min(op.start), last.max(op.end)));
     if first >= last {
         return Some(Vec::new());
     }
-    let of_unit: Vec<u32> = ops.units.iter().map(|u| ops.number(u).unwrap_or_default()).collect();
+    let of_unit: Vec<u32> = ops.units.iter().map(|u| ops.device_number(u).unwrap_or_default()).collect();
     let mut numbers = of_unit.clone();
     numbers.sort_unstable();
     numbers.dedup();
     let device = |op: Op| Op { unit: of_unit.get(op.unit).and_then(|n| numbers.binary_search(n).ok()).unwrap_or_default(), ..op };
     let mut listen = Listen { gaps: Gaps::new(&ops, &host), numbers: &numbers, buffer: Vec::new(), out: Vec::new(), cancel };
-    sweep(
+    sweep_windows(
         ops.iter().map(device).take_while(|_| !cancel.is_cancelled()),
         numbers.len(),
-        &recorded(profile, vec![(first, last)]),
+        &recorded_windows(profile, vec![(first, last)]),
         &mut listen,
     );
     let mut out = listen.out;
-    longest(&mut out);
+    keep_longest(&mut out);
     (!cancel.is_cancelled()).then_some(out)
 }

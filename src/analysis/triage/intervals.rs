@@ -23,7 +23,7 @@ impl Intervals {
 
     /// Summed length.
     #[must_use]
-    pub fn total(&self) -> i64 {
+    pub fn total_length(&self) -> i64 {
         self.0.iter().map(|(a, b)| b - a).sum()
     }
 
@@ -84,15 +84,15 @@ impl Intervals {
     }
 
     /// The intervals, clipped to `start..end`.
-    pub fn within(&self, start: i64, end: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
+    pub fn clipped_to(&self, start: i64, end: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
         let first = self.0.partition_point(|i| i.1 <= start);
         self.0[first..].iter().take_while(move |i| i.0 < end).map(move |i| (i.0.max(start), i.1.min(end))).filter(|i| i.0 < i.1)
     }
 
     /// Covered length between two times, ns.
     #[must_use]
-    pub fn covered(&self, start: i64, end: i64) -> i64 {
-        self.within(start, end).map(|(a, b)| b - a).sum()
+    pub fn covered_length(&self, start: i64, end: i64) -> i64 {
+        self.clipped_to(start, end).map(|(a, b)| b - a).sum()
     }
 }
 
@@ -105,7 +105,7 @@ pub struct Covered {
 
 impl Covered {
     #[must_use]
-    pub fn of(set: &Intervals) -> Self {
+    pub fn from_intervals(set: &Intervals) -> Self {
         let mut sum = 0_i64;
         let mut sums = Vec::with_capacity(set.0.len());
         for &(start, end) in &set.0 {
@@ -121,15 +121,15 @@ impl Covered {
         Some((self.sums.first()?.0, self.sums.last()?.1))
     }
 
-    fn until(&self, time: i64) -> i64 {
+    fn length_until(&self, time: i64) -> i64 {
         let at = self.sums.partition_point(|s| s.0 < time);
         at.checked_sub(1).map_or(0, |i| self.sums[i].2 + time.min(self.sums[i].1) - self.sums[i].0)
     }
 
     /// Covered length between two times, ns.
     #[must_use]
-    pub fn within(&self, start: i64, end: i64) -> i64 {
-        (self.until(end) - self.until(start)).max(0)
+    pub fn length_within(&self, start: i64, end: i64) -> i64 {
+        (self.length_until(end) - self.length_until(start)).max(0)
     }
 }
 
@@ -189,8 +189,8 @@ mod tests {
             prop_assert_eq!(bits(&a.intersect(&b)), each(|x, y| x && y));
             prop_assert_eq!(bits(&a.subtract(&b)), each(|x, y| x && !y));
             let inside = x.iter().skip(at(from)).take(at((to - from).max(0))).filter(|&&b| b).count();
-            prop_assert_eq!(a.covered(from, to), i64::try_from(inside).unwrap());
-            prop_assert_eq!(Covered::of(&a).within(from, to), i64::try_from(inside).unwrap());
+            prop_assert_eq!(a.covered_length(from, to), i64::try_from(inside).unwrap());
+            prop_assert_eq!(Covered::from_intervals(&a).length_within(from, to), i64::try_from(inside).unwrap());
             for set in [a.union(&b), a.intersect(&b), a.subtract(&b)] {
                 prop_assert!(set.0.windows(2).all(|w| w[0].1 < w[1].0) && set.0.iter().all(|i| i.0 < i.1));
             }

@@ -2,7 +2,7 @@
 
 use super::ops::{Op, Ops, Row};
 use crate::analysis::Family;
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
@@ -78,7 +78,7 @@ impl Kernels {
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
         Self {
-            blocks: profile.configs.iter().map(|c| c.blocks().unwrap_or(u64::MAX)).collect(),
+            blocks: profile.configs.iter().map(|c| c.block_count().unwrap_or(u64::MAX)).collect(),
             sms: profile.devices.iter().map(|d| d.sm_count.map_or(0, u64::from)).collect(),
             every: 1,
             ..Self::default()
@@ -86,7 +86,7 @@ impl Kernels {
     }
 
     /// Adds an operation that is not a copy.
-    pub fn one(&mut self, op: &Op, ops: &Ops<'_>, window: (i64, i64)) {
+    pub fn add_kernel(&mut self, op: &Op, ops: &Ops<'_>, window: (i64, i64)) {
         let ns = op.end - op.start;
         let Row::Launch(row) = op.row else {
             // The kernels in a graph that was traced as a whole are unknown.
@@ -162,7 +162,7 @@ impl Kernels {
         }
     }
 
-    pub fn finish(&mut self) {
+    pub fn sort_samples(&mut self) {
         for list in [&mut self.durations, &mut self.costs, &mut self.queued] {
             list.sort_unstable();
         }
@@ -170,14 +170,14 @@ impl Kernels {
 
     /// The median duration, ns.
     #[must_use]
-    pub fn median(&self) -> Option<i64> {
-        middle(&self.durations)
+    pub fn median_duration(&self) -> Option<i64> {
+        sorted_median(&self.durations)
     }
 
     /// The median duration of the launching calls, ns.
     #[must_use]
     pub fn median_cost(&self) -> Option<i64> {
-        middle(&self.costs)
+        sorted_median(&self.costs)
     }
 
     /// Share of the kernels that began within `ns` after the end of their call.
@@ -188,7 +188,7 @@ impl Kernels {
 
     /// Time at which a share of the kernels' time was done, rounded down to a slice of the window, ns.
     #[must_use]
-    pub fn done(&self, share: f64, (begin, until): (i64, i64)) -> i64 {
+    pub fn time_of_share(&self, share: f64, (begin, until): (i64, i64)) -> i64 {
         let slice = |at: usize| self.like.values().map(|l| l.slices[at].1).fold(0, i64::saturating_add);
         let all: Vec<i64> = (0..SLICES).map(slice).collect();
         let wanted = all.iter().sum::<i64>() as f64 * share;
@@ -203,7 +203,7 @@ impl Kernels {
     /// Share of the SMs that had a block while kernels ran (for `busy` ns over all devices), from the launch
     /// configurations alone: concurrent kernels add up, and unknown grids count as full.
     #[must_use]
-    pub fn filled(&self, busy: i64) -> f64 {
+    pub fn filled_share(&self, busy: i64) -> f64 {
         let empty: i64 = self.like.values().map(|l| l.empty).sum();
         // Only the time is known of kernels that were running when the window began.
         let all = self.ns.saturating_add(self.whole).max(busy);
@@ -213,7 +213,7 @@ impl Kernels {
     /// Kernels by time of SMs without a block, longest first: index, that time in ns, and the number of blocks of the
     /// configuration with most of it.
     #[must_use]
-    pub fn emptiest(&self) -> Vec<(u32, i64, u64)> {
+    pub fn emptiest_kernels(&self) -> Vec<(u32, i64, u64)> {
         let mut sums: FxHashMap<u32, (i64, (i64, u64))> = FxHashMap::default();
         for ((kernel, config), like) in self.like.iter().filter(|l| l.1.empty > 0) {
             let sum = sums.entry(*kernel).or_default();
@@ -227,7 +227,7 @@ impl Kernels {
 
     /// Kernel time by family, longest first, ns. Families are guessed from the names.
     #[must_use]
-    pub fn families(&self, profile: &Profile) -> Vec<(Family, i64)> {
+    pub fn time_by_family(&self, profile: &Profile) -> Vec<(Family, i64)> {
         let mut sums: FxHashMap<Family, i64> = FxHashMap::default();
         let mut known: FxHashMap<u32, Family> = FxHashMap::default();
         for ((kernel, _), like) in &self.like {
@@ -246,7 +246,7 @@ impl Kernels {
 
     /// Kernels grouped by readable name, longest first: index of the longest kernel of that name, time in ns, count.
     #[must_use]
-    pub fn top(&self, profile: &Profile) -> Vec<(u32, i64, u64)> {
+    pub fn top_kernels(&self, profile: &Profile) -> Vec<(u32, i64, u64)> {
         let mut kernels: FxHashMap<u32, (i64, u64)> = FxHashMap::default();
         for ((kernel, _), like) in &self.like {
             let sum = kernels.entry(*kernel).or_default();
@@ -255,7 +255,7 @@ impl Kernels {
         }
         let mut kernels: Vec<(u32, i64, u64)> = kernels.into_iter().map(|(k, (ns, n))| (k, ns, n)).collect();
         kernels.sort_by_key(|(kernel, ns, _)| (std::cmp::Reverse(*ns), *kernel));
-        let names: Vec<_> = profile.kernels.iter().map(readable).collect();
+        let names: Vec<_> = profile.kernels.iter().map(readable_name).collect();
         let mut of: FxHashMap<&str, usize> = FxHashMap::default();
         let mut out: Vec<(u32, i64, u64)> = Vec::new();
         for (kernel, ns, count) in kernels {
@@ -274,6 +274,6 @@ impl Kernels {
     }
 }
 
-fn middle(sorted: &[i64]) -> Option<i64> {
+fn sorted_median(sorted: &[i64]) -> Option<i64> {
     sorted.get(sorted.len().checked_sub(1)? / 2).copied()
 }

@@ -1,8 +1,8 @@
 //! Steps marked by the program or its framework with numbered ranges.
 
-use super::ops::{Class, Ops, sane};
+use super::ops::{Class, Ops, clamp_time};
 use super::step::{EXPLAINS, Found, LEAST, Starts};
-use crate::analysis::like::like;
+use crate::analysis::like::name_pattern;
 use crate::model::{LaunchOrder, Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 
@@ -32,7 +32,7 @@ pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
         .names
         .iter()
         .map(|(_, name)| {
-            let like = like(name);
+            let like = name_pattern(name);
             let lower = like.to_ascii_lowercase();
             // A number, and a word for a step that is not part of another word (`tokenizer`, `BatchNorm`).
             let mut words = lower.split(|c: char| !c.is_ascii_alphabetic());
@@ -52,7 +52,7 @@ pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     let mut found: FxHashMap<(u32, u32), Vec<Numbered>> = FxHashMap::default();
     for range in ranges.iter() {
         if matches!(range.origin, RangeOrigin::Python | RangeOrigin::Operator)
-            || range.origin.hardware()
+            || range.origin.is_hardware()
             || range.kind == RangeKind::StartEnd
         {
             continue;
@@ -114,7 +114,7 @@ fn few_steps(ops: &Ops<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
     }
     let (starts, end) = on_devices(ops, list, EXPLAINS)?;
     // Time after the last operation belongs to the step, too.
-    let until = list.last().map_or(end, |r| if r.1 == i64::MAX { end } else { end.max(sane(r.1)) });
+    let until = list.last().map_or(end, |r| if r.1 == i64::MAX { end } else { end.max(clamp_time(r.1)) });
     Some((Found::Ranges(name), starts, until))
 }
 
@@ -134,10 +134,10 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered], least: f64) -> Option<(Vec<i64>,
         all = all.saturating_add(length);
         let before = latest;
         latest = latest.max(op.end);
-        let Some(call) = ops.call(&op).filter(|c| c.pid == first.2 && c.start >= first.0 && c.start < last.1) else { continue };
+        let Some(call) = ops.find_call(&op).filter(|c| c.pid == first.2 && c.start >= first.0 && c.start < last.1) else { continue };
         // Autograd's threads launch inside of a step, too: only the time of the call counts.
         let Some(at) = list.partition_point(|r| r.0 <= call.start).checked_sub(1) else { continue };
-        let begin = since(list[at].0, before, op.start);
+        let begin = device_range_start(list[at].0, before, op.start);
         begins[at] = begins[at].min(begin);
         if op.class == Class::Kernel {
             kernels[at] = kernels[at].min(begin);
@@ -162,6 +162,6 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered], least: f64) -> Option<(Vec<i64>,
 /// Start of a range on the devices: the start on the host, but not before the work preceding it ended at `before`, and
 /// not after its first operation.
 #[must_use]
-pub fn since(range: i64, before: i64, first: i64) -> i64 {
-    sane(range).max(before).min(first)
+pub fn device_range_start(range: i64, before: i64, first: i64) -> i64 {
+    clamp_time(range).max(before).min(first)
 }

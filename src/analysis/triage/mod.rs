@@ -42,17 +42,17 @@ mod work;
 pub use case::{DeviceTime, Outside};
 pub use finding::{Confirm, Evidence, Finding, Place, PlaceKind, Severity, Sure};
 pub use host::Known;
-pub use idle::{Idle, idle};
+pub use idle::{Idle, find_idle_times};
 pub use outcome::{Device, StepStats, Triage};
 pub use part::{Cause, Part};
 pub use phase::Phase;
-pub use recorded::measuring;
+pub use recorded::measuring_times;
 pub use step_kinds::{Kind, Launched};
 pub use steps::{Found, LeftOut, Step};
 pub use verdict::{VERDICTS, Verdict};
 
 use crate::analysis::flops::{self, Counted, Operators, Rate};
-use crate::analysis::like::like;
+use crate::analysis::like::name_pattern;
 use crate::model::{Cancel, Maker, Profile};
 use case::Case;
 use certainty::SLIVER;
@@ -76,51 +76,51 @@ const MOSTLY_MEASURED: f64 = 0.5;
 
 /// Judges a run. Returns `None` if nothing ran on a device, or if cancelled.
 #[must_use]
-pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triage> {
+pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triage> {
     // A thread trace covers one kernel; between kernels that were measured one by one, the time is the profiler's.
-    if profile.ranges.hardware() || profile.metrics.is_some() {
+    if profile.ranges.is_hardware() || profile.metrics.is_some() {
         return None;
     }
-    let case = Case::of(profile, &scope.windows, scope.device, cancel)?;
-    let flops = rate(&case, scope.flops);
+    let case = Case::from_profile(profile, &scope.windows, scope.device, cancel)?;
+    let flops = flop_rate(&case, scope.flops);
     let findings = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();
-    let mut findings = rank::rank(findings);
+    let mut findings = rank::rank_findings(findings);
     // A loop found by its kernels alone may be a small part of the program's work.
     let span = (case.span.1 - case.span.0).max(1) as f64;
     let sliver = matches!(case.steps.found, Some(Found::Period(_))) && scope.windows.is_empty() && (case.length() as f64) < SLIVER * span;
-    let amd = profile.amd();
+    let amd = profile.is_amd();
     // Recipes and re-runs need NVIDIA's or AMD's tools.
     let known = profile.maker() != Maker::Other;
     for finding in &mut findings {
-        finding.confirm = finding.confirm.take().or_else(|| text::confirm(profile, finding)).filter(|_| known);
+        finding.confirm = finding.confirm.take().or_else(|| text::confirm_command(profile, finding)).filter(|_| known);
         if amd {
             finding.in_words_of_hip();
         }
     }
-    let words = |text: String| if amd { hip::said(&text) } else { text };
+    let words = |text: String| if amd { hip::to_hip_terms(&text) } else { text };
     for finding in findings.iter_mut().filter(|_| sliver) {
         finding.sure = finding.sure.max(Sure::Likely);
     }
-    certainty::apply(&case, &mut findings);
+    certainty::lower_confidence(&case, &mut findings);
     let measured = recorded::measured_share(profile, &scope.windows, scope.device);
     let mostly = measured > MOSTLY_MEASURED;
     for finding in findings.iter_mut().filter(|_| mostly) {
         finding.sure = Sure::Possible;
     }
-    unrecorded::judge(profile, &mut findings);
+    unrecorded::judge_unrecorded(profile, &mut findings);
     let mostly = mostly.then(|| {
         format!(
             "{} of the kernels ran while counters or stall reasons were measured: to know what limits the run, record it without \
              measuring",
-            text::pct(measured)
+            text::format_percent(measured)
         )
     });
     let device = |d: &DeviceTime| Device {
-        number: case.ops.number(&d.unit),
+        number: case.ops.device_number(&d.unit),
         name: d.unit.device.and_then(|i| profile.devices.get(i as usize)).map(crate::model::Device::short_name),
         pid: d.unit.pid,
-        busy: d.busy.busy(),
-        parts: d.parts(),
+        busy: d.busy.busy_time(),
+        parts: d.time_by_part(),
         causes: Cause::ALL.into_iter().map(|c| (c, d.idle.get(c))).filter(|c| c.1 > 0).collect(),
         collectives: d.busy.collectives,
         copies: d.busy.copies,
@@ -134,14 +134,14 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         flops,
         memory: None,
         doubt: mostly,
-        missing: sliver.then(|| SMALL_PART.to_owned()).into_iter().chain(missing(&case)).map(words).collect(),
-        families: case.kernels.families(profile),
+        missing: sliver.then(|| SMALL_PART.to_owned()).into_iter().chain(missing_notes(&case)).map(words).collect(),
+        families: case.kernels.time_by_family(profile),
         kinds: step_kinds(&case),
         outside: case.outside,
         strip: case.strip.clone(),
         why: case.why.clone(),
         span: case.span,
-        kernels: case.kernels.top(profile),
+        kernels: case.kernels.top_kernels(profile),
         found: case.steps.found,
         steps: case.steps.list,
         left_out: case.steps.left_out,
@@ -165,7 +165,7 @@ impl Triage {
 pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
     let ranges = &profile.ranges;
     // Blanks are ignored: `decode #` is `decode#`.
-    let alike = |text: &str| like(text).replace(' ', "");
+    let alike = |text: &str| name_pattern(text).replace(' ', "");
     let wanted = alike(name);
     let names: Vec<bool> = (0..ranges.names.len())
         .map(|n| {
@@ -193,16 +193,16 @@ pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
         }
         merged.insert(pid, out);
     }
-    let ops = ops::Ops::of(profile);
+    let ops = ops::Ops::from_profile(profile);
     let mut latest = i64::MIN;
     for op in ops.iter() {
         let before = latest;
         latest = latest.max(op.end);
-        let Some(call) = ops.call(&op) else { continue };
+        let Some(call) = ops.find_call(&op) else { continue };
         let Some(list) = merged.get_mut(&call.pid) else { continue };
         let at = list.partition_point(|r| r.0 <= call.start);
         if let Some(range) = at.checked_sub(1).and_then(|i| list.get_mut(i)).filter(|r| call.start <= r.1) {
-            range.2 = range.2.min(steps::since(range.0, before, op.start));
+            range.2 = range.2.min(steps::device_range_start(range.0, before, op.start));
             range.3 = range.3.max(op.end);
         }
     }
@@ -210,7 +210,7 @@ pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
         .into_values()
         .flatten()
         .filter(|r| r.2 < r.3)
-        .map(|r| (r.2, if r.1 == i64::MAX { r.3 } else { r.3.max(ops::sane(r.1)) }))
+        .map(|r| (r.2, if r.1 == i64::MAX { r.3 } else { r.3.max(ops::clamp_time(r.1)) }))
         .collect();
     found.as_slice().to_vec()
 }
@@ -218,27 +218,29 @@ pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
 /// The range name that is most similar to `name`.
 #[must_use]
 pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
-    let labels: std::collections::BTreeSet<String> =
-        (0..profile.ranges.names.len()).map(|n| like(&profile.ranges.label(u32::try_from(n).unwrap_or(u32::MAX)))).take(10_000).collect();
-    crate::analysis::fuzzy::nearest(&like(name), labels.iter().map(String::as_str)).map(str::to_owned)
+    let labels: std::collections::BTreeSet<String> = (0..profile.ranges.names.len())
+        .map(|n| name_pattern(&profile.ranges.label(u32::try_from(n).unwrap_or(u32::MAX))))
+        .take(10_000)
+        .collect();
+    crate::analysis::fuzzy::nearest_match(&name_pattern(name), labels.iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// Kinds of steps, if steps run different kernels.
 fn step_kinds(case: &Case<'_>) -> Vec<Kind> {
-    step_kinds::named(&case.per_step, &case.steps.list, case.devices.len())
+    step_kinds::find_kinds(&case.per_step, &case.steps.list, case.devices.len())
 }
 
 /// Rate of floating-point operations in the window.
-fn rate(case: &Case<'_>, given: Option<f64>) -> Option<Rate> {
+fn flop_rate(case: &Case<'_>, given: Option<f64>) -> Option<Rate> {
     let seconds = case.length() as f64 / 1e9;
     let peaks: Option<Vec<f64>> =
         case.devices.iter().map(|d| flops::tensor_peak(case.profile.devices.get(d.unit.device? as usize)?)).collect();
     let peak = peaks.map(|p| p.iter().sum::<f64>());
-    let per_second = match (given, case.steps.median()) {
+    let per_second = match (given, case.steps.median_length()) {
         (Some(flops), Some(step)) => flops / (step.max(1) as f64 / 1e9),
         (Some(flops), None) => flops / seconds,
         (None, _) => {
-            let (sum, operators) = Operators::of(case.profile).between(case.called?)?;
+            let (sum, operators) = Operators::from_profile(case.profile).flops_between(case.called?)?;
             return Some(Rate { per_second: sum / seconds, peak, counted: Counted::Operators(operators) });
         }
     };
@@ -246,9 +248,9 @@ fn rate(case: &Case<'_>, given: Option<f64>) -> Option<Rate> {
 }
 
 /// Notes on data that was not recorded and would have told more.
-fn missing(case: &Case<'_>) -> Vec<String> {
+fn missing_notes(case: &Case<'_>) -> Vec<String> {
     let mut out = Vec::new();
-    let measured = recorded::measuring(case.profile).covered(case.window.0, case.window.1);
+    let measured = recorded::measuring_times(case.profile).covered_length(case.window.0, case.window.1);
     // If nothing else was left, the measured time itself was judged.
     if measured > 0 && case.length() < case.window.1 - case.window.0 {
         out.push(format!("left out: while counters or stall reasons were measured ({})", crate::model::Nanos(measured)));
@@ -274,13 +276,13 @@ fn missing(case: &Case<'_>) -> Vec<String> {
     if queued >= finding::LEAST {
         out.push(format!(
             "idle for {} of the window with the next operation already launched: {}",
-            text::pct(queued),
+            text::format_percent(queued),
             queued::waited_for(case)
         ));
     }
     let ended = case.idle_share(Cause::Ended);
     if ended >= finding::LEAST {
-        out.push(format!("idle for {} of the window because nothing more was launched on a device", text::pct(ended)));
+        out.push(format!("idle for {} of the window because nothing more was launched on a device", text::format_percent(ended)));
     }
     if case.kernels.count == 0 && !case.profile.graphs.is_empty() {
         out.push(

@@ -39,7 +39,7 @@ const FAR: i64 = 1 << 53;
 
 /// Clamps a time to a range in which arithmetic does not overflow.
 #[must_use]
-pub fn sane(time: i64) -> i64 {
+pub fn clamp_time(time: i64) -> i64 {
     time.clamp(-FAR, FAR)
 }
 
@@ -55,7 +55,7 @@ pub struct Unit {
 
 /// Returns for each kernel of a report if it is a collective.
 #[must_use]
-pub fn collectives(profile: &Profile) -> Vec<bool> {
+pub fn find_collectives(profile: &Profile) -> Vec<bool> {
     profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect()
 }
 
@@ -80,10 +80,10 @@ pub struct Ops<'a> {
 impl<'a> Ops<'a> {
     /// Sorts the operations. Launches without times are left out.
     #[must_use]
-    pub fn of(profile: &'a Profile) -> Self {
+    pub fn from_profile(profile: &'a Profile) -> Self {
         let launches = &profile.launches;
         let mut order: Vec<u32> = Vec::new();
-        if launches.timed() && !(1..launches.len()).all(|i| launches.start(i - 1) <= launches.start(i)) {
+        if launches.has_start_times() && !(1..launches.len()).all(|i| launches.start(i - 1) <= launches.start(i)) {
             order = (0..u32::try_from(launches.len()).unwrap_or(u32::MAX)).collect();
             // Nearly sorted: operations of different queues are out of order by a few places.
             order.sort_by_key(|&r| launches.start(r as usize));
@@ -103,7 +103,7 @@ impl<'a> Ops<'a> {
         if units.is_empty() {
             units.push(Unit::default());
         }
-        let collective = collectives(profile);
+        let collective = find_collectives(profile);
         let mut graph_calls = FxHashMap::default();
         if !profile.graphs.is_empty() {
             for call in (0..profile.calls.len()).filter(|&c| profile.calls.kind(c) == CallKind::GraphLaunch) {
@@ -115,7 +115,7 @@ impl<'a> Ops<'a> {
     }
 
     /// Restricts the operations to the device with that number.
-    pub fn only(&mut self, device: Option<u32>) {
+    pub fn restrict_to(&mut self, device: Option<u32>) {
         self.only = device;
     }
 
@@ -126,52 +126,52 @@ impl<'a> Ops<'a> {
 
     /// Device number as shown to the user.
     #[must_use]
-    pub fn number(&self, unit: &Unit) -> Option<u32> {
+    pub fn device_number(&self, unit: &Unit) -> Option<u32> {
         unit.device.and_then(|d| self.profile.devices.get(d as usize)).map(|d| d.id).or(unit.ordinal)
     }
 
-    fn counts(&self, op: &Op) -> bool {
-        self.only.is_none() || self.units.get(op.unit).and_then(|u| self.number(u)) == self.only
+    fn is_included(&self, op: &Op) -> bool {
+        self.only.is_none() || self.units.get(op.unit).and_then(|u| self.device_number(u)) == self.only
     }
 
-    fn unit(&self, place: Option<u32>) -> usize {
+    fn unit_index(&self, place: Option<u32>) -> usize {
         place.and_then(|p| self.unit_of.get(p as usize)).copied().unwrap_or_default()
     }
 
-    fn launch(&self, row: u32) -> Op {
+    fn launch_op(&self, row: u32) -> Op {
         let launches = &self.profile.launches;
         let at = row as usize;
         let collective = self.collective.get(launches.kernel(at).0 as usize).copied().unwrap_or_default();
         Op {
-            start: sane(launches.start(at)),
-            end: sane(launches.end(at)).max(sane(launches.start(at))),
-            unit: self.unit(launches.place(at).map(|p| p.0)),
+            start: clamp_time(launches.start(at)),
+            end: clamp_time(launches.end(at)).max(clamp_time(launches.start(at))),
+            unit: self.unit_index(launches.place(at).map(|p| p.0)),
             class: if collective { Class::Collective } else { Class::Kernel },
             row: Row::Launch(row),
         }
     }
 
-    fn mem(&self, row: usize) -> Option<Op> {
+    fn mem_op(&self, row: usize) -> Option<Op> {
         let op = self.profile.memops.get(row)?;
         // A copy between host buffers is not the device's work.
         if matches!(op.kind, MemOpKind::Copy { kind: CopyKind::HostToHost, .. }) {
             return None;
         }
         Some(Op {
-            start: sane(op.start.0),
-            end: sane(op.start.0.saturating_add(op.duration.0.max(0))),
-            unit: self.unit(Some(op.place.0)),
+            start: clamp_time(op.start.0),
+            end: clamp_time(op.start.0.saturating_add(op.duration.0.max(0))),
+            unit: self.unit_index(Some(op.place.0)),
             class: Class::Copy,
             row: Row::Mem(u32::try_from(row).ok()?),
         })
     }
 
-    fn graph(&self, index: u32) -> Option<Op> {
+    fn graph_op(&self, index: u32) -> Option<Op> {
         let g = self.profile.graphs.get(index as usize)?;
         Some(Op {
-            start: sane(g.start.0),
-            end: sane(g.start.0.saturating_add(g.duration.0.max(0))),
-            unit: self.unit(Some(g.place)),
+            start: clamp_time(g.start.0),
+            end: clamp_time(g.start.0.saturating_add(g.duration.0.max(0))),
+            unit: self.unit_index(Some(g.place)),
             class: Class::Kernel,
             row: Row::Graph(index),
         })
@@ -179,19 +179,19 @@ impl<'a> Ops<'a> {
 
     /// All operations by start.
     pub fn iter(&self) -> impl Iterator<Item = Op> + '_ {
-        let mut mems = (0..self.profile.memops.len()).filter_map(|row| self.mem(row)).peekable();
-        let mut graphs = self.graphs.iter().filter_map(|&g| self.graph(g)).peekable();
+        let mut mems = (0..self.profile.memops.len()).filter_map(|row| self.mem_op(row)).peekable();
+        let mut graphs = self.graphs.iter().filter_map(|&g| self.graph_op(g)).peekable();
         let mut others = std::iter::from_fn(move || match (mems.peek(), graphs.peek()) {
             (Some(m), Some(g)) if g.start < m.start => graphs.next(),
             (None, Some(_)) => graphs.next(),
             _ => mems.next(),
         });
-        let launches = if self.profile.launches.timed() { self.profile.launches.len() } else { 0 };
+        let launches = if self.profile.launches.has_start_times() { self.profile.launches.len() } else { 0 };
         let row = |at: usize| self.order.get(at).copied().unwrap_or(u32::try_from(at).unwrap_or(u32::MAX));
         // Launches far outnumber the rest: only the rest is peeked at.
         let (mut at, mut other) = (0, others.next());
         let all = std::iter::from_fn(move || {
-            let launch = (at < launches).then(|| self.launch(row(at)));
+            let launch = (at < launches).then(|| self.launch_op(row(at)));
             let first = match (&launch, &other) {
                 (Some(l), Some(o)) => o.start < l.start,
                 (launch, _) => launch.is_none(),
@@ -202,24 +202,24 @@ impl<'a> Ops<'a> {
             at += 1;
             launch
         });
-        all.filter(|op| self.counts(op))
+        all.filter(|op| self.is_included(op))
     }
 
     /// Start and end of the call that started an operation, with its process and thread.
     #[must_use]
-    pub fn call(&self, op: &Op) -> Option<Call> {
-        let call = self.called(op)?;
-        let start = sane(call.start);
-        Some(Call { start, end: sane(call.end).max(start), ..call })
+    pub fn find_call(&self, op: &Op) -> Option<Call> {
+        let call = self.unclamped_call(op)?;
+        let start = clamp_time(call.start);
+        Some(Call { start, end: clamp_time(call.end).max(start), ..call })
     }
 
-    fn called(&self, op: &Op) -> Option<Call> {
+    fn unclamped_call(&self, op: &Op) -> Option<Call> {
         let profile = self.profile;
         match op.row {
-            Row::Launch(row) => self.launched(row),
+            Row::Launch(row) => self.launch_call(row),
             Row::Mem(row) => {
                 let mem = profile.memops.get(row as usize)?;
-                let Some(call) = mem.call.map(|call| call as usize) else { return self.launched(mem.launch?) };
+                let Some(call) = mem.call.map(|call| call as usize) else { return self.launch_call(mem.launch?) };
                 let (start, duration) = (*profile.calls.start.get(call)?, *profile.calls.duration.get(call)?);
                 let (pid, tid) = profile.calls.thread_of(call);
                 Some(Call { start, end: start.saturating_add(duration), pid, tid })
@@ -234,7 +234,7 @@ impl<'a> Ops<'a> {
         }
     }
 
-    fn launched(&self, row: u32) -> Option<Call> {
+    fn launch_call(&self, row: u32) -> Option<Call> {
         let launches = &self.profile.launches;
         let (start, cost) = launches.call(row as usize)?;
         let place = self.profile.places.get(launches.place(row as usize)?.0 as usize)?;
@@ -262,7 +262,7 @@ impl<'a> Ops<'a> {
 
     /// Returns true if several processes share the device of a unit.
     #[must_use]
-    pub fn shared(&self, unit: usize) -> bool {
+    pub fn is_shared(&self, unit: usize) -> bool {
         let Some(mine) = self.units.get(unit) else { return false };
         self.units.iter().enumerate().any(|(i, u)| i != unit && u.device.is_some() && u.device == mine.device && u.pid != mine.pid)
     }

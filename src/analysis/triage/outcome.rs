@@ -4,7 +4,7 @@ use super::case::Outside;
 use super::finding::Finding;
 use super::part::{Cause, Part};
 use super::step_kinds::Kind;
-use super::steps::{Found, LeftOut, Step, median};
+use super::steps::{Found, LeftOut, Step, lower_median};
 use crate::analysis::Family;
 use crate::analysis::flops::Rate;
 
@@ -90,7 +90,7 @@ impl Triage {
 
     /// A part's share of the window over all devices, in percent.
     #[must_use]
-    pub fn percent(&self, part: Part) -> f64 {
+    pub fn part_percent(&self, part: Part) -> f64 {
         let ns: i64 = self.devices.iter().map(|d| d.parts[part as usize].1).sum();
         ns as f64 / (self.length() as f64 * self.devices.len().max(1) as f64) * 100.0
     }
@@ -98,6 +98,6 @@ impl Triage {
     #[must_use]
     pub fn step_stats(&self) -> Option<StepStats> {
         let lengths: Vec<i64> = self.steps.iter().map(Step::length).collect();
-        Some(StepStats { count: lengths.len(), min: *lengths.iter().min()?, max: *lengths.iter().max()?, median: median(lengths)? })
+        Some(StepStats { count: lengths.len(), min: *lengths.iter().min()?, max: *lengths.iter().max()?, median: lower_median(lengths)? })
     }
 }

@@ -1,6 +1,6 @@
 //! The part of a run that is not judged.
 
-use super::recorded::recorded;
+use super::recorded::recorded_windows;
 use super::sweep::Busy;
 use crate::model::Profile;
 
@@ -23,14 +23,14 @@ pub fn outside_of(
     ran: &[(i64, i64)],
 ) -> Option<Outside> {
     let length = |list: &[(i64, i64)]| list.iter().map(|w| w.1 - w.0).sum::<i64>();
-    let whole = length(&recorded(profile, vec![span]));
+    let whole = length(&recorded_windows(profile, vec![span]));
     let rest = whole - length(windows);
     if rest <= 0 {
         return None;
     }
     // Devices that are not used in the window are ignored.
     let used = || busy.iter().zip(ran).filter_map(|(busy, ran)| Some((busy.as_ref()?, ran.1)));
-    let ran: i64 = used().map(|(busy, ran)| (ran - busy.busy()).clamp(0, rest)).sum();
+    let ran: i64 = used().map(|(busy, ran)| (ran - busy.busy_time()).clamp(0, rest)).sum();
     let devices = i64::try_from(used().count()).unwrap_or(1).max(1);
     Some(Outside { judged: length(windows) as f64 / whole as f64, idle: 1.0 - ran as f64 / (rest as f64 * devices as f64) })
 }

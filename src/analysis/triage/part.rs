@@ -54,7 +54,7 @@ impl Part {
 
     /// Short label for narrow layouts.
     #[must_use]
-    pub fn short(self) -> &'static str {
+    pub fn short_label(self) -> &'static str {
         match self {
             Self::Kernels => "kernels",
             Self::Collectives => "collectives",
@@ -90,7 +90,7 @@ impl Part {
 
     /// Returns true if nothing runs on the device.
     #[must_use]
-    pub fn idle(self) -> bool {
+    pub fn is_idle(self) -> bool {
         !matches!(self, Self::Kernels | Self::Collectives | Self::Copies)
     }
 }
@@ -158,7 +158,7 @@ impl Cause {
 
     /// Host activity, for display.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_text(self) -> &'static str {
         match self {
             Self::Sync => "on the way back from a synchronization",
             Self::Launch => "launching kernels",
@@ -205,7 +205,7 @@ impl ByCause {
 
     /// The part with the most time, if there is any.
     #[must_use]
-    pub fn most(&self) -> Option<Part> {
+    pub fn largest_part(&self) -> Option<Part> {
         let (ns, part) = Part::ALL.into_iter().map(|p| (self.of_part(p), p)).max_by_key(|e| e.0)?;
         (ns > 0).then_some(part)
     }
@@ -225,6 +225,6 @@ mod tests {
     fn causes_and_parts_are_listed_in_the_order_of_their_numbers() {
         assert!(Cause::ALL.iter().enumerate().all(|(i, c)| *c as usize == i));
         assert!(Part::ALL.iter().enumerate().all(|(i, p)| *p as usize == i));
-        assert!(Cause::ALL.iter().all(|c| c.part().idle()));
+        assert!(Cause::ALL.iter().all(|c| c.part().is_idle()));
     }
 }

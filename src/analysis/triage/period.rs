@@ -2,7 +2,7 @@
 
 use super::copies::CopyClass;
 use super::ops::{Class, Op, Ops, Row};
-use super::step::{Counts, EXPLAINS, Found, LEAST, Starts, median};
+use super::step::{Counts, EXPLAINS, Found, LEAST, Starts, lower_median};
 use crate::model::{MemOpKind, Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
 
@@ -23,7 +23,7 @@ pub const SHORTEST_NS: i64 = 50_000;
 type Symbol = (u8, u64, u64);
 
 /// Returns the identity of an operation, equal for its repetitions.
-fn symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> Symbol {
+fn op_symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> Symbol {
     match op.row {
         Row::Launch(row) => {
             let row = row as usize;
@@ -53,20 +53,20 @@ pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bo
     }
     let mine = || {
         ops.iter().filter(move |o| {
-            o.unit == unit && (o.class != Class::Copy || copies && ops.mem_of(o).is_some_and(|m| CopyClass::of(&m).of_host()))
+            o.unit == unit && (o.class != Class::Copy || copies && ops.mem_of(o).is_some_and(|m| CopyClass::from_mem_op(&m).of_host()))
         })
     };
     let mut ids: FxHashMap<Symbol, u32> = FxHashMap::default();
     let mut symbols: Vec<Symbol> = Vec::new();
     let number = |op: Op| {
-        let symbol = symbol(profile, ops, &op);
+        let symbol = op_symbol(profile, ops, &op);
         *ids.entry(symbol).or_insert_with(|| {
             symbols.push(symbol);
             u32::try_from(symbols.len() - 1).unwrap_or(u32::MAX)
         })
     };
     let sample: Vec<u32> = mine().skip(total.saturating_sub(LOOKED_AT) / 2).take(LOOKED_AT).map(number).collect();
-    let period = period(&sample)?;
+    let period = find_period(&sample)?;
     // The rarest operation of a period marks its beginning.
     let mut often: FxHashMap<u32, usize> = FxHashMap::default();
     for &s in &sample {
@@ -81,10 +81,10 @@ pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bo
     let mut calls: Vec<Option<i64>> = Vec::new();
     let (mut last_end, mut seen) = (i64::MIN, 0);
     for (at, op) in mine().enumerate() {
-        if symbol(profile, ops, &op) == anchor {
+        if op_symbol(profile, ops, &op) == anchor {
             if seen % each == 0 {
                 marks.push((at, op.start, last_end));
-                calls.push(ops.call(&op).map(|c| c.start));
+                calls.push(ops.find_call(&op).map(|c| c.start));
             }
             seen += 1;
         }
@@ -99,7 +99,7 @@ pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bo
     let good = steps.windows(2).filter(|w| near(w)).count();
     let enough = steps.len() >= LEAST && good * 10 >= (steps.len() - 1) * 8 && steps.len() * period >= (total as f64 * EXPLAINS) as usize;
     let starts: Vec<i64> = steps.iter().map(|s| s.1).collect();
-    let usual = median(starts.windows(2).map(|w| w[1] - w[0]).collect())?;
+    let usual = lower_median(starts.windows(2).map(|w| w[1] - w[0]).collect())?;
     if !enough || usual < SHORTEST_NS || calls[first].zip(calls[last]).is_some_and(|(a, b)| one_pass(profile, a, b)) {
         return None;
     }
@@ -121,7 +121,7 @@ fn one_pass(profile: &Profile, first: i64, last: i64) -> bool {
 }
 
 /// The smallest shift at which nearly all of a sequence repeats; `None` if it is 1, or nothing repeats.
-pub fn period(sequence: &[u32]) -> Option<usize> {
+pub fn find_period(sequence: &[u32]) -> Option<usize> {
     if sequence.len() < LEAST * 2 {
         return None;
     }
@@ -169,12 +169,12 @@ mod tests {
         }
         step.extend([4, 5]);
         let run: Vec<u32> = step.iter().copied().cycle().take(step.len() * 7 + 3).collect();
-        assert_eq!(period(&run), Some(step.len()));
-        assert_eq!(period(&[1; 50]), None);
+        assert_eq!(find_period(&run), Some(step.len()));
+        assert_eq!(find_period(&[1; 50]), None);
         // No kernel occurs once per step; only a pair at the boundary of two loops does.
         let loops: Vec<u32> = [[1, 2].repeat(8), [3, 4, 5].repeat(24)].concat().repeat(12);
-        assert_eq!(period(&loops), Some(88));
+        assert_eq!(find_period(&loops), Some(88));
         let random: Vec<u32> = (0..300_u32).map(|i| i.wrapping_mul(2_654_435_761) >> 20).collect();
-        assert_eq!(period(&random), None);
+        assert_eq!(find_period(&random), None);
     }
 }

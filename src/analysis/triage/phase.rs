@@ -65,7 +65,7 @@ pub fn before_first_step(profile: &Profile, begin: i64, first_step: i64) -> Vec<
         vec![(Phase::StartUp, "before the first step".to_owned(), begin, first_step)]
     } else {
         vec![
-            (Phase::StartUp, format!("start-up: until {} are captured", units::count(captured, "graph")), begin, until),
+            (Phase::StartUp, format!("start-up: until {} are captured", units::format_count(captured, "graph")), begin, until),
             (Phase::WarmUp, "warm-up: from there to the first step".to_owned(), until, first_step),
         ]
     };

@@ -5,7 +5,7 @@ use super::copies::CopyClass;
 use super::finding::{Place, PlaceKind};
 use super::gaps::Piece;
 use super::part::Cause;
-use crate::analysis::like::like;
+use crate::analysis::like::name_pattern;
 use crate::model::{RangeOrigin, units};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -37,10 +37,10 @@ struct Query {
 }
 
 /// Normalises a range name: numbers become `#`, and addresses of Python objects are removed.
-fn alike(label: &str) -> String {
+fn normalize_label(label: &str) -> String {
     match label.split_once(" object at 0x") {
-        Some((what, address)) => like(&format!("{what}{}", if address.ends_with('>') { ">" } else { "" })),
-        None => like(label),
+        Some((what, address)) => name_pattern(&format!("{what}{}", if address.ends_with('>') { ">" } else { "" })),
+        None => name_pattern(label),
     }
 }
 
@@ -65,19 +65,19 @@ pub struct Where {
 impl Where {
     /// The place that has more than half of the idle time.
     #[must_use]
-    pub fn most(&self) -> Option<&str> {
+    pub fn main_place(&self) -> Option<&str> {
         self.most.as_deref()
     }
 
     /// Suffix for a headline, ` (name)`: the place with more than half of the idle time, or a remark if it is outside
     /// of ranges or spread. Empty if the report has no ranges.
     #[must_use]
-    pub fn phrase(&self) -> String {
+    pub fn main_place_text(&self) -> String {
         match &self.most {
             Some(name) => format!(" ({name})"),
             None if !self.ranges || self.ns == 0 => String::new(),
             None if self.inside <= self.ns / 2 => format!(" (outside any {})", if self.operators { "operator" } else { "range" }),
-            None => format!(" (spread over {})", units::count(self.count, "place")),
+            None => format!(" (spread over {})", units::format_count(self.count, "place")),
         }
     }
 }
@@ -85,22 +85,22 @@ impl Where {
 /// Locates the longest idle times of these causes: ranges of similar names merged, most time first, then the
 /// longest idle time.
 #[must_use]
-pub fn of(case: &Case<'_>, causes: &[Cause]) -> Vec<Place> {
-    located(case, causes).places
+pub fn locate_places(case: &Case<'_>, causes: &[Cause]) -> Vec<Place> {
+    locate_idle(case, causes).places
 }
 
 /// Locates the idle time of these causes, with its amounts.
 #[must_use]
-pub fn located(case: &Case<'_>, causes: &[Cause]) -> Where {
+pub fn locate_idle(case: &Case<'_>, causes: &[Cause]) -> Where {
     let pieces: Vec<Piece> = causes.iter().filter_map(|c| case.pieces.get(c)).flatten().copied().collect();
-    named(case, &pieces)
+    locate_pieces(case, &pieces)
 }
 
 /// Locates the copies of these classes that run alone or that the device waits for.
 #[must_use]
 pub fn of_copies(case: &Case<'_>, classes: &[CopyClass]) -> Vec<Place> {
     let pieces: Vec<Piece> = classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect();
-    let mut out = named(case, &pieces).places;
+    let mut out = locate_pieces(case, &pieces).places;
     out.retain(|p| p.kind != PlaceKind::Window);
     out
 }
@@ -113,7 +113,7 @@ struct Times {
 }
 
 impl Times {
-    fn of(mut queries: Vec<Query>) -> Self {
+    fn from_queries(mut queries: Vec<Query>) -> Self {
         queries.sort_unstable_by_key(|q| (q.start, q.end));
         let mut latest = i64::MIN;
         let ends = queries
@@ -127,13 +127,13 @@ impl Times {
     }
 
     /// Queries that overlap `start..=end`.
-    fn within(&self, start: i64, end: i64) -> impl Iterator<Item = (usize, &Query)> {
+    fn queries_within(&self, start: i64, end: i64) -> impl Iterator<Item = (usize, &Query)> {
         let from = self.ends.partition_point(|&e| e < start);
         self.queries.iter().enumerate().skip(from).take_while(move |(_, q)| q.start <= end).filter(move |(_, q)| q.end >= start)
     }
 }
 
-fn named(case: &Case<'_>, pieces: &[Piece]) -> Where {
+fn locate_pieces(case: &Case<'_>, pieces: &[Piece]) -> Where {
     let mut by_thread: FxHashMap<(u32, u32), Vec<Query>> = FxHashMap::default();
     let mut ns = 0;
     for piece in pieces {
@@ -145,12 +145,12 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Where {
         by_thread.entry((lane.pid, lane.tid)).or_default().push(Query { start, end, piece: *piece, point });
     }
     let ranges = &case.profile.ranges;
-    let threads: Vec<Option<Times>> = ranges.threads.iter().map(|t| by_thread.remove(t).map(Times::of)).collect();
+    let threads: Vec<Option<Times>> = ranges.threads.iter().map(|t| by_thread.remove(t).map(Times::from_queries)).collect();
     // Ranges that touch an idle time, by thread.
     let mut rows: Vec<Vec<u32>> = vec![Vec::new(); threads.len()];
     for (row, range) in (0..).zip(ranges.iter()) {
         let Some(Some(times)) = threads.get(range.thread as usize) else { continue };
-        if !range.origin.hardware() && times.within(range.start, range.end).next().is_some() {
+        if !range.origin.is_hardware() && times.queries_within(range.start, range.end).next().is_some() {
             rows[range.thread as usize].push(row);
         }
     }
@@ -160,11 +160,11 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Where {
     let (mut best, mut around) = (Vec::new(), Vec::new());
     let (mut inclusive, mut unused) = (FxHashMap::default(), FxHashMap::default());
     for (times, rows) in threads.iter().zip(rows).filter_map(|(t, r)| Some((t.as_ref()?, r))) {
-        innermost(case, times, rows.clone(), &mut best, &mut inclusive);
+        attribute_innermost(case, times, rows.clone(), &mut best, &mut inclusive);
         if case.host.known.python {
             let origin = |row: &u32| ranges.get(*row as usize).origin;
             let others = rows.into_iter().filter(|r| origin(r) != RangeOrigin::Python).collect();
-            innermost(case, times, others, &mut around, &mut unused);
+            attribute_innermost(case, times, others, &mut around, &mut unused);
         }
     }
     let inside = best.iter().map(|(_, ns)| *ns).sum();
@@ -203,7 +203,7 @@ type Inclusive = FxHashMap<u32, (i64, usize)>;
 fn around_most(case: &Case<'_>, inclusive: &Inclusive, than: i64) -> Option<String> {
     let mut sums: FxHashMap<String, (i64, usize)> = FxHashMap::default();
     for (name, (ns, depth)) in inclusive {
-        let sum = sums.entry(alike(&case.profile.ranges.label(*name))).or_default();
+        let sum = sums.entry(normalize_label(&case.profile.ranges.label(*name))).or_default();
         *sum = (sum.0 + ns, sum.1.max(*depth));
     }
     let (name, _) =
@@ -212,7 +212,7 @@ fn around_most(case: &Case<'_>, inclusive: &Inclusive, than: i64) -> Option<Stri
 }
 
 /// Attributes each moment of the times to the innermost open range, and sums up these parts.
-fn innermost(case: &Case<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(Part, i64)>, inclusive: &mut Inclusive) {
+fn attribute_innermost(case: &Case<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(Part, i64)>, inclusive: &mut Inclusive) {
     let ranges = &case.profile.ranges;
     let key = |&row: &u32| {
         let r = ranges.get(row as usize);
@@ -224,7 +224,7 @@ fn innermost(case: &Case<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(
     let mut give = |open: &[(i64, u32, RangeOrigin)], from: i64, to: i64| {
         let Some(&(_, name, origin)) = open.last() else { return };
         let before = out.len();
-        for (_, q) in times.within(from, to) {
+        for (_, q) in times.queries_within(from, to) {
             let piece = (q.piece.start, q.piece.end);
             if q.point {
                 // A moment belongs to one range: on a boundary, to the one that begins.
@@ -273,7 +273,7 @@ fn by_name(case: &Case<'_>, parts: &[(Part, i64)]) -> Vec<(Place, i64)> {
     let mut labels: FxHashMap<u32, String> = FxHashMap::default();
     let mut sums: FxHashMap<String, (i64, Part)> = FxHashMap::default();
     for (part, ns) in parts {
-        let label = labels.entry(part.name).or_insert_with(|| alike(&case.profile.ranges.label(part.name))).clone();
+        let label = labels.entry(part.name).or_insert_with(|| normalize_label(&case.profile.ranges.label(part.name))).clone();
         let sum = sums.entry(label).or_insert((0, *part));
         sum.0 += ns;
         if part.end - part.start > sum.1.end - sum.1.start {
@@ -295,11 +295,11 @@ fn by_name(case: &Case<'_>, parts: &[(Part, i64)]) -> Vec<(Place, i64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::alike;
+    use super::normalize_label;
 
     #[test]
     fn objects_of_python_are_alike_whatever_their_address() {
-        assert_eq!(alike("<built-in method item of Tensor object at 0x7fdc681f2030>"), "<built-in method item of Tensor>");
-        assert_eq!(alike("step 12"), "step #");
+        assert_eq!(normalize_label("<built-in method item of Tensor object at 0x7fdc681f2030>"), "<built-in method item of Tensor>");
+        assert_eq!(normalize_label("step 12"), "step #");
     }
 }

@@ -4,7 +4,7 @@ use super::case::Case;
 use super::gather::PAUSE_NS;
 use super::part::Cause;
 use super::piece::Piece;
-use super::text::pct;
+use super::text::format_percent;
 use crate::model::CallKind;
 
 /// Maximum latency between the end of work on one device and the start of dependent work on another, ns; an assumption,
@@ -55,7 +55,7 @@ pub fn waited_for(case: &Case<'_>) -> String {
     match named.as_slice() {
         [] | [(_, Reason::Unknown)] => "it waited for another stream, device or host function, which was not recorded".to_owned(),
         some => {
-            let each: Vec<String> = some.iter().map(|(ns, r)| format!("{} ({})", r.words(), pct(*ns as f64 / all))).collect();
+            let each: Vec<String> = some.iter().map(|(ns, r)| format!("{} ({})", r.words(), format_percent(*ns as f64 / all))).collect();
             format!("it waited for {}", each.join(", "))
         }
     }
@@ -73,7 +73,7 @@ fn calls_in_order(case: &Case<'_>) -> Vec<((u32, u32), i64, Reason)> {
     let calls = &case.profile.calls;
     let mut out: Vec<((u32, u32), i64, Reason)> = (0..calls.len())
         .filter_map(|row| {
-            let name = calls.called(row)?;
+            let name = calls.call_name(row)?;
             let reason = match name.kind {
                 CallKind::HostFunction => Reason::HostFunction,
                 CallKind::Event if name.name.contains("StreamWaitEvent") => Reason::Event,

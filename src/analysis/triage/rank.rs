@@ -30,7 +30,7 @@ const TIE: f64 = 0.03;
 
 /// Sorts findings, costliest first, and moves effects under their causes.
 #[must_use]
-pub fn rank(mut findings: Vec<Finding>) -> Vec<Finding> {
+pub fn rank_findings(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.retain(|f| f.stake >= LEAST || matches!(f.id, V::ShortCapture | V::GpuBound));
     findings.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.cmp(&b.id)));
     for i in 1..findings.len() {
@@ -41,7 +41,7 @@ pub fn rank(mut findings: Vec<Finding>) -> Vec<Finding> {
         }
     }
     let mut findings = under_causes(findings);
-    verdict(&mut findings);
+    place_verdict(&mut findings);
     if let Some(at) = findings.iter().position(|f| f.id == V::ShortCapture) {
         findings[..=at].rotate_right(1);
     }
@@ -82,7 +82,7 @@ fn under_causes(findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// Puts `gpu-bound` first if nothing else is worth a tenth of the window; otherwise it is not a verdict and is removed.
-fn verdict(findings: &mut Vec<Finding>) {
+fn place_verdict(findings: &mut Vec<Finding>) {
     let Some(at) = findings.iter().position(|f| f.id == V::GpuBound) else { return };
     let mut bound = findings.remove(at);
     // Not healthy: small grids leave much of the GPU empty, so that the kernels alone are not the limit.
@@ -129,30 +129,34 @@ mod tests {
 
     #[test]
     fn what_costs_most_goes_first_and_little_is_not_said() {
-        let out =
-            rank(vec![finding(V::LaunchBound, 0.2), finding(V::HostSync, 0.5), finding(V::Allocation, 0.02), finding(V::GpuBound, 0.3)]);
+        let out = rank_findings(vec![
+            finding(V::LaunchBound, 0.2),
+            finding(V::HostSync, 0.5),
+            finding(V::Allocation, 0.02),
+            finding(V::GpuBound, 0.3),
+        ]);
         assert_eq!(ids(&out), [V::HostSync, V::LaunchBound], "what is left is no finding");
     }
 
     #[test]
     fn kernels_are_the_limit_where_nothing_else_is_worth_a_tenth() {
-        let out = rank(vec![finding(V::LaunchBound, 0.08), finding(V::GpuBound, 0.9)]);
+        let out = rank_findings(vec![finding(V::LaunchBound, 0.08), finding(V::GpuBound, 0.9)]);
         assert_eq!(ids(&out), [V::GpuBound, V::LaunchBound]);
     }
 
     #[test]
     fn kernels_that_leave_the_gpu_empty_rank_by_what_that_costs() {
         let empty = |stake: f64| Finding::new(V::GpuBound, stake, "few SMs");
-        let out = rank(vec![finding(V::HostSync, 0.2), empty(0.7), finding(V::LaunchBound, 0.1)]);
+        let out = rank_findings(vec![finding(V::HostSync, 0.2), empty(0.7), finding(V::LaunchBound, 0.1)]);
         assert_eq!(ids(&out), [V::GpuBound, V::HostSync, V::LaunchBound]);
-        let out = rank(vec![finding(V::HostSync, 0.5), empty(0.3)]);
+        let out = rank_findings(vec![finding(V::HostSync, 0.5), empty(0.3)]);
         assert_eq!(ids(&out), [V::HostSync, V::GpuBound]);
     }
 
     #[test]
     fn effects_go_under_their_causes_and_nothing_is_lost() {
-        let stall = finding(V::PeriodicStall, 0.25).explains([V::HostCompute]);
-        let out = rank(vec![stall, finding(V::HostCompute, 0.27), finding(V::ShortCapture, 0.0)]);
+        let stall = finding(V::PeriodicStall, 0.25).with_explained([V::HostCompute]);
+        let out = rank_findings(vec![stall, finding(V::HostCompute, 0.27), finding(V::ShortCapture, 0.0)]);
         assert_eq!(ids(&out), [V::ShortCapture, V::PeriodicStall]);
         assert_eq!(out[1].effects, [(V::HostCompute, "host-compute".to_owned())]);
     }

@@ -6,7 +6,7 @@ use crate::model::os::MEASURING;
 
 /// Times in which counters were measured while the program ran.
 #[must_use]
-pub fn measuring(profile: &Profile) -> Intervals {
+pub fn measuring_times(profile: &Profile) -> Intervals {
     let mut out = Intervals::default();
     for o in profile.overhead.iter().filter(|o| &*o.name == MEASURING) {
         out.push(o.start, o.start.saturating_add(o.duration));
@@ -14,7 +14,7 @@ pub fn measuring(profile: &Profile) -> Intervals {
     out
 }
 
-fn set(windows: &[(i64, i64)]) -> Intervals {
+fn to_intervals(windows: &[(i64, i64)]) -> Intervals {
     let mut set = Intervals::default();
     for w in windows {
         set.push(w.0, w.1);
@@ -26,13 +26,13 @@ fn set(windows: &[(i64, i64)]) -> Intervals {
 /// GPU is unknown, and while counters are measured everything waits for them. If nothing is left, returns the
 /// windows unchanged.
 #[must_use]
-pub fn recorded(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
-    let measuring = measuring(profile);
+pub fn recorded_windows(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    let measuring = measuring_times(profile);
     if profile.recorded.is_empty() && measuring.is_empty() {
         return windows;
     }
-    let all = set(&windows);
-    let kept = if profile.recorded.is_empty() { all } else { all.intersect(&set(&profile.recorded)) };
+    let all = to_intervals(&windows);
+    let kept = if profile.recorded.is_empty() { all } else { all.intersect(&to_intervals(&profile.recorded)) };
     let both = kept.subtract(&measuring).as_slice().to_vec();
     if both.is_empty() { windows } else { both }
 }
@@ -41,7 +41,7 @@ pub fn recorded(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> 
 /// launches may have no times. Empty `windows` stand for the whole report, `None` for all devices.
 #[must_use]
 pub fn measured_share(profile: &Profile, windows: &[(i64, i64)], device: Option<u32>) -> f64 {
-    let measuring = measuring(profile);
+    let measuring = measuring_times(profile);
     if measuring.is_empty() {
         return 0.0;
     }
@@ -50,13 +50,13 @@ pub fn measured_share(profile: &Profile, windows: &[(i64, i64)], device: Option<
         let place = profile.places.get(launches.place(row)?.0 as usize)?;
         place.device.and_then(|d| profile.devices.get(d as usize)).map(|d| d.id).or(place.ordinal)
     };
-    let asked = set(windows);
-    let inside = |row: usize| windows.is_empty() || asked.covered(launches.start(row), launches.start(row).saturating_add(1)) > 0;
+    let asked = to_intervals(windows);
+    let inside = |row: usize| windows.is_empty() || asked.covered_length(launches.start(row), launches.start(row).saturating_add(1)) > 0;
     let (mut all, mut time, mut measured) = (0, 0, 0);
     let rows = (0..launches.len()).filter(|&row| inside(row) && (device.is_none() || number(row) == device));
     let count = rows.fold(0, |count, row| {
         let duration = launches.duration(row);
-        let covered = measuring.covered(launches.start(row), launches.end(row));
+        let covered = measuring.covered_length(launches.start(row), launches.end(row));
         all += duration;
         time += covered;
         measured += i64::from(2 * covered > duration || duration == 0);

@@ -41,17 +41,17 @@ impl Spread {
 
     /// The longest gap, ns.
     #[must_use]
-    pub fn longest(&self) -> i64 {
+    pub fn longest_gap(&self) -> i64 {
         self.top[0].map_or(0, |t| t.0)
     }
 
     /// The gap with nearly all of the idle time, if there is one.
-    fn one(&self) -> Vec<(i64, Piece)> {
+    fn dominant_gap(&self) -> Vec<(i64, Piece)> {
         self.top[0].filter(|one| one.0 as f64 > self.ns as f64 * TWO).into_iter().collect()
     }
 
     /// The one or two gaps with most of the idle time, if so few have it.
-    fn few(&self) -> Vec<(i64, Piece)> {
+    fn dominant_gaps(&self) -> Vec<(i64, Piece)> {
         let whole = self.ns as f64;
         match self.top {
             [Some(a), Some(b)] if a.0 as f64 <= whole * ONE && (a.0 + b.0) as f64 > whole * TWO => vec![a, b],
@@ -67,7 +67,7 @@ pub struct Spreads(FxHashMap<(usize, Cause), Spread>);
 
 impl Spreads {
     /// Adds the pieces of one gap.
-    pub fn gap(&mut self, unit: usize, pieces: &[Piece]) {
+    pub fn add_gap(&mut self, unit: usize, pieces: &[Piece]) {
         let mut sums = ByCause::default();
         for piece in pieces {
             sums.add(piece.cause, piece.end - piece.start);
@@ -82,20 +82,20 @@ impl Spreads {
 
     /// Number of gaps and the longest gap, ns, over all devices.
     #[must_use]
-    pub fn of(&self, cause: Cause) -> (u64, i64) {
-        self.0.iter().filter(|((_, c), _)| *c == cause).fold((0, 0), |(n, longest), (_, s)| (n + s.gaps, longest.max(s.longest())))
+    pub fn gap_stats(&self, cause: Cause) -> (u64, i64) {
+        self.0.iter().filter(|((_, c), _)| *c == cause).fold((0, 0), |(n, longest), (_, s)| (n + s.gaps, longest.max(s.longest_gap())))
     }
 
     /// Outlier gaps that make up most of the idle time of a cause over all devices, longest first. `steps` is the
     /// number of steps in the run.
     #[must_use]
-    pub fn single(&self, steps: usize) -> Vec<Single> {
+    pub fn outlier_gaps(&self, steps: usize) -> Vec<Single> {
         let mut out = Vec::new();
         let host = if steps >= STEPS { &HOST[..] } else { &[] };
         for &cause in CALLS.iter().chain(host) {
             let of_cause = || self.0.iter().filter(|((_, c), _)| *c == cause);
             let whole: i64 = of_cause().map(|(_, s)| s.ns).sum();
-            let few = |s: &Spread| if CALLS.contains(&cause) { s.few() } else { s.one() };
+            let few = |s: &Spread| if CALLS.contains(&cause) { s.dominant_gaps() } else { s.dominant_gap() };
             let mut gaps: Vec<(i64, Piece)> = of_cause().flat_map(|(_, s)| few(s)).collect();
             let ns = gaps.iter().map(|g| g.0).sum::<i64>();
             // A gap no longer than a usual interval between launches is not a delay.
@@ -128,9 +128,9 @@ mod tests {
         let single = |gaps: &[i64], cause, steps| {
             let mut all = Spreads::default();
             for &ns in gaps {
-                all.gap(0, &[Piece { start: 0, end: ns * 10_000, cause, at: 0, lane: None, name: None }]);
+                all.add_gap(0, &[Piece { start: 0, end: ns * 10_000, cause, at: 0, lane: None, name: None }]);
             }
-            all.single(steps).first().map_or(0, |s| s.gaps.len())
+            all.outlier_gaps(steps).first().map_or(0, |s| s.gaps.len())
         };
         for (gaps, want) in [
             (&[100][..], 1),
@@ -152,11 +152,11 @@ mod tests {
         let mut all = Spreads::default();
         for unit in 0..8 {
             for ns in [900_000, 10_000, 10_000, 10_000] {
-                all.gap(unit, &[Piece { start: 0, end: ns, cause: Cause::Alloc, at: 0, lane: None, name: None }]);
+                all.add_gap(unit, &[Piece { start: 0, end: ns, cause: Cause::Alloc, at: 0, lane: None, name: None }]);
             }
         }
-        let found = all.single(0);
+        let found = all.outlier_gaps(0);
         assert_eq!((found.len(), found[0].ns, found[0].gaps.len()), (1, 7_200_000, 8));
-        assert_eq!(all.of(Cause::Alloc), (32, 900_000));
+        assert_eq!(all.gap_stats(Cause::Alloc), (32, 900_000));
     }
 }

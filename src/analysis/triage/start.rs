@@ -6,7 +6,7 @@ use super::host::Host;
 use super::ops::{Op, Ops, Row};
 use super::part::Cause;
 use super::phase::{LeftOut, Phase};
-use super::sweep::{Gap, Hear, sweep};
+use super::sweep::{Gap, Hear, sweep_windows};
 use rustc_hash::FxHashMap;
 
 /// Share of the devices' work that can belong to the start.
@@ -31,12 +31,12 @@ struct Listen<'g> {
 }
 
 impl Listen<'_> {
-    fn what(&self, gap: &Gap, longest: &Piece) -> String {
+    fn describe_first_use(&self, gap: &Gap, longest: &Piece) -> String {
         let profile = self.ops.profile();
         match gap.next.map(|op| op.row) {
             Some(Row::Launch(row)) if longest.cause == Cause::Compile && longest.name.is_none() => {
                 let kernel = profile.kernels.get(profile.launches.kernel(row as usize).0 as usize);
-                format!("first launch of {}", kernel.map_or("a kernel".into(), crate::analysis::readable::readable))
+                format!("first launch of {}", kernel.map_or("a kernel".into(), crate::analysis::readable::readable_name))
             }
             _ => longest
                 .name
@@ -49,14 +49,14 @@ impl Listen<'_> {
 impl Hear for Listen<'_> {
     fn gap(&mut self, gap: &Gap) {
         let mut pieces = std::mem::take(&mut self.pieces);
-        self.gaps.look(gap, &mut pieces);
-        let first = |p: &&Piece| p.cause == Cause::Compile || self.gaps.firsts().slow_call(p);
+        self.gaps.explain_gap(gap, &mut pieces);
+        let first = |p: &&Piece| p.cause == Cause::Compile || self.gaps.first_uses().slow_call(p);
         let ns: i64 = pieces.iter().filter(first).map(|p| p.end - p.start).sum();
         if gap.next.is_some() && ns as f64 >= MOSTLY * (gap.end - gap.start) as f64 {
             let longest = pieces.iter().filter(first).max_by_key(|p| p.end - p.start).copied();
             self.idle += ns;
             if let Some(longest) = longest.filter(|l| l.end - l.start >= SLOW_LAUNCH_NS) {
-                self.until = Some((gap.end, self.what(gap, &longest)));
+                self.until = Some((gap.end, self.describe_first_use(gap, &longest)));
             }
         }
         self.pieces = pieces;
@@ -65,7 +65,7 @@ impl Hear for Listen<'_> {
     fn copy(&mut self, _: &Op, _: i64, _: i64) {}
 
     fn op(&mut self, op: &Op) {
-        self.gaps.op(op);
+        self.gaps.record_op(op);
     }
 }
 
@@ -80,16 +80,16 @@ pub fn left_out(ops: &Ops<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> 
         done = done.saturating_add(op.end - op.start);
         go
     });
-    sweep(early, ops.units.len(), &[span], &mut listen);
+    sweep_windows(early, ops.units.len(), &[span], &mut listen);
     let (until, what) = listen.until?;
-    if (listen.idle as f64) < WORTH_IT * (span.1 - span.0) as f64 || until >= span.1 || !repeats(ops, until) {
+    if (listen.idle as f64) < WORTH_IT * (span.1 - span.0) as f64 || until >= span.1 || !repeats_after(ops, until) {
         return None;
     }
     Some(LeftOut { phase: Phase::StartUp, what: format!("the start until the {what}"), start: span.0, end: until })
 }
 
 /// Returns true if enough is left after a time, and the operation with the most time in the run repeats there.
-fn repeats(ops: &Ops<'_>, after: i64) -> bool {
+fn repeats_after(ops: &Ops<'_>, after: i64) -> bool {
     let launches = &ops.profile().launches;
     let mut sums: FxHashMap<(u32, Option<u32>), (i64, usize)> = FxHashMap::default();
     let mut left = 0;

@@ -48,7 +48,7 @@ pub const EXPLAINS: f64 = 0.5;
 
 /// The median, the lower one of two middle values.
 #[must_use]
-pub fn median(mut values: Vec<i64>) -> Option<i64> {
+pub fn lower_median(mut values: Vec<i64>) -> Option<i64> {
     let middle = values.len().checked_sub(1)? / 2;
     Some(*values.select_nth_unstable(middle).1)
 }

@@ -2,8 +2,8 @@
 
 use super::gather::StepTime;
 use super::part::{ByCause, Part};
-use super::step::{Step, median};
-use super::work::{Sketch, kinds};
+use super::step::{Step, lower_median};
+use super::work::{Sketch, group_steps};
 
 /// Steps of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +38,7 @@ const REPEATS: usize = 3;
 
 /// Returns the kinds of steps that recur and take time, the most time first; empty if there is only one.
 #[must_use]
-pub fn named(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<Kind> {
+pub fn find_kinds(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<Kind> {
     let all: i64 = steps.iter().map(Step::length).sum();
     let sketches: Vec<Sketch> = times.iter().map(|t| t.kernels).collect();
     let kind = |list: Vec<usize>| {
@@ -49,7 +49,7 @@ pub fn named(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<Kind> {
         let of_devices = |ns: i64| (ns as f64 / (length.max(1) as f64 * devices.max(1) as f64)).clamp(0.0, 1.0);
         let middle = |of: fn(&StepTime) -> u32| {
             let values = list.iter().filter_map(|&i| times.get(i)).map(|t| i64::from(of(t))).collect();
-            median(values).and_then(|n| u32::try_from(n).ok()).unwrap_or_default()
+            lower_median(values).and_then(|n| u32::try_from(n).ok()).unwrap_or_default()
         };
         let launched = Launched {
             graphs: middle(|t| t.graphs),
@@ -57,12 +57,12 @@ pub fn named(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<Kind> {
             single_kernels: middle(|t| t.single_kernels),
         };
         let share = length as f64 / all.max(1) as f64;
-        let most = idle.most().map(|part| (part, of_devices(idle.of_part(part))));
+        let most = idle.largest_part().map(|part| (part, of_devices(idle.of_part(part))));
         let busy = 1.0 - of_devices(idle.total());
-        Some(Kind { count: lengths.len(), median: median(lengths)?, share, launched, busy, idle: most })
+        Some(Kind { count: lengths.len(), median: lower_median(lengths)?, share, launched, busy, idle: most })
             .filter(|k| k.count >= REPEATS && k.share >= NAMED)
     };
-    let found: Vec<Kind> = kinds(&sketches, steps).into_iter().filter_map(kind).collect();
+    let found: Vec<Kind> = group_steps(&sketches, steps).into_iter().filter_map(kind).collect();
     if found.len() > 1 { found } else { Vec::new() }
 }
 
@@ -75,7 +75,7 @@ mod tests {
         let mut out = Sketch::default();
         for &(what, how, times) in launches {
             for _ in 0..times {
-                out.add((what, how));
+                out.add_launch((what, how));
             }
         }
         out
@@ -97,7 +97,7 @@ mod tests {
             .into_iter()
             .map(|kernels| {
                 let mut time = StepTime { kernels, ..StepTime::default() };
-                let long = kernels.total() == 200;
+                let long = kernels.total_launches() == 200;
                 if long {
                     time.single_kernels = 200;
                     time.idle.add(Cause::Compute, 11);
@@ -107,12 +107,12 @@ mod tests {
                 time
             })
             .collect();
-        let found = named(&times, &steps, 1);
+        let found = find_kinds(&times, &steps, 1);
         assert_eq!(found.iter().map(|k| (k.count, k.median)).collect::<Vec<_>>(), [(5, 55), (35, 2)]);
         assert_eq!(found[0].launched, Launched { single_kernels: 200, ..Launched::default() });
         assert_eq!(found[1].launched, Launched { graphs: 1, graph_kernels: 94, single_kernels: 0 });
         assert_eq!((found[0].busy, found[0].idle), (0.8, Some((Part::Computing, 0.2))));
         assert_eq!((found[1].busy, found[1].idle), (1.0, None));
-        assert_eq!(named(&times[..7], &steps[..7], 1), [], "one kind needs no name");
+        assert_eq!(find_kinds(&times[..7], &steps[..7], 1), [], "one kind needs no name");
     }
 }

@@ -3,12 +3,12 @@
 
 use super::intervals::Intervals;
 use super::marked::by_ranges;
-pub use super::marked::since;
+pub use super::marked::device_range_start;
 use super::ops::{Ops, Row};
-use super::period::{by_period, period};
+use super::period::{by_period, find_period};
 pub use super::phase::LeftOut;
 use super::phase::{Phase, before_first_step};
-pub use super::step::{Counts, Found, Step, median};
+pub use super::step::{Counts, Found, Step, lower_median};
 use super::step::{EXPLAINS, LEAST, Starts};
 use super::waits::by_waits;
 use crate::model::Profile;
@@ -33,7 +33,7 @@ const HIDDEN: f64 = 0.1;
 impl Steps {
     /// Finds the steps of a run; `span` is the time of its operations.
     #[must_use]
-    pub fn of(profile: &Profile, ops: &Ops<'_>, span: (i64, i64), counts: &[Counts]) -> Self {
+    pub fn from_profile(profile: &Profile, ops: &Ops<'_>, span: (i64, i64), counts: &[Counts]) -> Self {
         let found = by_ranges(profile, ops).or_else(|| by_graphs(profile, ops)).or_else(|| by_sequence(profile, ops, counts));
         let Some((found, starts, end)) = found else { return Self::default() };
         let mut steps: Vec<Step> = (0..)
@@ -63,13 +63,13 @@ impl Steps {
     }
 
     /// Keeps only the steps in a window chosen by the user.
-    pub fn only(&mut self, window: (i64, i64)) {
+    pub fn keep_in_window(&mut self, window: (i64, i64)) {
         self.list.retain(|s| s.start >= window.0 && s.end <= window.1);
         self.left_out = Vec::new();
     }
 
     /// Removes steps in which the profiler measured counters, because they wait for it.
-    pub fn without(&mut self, measuring: &Intervals) {
+    pub fn remove_measured(&mut self, measuring: &Intervals) {
         let spans = measuring.as_slice();
         self.list.retain(|s| {
             let next = spans.partition_point(|m| m.1 <= s.start);
@@ -78,7 +78,7 @@ impl Steps {
     }
 
     /// Removes steps in which the recording was closed, because their length is unknown.
-    pub fn inside(&mut self, recorded: &[(i64, i64)]) {
+    pub fn keep_recorded(&mut self, recorded: &[(i64, i64)]) {
         let inside = |s: &Step| {
             let at = recorded.partition_point(|r| r.1 < s.end);
             recorded.get(at).is_some_and(|r| r.0 <= s.start)
@@ -97,15 +97,15 @@ impl Steps {
 
     /// Index of the step at a time.
     #[must_use]
-    pub fn at(&self, time: i64) -> Option<usize> {
+    pub fn step_at(&self, time: i64) -> Option<usize> {
         let at = self.list.partition_point(|s| s.start <= time).checked_sub(1)?;
         (time < self.list[at].end).then_some(at)
     }
 
     /// The median length, ns.
     #[must_use]
-    pub fn median(&self) -> Option<i64> {
-        median(self.list.iter().map(Step::length).collect())
+    pub fn median_length(&self) -> Option<i64> {
+        lower_median(self.list.iter().map(Step::length).collect())
     }
 }
 
@@ -122,7 +122,7 @@ fn by_sequence(profile: &Profile, ops: &Ops<'_>, counts: &[Counts]) -> Option<St
 /// Returns true if much of the time is in steps that are many times as long as the median.
 fn hides_steps((_, starts, end): &Starts) -> bool {
     let lengths: Vec<i64> = starts.iter().zip(starts.iter().skip(1).chain([end])).map(|(start, end)| end - start).collect();
-    let Some(usual) = median(lengths.clone()) else { return false };
+    let Some(usual) = lower_median(lengths.clone()) else { return false };
     let long: i64 = lengths.iter().filter(|l| **l > usual.saturating_mul(MANY)).sum();
     long as f64 >= HIDDEN * lengths.iter().sum::<i64>() as f64
 }
@@ -134,7 +134,7 @@ fn warm_up(steps: &[Step]) -> usize {
     }
     let most = steps.len() / 3;
     // Compares with the second half, which is warm if any part is.
-    let Some(usual) = median(steps[steps.len() / 2..].iter().map(Step::length).collect()) else { return 0 };
+    let Some(usual) = lower_median(steps[steps.len() / 2..].iter().map(Step::length).collect()) else { return 0 };
     steps.iter().take(most).take_while(|s| s.length() as f64 > usual as f64 * WARM_UP).count()
 }
 
@@ -181,10 +181,10 @@ fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     }
     calls.sort_unstable_by_key(|c| c.1);
     let end = calls.iter().map(|c| c.2).max()?;
-    if let Some(starts) = rounds(&calls) {
+    if let Some(starts) = find_rounds(&calls) {
         return Some((Found::Graphs, starts, end));
     }
-    let usual = median(calls.iter().map(|c| i64::try_from(c.3).unwrap_or(i64::MAX)).collect())?;
+    let usual = lower_median(calls.iter().map(|c| i64::try_from(c.3).unwrap_or(i64::MAX)).collect())?;
     let alike = calls.iter().filter(|c| i64::try_from(c.3).is_ok_and(|n| n == usual)).count();
     if calls.len() < LEAST || alike * 10 < calls.len() * 9 {
         return None;
@@ -194,7 +194,7 @@ fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
 
 /// Starts of rounds of several graphs that are launched in turn again and again, as the pieces of a model are. A round
 /// begins with the graph before which the device waits longest.
-fn rounds(calls: &[Launched]) -> Option<Vec<i64>> {
+fn find_rounds(calls: &[Launched]) -> Option<Vec<i64>> {
     let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
     let ids: Vec<u32> = calls
         .iter()
@@ -203,7 +203,7 @@ fn rounds(calls: &[Launched]) -> Option<Vec<i64>> {
             *numbers.entry(c.4).or_insert(next)
         })
         .collect();
-    let period = period(&ids)?;
+    let period = find_period(&ids)?;
     let rounds = calls.len() / period;
     // By graph: number of launches, and time before them in which no other graph ran.
     let mut before: FxHashMap<u32, (usize, i64)> = FxHashMap::default();
@@ -234,11 +234,11 @@ mod tests {
             at += 10;
         }
         let want: Vec<i64> = calls.iter().filter(|c| c.4 == 72).map(|c| c.1).collect();
-        assert_eq!(rounds(&calls), Some(want));
+        assert_eq!(find_rounds(&calls), Some(want));
         for call in &mut calls {
             call.4 = 70;
         }
-        assert_eq!(rounds(&calls), None, "one graph over and over is a step each time");
+        assert_eq!(find_rounds(&calls), None, "one graph over and over is a step each time");
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct Busy {
 impl Busy {
     /// Time in which anything ran.
     #[must_use]
-    pub fn busy(&self) -> i64 {
+    pub fn busy_time(&self) -> i64 {
         self.kernels + self.collectives_exposed + self.copies_exposed
     }
 }
@@ -91,7 +91,7 @@ impl Line {
     }
 
     /// Accounts for the time until `to`, during which nothing begins.
-    fn until(&mut self, to: i64, unit: usize, next: Option<&Op>, hear: &mut impl Hear) {
+    fn advance_to(&mut self, to: i64, unit: usize, next: Option<&Op>, hear: &mut impl Hear) {
         let part = |at: &mut i64, end: i64| {
             let end = end.min(to);
             let length = (end - *at).max(0);
@@ -122,11 +122,11 @@ impl Line {
 
     /// Closes the current window: the rest of it is idle, if the device is used at all. `next` ends a gap that
     /// extends beyond it.
-    fn close(&mut self, windows: &[(i64, i64)], unit: usize, next: Option<&Op>, hear: &mut impl Hear) {
+    fn close_window(&mut self, windows: &[(i64, i64)], unit: usize, next: Option<&Op>, hear: &mut impl Hear) {
         let Some(&(begin, end)) = windows.get(self.window) else { return };
         self.at = self.at.max(begin);
         if self.seen {
-            self.until(end, unit, next, hear);
+            self.advance_to(end, unit, next, hear);
         } else {
             self.missed.push((begin, end));
             self.at = self.at.max(end);
@@ -137,7 +137,7 @@ impl Line {
         }
     }
 
-    fn begin(&mut self, op: &Op, hear: &mut impl Hear) {
+    fn begin_op(&mut self, op: &Op, hear: &mut impl Hear) {
         self.seen = true;
         for (start, end) in std::mem::take(&mut self.missed) {
             self.busy.idle += end - start;
@@ -162,7 +162,7 @@ const LATER_NS: i64 = 10_000_000_000;
 
 /// Sweeps over operations in order of start and accounts for the time in the windows, which are sorted and do not
 /// overlap. Returns `None` for devices on which nothing ran in them.
-pub fn sweep(ops: impl Iterator<Item = Op>, units: usize, windows: &[(i64, i64)], hear: &mut impl Hear) -> Vec<Option<Busy>> {
+pub fn sweep_windows(ops: impl Iterator<Item = Op>, units: usize, windows: &[(i64, i64)], hear: &mut impl Hear) -> Vec<Option<Busy>> {
     let Some(&(first, _)) = windows.first() else { return vec![None; units] };
     let mut lines = vec![Line::new(first); units];
     let last = windows.last().map_or(first, |w| w.1);
@@ -172,7 +172,7 @@ pub fn sweep(ops: impl Iterator<Item = Op>, units: usize, windows: &[(i64, i64)]
         let Some(line) = lines.get_mut(op.unit) else { continue };
         // An operation that starts after a window closes it.
         while windows.get(line.window).is_some_and(|w| op.start >= w.1) {
-            line.close(windows, op.unit, Some(&op), hear);
+            line.close_window(windows, op.unit, Some(&op), hear);
             over += usize::from(line.window == windows.len());
         }
         let Some(&(begin, _)) = windows.get(line.window) else {
@@ -185,8 +185,8 @@ pub fn sweep(ops: impl Iterator<Item = Op>, units: usize, windows: &[(i64, i64)]
             line.latest = line.latest.max(op.end);
             continue;
         }
-        line.until(op.start.max(begin), op.unit, Some(&op), hear);
-        line.begin(&op, hear);
+        line.advance_to(op.start.max(begin), op.unit, Some(&op), hear);
+        line.begin_op(&op, hear);
         if op.start >= begin {
             line.busy.operations += 1;
             hear.op(&op);
@@ -194,7 +194,7 @@ pub fn sweep(ops: impl Iterator<Item = Op>, units: usize, windows: &[(i64, i64)]
     }
     for (unit, line) in lines.iter_mut().enumerate() {
         while line.window < windows.len() {
-            line.close(windows, unit, None, hear);
+            line.close_window(windows, unit, None, hear);
         }
     }
     lines.into_iter().map(|line| line.seen.then_some(line.busy)).collect()
@@ -245,7 +245,7 @@ mod tests {
             let mut windows = vec![(begin, middle), (middle + pause, begin + length + pause)];
             windows.retain(|w| w.0 < w.1);
             let mut heard = Heard::default();
-            let found = sweep(ops.iter().copied(), 2, &windows, &mut heard);
+            let found = sweep_windows(ops.iter().copied(), 2, &windows, &mut heard);
             for (unit, got) in found.iter().enumerate() {
                 let runs = |t: i64, class| ops.iter().any(|o| o.unit == unit && o.class == class && o.start <= t && t < o.end);
                 let mut want = Busy::default();
@@ -259,10 +259,10 @@ mod tests {
                     want.idle += i64::from(!k && !c && !m);
                 }
                 let Some(got) = got else {
-                    prop_assert_eq!(want.busy(), 0);
+                    prop_assert_eq!(want.busy_time(), 0);
                     continue;
                 };
-                prop_assert_eq!(got.busy() + got.idle, length);
+                prop_assert_eq!(got.busy_time() + got.idle, length);
                 want.operations = got.operations;
                 prop_assert_eq!(got, &want);
                 let gaps: i64 = heard.gaps.iter().filter(|g| g.0 == unit).map(|g| g.2 - g.1).sum();

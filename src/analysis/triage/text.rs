@@ -2,20 +2,20 @@
 
 use super::finding::{Confirm, Finding, PlaceKind};
 use super::verdict::Verdict as V;
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::model::{Nanos, Profile};
 
 /// A share as percent: `61%`, `7.3%`.
 #[must_use]
-pub fn pct(share: f64) -> String {
+pub fn format_percent(share: f64) -> String {
     let p = share * 100.0;
     if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
 }
 
 /// Formats a time in ns for display.
 #[must_use]
-pub fn ns(value: f64) -> String {
-    Nanos::human(value)
+pub fn format_ns(value: f64) -> String {
+    Nanos::format_ns(value)
 }
 
 /// Data that a recording lacks.
@@ -31,7 +31,7 @@ pub enum Record {
 
 /// Returns the command that records the missing data.
 #[must_use]
-pub fn record(profile: &Profile, what: Record) -> Confirm {
+pub fn recording_command(profile: &Profile, what: Record) -> Confirm {
     let (recipe, why) = match what {
         Record::Host => ("full", "records calls of the operating system and CPU samples: whether the thread waits or computes, and where"),
         Record::Samples => ("full", "records CPU samples: which function computes"),
@@ -45,7 +45,7 @@ pub fn record(profile: &Profile, what: Record) -> Confirm {
 
 /// Returns the command that would confirm a finding or show the line behind it, for rules that do not set their own.
 #[must_use]
-pub fn confirm(profile: &Profile, finding: &Finding) -> Option<Confirm> {
+pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> {
     let own = |recipe: &str, why: &str| {
         let program = if profile.capture.argv.is_empty() { vec!["PROGRAM".to_owned()] } else { profile.capture.argv.clone() };
         let argv = ["warpscope", "run", "--recipe", recipe, "--"].map(str::to_owned).into_iter().chain(program).collect();
@@ -67,7 +67,7 @@ pub fn confirm(profile: &Profile, finding: &Finding) -> Option<Confirm> {
             let kernel = finding.places.iter().find(|p| p.kind == PlaceKind::Kernel)?;
             let file = profile.source.file.display().to_string();
             // The kernel has been measured already.
-            if profile.measured.as_deref().is_some_and(|m| m.kernels.iter().any(|k| readable(k) == kernel.name)) {
+            if profile.measured.as_deref().is_some_and(|m| m.kernels.iter().any(|k| readable_name(k) == kernel.name)) {
                 let argv = ["warpscope", "hints", &file, "--kernel", &kernel.name].map(str::to_owned).into();
                 return Some(Confirm {
                     argv,

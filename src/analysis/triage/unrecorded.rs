@@ -6,9 +6,9 @@ use crate::model::coverage::Work;
 use crate::model::{NoteKind, Profile};
 
 /// If a relevant share of the work was not recorded, puts that first and lowers all other findings to possible.
-pub fn judge(profile: &Profile, findings: &mut Vec<Finding>) {
+pub fn judge_unrecorded(profile: &Profile, findings: &mut Vec<Finding>) {
     let coverage = &profile.coverage;
-    let Some(sentence) = coverage.sentence().filter(|_| coverage.hollow()) else { return };
+    let Some(sentence) = coverage.describe_losses().filter(|_| coverage.is_inconclusive()) else { return };
     // The capture rule's finding on lost events says the same.
     let lost =
         |f: &Finding| f.id == Verdict::ShortCapture && profile.notes.iter().any(|n| n.kind == NoteKind::Lost && n.text == f.headline);
@@ -17,15 +17,15 @@ pub fn judge(profile: &Profile, findings: &mut Vec<Finding>) {
         finding.sure = Sure::Possible;
     }
     let counts = |(lost, calls): (u64, u64)| (lost > 0).then_some((lost as f64, calls as f64));
-    let [kernels, graphs] = [Work::Kernels, Work::Graphs].map(|w| counts(coverage.lost(w)));
+    let [kernels, graphs] = [Work::Kernels, Work::Graphs].map(|w| counts(coverage.lost_calls(w)));
     let headline = format!("{sentence}: what the GPU did then is not known, and idle time, limits and shares cannot be told");
     let mut first = Finding::new(Verdict::ShortCapture, 0.0, headline)
-        .bound("nothing is gained: what follows may be wrong")
-        .because("kernel launches without a record", kernels.map(|k| k.0), "")
-        .because("kernel launches", kernels.map(|k| k.1), "")
-        .because("graph launches without kernels", graphs.map(|g| g.0), "")
-        .because("graph launches", graphs.map(|g| g.1), "");
-    let remedy = coverage.remedy(&profile.source.tool, profile.maker());
+        .with_gain_basis("nothing is gained: what follows may be wrong")
+        .with_evidence("kernel launches without a record", kernels.map(|k| k.0), "")
+        .with_evidence("kernel launches", kernels.map(|k| k.1), "")
+        .with_evidence("graph launches without kernels", graphs.map(|g| g.0), "")
+        .with_evidence("graph launches", graphs.map(|g| g.1), "");
+    let remedy = coverage.recording_advice(&profile.source.tool, profile.maker());
     let mut letters = remedy.chars();
     let remedy = letters.next().map(|c| c.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default();
     first.actions.push(format!("{remedy}."));

@@ -52,13 +52,13 @@ impl Verdict {
 
     /// Meaning, in half a sentence.
     #[must_use]
-    pub fn means(self) -> &'static str {
+    pub fn meaning(self) -> &'static str {
         VERDICTS.iter().find(|v| v.0 == self).map_or("", |v| v.2)
     }
 
     /// The verdict with an id.
     #[must_use]
-    pub fn of(id: &str) -> Option<Self> {
+    pub fn from_id(id: &str) -> Option<Self> {
         VERDICTS.iter().find(|v| v.1 == id).map(|v| v.0)
     }
 }

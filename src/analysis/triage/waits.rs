@@ -1,9 +1,9 @@
 //! Steps of a loop in which the host waits once per step for a result of the GPU, as a server does for each token.
 
 use super::ops::{Class, Ops, Row};
-use super::period::{SHORTEST_NS, period};
-use super::step::{EXPLAINS, Found, Starts, Step, median};
-use super::work::{Sketch, kinds};
+use super::period::{SHORTEST_NS, find_period};
+use super::step::{EXPLAINS, Found, Starts, Step, lower_median};
+use super::work::{Sketch, group_steps};
 use crate::model::{CallKind, CopyKind, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
@@ -44,7 +44,7 @@ fn busiest_thread(profile: &Profile, ops: &Ops<'_>) -> Option<((u32, u32), Vec<L
     for op in ops.iter().filter(|op| op.class != Class::Copy) {
         let length = op.end.saturating_sub(op.start);
         total = total.saturating_add(length);
-        let Some(call) = ops.call(&op) else { continue };
+        let Some(call) = ops.find_call(&op) else { continue };
         let identity = match op.row {
             Row::Launch(row) => u64::from(profile.launches.kernel(row as usize).0),
             Row::Graph(_) | Row::Mem(_) => u64::MAX,
@@ -63,7 +63,7 @@ fn waits(profile: &Profile, thread: (u32, u32)) -> Vec<(String, Vec<i64>)> {
     let mut found: FxHashMap<u32, Vec<i64>> = FxHashMap::default();
     let to_host = |kind: MemOpKind| matches!(kind, MemOpKind::Copy { kind: CopyKind::DeviceToHost, .. });
     let copies = profile.memops.iter().filter(|m| to_host(m.kind)).filter_map(|m| m.call);
-    let blocking = |row: &usize| calls.called(*row).is_some_and(|n| n.kind == CallKind::Copy && !n.name.contains("Async"));
+    let blocking = |row: &usize| calls.call_name(*row).is_some_and(|n| n.kind == CallKind::Copy && !n.name.contains("Async"));
     let copies = copies.map(|call| call as usize).filter(blocking);
     let syncs = (0..calls.len()).filter(|&row| calls.kind(row) == CallKind::Sync);
     for row in syncs.chain(copies).filter(|&row| calls.thread_of(row) == thread) {
@@ -104,7 +104,7 @@ fn steps_between(launched: &[Launched], waits: &[i64]) -> Option<Vec<i64>> {
             sketches.push(Sketch::default());
         }
         if let Some(sketch) = sketches.last_mut() {
-            sketch.add((identity, 0));
+            sketch.add_launch((identity, 0));
         }
     }
     for at in 1..steps.len() {
@@ -113,7 +113,7 @@ fn steps_between(launched: &[Launched], waits: &[i64]) -> Option<Vec<i64>> {
     if steps.len() < LEAST_WAITS || (inside as f64) < EXPLAINS * launched.len() as f64 {
         return None;
     }
-    let kinds = kinds(&sketches, &steps);
+    let kinds = group_steps(&sketches, &steps);
     let repeated: usize = kinds.iter().map(Vec::len).filter(|&n| n > ALIKE).sum();
     if (repeated as f64) < REPEATED * steps.len() as f64 {
         return None;
@@ -125,8 +125,8 @@ fn steps_between(launched: &[Launched], waits: &[i64]) -> Option<Vec<i64>> {
             kind_of[at] = kind;
         }
     }
-    let each = period(&kind_of).unwrap_or(1);
+    let each = find_period(&kind_of).unwrap_or(1);
     let starts: Vec<i64> = steps.iter().step_by(each).map(|s| s.start).collect();
-    let usual = median(starts.windows(2).map(|w| w[1] - w[0]).collect())?;
+    let usual = lower_median(starts.windows(2).map(|w| w[1] - w[0]).collect())?;
     (starts.len() >= LEAST_WAITS && usual >= SHORTEST_NS).then_some(starts)
 }

@@ -17,7 +17,7 @@ const MOST: usize = 32;
 
 impl Sketch {
     /// Counts one launch, by kernel and configuration.
-    pub fn add(&mut self, (what, how): (u64, u64)) {
+    pub fn add_launch(&mut self, (what, how): (u64, u64)) {
         let mixed = what.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ how.wrapping_mul(0xC2B2_AE3D_27D4_EB4F).rotate_left(31);
         let bucket = (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) as usize;
         self.0[bucket % BUCKETS] = self.0[bucket % BUCKETS].saturating_add(1);
@@ -25,15 +25,15 @@ impl Sketch {
 
     /// Total number of launches.
     #[must_use]
-    pub fn total(&self) -> u32 {
+    pub fn total_launches(&self) -> u32 {
         self.0.iter().map(|&n| u32::from(n)).sum()
     }
 
     /// Returns true if two steps run nearly the same launches.
     #[must_use]
-    pub fn like(&self, other: &Self) -> bool {
+    pub fn is_similar(&self, other: &Self) -> bool {
         let apart: u32 = self.0.iter().zip(&other.0).map(|(&a, &b)| u32::from(a.abs_diff(b))).sum();
-        let most = self.total().max(other.total());
+        let most = self.total_launches().max(other.total_launches());
         // With so few launches, each of them counts.
         if most <= FEW { apart == 0 } else { f64::from(apart) <= (f64::from(most) * SLACK).max(f64::from(FEW)) }
     }
@@ -41,16 +41,16 @@ impl Sketch {
 
 /// Groups similar steps: indices into `steps`, the group with the most time first.
 #[must_use]
-pub fn kinds(sketches: &[Sketch], steps: &[Step]) -> Vec<Vec<usize>> {
+pub fn group_steps(sketches: &[Sketch], steps: &[Step]) -> Vec<Vec<usize>> {
     let mut kinds: Vec<(Sketch, Vec<usize>)> = Vec::new();
     let mut last = 0;
     for (at, sketch) in sketches.iter().enumerate() {
         // Most steps are like the previous one.
-        if let Some(kind) = kinds.get_mut(last).filter(|k| k.0.like(sketch)) {
+        if let Some(kind) = kinds.get_mut(last).filter(|k| k.0.is_similar(sketch)) {
             kind.1.push(at);
             continue;
         }
-        match kinds.iter().position(|k| k.0.like(sketch)) {
+        match kinds.iter().position(|k| k.0.is_similar(sketch)) {
             Some(known) => {
                 kinds[known].1.push(at);
                 last = known;
@@ -75,7 +75,7 @@ mod tests {
         let mut out = Sketch::default();
         for &(what, how, times) in launches {
             for _ in 0..times {
-                out.add((what, how));
+                out.add_launch((what, how));
             }
         }
         out
@@ -90,7 +90,7 @@ mod tests {
             (sketch(&[(5, 1, 16), (6, 1, 16), (7, 1, 32)]), false),
             (sketch(&[(1, 1, 16), (2, 1, 16), (3, 1, 32), (4, 1, 40)]), false),
         ] {
-            assert_eq!(decode.like(&other), alike, "{other:?}");
+            assert_eq!(decode.is_similar(&other), alike, "{other:?}");
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use super::ids::ActionId;
 use super::places::Where;
-use super::table::{ACTIONS, Action, of};
-use crate::analysis::fuzzy::nearest;
+use super::table::{ACTIONS, Action, find_action};
+use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::next::{KEY_BEGIN, KEY_END};
 use crate::config::keys::Key;
 use std::collections::{BTreeMap, HashMap};
 
-/// Delimits a key in a sentence. Text read from reports never contains it (see [`clean`](crate::model::text::clean)).
+/// Delimits a key in a sentence. Text read from reports never contains it (see [`clean_export`](crate::model::text::escape_unsafe)).
 pub const LINK: char = '\u{2063}';
 
 /// Key bindings in both directions.
@@ -21,17 +21,17 @@ pub struct Keymap {
 impl Default for Keymap {
     fn default() -> Self {
         // The default keys always parse: a test checks this.
-        Self::with(&BTreeMap::new()).unwrap_or_else(|_| Self { keys: BTreeMap::new(), actions: HashMap::new() })
+        Self::with_user_keys(&BTreeMap::new()).unwrap_or_else(|_| Self { keys: BTreeMap::new(), actions: HashMap::new() })
     }
 }
 
 impl Keymap {
     /// Returns the default keys, with the user's in place of those of the actions that they name. Two actions may share
     /// a key only if they never work on the same screen.
-    pub fn with(user: &BTreeMap<String, Vec<String>>) -> Result<Self, String> {
+    pub fn with_user_keys(user: &BTreeMap<String, Vec<String>>) -> Result<Self, String> {
         for name in user.keys() {
             if !ACTIONS.iter().any(|a| a.name == name) {
-                let near = nearest(name, ACTIONS.iter().map(|a| a.name));
+                let near = nearest_match(name, ACTIONS.iter().map(|a| a.name));
                 return Err(match near {
                     Some(near) => format!("[keys]: no action `{name}`; did you mean `{near}`?"),
                     None => format!("[keys]: no action `{name}`; press `?` in `warpscope` for the list"),
@@ -53,8 +53,8 @@ impl Keymap {
                 };
                 let rivals: Vec<&Action> = taken
                     .iter()
-                    .filter_map(|&id| of(id))
-                    .filter(|other| other.on.meets(action.on) && !before(action, other) && !before(other, action))
+                    .filter_map(|&id| find_action(id))
+                    .filter(|other| other.on.overlaps_with(action.on) && !before(action, other) && !before(other, action))
                     .collect();
                 let mine = user.contains_key(action.name);
                 // A default yields to a key that the user chose.
@@ -79,12 +79,12 @@ impl Keymap {
 
     /// Returns the action of a key on a screen.
     #[must_use]
-    pub fn action(&self, key: Key, on: Where) -> Option<ActionId> {
-        let works = |id: &&ActionId| of(**id).is_some_and(|a| a.on.works(on));
-        let own = |id: &&ActionId| works(id) && of(**id).is_some_and(|a| a.on != Where::Everywhere);
+    pub fn find_action(&self, key: Key, on: Where) -> Option<ActionId> {
+        let works = |id: &&ActionId| find_action(**id).is_some_and(|a| a.on.applies_to(on));
+        let own = |id: &&ActionId| works(id) && find_action(**id).is_some_and(|a| a.on != Where::Everywhere);
         let bound = self.actions.get(&key).and_then(|ids| ids.iter().find(own).or_else(|| ids.iter().find(works)).copied());
         // Shift with an arrow acts as the plain arrow where it is unbound.
-        bound.or_else(|| self.action(key.unshifted()?, on))
+        bound.or_else(|| self.find_action(key.without_shift()?, on))
     }
 
     /// Keys of an action.
@@ -96,28 +96,28 @@ impl Keymap {
     /// First key of an action between two [`LINK`]s, so that a sentence shows it highlighted and clickable.
     #[must_use]
     pub fn link(&self, id: ActionId) -> String {
-        format!("{LINK}{}{LINK}", self.label(id))
+        format!("{LINK}{}{LINK}", self.key_label(id))
     }
 
     /// Replaces the keys named in a sentence (see [`key_of`](crate::analysis::next::key_of)) by their bindings.
     #[must_use]
     pub fn spell(&self, sentence: &str) -> String {
-        self.spelled(sentence, |id| self.label(id))
+        self.replace_keys(sentence, |id| self.key_label(id))
     }
 
     /// Like [`Self::spell`], with keys in the form of [`Self::link`].
     #[must_use]
     pub fn spell_links(&self, sentence: &str) -> String {
-        self.spelled(sentence, |id| self.link(id))
+        self.replace_keys(sentence, |id| self.link(id))
     }
 
-    fn spelled(&self, sentence: &str, label: impl Fn(ActionId) -> String) -> String {
+    fn replace_keys(&self, sentence: &str, label: impl Fn(ActionId) -> String) -> String {
         let mut out = String::with_capacity(sentence.len());
         let mut rest = sentence;
         while let Some((before, after)) = rest.split_once(KEY_BEGIN) {
             out.push_str(before);
             let Some((name, after)) = after.split_once(KEY_END) else { break };
-            match ACTIONS.iter().find(|a| a.name == name).filter(|a| !self.label(a.id).is_empty()) {
+            match ACTIONS.iter().find(|a| a.name == name).filter(|a| !self.key_label(a.id).is_empty()) {
                 Some(action) => out.push_str(&label(action.id)),
                 None => out.push_str(name),
             }
@@ -129,7 +129,7 @@ impl Keymap {
 
     /// Label of an action's first key; empty if it has none.
     #[must_use]
-    pub fn label(&self, id: ActionId) -> String {
+    pub fn key_label(&self, id: ActionId) -> String {
         self.keys(id).first().map(Key::label).unwrap_or_default()
     }
 }
@@ -145,26 +145,26 @@ mod tests {
 
     #[test]
     fn the_default_keys_are_readable_and_without_conflict() {
-        let map = Keymap::with(&BTreeMap::new()).unwrap();
+        let map = Keymap::with_user_keys(&BTreeMap::new()).unwrap();
         for action in ACTIONS {
             assert_eq!(map.keys(action.id).len(), action.keys.len(), "{}", action.name);
         }
-        assert_eq!(map.action(Key::parse("J").unwrap(), Launches), Some(ActionId::Jump));
-        assert_eq!(map.action(Key::parse("J").unwrap(), Kernels), None);
+        assert_eq!(map.find_action(Key::parse("J").unwrap(), Launches), Some(ActionId::Jump));
+        assert_eq!(map.find_action(Key::parse("J").unwrap(), Kernels), None);
     }
 
     #[test]
     fn the_user_s_key_takes_the_place_of_a_default() {
-        let map = Keymap::with(&user(&[("quit", "s")])).unwrap();
-        assert_eq!(map.action(Key::parse("s").unwrap(), Kernels), Some(ActionId::Quit));
-        assert_eq!(map.action(Key::parse("q").unwrap(), Kernels), None);
+        let map = Keymap::with_user_keys(&user(&[("quit", "s")])).unwrap();
+        assert_eq!(map.find_action(Key::parse("s").unwrap(), Kernels), Some(ActionId::Quit));
+        assert_eq!(map.find_action(Key::parse("q").unwrap(), Kernels), None);
         assert!(map.keys(ActionId::Sort).is_empty());
     }
 
     #[test]
     fn mistakes_are_named() {
-        assert_eq!(Keymap::with(&user(&[("qiut", "x")])).unwrap_err(), "[keys]: no action `qiut`; did you mean `quit`?");
-        assert!(Keymap::with(&user(&[("quit", "hyper-x")])).unwrap_err().contains("no key `hyper-x`"));
-        assert!(Keymap::with(&user(&[("quit", "x"), ("help", "x")])).unwrap_err().contains("both"));
+        assert_eq!(Keymap::with_user_keys(&user(&[("qiut", "x")])).unwrap_err(), "[keys]: no action `qiut`; did you mean `quit`?");
+        assert!(Keymap::with_user_keys(&user(&[("quit", "hyper-x")])).unwrap_err().contains("no key `hyper-x`"));
+        assert!(Keymap::with_user_keys(&user(&[("quit", "x"), ("help", "x")])).unwrap_err().contains("both"));
     }
 }

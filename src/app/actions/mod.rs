@@ -8,4 +8,4 @@ pub mod table;
 pub use ids::ActionId;
 pub use keymap::Keymap;
 pub use places::Where;
-pub use table::{ACTIONS, of};
+pub use table::{ACTIONS, find_action};

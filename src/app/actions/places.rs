@@ -70,7 +70,7 @@ impl Where {
 
     /// Returns true if an action of this scope works on a (single) screen.
     #[must_use]
-    pub fn works(self, there: Self) -> bool {
+    pub fn applies_to(self, there: Self) -> bool {
         let table = matches!(there, Self::Kernels | Self::Launches);
         let result = matches!(there, Self::Metrics | Self::Hints | Self::Roofline | Self::Compare | Self::Source);
         match self {
@@ -92,13 +92,13 @@ impl Where {
     }
 
     /// Returns true if actions of both scopes can meet on one screen.
-    pub(super) fn meets(self, other: Self) -> bool {
-        Self::SCREENS.into_iter().any(|screen| self.works(screen) && other.works(screen))
+    pub(super) fn overlaps_with(self, other: Self) -> bool {
+        Self::SCREENS.into_iter().any(|screen| self.applies_to(screen) && other.applies_to(screen))
     }
 
     /// Name of the scope, for tables of keys.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Everywhere => "everywhere",
             Self::Overview => "overview",

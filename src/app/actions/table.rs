@@ -438,6 +438,6 @@ pub static ACTIONS: &[Action] = &[
 ];
 
 #[must_use]
-pub fn of(id: ActionId) -> Option<&'static Action> {
+pub fn find_action(id: ActionId) -> Option<&'static Action> {
     ACTIONS.iter().find(|a| a.id == id)
 }

@@ -47,7 +47,7 @@ impl Finder {
     }
 
     /// Handles a key while the filter is typed: ⏎ keeps the text, esc clears it, arrows move the selection.
-    pub fn key(&mut self, event: KeyEvent) -> Typed {
+    pub fn handle_key(&mut self, event: KeyEvent) -> Typed {
         match event.code {
             KeyCode::Enter => {
                 self.typing = false;

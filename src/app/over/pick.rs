@@ -51,7 +51,7 @@ impl Pick {
     }
 
     /// Lists the items that match the typed text, best first.
-    pub fn narrow(&mut self) {
+    pub fn apply_filter(&mut self) {
         let pattern = self.typed.as_ref().map_or("", |t| t.value());
         if pattern.trim().is_empty() {
             self.shown = (0..self.items.len()).collect();
@@ -66,7 +66,7 @@ impl Pick {
                     // In the hint, words must match literally: scattered letters occur in every sentence.
                     let hint = item.hint.to_lowercase();
                     let in_hint = || words.iter().all(|w| hint.contains(w)).then_some(i64::MIN / 2);
-                    fuzzy.positions(&item.label).map(|(s, _)| s).or_else(in_hint).map(|s| (-s, i))
+                    fuzzy.match_positions(&item.label).map(|(s, _)| s).or_else(in_hint).map(|s| (-s, i))
                 })
                 .collect();
             scored.sort_unstable();
@@ -76,7 +76,7 @@ impl Pick {
     }
 
     #[must_use]
-    pub fn item(&self) -> Option<&Item> {
+    pub fn selected_item(&self) -> Option<&Item> {
         self.shown.get(self.selected).map(|&i| &self.items[i])
     }
 
@@ -86,7 +86,7 @@ impl Pick {
         self.items.iter().find(|i| i.letter == Some(letter))
     }
 
-    pub fn step(&mut self, by: isize) {
+    pub fn move_selection(&mut self, by: isize) {
         let last = self.shown.len().saturating_sub(1);
         self.selected = self.selected.saturating_add_signed(by).min(last);
     }

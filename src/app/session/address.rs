@@ -36,7 +36,7 @@ impl Show {
 
     /// Name of the screen.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         Self::ALL.into_iter().find(|s| s.1 == self).map_or("", |s| s.0)
     }
 }
@@ -60,9 +60,9 @@ pub struct Address {
 impl Address {
     /// Command-line options of the location.
     #[must_use]
-    pub fn options(&self) -> Vec<String> {
+    pub fn to_args(&self) -> Vec<String> {
         let pairs = [
-            ("--first", self.show.map(|s| s.word().to_owned())),
+            ("--first", self.show.map(|s| s.as_str().to_owned())),
             ("--kernel", self.kernel.clone()),
             ("--launch", self.launch.map(|l| l.to_string())),
             ("--result", self.result.map(|r| r.to_string())),
@@ -81,7 +81,7 @@ impl Address {
 
     /// Returns true if it contains nothing but the initial screen of a timeline.
     #[must_use]
-    pub fn plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         let Self { show, kernel, launch, result, range, window } = self;
         let first = matches!(show, None | Some(Show::Overview | Show::Kernels));
         first && kernel.is_none() && launch.is_none() && result.is_none() && range.is_none() && window.is_none()

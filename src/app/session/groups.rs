@@ -1,7 +1,7 @@
 //! Groups of a report's launches, shared by all its screens
 
 use crate::analysis::{GroupBy, Grouping, group, labels};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{NameForm, Profile};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,25 +32,25 @@ impl Groups {
         Self { by, grouping: None, form: NameForm::Function, labels: Arc::default(), marked: HashSet::new(), marked_sum: (0, 0.0) }
     }
 
-    pub fn take(&mut self, profile: &Profile, grouping: Arc<Grouping>) {
+    pub fn set_grouping(&mut self, profile: &Profile, grouping: Arc<Grouping>) {
         self.grouping = Some(grouping);
         self.sum_marked();
-        self.label(profile);
+        self.rebuild_labels(profile);
     }
 
     /// Returns true if the groups are not those of the requested grouping.
     #[must_use]
-    pub fn pending(&self) -> bool {
+    pub fn is_pending(&self) -> bool {
         self.grouping.as_ref().is_some_and(|g| g.by != self.by)
     }
 
     #[must_use]
-    pub fn name(&self, row: usize) -> Option<&str> {
+    pub fn row_name(&self, row: usize) -> Option<&str> {
         self.grouping.as_ref()?.rows.get(row).map(|r| r.name.as_str())
     }
 
     /// Rebuilds the labels, after new groups or another form of names.
-    pub fn label(&mut self, profile: &Profile) {
+    pub fn rebuild_labels(&mut self, profile: &Profile) {
         let Some(grouping) = &self.grouping else {
             return;
         };
@@ -66,7 +66,7 @@ impl Groups {
                         .iter()
                         .map(|r| kernel(r).map_or((r.name.as_str(), "", ""), |k| (k.function(), k.demangled(), k.mangled())))
                         .collect();
-                    labels::kernels(&rows)
+                    labels::label_kernels(&rows)
                 }
                 NameForm::Function => plain(),
                 // Several kernels may share a function name; a single one must not represent the row then.
@@ -83,7 +83,7 @@ impl Groups {
                     .collect(),
             }
         };
-        let mut out: Vec<String> = out.iter().map(|l| clean(l).into_owned()).collect();
+        let mut out: Vec<String> = out.iter().map(|l| escape_unsafe(l).into_owned()).collect();
         if out.len() <= MOST_COMPARED {
             // Names may differ only in characters that cannot be shown.
             labels::make_distinct(&mut out);
@@ -92,14 +92,14 @@ impl Groups {
     }
 
     /// Marks or unmarks a row.
-    pub fn toggle(&mut self, name: String) {
+    pub fn toggle_mark(&mut self, name: String) {
         if !self.marked.remove(&name) {
             self.marked.insert(name);
         }
         self.sum_marked();
     }
 
-    pub fn unmark(&mut self) {
+    pub fn clear_marks(&mut self) {
         self.marked.clear();
         self.sum_marked();
     }

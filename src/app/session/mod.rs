@@ -61,13 +61,13 @@ impl Session {
 
     /// Label of an action's first key.
     #[must_use]
-    pub fn key(&self, id: ActionId) -> String {
-        self.settings.keymap.label(id)
+    pub fn key_label(&self, id: ActionId) -> String {
+        self.settings.keymap.key_label(id)
     }
 
     /// First key of an action, highlighted and clickable in a sentence.
     #[must_use]
-    pub fn link(&self, id: ActionId) -> String {
+    pub fn key_link(&self, id: ActionId) -> String {
         self.settings.keymap.link(id)
     }
 
@@ -79,18 +79,18 @@ impl Session {
 
     /// Index of the report with this file.
     #[must_use]
-    pub fn position(&self, file: &Path) -> Option<usize> {
+    pub fn find_report(&self, file: &Path) -> Option<usize> {
         self.reports.iter().position(|r| r.file == file)
     }
 
     /// Returns true if the report is a timeline that was read completely.
     #[must_use]
-    pub fn timeline(&self, report: usize) -> bool {
+    pub fn is_complete_timeline(&self, report: usize) -> bool {
         self.reports.get(report).is_some_and(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.complete))
     }
 
     /// Adds reports of the user's own runs.
-    pub fn add(&mut self, files: &[PathBuf]) {
+    pub fn add_reports(&mut self, files: &[PathBuf]) {
         for file in files {
             let mut report = Report::new(file.clone(), &self.settings);
             report.trusted = true;
@@ -124,7 +124,7 @@ impl Session {
 
     /// Rows of a page on this terminal.
     #[must_use]
-    pub fn page(&self) -> isize {
+    pub fn page_rows(&self) -> isize {
         isize::try_from(self.size.1.saturating_sub(10).max(4)).unwrap_or(10)
     }
 

@@ -14,8 +14,8 @@ impl Report {
     }
 
     /// Narrows the report to a window, ns, or widens it to the whole run, whose analysis is restored at once.
-    pub fn narrow(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
-        if window == self.window || self.reading() || self.profile.is_none() {
+    pub fn set_window(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
+        if window == self.window || self.is_reading() || self.profile.is_none() {
             return Vec::new();
         }
         let by = self.groups.by;
@@ -39,7 +39,7 @@ impl Report {
                 let Known { overview, next, judged, triage, work, tree, grouping } = whole.map(|w| *w).unwrap_or_default();
                 (self.overview, self.next, self.triage, self.work, self.tree) = (overview, next, judged.then_some(triage), work, tree);
                 if let (Some(profile), Some(grouping)) = (self.profile.clone(), grouping.filter(|g| g.by == by)) {
-                    self.groups.take(&profile, grouping);
+                    self.groups.set_grouping(&profile, grouping);
                     self.mark_profiled(index);
                     missing.clear();
                 }
@@ -48,9 +48,9 @@ impl Report {
         if self.overview.is_none() {
             missing.push(Ask::Overview);
         }
-        if self.triage.is_none() && self.timeline() {
+        if self.triage.is_none() && self.is_timeline() {
             missing.push(Ask::Triage);
         }
-        missing.into_iter().flat_map(|ask| self.ask(index, ask)).collect()
+        missing.into_iter().flat_map(|ask| self.request_work(index, ask)).collect()
     }
 }

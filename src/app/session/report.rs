@@ -159,18 +159,18 @@ impl Report {
 
     /// Start of its clock, ns since 1970; `None` if the report does not contain it.
     #[must_use]
-    pub fn began(&self) -> Option<i64> {
+    pub fn clock_start(&self) -> Option<i64> {
         self.profile.as_ref()?.clock.epoch_ns
     }
 
     #[must_use]
-    pub fn reading(&self) -> bool {
+    pub fn is_reading(&self) -> bool {
         matches!(self.stage, Stage::Reading(..))
     }
 
     /// Requests an analysis of this report, given its index.
     #[must_use]
-    pub fn ask(&self, report: usize, ask: Ask) -> Vec<Effect> {
+    pub fn request_work(&self, report: usize, ask: Ask) -> Vec<Effect> {
         let Some(profile) = self.profile.clone() else {
             return Vec::new();
         };
@@ -179,8 +179,8 @@ impl Report {
     }
 
     /// Handles the reader's progress.
-    pub fn progress(&mut self, index: usize, progress: Progress) -> Vec<Effect> {
-        if !self.reading() {
+    pub fn apply_progress(&mut self, index: usize, progress: Progress) -> Vec<Effect> {
+        if !self.is_reading() {
             return Vec::new();
         }
         match progress {
@@ -196,31 +196,31 @@ impl Report {
                 self.take_profile(profile);
                 // Other groupings need data that is still being read.
                 let by = if self.groups.by.is_kernel() { self.groups.by } else { GroupBy::Kernel };
-                self.ask(index, Ask::Group(by))
+                self.request_work(index, Ask::Group(by))
             }
         }
     }
 
     /// Returns true if the report is a timeline, which triage can judge.
     #[must_use]
-    pub fn timeline(&self) -> bool {
+    pub fn is_timeline(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.totals.is_empty())
     }
 
     /// Returns true if anything ran on a device at a known time.
     #[must_use]
-    pub fn ran(&self) -> bool {
+    pub fn has_device_work(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| !p.launches.is_empty() || !p.memops.is_empty() || !p.graphs.is_empty())
     }
 
     /// Returns true if the report has memory data.
     #[must_use]
-    pub fn remembers(&self) -> bool {
+    pub fn has_memory(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| !p.memory.is_empty())
     }
 
     /// Verdict on what limits the run, in a sentence; `None` if the kernels do.
-    fn verdict(&self) -> Option<String> {
+    fn verdict_sentence(&self) -> Option<String> {
         let first = self.triage.as_ref()?.as_ref()?.verdict().filter(|f| f.id != Verdict::GpuBound || f.severity > Severity::Low)?;
         Some(format!("{} ({}): {}", first.id, key_of("overview"), first.headline))
     }
@@ -236,7 +236,7 @@ impl Report {
     }
 
     /// Handles the complete profile, or the error.
-    pub fn loaded(&mut self, index: usize, outcome: Result<Arc<Profile>, String>) -> Vec<Effect> {
+    pub fn finish_loading(&mut self, index: usize, outcome: Result<Arc<Profile>, String>) -> Vec<Effect> {
         match outcome {
             Ok(profile) => {
                 let ranges = !profile.ranges.is_empty();
@@ -247,14 +247,14 @@ impl Report {
                 if self.groups.by == GroupBy::Nvtx && ranges {
                     effects.extend(self.want_paths(index));
                 } else {
-                    effects.extend(self.ask(index, Ask::Group(self.groups.by)));
+                    effects.extend(self.request_work(index, Ask::Group(self.groups.by)));
                 }
-                effects.extend(self.ask(index, Ask::Overview));
-                if self.timeline() {
-                    effects.extend(self.ask(index, Ask::Triage));
+                effects.extend(self.request_work(index, Ask::Overview));
+                if self.is_timeline() {
+                    effects.extend(self.request_work(index, Ask::Triage));
                 }
                 if self.profile.as_ref().is_some_and(|p| p.metrics.is_some()) {
-                    effects.extend(self.ask(index, Ask::Verdicts));
+                    effects.extend(self.request_work(index, Ask::Verdicts));
                 }
                 if ranges && self.groups.by != GroupBy::Nvtx {
                     effects.extend(self.want_paths(index));
@@ -265,14 +265,14 @@ impl Report {
                 // Data read before the failure or cancellation stays on the screen.
                 self.stage = Stage::Failed(text);
                 self.preview = None;
-                self.ask(index, Ask::Overview)
+                self.request_work(index, Ask::Overview)
             }
         }
     }
 
     /// Handles the result of an analysis; returns `None` if the report has changed since the request.
-    pub fn done(&mut self, index: usize, (generation, window): (u64, Option<(i64, i64)>), done: &Done) -> Option<Vec<Effect>> {
-        if generation != self.generation || window != self.window && done.narrowed() {
+    pub fn apply_result(&mut self, index: usize, (generation, window): (u64, Option<(i64, i64)>), done: &Done) -> Option<Vec<Effect>> {
+        if generation != self.generation || window != self.window && done.depends_on_window() {
             return None;
         }
         let profile = self.profile.clone()?;
@@ -280,21 +280,21 @@ impl Report {
         match done {
             Done::Overview(overview, next) => {
                 self.overview = Some(Arc::clone(overview));
-                if self.verdict().is_none() {
+                if self.verdict_sentence().is_none() {
                     self.next = Some(next.clone());
                 }
             }
             Done::Triage(found) => {
                 self.triage = Some(found.clone());
                 // They cover the whole run: a session that began with a window has none yet.
-                effects = if self.window.is_none() || self.worths.is_empty() { self.ask(index, Ask::Worths) } else { Vec::new() };
-                if let Some(sentence) = self.verdict() {
+                effects = if self.window.is_none() || self.worths.is_empty() { self.request_work(index, Ask::Worths) } else { Vec::new() };
+                if let Some(sentence) = self.verdict_sentence() {
                     self.next = Some(sentence);
                 }
             }
             Done::Work(work) => self.work = *work,
             Done::Tree(tree) => self.tree = Some(Arc::clone(tree)),
-            Done::Timeline(built) => Arc::make_mut(&mut self.lanes).add((**built).clone()),
+            Done::Timeline(built) => Arc::make_mut(&mut self.lanes).add_part((**built).clone()),
             Done::Gaps(gaps) => self.gaps = Some(Arc::clone(gaps)),
             Done::Worths(worths) => self.worths = Arc::clone(worths),
             Done::Paths(paths) => {
@@ -302,11 +302,11 @@ impl Report {
                 // Details made without paths are made again.
                 self.forget_detail();
                 if self.groups.by == GroupBy::Nvtx {
-                    effects = self.ask(index, Ask::Group(GroupBy::Nvtx));
+                    effects = self.request_work(index, Ask::Group(GroupBy::Nvtx));
                 }
             }
             Done::Group(grouping) if grouping.by == self.groups.by || self.groups.grouping.is_none() => {
-                self.groups.take(&profile, Arc::clone(grouping));
+                self.groups.set_grouping(&profile, Arc::clone(grouping));
                 self.mark_profiled(index);
                 self.forget_detail();
             }
@@ -353,7 +353,7 @@ impl Report {
         }
         self.serial += 1;
         self.asked = Some((grouping.by, row, self.serial));
-        self.ask(index, Ask::Detail { grouping, row, serial: self.serial })
+        self.request_work(index, Ask::Detail { grouping, row, serial: self.serial })
     }
 
     /// Longest launch of a row, if its details are known.
@@ -365,12 +365,12 @@ impl Report {
     /// Requests the matches of another report's results with launches.
     #[must_use]
     pub fn want_join(&self, index: usize, other: usize, metrics: &Arc<Metrics>) -> Vec<Effect> {
-        self.ask(index, Ask::Join { other, metrics: metrics.clone() })
+        self.request_work(index, Ask::Join { other, metrics: metrics.clone() })
     }
 
     /// Most certain match of a launch, and the report of its result.
     #[must_use]
-    pub fn pair(&self, launch: u32) -> Option<(usize, Pair)> {
+    pub fn find_pair(&self, launch: u32) -> Option<(usize, Pair)> {
         self.joins.iter().filter_map(|(other, join)| Some((*other, *join.of_launch(launch)?))).min_by_key(|p| p.1.sure)
     }
 
@@ -383,7 +383,7 @@ impl Report {
     /// Representative result of a row: the longest of this report; of other reports, the longest that certainly matches
     /// its launch, else the longest.
     #[must_use]
-    pub fn best(&self, row: usize) -> Option<Best> {
+    pub fn best_result(&self, row: usize) -> Option<Best> {
         self.best.get(&row).copied()
     }
 
@@ -393,7 +393,7 @@ impl Report {
         let row_of = |launch: usize| grouping.row_of(profile, self.paths.as_deref(), launch);
         for pair in self.joins.iter().flat_map(|(_, j)| &j.pairs) {
             if let Some(row) = row_of(pair.launch as usize) {
-                *self.profiled.entry(row).or_default() |= pair.sure.exact();
+                *self.profiled.entry(row).or_default() |= pair.sure.is_exact();
             }
         }
         let verdicts = &self.verdicts;
@@ -416,7 +416,7 @@ impl Report {
             if longest.get(&row).is_none_or(|(d, _)| duration > *d) {
                 longest.insert(row, (duration, verdict));
             }
-            let rank = (result.2.is_none_or(|s: Sure| s.exact()), duration);
+            let rank = (result.2.is_none_or(|s: Sure| s.is_exact()), duration);
             if best.get(&row).is_none_or(|(r, _)| rank > *r) {
                 best.insert(row, (rank, result));
             }
@@ -431,7 +431,7 @@ impl Report {
         if self.paths_asked.replace(self.generation) == Some(self.generation) {
             return Vec::new();
         }
-        self.ask(index, Ask::Paths)
+        self.request_work(index, Ask::Paths)
     }
 
     /// Requests the timeline, once per profile.
@@ -439,17 +439,17 @@ impl Report {
         if self.lanes_asked.replace(self.generation) == Some(self.generation) {
             return Vec::new();
         }
-        let parts = Part::ALL.into_iter().flat_map(|part| self.ask(index, Ask::Timeline(part)));
-        parts.chain(self.ask(index, Ask::Gaps)).collect()
+        let parts = Part::ALL.into_iter().flat_map(|part| self.request_work(index, Ask::Timeline(part)));
+        parts.chain(self.request_work(index, Ask::Gaps)).collect()
     }
 
     /// Changes the grouping.
-    pub fn group(&mut self, index: usize, by: GroupBy) -> Vec<Effect> {
+    pub fn set_grouping(&mut self, index: usize, by: GroupBy) -> Vec<Effect> {
         self.groups.by = by;
-        self.groups.unmark();
+        self.groups.clear_marks();
         if by == GroupBy::Nvtx && self.paths.is_none() && self.profile.as_ref().is_some_and(|p| !p.ranges.is_empty()) {
             return self.want_paths(index);
         }
-        self.ask(index, Ask::Group(by))
+        self.request_work(index, Ask::Group(by))
     }
 }

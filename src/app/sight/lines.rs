@@ -62,7 +62,7 @@ pub struct Arrangement {
 
 impl Arrangement {
     #[must_use]
-    pub fn folded(&self, timeline: &Timeline, group: usize) -> bool {
+    pub fn is_folded(&self, timeline: &Timeline, group: usize) -> bool {
         let Some(g) = timeline.groups.get(group) else { return false };
         if let Some((_, folded)) = self.folded.iter().find(|f| f.0 == g.key) {
             return *folded;
@@ -71,7 +71,7 @@ impl Arrangement {
             GroupKey::Device(_) | GroupKey::Machine => false,
             GroupKey::Metrics(_) => g.rows.len() > FEW_METRICS,
             GroupKey::Thread(..) => {
-                let before = timeline.groups[..group].iter().filter(|o| matches!(o.key, GroupKey::Thread(..)) && o.matters()).count();
+                let before = timeline.groups[..group].iter().filter(|o| matches!(o.key, GroupKey::Thread(..)) && o.is_relevant()).count();
                 before >= UNFOLDED
             }
         }
@@ -79,22 +79,22 @@ impl Arrangement {
 
     /// Returns true if some lanes of a row are left out.
     #[must_use]
-    pub fn shallow(&self, row: &Row) -> bool {
+    pub fn is_truncated(&self, row: &Row) -> bool {
         row.lanes().len() > FOLDED_LANES && !self.deep.contains(&row.key)
     }
 
     #[must_use]
-    pub fn pinned(&self, key: RowKey) -> bool {
+    pub fn is_pinned(&self, key: RowKey) -> bool {
         self.pinned.contains(&key)
     }
 
     /// Number of hidden rows and groups.
     #[must_use]
-    pub fn hidden(&self) -> usize {
+    pub fn hidden_count(&self) -> usize {
         self.hidden_rows.len() + self.hidden_groups.len()
     }
 
-    fn ordered(&self, timeline: &Timeline) -> Vec<usize> {
+    fn ordered_groups(&self, timeline: &Timeline) -> Vec<usize> {
         let mut groups: Vec<usize> = (0..timeline.groups.len()).collect();
         groups.sort_by_key(|&g| self.order.iter().position(|k| *k == timeline.groups[g].key).unwrap_or(usize::MAX));
         groups
@@ -102,46 +102,46 @@ impl Arrangement {
 
     /// The lines: pinned rows first, then the groups.
     #[must_use]
-    pub fn lines(&self, timeline: &Timeline) -> Vec<Line> {
+    pub fn visible_lines(&self, timeline: &Timeline) -> Vec<Line> {
         let mut out = Vec::new();
         let place = |key: RowKey| {
             let group = timeline.groups.iter().position(|g| g.key == key.group)?;
             Some((group, timeline.groups[group].rows.iter().position(|r| r.key == key)?))
         };
         for (group, row) in self.pinned.iter().filter_map(|&key| place(key)) {
-            self.row(&mut out, group, row, &timeline.groups[group].rows[row]);
+            self.push_row(&mut out, group, row, &timeline.groups[group].rows[row]);
         }
-        let lonely = timeline.groups.iter().all(|g| !g.matters());
-        for group in self.ordered(timeline) {
+        let lonely = timeline.groups.iter().all(|g| !g.is_relevant());
+        for group in self.ordered_groups(timeline) {
             let g = &timeline.groups[group];
-            if self.hidden_groups.contains(&g.key) || !(g.matters() || lonely) {
+            if self.hidden_groups.contains(&g.key) || !(g.is_relevant() || lonely) {
                 continue;
             }
             out.push(Line::Group(group));
-            if self.folded(timeline, group) {
+            if self.is_folded(timeline, group) {
                 continue;
             }
             for (row, r) in g.rows.iter().enumerate() {
                 if !self.hidden_rows.contains(&r.key) && !self.pinned.contains(&r.key) {
-                    self.row(&mut out, group, row, r);
+                    self.push_row(&mut out, group, row, r);
                 }
             }
         }
         out
     }
 
-    fn row(&self, out: &mut Vec<Line>, group: usize, row: usize, r: &Row) {
+    fn push_row(&self, out: &mut Vec<Line>, group: usize, row: usize, r: &Row) {
         match &r.content {
             Content::Plot(_) => out.push(Line::Plot(group, row)),
             Content::Lanes(lanes) => {
-                let shown = if self.shallow(r) { FOLDED_LANES } else { lanes.len() };
+                let shown = if self.is_truncated(r) { FOLDED_LANES } else { lanes.len() };
                 out.extend((0..shown).map(|lane| Line::Lane(group, row, lane)));
             }
         }
     }
 
     /// Folds or unfolds the row of a line if it has many lanes, else the group.
-    pub fn fold(&mut self, timeline: &Timeline, line: Line) {
+    pub fn toggle_fold(&mut self, timeline: &Timeline, line: Line) {
         let Some(g) = timeline.groups.get(line.group()) else { return };
         if let Some(row) = line.row().and_then(|r| g.rows.get(r)).filter(|r| r.lanes().len() > FOLDED_LANES) {
             if !self.deep.remove(&row.key) {
@@ -149,18 +149,18 @@ impl Arrangement {
             }
             return;
         }
-        let folded = self.folded(timeline, line.group());
+        let folded = self.is_folded(timeline, line.group());
         self.folded.retain(|f| f.0 != g.key);
         self.folded.push((g.key, !folded));
     }
 
     /// Ensures that a lane is listed.
-    pub fn reveal(&mut self, timeline: &Timeline, group: usize, row: usize, lane: usize) {
+    pub fn reveal_lane(&mut self, timeline: &Timeline, group: usize, row: usize, lane: usize) {
         let Some(g) = timeline.groups.get(group) else { return };
         let Some(r) = g.rows.get(row) else { return };
         self.hidden_groups.remove(&g.key);
         self.hidden_rows.remove(&r.key);
-        if self.folded(timeline, group) && !self.pinned.contains(&r.key) {
+        if self.is_folded(timeline, group) && !self.pinned.contains(&r.key) {
             self.folded.retain(|f| f.0 != g.key);
             self.folded.push((g.key, false));
         }
@@ -170,7 +170,7 @@ impl Arrangement {
     }
 
     /// Hides the row or group of a line; [`Self::show_all`] lists everything again.
-    pub fn hide(&mut self, timeline: &Timeline, line: Line) {
+    pub fn hide_line(&mut self, timeline: &Timeline, line: Line) {
         let Some(g) = timeline.groups.get(line.group()) else { return };
         match line.row().and_then(|r| g.rows.get(r)) {
             Some(row) => {
@@ -189,9 +189,9 @@ impl Arrangement {
     }
 
     /// Pins the row of a line to the top, or unpins it; for a group, its most informative row.
-    pub fn pin(&mut self, timeline: &Timeline, line: Line) {
+    pub fn toggle_pin(&mut self, timeline: &Timeline, line: Line) {
         let Some(g) = timeline.groups.get(line.group()) else { return };
-        let Some(row) = g.rows.get(line.row().or_else(|| g.telling().map(|t| t.0)).unwrap_or(0)) else { return };
+        let Some(row) = g.rows.get(line.row().or_else(|| g.main_lane().map(|t| t.0)).unwrap_or(0)) else { return };
         if self.pinned.contains(&row.key) {
             self.pinned.retain(|p| *p != row.key);
         } else {
@@ -200,24 +200,24 @@ impl Arrangement {
     }
 
     /// Moves the pinned row of a line, else its group, one place up or down.
-    pub fn shift(&mut self, timeline: &Timeline, line: Line, up: bool) {
+    pub fn move_line(&mut self, timeline: &Timeline, line: Line, up: bool) {
         let Some(g) = timeline.groups.get(line.group()) else { return };
         let pinned = line.row().and_then(|r| g.rows.get(r)).and_then(|r| self.pinned.iter().position(|p| *p == r.key));
         if let Some(at) = pinned {
-            swap(&mut self.pinned, at, up);
+            swap_adjacent(&mut self.pinned, at, up);
             return;
         }
-        let listed: Vec<GroupKey> = self.ordered(timeline).into_iter().map(|g| timeline.groups[g].key).collect();
-        let hidden = |key: &GroupKey| self.hidden_groups.contains(key) || timeline.groups.iter().any(|g| g.key == *key && !g.matters());
+        let listed: Vec<GroupKey> = self.ordered_groups(timeline).into_iter().map(|g| timeline.groups[g].key).collect();
+        let hidden = |key: &GroupKey| self.hidden_groups.contains(key) || timeline.groups.iter().any(|g| g.key == *key && !g.is_relevant());
         let (mut shown, rest): (Vec<GroupKey>, Vec<GroupKey>) = listed.into_iter().partition(|k| !hidden(k));
         let Some(at) = shown.iter().position(|k| *k == g.key) else { return };
-        swap(&mut shown, at, up);
+        swap_adjacent(&mut shown, at, up);
         shown.extend(rest);
         self.order = shown;
     }
 }
 
-fn swap<T>(list: &mut [T], at: usize, up: bool) {
+fn swap_adjacent<T>(list: &mut [T], at: usize, up: bool) {
     let other = if up { at.checked_sub(1) } else { Some(at + 1) };
     if let Some(other) = other.filter(|&o| o < list.len()) {
         list.swap(at, other);
@@ -226,7 +226,7 @@ fn swap<T>(list: &mut [T], at: usize, up: bool) {
 
 /// Identity of a line.
 #[must_use]
-pub fn key(timeline: &Timeline, line: Line) -> Option<LineKey> {
+pub fn line_key(timeline: &Timeline, line: Line) -> Option<LineKey> {
     let group = timeline.groups.get(line.group())?;
     Some(match line {
         Line::Group(_) => LineKey::Group(group.key),
@@ -237,7 +237,7 @@ pub fn key(timeline: &Timeline, line: Line) -> Option<LineKey> {
 
 /// Device whose idle times a line is about: its own, else the first device.
 #[must_use]
-pub fn device(timeline: &Timeline, line: Option<Line>) -> Option<u32> {
+pub fn find_device(timeline: &Timeline, line: Option<Line>) -> Option<u32> {
     let of = |g: &Group| match g.key {
         GroupKey::Device(d) | GroupKey::Metrics(d) => Some(d),
         _ => None,
@@ -247,6 +247,6 @@ pub fn device(timeline: &Timeline, line: Option<Line>) -> Option<u32> {
 
 /// Returns true if a row shows work on a device.
 #[must_use]
-pub fn queue(row: &Row) -> bool {
+pub fn is_queue(row: &Row) -> bool {
     row.key.kind == RowKind::Queue
 }

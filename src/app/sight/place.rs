@@ -16,7 +16,7 @@ const MARGIN: i64 = 20;
 impl Place {
     /// Window over a whole span.
     #[must_use]
-    pub fn whole((start, end): (i64, i64)) -> Self {
+    pub fn whole_span((start, end): (i64, i64)) -> Self {
         Self { start, end: end.max(start.saturating_add(1)), cursor: start }
     }
 
@@ -32,14 +32,14 @@ impl Place {
 
     /// Shows a time range with a margin; the cursor goes to its start.
     #[must_use]
-    pub fn to(self, start: i64, end: i64, span: (i64, i64), columns: usize) -> Self {
+    pub fn zoom_to_range(self, start: i64, end: i64, span: (i64, i64), columns: usize) -> Self {
         let margin = ((end - start) / MARGIN).max(1);
-        Self { start: start.saturating_sub(margin), end: end.saturating_add(margin), cursor: start }.kept(span, columns)
+        Self { start: start.saturating_sub(margin), end: end.saturating_add(margin), cursor: start }.clamp_to_span(span, columns)
     }
 
     /// Clamps the window to the span, and to at least 1 ns per column.
     #[must_use]
-    pub fn kept(self, (from, to): (i64, i64), columns: usize) -> Self {
+    pub fn clamp_to_span(self, (from, to): (i64, i64), columns: usize) -> Self {
         let whole = (to - from).max(1);
         let least = i64::try_from(columns).unwrap_or(1).min(whole).max(1);
         let length = (self.end - self.start).clamp(least, whole);
@@ -49,7 +49,7 @@ impl Place {
 
     /// Scrolls the cursor into the window, no further than necessary, but with room beyond the cursor.
     #[must_use]
-    pub fn followed(self, span: (i64, i64), columns: usize) -> Self {
+    pub fn scroll_to_cursor(self, span: (i64, i64), columns: usize) -> Self {
         let room = self.length() / 8;
         let start = if self.cursor < self.start {
             self.cursor - room
@@ -58,41 +58,41 @@ impl Place {
         } else {
             return self;
         };
-        Self { start, end: start + self.length(), ..self }.kept(span, columns)
+        Self { start, end: start + self.length(), ..self }.clamp_to_span(span, columns)
     }
 
     /// Moves the cursor by a number of columns.
     #[must_use]
-    pub fn stepped(self, columns: i64, width: usize, span: (i64, i64)) -> Self {
-        let step = self.window(width).step();
+    pub fn step_cursor(self, columns: i64, width: usize, span: (i64, i64)) -> Self {
+        let step = self.window(width).column_width();
         let cursor = self.cursor.saturating_add(columns.saturating_mul(step)).clamp(span.0, span.1.saturating_sub(1).max(span.0));
-        Self { cursor, ..self }.followed(span, width)
+        Self { cursor, ..self }.scroll_to_cursor(span, width)
     }
 
     /// Moves the window, and the cursor with it, by eighths of its length.
     #[must_use]
-    pub fn panned(self, eighths: i64, span: (i64, i64), columns: usize) -> Self {
-        self.moved(self.length().saturating_mul(eighths) / 8, span, columns)
+    pub fn pan_by_eighths(self, eighths: i64, span: (i64, i64), columns: usize) -> Self {
+        self.move_by(self.length().saturating_mul(eighths) / 8, span, columns)
     }
 
     /// Moves the window by a number of ns; the cursor keeps its place on the screen.
     #[must_use]
-    pub fn moved(self, by: i64, span: (i64, i64), columns: usize) -> Self {
+    pub fn move_by(self, by: i64, span: (i64, i64), columns: usize) -> Self {
         let before = self.start;
-        let moved = Self { start: self.start.saturating_add(by), end: self.end.saturating_add(by), ..self }.kept(span, columns);
-        Self { cursor: self.cursor + (moved.start - before), ..moved }.kept(span, columns)
+        let moved = Self { start: self.start.saturating_add(by), end: self.end.saturating_add(by), ..self }.clamp_to_span(span, columns);
+        Self { cursor: self.cursor + (moved.start - before), ..moved }.clamp_to_span(span, columns)
     }
 
     /// Scales the window by a ratio; the time `at` keeps its place on the screen.
     #[must_use]
-    pub fn zoomed(self, at: i64, (by, of): (i64, i64), span: (i64, i64), columns: usize) -> Self {
+    pub fn zoom_at(self, at: i64, (by, of): (i64, i64), span: (i64, i64), columns: usize) -> Self {
         let scaled = |ns: i64| i64::try_from(i128::from(ns) * i128::from(by) / i128::from(of.max(1))).unwrap_or(i64::MAX / 4);
         let at = at.clamp(self.start, self.end);
         let least = i64::try_from(columns).unwrap_or(1);
         if by < of && self.length() <= least {
             return self;
         }
-        let to = Self { start: at - scaled(at - self.start), end: at + scaled(self.end - at), ..self }.kept(span, columns);
+        let to = Self { start: at - scaled(at - self.start), end: at + scaled(self.end - at), ..self }.clamp_to_span(span, columns);
         // Compensates for rounding while zooming in, so that zooming out reaches the whole span.
         let whole = span.1 - span.0;
         if by > of && whole - to.length() <= whole / 1_000 { Self { start: span.0, end: span.1, ..to } } else { to }
@@ -108,24 +108,24 @@ mod tests {
 
     #[test]
     fn zooming_in_and_out_comes_back() {
-        let place = Place { cursor: 700_000, ..Place::whole(SPAN) };
-        let near = (0..10).fold(place, |p, _| p.zoomed(p.cursor, (1, 2), SPAN, 100));
+        let place = Place { cursor: 700_000, ..Place::whole_span(SPAN) };
+        let near = (0..10).fold(place, |p, _| p.zoom_at(p.cursor, (1, 2), SPAN, 100));
         assert!((near.start..near.end).contains(&700_000) && near.length() < 2_100, "{near:?}");
-        let far = (0..20).fold(near, |p, _| p.zoomed(p.cursor, (2, 1), SPAN, 100));
+        let far = (0..20).fold(near, |p, _| p.zoom_at(p.cursor, (2, 1), SPAN, 100));
         assert_eq!((far.start, far.end), SPAN);
     }
 
     proptest! {
         #[test]
         fn one_stays_inside_whatever_one_does(moves in prop::collection::vec((0..5_u8, -40_i64..40), 0..60), columns in 1_usize..300) {
-            let mut p = Place::whole(SPAN);
+            let mut p = Place::whole_span(SPAN);
             for (what, by) in moves {
                 p = match what {
-                    0 => p.stepped(by, columns, SPAN),
-                    1 => p.panned(by, SPAN, columns),
-                    2 => p.zoomed(p.cursor, (1, 2), SPAN, columns),
-                    3 => p.zoomed(p.cursor, (2, 1), SPAN, columns),
-                    _ => p.to(p.cursor, p.cursor + by.abs(), SPAN, columns),
+                    0 => p.step_cursor(by, columns, SPAN),
+                    1 => p.pan_by_eighths(by, SPAN, columns),
+                    2 => p.zoom_at(p.cursor, (1, 2), SPAN, columns),
+                    3 => p.zoom_at(p.cursor, (2, 1), SPAN, columns),
+                    _ => p.zoom_to_range(p.cursor, p.cursor + by.abs(), SPAN, columns),
                 };
                 prop_assert!(SPAN.0 <= p.start && p.start < p.end && p.end <= SPAN.1, "{p:?}");
                 prop_assert!((SPAN.0..=SPAN.1).contains(&p.cursor));

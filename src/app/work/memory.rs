@@ -1,6 +1,6 @@
 //! Memory use of a report's program, prepared for a screen
 
-use crate::analysis::memory::{DeviceUsage, Row, Usage, rows, usage as memory_usage};
+use crate::analysis::memory::{DeviceUsage, Row, Usage, analyze_usage as memory_usage, held_rows};
 use crate::model::{Cancel, Profile};
 use crate::report::memory::{Memory, When, site_name};
 use std::collections::HashMap;
@@ -32,15 +32,15 @@ pub struct Beside {
 impl Beside {
     /// Memory of the device with the highest peak; `None` if the report has no memory data.
     #[must_use]
-    pub fn of(profile: &Profile, name: String, cancel: &Cancel) -> Option<Self> {
+    pub fn from_profile(profile: &Profile, name: String, cancel: &Cancel) -> Option<Self> {
         let usage = memory_usage(profile, cancel)?;
         let of = Memory { profile, usage: &usage };
         let device = usage.main()?;
         let held = |when: When| {
             let mut out = Held::new();
-            let at = when.of(device).0;
-            for row in rows(device, &usage.sites, at) {
-                *out.entry((site_name(&of, &row), row.category.word())).or_default() += row.bytes;
+            let at = when.resolve_event(device).0;
+            for row in held_rows(device, &usage.sites, at) {
+                *out.entry((site_name(&of, &row), row.category.display_name())).or_default() += row.bytes;
             }
             (out, at.map_or(device.ledger.before, |at| device.ledger.bytes.get(at as usize).copied().unwrap_or_default()))
         };
@@ -62,16 +62,16 @@ pub struct Curve {
 impl MemoryView {
     /// Returns `None` if the report has no memory data.
     #[must_use]
-    pub fn of(profile: &Profile, cancel: &Cancel) -> Option<Self> {
+    pub fn from_profile(profile: &Profile, cancel: &Cancel) -> Option<Self> {
         let usage = memory_usage(profile, cancel)?;
-        let curves = usage.devices.iter().map(Curve::of).collect();
+        let curves = usage.devices.iter().map(Curve::from_device).collect();
         Some(Self { usage, curves })
     }
 
     /// Owners of a device's memory after an event of its ledger, or before the first.
     #[must_use]
-    pub fn held(&self, device: usize, at: Option<u32>) -> Vec<Row> {
-        self.usage.devices.get(device).map(|d| rows(d, &self.usage.sites, at)).unwrap_or_default()
+    pub fn owners_at(&self, device: usize, at: Option<u32>) -> Vec<Row> {
+        self.usage.devices.get(device).map(|d| held_rows(d, &self.usage.sites, at)).unwrap_or_default()
     }
 
     /// Index of the device with the highest peak.
@@ -83,32 +83,32 @@ impl MemoryView {
 }
 
 impl Curve {
-    fn of(device: &DeviceUsage) -> Self {
+    fn from_device(device: &DeviceUsage) -> Self {
         let ledger = &device.ledger;
         let Some((begin, end)) = ledger.span() else { return Self::default() };
         let points = ledger.times.iter().copied().zip(ledger.bytes.iter().copied());
-        let allocated = parts(points, ledger.before, (begin, end));
+        let allocated = max_per_part(points, ledger.before, (begin, end));
         let first = ledger.reserved.first().map(|r| r.1);
-        let reserved = first.map(|first| parts(ledger.reserved.iter().copied(), first, (begin, end))).unwrap_or_default();
+        let reserved = first.map(|first| max_per_part(ledger.reserved.iter().copied(), first, (begin, end))).unwrap_or_default();
         Self { span: (begin, end), allocated, reserved }
     }
 
     /// Curve over a part of the span, ns.
     #[must_use]
-    pub fn within(device: &DeviceUsage, (begin, end): (i64, i64)) -> Self {
+    pub fn from_window(device: &DeviceUsage, (begin, end): (i64, i64)) -> Self {
         let ledger = &device.ledger;
         let (from, to) = (ledger.times.partition_point(|&t| t < begin), ledger.times.partition_point(|&t| t <= end));
         let points = ledger.times[from..to].iter().copied().zip(ledger.bytes[from..to].iter().copied());
-        let allocated = parts(points, ledger.bytes_before(from), (begin, end));
+        let allocated = max_per_part(points, ledger.bytes_before(from), (begin, end));
         let (first, last) = (ledger.reserved.partition_point(|r| r.0 < begin), ledger.reserved.partition_point(|r| r.0 <= end));
         let held = ledger.reserved.get(first.saturating_sub(1)).map(|r| r.1);
-        let reserved = held.map(|held| parts(ledger.reserved[first..last].iter().copied(), held, (begin, end))).unwrap_or_default();
+        let reserved = held.map(|held| max_per_part(ledger.reserved[first..last].iter().copied(), held, (begin, end))).unwrap_or_default();
         Self { span: (begin, end), allocated, reserved }
     }
 
     /// Reduces values to a number of columns, by maximum.
     #[must_use]
-    pub fn fitted(values: &[u64], columns: usize) -> Vec<u64> {
+    pub fn fit_to_columns(values: &[u64], columns: usize) -> Vec<u64> {
         let n = values.len();
         (0..columns)
             .map(|c| {
@@ -120,7 +120,7 @@ impl Curve {
 }
 
 /// Maximum in each part of a span, of values that hold until the next.
-fn parts(points: impl Iterator<Item = (i64, u64)>, before: u64, (begin, end): (i64, i64)) -> Vec<u64> {
+fn max_per_part(points: impl Iterator<Item = (i64, u64)>, before: u64, (begin, end): (i64, i64)) -> Vec<u64> {
     let length = i128::from(end - begin).max(1);
     let mut out = vec![None; COLUMNS];
     let mut last = (0, before);

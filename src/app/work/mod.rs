@@ -12,11 +12,11 @@ use crate::analysis::flops::{Joined, Rate, of_results};
 use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::{FirstHint, first};
 use crate::analysis::launch_list::{JumpTo, LaunchList, ListKey};
-use crate::analysis::like::like;
+use crate::analysis::like::name_pattern;
 use crate::analysis::memory::Row;
 use crate::analysis::range_tree::{KernelTime, RangeTree};
 use crate::analysis::timeline::{self, Built, Gaps, Matches, Timeline};
-use crate::analysis::triage::{Scope, Triage, idle, triage};
+use crate::analysis::triage::{Scope, Triage, find_idle_times, triage_profile};
 use crate::analysis::worths::Worths;
 use crate::analysis::{GroupBy, Grouping, Overview, Paths, next};
 use crate::model::{Cancel, Metrics, Nanos, Profile};
@@ -191,7 +191,7 @@ pub struct Work {
 impl Work {
     /// Key of a request: a newer request replaces an older one with the same key.
     #[must_use]
-    pub fn kind(&self) -> (usize, std::mem::Discriminant<Ask>, usize) {
+    pub fn request_key(&self) -> (usize, std::mem::Discriminant<Ask>, usize) {
         let other = match self.ask {
             Ask::Join { other, .. } => other,
             Ask::Timeline(part) => part as usize,
@@ -283,7 +283,7 @@ pub enum Done {
 impl Done {
     /// Returns true if the result depends on the report's time filter.
     #[must_use]
-    pub fn narrowed(&self) -> bool {
+    pub fn depends_on_window(&self) -> bool {
         matches!(
             self,
             Self::Overview(..) | Self::Triage(_) | Self::Tree(_) | Self::Group(_) | Self::Detail(..) | Self::Work(_) | Self::Inside(..)
@@ -293,7 +293,7 @@ impl Done {
 
 /// Performs an analysis; returns `None` if it was cancelled.
 #[must_use]
-pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
+pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<Done> {
     let profile = &*work.profile;
     let paths = work.paths.as_deref();
     if cancel.is_cancelled() {
@@ -301,11 +301,11 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
     }
     Some(match &work.ask {
         Ask::Overview => {
-            let overview = Overview::within(profile, work.window);
+            let overview = Overview::from_window(profile, work.window);
             if cancel.is_cancelled() {
                 return None;
             }
-            let sentence = next::sentence(profile, &overview, &Grouping::within(profile, GroupBy::Name, None, work.window));
+            let sentence = next::next_step_sentence(profile, &overview, &Grouping::from_window(profile, GroupBy::Name, None, work.window));
             Done::Overview(Arc::new(overview), sentence)
         }
         Ask::Verdicts => {
@@ -313,103 +313,106 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
             Done::Verdicts(Arc::new(metrics.map(|m| first::of_results(m, 0..m.results.len())).unwrap_or_default()))
         }
         Ask::Join { other, metrics } => {
-            let join = join::join(profile, metrics);
+            let join = join::join_results(profile, metrics);
             let duration = |p: &join::Pair| Some((p.result, metrics.duration(metrics.results.get(p.result)?)?));
             let durations = join.pairs.iter().filter_map(duration).collect();
             let verdicts = first::of_results(metrics, join.pairs.iter().map(|p| p.result));
             Done::Joined(*other, Arc::new(join), Arc::new(durations), Arc::new(verdicts))
         }
         Ask::Work { window, joined } => {
-            let joined: Vec<Joined> = joined.iter().flat_map(pairs).collect();
+            let joined: Vec<Joined> = joined.iter().flat_map(joined_pairs).collect();
             Done::Work(of_results(profile, &joined, *window))
         }
-        Ask::Diff { before, by, pair } => Done::Diff(*pair, Arc::new(crate::analysis::diff::diff(before, profile, *by))),
+        Ask::Diff { before, by, pair } => Done::Diff(*pair, Arc::new(crate::analysis::diff::diff_profiles(before, profile, *by))),
         Ask::Memory { screen } => {
-            let view = MemoryView::of(profile, cancel);
+            let view = MemoryView::from_profile(profile, cancel);
             if cancel.is_cancelled() {
                 return None;
             }
             Done::Memory(*screen, view.map(Arc::new))
         }
-        Ask::Beside { screen, before, name } => Done::Beside(*screen, Beside::of(before, name.clone(), cancel).map(Arc::new)),
+        Ask::Beside { screen, before, name } => Done::Beside(*screen, Beside::from_profile(before, name.clone(), cancel).map(Arc::new)),
         Ask::MemoryWindow { screen, view, device, window } => {
-            let curve = view.usage.devices.get(*device).map(|d| Curve::within(d, *window))?;
+            let curve = view.usage.devices.get(*device).map(|d| Curve::from_window(d, *window))?;
             Done::MemoryWindow(*screen, *device, Arc::new(curve))
         }
-        Ask::Held { screen, view, device, at } => Done::Held(*screen, *device, *at, view.held(*device, *at).into()),
-        Ask::Ranks(members) => Done::Ranks(Arc::new(Ranks::of(members))),
+        Ask::Held { screen, view, device, at } => Done::Held(*screen, *device, *at, view.owners_at(*device, *at).into()),
+        Ask::Ranks(members) => Done::Ranks(Arc::new(Ranks::from_members(members))),
         Ask::Triage => {
-            let mut found = triage(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);
+            let mut found = triage_profile(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);
             // Memory findings are of the whole run: omit them for a window.
             if let Some(found) = found.as_mut().filter(|_| work.window.is_none()) {
-                found.take_memory(crate::analysis::memory::wrong(profile, None, cancel));
+                found.take_memory(crate::analysis::memory::summarize_findings(profile, None, cancel));
             }
             if cancel.is_cancelled() {
                 return None;
             }
             Done::Triage(found.map(Arc::new))
         }
-        Ask::Tree => Done::Tree(Arc::new(RangeTree::within(profile, work.window, cancel)?)),
-        Ask::Timeline(part) => Done::Timeline(Box::new(timeline::build(profile, *part, cancel)?)),
-        Ask::Worths => Done::Worths(Arc::new(Worths::of(profile, cancel))),
-        Ask::Gaps => Done::Gaps(Arc::new(Gaps::new(idle(profile, cancel)?))),
+        Ask::Tree => Done::Tree(Arc::new(RangeTree::from_window(profile, work.window, cancel)?)),
+        Ask::Timeline(part) => Done::Timeline(Box::new(timeline::build_part(profile, *part, cancel)?)),
+        Ask::Worths => Done::Worths(Arc::new(Worths::from_profile(profile, cancel))),
+        Ask::Gaps => Done::Gaps(Arc::new(Gaps::new(find_idle_times(profile, cancel)?))),
         Ask::Matches { screen, timeline, text } => {
-            let matches = Matches::of(timeline, &timeline.events(profile), text, cancel)?;
+            let matches = Matches::find_all(timeline, &timeline.event_reader(profile), text, cancel)?;
             Done::Matches(*screen, text.clone(), timeline.parts.len(), Arc::new(matches))
         }
         Ask::Judge { screen, window } => {
-            let found = triage(profile, &Scope { windows: vec![*window], ..Scope::default() }, cancel);
+            let found = triage_profile(profile, &Scope { windows: vec![*window], ..Scope::default() }, cancel);
             if cancel.is_cancelled() {
                 return None;
             }
             Done::Judged(*screen, *window, found.map(Arc::new))
         }
         Ask::Inside { screen, tree, node } => {
-            let kernels = tree.kernels(profile, *node);
-            let launch = kernels.first().and_then(|k| tree.typical(profile, *node, k.0));
-            let typical = launch.map(|l| (l, around(profile, tree, *node, l)));
+            let kernels = tree.kernels_inside(profile, *node);
+            let launch = kernels.first().and_then(|k| tree.median_launch(profile, *node, k.0));
+            let typical = launch.map(|l| (l, enclosing_range(profile, tree, *node, l)));
             Done::Inside(*screen, *node, kernels.into(), typical)
         }
-        Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
-        Ask::Group(by) => Done::Group(Arc::new(Grouping::within(profile, *by, paths, work.window))),
+        Ask::Paths => Done::Paths(Arc::new(Paths::from_profile(profile))),
+        Ask::Group(by) => Done::Group(Arc::new(Grouping::from_window(profile, *by, paths, work.window))),
         Ask::Rerun { grouping, rows, request, screen } => {
-            let (picked, plan) = request::perform(profile, paths, grouping, rows, request, cancel)?;
+            let (picked, plan) = request::plan_request(profile, paths, grouping, rows, request, cancel)?;
             Done::Rerun(*screen, Box::new(request.clone()), Arc::new(picked), plan)
         }
         Ask::Detail { grouping, row, serial } => {
-            Done::Detail(*serial, grouping.by, *row, Arc::new(Detail::of(profile, paths, grouping, *row, cancel)?))
+            Done::Detail(*serial, grouping.by, *row, Arc::new(Detail::for_row(profile, paths, grouping, *row, cancel)?))
         }
         Ask::Launches { grouping, row, key, before, keep } => {
-            let list = LaunchList::of(profile, paths, (grouping, *row), key, before.as_deref(), cancel)?;
-            let at = keep.and_then(|launch| list.position(launch)).unwrap_or(0);
+            let list = LaunchList::from_group(profile, paths, (grouping, *row), key, before.as_deref(), cancel)?;
+            let at = keep.and_then(|launch| list.row_of_launch(launch)).unwrap_or(0);
             Done::Launches(key.clone(), Arc::new(list), at)
         }
         Ask::Jump { screen, list, to, from, joins } => {
             let profiled = |launch| joins.as_ref().is_none_or(|all| all.iter().any(|j| j.of_launch(launch).is_some()));
-            Done::Jumped(*screen, Arc::clone(list), *to, list.find(*to, *from, profiled))
+            Done::Jumped(*screen, Arc::clone(list), *to, list.find_jump_target(*to, *from, profiled))
         }
-        Ask::Advice { screen, launch } => Done::Advice(*screen, Advice::of(profile, *launch).map(Arc::new)),
+        Ask::Advice { screen, launch } => Done::Advice(*screen, Advice::for_launch(profile, *launch).map(Arc::new)),
         Ask::Checklist { screen, parts } => {
             let parts: Vec<checklist::Part<'_>> = parts
                 .iter()
                 .map(|part| checklist::Part {
                     profile: &part.profile,
                     triage: part.triage.clone(),
-                    joined: part.joined.iter().flat_map(pairs).collect(),
+                    joined: part.joined.iter().flat_map(joined_pairs).collect(),
                 })
                 .collect();
-            Done::Checklist(*screen, if parts.is_empty() { Arc::default() } else { checklist::items(&parts).into() })
+            Done::Checklist(*screen, if parts.is_empty() { Arc::default() } else { checklist::checklist_items(&parts).into() })
         }
     })
 }
 
 /// Launches paired with their results.
-fn pairs((metrics, join): &(Arc<Metrics>, Arc<Join>)) -> Vec<Joined> {
+fn joined_pairs((metrics, join): &(Arc<Metrics>, Arc<Join>)) -> Vec<Joined> {
     join.pairs.iter().map(|p| (p.launch, Arc::clone(metrics), p.result)).collect()
 }
 
 /// Range around a launch that a node of the tree represents.
-fn around(profile: &Profile, tree: &RangeTree, node: u32, launch: u32) -> Option<RangeName> {
-    let name = like(&tree.nodes.get(node as usize)?.name);
-    nvtx::enclosing(profile, launch as usize).into_iter().map(|e| e.range).find(|r| like(&profile.ranges.label(r.name)) == name)
+fn enclosing_range(profile: &Profile, tree: &RangeTree, node: u32, launch: u32) -> Option<RangeName> {
+    let name = name_pattern(&tree.nodes.get(node as usize)?.name);
+    nvtx::enclosing_ranges(profile, launch as usize)
+        .into_iter()
+        .map(|e| e.range)
+        .find(|r| name_pattern(&profile.ranges.label(r.name)) == name)
 }

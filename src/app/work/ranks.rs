@@ -1,6 +1,6 @@
 //! Ranks of the session's reports, analysed together
 
-use crate::analysis::ranks::{Job, StepCell, digests, job, without_doubles};
+use crate::analysis::ranks::{Job, StepCell, build_digests, build_job, without_doubles};
 use crate::analysis::triage::Triage;
 use crate::model::Profile;
 use crate::model::digest::Digest;
@@ -30,21 +30,21 @@ pub struct Ranks {
 
 impl Ranks {
     #[must_use]
-    pub fn of(members: &[Member]) -> Self {
+    pub fn from_members(members: &[Member]) -> Self {
         let (mut all, mut reports) = (Vec::new(), Vec::new());
         for member in members {
             let found = match (&member.profile.digest, &member.triage) {
                 (Some(digest), _) => vec![Digest::clone(digest)],
-                (None, Some(triage)) => digests(&member.profile, triage, &member.name),
+                (None, Some(triage)) => build_digests(&member.profile, triage, &member.name),
                 (None, None) => continue,
             };
             reports.extend(found.iter().map(|_| member.report));
             all.extend(found);
         }
         let doubles = without_doubles(&mut all, &mut reports);
-        let mut job = job(&all);
+        let mut job = build_job(&all);
         job.remarks.extend(doubles);
-        let steps = job.steps(&all).into_iter().collect();
+        let steps = job.steps_by_number(&all).into_iter().collect();
         Self { digests: all, reports, job, steps }
     }
 }

@@ -2,15 +2,15 @@
 
 use super::args::Args;
 use super::{Failure, print};
-use crate::analysis::fuzzy::nearest;
+use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::hints::DIAGNOSES;
-use crate::analysis::labels::width;
+use crate::analysis::labels::display_width;
 use crate::analysis::triage::VERDICTS;
 use crate::app::{ACTIONS, Where};
 use crate::config::keys::Key;
 use crate::rerun::recipes::RECIPES;
 use crate::ui::glossary::GLOSSARY;
-use crate::ui::text::wrap;
+use crate::ui::text::wrap_text;
 use clap::CommandFactory;
 
 /// Topics: name, and Markdown text whose first line is its title. A new topic is a file and a row.
@@ -46,7 +46,7 @@ const TERM: usize = 28;
 type Entry = (String, String);
 
 /// Returns the table for a placeholder.
-fn table(name: &str) -> Option<Vec<Entry>> {
+fn find_table(name: &str) -> Option<Vec<Entry>> {
     Some(match name {
         "verdicts" => VERDICTS.iter().map(|(_, id, meaning)| ((*id).to_owned(), (*meaning).to_owned())).collect(),
         "diagnoses" => DIAGNOSES.iter().map(|(_, id, meaning)| ((*id).to_owned(), (*meaning).to_owned())).collect(),
@@ -56,7 +56,7 @@ fn table(name: &str) -> Option<Vec<Entry>> {
             .iter()
             .map(|a| {
                 let keys: Vec<String> = a.keys.iter().filter_map(|k| Key::parse(k)).map(|k| k.label()).collect();
-                let place = if a.on == Where::Everywhere { String::new() } else { format!(" ({})", a.on.word()) };
+                let place = if a.on == Where::Everywhere { String::new() } else { format!(" ({})", a.on.as_str()) };
                 (keys.join(" "), format!("{}{place}", a.help))
             })
             .collect(),
@@ -65,25 +65,25 @@ fn table(name: &str) -> Option<Vec<Entry>> {
 }
 
 /// Formats entries in two columns for a given width.
-fn entries(all: &[Entry], columns: usize, out: &mut Vec<String>) {
-    let term = all.iter().map(|e| width(&e.0)).filter(|w| *w <= TERM).max().unwrap_or(0);
+fn push_entries(all: &[Entry], columns: usize, out: &mut Vec<String>) {
+    let term = all.iter().map(|e| display_width(&e.0)).filter(|w| *w <= TERM).max().unwrap_or(0);
     let room = columns.saturating_sub(term + 4).max(24);
     for (word, meaning) in all {
-        let lines = wrap(&meaning.replace('`', ""), room);
-        let long = width(word) > term;
+        let lines = wrap_text(&meaning.replace('`', ""), room);
+        let long = display_width(word) > term;
         if long {
             out.push(format!("  {word}"));
         }
         for (at, line) in lines.into_iter().enumerate() {
             let word = if at == 0 && !long { word.as_str() } else { "" };
-            out.push(format!("  {word}{}  {line}", " ".repeat(term - width(word))));
+            out.push(format!("  {word}{}  {line}", " ".repeat(term - display_width(word))));
         }
     }
 }
 
 /// Returns the lines of a topic for a given width.
 #[must_use]
-pub fn page(text: &str, columns: usize) -> Vec<String> {
+pub fn render_page(text: &str, columns: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut code = false;
     for line in text.lines() {
@@ -91,13 +91,13 @@ pub fn page(text: &str, columns: usize) -> Vec<String> {
             code = !code;
         } else if code {
             out.push(format!("    {line}").trim_end().to_owned());
-        } else if let Some(all) = line.strip_prefix("{{").and_then(|l| l.strip_suffix("}}")).and_then(table) {
-            entries(&all, columns, &mut out);
+        } else if let Some(all) = line.strip_prefix("{{").and_then(|l| l.strip_suffix("}}")).and_then(find_table) {
+            push_entries(&all, columns, &mut out);
         } else if let Some(title) = line.strip_prefix("# ") {
             out.push(title.to_uppercase());
         } else if let Some(title) = line.strip_prefix("## ") {
             out.push(title.to_owned());
-            out.push("-".repeat(width(title)));
+            out.push("-".repeat(display_width(title)));
         } else {
             out.push(line.to_owned());
         }
@@ -106,29 +106,29 @@ pub fn page(text: &str, columns: usize) -> Vec<String> {
 }
 
 /// Returns the title of a topic without its name.
-fn title(text: &str) -> &str {
+fn topic_title(text: &str) -> &str {
     let first = text.lines().next().unwrap_or("").trim_start_matches("# ");
     first.split_once(": ").map_or(first, |(_, rest)| rest)
 }
 
 /// Lists the topics, one line each.
-fn list() -> Vec<String> {
+fn list_topics() -> Vec<String> {
     let mut out = vec!["warpscope help TOPIC explains:".to_owned(), String::new()];
-    let all: Vec<Entry> = TOPICS.iter().map(|(name, text)| ((*name).to_owned(), title(text).to_owned())).collect();
-    entries(&all, COLUMNS, &mut out);
+    let all: Vec<Entry> = TOPICS.iter().map(|(name, text)| ((*name).to_owned(), topic_title(text).to_owned())).collect();
+    push_entries(&all, COLUMNS, &mut out);
     out.push(String::new());
     out.push("warpscope COMMAND --help lists the options of a command, warpscope --help all commands.".to_owned());
     out
 }
 
 /// Prints a topic, the help of a command, or the list of topics.
-pub fn help(topic: Option<&str>) -> Result<(), Failure> {
-    let Some(topic) = topic else { return print::lines(&list()) };
+pub fn print_help(topic: Option<&str>) -> Result<(), Failure> {
+    let Some(topic) = topic else { return print::lines(&list_topics()) };
     let columns = print::terminal_width().unwrap_or(COLUMNS).min(COLUMNS);
     let mut command = Args::command();
     let known = command.find_subcommand(topic).is_some_and(|c| !c.is_hide_set());
     if let Some((_, text)) = TOPICS.iter().find(|t| t.0 == topic) {
-        let mut lines = page(text, columns);
+        let mut lines = render_page(text, columns);
         if known {
             lines.extend([String::new(), format!("warpscope {topic} --help lists the options of the command.")]);
         }
@@ -138,7 +138,7 @@ pub fn help(topic: Option<&str>) -> Result<(), Failure> {
         let text = found.render_long_help().to_string();
         return print::lines(&text.lines().map(str::to_owned).collect::<Vec<_>>());
     }
-    let near = nearest(topic, TOPICS.iter().map(|t| t.0));
+    let near = nearest_match(topic, TOPICS.iter().map(|t| t.0));
     let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
     Err(Failure::wrong(format!("there is no help on {topic:?}{near}; `warpscope help` lists the topics")))
 }
@@ -151,12 +151,12 @@ mod tests {
     fn every_topic_fits_has_a_title_and_fills_its_tables() {
         for (name, text) in TOPICS {
             assert!(text.starts_with("# "), "{name}");
-            assert!(!title(text).is_empty(), "{name}");
+            assert!(!topic_title(text).is_empty(), "{name}");
             for columns in [60, 80, 100] {
-                for line in page(text, columns) {
+                for line in render_page(text, columns) {
                     assert!(!line.contains("{{"), "{name}: {line}");
                     // Code blocks are not wrapped.
-                    assert!(width(&line) <= COLUMNS + 14, "{name}: {line}");
+                    assert!(display_width(&line) <= COLUMNS + 14, "{name}: {line}");
                 }
             }
         }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn every_row_of_the_tables_is_in_a_topic() {
-        let all: String = TOPICS.iter().map(|(_, text)| page(text, 100).join("\n")).collect();
+        let all: String = TOPICS.iter().map(|(_, text)| render_page(text, 100).join("\n")).collect();
         for (_, id, _) in VERDICTS {
             assert!(all.contains(id), "{id}");
         }

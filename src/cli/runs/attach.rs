@@ -15,18 +15,18 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Returns the path of a program's traces without process id and suffix.
-fn output(what: &Traced) -> Result<PathBuf, Failure> {
+fn trace_prefix(what: &Traced) -> Result<PathBuf, Failure> {
     match what {
         Traced::Traces(output) => Ok(output.clone()),
-        Traced::Run(run) => live::output(run).ok_or_else(|| {
+        Traced::Run(run) => live::trace_prefix(run).ok_or_else(|| {
             Failure::wrong(format!("run {} is not one of the built-in tracer: nothing can be opened, closed or measured", run.id))
         }),
     }
 }
 
 /// Opens or closes the recording of a program's processes.
-fn gate(what: &Traced, word: &str) -> Result<(), Failure> {
-    let answers = tracer::tell(&output(what)?, word)?;
+fn set_recording(what: &Traced, word: &str) -> Result<(), Failure> {
+    let answers = tracer::send_command(&trace_prefix(what)?, word)?;
     if answers.is_empty() {
         let of = match what {
             Traced::Run(run) => format!("run {}", run.id),
@@ -50,49 +50,49 @@ fn gate(what: &Traced, word: &str) -> Result<(), Failure> {
 }
 
 /// Saves the last seconds of a program.
-fn snapshot(what: &Traced, args: &Attach) -> Result<(), Failure> {
+fn save_snapshot(what: &Traced, args: &Attach) -> Result<(), Failure> {
     let failed = |text| Failure { text, code: FAILED };
     if let Traced::Run(run) = what
-        && (live::output(run).is_none() || !run.state.live())
+        && (live::trace_prefix(run).is_none() || !run.state.is_live())
     {
         return Err(Failure::wrong(format!(
             "run {} is not one of the built-in tracer that is in progress: `warpscope attach` opens its report",
             run.id
         )));
     }
-    let output = output(what)?;
+    let output = trace_prefix(what)?;
     let path = args.output.clone().unwrap_or_else(|| live::snapshot_path(&output));
-    live::save(&mut Follow::new(&output), &output, Some(i64::from(args.last) * 1_000_000_000), &path).map_err(failed)?;
+    live::save_snapshot(&mut Follow::new(&output), &output, Some(i64::from(args.last) * 1_000_000_000), &path).map_err(failed)?;
     print::lines(&[path.display().to_string()])
 }
 
 /// Follows a run; opens the reports if it has ended.
-pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure> {
-    let what = traced::named(args.what.as_deref())?;
+pub fn attach_run(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure> {
+    let what = traced::resolve_traced(args.what.as_deref())?;
     if args.stop {
         let Traced::Run(run) = &what else {
             return Err(Failure::wrong("only runs of the library are stopped, by their number; this program is its starter's"));
         };
-        let Some((pid, started)) = run.holder.filter(|_| run.state.live()) else {
-            return Err(Failure::wrong(format!("run {} is not in progress: it is {}", run.id, run.state.word())));
+        let Some((pid, started)) = run.holder.filter(|_| run.state.is_live()) else {
+            return Err(Failure::wrong(format!("run {} is not in progress: it is {}", run.id, run.state.as_str())));
         };
         process::ask_to_stop(pid, started).map_err(|e| Failure { text: format!("cannot stop run {}: {e}", run.id), code: FAILED })?;
         print::error(&format!("run {} was asked to stop; `warpscope attach {}` shows its progress", run.id, run.id));
         return Ok(());
     }
     if args.open || args.close {
-        return gate(&what, if args.open { "open" } else { "close" });
+        return set_recording(&what, if args.open { "open" } else { "close" });
     }
     if let Some(kernel) = &args.measure {
-        let chosen = words::chosen(kernel).map_err(Failure::wrong)?;
+        let chosen = words::parse_kernel(kernel).map_err(Failure::wrong)?;
         if chosen.nth.is_some() {
             let text = "launches of a running program are measured as they come: name the kernel without a number, or start the program with `--measure KERNEL#N`";
             return Err(Failure::wrong(text));
         }
-        return gate(&what, &format!("measure {kernel}"));
+        return set_recording(&what, &format!("measure {kernel}"));
     }
     if args.snapshot {
-        return snapshot(&what, args);
+        return save_snapshot(&what, args);
     }
     let Traced::Run(run) = what else {
         let named = args.what.as_deref().unwrap_or(Path::new("")).display();
@@ -100,8 +100,8 @@ pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure>
     };
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if args.plain || !terminal {
-        let ended = plain::follow(Library::open()?, &run, Holder::Other, &*plain::listen()?)?;
-        return if ended.state.live() { Ok(()) } else { plain::tell(&ended) };
+        let ended = plain::follow_to_end(Library::open()?, &run, Holder::Other, &*plain::count_signals()?)?;
+        return if ended.state.is_live() { Ok(()) } else { plain::print_outcome(&ended) };
     }
-    explore::attach(all, config, *run)
+    explore::explore_attached(all, config, *run)
 }

@@ -16,12 +16,12 @@ pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
         return;
     }
     let named = nsys.is_some() && first == "nsys";
-    if first.contains('/') || (!named && find::on_path(first).is_some()) {
+    if first.contains('/') || (!named && find::find_on_path(first).is_some()) {
         return;
     }
     let found = match first.as_str() {
-        "nsys" => find::nsys(nsys).into_iter().next(),
-        other => find::installed(other),
+        "nsys" => find::find_nsys(nsys).into_iter().next(),
+        other => find::find_installed(other),
     };
     if let Some(path) = found {
         *first = path.display().to_string();
@@ -30,14 +30,14 @@ pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
 
 /// Removes options that the installed profiler does not support, and returns a sentence for each. Fails if essential
 /// options are missing, unless `forced`. Commands that begin with another program (a launcher) are left unchanged.
-pub fn fit(argv: &mut Vec<String>, program: usize, tool: &str, forced: bool) -> Result<Vec<String>, LibraryError> {
+pub fn drop_unsupported(argv: &mut Vec<String>, program: usize, tool: &str, forced: bool) -> Result<Vec<String>, LibraryError> {
     let first = argv.first().map_or("", String::as_str);
     if Path::new(first).file_name().is_none_or(|n| n != tool) {
         return Ok(Vec::new());
     }
-    let path = if first.contains('/') { Some(Path::new(first).to_owned()) } else { find::on_path(first) };
-    let Some(known) = path.and_then(|p| options::known(&p, tool)) else { return Ok(Vec::new()) };
-    let fitted = options::fit(argv, program, &known);
+    let path = if first.contains('/') { Some(Path::new(first).to_owned()) } else { find::find_on_path(first) };
+    let Some(known) = path.and_then(|p| options::known_options(&p, tool)) else { return Ok(Vec::new()) };
+    let fitted = options::drop_unknown_options(argv, program, &known);
     if !fitted.missing.is_empty() && !forced {
         let missing = fitted.missing.join(", ");
         return Err(LibraryError::Refused(format!(
@@ -49,8 +49,8 @@ pub fn fit(argv: &mut Vec<String>, program: usize, tool: &str, forced: bool) -> 
 
 /// Redirects the report to a folder and keeps the last part of its name. Returns the new path; `None` if the command
 /// does not name a report.
-pub fn redirect(argv: &mut [String], program: usize, tool: &str, folder: &Path) -> Option<String> {
-    let at = options::report_at(argv, program, tool)?;
+pub fn redirect_report(argv: &mut [String], program: usize, tool: &str, folder: &Path) -> Option<String> {
+    let at = options::report_name_index(argv, program, tool)?;
     let value = argv.get_mut(at)?;
     let name = value.rsplit('/').find(|p| !p.is_empty()).unwrap_or("report").to_owned();
     let folder = folder.to_str()?;
@@ -60,18 +60,18 @@ pub fn redirect(argv: &mut [String], program: usize, tool: &str, folder: &Path) 
 }
 
 /// Joins the traces of a run's processes into one report.
-pub fn joined(run: &Run, reports: &mut Vec<Report>, folder: &Path) -> std::io::Result<()> {
+pub fn join_traces(run: &Run, reports: &mut Vec<Report>, folder: &Path) -> std::io::Result<()> {
     let whole = run.patterns.first().filter(|p| run.tool == "trace" && !p.contains('*')).map(PathBuf::from);
     let Some(whole) = whole.filter(|w| !reports.is_empty() && reports.iter().all(|r| r.path != *w)) else { return Ok(()) };
     let parts: Vec<PathBuf> = reports.iter().map(|r| r.path.clone()).collect();
-    tracer::join(&parts, &whole)?;
-    *reports = vec![export::report(whole, folder)];
+    tracer::join_traces(&parts, &whole)?;
+    *reports = vec![export::describe_report(whole, folder)];
     Ok(())
 }
 
 /// Returns patterns for the files that a profiler writes; macros (`%q{RANK}`, `%p`) may expand to anything.
 #[must_use]
-pub fn patterns(tool: &str, output: &str) -> Vec<String> {
+pub fn report_patterns(tool: &str, output: &str) -> Vec<String> {
     let suffix = match tool {
         "nsys" => "nsys-rep",
         "ncu" => "ncu-rep",
@@ -122,15 +122,15 @@ mod tests {
     #[test]
     fn reports_go_where_they_are_looked_for() {
         let mut argv: Vec<String> = ["ncu", "--export", "out/gemm-5", "./app", "--export", "x"].map(str::to_owned).into();
-        assert_eq!(redirect(&mut argv, 3, "ncu", Path::new("/runs/1%/ncu")).unwrap(), "/runs/1%/ncu/gemm-5");
+        assert_eq!(redirect_report(&mut argv, 3, "ncu", Path::new("/runs/1%/ncu")).unwrap(), "/runs/1%/ncu/gemm-5");
         assert_eq!(argv[2], "/runs/1%%/ncu/gemm-5");
         assert_eq!(argv[5], "x");
-        assert_eq!(redirect(&mut argv, 3, "nsys", Path::new("/x")), None);
-        assert_eq!(patterns("ncu", "/r/gemm-5"), ["/r/gemm-5.ncu-rep"]);
-        assert_eq!(patterns("nsys", "/r/report"), ["/r/report.nsys-rep", "/r/report.*.nsys-rep"]);
-        assert_eq!(patterns("nsys", "/r/r.%q{RANK}"), ["/r/r.*.nsys-rep"]);
-        assert_eq!(patterns("nsys", "/r/r.%h.x.%p-%%"), ["/r/r.*-%.nsys-rep"], "what stands between two macros may be anything");
-        assert_eq!(patterns("ncu", "a%%b%p"), ["a%b*.ncu-rep"]);
-        assert_eq!(patterns("rocprofv3", "/r/k-%pid%"), ["/r/k-*"]);
+        assert_eq!(redirect_report(&mut argv, 3, "nsys", Path::new("/x")), None);
+        assert_eq!(report_patterns("ncu", "/r/gemm-5"), ["/r/gemm-5.ncu-rep"]);
+        assert_eq!(report_patterns("nsys", "/r/report"), ["/r/report.nsys-rep", "/r/report.*.nsys-rep"]);
+        assert_eq!(report_patterns("nsys", "/r/r.%q{RANK}"), ["/r/r.*.nsys-rep"]);
+        assert_eq!(report_patterns("nsys", "/r/r.%h.x.%p-%%"), ["/r/r.*-%.nsys-rep"], "what stands between two macros may be anything");
+        assert_eq!(report_patterns("ncu", "a%%b%p"), ["a%b*.ncu-rep"]);
+        assert_eq!(report_patterns("rocprofv3", "/r/k-%pid%"), ["/r/k-*"]);
     }
 }

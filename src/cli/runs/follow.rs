@@ -3,7 +3,7 @@
 use super::super::Failure;
 use crate::launch::runs::{News, Tail, process};
 use crate::library::{Library, Run, State};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -41,21 +41,21 @@ impl Follow {
     /// Follows without skipping lines that are still available.
     #[must_use]
     pub fn patient(library: Library, id: i64) -> Self {
-        let tail = Tail::patient(&library.run_folder(id));
+        let tail = Tail::without_skipping(&library.run_folder(id));
         Self { library, id, tail, lost: None }
     }
 
     /// Returns the changes since the last call.
-    pub fn look(&mut self) -> Result<Update, Failure> {
+    pub fn poll_update(&mut self) -> Result<Update, Failure> {
         // Read the state first: the log of a run that has ended is complete.
         let run = self.library.run(self.id)?;
-        let mut news = self.tail.look();
+        let mut news = self.tail.read_new();
         for line in news.lines.iter_mut().flatten() {
-            *line = bare(line);
+            *line = strip_escapes(line);
         }
-        news.open = bare(&news.open);
+        news.open = strip_escapes(&news.open);
         self.lost = if run.state == State::Lost && run.ended_ms.is_none() { self.lost.or_else(|| Some(Instant::now())) } else { None };
-        let ended = !run.state.live() && news.all && self.lost.is_none_or(|since| since.elapsed() > TAKE_OVER);
+        let ended = !run.state.is_live() && news.all && self.lost.is_none_or(|since| since.elapsed() > TAKE_OVER);
         // The supervisor is gone: end the processes that the run left behind.
         if ended
             && run.state == State::Lost
@@ -73,11 +73,11 @@ pub fn last_lines(folder: &Path, most: usize) -> Vec<String> {
     let mut tail = Tail::new(folder);
     let mut lines: VecDeque<String> = VecDeque::new();
     loop {
-        let news = tail.look();
-        lines.extend(news.lines.iter().map(|l| l.as_deref().map_or_else(|| "…".to_owned(), bare)));
+        let news = tail.read_new();
+        lines.extend(news.lines.iter().map(|l| l.as_deref().map_or_else(|| "…".to_owned(), strip_escapes)));
         lines.drain(..lines.len().saturating_sub(most));
         if news.all {
-            let open = bare(&news.open);
+            let open = strip_escapes(&news.open);
             lines.extend((!open.is_empty()).then_some(open));
             return lines.into();
         }
@@ -86,19 +86,19 @@ pub fn last_lines(folder: &Path, most: usize) -> Vec<String> {
 
 /// Strips colours and cursor movements from a line of foreign output, to make it safe for this terminal.
 #[must_use]
-pub fn bare(line: &str) -> String {
+pub fn strip_escapes(line: &str) -> String {
     let stripped = anstream::adapter::strip_str(line).to_string();
-    clean(&stripped.replace('\t', "    ")).into_owned()
+    escape_unsafe(&stripped.replace('\t', "    ")).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::bare;
+    use super::strip_escapes;
 
     #[test]
     fn colours_go_and_nothing_that_a_terminal_obeys_stays() {
-        assert_eq!(bare("\u{1b}[1;32mok\u{1b}[0m\t100%"), "ok    100%");
-        assert_eq!(bare("\u{1b}]0;title\u{7}text"), "text");
-        assert!(!bare("a\u{9b}31mb\u{1b}c\u{8}").contains(|c: char| c.is_control()));
+        assert_eq!(strip_escapes("\u{1b}[1;32mok\u{1b}[0m\t100%"), "ok    100%");
+        assert_eq!(strip_escapes("\u{1b}]0;title\u{7}text"), "text");
+        assert!(!strip_escapes("a\u{9b}31mb\u{1b}c\u{8}").contains(|c: char| c.is_control()));
     }
 }

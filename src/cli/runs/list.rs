@@ -5,50 +5,50 @@ use super::super::{Failure, print};
 use super::share;
 use crate::library::{Library, Run, gc, store};
 use crate::model::Bytes;
-use crate::model::units::count;
+use crate::model::units::format_count;
 use crate::report::{self, Format};
 use crate::rerun::shell;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 /// `warpscope runs …`.
-pub fn runs(args: &Runs, nsys: Option<&Path>) -> Result<(), Failure> {
+pub fn manage_runs(args: &Runs, nsys: Option<&Path>) -> Result<(), Failure> {
     let library = Library::open()?;
     match &args.command {
-        None => list(&library, "", None),
-        Some(RunsCommand::List { search, format }) => list(&library, &search.join(" "), *format),
-        Some(RunsCommand::Show { run, format }) => show(&library, *run, *format),
-        Some(RunsCommand::Gc(gc)) => tidy(&library, gc),
+        None => list_runs(&library, "", None),
+        Some(RunsCommand::List { search, format }) => list_runs(&library, &search.join(" "), *format),
+        Some(RunsCommand::Show { run, format }) => show_run(&library, *run, *format),
+        Some(RunsCommand::Gc(gc)) => free_space(&library, gc),
         Some(RunsCommand::Export { run, folder, clean }) => share::export_run(&library, *run, folder, *clean, nsys),
-        Some(RunsCommand::Note { run, text }) => Ok(library.note(*run, text)?),
+        Some(RunsCommand::Note { run, text }) => Ok(library.set_note(*run, text)?),
         Some(RunsCommand::Tag { run, tags, remove }) => {
             for tag in tags {
-                library.tag(*run, tag, !remove)?;
+                library.set_tag(*run, tag, !remove)?;
             }
             Ok(())
         }
         Some(RunsCommand::Delete { run, yes }) => {
             let run = library.run(*run)?;
-            let what = format!("delete run {} ({}) with {}", run.id, shell::line(&run.program), Bytes(own(&run)));
-            if !ask(&what, *yes)? {
+            let what = format!("delete run {} ({}) with {}", run.id, shell::command_line(&run.program), Bytes(owned_bytes(&run)));
+            if !confirm_action(&what, *yes)? {
                 return Ok(());
             }
-            delete(&library, &run).map(drop)
+            delete_run(&library, &run).map(drop)
         }
     }
 }
 
 /// Returns the run with this number, by default the newest.
-pub fn the(library: &Library, number: Option<i64>, live: bool) -> Result<Run, Failure> {
+pub fn find_run(library: &Library, number: Option<i64>, live: bool) -> Result<Run, Failure> {
     if let Some(number) = number {
         return Ok(library.run(number)?);
     }
-    let newest = library.runs()?.into_iter().find(|r| !live || r.state.live());
+    let newest = library.runs()?.into_iter().find(|r| !live || r.state.is_live());
     newest.ok_or_else(|| Failure::wrong("no run is in progress; `warpscope runs` lists those that have ended"))
 }
 
-fn list(library: &Library, search: &str, format: Option<Format>) -> Result<(), Failure> {
-    let runs: Vec<Run> = library.runs()?.into_iter().filter(|r| r.matches(search)).collect();
+fn list_runs(library: &Library, search: &str, format: Option<Format>) -> Result<(), Failure> {
+    let runs: Vec<Run> = library.runs()?.into_iter().filter(|r| r.matches_words(search)).collect();
     let width = print::terminal_width();
     let format = print::format_or_default(format);
     if runs.is_empty() && format == Format::Table {
@@ -59,22 +59,22 @@ fn list(library: &Library, search: &str, format: Option<Format>) -> Result<(), F
         }]);
     }
     print::to_stdout(|out| match format {
-        Format::Json => report::runs::json(out, &runs),
-        format => report::runs::print(out, &runs, store::now_ms(), format, width),
+        Format::Json => report::runs::write_json(out, &runs),
+        format => report::runs::print_rows(out, &runs, store::now_ms(), format, width),
     })
 }
 
-fn show(library: &Library, id: Option<i64>, format: Option<Format>) -> Result<(), Failure> {
-    let run = the(library, id, false)?;
-    let promises = super::promises::of(library, &run)?;
+fn show_run(library: &Library, id: Option<i64>, format: Option<Format>) -> Result<(), Failure> {
+    let run = find_run(library, id, false)?;
+    let promises = super::promises::load_promises(library, &run)?;
     print::to_stdout(|out| match format {
         Some(Format::Json) => report::runs::one_json(out, &run, &promises),
-        _ => report::runs::people(out, &run, &promises, &shell::line(&run.argv), store::now_ms()),
+        _ => report::runs::print_run(out, &run, &promises, &shell::command_line(&run.argv), store::now_ms()),
     })
 }
 
 /// Asks on the terminal; without a terminal only `--yes` confirms.
-fn ask(what: &str, yes: bool) -> Result<bool, Failure> {
+fn confirm_action(what: &str, yes: bool) -> Result<bool, Failure> {
     if yes {
         return Ok(true);
     }
@@ -89,13 +89,13 @@ fn ask(what: &str, yes: bool) -> Result<bool, Failure> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn own(run: &Run) -> u64 {
+fn owned_bytes(run: &Run) -> u64 {
     run.reports.iter().filter(|r| r.owned).map(|r| r.bytes).sum()
 }
 
 /// Deletes a run; prints the files that are kept.
-pub fn delete(library: &Library, run: &Run) -> Result<u64, Failure> {
-    let (free, left) = gc::remove(library, run)?;
+pub fn delete_run(library: &Library, run: &Run) -> Result<u64, Failure> {
+    let (free, left) = gc::remove_run(library, run)?;
     for path in left {
         print::error(&format!("{} stays: warpscope did not write it", path.display()));
     }
@@ -108,37 +108,45 @@ pub fn delete(library: &Library, run: &Run) -> Result<u64, Failure> {
 /// Deletes a run without output to stderr, for the explorer.
 pub fn remove_quietly(library: &Library, id: i64) -> Result<(), Failure> {
     let run = library.run(id)?;
-    gc::remove(library, &run)?;
+    gc::remove_run(library, &run)?;
     Ok(())
 }
 
-fn tidy(library: &Library, args: &Gc) -> Result<(), Failure> {
+fn free_space(library: &Library, args: &Gc) -> Result<(), Failure> {
     if args.keep.is_none() && args.keep_size.is_none() && args.pack_after.is_none() {
         return Err(Failure::wrong("say what to keep: --keep N runs, --keep-size 10G, or --pack-after DAYS"));
     }
     let runs = library.runs()?;
     let wish = gc::Wish { runs: args.keep, bytes: args.keep_size, pack_days: args.pack_after };
-    let plan = gc::plan(&runs, wish, store::now_ms());
+    let plan = gc::plan_cleanup(&runs, wish, store::now_ms());
     if plan.remove.is_empty() && plan.pack.is_empty() {
         return print::lines(&["nothing to do".to_owned()]);
     }
     let mut lines: Vec<String> = plan
         .remove
         .iter()
-        .map(|r| format!("delete run {} of {}: {} ({})", r.id, report::runs::moment(r.started_ms), shell::line(&r.program), Bytes(own(r))))
+        .map(|r| {
+            format!(
+                "delete run {} of {}: {} ({})",
+                r.id,
+                report::runs::format_moment(r.started_ms),
+                shell::command_line(&r.program),
+                Bytes(owned_bytes(r))
+            )
+        })
         .collect();
     lines.extend(plan.pack.iter().map(|(_, r)| format!("compress {} ({})", r.path.display(), Bytes(r.bytes))));
     print::lines(&lines)?;
-    let what = format!("delete {} and compress {}", count(plan.remove.len(), "run"), count(plan.pack.len(), "report"));
-    if args.dry_run || !ask(&what, args.yes)? {
+    let what = format!("delete {} and compress {}", format_count(plan.remove.len(), "run"), format_count(plan.pack.len(), "report"));
+    if args.dry_run || !confirm_action(&what, args.yes)? {
         return Ok(());
     }
     let mut free = 0;
     for run in &plan.remove {
-        free += delete(library, run)?;
+        free += delete_run(library, run)?;
     }
     for (id, report) in &plan.pack {
-        free += gc::pack(library, *id, report)?;
+        free += gc::pack_report(library, *id, report)?;
     }
     print::lines(&[format!("{} freed", Bytes(free))])
 }

@@ -22,9 +22,9 @@ pub enum Holder {
 }
 
 /// Counts termination requests by signals. Call it before a run is started, so that no signal is lost.
-pub fn listen() -> Result<Arc<AtomicUsize>, Failure> {
+pub fn count_signals() -> Result<Arc<AtomicUsize>, Failure> {
     let asked = Arc::new(AtomicUsize::new(0));
-    let mut signals = signal_hook::iterator::Signals::new(interrupt::heard(&[SIGINT, SIGTERM, SIGHUP]))?;
+    let mut signals = signal_hook::iterator::Signals::new(interrupt::active_signals(&[SIGINT, SIGTERM, SIGHUP]))?;
     let count = Arc::clone(&asked);
     std::thread::spawn(move || {
         for _ in signals.forever() {
@@ -35,15 +35,15 @@ pub fn listen() -> Result<Arc<AtomicUsize>, Failure> {
 }
 
 /// Follows a run to its end. INT and TERM stop the run, or only the following if another process holds it.
-pub fn follow(library: Library, run: &Run, mut holder: Holder, asked: &AtomicUsize) -> Result<Run, Failure> {
+pub fn follow_to_end(library: Library, run: &Run, mut holder: Holder, asked: &AtomicUsize) -> Result<Run, Failure> {
     let mut follow = Follow::patient(library, run.id);
     let mut done = 0;
     let mut shown = 0;
     let mut percent = None;
     loop {
-        let update = follow.look()?;
+        let update = follow.poll_update()?;
         let mut err = std::io::stderr().lock();
-        for line in update.news.lines.iter().filter(|l| worth(l.as_deref(), &mut percent)) {
+        for line in update.news.lines.iter().filter(|l| is_worth_printing(l.as_deref(), &mut percent)) {
             // A closed stderr does not end the run.
             let _ = match line {
                 Some(line) => writeln!(err, "{line}"),
@@ -59,14 +59,14 @@ pub fn follow(library: Library, run: &Run, mut holder: Holder, asked: &AtomicUsi
         if now > done {
             match &mut holder {
                 Holder::Other => return Ok(update.run),
-                Holder::Mine(started) => (done..now).for_each(|_| started.stop()),
+                Holder::Mine(started) => (done..now).for_each(|_| started.request_stop()),
             }
             done = now;
         }
         if let Holder::Mine(started) = &mut holder
-            && started.gone()
+            && started.has_exited()
             && shown == 0
-            && update.run.holder.is_none_or(|(pid, ticks)| !process::runs(pid, ticks) || pid == this())
+            && update.run.holder.is_none_or(|(pid, ticks)| !process::is_running(pid, ticks) || pid == own_pid())
         {
             return Err(Failure { text: "the run's supervisor could not start".to_owned(), code: FAILED });
         }
@@ -78,8 +78,8 @@ pub fn follow(library: Library, run: &Run, mut holder: Holder, asked: &AtomicUsi
 }
 
 /// Filters nsys' progress bar, which is redrawn often, to one line per quarter.
-fn worth(line: Option<&str>, last: &mut Option<u8>) -> bool {
-    let Some(Progress::Report(now)) = line.and_then(progress::parse).filter(|_| line.is_some_and(|l| l.starts_with('['))) else {
+fn is_worth_printing(line: Option<&str>, last: &mut Option<u8>) -> bool {
+    let Some(Progress::Report(now)) = line.and_then(progress::parse_progress).filter(|_| line.is_some_and(|l| l.starts_with('['))) else {
         return true;
     };
     let step = now / 25;
@@ -88,12 +88,12 @@ fn worth(line: Option<&str>, last: &mut Option<u8>) -> bool {
     new
 }
 
-fn this() -> i32 {
+fn own_pid() -> i32 {
     i32::try_from(std::process::id()).unwrap_or(i32::MAX)
 }
 
 /// Prints the outcome of a run: reasons to stderr, reports to stdout; returns the exit code as an error.
-pub fn tell(run: &Run) -> Result<(), Failure> {
+pub fn print_outcome(run: &Run) -> Result<(), Failure> {
     for f in &run.findings {
         print::error(&if f.fix.is_empty() { f.what.clone() } else { format!("{}: {}", f.what, f.fix) });
     }

@@ -2,7 +2,7 @@
 
 use super::super::Failure;
 use crate::analysis::hints::{Diagnosis, Gain};
-use crate::analysis::promise::{Promise, kept};
+use crate::analysis::promise::{Promise, measured_kernels};
 use crate::import::{self, Job, Wants};
 use crate::library::{Hint, Library, Measured, Report, Run};
 use crate::report::runs::{Came, Promised};
@@ -12,13 +12,13 @@ use std::path::Path;
 const LARGEST: u64 = 2 << 30;
 
 /// Stores kernel times and predicted gains from the reports of a run that has ended.
-pub fn keep(library: &Library, run: i64, reports: &[Report]) -> Result<(), Failure> {
+pub fn keep_promises(library: &Library, run: i64, reports: &[Report]) -> Result<(), Failure> {
     let counters = |path: &Path| path.extension().is_some_and(|e| e == "ncu-rep" || e == "wstrace");
     let mut kernels = Vec::new();
     for report in reports.iter().filter(|r| counters(&r.path) && r.bytes <= LARGEST) {
         // Skip unreadable reports.
-        let Ok(profile) = import::open(&report.path, &Job::new(Wants::LAUNCHES, &|_| {})) else { continue };
-        kernels.extend(kept(&profile).into_iter().map(|k| Measured {
+        let Ok(profile) = import::open_profile(&report.path, &Job::new(Wants::LAUNCHES, &|_| {})) else { continue };
+        kernels.extend(measured_kernels(&profile).into_iter().map(|k| Measured {
             kernel: k.kernel,
             way: k.way.to_owned(),
             ns: k.ns,
@@ -32,27 +32,27 @@ pub fn keep(library: &Library, run: i64, reports: &[Report]) -> Result<(), Failu
     Ok(library.keep_kernels(run, &kernels)?)
 }
 
-fn promise(of: &Measured) -> Option<Promise> {
+fn to_promise(of: &Measured) -> Option<Promise> {
     let Hint { id, at_most, expected } = of.hint.as_ref()?;
     // Skip unknown hints of other versions.
-    let id = Diagnosis::parse(id)?;
+    let id = Diagnosis::from_id(id)?;
     Some(Promise { id, gain: Gain { at_most: *at_most, expected: *expected, left: String::new() } })
 }
 
 /// Returns the gains predicted for a run, and the outcome of predictions for earlier runs of the program.
-pub fn of(library: &Library, run: &Run) -> Result<(Vec<Promised>, Vec<Came>), Failure> {
-    let kernels = library.kernels(run.id)?;
+pub fn load_promises(library: &Library, run: &Run) -> Result<(Vec<Promised>, Vec<Came>), Failure> {
+    let kernels = library.load_kernels(run.id)?;
     let promised = kernels
         .iter()
         .filter_map(|k| {
-            Some(Promised { kernel: k.kernel.clone(), way: k.way.clone(), ns: k.ns, launches: k.launches, promise: promise(k)? })
+            Some(Promised { kernel: k.kernel.clone(), way: k.way.clone(), ns: k.ns, launches: k.launches, promise: to_promise(k)? })
         })
         .collect();
     let mut came = Vec::new();
     for (earlier, before) in library.promised_before(run, &kernels)? {
         let Some(now) = kernels.iter().find(|k| k.kernel == before.kernel && k.way == before.way) else { continue };
         // A different number of launches is different work.
-        let (Some(promise), true) = (promise(&before), now.launches == before.launches && before.ns > 0.0) else { continue };
+        let (Some(promise), true) = (to_promise(&before), now.launches == before.launches && before.ns > 0.0) else { continue };
         came.push(Came { run: earlier, kernel: before.kernel, before_ns: before.ns, after_ns: now.ns, promise });
     }
     Ok((promised, came))

@@ -1,7 +1,7 @@
 //! `warpscope runs export`: copies a run's files for sharing, and lists private data in them first.
 
 use super::super::{FAILED, Failure, interrupt, print};
-use crate::import::{Job, Wants, exported};
+use crate::import::{Job, Wants, export_path};
 use crate::launch::open;
 use crate::library::{Library, LibraryError, Report, export, gc, store};
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
     };
     // Keep the permissions as private as in the library.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(wrong(folder))?;
-    let scratch = store::folder()?;
+    let scratch = store::library_folder()?;
     if let Some(odd) = run.reports.iter().find(|r| r.path.exists() && !gc::is_sound(&library.run_folder(id), r)) {
         let text = format!("{} is not where run {id} left its reports; nothing was copied", odd.path.display());
         return Err(Failure::wrong(text));
@@ -29,14 +29,15 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
     let (mut written, mut left_out) = (Vec::new(), 0);
     for report in &run.reports {
         let name = own_name(&run.reports, report);
-        let timeline = is(&name, &[".nsys-rep", ".qdrep", ".sqlite"]);
+        let timeline = has_extension(&name, &[".nsys-rep", ".qdrep", ".sqlite"]);
         if clean && timeline {
             let nsys = nsys.map(Path::to_owned);
-            let from =
-                interrupt::reading(&report.path, |cancel| exported(&report.path, &Job { cancel, nsys, ..Job::new(Wants::ALL, &|_| {}) }))?;
+            let from = interrupt::read_cancellable(&report.path, |cancel| {
+                export_path(&report.path, &Job { cancel, nsys, ..Job::new(Wants::ALL, &|_| {}) })
+            })?;
             let stem = name.trim_end_matches(".zst").rsplit_once('.').map_or(name.as_str(), |(s, _)| s).to_owned();
             let target = folder.join(format!("{stem}.clean.sqlite"));
-            let cleaned = export::clean(&from, &target, &scratch)?;
+            let cleaned = export::clean_export(&from, &target, &scratch)?;
             print::error(&format!(
                 "{}: {} environment variables removed, and verified to be gone from every cell and byte by byte (pairs shorter than {} letters are not searched for)",
                 target.display(),
@@ -53,11 +54,11 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
             written.push(target);
             continue;
         }
-        if clean && is(&name, &[".ncu-rep"]) {
+        if clean && has_extension(&name, &[".ncu-rep"]) {
             print::error(&format!(
                 "{}: skipped; {}, and that cannot be removed: share what `warpscope metrics` prints, or copy it by hand",
                 report.path.display(),
-                holds(&name)
+                private_contents(&name)
             ));
             left_out += 1;
             continue;
@@ -66,16 +67,16 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
         if target.symlink_metadata().is_ok() {
             return Err(Failure::wrong(format!("{} already exists; choose another folder", target.display())));
         }
-        let mut from = open::regular(&report.path).map_err(wrong(&report.path))?;
+        let mut from = open::open_regular(&report.path).map_err(wrong(&report.path))?;
         let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&target).map_err(wrong(&target))?;
         std::io::copy(&mut from, &mut to).map_err(wrong(&report.path))?;
         if clean {
-            print::error(&format!("{}: copied unchanged; {}", target.display(), holds(&name)));
+            print::error(&format!("{}: copied unchanged; {}", target.display(), private_contents(&name)));
         }
         written.push(target);
     }
     if !clean {
-        let names: BTreeSet<&str> = run.reports.iter().map(|r| holds(&r.path.to_string_lossy())).collect();
+        let names: BTreeSet<&str> = run.reports.iter().map(|r| private_contents(&r.path.to_string_lossy())).collect();
         names.into_iter().for_each(print::error);
     }
     print::lines(&written.iter().map(|p| p.display().to_string()).collect::<Vec<_>>())?;
@@ -90,18 +91,18 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
     Ok(())
 }
 
-fn is(name: &str, kinds: &[&str]) -> bool {
+fn has_extension(name: &str, kinds: &[&str]) -> bool {
     let name = name.trim_end_matches(".zst").trim_end_matches(".gz");
     kinds.iter().any(|k| name.ends_with(k))
 }
 
 /// Describes the private data in a report.
-fn holds(name: &str) -> &'static str {
-    if is(name, &[".nsys-rep", ".qdrep", ".sqlite"]) {
+fn private_contents(name: &str) -> &'static str {
+    if has_extension(name, &[".nsys-rep", ".qdrep", ".sqlite"]) {
         "timelines contain the environment of every traced process, secrets included; --clean makes copies without it"
-    } else if is(name, &[".ncu-rep"]) {
+    } else if has_extension(name, &[".ncu-rep"]) {
         "Nsight Compute reports contain the program's command, directory and environment (`warpscope metrics FILE --session` shows them)"
-    } else if is(name, &[".json"]) {
+    } else if has_extension(name, &[".json"]) {
         "PyTorch traces contain the program's command, folders and function names, but no environment"
     } else {
         "check what it contains before you share it"

@@ -27,17 +27,17 @@ pub struct Started {
 
 impl Started {
     /// Requests a stop; each repetition escalates.
-    pub fn stop(&mut self) {
-        self.say(STOP);
+    pub fn request_stop(&mut self) {
+        self.send_byte(STOP);
     }
 
     /// Detaches the run: it continues without this program.
     pub fn detach(&mut self) {
-        self.say(DETACH);
+        self.send_byte(DETACH);
         self.lifeline = None;
     }
 
-    fn say(&mut self, byte: u8) {
+    fn send_byte(&mut self, byte: u8) {
         if let Some(line) = &mut self.lifeline {
             // A supervisor that has just ended needs no message.
             let _ = line.write_all(&[byte]);
@@ -45,7 +45,7 @@ impl Started {
     }
 
     /// Releases a run that has ended or was detached; waits for its supervisor on another thread.
-    pub fn done(mut self: Box<Self>) {
+    pub fn release_supervisor(mut self: Box<Self>) {
         self.lifeline = None;
         std::thread::spawn(move || {
             // Nothing can be done if the wait fails.
@@ -54,22 +54,22 @@ impl Started {
     }
 
     /// Returns true if the supervisor has ended.
-    pub fn gone(&mut self) -> bool {
+    pub fn has_exited(&mut self) -> bool {
         !matches!(self.supervisor.try_wait(), Ok(None))
     }
 }
 
 /// Starts a run. `make` completes it once its number and folder are known.
-pub fn start(
+pub fn start_run(
     library: &mut Library,
     detached: bool,
     make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>,
 ) -> Result<Started, Failure> {
-    let run = library.begin(|id, folder| make(id, folder).map(|new| NewRun { detached, ..new }))?;
+    let run = library.begin_run(|id, folder| make(id, folder).map(|new| NewRun { detached, ..new }))?;
     let program = std::env::current_exe()?;
     let mut words = vec![SUPERVISE.to_owned(), run.id.to_string()];
     words.extend(detached.then(|| "--detached".to_owned()));
-    let spawned = spawn::supervisor(&program, &words, !detached);
+    let spawned = spawn::spawn_supervisor(&program, &words, !detached);
     match spawned {
         Ok(mut supervisor) => {
             // After this byte the supervisor holds the run: this process and the terminal may end.
@@ -80,11 +80,11 @@ pub fn start(
             }
             let how = supervisor.wait()?;
             let what = format!("the run's supervisor ended before it began ({how})");
-            library.end(run.id, State::Failed, Exit::default(), &[Finding { what: what.clone(), fix: String::new() }], &[])?;
+            library.end_run(run.id, State::Failed, Exit::default(), &[Finding { what: what.clone(), fix: String::new() }], &[])?;
             Err(Failure { text: what, code: FAILED })
         }
         Err(e) => {
-            library.forget(run.id)?;
+            library.delete_run(run.id)?;
             let _ = std::fs::remove_dir(library.run_folder(run.id));
             Err(Failure { text: format!("cannot start {}: {e}", program.display()), code: FAILED })
         }

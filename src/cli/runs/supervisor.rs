@@ -2,8 +2,8 @@
 
 use super::super::{FAILED, Failure};
 use super::temporary::{self, Temporary};
-use crate::launch::runs::supervise::{self, Order, exec};
-use crate::launch::runs::{Event, Exit, Finding, LogWriter, explain, facts, process, spawn};
+use crate::launch::runs::supervise::{self, Order, exec_profiler};
+use crate::launch::runs::{Event, Exit, Finding, LogWriter, explain_exit, facts, process, spawn};
 use crate::library::store::Library;
 use crate::library::{Report, Run, State, export, gc};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -29,7 +29,7 @@ const NOT_RUN: u8 = 126;
 /// `__exec SUPERVISOR WORD…`.
 #[must_use]
 pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
-    let error = exec(argv, supervisor);
+    let error = exec_profiler(argv, supervisor);
     let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
     let program = argv.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
     Failure { text: format!("cannot start {program}: {error}"), code }
@@ -40,23 +40,23 @@ const LAST_REPORT: Duration = Duration::from_secs(5);
 
 /// `__supervise RUN`: keeps a supervisor in a child process. If that is killed, its orphans in all sessions are
 /// reparented to this process and ended, and the run is marked as ended in the library.
-pub fn keep(id: i64, detached: bool) -> Result<(), Failure> {
+pub fn keep_supervisor(id: i64, detached: bool) -> Result<(), Failure> {
     // A separate session keeps the terminal's keys and hangup away from the profiler.
-    let _ = process::own_session();
+    let _ = process::start_own_session();
     // Ignore these signals: they are meant for the supervisor, which receives them, too.
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::default())?;
     }
     let mut words = vec![SUPERVISE.to_owned(), id.to_string(), KEPT.to_owned()];
     words.extend(detached.then(|| "--detached".to_owned()));
-    let mut supervisor = spawn::kept(&std::env::current_exe()?, &words)?;
+    let mut supervisor = spawn::spawn_kept_supervisor(&std::env::current_exe()?, &words)?;
     // Only the supervisor reports to the process that started the run.
     let ended = supervisor.wait()?;
     let killed = !ended.success();
     let library = Library::open();
     if killed && let Ok(library) = &library {
         // Hold the run, because followers wait for its end.
-        let _ = library.hold(id);
+        let _ = library.hold_run(id);
     }
     if killed {
         // Independent of the state of the library.
@@ -69,31 +69,31 @@ pub fn keep(id: i64, detached: bool) -> Result<(), Failure> {
         return Ok(());
     }
     let folder = library.run_folder(id);
-    let reports = export::found(&run.patterns, &folder, run.started_ms);
-    let kept = temporary::clear(&folder.join(gc::TEMPORARY), &reports);
+    let reports = export::find_reports(&run.patterns, &folder, run.started_ms);
+    let kept = temporary::clear_run_folder(&folder.join(gc::TEMPORARY), &reports);
     let what = format!("the run's supervisor died silently ({ended}): killed, or out of memory");
     let mut findings = vec![Finding { what, fix: String::new() }];
-    findings.extend(kept.as_deref().map(temporary::kept));
-    library.end(id, State::Lost, Exit::default(), &findings, &reports)?;
+    findings.extend(kept.as_deref().map(temporary::kept_finding));
+    library.end_run(id, State::Lost, Exit::default(), &findings, &reports)?;
     Ok(())
 }
 
 /// `__supervise RUN --kept`: stdout is not read, so all output goes into the library and the log.
-pub fn supervise(id: i64, detached: bool) -> Result<(), Failure> {
+pub fn supervise_run(id: i64, detached: bool) -> Result<(), Failure> {
     // The session id identifies all processes of the run, in case this process and its keeper are killed.
-    let _ = process::own_session();
+    let _ = process::start_own_session();
     let signals = Arc::new(AtomicUsize::new(0));
-    listen(&signals)?;
+    count_signals(&signals)?;
     let library = Library::open()?;
     let run = library.run(id)?;
-    library.hold(id)?;
+    library.hold_run(id)?;
     tell_starter();
     let outcome = watch_over(&library, &run, detached, signals);
     match outcome {
         Ok(()) => Ok(()),
         Err(failure) => {
             let finding = Finding { what: failure.text.clone(), fix: String::new() };
-            library.end(id, State::Failed, Exit::default(), &[finding], &[])?;
+            library.end_run(id, State::Failed, Exit::default(), &[finding], &[])?;
             Err(failure)
         }
     }
@@ -106,7 +106,7 @@ fn tell_starter() {
     let _ = out.write_all(b"h").and_then(|()| out.flush());
 }
 
-fn listen(count: &Arc<AtomicUsize>) -> Result<(), Failure> {
+fn count_signals(count: &Arc<AtomicUsize>) -> Result<(), Failure> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let count = Arc::clone(count);
     std::thread::spawn(move || {
@@ -126,58 +126,58 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     let looking = look_around(run);
     let me = std::process::id();
     let starter = vec![std::env::current_exe()?.into_os_string(), EXEC.into(), me.to_string().into()];
-    let private = Temporary::make(run, &folder)?;
-    if private.made() {
-        log.say(&format!("temporary files of {} go to {}", run.tool, folder.join(gc::TEMPORARY).display()));
+    let private = Temporary::create_for_run(run, &folder)?;
+    if private.is_created() {
+        log.write_message(&format!("temporary files of {} go to {}", run.tool, folder.join(gc::TEMPORARY).display()));
     }
     let order = Order {
         starter,
         argv: &private.argv,
         env: &private.env,
         directory: &run.directory,
-        patience: supervise::patience(&run.tool),
+        patience: supervise::silence_limit(&run.tool),
         lifeline: !detached,
         signals,
         helper: Some(looking),
     };
     // Do not stop the profiler if the library cannot be written.
-    let outcome = supervise::supervise(order, &mut log, &mut |event| {
+    let outcome = supervise::supervise_run(order, &mut log, &mut |event| {
         let _ = match event {
-            Event::Started(pid) => library.started(run.id, pid),
-            Event::Stage(stage) => library.stage(run.id, stage.word()),
-            Event::Detached => library.detach(run.id),
+            Event::Started(pid) => library.set_started(run.id, pid),
+            Event::Stage(stage) => library.set_stage(run.id, stage.as_str()),
+            Event::Detached => library.set_detached(run.id),
         };
     })
     .map_err(|e| Failure { text: e.to_string(), code: FAILED })?;
-    if let Some(gpus) = facts::gpus() {
-        let _ = library.describe(run.id, "clocks_end", &gpus.clocks);
+    if let Some(gpus) = facts::query_gpus() {
+        let _ = library.set_fact(run.id, "clocks_end", &gpus.clocks);
     }
-    let mut reports = export::found(&run.patterns, &folder, run.started_ms);
+    let mut reports = export::find_reports(&run.patterns, &folder, run.started_ms);
     for path in &outcome.watch.generated {
         // The profiler may have written to another path than requested.
-        if path.is_file() && reports.iter().all(|r| !same(&r.path, path)) {
-            reports.push(export::report(path.clone(), &folder));
+        if path.is_file() && reports.iter().all(|r| !is_same_file(&r.path, path)) {
+            reports.push(export::describe_report(path.clone(), &folder));
         }
     }
-    let joined = super::files::joined(run, &mut reports, &folder);
-    let (state, mut findings) = judge(&run.tool, outcome.exit, &outcome.watch, &reports);
+    let joined = super::files::join_traces(run, &mut reports, &folder);
+    let (state, mut findings) = judge_outcome(&run.tool, outcome.exit, &outcome.watch, &reports);
     findings.extend(joined.err().map(|e| Finding {
         what: format!("the traces of the processes could not be put into one file: {e}"),
         fix: "open their folder".to_owned(),
     }));
-    findings.extend(private.clear(&reports).as_deref().map(temporary::kept));
+    findings.extend(private.clear_folder(&reports).as_deref().map(temporary::kept_finding));
     findings
         .extend(log.trouble.map(|why| Finding { what: format!("its output could not be logged to the end: {why}"), fix: String::new() }));
-    library.end(run.id, state, outcome.exit, &findings, &reports)?;
+    library.end_run(run.id, state, outcome.exit, &findings, &reports)?;
     // Followers need not wait for this; missing data can be read from the report.
-    let _ = super::promises::keep(library, run.id, &reports);
+    let _ = super::promises::keep_promises(library, run.id, &reports);
     Ok(())
 }
 
 /// Determines the final state of a run and its findings.
 #[must_use]
-pub fn judge(tool: &str, exit: Exit, watch: &crate::launch::runs::Watch, reports: &[Report]) -> (State, Vec<Finding>) {
-    let findings = explain(tool, exit, watch, reports.len());
+pub fn judge_outcome(tool: &str, exit: Exit, watch: &crate::launch::runs::Watch, reports: &[Report]) -> (State, Vec<Finding>) {
+    let findings = explain_exit(tool, exit, watch, reports.len());
     let state = match exit {
         Exit { stopped: true, .. } => State::Stopped,
         Exit { code: Some(0), .. } if !reports.is_empty() => State::Done,
@@ -186,7 +186,7 @@ pub fn judge(tool: &str, exit: Exit, watch: &crate::launch::runs::Watch, reports
     (state, findings)
 }
 
-fn same(a: &Path, b: &Path) -> bool {
+fn is_same_file(a: &Path, b: &Path) -> bool {
     a == b || std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
 }
 
@@ -198,20 +198,20 @@ pub fn look_around(run: &Run) -> JoinHandle<()> {
         let Ok(library) = Library::open() else { return };
         let tell = |column, value: &str| {
             // Missing facts are not an error.
-            let _ = library.describe(id, column, value);
+            let _ = library.set_fact(id, column, value);
         };
-        if let Some(gpus) = facts::gpus() {
+        if let Some(gpus) = facts::query_gpus() {
             tell("devices", &gpus.names);
             tell("driver", &gpus.driver);
             tell("clocks_start", &gpus.clocks);
         }
-        if let Some((commit, dirty)) = facts::commit(&directory) {
+        if let Some((commit, dirty)) = facts::git_commit(&directory) {
             tell("git_commit", &commit);
-            let _ = library.dirty(id, dirty);
+            let _ = library.set_dirty(id, dirty);
         }
         let known = ["nsys", "ncu", "rocprofv3"];
         let tool = tool.filter(|t| Path::new(t).file_name().is_some_and(|n| known.iter().any(|k| n == *k)));
-        if let Some(version) = tool.and_then(|t| facts::version(Path::new(&t))) {
+        if let Some(version) = tool.and_then(|t| facts::tool_version(Path::new(&t))) {
             tell("tool_version", &version);
         }
     })

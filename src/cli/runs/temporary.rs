@@ -22,7 +22,7 @@ pub struct Temporary {
 
 impl Temporary {
     /// Creates the folder if the run needs one.
-    pub fn make(run: &Run, folder: &Path) -> Result<Self, LibraryError> {
+    pub fn create_for_run(run: &Run, folder: &Path) -> Result<Self, LibraryError> {
         let mut out = Self { argv: run.argv.clone(), env: run.env.clone(), folder: None };
         let own = run.env.iter().find(|(name, _)| name == "TMPDIR").map(|(_, value)| value.clone());
         let before = own.or_else(|| std::env::var("TMPDIR").ok()).filter(|t| !t.is_empty()).unwrap_or_else(|| "/tmp".to_owned());
@@ -45,14 +45,14 @@ impl Temporary {
 
     /// Returns true if the folder was created.
     #[must_use]
-    pub fn made(&self) -> bool {
+    pub fn is_created(&self) -> bool {
         self.folder.is_some()
     }
 
-    /// Removes the folder; see [`clear`].
+    /// Removes the folder; see [`clear_run_folder`].
     #[must_use]
-    pub fn clear(self, reports: &[Report]) -> Option<PathBuf> {
-        clear(&self.folder?, reports)
+    pub fn clear_folder(self, reports: &[Report]) -> Option<PathBuf> {
+        clear_run_folder(&self.folder?, reports)
     }
 }
 
@@ -60,7 +60,7 @@ impl Temporary {
 /// Without any report, the raw data are all that is left: they are kept (readable only by this user) and their path
 /// is returned.
 #[must_use]
-pub fn clear(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
+pub fn clear_run_folder(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
     let files = || std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
     let collected = files().find(|p| p.extension().is_some_and(|e| e == "qdstrm"));
     let keep = collected.filter(|_| reports.is_empty());
@@ -77,7 +77,7 @@ pub fn clear(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
 
 /// Returns the finding about kept raw data.
 #[must_use]
-pub fn kept(collected: &Path) -> Finding {
+pub fn kept_finding(collected: &Path) -> Finding {
     Finding {
         what: format!("what nsys collected is kept: {}", collected.display()),
         fix: "import it with the QdstrmImporter of this nsys, or delete the run".to_owned(),
@@ -91,10 +91,10 @@ mod tests {
 
     fn run(argv: &[&str], steps: Vec<Step>) -> (tempfile::TempDir, Run, PathBuf) {
         let home = tempfile::tempdir().unwrap();
-        let mut library = Library::at(home.path()).unwrap();
+        let mut library = Library::open_at(home.path()).unwrap();
         let argv: Vec<String> = argv.iter().map(|&w| w.to_owned()).collect();
         let program = vec![argv.last().unwrap().clone()];
-        let run = library.begin(|_, _| Ok(NewRun { tool: "nsys".to_owned(), argv, program, steps, ..NewRun::default() })).unwrap();
+        let run = library.begin_run(|_, _| Ok(NewRun { tool: "nsys".to_owned(), argv, program, steps, ..NewRun::default() })).unwrap();
         let folder = library.run_folder(run.id);
         (home, run, folder)
     }
@@ -102,20 +102,20 @@ mod tests {
     #[test]
     fn nsys_alone_gets_a_private_folder_and_the_program_keeps_its_own() {
         let (_home, run, folder) = run(&["/opt/nsys", "profile", "-o", "r", "app"], Vec::new());
-        let made = Temporary::make(&run, &folder).unwrap();
+        let made = Temporary::create_for_run(&run, &folder).unwrap();
         let before = std::env::var("TMPDIR").unwrap_or_else(|_| "/tmp".to_owned());
         assert_eq!(made.argv, ["/opt/nsys", "profile", &format!("--env-var=TMPDIR={before}"), "-o", "r", "app"]);
         assert_eq!(made.env, [("TMPDIR".to_owned(), folder.join("tmp").display().to_string())]);
         std::fs::write(folder.join("tmp/nsys-report-1.qdstrm"), "PATH=/secret").unwrap();
         let report = Report { path: folder.join("nsys/report.nsys-rep"), bytes: 1, owned: true };
-        assert_eq!(made.clear(&[report]), None);
+        assert_eq!(made.clear_folder(&[report]), None);
         assert!(!folder.join("tmp").exists());
         // Without a report the raw data are kept.
-        let made = Temporary::make(&run, &folder).unwrap();
+        let made = Temporary::create_for_run(&run, &folder).unwrap();
         let collected = folder.join("tmp/nsys-report-1.qdstrm");
         std::fs::write(&collected, "events").unwrap();
         std::fs::create_dir(folder.join("tmp/nvidia")).unwrap();
-        assert_eq!(made.clear(&[]), Some(collected));
+        assert_eq!(made.clear_folder(&[]), Some(collected));
         assert!(!folder.join("tmp/nvidia").exists());
     }
 
@@ -130,8 +130,8 @@ mod tests {
             (vec!["nsys", "profile", "app"], vec![step]),
         ] {
             let (_home, run, folder) = run(&argv, steps);
-            let made = Temporary::make(&run, &folder).unwrap();
-            assert!(made.argv == argv && made.env.is_empty() && !made.made(), "{argv:?}");
+            let made = Temporary::create_for_run(&run, &folder).unwrap();
+            assert!(made.argv == argv && made.env.is_empty() && !made.is_created(), "{argv:?}");
         }
     }
 }

@@ -18,7 +18,7 @@ pub enum Traced {
 
 /// Returns `PREFIX` of `PREFIX.PID.wstrace`, also of `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`.
 #[must_use]
-pub fn prefix(file: &Path) -> Option<PathBuf> {
+pub fn prefix_of_trace(file: &Path) -> Option<PathBuf> {
     let name = file.file_name()?.to_str()?.strip_suffix(&format!(".{}", trace::SUFFIX))?;
     let number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit() || b == b'-');
     let (mut head, mut tail) = name.rsplit_once('.')?;
@@ -41,16 +41,16 @@ fn of_process(pid: &str) -> Option<PathBuf> {
 
 /// Resolves the program named by the user: a run number, the id of a traced process, a trace file, a folder with
 /// traces of one program, or their path without process id and suffix. The default is the newest run in progress.
-pub fn named(named: Option<&Path>) -> Result<Traced, Failure> {
+pub fn resolve_traced(named: Option<&Path>) -> Result<Traced, Failure> {
     let Some(named) = named else {
-        return Ok(Traced::Run(Box::new(list::the(&Library::open()?, None, true)?)));
+        return Ok(Traced::Run(Box::new(list::find_run(&Library::open()?, None, true)?)));
     };
     if let Some((text, number)) = named.to_str().and_then(|n| Some((n, n.parse().ok()?))).filter(|_| !named.exists()) {
-        let run = Library::open().map_err(Failure::from).and_then(|library| list::the(&library, Some(number), false));
+        let run = Library::open().map_err(Failure::from).and_then(|library| list::find_run(&library, Some(number), false));
         return match (run, of_process(text)) {
             // The number of an ended run may equal a process id.
             (Ok(run), None) => Ok(Traced::Run(Box::new(run))),
-            (Ok(run), Some(_)) if run.state.live() => Ok(Traced::Run(Box::new(run))),
+            (Ok(run), Some(_)) if run.state.is_live() => Ok(Traced::Run(Box::new(run))),
             (_, Some(output)) => Ok(Traced::Traces(output)),
             (Err(why), None) => Err(why),
         };
@@ -58,10 +58,10 @@ pub fn named(named: Option<&Path>) -> Result<Traced, Failure> {
     let path = std::path::absolute(named)?;
     if path.is_file() {
         let wrong = || Failure::wrong(format!("{}: not a trace of a program that runs", named.display()));
-        return Ok(Traced::Traces(prefix(&path).ok_or_else(wrong)?));
+        return Ok(Traced::Traces(prefix_of_trace(&path).ok_or_else(wrong)?));
     }
     if path.is_dir() {
-        let mut found: Vec<PathBuf> = std::fs::read_dir(&path)?.flatten().filter_map(|e| prefix(&e.path())).collect();
+        let mut found: Vec<PathBuf> = std::fs::read_dir(&path)?.flatten().filter_map(|e| prefix_of_trace(&e.path())).collect();
         found.sort();
         found.dedup();
         // Prefer the only program with a control socket: it still runs.
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn traces_of_a_process_lead_to_those_of_its_program() {
-        let of = |name: &str| prefix(Path::new(name)).map(|p| p.display().to_string());
+        let of = |name: &str| prefix_of_trace(Path::new(name)).map(|p| p.display().to_string());
         assert_eq!(of("/t/run.12.wstrace").as_deref(), Some("/t/run"));
         assert_eq!(of("/t/run.12-1.wstrace").as_deref(), Some("/t/run"));
         assert_eq!(of("/t/run.v2.12.3.wstrace").as_deref(), Some("/t/run.v2"));

@@ -6,7 +6,7 @@
 use super::super::args::Args;
 use super::super::{FAILED, Failure, explore};
 use super::plain;
-use super::supervisor::{EXEC, judge, look_around};
+use super::supervisor::{EXEC, judge_outcome, look_around};
 use super::temporary::{self, Temporary};
 use crate::config::Config;
 use crate::launch::runs::{Exit, Watch, facts, process, spawn, supervise};
@@ -35,61 +35,61 @@ fn leave_keys_to_the_profiler() -> std::io::Result<()> {
 const LAST_REPORT: Duration = Duration::from_secs(5);
 
 /// Runs a program in the foreground to its end.
-pub fn run(library: &mut Library, make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>) -> Result<Run, Failure> {
-    let run = library.begin(make)?;
+pub fn run_in_terminal(library: &mut Library, make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>) -> Result<Run, Failure> {
+    let run = library.begin_run(make)?;
     leave_keys_to_the_profiler()?;
     let words = [FOREGROUND.to_owned(), run.id.to_string(), std::process::id().to_string()];
-    let status = spawn::in_terminal(&std::env::current_exe()?, &words)?;
+    let status = spawn::run_in_terminal(&std::env::current_exe()?, &words)?;
     if !status.success() {
         // Orphans of a killed process were reparented to this process.
         supervise::end_leftovers(LAST_REPORT);
     }
     let ended = library.run(run.id)?;
     if ended.state == State::Starting {
-        library.forget(run.id)?;
+        library.delete_run(run.id)?;
         return Err(Failure { text: format!("the run did not start ({status})"), code: FAILED });
     }
     Ok(ended)
 }
 
 /// `__foreground RUN EXPLORER`.
-pub fn foreground(id: i64, explorer: i32) -> Result<(), Failure> {
+pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     leave_keys_to_the_profiler()?;
     let stop = Arc::new(AtomicUsize::new(0));
     for signal in [SIGTERM, SIGHUP] {
         signal_hook::flag::register_usize(signal, Arc::clone(&stop), 1)?;
     }
-    process::end_with(explorer)?;
+    process::end_with_parent(explorer)?;
     let library = Library::open()?;
     let run = library.run(id)?;
-    library.hold(id)?;
+    library.hold_run(id)?;
     let looking = look_around(&run);
-    let private = Temporary::make(&run, &library.run_folder(id))?;
+    let private = Temporary::create_for_run(&run, &library.run_folder(id))?;
     let own = [std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()];
     let words: Vec<OsString> = own.into_iter().chain(private.argv.iter().map(OsString::from)).collect();
-    let patience = supervise::patience(&run.tool);
-    let (status, stopped) = supervise::foreground(&words, &private.env, &run.directory, patience, &stop, |pid| {
+    let patience = supervise::silence_limit(&run.tool);
+    let (status, stopped) = supervise::run_in_foreground(&words, &private.env, &run.directory, patience, &stop, |pid| {
         // Missing facts are not an error.
-        let _ = library.started(run.id, pid);
+        let _ = library.set_started(run.id, pid);
     })?;
     let _ = looking.join();
-    if let Some(gpus) = facts::gpus() {
-        let _ = library.describe(run.id, "clocks_end", &gpus.clocks);
+    if let Some(gpus) = facts::query_gpus() {
+        let _ = library.set_fact(run.id, "clocks_end", &gpus.clocks);
     }
-    let reports = export::found(&run.patterns, &library.run_folder(run.id), run.started_ms);
+    let reports = export::find_reports(&run.patterns, &library.run_folder(run.id), run.started_ms);
     // Such a run is stopped by Ctrl-C in its terminal; shells report it as 130.
     let interrupted = status.signal() == Some(SIGINT) || status.code() == Some(128 + SIGINT);
     let exit = Exit { code: status.code(), signal: status.signal(), stopped: stopped || interrupted };
-    let (state, mut findings) = judge(&run.tool, exit, &Watch::default(), &reports);
-    findings.extend(private.clear(&reports).as_deref().map(temporary::kept));
-    library.end(run.id, state, exit, &findings, &reports)?;
+    let (state, mut findings) = judge_outcome(&run.tool, exit, &Watch::default(), &reports);
+    findings.extend(private.clear_folder(&reports).as_deref().map(temporary::kept_finding));
+    library.end_run(run.id, state, exit, &findings, &reports)?;
     Ok(())
 }
 
 /// Opens the reports of a run in the explorer.
-pub fn open(args: &Args, config: &Config, run: &Run) -> Result<(), Failure> {
-    if run.openable().next().is_none() {
-        return plain::tell(run);
+pub fn open_reports(args: &Args, config: &Config, run: &Run) -> Result<(), Failure> {
+    if run.openable_reports().next().is_none() {
+        return plain::print_outcome(run);
     }
-    explore::reports(args, config, run.openable().map(|r| r.path.clone()).collect())
+    explore::explore_reports(args, config, run.openable_reports().map(|r| r.path.clone()).collect())
 }

@@ -13,47 +13,46 @@ use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-pub fn watch(all: &Args, args: &Watch, config: &Config) -> Result<(), Failure> {
-    let what = traced::named(args.what.as_deref())?;
+pub fn watch_program(all: &Args, args: &Watch, config: &Config) -> Result<(), Failure> {
+    let what = traced::resolve_traced(args.what.as_deref())?;
     if let Traced::Run(run) = &what
-        && live::output(run).is_none()
+        && live::trace_prefix(run).is_none()
     {
         return Err(Failure::wrong(format!("run {} is not one of the built-in tracer; `warpscope attach {0}` follows it", run.id)));
     }
     if let Traced::Run(run) = &what
-        && !run.state.live()
+        && !run.state.is_live()
     {
-        return Err(Failure::wrong(format!("run {} is not in progress: it is {}", run.id, run.state.word())));
+        return Err(Failure::wrong(format!("run {} is not in progress: it is {}", run.id, run.state.as_str())));
     }
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if terminal && !args.plain && args.format.is_none() && args.seconds.is_none() {
         return match what {
-            Traced::Run(run) => explore::attach(all, config, *run),
-            Traced::Traces(output) => explore::watch(all, config, output),
+            Traced::Run(run) => explore::explore_attached(all, config, *run),
+            Traced::Traces(output) => explore::explore_traces(all, config, output),
         };
     }
-    let asked = plain::listen()?;
+    let asked = plain::count_signals()?;
     as_lines(&what, args, &asked)
 }
 
 /// Prints a line each second until the program ends, the time is up, or a signal arrives.
 fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Failure> {
     let output = match what {
-        Traced::Run(run) => live::output(run),
+        Traced::Run(run) => live::trace_prefix(run),
         Traced::Traces(output) => Some(output.clone()),
     };
     let Some(output) = output else { return Ok(()) };
     let until = args.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));
     let over = || asked.load(Ordering::SeqCst) > 0 || until.is_some_and(|u| Instant::now() >= u);
     let ended = || match what {
-        Traced::Run(run) => Library::open().and_then(|l| l.run(run.id)).is_ok_and(|r| !r.state.live()),
+        Traced::Run(run) => Library::open().and_then(|l| l.run(run.id)).is_ok_and(|r| !r.state.is_live()),
         Traced::Traces(_) => false,
     };
     let (enough, mut failed, mut seen) = (Cancel::default(), None, false);
-    if output
-        .parent()
-        .is_some_and(|f| std::fs::read_dir(f).is_ok_and(|d| !d.flatten().any(|e| traced::prefix(&e.path()).as_deref() == Some(&*output))))
-    {
+    if output.parent().is_some_and(|f| {
+        std::fs::read_dir(f).is_ok_and(|d| !d.flatten().any(|e| traced::prefix_of_trace(&e.path()).as_deref() == Some(&*output)))
+    }) {
         print::error(&format!("waiting for a process that writes {}.PID.{}", output.display(), trace::SUFFIX));
     }
     let (_keep, asks) = crossbeam_channel::unbounded();
@@ -78,14 +77,14 @@ fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Fail
             let Told::Live(live) = told else { return true };
             seen = true;
             let text = match args.format.as_deref() {
-                Some("json") => report::live::json(&live).to_string(),
-                _ => report::live::line(&live),
+                Some("json") => report::live::to_json(&live).to_string(),
+                _ => report::live::status_line(&live),
             };
             failed = print::lines(&[text]).err();
-            let done = !live.catching_up() && live.ended();
+            let done = !live.catching_up() && live.has_ended();
             failed.is_none() && !(done && matches!(what, Traced::Traces(_)))
         };
-        live::follow(&output, &asks, tell, &enough);
+        live::follow_traces(&output, &asks, tell, &enough);
         followed.store(true, Ordering::SeqCst);
         enough.cancel();
     });

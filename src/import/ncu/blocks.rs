@@ -53,19 +53,19 @@ pub struct Blocks {
 impl Blocks {
     pub fn open(input: &Input) -> Result<Self, ImportError> {
         let mut wire = Wire::open(&input.path, &input.bytes, input.size)?;
-        wire.skip(4, "file header")?;
-        let Some(header) = wire.length("file header")? else {
-            return Err(wire.damaged("file header", "it ends there"));
+        wire.skip_bytes(4, "file header")?;
+        let Some(header) = wire.read_length("file header")? else {
+            return Err(wire.damage_error("file header", "it ends there"));
         };
-        wire.skip(header, "file header")?;
+        wire.skip_bytes(header, "file header")?;
         let at = wire.at;
         Ok(Self { wire, left: Vec::new(), end: at, message_end: at })
     }
 
     /// Returns the next header or message; `None` at the end of the report.
-    pub fn step(&mut self) -> Result<Option<Item>, ImportError> {
+    pub fn next_item(&mut self) -> Result<Option<Item>, ImportError> {
         let rest = self.message_end.saturating_sub(self.wire.at);
-        self.wire.skip(rest, "result")?;
+        self.wire.skip_bytes(rest, "result")?;
         while let Some((kind, count)) = self.left.first_mut() {
             if *count == 0 {
                 self.left.remove(0);
@@ -74,33 +74,33 @@ impl Blocks {
             *count -= 1;
             let kind = *kind;
             let place = if kind == Kind::Source { "source" } else { "result" };
-            let Some(length) = self.wire.length(place)? else {
-                return Err(self.wire.damaged(place, "it is missing"));
+            let Some(length) = self.wire.read_length(place)? else {
+                return Err(self.wire.damage_error(place, "it is missing"));
             };
             if self.wire.at + length > self.end {
-                return Err(self.wire.damaged(place, "it is longer than its block"));
+                return Err(self.wire.damage_error(place, "it is longer than its block"));
             }
             if self.wire.at + length > self.wire.size {
-                return Err(self.wire.damaged(place, "it is longer than the rest of the file"));
+                return Err(self.wire.damage_error(place, "it is longer than the rest of the file"));
             }
             // A source may be empty, a result may not: four bytes must not become a row.
             if length == 0 && kind != Kind::Source {
-                return Err(self.wire.damaged(place, "it is empty"));
+                return Err(self.wire.damage_error(place, "it is empty"));
             }
             self.message_end = self.wire.at + length;
             return Ok(Some(Item::Message(kind, self.message_end)));
         }
         // Unknown data that a newer version may have put after the messages.
         let rest = self.end.saturating_sub(self.wire.at);
-        self.wire.skip(rest, "block")?;
-        let Some(length) = self.wire.length("block")? else {
+        self.wire.skip_bytes(rest, "block")?;
+        let Some(length) = self.wire.read_length("block")? else {
             return Ok(None);
         };
         let end = self.wire.at.saturating_add(length);
         if end > self.wire.size {
-            return Err(self.wire.damaged("block header", "it is longer than the rest of the file"));
+            return Err(self.wire.damage_error("block header", "it is longer than the rest of the file"));
         }
-        let header = header(&mut self.wire, end)?;
+        let header = read_header(&mut self.wire, end)?;
         self.end = self.wire.at.saturating_add(header.payload);
         self.message_end = self.wire.at;
         let kinds = [Kind::Source, Kind::Kernel, Kind::Range, Kind::CommandList, Kind::Graph];
@@ -113,22 +113,22 @@ impl Blocks {
 const NAME: usize = 64;
 
 /// Reads a header up to `end`, field by field: decoded as a whole, it could take a hundred times its size in memory.
-fn header(wire: &mut Wire, end: u64) -> Result<Header, ImportError> {
+fn read_header(wire: &mut Wire, end: u64) -> Result<Header, ImportError> {
     let mut out = Header::default();
-    while let Some((number, form)) = wire.field(end)? {
+    while let Some((number, form)) = wire.next_field(end)? {
         match (number, form) {
-            (1, Form::Varint) => out.counts[0] = wire.varint(end)?,
-            (2, Form::Varint) => out.counts[1] = wire.varint(end)?,
-            (7..=9, Form::Varint) => out.counts[usize::try_from(number - 5).unwrap_or_default()] = wire.varint(end)?,
-            (5, Form::Varint) => out.payload = wire.varint(end)?,
-            (3, Form::Bytes) => out.session = Some(wire.bytes(end)?),
-            (6, Form::Bytes) => out.process = Some(wire.bytes(end)?),
+            (1, Form::Varint) => out.counts[0] = wire.read_varint(end)?,
+            (2, Form::Varint) => out.counts[1] = wire.read_varint(end)?,
+            (7..=9, Form::Varint) => out.counts[usize::try_from(number - 5).unwrap_or_default()] = wire.read_varint(end)?,
+            (5, Form::Varint) => out.payload = wire.read_varint(end)?,
+            (3, Form::Bytes) => out.session = Some(wire.read_field_bytes(end)?),
+            (6, Form::Bytes) => out.process = Some(wire.read_field_bytes(end)?),
             (4, Form::Bytes) => {
                 let to = wire.bytes_end(end)?;
-                while let Some((number, form)) = wire.field(to)? {
+                while let Some((number, form)) = wire.next_field(to)? {
                     if (number, form) == (1, Form::Bytes) {
-                        let name = wire.text(to)?;
-                        wire.keep(NAME + name.len())?;
+                        let name = wire.read_text(to)?;
+                        wire.charge_memory(NAME + name.len())?;
                         out.names.push(Arc::from(name));
                     } else {
                         wire.skip_value(form, to)?;

@@ -1,7 +1,7 @@
 //! Output of `ncu --csv`, raw or details page: a table among the lines of the profiler and, in
 //! a live log, of the program.
 
-use super::numbers::{Decimal, Evidence, base_unit, number};
+use super::numbers::{Decimal, Evidence, base_unit, parse_number};
 use super::units;
 use crate::import::{Budget, ImportError, Input, Job};
 use crate::model::{Kernel, Metrics, Note, NoteKind, ResultKind, ResultMetrics, Severity, Value};
@@ -56,7 +56,7 @@ struct Header {
 }
 
 impl Header {
-    fn column(&self, title: &str) -> Option<usize> {
+    fn find_column(&self, title: &str) -> Option<usize> {
         self.titles.iter().position(|t| t == title)
     }
 }
@@ -90,8 +90,14 @@ struct Reader {
 }
 
 /// Reads the text. `decimal` is the decimal separator, if the user specified it.
-pub fn read(input: &Input, reader: impl BufRead, job: &Job<'_>, out: Metrics, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
-    let (path, budget) = (&*input.path, input.budget());
+pub fn read_csv(
+    input: &Input,
+    reader: impl BufRead,
+    job: &Job<'_>,
+    out: Metrics,
+    decimal: Option<Decimal>,
+) -> Result<Metrics, ImportError> {
+    let (path, budget) = (&*input.path, input.memory_budget());
     let mut state = Reader {
         out,
         cells: Vec::new(),
@@ -106,9 +112,9 @@ pub fn read(input: &Input, reader: impl BufRead, job: &Job<'_>, out: Metrics, de
         warning: None,
         profiled: false,
     };
-    state.lines(path, reader, job)?;
+    state.read_lines(path, reader, job)?;
     if state.header.is_none() {
-        return Err(state.explain(path));
+        return Err(state.refusal_error(path));
     }
     Ok(state.finish(decimal))
 }
@@ -128,19 +134,19 @@ fn begins_row(line: &str, quoted: bool) -> bool {
     rest.is_some_and(|r| r.starts_with(if quoted { "\"," } else { "," }))
 }
 
-fn fields(record: &str) -> Vec<String> {
+fn split_fields(record: &str) -> Vec<String> {
     let mut one = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(record.as_bytes());
     one.records().next().and_then(Result::ok).map(|r| r.iter().map(str::to_owned).collect()).unwrap_or_default()
 }
 
 /// Parses `(128, 1, 1)` or `128,1,1`.
-fn dims(text: &str) -> Option<[u32; 3]> {
+fn parse_dims(text: &str) -> Option<[u32; 3]> {
     let numbers: Vec<u32> = text.trim_matches(['(', ')', ' ']).split(',').map(|n| n.trim().parse()).collect::<Result<_, _>>().ok()?;
     <[u32; 3]>::try_from(numbers).ok()
 }
 
 /// Returns a kernel by name. The name's form depends on an option of ncu that is not recorded.
-fn kernel(name: &str) -> Kernel {
+fn parse_kernel(name: &str) -> Kernel {
     let text = Some(Arc::from(name)).filter(|_| !name.is_empty());
     match name {
         _ if name.starts_with("_Z") => Kernel { mangled: text, ..Kernel::default() },
@@ -150,11 +156,11 @@ fn kernel(name: &str) -> Kernel {
 }
 
 impl Reader {
-    fn lines(&mut self, path: &Path, mut reader: impl BufRead, job: &Job<'_>) -> Result<(), ImportError> {
+    fn read_lines(&mut self, path: &Path, mut reader: impl BufRead, job: &Job<'_>) -> Result<(), ImportError> {
         let (mut bytes, mut open, mut odd) = (Vec::new(), String::new(), false);
         let pace = job.cancel.pace();
         loop {
-            if !pace.step(bytes.len() + 1) || job.cancel.is_cancelled() {
+            if !pace.count_steps(bytes.len() + 1) || job.cancel.is_cancelled() {
                 return Err(ImportError::Cancelled { path: path.to_owned() });
             }
             bytes.clear();
@@ -171,7 +177,7 @@ impl Reader {
                 odd ^= odd_quotes(line);
             } else {
                 if !open.is_empty() {
-                    self.damaged("a row has an unclosed quote");
+                    self.note_damage("a row has an unclosed quote");
                 }
                 open.clear();
                 open.push_str(line);
@@ -182,22 +188,22 @@ impl Reader {
                 continue;
             }
             if row {
-                self.row(&open);
+                self.read_row(&open);
                 if self.full {
-                    return Err(self.budget.refused());
+                    return Err(self.budget.exceeded_error());
                 }
             } else {
-                self.other(&open);
+                self.read_other_line(&open);
             }
             open.clear();
         }
         if !open.is_empty() {
-            self.damaged("its last row is truncated");
+            self.note_damage("its last row is truncated");
         }
         Ok(())
     }
 
-    fn damaged(&mut self, why: &str) {
+    fn note_damage(&mut self, why: &str) {
         let after = self.out.results.len().checked_sub(1).map_or_else(String::new, |n| format!(" after result {n}"));
         let note = Note::new(Severity::Error, NoteKind::Damaged, format!("The CSV is damaged{after} ({why})"));
         if self.out.notes.last() != Some(&note) && self.out.notes.len() < MOST_ERRORS {
@@ -206,9 +212,9 @@ impl Reader {
     }
 
     /// Handles a line outside the table: a header, or output of the profiler or program.
-    fn other(&mut self, line: &str) {
+    fn read_other_line(&mut self, line: &str) {
         if line.starts_with("\"ID\",") || line.starts_with("ID,") {
-            let titles = fields(line);
+            let titles = split_fields(line);
             if titles.iter().any(|t| t == "Kernel Name") {
                 self.open_table(titles, line.starts_with('"'));
             }
@@ -225,13 +231,13 @@ impl Reader {
 
     fn open_table(&mut self, titles: Vec<String>, quoted: bool) {
         let mut header = Header { titles, quoted, ..Header::default() };
-        let details = ["Section Name", "Metric Name", "Metric Unit", "Metric Value"].map(|t| header.column(t));
+        let details = ["Section Name", "Metric Name", "Metric Unit", "Metric Value"].map(|t| header.find_column(t));
         if let [Some(a), Some(b), Some(c), Some(d)] = details {
             header.details = Some([a, b, c, d]);
         } else {
             // Open NVTX ranges have columns of their own.
             let is_metric = |t: &String| !t.is_empty() && !FACTS.contains(&t.as_str()) && !t.contains("Domain:");
-            header.metrics = header.titles.clone().iter().map(|t| is_metric(t).then(|| self.metric(t))).collect();
+            header.metrics = header.titles.clone().iter().map(|t| is_metric(t).then(|| self.metric_id(t))).collect();
         }
         let needs = |t: &String| ["Kernel Name", "CC", "Metric Value"].contains(&t.as_str());
         header.last_fact = header.titles.iter().rposition(needs).unwrap_or_default();
@@ -240,7 +246,7 @@ impl Reader {
         self.current = None;
     }
 
-    fn metric(&mut self, name: &str) -> u32 {
+    fn metric_id(&mut self, name: &str) -> u32 {
         if let Some(&at) = self.index.get(name) {
             return at;
         }
@@ -251,36 +257,36 @@ impl Reader {
         at
     }
 
-    fn unit(&mut self, metric: u32, unit: &str) -> f64 {
+    fn set_unit(&mut self, metric: u32, unit: &str) -> f64 {
         let (base, scale) = base_unit(unit.trim());
         // ncu 2024.1.1 gives some percentages of newer versions the unit of their base quantity.
         let name = self.out.names.get(metric as usize).map_or("", |n| n);
-        let base = if scale.to_bits() == 1.0_f64.to_bits() && units::unit(name) == "%" { "%".to_owned() } else { base };
+        let base = if scale.to_bits() == 1.0_f64.to_bits() && units::metric_unit(name) == "%" { "%".to_owned() } else { base };
         if let Some(known) = self.out.units.get_mut(metric as usize).filter(|u| u.is_empty()) {
             *known = Arc::from(base.as_str());
         }
         scale
     }
 
-    fn row(&mut self, record: &str) {
+    fn read_row(&mut self, record: &str) {
         let Some(header) = self.header.take() else { return };
-        let row = fields(record);
+        let row = split_fields(record);
         let text = |i: usize| row.get(i).map_or("", String::as_str).trim();
-        let of = |title: &str| header.column(title).map_or("", text);
+        let of = |title: &str| header.find_column(title).map_or("", text);
         if text(0).is_empty() {
             if header.details.is_none() {
-                let scale = |(i, metric): (usize, &Option<u32>)| metric.map_or(1.0, |metric| self.unit(metric, text(i)));
+                let scale = |(i, metric): (usize, &Option<u32>)| metric.map_or(1.0, |metric| self.set_unit(metric, text(i)));
                 self.scales = header.metrics.iter().enumerate().map(scale).collect();
             }
         } else if !of("Kernel Name").is_empty()
             && row.len() > header.last_fact
-            && header.column("Process ID").is_none_or(|i| text(i).parse::<u32>().is_ok())
+            && header.find_column("Process ID").is_none_or(|i| text(i).parse::<u32>().is_ok())
         {
             let key = [of("Process ID"), text(0), of("Kernel Name")].map(str::to_owned);
             // The raw page has one row per result, the details page many.
             if header.details.is_none() || self.current.as_ref() != Some(&key) {
                 self.current = Some(key);
-                let (grid, block) = (dims(of("Grid Size")), dims(of("Block Size")));
+                let (grid, block) = (parse_dims(of("Grid Size")), parse_dims(of("Block Size")));
                 let name = of("Kernel Name");
                 let kind = match name {
                     "range" => ResultKind::Range,
@@ -291,7 +297,7 @@ impl Reader {
                 let failed = kind == ResultKind::Kernel && grid == Some([0; 3]);
                 self.out.results.push(ResultMetrics {
                     kind,
-                    kernel: kernel(name),
+                    kernel: parse_kernel(name),
                     grid: grid.filter(|_| kind == ResultKind::Kernel && !failed),
                     block: block.filter(|_| kind == ResultKind::Kernel && !failed),
                     pid: of("Process ID").parse().ok(),
@@ -300,21 +306,21 @@ impl Reader {
                     context: of("Context").parse().ok(),
                     stream: of("Stream").parse().ok(),
                     failed,
-                    ..ResultMetrics::with(Vec::new())
+                    ..ResultMetrics::from_values(Vec::new())
                 });
                 self.cells.push(Vec::new());
                 self.there.clear();
             }
             if let Some([section, name, unit, value]) = header.details {
-                self.details(text(section), text(name), text(unit), text(value));
+                self.read_details(text(section), text(name), text(unit), text(value));
             } else {
                 for (i, metric) in header.metrics.iter().enumerate() {
                     if let Some(metric) = metric {
-                        self.cell(*metric, text(i), self.scales.get(i).copied().unwrap_or(1.0));
+                        self.add_cell(*metric, text(i), self.scales.get(i).copied().unwrap_or(1.0));
                     }
                 }
                 if row.len() < header.titles.len() {
-                    self.damaged("a row is shorter than its header");
+                    self.note_damage("a row is shorter than its header");
                 }
             }
         }
@@ -323,34 +329,34 @@ impl Reader {
 
     /// Reads a row of the details page: one metric or one rule. Labels repeat between
     /// sections; metric names are unique.
-    fn details(&mut self, section: &str, name: &str, unit: &str, value: &str) {
+    fn read_details(&mut self, section: &str, name: &str, unit: &str, value: &str) {
         if name.is_empty() {
             return;
         }
         let real = name.contains("__") && !name.contains(' ');
         let full = if real { name.to_owned() } else { format!("{section}: {name}") };
-        let metric = self.metric(&full);
-        let scale = self.unit(metric, unit);
+        let metric = self.metric_id(&full);
+        let scale = self.set_unit(metric, unit);
         let before = self.there.get(&metric).and_then(|at| self.cells.last()?.get(*at)).map(|c| c.text == value);
         match before {
-            None => self.cell(metric, value, scale),
+            None => self.add_cell(metric, value, scale),
             // A metric name has one value in all sections; a label may stand for two metrics of a section.
             Some(false) if !real => {
-                let second = self.metric(&format!("{full} (2)"));
-                let scale = self.unit(second, unit);
+                let second = self.metric_id(&format!("{full} (2)"));
+                let scale = self.set_unit(second, unit);
                 if !self.there.contains_key(&second) {
-                    self.cell(second, value, scale);
+                    self.add_cell(second, value, scale);
                 }
             }
             Some(_) => {}
         }
     }
 
-    fn cell(&mut self, metric: u32, text: &str, scale: f64) {
+    fn add_cell(&mut self, metric: u32, text: &str, scale: f64) {
         if matches!(text, "" | "n/a" | "no data") {
             return;
         }
-        self.full |= !self.budget.spend((text.len() + size_of::<Cell>()) as u64);
+        self.full |= !self.budget.try_spend((text.len() + size_of::<Cell>()) as u64);
         if let Some(cells) = self.cells.last_mut() {
             self.there.entry(metric).or_insert(cells.len());
             cells.push(Cell { metric, text: text.to_owned(), scale });
@@ -360,9 +366,9 @@ impl Reader {
     fn finish(mut self, decimal: Option<Decimal>) -> Metrics {
         let mut evidence = Evidence::default();
         for cell in self.cells.iter().flatten() {
-            evidence.add(&cell.text);
+            evidence.add_cell(&cell.text);
         }
-        if evidence.unsettled() && decimal.is_none() {
+        if evidence.is_ambiguous() && decimal.is_none() {
             let text = "The CSV does not show whether 117.344 means 117 or 117 thousand; it is read the way ncu writes whole numbers, with thousands separators";
             self.out.notes.push(Note {
                 fix: Some("use --decimal if that is wrong, and run ncu with LC_ALL=C".to_owned()),
@@ -370,7 +376,7 @@ impl Reader {
             });
         }
         for (result, cells) in self.out.results.iter_mut().zip(self.cells) {
-            result.values = cells.into_iter().map(|c| (c.metric, value(&c, &evidence, decimal))).collect();
+            result.values = cells.into_iter().map(|c| (c.metric, parse_value(&c, &evidence, decimal))).collect();
         }
         if self.out.results.is_empty() {
             self.out.notes.push(Note::new(Severity::Warning, NoteKind::Empty, "The table has no results"));
@@ -382,7 +388,7 @@ impl Reader {
     }
 
     /// Returns the error for a text without a table.
-    fn explain(&self, path: &Path) -> ImportError {
+    fn refusal_error(&self, path: &Path) -> ImportError {
         let Some(error) = self.errors.first().or(self.warning.as_ref()) else {
             if self.profiled {
                 let next = "if ncu wrote a report (--export), open that; else add --csv, without --print-summary";
@@ -402,8 +408,8 @@ impl Reader {
     }
 }
 
-fn value(cell: &Cell, evidence: &Evidence, decimal: Option<Decimal>) -> Value {
-    match number(&cell.text, evidence, decimal) {
+fn parse_value(cell: &Cell, evidence: &Evidence, decimal: Option<Decimal>) -> Value {
+    match parse_number(&cell.text, evidence, decimal) {
         None => Value::Text(Arc::from(cell.text.as_str())),
         Some(n) if n.fract() == 0.0 && (0.0..9e15).contains(&n) && cell.scale.to_bits() == 1.0_f64.to_bits() => Value::Integer(n as u64),
         Some(n) => Value::Float(n * cell.scale),

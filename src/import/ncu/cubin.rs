@@ -32,7 +32,7 @@ pub struct Cubin {
 
 /// Reads a binary; skips damaged parts, and after cancellation the rest of its line tables.
 #[must_use]
-pub fn read(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
+pub fn read_cubin(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
     let elf = ElfFile64::<object::LittleEndian>::parse(bytes).ok()?;
     let mut out = Cubin::default();
     let mut by_section: HashMap<usize, usize> = HashMap::new();
@@ -57,7 +57,7 @@ pub fn read(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
         }
     }
     // Rows read before an error are valid; the others have no lines.
-    let _ = table(&data, &by_section, &mut out, cancel);
+    let _ = read_line_table(&data, &by_section, &mut out, cancel);
     for function in &mut out.functions {
         function.lines.sort_by_key(|l| l.0);
         function.lines.dedup_by_key(|l| l.0);
@@ -74,7 +74,7 @@ struct Row {
     own: Option<(u32, u32)>,
 }
 
-fn table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cubin, cancel: &Cancel) -> gimli::Result<()> {
+fn read_line_table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cubin, cancel: &Cancel) -> gimli::Result<()> {
     let section = DebugLine::new(data, LittleEndian);
     let mut at = 0;
     let mut rows_left = MOST_ROWS;
@@ -110,7 +110,7 @@ fn table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cubin, cance
             rows_left = left;
             let header = program.header();
             let file = *numbers.entry(row.file_index()).or_insert_with(|| {
-                let name = header.file(row.file_index()).map(|f| path(header, f)).unwrap_or_default();
+                let name = header.file(row.file_index()).map(|f| file_path(header, f)).unwrap_or_default();
                 let next = u32::try_from(out.files.len() + 1).unwrap_or(u32::MAX);
                 *files.entry(name.clone()).or_insert_with(|| {
                     paths += name.len();
@@ -123,7 +123,7 @@ fn table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cubin, cance
             if paths > MOST_PATHS {
                 return Ok(());
             }
-            let own = own(&rows, file, line, caller, &library);
+            let own = user_location(&rows, file, line, caller, &library);
             rows.push(Row { own });
             let (file, line) = own.unwrap_or((file, line));
             let address = row.address();
@@ -155,7 +155,7 @@ fn is_library(name: &str) -> bool {
 
 /// Returns the location in user code of a row: its own, or for code inlined from a library, that of the row that
 /// called it (by number, 0 for none). Only earlier rows can be callers.
-fn own(rows: &[Row], file: u32, line: u32, caller: usize, library: &[bool]) -> Option<(u32, u32)> {
+fn user_location(rows: &[Row], file: u32, line: u32, caller: usize, library: &[bool]) -> Option<(u32, u32)> {
     let of_library = usize::try_from(file).ok().and_then(|f| library.get(f.checked_sub(1)?)).is_some_and(|&l| l);
     if !of_library {
         return Some((file, line));
@@ -169,7 +169,7 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 /// Maximum length of a path, bytes: Linux opens none longer.
 const LONGEST_PATH: usize = 4096;
 
-fn path(header: &gimli::LineProgramHeader<Slice<'_>>, file: &gimli::FileEntry<Slice<'_>>) -> String {
+fn file_path(header: &gimli::LineProgramHeader<Slice<'_>>, file: &gimli::FileEntry<Slice<'_>>) -> String {
     let text = |value: AttributeValue<Slice<'_>>| match value {
         AttributeValue::String(s) => s.to_string_lossy().into_owned(),
         _ => String::new(),
@@ -195,7 +195,7 @@ mod tests {
         let library = [false, true, false];
         let mut rows: Vec<Row> = Vec::new();
         let mut add = |file, line, caller| {
-            let own = own(&rows, file, line, caller, &library);
+            let own = user_location(&rows, file, line, caller, &library);
             rows.push(Row { own });
             own
         };

@@ -22,7 +22,7 @@ struct Fields {
     source: u64,
 }
 
-fn fields(kind: ResultKind) -> Fields {
+fn field_numbers(kind: ResultKind) -> Fields {
     match kind {
         ResultKind::Kernel => Fields { metric: 13, section: 17, rules: &[19], nvtx: 21, source: 15 },
         // Rules of ranges and graphs exist since ncu 2025.
@@ -32,69 +32,69 @@ fn fields(kind: ResultKind) -> Fields {
 }
 
 /// Reads the details. The report must still be the one that the result came from.
-pub fn read(input: &Input, result: &ResultMetrics) -> Result<Details, ImportError> {
+pub fn read_details(input: &Input, result: &ResultMetrics) -> Result<Details, ImportError> {
     let Some(place) = result.place else {
         return Ok(Details::default());
     };
     let mut wire = Wire::open(&input.path, &input.bytes, input.size)?;
-    wire.seek(place.at)?;
+    wire.seek_to(place.at)?;
     let end = place.at.saturating_add(place.length);
     let chip = result.compute_capability.and_then(|(major, minor)| u32::try_from(major.checked_mul(10)?.checked_add(minor)?).ok());
     let of_kernel = result.kind == ResultKind::Kernel;
-    let numbers = fields(result.kind);
+    let numbers = field_numbers(result.kind);
     let mut out = Details::default();
     let (mut thread, mut state) = (None, None);
-    while let Some((number, form)) = wire.field(end)? {
+    while let Some((number, form)) = wire.next_field(end)? {
         match (number, form) {
-            (1, Form::Varint) => thread = u32::try_from(wire.varint(end)?).ok(),
+            (1, Form::Varint) => thread = u32::try_from(wire.read_varint(end)?).ok(),
             (n, Form::Bytes) if n == numbers.metric => {
                 let to = wire.bytes_end(end)?;
-                if let Some((name, list)) = instances(&mut wire, to)? {
+                if let Some((name, list)) = read_instances(&mut wire, to)? {
                     out.instances.insert(name, list);
                 }
             }
             (n, Form::Bytes) if n == numbers.section && out.sections.len() < MOST_SECTIONS => {
-                let bytes = wire.bytes(end)?;
-                out.sections.push(layout::section(wire.decode(&bytes, "section")?, chip));
+                let bytes = wire.read_field_bytes(end)?;
+                out.sections.push(layout::convert_section(wire.decode_message(&bytes, "section")?, chip));
             }
             (n, Form::Bytes) if numbers.rules.contains(&n) && out.rules.len() < MOST_RULES => {
-                let bytes = wire.bytes(end)?;
-                out.rules.push(layout::rule(wire.decode(&bytes, "rule")?));
+                let bytes = wire.read_field_bytes(end)?;
+                out.rules.push(layout::convert_rule(wire.decode_message(&bytes, "rule")?));
             }
             (n, Form::Bytes) if n == numbers.nvtx => {
-                let bytes = wire.bytes(end)?;
-                state = Some(wire.decode::<NvtxState>(&bytes, "NVTX state")?);
+                let bytes = wire.read_field_bytes(end)?;
+                state = Some(wire.decode_message::<NvtxState>(&bytes, "NVTX state")?);
             }
             (n, Form::Bytes) if n == numbers.source && of_kernel => {
-                let bytes = wire.bytes(end)?;
-                out.sources = wire.decode::<SourceReference>(&bytes, "source")?.reference.into_iter().collect();
+                let bytes = wire.read_field_bytes(end)?;
+                out.sources = wire.decode_message::<SourceReference>(&bytes, "source")?.reference.into_iter().collect();
             }
             (n, Form::Varint) if n == numbers.source && !of_kernel => {
-                let reference = wire.varint(end)?;
-                wire.keep(size_of::<u64>())?;
+                let reference = wire.read_varint(end)?;
+                wire.charge_memory(size_of::<u64>())?;
                 out.sources.push(reference);
             }
             _ => wire.skip_value(form, end)?,
         }
     }
-    out.nvtx = state.map(|n| nvtx(&n, thread)).unwrap_or_default();
+    out.nvtx = state.map(|n| open_ranges(&n, thread)).unwrap_or_default();
     Ok(out)
 }
 
 /// Reads a metric's name and instances; `None` without instances.
-fn instances(wire: &mut Wire, end: u64) -> Result<Option<(u32, Instances)>, ImportError> {
+fn read_instances(wire: &mut Wire, end: u64) -> Result<Option<(u32, Instances)>, ImportError> {
     let (mut name, mut list) = (None, Instances::default());
-    while let Some((number, form)) = wire.field(end)? {
+    while let Some((number, form)) = wire.next_field(end)? {
         match (number, form) {
-            (1, Form::Varint) => name = u32::try_from(wire.varint(end)?).ok(),
+            (1, Form::Varint) => name = u32::try_from(wire.read_varint(end)?).ok(),
             (3, Form::Bytes) => {
-                let bytes = wire.bytes(end)?;
-                wire.keep(size_of::<(InstanceKey, Value)>() + bytes.len())?;
+                let bytes = wire.read_field_bytes(end)?;
+                wire.charge_memory(size_of::<(InstanceKey, Value)>() + bytes.len())?;
                 // None of its fields repeats, so its memory is bounded by its encoded size.
                 let Ok(instance) = Instance::decode(&*bytes) else {
-                    return Err(wire.damaged("result", "it cannot be read"));
+                    return Err(wire.damage_error("result", "it cannot be read"));
                 };
-                list.extend(instance.value.and_then(value).map(|v| (instance.key.map_or(InstanceKey::None, key), v)));
+                list.extend(instance.value.and_then(instance_value).map(|v| (instance.key.map_or(InstanceKey::None, instance_key), v)));
             }
             _ => wire.skip_value(form, end)?,
         }
@@ -102,7 +102,7 @@ fn instances(wire: &mut Wire, end: u64) -> Result<Option<(u32, Instances)>, Impo
     Ok(name.filter(|_| !list.is_empty()).map(|n| (n, list)))
 }
 
-fn key(v: MetricValue) -> InstanceKey {
+fn instance_key(v: MetricValue) -> InstanceKey {
     match v {
         MetricValue { text: Some(t), .. } => InstanceKey::Text(t.into()),
         MetricValue { large: Some(n), .. } => InstanceKey::Number(n),
@@ -113,7 +113,7 @@ fn key(v: MetricValue) -> InstanceKey {
     }
 }
 
-fn value(v: MetricValue) -> Option<Value> {
+fn instance_value(v: MetricValue) -> Option<Value> {
     match v {
         MetricValue { text: Some(t), .. } => Some(Value::Text(t.into())),
         MetricValue { double: Some(d), .. } => Some(Value::Float(d)),
@@ -125,7 +125,7 @@ fn value(v: MetricValue) -> Option<Value> {
 }
 
 /// NVTX ranges that were open at the launch: those of its thread, outermost first, then those of the process.
-fn nvtx(state: &NvtxState, thread: Option<u32>) -> Vec<String> {
+fn open_ranges(state: &NvtxState, thread: Option<u32>) -> Vec<String> {
     let domain = |id: Option<u64>| {
         let name = state.domains.iter().find(|d| d.id == id).and_then(|d| d.name.as_deref()).unwrap_or_default();
         if name.is_empty() || name == "<default domain>" { String::new() } else { format!("{name}:") }

@@ -9,7 +9,7 @@ const IN_THREADS: [&str; 2] = ["2020.1.", "2020.2."];
 /// if the version is known for it.
 pub fn in_blocks(metrics: &mut Metrics) {
     let known = metrics.source.version.as_deref().is_some_and(|v| IN_THREADS.iter().any(|p| v.starts_with(p)));
-    let grids: Vec<Option<[u32; 3]>> = metrics.results.iter().map(|r| blocks(metrics, r, known)).collect();
+    let grids: Vec<Option<[u32; 3]>> = metrics.results.iter().map(|r| grid_in_blocks(metrics, r, known)).collect();
     for (result, grid) in metrics.results.iter_mut().zip(grids) {
         result.grid = grid.or(result.grid);
     }
@@ -20,7 +20,7 @@ fn product(of: [u32; 3]) -> u64 {
 }
 
 /// Returns the grid in blocks; `None` if it is already, or without evidence.
-fn blocks(metrics: &Metrics, result: &ResultMetrics, known: bool) -> Option<[u32; 3]> {
+fn grid_in_blocks(metrics: &Metrics, result: &ResultMetrics, known: bool) -> Option<[u32; 3]> {
     let (grid, block) = result.grid.zip(result.block)?;
     let integer = |name: &str| metrics.integer(result, name).filter(|n| *n > 0);
     let dim = |d: &str| integer(&format!("launch__grid_dim_{d}")).and_then(|n| u32::try_from(n).ok());
@@ -75,7 +75,7 @@ mod tests {
             let mut metrics = Metrics { source: Source { version: version.map(str::to_owned), ..Source::default() }, ..Metrics::default() };
             metrics.names = pairs.iter().map(|p| Arc::from(p.0)).collect();
             let values = (0..).zip(&pairs).map(|(at, p)| (at, Value::Integer(p.1))).collect();
-            metrics.results.push(ResultMetrics { grid: Some(grid), block: Some(block), ..ResultMetrics::with(values) });
+            metrics.results.push(ResultMetrics { grid: Some(grid), block: Some(block), ..ResultMetrics::from_values(values) });
             in_blocks(&mut metrics);
             assert_eq!(metrics.results[0].grid, Some(want), "{version:?} {grid:?} {block:?} {pairs:?}");
         }

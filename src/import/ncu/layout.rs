@@ -5,51 +5,51 @@ use super::proto;
 use crate::model::sections::{Entry, Item, Marker, MarkerPlace, MemoryTable, Message, RoofValue, RuleResult, Scope, Section, Verdict};
 use std::sync::Arc;
 
-fn text(t: Option<String>) -> Arc<str> {
+fn to_text(t: Option<String>) -> Arc<str> {
     Arc::from(t.unwrap_or_default())
 }
 
 /// Returns true if an item applies to this chip (compute capability times ten). For an unknown chip, everything does.
-fn passes(filter: Option<&proto::Filter>, chip: Option<u32>) -> bool {
+fn applies_to(filter: Option<&proto::Filter>, chip: Option<u32>) -> bool {
     let (Some(filter), Some(chip)) = (filter, chip) else { return true };
     // Bounds outside of the enum's range are open ends.
     let within = |least: Option<u32>, most: Option<u32>| least.is_none_or(|l| chip >= l) && most.is_none_or(|m| chip <= m);
     if filter.items.is_empty() { within(filter.least, filter.most) } else { filter.items.iter().any(|i| within(i.least, i.most)) }
 }
 
-fn entry(e: proto::Entry, chip: Option<u32>) -> Option<Entry> {
-    let own = passes(e.filter.as_ref(), chip);
-    let other = e.options.into_iter().find(|o| o.filter.is_some() && passes(o.filter.as_ref(), chip));
-    let label = text(e.label);
+fn convert_entry(e: proto::Entry, chip: Option<u32>) -> Option<Entry> {
+    let own = applies_to(e.filter.as_ref(), chip);
+    let other = e.options.into_iter().find(|o| o.filter.is_some() && applies_to(o.filter.as_ref(), chip));
+    let label = to_text(e.label);
     match other {
         // The section has another metric for this chip.
         Some(o) => {
-            let renamed = text(o.label);
+            let renamed = to_text(o.label);
             let label = if renamed.is_empty() { label } else { renamed };
-            Some(Entry { metric: text(o.metric), label, unit: text(e.unit) })
+            Some(Entry { metric: to_text(o.metric), label, unit: to_text(e.unit) })
         }
-        None => own.then(|| Entry { metric: text(e.metric), label, unit: text(e.unit) }),
+        None => own.then(|| Entry { metric: to_text(e.metric), label, unit: to_text(e.unit) }),
     }
     .filter(|e| !e.metric.is_empty())
 }
 
-fn entries(all: Vec<proto::Entry>, chip: Option<u32>) -> Vec<Entry> {
-    all.into_iter().filter_map(|e| entry(e, chip)).collect()
+fn convert_entries(all: Vec<proto::Entry>, chip: Option<u32>) -> Vec<Entry> {
+    all.into_iter().filter_map(|e| convert_entry(e, chip)).collect()
 }
 
 /// Converts a section for one chip.
-pub fn section(s: proto::Section, chip: Option<u32>) -> Section {
+pub fn convert_section(s: proto::Section, chip: Option<u32>) -> Section {
     let mut items = Vec::new();
     for item in s.bodies.into_iter().flat_map(|b| b.items) {
         body_item(item, chip, &mut items, 0);
     }
     Section {
-        id: text(s.id),
-        name: text(s.name),
-        description: text(s.description),
+        id: to_text(s.id),
+        name: to_text(s.name),
+        description: to_text(s.description),
         order: s.order.unwrap_or(u32::MAX),
         extends: s.extends.filter(|e| !e.is_empty()).map(Arc::from),
-        header: s.header.map(|h| entries(h.metrics, chip)).unwrap_or_default(),
+        header: s.header.map(|h| convert_entries(h.metrics, chip)).unwrap_or_default(),
         items,
     }
 }
@@ -58,7 +58,7 @@ pub fn section(s: proto::Section, chip: Option<u32>) -> Section {
 const DEEPEST: usize = 8;
 
 fn body_item(item: proto::BodyItem, chip: Option<u32>, out: &mut Vec<Item>, depth: usize) {
-    if !passes(item.filter.as_ref(), chip) {
+    if !applies_to(item.filter.as_ref(), chip) {
         return;
     }
     if let Some(c) = item.container.filter(|_| depth < DEEPEST) {
@@ -67,45 +67,46 @@ fn body_item(item: proto::BodyItem, chip: Option<u32>, out: &mut Vec<Item>, dept
         }
     }
     if let Some(t) = item.table {
-        out.push(Item::Table { label: text(t.label), entries: entries(t.metrics, chip) });
+        out.push(Item::Table { label: to_text(t.label), entries: convert_entries(t.metrics, chip) });
     }
     if let Some(b) = item.bars {
         // 1 means by value: such bars are shown from the largest on.
         let largest_first = b.sort == Some(1);
-        out.push(Item::Bars { label: text(b.label), entries: entries(b.metrics, chip), largest_first });
+        out.push(Item::Bars { label: to_text(b.label), entries: convert_entries(b.metrics, chip), largest_first });
     }
     if let Some(h) = item.histogram
-        && let Some(entry) = h.metric.and_then(|m| entry(m, chip))
+        && let Some(entry) = h.metric.and_then(|m| convert_entry(m, chip))
     {
-        out.push(Item::Histogram { label: text(h.label), entry });
+        out.push(Item::Histogram { label: to_text(h.label), entry });
     }
     if let Some(l) = item.lines {
-        let here = l.here.and_then(|h| h.metrics.into_iter().find_map(|m| entry(m, chip)));
-        let axis = l.axis.map(|a| text(a.label)).unwrap_or_default();
-        out.push(Item::Curves { label: text(l.label), axis, entries: entries(l.metrics, chip), here });
+        let here = l.here.and_then(|h| h.metrics.into_iter().find_map(|m| convert_entry(m, chip)));
+        let axis = l.axis.map(|a| to_text(a.label)).unwrap_or_default();
+        out.push(Item::Curves { label: to_text(l.label), axis, entries: convert_entries(l.metrics, chip), here });
     }
     if let Some(r) = item.roofline {
         let roofs = |all: Vec<proto::Roof>| {
             all.into_iter()
                 .filter_map(|r| {
-                    let label = r.options.map(|o| text(o.label)).unwrap_or_default();
+                    let label = r.options.map(|o| to_text(o.label)).unwrap_or_default();
                     Some((label, roof_value(r.work?, chip)?, roof_value(r.traffic?, chip)?))
                 })
                 .collect()
         };
-        out.push(Item::Roofline { label: text(r.label), roofs: roofs(r.roofs), achieved: roofs(r.achieved) });
+        out.push(Item::Roofline { label: to_text(r.label), roofs: roofs(r.roofs), achieved: roofs(r.achieved) });
     }
     if let Some(s) = item.source {
-        out.push(Item::Lines { label: text(s.label), entries: entries(s.metrics, chip) });
+        out.push(Item::Lines { label: to_text(s.label), entries: convert_entries(s.metrics, chip) });
     }
     if let Some(t) = item.timeline {
-        let rows = t.groups.into_iter().flat_map(|g| g.rows).map(|r| (text(r.label), entries(r.metrics, chip))).collect();
+        let rows = t.groups.into_iter().flat_map(|g| g.rows).map(|r| (to_text(r.label), convert_entries(r.metrics, chip))).collect();
         out.push(Item::Timeline { rows });
     }
     if let Some(s) = item.suffixes {
-        let suffixes = s.suffixes.map(|s| s.suffixes.into_iter().map(|s| (text(s.name), text(s.label))).collect()).unwrap_or_default();
-        let bases = s.bases.map(|b| entries(b.names, chip)).unwrap_or_default();
-        out.push(Item::Suffixes { label: text(s.label), suffixes, bases });
+        let suffixes =
+            s.suffixes.map(|s| s.suffixes.into_iter().map(|s| (to_text(s.name), to_text(s.label))).collect()).unwrap_or_default();
+        let bases = s.bases.map(|b| convert_entries(b.names, chip)).unwrap_or_default();
+        out.push(Item::Suffixes { label: to_text(s.label), suffixes, bases });
     }
     if item.chart.is_some() {
         out.push(Item::MemoryChart);
@@ -124,16 +125,16 @@ fn body_item(item: proto::BodyItem, chip: Option<u32>, out: &mut Vec<Item>, dept
 
 fn roof_value(v: proto::RoofValue, chip: Option<u32>) -> Option<RoofValue> {
     if let Some(p) = v.per_cycle {
-        return Some(RoofValue::PerCycle(entries(p.metrics, chip), p.clock.and_then(|c| entry(c, chip))));
+        return Some(RoofValue::PerCycle(convert_entries(p.metrics, chip), p.clock.and_then(|c| convert_entry(c, chip))));
     }
     if let Some(m) = v.metric {
-        return entry(m, chip).map(RoofValue::Metric);
+        return convert_entry(m, chip).map(RoofValue::Metric);
     }
     v.constant.map(RoofValue::Constant)
 }
 
 /// Converts the result of a rule.
-pub fn rule(r: proto::RuleResult) -> RuleResult {
+pub fn convert_rule(r: proto::RuleResult) -> RuleResult {
     let name = r.name.unwrap_or_default();
     let mut messages: Vec<Message> = Vec::new();
     for item in r.body.into_iter().flat_map(|b| b.items) {
@@ -146,7 +147,7 @@ pub fn rule(r: proto::RuleResult) -> RuleResult {
                 _ => Verdict::None,
             };
             let title = m.name.filter(|n| !n.is_empty()).unwrap_or_else(|| name.clone());
-            let text = markup::pieces(m.text.as_deref().unwrap_or_default());
+            let text = markup::split_pieces(m.text.as_deref().unwrap_or_default());
             messages.push(Message { verdict, title, text, speedup: None, because: Vec::new() });
         }
         // Speedups and the metrics of a message come after it.

@@ -4,13 +4,13 @@ use crate::model::sections::Piece;
 
 /// Splits a rule's text into pieces. Invalid links remain text.
 #[must_use]
-pub fn pieces(text: &str) -> Vec<Piece> {
+pub fn split_pieces(text: &str) -> Vec<Piece> {
     let mut out = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('@') {
         let after = &rest[at + 1..];
-        let link = after.find('@').and_then(|end| Some((link(&after[..end])?, &after[end + 1..])));
+        let link = after.find('@').and_then(|end| Some((parse_link(&after[..end])?, &after[end + 1..])));
         match link {
             Some((piece, tail)) => {
                 plain.push_str(&rest[..at]);
@@ -33,7 +33,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     out
 }
 
-fn link(inside: &str) -> Option<Piece> {
+fn parse_link(inside: &str) -> Option<Piece> {
     let (kind, rest) = inside.split_once(':')?;
     // A URL contains colons, a section label does not.
     let (first, second) = rest.split_once(':')?;
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn links_are_found_and_other_at_signs_are_text() {
-        let got = pieces("See @section:Occupancy:Occupancy@ and the @url:Kernel Guide:https://x.y/z#a:b@. a@b @what:is@");
+        let got = split_pieces("See @section:Occupancy:Occupancy@ and the @url:Kernel Guide:https://x.y/z#a:b@. a@b @what:is@");
         assert_eq!(
             got,
             [
@@ -61,7 +61,7 @@ mod tests {
                 Piece::Text(". a@b @what:is@".into()),
             ]
         );
-        assert!(pieces("").is_empty());
-        assert_eq!(pieces("@"), [Piece::Text("@".into())]);
+        assert!(split_pieces("").is_empty());
+        assert_eq!(split_pieces("@"), [Piece::Text("@".into())]);
     }
 }

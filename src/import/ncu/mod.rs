@@ -26,7 +26,7 @@ use super::known;
 use crate::launch::open;
 use crate::model::{Extent, Metrics, Note, NoteKind, Severity, Source, SourceAt};
 pub use numbers::Decimal;
-pub use profile::{Ncu, of as profile_of};
+pub use profile::{Ncu, build_profile as profile_of};
 
 use blocks::{Blocks, Item, Kind};
 use std::io::{BufReader, Read};
@@ -41,11 +41,11 @@ pub fn is_report(input: &Input) -> bool {
 
 /// Reads all metrics of a report or CSV; `decimal` resolves numbers in a CSV that are ambiguous otherwise
 /// (`117.344`). A damaged report gives the results before the damage and a note, or the error if there are none.
-pub fn read(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
+pub fn read_metrics(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
     // Only reports and text are unpacked.
     let is_text = |i: &Input| !i.head.contains(&0);
     let knows = |i: &Input| is_report(i) || is_text(i);
-    let refusal = |i: &Input| known::refusal(i, "Nsight Compute reports (.ncu-rep, `ncu --csv`)", "Nsight Compute");
+    let refusal = |i: &Input| known::unsupported_error(i, "Nsight Compute reports (.ncu-rep, `ncu --csv`)", "Nsight Compute");
     let input = Input::open(path, job, Kinds { knows: &knows, salvages: &|_| false, refusal: &refusal })?;
     // Truncated reports can look like text.
     if input.head == b"NVR" {
@@ -57,16 +57,16 @@ pub fn read(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metr
     read_input(&input, job, decimal)
 }
 
-/// Like [`read`], for an input that is already open.
+/// Like [`read_metrics`], for an input that is already open.
 pub fn read_input(input: &Input, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
     let path = &input.path;
     let mut out = Metrics { source: Source { tool: "ncu".to_owned(), file: path.clone(), ..Source::default() }, ..Metrics::default() };
     if !is_report(input) {
         let text: Box<dyn Read> = match &input.bytes {
-            Bytes::File(file) => Box::new(open::regular(file).map_err(|e| ImportError::io(path, e))?),
+            Bytes::File(file) => Box::new(open::open_regular(file).map_err(|e| ImportError::io(path, e))?),
             Bytes::BuiltIn(bytes) => Box::new(*bytes),
         };
-        let mut out = csv::read(input, BufReader::with_capacity(1 << 16, text), job, out, decimal)?;
+        let mut out = csv::read_csv(input, BufReader::with_capacity(1 << 16, text), job, out, decimal)?;
         grid::in_blocks(&mut out);
         input.check_unchanged()?;
         return Ok(out);
@@ -74,7 +74,7 @@ pub fn read_input(input: &Input, job: &Job<'_>, decimal: Option<Decimal>) -> Res
     out.size = input.size;
     let whole = read_blocks(input, job, &mut out);
     once::last_of_each(&out.names, &mut out.results);
-    describe(&mut out);
+    add_units_and_devices(&mut out);
     grid::in_blocks(&mut out);
     match whole {
         Ok(()) => {
@@ -91,8 +91,8 @@ pub fn read_input(input: &Input, job: &Job<'_>, decimal: Option<Decimal>) -> Res
 }
 
 /// Adds the information that follows from metrics: their units, and the device of each result.
-fn describe(out: &mut Metrics) {
-    out.units = out.names.iter().map(|n| Arc::from(units::unit(n))).collect();
+fn add_units_and_devices(out: &mut Metrics) {
+    out.units = out.names.iter().map(|n| Arc::from(units::metric_unit(n))).collect();
     let device: Vec<_> = out
         .results
         .iter()
@@ -109,13 +109,13 @@ fn describe(out: &mut Metrics) {
 fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), ImportError> {
     let mut blocks = Blocks::open(input)?;
     let mut pid = None;
-    while let Some(item) = blocks.step()? {
+    while let Some(item) = blocks.next_item()? {
         if job.cancel.is_cancelled() {
             return Err(ImportError::Cancelled { path: input.path.clone() });
         }
         match item {
             Item::Header(header) => {
-                job.progress("results", blocks.wire.at, blocks.wire.size);
+                job.report_progress("results", blocks.wire.at, blocks.wire.size);
                 let names = header.names;
                 if !names.is_empty() && !out.names.is_empty() {
                     // No known report has two lists; that the second continues the first is a guess.
@@ -124,7 +124,7 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
                 }
                 out.names.extend(names);
                 if let Some(session) = header.session {
-                    let session: proto::Session = blocks.wire.decode(&session, "block header")?;
+                    let session: proto::Session = blocks.wire.decode_message(&session, "block header")?;
                     // "2025.3.1.0 (build 36398880) (public-release)"
                     let ncu = session.versions.into_iter().find(|v| v.provider.as_deref() == Some("Nsight Compute Target"));
                     let version = ncu.and_then(|v| v.version).and_then(|v| v.split(' ').next().map(str::to_owned));
@@ -147,19 +147,19 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
                     }
                 }
                 if let Some(process) = header.process {
-                    let process: proto::Process = blocks.wire.decode(&process, "block header")?;
+                    let process: proto::Process = blocks.wire.decode_message(&process, "block header")?;
                     pid = process.pid;
-                    out.process = out.process.take().or(proto::lossy(process.name).filter(|n| !n.is_empty()));
+                    out.process = out.process.take().or(proto::decode_lossy(process.name).filter(|n| !n.is_empty()));
                 }
             }
             Item::Message(Kind::Source, end) => {
                 let at = blocks.wire.at;
-                if let Some(reference) = results::reference(&mut blocks.wire, end)? {
-                    blocks.wire.keep(size_of::<SourceAt>())?;
+                if let Some(reference) = results::read_reference(&mut blocks.wire, end)? {
+                    blocks.wire.charge_memory(size_of::<SourceAt>())?;
                     out.sources.push(SourceAt { reference, place: Extent { at, length: end - at } });
                 }
             }
-            Item::Message(kind, end) => out.results.push(results::read(&mut blocks.wire, kind, end, pid)?),
+            Item::Message(kind, end) => out.results.push(results::read_result(&mut blocks.wire, kind, end, pid)?),
         }
     }
     Ok(())

@@ -59,7 +59,7 @@ fn sign_of(c: char) -> Option<u8> {
 }
 
 /// Classifies a text of digits and separators; `None` for other text.
-fn shape(text: &str) -> Option<Shape> {
+fn classify_number(text: &str) -> Option<Shape> {
     let text = text.trim_start_matches(['-', '+']);
     if !text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(|c| c.is_ascii_digit() || sign_of(c).is_some()) {
         return None;
@@ -92,15 +92,15 @@ fn shape(text: &str) -> Option<Shape> {
 }
 
 /// The number in a cell, without `(!)` and the instances of `--print-metric-instances values`: `7 (3; 4)`.
-fn stem(text: &str) -> &str {
+fn strip_decoration(text: &str) -> &str {
     let text = text.trim().trim_start_matches("(!)").trim();
     text.strip_suffix(')').and_then(|t| t.split_once(" (")).map_or(text, |(total, _)| total)
 }
 
 impl Evidence {
     /// Takes one cell into account.
-    pub fn add(&mut self, text: &str) {
-        match shape(&without_groups(stem(text))) {
+    pub fn add_cell(&mut self, text: &str) {
+        match classify_number(&without_groups(strip_decoration(text))) {
             None | Some(Shape::Whole) => {}
             Some(Shape::Groups(sign)) => self.seen[usize::from(sign)][0] += 1,
             Some(Shape::Decimals(sign, 2 | 6)) => self.seen[usize::from(sign)][1] += 1,
@@ -110,14 +110,14 @@ impl Evidence {
     }
 
     /// Returns true if this separator groups digits in an ambiguous number.
-    fn groups(&self, sign: u8) -> bool {
+    fn is_grouping(&self, sign: u8) -> bool {
         let [groups, _, other] = self.seen[usize::from(sign)];
         groups > 0 || other == 0
     }
 
     /// Returns true if there are ambiguous numbers without any evidence in the file.
     #[must_use]
-    pub fn unsettled(&self) -> bool {
+    pub fn is_ambiguous(&self) -> bool {
         self.doubtful > 0 && self.seen == [[0; 3]; 2]
     }
 }
@@ -125,8 +125,8 @@ impl Evidence {
 /// Parses a number; `None` for other text. Accepts `nan`, `inf` and ncu's `(!) nan`. `decimal`, if given,
 /// resolves ambiguous numbers.
 #[must_use]
-pub fn number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -> Option<f64> {
-    let plain = without_groups(stem(text));
+pub fn parse_number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -> Option<f64> {
+    let plain = without_groups(strip_decoration(text));
     let bare = plain.trim_start_matches(['-', '+']);
     if bare.eq_ignore_ascii_case("nan") {
         return Some(f64::NAN);
@@ -134,14 +134,14 @@ pub fn number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -> Opti
     if bare.eq_ignore_ascii_case("inf") {
         return plain.parse().ok();
     }
-    let point = match shape(&plain) {
+    let point = match classify_number(&plain) {
         // A number with an exponent, or not a number: words that Rust would parse ("infinity" in
         // a device name) are rejected.
         None => return bare.starts_with(|c: char| c.is_ascii_digit()).then(|| plain.parse().ok()).flatten(),
         Some(Shape::Whole | Shape::Groups(_)) => None,
         Some(Shape::Decimals(sign, _)) => Some(sign),
         Some(Shape::Doubtful(sign)) => {
-            let groups = decimal.map_or_else(|| evidence.groups(sign), |d| (d == Decimal::Comma) == (sign == 0));
+            let groups = decimal.map_or_else(|| evidence.is_grouping(sign), |d| (d == Decimal::Comma) == (sign == 0));
             (!groups).then_some(sign)
         }
     };
@@ -154,7 +154,7 @@ pub fn number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -> Opti
 #[must_use]
 pub fn base_unit(unit: &str) -> (String, f64) {
     let (over, under) = unit.split_once('/').map_or((unit, None), |(over, under)| (over, Some(under)));
-    let (name, scale) = part(over);
+    let (name, scale) = split_prefix(over);
     let Some(under) = under else {
         return match name {
             "hz" => ("cycle/second".to_owned(), scale),
@@ -162,14 +162,14 @@ pub fn base_unit(unit: &str) -> (String, f64) {
             _ => (name.to_owned(), scale),
         };
     };
-    let (per, by) = part(under);
+    let (per, by) = split_prefix(under);
     // ncu scales `%/Kbyte` in the same direction as bytes: it prints 1.59 for 1591 %/byte.
     let by = if per == "byte" { by.recip() } else { by };
     (format!("{name}/{per}"), scale / by)
 }
 
 /// A unit's word without its prefix, and the factor of the prefix.
-fn part(word: &str) -> (&str, f64) {
+fn split_prefix(word: &str) -> (&str, f64) {
     match word {
         "s" | "second" => return ("second", 1.0),
         "ms" | "msecond" => return ("second", 1e-3),
@@ -197,7 +197,7 @@ mod tests {
     fn of(cells: &[&str]) -> Evidence {
         let mut evidence = Evidence::default();
         for cell in cells {
-            evidence.add(cell);
+            evidence.add_cell(cell);
         }
         evidence
     }
@@ -214,14 +214,14 @@ mod tests {
             (vec!["1234.5678"], 117.344),
             (vec!["12", "1.2.3-rc", "H100", "nan"], 117_344.0),
         ] {
-            assert_eq!(number("117.344", &of(&cells), None), Some(want), "{cells:?}");
+            assert_eq!(parse_number("117.344", &of(&cells), None), Some(want), "{cells:?}");
         }
         let none = of(&["117.344", "5"]);
-        assert!(none.unsettled() && !of(&["117.344", "0.50"]).unsettled() && !of(&["117"]).unsettled());
-        assert_eq!(number("117.344", &none, Some(Decimal::Point)), Some(117.344));
-        assert_eq!(number("117.344", &none, Some(Decimal::Comma)), Some(117_344.0));
-        assert_eq!(number("117,344", &none, Some(Decimal::Comma)), Some(117.344));
-        assert_eq!(number("0.001591", &none, Some(Decimal::Comma)), Some(0.001_591), "that one is in no doubt");
+        assert!(none.is_ambiguous() && !of(&["117.344", "0.50"]).is_ambiguous() && !of(&["117"]).is_ambiguous());
+        assert_eq!(parse_number("117.344", &none, Some(Decimal::Point)), Some(117.344));
+        assert_eq!(parse_number("117.344", &none, Some(Decimal::Comma)), Some(117_344.0));
+        assert_eq!(parse_number("117,344", &none, Some(Decimal::Comma)), Some(117.344));
+        assert_eq!(parse_number("0.001591", &none, Some(Decimal::Comma)), Some(0.001_591), "that one is in no doubt");
     }
 
     #[test]
@@ -240,13 +240,13 @@ mod tests {
             ("1 (Tesla T4)", 1.0),
             ("inf", f64::INFINITY),
         ] {
-            assert_eq!(number(text, &Evidence::default(), None), Some(want), "{text}");
+            assert_eq!(parse_number(text, &Evidence::default(), None), Some(want), "{text}");
         }
-        assert!(number("(!) nan", &Evidence::default(), None).is_some_and(f64::is_nan));
+        assert!(parse_number("(!) nan", &Evidence::default(), None).is_some_and(f64::is_nan));
         for text in
             ["n/a", "", "NVIDIA H200", "infinity", "GH100 (a)", "3 4", "1.2.3-rc", "1.2.3", "2025.3.1.0", "570.86.15", "1.234,567.8"]
         {
-            assert_eq!(number(text, &Evidence::default(), None), None, "{text}");
+            assert_eq!(parse_number(text, &Evidence::default(), None), None, "{text}");
         }
     }
 

@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn the_last_value_of_a_name_counts() {
         let names: Vec<Arc<str>> = ["gpu__time_duration.sum", "sm__cycles_active.avg", "gpu__time_duration.sum"].map(Arc::from).into();
-        let of = |values: &[(u32, u64)]| ResultMetrics::with(values.iter().map(|v| (v.0, Value::Integer(v.1))).collect());
+        let of = |values: &[(u32, u64)]| ResultMetrics::from_values(values.iter().map(|v| (v.0, Value::Integer(v.1))).collect());
         for (what, values, want) in [
             ("once", vec![(0, 5), (1, 6)], vec![(0, 5), (1, 6)]),
             ("twice under one number", vec![(0, 144_832), (1, 6), (0, 143_168)], vec![(0, 143_168), (1, 6)]),

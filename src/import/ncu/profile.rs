@@ -3,7 +3,7 @@
 use super::{is_report, read_input};
 use crate::import::{ImportError, Importer, Input, Job};
 use crate::model::metrics::IN_PLACE;
-use crate::model::units::count;
+use crate::model::units::format_count;
 use crate::model::{
     Bytes, Capture, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Metrics, Note, NoteKind, Place, Process, Profile,
     ResultMetrics, Severity, Value, argv,
@@ -33,7 +33,7 @@ impl Importer for Ncu {
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-        Ok(of(read_input(input, job, None)?))
+        Ok(build_profile(read_input(input, job, None)?))
     }
 }
 
@@ -48,7 +48,7 @@ impl<T: Clone + Eq + Hash> Table<T> {
         Self { ids: HashMap::new(), list: Vec::new() }
     }
 
-    fn id(&mut self, value: T) -> u32 {
+    fn intern_value(&mut self, value: T) -> u32 {
         if let Some(&id) = self.ids.get(&value) {
             return id;
         }
@@ -61,7 +61,7 @@ impl<T: Clone + Eq + Hash> Table<T> {
 
 /// Builds the profile of a set of results.
 #[must_use]
-pub fn of(metrics: Metrics) -> Profile {
+pub fn build_profile(metrics: Metrics) -> Profile {
     let mut profile = Profile::new(metrics.source.clone());
     let (mut kernels, mut configs, mut places) = (Table::<Kernel>::new(), Table::<LaunchConfig>::new(), Table::<Place>::new());
     let mut columns = LaunchColumns::default();
@@ -72,11 +72,11 @@ pub fn of(metrics: Metrics) -> Profile {
         untimed += u64::from(duration.is_none() && !result.failed);
         failed += u64::from(result.failed);
         columns.duration.push(duration.map(|d| d.0));
-        columns.kernel.push(kernels.id(result.kernel.clone()));
-        config.push(configs.id(config_of(&metrics, result)));
+        columns.kernel.push(kernels.intern_value(result.kernel.clone()));
+        config.push(configs.intern_value(config_of(&metrics, result)));
         let device = device_index(&mut profile.devices, &metrics, result);
         let small = |n: Option<u64>| n.and_then(|n| u32::try_from(n).ok());
-        place.push(places.id(Place {
+        place.push(places.intern_value(Place {
             pid: result.pid,
             device,
             ordinal: small(result.device),
@@ -92,8 +92,8 @@ pub fn of(metrics: Metrics) -> Profile {
     profile.processes = pids.into_iter().map(|pid| Process { pid, ..Process::default() }).collect();
     profile.launches = Launches::new(columns);
     profile.launches.set_details(config, place, Vec::new(), Vec::new());
-    let line = argv::parse(&metrics.tool_argv);
-    profile.order = if line.as_ref().is_some_and(|l| !l.chooses()) { LaunchOrder::Host } else { LaunchOrder::Chosen };
+    let line = argv::parse_command_line(&metrics.tool_argv);
+    profile.order = if line.as_ref().is_some_and(|l| !l.filters_launches()) { LaunchOrder::Host } else { LaunchOrder::Chosen };
     let named = !metrics.program.is_empty();
     let program = if named { Some(metrics.program.clone()) } else { line.map(|l| l.program) };
     profile.notes.clone_from(&metrics.notes);
@@ -102,12 +102,12 @@ pub fn of(metrics: Metrics) -> Profile {
         profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
     }
     profile.capture = Capture { argv: program.unwrap_or_default(), directory: metrics.directory.clone(), ..Capture::default() };
-    notes(&mut profile, &metrics, untimed, failed);
+    add_notes(&mut profile, &metrics, untimed, failed);
     profile.metrics = Some(Arc::new(metrics));
     profile
 }
 
-fn notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64) {
+fn add_notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64) {
     let fix = "profile again with a section that collects it: `--section SpeedOfLight`, or `--metrics gpu__time_duration.sum`";
     let notes = &mut profile.notes;
     if metrics.results.is_empty() {
@@ -117,11 +117,12 @@ fn notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64) {
         return;
     }
     if failed > 0 {
-        let text = format!("{} could not be profiled; ncu's message is in the metrics.", count(failed, "launch"));
+        let text = format!("{} could not be profiled; ncu's message is in the metrics.", format_count(failed, "launch"));
         notes.push(Note::new(Severity::Error, NoteKind::Tool, text));
     }
     if untimed > 0 && metrics.source.tool != IN_PLACE {
-        let text = format!("{} without a duration: it was not collected, and is shown as zero in the table.", count(untimed, "result"));
+        let text =
+            format!("{} without a duration: it was not collected, and is shown as zero in the table.", format_count(untimed, "result"));
         notes.push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix(fix));
     }
     // The tracer describes its measurements itself.

@@ -6,7 +6,7 @@ use prost::Message;
 
 /// Decodes text that is not under NVIDIA's control: paths, arguments, names and sources are arbitrary bytes, and
 /// invalid UTF-8 must not lose the whole message. Invalid bytes become replacement characters, for display.
-pub fn lossy(bytes: Option<Vec<u8>>) -> Option<String> {
+pub fn decode_lossy(bytes: Option<Vec<u8>>) -> Option<String> {
     bytes.map(|b| String::from_utf8(b).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 

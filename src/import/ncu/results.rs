@@ -18,7 +18,7 @@ pub struct Fields {
 
 /// Field numbers of a kind.
 #[must_use]
-pub fn fields(kind: Kind) -> Fields {
+pub fn field_numbers(kind: Kind) -> Fields {
     match kind {
         Kind::Kernel | Kind::Source => Fields { metric: 13, context: 22, stream: 23, clocks: 25 },
         Kind::Range => Fields { metric: 4, context: 11, stream: u64::MAX, clocks: 12 },
@@ -27,9 +27,9 @@ pub fn fields(kind: Kind) -> Fields {
 }
 
 /// Reads a result up to `end`.
-pub fn read(wire: &mut Wire, kind: Kind, end: u64, pid: Option<u32>) -> Result<ResultMetrics, ImportError> {
+pub fn read_result(wire: &mut Wire, kind: Kind, end: u64, pid: Option<u32>) -> Result<ResultMetrics, ImportError> {
     let place = Extent { at: wire.at, length: end - wire.at };
-    let numbers = fields(kind);
+    let numbers = field_numbers(kind);
     let mut out = ResultMetrics {
         kind: match kind {
             Kind::Graph => ResultKind::Graph,
@@ -39,34 +39,34 @@ pub fn read(wire: &mut Wire, kind: Kind, end: u64, pid: Option<u32>) -> Result<R
         },
         pid,
         place: Some(place),
-        ..ResultMetrics::with(Vec::new())
+        ..ResultMetrics::from_values(Vec::new())
     };
     let of_kernel = kind == Kind::Kernel;
-    wire.keep(size_of::<ResultMetrics>())?;
-    while let Some((number, form)) = wire.field(end)? {
+    wire.charge_memory(size_of::<ResultMetrics>())?;
+    while let Some((number, form)) = wire.next_field(end)? {
         match (number, form) {
             (n, Form::Bytes) if n == numbers.metric => {
                 let to = wire.bytes_end(end)?;
-                if let Some((name, value)) = metric(wire, to)? {
+                if let Some((name, value)) = read_metric(wire, to)? {
                     let text = if let Value::Text(t) = &value { t.len() } else { 0 };
-                    wire.keep(size_of::<(u32, Value)>() + text)?;
+                    wire.charge_memory(size_of::<(u32, Value)>() + text)?;
                     out.values.push((name, value));
                 }
             }
-            (n, Form::Varint) if n == numbers.context => out.context = Some(wire.varint(end)?),
-            (n, Form::Varint) if n == numbers.stream => out.stream = Some(wire.varint(end)?),
+            (n, Form::Varint) if n == numbers.context => out.context = Some(wire.read_varint(end)?),
+            (n, Form::Varint) if n == numbers.stream => out.stream = Some(wire.read_varint(end)?),
             (n, Form::Bytes) if n == numbers.clocks => {
                 let to = wire.bytes_end(end)?;
-                while let Some((number, form)) = wire.field(to)? {
+                while let Some((number, form)) = wire.next_field(to)? {
                     match (number, form) {
-                        (2, Form::Varint) => out.clocks_locked = Some(wire.varint(to)? != 0),
+                        (2, Form::Varint) => out.clocks_locked = Some(wire.read_varint(to)? != 0),
                         _ => wire.skip_value(form, to)?,
                     }
                 }
             }
             (5..=7, Form::Bytes) if of_kernel => {
-                let text = wire.text(end)?;
-                wire.keep(text.len())?;
+                let text = wire.read_text(end)?;
+                wire.charge_memory(text.len())?;
                 // A kernel with C linkage has an empty full name.
                 let name = (!text.is_empty()).then(|| Arc::<str>::from(text));
                 match number {
@@ -75,8 +75,8 @@ pub fn read(wire: &mut Wire, kind: Kind, end: u64, pid: Option<u32>) -> Result<R
                     _ => out.kernel.demangled = name,
                 }
             }
-            (10, Form::Bytes) if of_kernel => out.grid = Some(dims(wire, end)?),
-            (11, Form::Bytes) if of_kernel => out.block = Some(dims(wire, end)?),
+            (10, Form::Bytes) if of_kernel => out.grid = Some(read_dims(wire, end)?),
+            (11, Form::Bytes) if of_kernel => out.block = Some(read_dims(wire, end)?),
             _ => wire.skip_value(form, end)?,
         }
     }
@@ -97,13 +97,13 @@ pub fn read(wire: &mut Wire, kind: Kind, end: u64, pid: Option<u32>) -> Result<R
     Ok(out)
 }
 
-fn dims(wire: &mut Wire, end: u64) -> Result<[u32; 3], ImportError> {
+fn read_dims(wire: &mut Wire, end: u64) -> Result<[u32; 3], ImportError> {
     let to = wire.bytes_end(end)?;
     let mut out = [0; 3];
-    while let Some((number, form)) = wire.field(to)? {
+    while let Some((number, form)) = wire.next_field(to)? {
         match (number, form) {
             (1..=3, Form::Varint) => {
-                let value = u32::try_from(wire.varint(to)?).unwrap_or(u32::MAX);
+                let value = u32::try_from(wire.read_varint(to)?).unwrap_or(u32::MAX);
                 if let Some(slot) = usize::try_from(number).ok().and_then(|n| out.get_mut(n - 1)) {
                     *slot = value;
                 }
@@ -115,14 +115,14 @@ fn dims(wire: &mut Wire, end: u64) -> Result<[u32; 3], ImportError> {
 }
 
 /// Reads a metric; `None` if it has only instances.
-fn metric(wire: &mut Wire, end: u64) -> Result<Option<(u32, Value)>, ImportError> {
+fn read_metric(wire: &mut Wire, end: u64) -> Result<Option<(u32, Value)>, ImportError> {
     let (mut name, mut value) = (None, None);
-    while let Some((number, form)) = wire.field(end)? {
+    while let Some((number, form)) = wire.next_field(end)? {
         match (number, form) {
-            (1, Form::Varint) => name = u32::try_from(wire.varint(end)?).ok(),
+            (1, Form::Varint) => name = u32::try_from(wire.read_varint(end)?).ok(),
             (2, Form::Bytes) => {
                 let to = wire.bytes_end(end)?;
-                value = self::value(wire, to)?;
+                value = self::read_value(wire, to)?;
             }
             _ => wire.skip_value(form, end)?,
         }
@@ -131,18 +131,18 @@ fn metric(wire: &mut Wire, end: u64) -> Result<Option<(u32, Value)>, ImportError
 }
 
 /// Reads a value, which has exactly one field set.
-fn value(wire: &mut Wire, end: u64) -> Result<Option<Value>, ImportError> {
+fn read_value(wire: &mut Wire, end: u64) -> Result<Option<Value>, ImportError> {
     let mut out = None;
-    while let Some((number, form)) = wire.field(end)? {
+    while let Some((number, form)) = wire.next_field(end)? {
         out = match (number, form) {
             (1, Form::Bytes) => {
                 // An empty text carries no information, and ncu prints nothing for it.
-                let text = wire.text(end)?;
+                let text = wire.read_text(end)?;
                 (!text.is_empty()).then(|| Value::Text(text.into()))
             }
-            (2, Form::Fixed32) => Some(Value::Float(f32::from_le_bytes(wire.fixed32(end)?).into())),
-            (3, Form::Fixed64) => Some(Value::Float(f64::from_le_bytes(wire.fixed64(end)?))),
-            (4 | 5, Form::Varint) => Some(Value::Integer(wire.varint(end)?)),
+            (2, Form::Fixed32) => Some(Value::Float(f32::from_le_bytes(wire.read_fixed32(end)?).into())),
+            (3, Form::Fixed64) => Some(Value::Float(f64::from_le_bytes(wire.read_fixed64(end)?))),
+            (4 | 5, Form::Varint) => Some(Value::Integer(wire.read_varint(end)?)),
             _ => {
                 wire.skip_value(form, end)?;
                 out
@@ -153,10 +153,10 @@ fn value(wire: &mut Wire, end: u64) -> Result<Option<Value>, ImportError> {
 }
 
 /// Reads the id by which results refer to a source.
-pub fn reference(wire: &mut Wire, end: u64) -> Result<Option<u64>, ImportError> {
-    while let Some((number, form)) = wire.field(end)? {
+pub fn read_reference(wire: &mut Wire, end: u64) -> Result<Option<u64>, ImportError> {
+    while let Some((number, form)) = wire.next_field(end)? {
         if (number, form) == (1, Form::Varint) {
-            return Ok(Some(wire.varint(end)?));
+            return Ok(Some(wire.read_varint(end)?));
         }
         wire.skip_value(form, end)?;
     }

@@ -2,14 +2,14 @@
 //! they are read only on explicit request.
 
 use super::blocks::{Blocks, Item};
-use super::proto::{FullProcess, FullSession, lossy};
+use super::proto::{FullProcess, FullSession, decode_lossy};
 use crate::import::{ImportError, Input};
 
 /// A fact: label and text.
 pub type Fact = (&'static str, String);
 
 /// Reads all facts, in report order.
-pub fn read(input: &Input) -> Result<Vec<Fact>, ImportError> {
+pub fn read_facts(input: &Input) -> Result<Vec<Fact>, ImportError> {
     let mut out: Vec<Fact> = Vec::new();
     let mut add = |word: &'static str, text: Option<String>| {
         if let Some(text) = text.filter(|t| !t.is_empty())
@@ -20,19 +20,19 @@ pub fn read(input: &Input) -> Result<Vec<Fact>, ImportError> {
     };
     let mut blocks = Blocks::open(input)?;
     loop {
-        match blocks.step() {
+        match blocks.next_item() {
             Ok(Some(Item::Header(header))) => {
                 let Some(session) = header.session else {
-                    if let Some(Ok(p)) = header.process.map(|p| blocks.wire.decode::<FullProcess>(&p, "process")) {
-                        add("process", lossy(p.name));
-                        add("host", lossy(p.host));
+                    if let Some(Ok(p)) = header.process.map(|p| blocks.wire.decode_message::<FullProcess>(&p, "process")) {
+                        add("process", decode_lossy(p.name));
+                        add("host", decode_lossy(p.host));
                     }
                     continue;
                 };
-                let Ok(session) = blocks.wire.decode::<FullSession>(&session, "session") else { continue };
+                let Ok(session) = blocks.wire.decode_message::<FullSession>(&session, "session") else { continue };
                 for system in [("host", session.host), ("target", session.target)] {
                     if let (word, Some(s)) = system {
-                        add(word, lossy(s.computer));
+                        add(word, decode_lossy(s.computer));
                         add("system", s.os);
                         add("processor", s.processor);
                     }
@@ -44,12 +44,12 @@ pub fn read(input: &Input) -> Result<Vec<Fact>, ImportError> {
                     add("device", d.name.map(|n| format!("{} {n}", d.id.unwrap_or_default())));
                 }
                 if let Some(p) = session.program {
-                    let arguments = lossy(p.arguments).unwrap_or_default();
-                    add("program", lossy(p.path).map(|path| format!("{path} {arguments}").trim_end().to_owned()));
-                    add("directory", lossy(p.directory));
-                    add("environment", lossy(p.environment));
+                    let arguments = decode_lossy(p.arguments).unwrap_or_default();
+                    add("program", decode_lossy(p.path).map(|path| format!("{path} {arguments}").trim_end().to_owned()));
+                    add("directory", decode_lossy(p.directory));
+                    add("environment", decode_lossy(p.environment));
                 }
-                add("command", lossy(session.command_line));
+                add("command", decode_lossy(session.command_line));
                 add("created", session.created.filter(|&c| c > 0).map(|c| format!("{c} s after 1970-01-01 UTC")));
             }
             Ok(Some(Item::Message(..))) => {}

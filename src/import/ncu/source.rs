@@ -31,7 +31,7 @@ const SYMBOL: usize = 64;
 const MOST_INSTRUCTIONS: usize = 2_000_000;
 
 /// Reads the code of a result. `tools` are the disassemblers found; they are tried in turn.
-pub fn read(
+pub fn read_code(
     input: &Input,
     metrics: &Metrics,
     result: usize,
@@ -45,14 +45,14 @@ pub fn read(
     let mut wire = Wire::open(&input.path, &input.bytes, input.size)?;
     let mut binary = None;
     for source in metrics.sources.iter().filter(|s| details.sources.contains(&s.reference)) {
-        wire.seek(source.place.at)?;
+        wire.seek_to(source.place.at)?;
         let end = source.place.at.saturating_add(source.place.length);
         stored_code(&mut wire, end, &mut binary, &mut stored, &mut addresses)?;
     }
     let first = first_address(metrics, result, details);
     match &binary {
         None => code.remarks.push("the report has no binary of this kernel: addresses only".to_owned()),
-        Some(binary) => match cubin::read(binary, cancel) {
+        Some(binary) => match cubin::read_cubin(binary, cancel) {
             None => code.remarks.push("the binary in the report is not an ELF file: addresses only".to_owned()),
             Some(found) => {
                 code.files = found.files;
@@ -77,14 +77,14 @@ pub fn read(
     if binary.is_some() && code.functions.iter().all(|f| f.lines.is_empty()) {
         code.remarks.push(NO_LINES.to_owned());
     }
-    let folders = folders(input, metrics);
-    texts(&mut code, Some(&stored), &folders);
+    let folders = source_folders(input, metrics);
+    add_texts(&mut code, Some(&stored), &folders);
     if let Some(binary) = binary {
         let report = match &input.bytes {
             Bytes::File(path) => Some((path.as_path(), result)),
             Bytes::BuiltIn(_) => None,
         };
-        disassemble(&mut code, &[(&binary, None)], details, tools, report, cancel);
+        disassemble_code(&mut code, &[(&binary, None)], details, tools, report, cancel);
     }
     Ok(code)
 }
@@ -104,7 +104,7 @@ pub fn of_modules(
     let mut code = Code::default();
     let wanted: HashMap<(u64, &str), u64> = sampled.functions.iter().map(|f| ((f.module, &*f.name), f.address)).collect();
     for (module, binary) in modules {
-        let Some(found) = cubin::read(binary, cancel) else { continue };
+        let Some(found) = cubin::read_cubin(binary, cancel) else { continue };
         let before = u32::try_from(code.files.len()).unwrap_or(u32::MAX);
         code.files.extend(found.files);
         for mut function in found.functions {
@@ -126,20 +126,20 @@ pub fn of_modules(
     let rest = sampled.functions.iter().filter(|f| !known.contains(&f.address));
     code.functions.extend(rest.map(|f| Function { name: f.name.clone(), address: f.address, ..Function::default() }));
     code.functions.sort_by_key(|f| f.address);
-    texts(&mut code, None, &folders(input, metrics));
+    add_texts(&mut code, None, &source_folders(input, metrics));
     if !modules.is_empty() {
         // ncu only reads reports.
         let tools: Vec<PathBuf> = tools.iter().filter(|t| t.file_name().is_none_or(|n| n != "ncu")).cloned().collect();
         let of = |module: u64| sampled.functions.iter().filter(move |f| f.module == module).map(|f| f.address).collect();
         let binaries: Vec<(&[u8], Option<HashSet<u64>>)> = modules.iter().map(|(m, b)| (b.as_slice(), Some(of(*m)))).collect();
-        disassemble(&mut code, &binaries, &sampled.details, &tools, None, cancel);
+        disassemble_code(&mut code, &binaries, &sampled.details, &tools, None, cancel);
     }
     code
 }
 
 /// Disassembles the instructions with the first tool that succeeds. If there are several binaries, each has the
 /// addresses of its functions.
-fn disassemble(
+fn disassemble_code(
     code: &mut Code,
     binaries: &[(&[u8], Option<HashSet<u64>>)],
     details: &Details,
@@ -154,7 +154,7 @@ fn disassemble(
     let before = code.remarks.len();
     for tool in tools {
         for (binary, only) in binaries {
-            instructions(code, binary, only.as_ref(), details, tool, report, cancel);
+            read_instructions(code, binary, only.as_ref(), details, tool, report, cancel);
         }
         if code.functions.iter().any(|f| !f.instructions.is_empty()) {
             // Errors of the other tools do not matter any more.
@@ -172,30 +172,32 @@ fn stored_code(
     stored: &mut HashMap<String, String>,
     addresses: &mut HashMap<String, u64>,
 ) -> Result<(), ImportError> {
-    while let Some((number, form)) = wire.field(end)? {
+    while let Some((number, form)) = wire.next_field(end)? {
         match (number, form) {
-            (4, Form::Bytes) if binary.is_none() => *binary = Some(wire.bytes(end)?).filter(|b| !b.is_empty()),
+            (4, Form::Bytes) if binary.is_none() => *binary = Some(wire.read_field_bytes(end)?).filter(|b| !b.is_empty()),
             // Both are lists in a nested message.
             (8 | 9, Form::Bytes) => {
                 let to = wire.bytes_end(end)?;
-                while let Some((inner, form)) = wire.field(to)? {
+                while let Some((inner, form)) = wire.next_field(to)? {
                     if (inner, form) != (1, Form::Bytes) {
                         wire.skip_value(form, to)?;
                         continue;
                     }
-                    let bytes = wire.bytes(to)?;
-                    let damaged = || wire.damaged("source", "it cannot be read");
+                    let bytes = wire.read_field_bytes(to)?;
+                    let damaged = || wire.damage_error("source", "it cannot be read");
                     // None of their fields repeats, so their memory is bounded by their encoded size.
                     if number == 8 {
                         let file = proto::SourceFile::decode(&*bytes).map_err(|_| damaged())?;
-                        if let (Some(name), Some(text)) = (proto::lossy(file.name), proto::lossy(file.content).filter(|c| !c.is_empty())) {
-                            wire.keep(name.len() + text.len())?;
+                        if let (Some(name), Some(text)) =
+                            (proto::decode_lossy(file.name), proto::decode_lossy(file.content).filter(|c| !c.is_empty()))
+                        {
+                            wire.charge_memory(name.len() + text.len())?;
                             stored.insert(name, text);
                         }
                     } else {
                         let symbol = proto::Symbol::decode(&*bytes).map_err(|_| damaged())?;
                         if let (Some(name), Some(address)) = (symbol.name, symbol.address.filter(|a| *a > 0)) {
-                            wire.keep(SYMBOL + name.len())?;
+                            wire.charge_memory(SYMBOL + name.len())?;
                             addresses.insert(name, address);
                         }
                     }
@@ -219,7 +221,7 @@ fn first_address(metrics: &Metrics, result: usize, details: &Details) -> Option<
 }
 
 /// Adds the texts of files that instructions came from: from the report, else from disk.
-fn texts(code: &mut Code, stored: Option<&HashMap<String, String>>, folders: &[PathBuf]) {
+fn add_texts(code: &mut Code, stored: Option<&HashMap<String, String>>, folders: &[PathBuf]) {
     let used: HashSet<u32> = code.functions.iter().flat_map(|f| f.lines.iter().map(|l| l.1)).collect();
     let (mut disk, mut missing) = (0, 0);
     for (at, file) in code.files.iter_mut().enumerate() {
@@ -250,7 +252,7 @@ fn texts(code: &mut Code, stored: Option<&HashMap<String, String>>, folders: &[P
 
 /// Folders whose sources may be shown: the toolkit's and the system's, the report's own, the current one, and the
 /// program's, unless that is so close to the root that it contains everything: its path comes from the report.
-fn folders(input: &Input, metrics: &Metrics) -> Vec<PathBuf> {
+fn source_folders(input: &Input, metrics: &Metrics) -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|h| h.canonicalize().ok());
     let narrow = |p: &PathBuf| p.components().count() > 2 && home.as_ref().is_none_or(|h| !h.starts_with(p));
     let program = metrics.directory.iter().map(PathBuf::from);
@@ -283,14 +285,14 @@ fn from_disk(name: &str, folders: &[PathBuf]) -> Option<String> {
         return None;
     }
     let mut bytes = Vec::new();
-    launch::open::regular(&path).ok()?.take(MOST_SOURCE + 1).read_to_end(&mut bytes).ok()?;
+    launch::open::open_regular(&path).ok()?.take(MOST_SOURCE + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= MOST_SOURCE).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Finds disassemblers on PATH and in the toolkit's default folder, best first: `cuobjdump` resolves branch targets,
 /// `nvdisasm` names labels, and ncu's own starts more slowly and must know the chip.
 #[must_use]
-pub fn disassemblers() -> Vec<PathBuf> {
+pub fn find_disassemblers() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> =
         std::env::split_paths(&path).filter(|p| p.is_absolute()).chain([PathBuf::from("/usr/local/cuda/bin")]).collect();
@@ -298,7 +300,7 @@ pub fn disassemblers() -> Vec<PathBuf> {
     tools.filter_map(|tool| folders.iter().map(|f| f.join(tool)).find(|p| p.is_file())).collect()
 }
 
-fn instructions(
+fn read_instructions(
     code: &mut Code,
     binary: &[u8],
     only: Option<&HashSet<u64>>,
@@ -338,7 +340,7 @@ fn instructions(
         .values()
         .flatten()
         .filter_map(|(k, _)| if let InstanceKey::Number(n) = k { Some(*n) } else { None })
-        .filter_map(|a| code.at(a).map(|(f, _)| f.address))
+        .filter_map(|a| code.find_function(a).map(|(f, _)| f.address))
         .collect();
     let by_name: HashMap<Arc<str>, usize> = code
         .functions
@@ -351,17 +353,17 @@ fn instructions(
     let mut found: Vec<Vec<(u64, Arc<str>)>> = vec![Vec::new(); code.functions.len()];
     let mut left = MOST_INSTRUCTIONS;
     let until = Instant::now() + PATIENCE;
-    let ended = launch::ask(
+    let ended = launch::run_query(
         &mut command,
         |line| {
             if let Some((address, text)) = page_row(line).filter(|_| name == "ncu") {
-                if let Some((at, offset)) = place(&code.functions, address).filter(|_| left > 0) {
+                if let Some((at, offset)) = find_function(&code.functions, address).filter(|_| left > 0) {
                     left -= 1;
                     found[at].push((offset, Arc::from(text)));
                 }
             } else if let Some(function) = function_head(line) {
                 current = by_name.get(function).copied();
-            } else if let (Some(at), Some((offset, text))) = (current, instruction(line))
+            } else if let (Some(at), Some((offset, text))) = (current, parse_instruction(line))
                 && left > 0
             {
                 left -= 1;
@@ -391,7 +393,7 @@ fn instructions(
 }
 
 /// Index of the function at an address, and the offset within it.
-fn place(functions: &[Function], address: u64) -> Option<(usize, u64)> {
+fn find_function(functions: &[Function], address: u64) -> Option<(usize, u64)> {
     let at = functions.partition_point(|f| f.address <= address).checked_sub(1)?;
     functions.get(at).map(|f| (at, address - f.address))
 }
@@ -413,7 +415,7 @@ fn function_head(line: &str) -> Option<&str> {
 }
 
 /// Parses offset and text of `/*0010*/  MOV R1, c[0x0][0x28] ;  /* 0x… */`.
-fn instruction(line: &str) -> Option<(u64, &str)> {
+fn parse_instruction(line: &str) -> Option<(u64, &str)> {
     let (offset, rest) = line.trim_start().strip_prefix("/*")?.split_once("*/")?;
     let offset = u64::from_str_radix(offset.trim(), 16).ok()?;
     let text = rest.split("/*").next()?.trim().trim_end_matches(';').trim_end();
@@ -446,7 +448,7 @@ mod tests {
         assert_eq!(from_disk(&folder.join("link.cu").display().to_string(), &folders), None);
         // A report may name any folder as its program's.
         let input = Input::built_in("x", b"");
-        let of = |directory: &str| super::folders(&input, &Metrics { directory: Some(directory.to_owned()), ..Metrics::default() });
+        let of = |directory: &str| super::source_folders(&input, &Metrics { directory: Some(directory.to_owned()), ..Metrics::default() });
         assert!(of(&folder.display().to_string()).contains(&folder));
         assert!(!of("/").contains(&PathBuf::from("/")) && !of("/home").contains(&PathBuf::from("/home")));
     }
@@ -454,11 +456,11 @@ mod tests {
     #[test]
     fn lines_of_both_disassemblers_are_understood() {
         assert_eq!(
-            instruction("        /*0010*/                   S2R R0, SR_TID.X ;                /* 0x00000000000 */"),
+            parse_instruction("        /*0010*/                   S2R R0, SR_TID.X ;                /* 0x00000000000 */"),
             Some((0x10, "S2R R0, SR_TID.X"))
         );
-        assert_eq!(instruction("        /*00a0*/              @!P0 LDG.E R2, [R2.64] ;"), Some((0xa0, "@!P0 LDG.E R2, [R2.64]")));
-        assert_eq!(instruction("                                                        /* 0x000fe40000000f00 */"), None);
+        assert_eq!(parse_instruction("        /*00a0*/              @!P0 LDG.E R2, [R2.64] ;"), Some((0xa0, "@!P0 LDG.E R2, [R2.64]")));
+        assert_eq!(parse_instruction("                                                        /* 0x000fe40000000f00 */"), None);
         assert_eq!(function_head("\t\tFunction : _Z4tinyPf"), Some("_Z4tinyPf"));
         assert_eq!(function_head(".text._Z4tinyPf:"), Some("_Z4tinyPf"));
         assert_eq!(function_head(".L_x_0:"), None);

@@ -7,15 +7,15 @@ use std::sync::OnceLock;
 /// Rollups, between the counter's name and the submetric.
 const ROLLUPS: [&str; 7] = ["sum", "avg", "min", "max", "pct", "ratio", "max_rate"];
 
-fn exceptions() -> &'static HashMap<&'static str, &'static str> {
+fn unit_exceptions() -> &'static HashMap<&'static str, &'static str> {
     static TABLE: OnceLock<HashMap<&'static str, &'static str>> = OnceLock::new();
     TABLE.get_or_init(|| include_str!("units.tsv").lines().filter_map(|l| l.split_once('\t')).collect())
 }
 
 /// Returns the base unit of a metric in ncu's spelling (`%`, `byte/second`, `inst`); empty for a plain number.
 #[must_use]
-pub fn unit(name: &str) -> String {
-    if let Some(unit) = exceptions().get(name) {
+pub fn metric_unit(name: &str) -> String {
+    if let Some(unit) = unit_exceptions().get(name) {
         return (*unit).to_owned();
     }
     // `SM.TriageA.l1tex__…`: the counter follows.
@@ -36,7 +36,7 @@ pub fn unit(name: &str) -> String {
     if rollup == "ratio" || rollup == "max_rate" {
         return String::new();
     }
-    let base = base(counter);
+    let base = counter_unit(counter);
     if form.contains("per_second") {
         return format!("{base}/second");
     }
@@ -47,7 +47,7 @@ pub fn unit(name: &str) -> String {
 }
 
 /// Unit of a counter, from the words of its name.
-fn base(counter: &str) -> &'static str {
+fn counter_unit(counter: &str) -> &'static str {
     if counter.starts_with("device__attribute") || counter.starts_with("profiler__") {
         return "";
     }
@@ -99,7 +99,7 @@ mod tests {
             ("FBPA.TriageA.dramc__throughput.avg.pct_of_peak_sustained_elapsed", "%"),
             ("device__attribute_max_warps_per_multiprocessor", ""),
         ] {
-            assert_eq!(unit(name), want, "{name}");
+            assert_eq!(metric_unit(name), want, "{name}");
         }
     }
 }

@@ -51,7 +51,7 @@ impl Wire {
     /// Opens the bytes; errors name `path`.
     pub fn open(path: &Path, bytes: &Bytes, size: u64) -> Result<Self, ImportError> {
         let inner: Box<dyn ReadSeek> = match bytes {
-            Bytes::File(file) => Box::new(open::regular(file).map_err(|e| ImportError::io(path, e))?),
+            Bytes::File(file) => Box::new(open::open_regular(file).map_err(|e| ImportError::io(path, e))?),
             Bytes::BuiltIn(bytes) => Box::new(Cursor::new(*bytes)),
         };
         Ok(Self {
@@ -59,41 +59,41 @@ impl Wire {
             reader: BufReader::with_capacity(1 << 16, inner),
             at: 0,
             size,
-            budget: Budget::plain(path, size, size),
+            budget: Budget::from_plain_size(path, size, size),
         })
     }
 
     /// Returns an error for the current position of this file.
     #[must_use]
-    pub fn damaged(&self, place: &str, reason: &str) -> ImportError {
+    pub fn damage_error(&self, place: &str, reason: &str) -> ImportError {
         let next = "copy it again from where it was recorded, or profile again".to_owned();
         ImportError::Damaged { path: self.path.clone(), place: format!("{place} at byte {}", self.at), reason: reason.to_owned(), next }
     }
 
     /// Counts memory kept; returns an error if a real report of this size would not need as much.
-    pub fn keep(&mut self, bytes: usize) -> Result<(), ImportError> {
-        self.budget.keep(bytes as u64)
+    pub fn charge_memory(&mut self, bytes: usize) -> Result<(), ImportError> {
+        self.budget.charge_bytes(bytes as u64)
     }
 
     /// Decodes a message as a whole.
-    pub fn decode<M: prost::Message + Default>(&mut self, bytes: &[u8], place: &str) -> Result<M, ImportError> {
+    pub fn decode_message<M: prost::Message + Default>(&mut self, bytes: &[u8], place: &str) -> Result<M, ImportError> {
         let mut left = MOST_FIELDS;
-        count(bytes, &mut left, DEEPEST);
+        count_fields(bytes, &mut left, DEEPEST);
         if left == 0 {
-            return Err(self.damaged(place, "it has more fields than one that ncu writes"));
+            return Err(self.damage_error(place, "it has more fields than one that ncu writes"));
         }
-        self.keep((MOST_FIELDS - left) * FIELD)?;
-        M::decode(bytes).map_err(|_| self.damaged(place, "it cannot be read"))
+        self.charge_memory((MOST_FIELDS - left) * FIELD)?;
+        M::decode(bytes).map_err(|_| self.damage_error(place, "it cannot be read"))
     }
 
-    fn io(&self, e: std::io::Error) -> ImportError {
+    fn io_error(&self, e: std::io::Error) -> ImportError {
         ImportError::io(&self.path, e)
     }
 
     /// Moves to a position.
-    pub fn seek(&mut self, to: u64) -> Result<(), ImportError> {
+    pub fn seek_to(&mut self, to: u64) -> Result<(), ImportError> {
         if to > self.size {
-            return Err(self.damaged("report", "it ends before that"));
+            return Err(self.damage_error("report", "it ends before that"));
         }
         self.reader.seek(SeekFrom::Start(to)).map_err(|e| ImportError::io(&self.path, e))?;
         self.at = to;
@@ -101,9 +101,9 @@ impl Wire {
     }
 
     /// Skips bytes; within the buffer this reads nothing.
-    pub fn skip(&mut self, bytes: u64, place: &str) -> Result<(), ImportError> {
+    pub fn skip_bytes(&mut self, bytes: u64, place: &str) -> Result<(), ImportError> {
         let Some(to) = self.at.checked_add(bytes).filter(|&to| to <= self.size) else {
-            return Err(self.damaged(place, "it is longer than the file"));
+            return Err(self.damage_error(place, "it is longer than the file"));
         };
         let by = i64::try_from(bytes).unwrap_or(i64::MAX);
         self.reader.seek_relative(by).map_err(|e| ImportError::io(&self.path, e))?;
@@ -112,7 +112,7 @@ impl Wire {
     }
 
     /// Reads a length of four bytes; `None` at the end of the file.
-    pub fn length(&mut self, place: &str) -> Result<Option<u64>, ImportError> {
+    pub fn read_length(&mut self, place: &str) -> Result<Option<u64>, ImportError> {
         let mut bytes = [0; 4];
         if self.reader.fill_buf().map_err(|e| ImportError::io(&self.path, e))?.is_empty() {
             return Ok(None);
@@ -122,15 +122,15 @@ impl Wire {
                 self.at += 4;
                 Ok(Some(u64::from(u32::from_le_bytes(bytes))))
             }
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Err(self.damaged(place, "it ends within a length")),
-            Err(e) => Err(self.io(e)),
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Err(self.damage_error(place, "it ends within a length")),
+            Err(e) => Err(self.io_error(e)),
         }
     }
 
     /// Reads `bytes` bytes.
-    pub fn take(&mut self, bytes: u64, place: &str) -> Result<Vec<u8>, ImportError> {
+    pub fn read_bytes(&mut self, bytes: u64, place: &str) -> Result<Vec<u8>, ImportError> {
         if bytes > MOST_BYTES || self.at.checked_add(bytes).is_none_or(|to| to > self.size) {
-            return Err(self.damaged(place, "it is longer than the rest of the file"));
+            return Err(self.damage_error(place, "it is longer than the rest of the file"));
         }
         let mut out = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
         self.reader.read_exact(&mut out).map_err(|e| ImportError::io(&self.path, e))?;
@@ -138,12 +138,12 @@ impl Wire {
         Ok(out)
     }
 
-    fn broken(&self) -> ImportError {
-        self.damaged("result", "it cannot be read")
+    fn broken_error(&self) -> ImportError {
+        self.damage_error("result", "it cannot be read")
     }
 
     /// Reads a varint that ends before `end`.
-    pub fn varint(&mut self, end: u64) -> Result<u64, ImportError> {
+    pub fn read_varint(&mut self, end: u64) -> Result<u64, ImportError> {
         let mut value = 0_u64;
         let mut used = 0_usize;
         let mut done = false;
@@ -167,7 +167,7 @@ impl Wire {
             for shift in (0..70).step_by(7) {
                 let mut byte = [0];
                 if self.reader.read_exact(&mut byte).is_err() {
-                    return Err(self.broken());
+                    return Err(self.broken_error());
                 }
                 self.at += 1;
                 value |= u64::from(byte[0] & 0x7f).checked_shl(shift).unwrap_or_default();
@@ -177,35 +177,35 @@ impl Wire {
                 }
             }
         }
-        if done && self.at <= end { Ok(value) } else { Err(self.broken()) }
+        if done && self.at <= end { Ok(value) } else { Err(self.broken_error()) }
     }
 
     /// Reads the next field's number and wire type; `None` at the end of the message.
-    pub fn field(&mut self, end: u64) -> Result<Option<(u64, Form)>, ImportError> {
+    pub fn next_field(&mut self, end: u64) -> Result<Option<(u64, Form)>, ImportError> {
         if self.at >= end {
             return Ok(None);
         }
-        let key = self.varint(end)?;
+        let key = self.read_varint(end)?;
         let form = match key & 7 {
             0 => Form::Varint,
             1 => Form::Fixed64,
             2 => Form::Bytes,
             5 => Form::Fixed32,
-            _ => return Err(self.broken()),
+            _ => return Err(self.broken_error()),
         };
         Ok(Some((key >> 3, form)))
     }
 
     /// Reads a field's length and returns the end of its bytes.
     pub fn bytes_end(&mut self, end: u64) -> Result<u64, ImportError> {
-        let length = self.varint(end)?;
-        self.at.checked_add(length).filter(|&to| to <= end).ok_or_else(|| self.broken())
+        let length = self.read_varint(end)?;
+        self.at.checked_add(length).filter(|&to| to <= end).ok_or_else(|| self.broken_error())
     }
 
     /// Skips a field's value.
     pub fn skip_value(&mut self, form: Form, end: u64) -> Result<(), ImportError> {
         let bytes = match form {
-            Form::Varint => return self.varint(end).map(drop),
+            Form::Varint => return self.read_varint(end).map(drop),
             Form::Fixed64 => 8,
             Form::Fixed32 => 4,
             Form::Bytes => {
@@ -214,36 +214,36 @@ impl Wire {
             }
         };
         if self.at + bytes > end {
-            return Err(self.broken());
+            return Err(self.broken_error());
         }
-        self.skip(bytes, "result")
+        self.skip_bytes(bytes, "result")
     }
 
     /// Reads a field's bytes.
-    pub fn bytes(&mut self, end: u64) -> Result<Vec<u8>, ImportError> {
+    pub fn read_field_bytes(&mut self, end: u64) -> Result<Vec<u8>, ImportError> {
         let to = self.bytes_end(end)?;
-        self.take(to - self.at, "result")
+        self.read_bytes(to - self.at, "result")
     }
 
     /// Reads a field's text; invalid UTF-8 becomes replacement characters.
-    pub fn text(&mut self, end: u64) -> Result<String, ImportError> {
-        Ok(String::from_utf8(self.bytes(end)?).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+    pub fn read_text(&mut self, end: u64) -> Result<String, ImportError> {
+        Ok(String::from_utf8(self.read_field_bytes(end)?).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
     }
 
     /// Reads eight bytes.
-    pub fn fixed64(&mut self, end: u64) -> Result<[u8; 8], ImportError> {
-        self.fixed(end)
+    pub fn read_fixed64(&mut self, end: u64) -> Result<[u8; 8], ImportError> {
+        self.read_fixed(end)
     }
 
     /// Reads four bytes.
-    pub fn fixed32(&mut self, end: u64) -> Result<[u8; 4], ImportError> {
-        self.fixed(end)
+    pub fn read_fixed32(&mut self, end: u64) -> Result<[u8; 4], ImportError> {
+        self.read_fixed(end)
     }
 
-    fn fixed<const N: usize>(&mut self, end: u64) -> Result<[u8; N], ImportError> {
+    fn read_fixed<const N: usize>(&mut self, end: u64) -> Result<[u8; N], ImportError> {
         let mut out = [0; N];
         if self.at + N as u64 > end || self.reader.read_exact(&mut out).is_err() {
-            return Err(self.broken());
+            return Err(self.broken_error());
         }
         self.at += N as u64;
         Ok(out)
@@ -252,13 +252,13 @@ impl Wire {
 
 /// Subtracts the fields of a message from `left`, including those of nested messages; a text that looks like a
 /// message counts as one. Returns false if the bytes are not a message.
-fn count(mut bytes: &[u8], left: &mut usize, depth: usize) -> bool {
+fn count_fields(mut bytes: &[u8], left: &mut usize, depth: usize) -> bool {
     while !bytes.is_empty() && *left > 0 {
-        let Some(key) = number(&mut bytes) else { return false };
+        let Some(key) = take_varint(&mut bytes) else { return false };
         let length = match key & 7 {
-            0 if number(&mut bytes).is_some() => 0,
+            0 if take_varint(&mut bytes).is_some() => 0,
             1 => 8,
-            2 => match number(&mut bytes).map(usize::try_from) {
+            2 => match take_varint(&mut bytes).map(usize::try_from) {
                 Some(Ok(length)) => length,
                 _ => return false,
             },
@@ -269,7 +269,7 @@ fn count(mut bytes: &[u8], left: &mut usize, depth: usize) -> bool {
         *left -= 1;
         if key & 7 == 2 && depth > 0 {
             let before = *left;
-            if !count(value, left, depth - 1) {
+            if !count_fields(value, left, depth - 1) {
                 *left = before;
             }
         }
@@ -279,7 +279,7 @@ fn count(mut bytes: &[u8], left: &mut usize, depth: usize) -> bool {
 }
 
 /// Reads a varint from the front of `bytes`.
-fn number(bytes: &mut &[u8]) -> Option<u64> {
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..70).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;
@@ -301,15 +301,15 @@ mod tests {
         // A number, a message of two numbers, and a text that is not a message.
         let bytes = [0x08, 1, 0x12, 4, 0x08, 1, 0x10, 2, 0x1a, 2, b'?', b'?'];
         let mut left = 10;
-        assert!(count(&bytes, &mut left, 4));
+        assert!(count_fields(&bytes, &mut left, 4));
         assert_eq!(left, 5);
         let mut left = 3;
-        count(&bytes, &mut left, 4);
+        count_fields(&bytes, &mut left, 4);
         assert_eq!(left, 0);
-        assert!(!count(&[0x12, 5, 1], &mut 10, 4));
+        assert!(!count_fields(&[0x12, 5, 1], &mut 10, 4));
         let mut w = wire(&[0; 10]);
-        w.keep(64 << 20).unwrap();
-        assert!(w.keep(161).unwrap_err().to_string().contains("MB of memory"));
+        w.charge_memory(64 << 20).unwrap();
+        assert!(w.charge_memory(161).unwrap_err().to_string().contains("MB of memory"));
     }
 
     fn wire(bytes: &'static [u8]) -> Wire {
@@ -319,21 +319,21 @@ mod tests {
     #[test]
     fn numbers_and_fields_are_read_and_nothing_beyond_the_message() {
         let mut w = wire(&[0x08, 0xac, 0x02, 0x12, 0x02, b'h', b'i', 0x1d, 1, 0, 0, 0]);
-        assert_eq!(w.field(12).unwrap(), Some((1, Form::Varint)));
-        assert_eq!(w.varint(12).unwrap(), 300);
-        assert_eq!(w.field(12).unwrap(), Some((2, Form::Bytes)));
-        assert_eq!(w.text(12).unwrap(), "hi");
-        assert_eq!(w.field(12).unwrap(), Some((3, Form::Fixed32)));
-        assert_eq!(w.fixed32(12).unwrap(), [1, 0, 0, 0]);
-        assert_eq!(w.field(12).unwrap(), None);
+        assert_eq!(w.next_field(12).unwrap(), Some((1, Form::Varint)));
+        assert_eq!(w.read_varint(12).unwrap(), 300);
+        assert_eq!(w.next_field(12).unwrap(), Some((2, Form::Bytes)));
+        assert_eq!(w.read_text(12).unwrap(), "hi");
+        assert_eq!(w.next_field(12).unwrap(), Some((3, Form::Fixed32)));
+        assert_eq!(w.read_fixed32(12).unwrap(), [1, 0, 0, 0]);
+        assert_eq!(w.next_field(12).unwrap(), None);
         // A text longer than its message, an unterminated number, a group.
-        assert!(wire(&[0x7f, b'a']).text(2).is_err());
-        assert!(wire(&[0xff; 16]).varint(16).is_err());
-        assert!(wire(&[0x0b]).field(1).is_err());
-        assert!(wire(&[0x80]).varint(1).is_err());
+        assert!(wire(&[0x7f, b'a']).read_text(2).is_err());
+        assert!(wire(&[0xff; 16]).read_varint(16).is_err());
+        assert!(wire(&[0x0b]).next_field(1).is_err());
+        assert!(wire(&[0x80]).read_varint(1).is_err());
         // End of file, a length, a truncated length.
-        assert_eq!(wire(&[]).length("x").unwrap(), None);
-        assert_eq!(wire(&[2, 1, 0, 0]).length("x").unwrap(), Some(258));
-        assert!(wire(&[2, 1, 0]).length("x").is_err());
+        assert_eq!(wire(&[]).read_length("x").unwrap(), None);
+        assert_eq!(wire(&[2, 1, 0, 0]).read_length("x").unwrap(), Some(258));
+        assert!(wire(&[2, 1, 0]).read_length("x").is_err());
     }
 }

@@ -9,7 +9,7 @@ use super::strings::Strings;
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{self, NULL};
 use crate::import::{ImportError, Job};
-use crate::model::host_call::{NONE, plain_name};
+use crate::model::host_call::{NONE, strip_version_suffix};
 use crate::model::launches::TimesBuilder;
 use crate::model::{CallKind, CallName, HostCalls, Launches, Nanos};
 use rustc_hash::FxHashMap;
@@ -74,7 +74,7 @@ impl Correlations {
         (Self::Bits { bits, before }, next)
     }
 
-    fn number(&self, id: u32) -> Option<usize> {
+    fn dense_number(&self, id: u32) -> Option<usize> {
         match self {
             Self::Bits { bits, before } => {
                 let (word, bit) = (id as usize / 64, id % 64);
@@ -128,9 +128,14 @@ pub struct Unjoined<'a> {
 }
 
 /// Reads the calls and joins them to the launches.
-pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoined<'_>) -> Result<(Option<Joined>, HostCalls), ImportError> {
+pub fn read_calls(
+    db: &Db,
+    job: &Job<'_>,
+    strings: &mut Strings<'_>,
+    unjoined: Unjoined<'_>,
+) -> Result<(Option<Joined>, HostCalls), ImportError> {
     let Unjoined { launches, correlation, place: places, place_pid, with_thread } = unjoined;
-    if !db.has(RUNTIME) {
+    if !db.has_table(RUNTIME) {
         for place in places.iter_mut() {
             *place = with_thread(*place, None);
         }
@@ -171,8 +176,8 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
         thread: (0..total).map(|_| AtomicU32::new(u32::MAX)).collect(),
     };
     let shared = Mutex::new(strings);
-    let layout = scan::layout(db, RUNTIME)?;
-    let readers = scan::integers(
+    let layout = scan::find_layout(db, RUNTIME)?;
+    let readers = scan::scan_integers(
         db,
         RUNTIME,
         ["start", "end", "globalTid", "correlationId", "nameId"],
@@ -188,7 +193,7 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
                     continue;
                 }
                 total.1 = total.1.saturating_add(end.saturating_sub(start).max(0));
-                let number = u32::try_from(id).ok().and_then(|id| numbers.get(&process(thread))?.number(id));
+                let number = u32::try_from(id).ok().and_then(|id| numbers.get(&process(thread))?.dense_number(id));
                 if let Some(n) = number {
                     found.start[n].fetch_min(start, Ordering::Relaxed);
                     let cost = end.saturating_sub(start).max(0);
@@ -205,7 +210,7 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
                 }
                 let matters = *reader.matters.entry(name).or_insert_with(|| {
                     let name = shared.lock().unwrap_or_else(PoisonError::into_inner).get(name);
-                    name.is_none_or(|n| CallKind::of(&n).matters())
+                    name.is_none_or(|n| CallKind::from_name(&n).is_kept())
                 });
                 if matters {
                     reader.kept.push((chunk, [start, end, thread, id, name]));
@@ -220,12 +225,12 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
         let longest = blocked.entry(n).or_default();
         *longest = cost.max(*longest);
     }
-    let calls = totals(readers, strings);
+    let calls = merge_totals(readers, strings);
     let mut joined =
         Joined { since_call: TimesBuilder::with_capacity(launches.len()), cost: TimesBuilder::with_capacity(launches.len()), missing: 0 };
     for (row, place) in places.iter_mut().enumerate() {
         let id = correlation.get(row).copied().unwrap_or(NO_CORRELATION);
-        let call = numbers.get(&process_at(Some(place))).filter(|_| id != NO_CORRELATION).and_then(|n| n.number(id));
+        let call = numbers.get(&process_at(Some(place))).filter(|_| id != NO_CORRELATION).and_then(|n| n.dense_number(id));
         let mut thread = None;
         match call.map(|n| (found.start[n].load(Ordering::Relaxed), n)) {
             Some((start, n)) if start != UNSEEN => {
@@ -246,12 +251,12 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
 }
 
 /// Merges the threads' tables; kept calls are in file order.
-fn totals(readers: Vec<Reader>, strings: &mut Strings<'_>) -> HostCalls {
+fn merge_totals(readers: Vec<Reader>, strings: &mut Strings<'_>) -> HostCalls {
     let mut by_name: BTreeMap<String, (u64, i64, Vec<i64>)> = BTreeMap::new();
     let mut kept = Vec::new();
     for reader in readers {
         for (id, (count, total)) in reader.totals {
-            let name = strings.get(id).map_or_else(|| "(unnamed call)".to_owned(), |n| plain_name(&n).to_owned());
+            let name = strings.get(id).map_or_else(|| "(unnamed call)".to_owned(), |n| strip_version_suffix(&n).to_owned());
             let row = by_name.entry(name).or_default();
             row.0 += count;
             row.1 = row.1.saturating_add(total);
@@ -291,12 +296,12 @@ mod tests {
     fn dense_and_sparse_ids_are_numbered_alike() {
         for ids in [vec![5_u32, 70, 71, 5], vec![3, 4_000_000_000, 9]] {
             let (correlations, next) = Correlations::new(ids.iter().copied(), 10, 1 << 20);
-            let mut numbers: Vec<_> = ids.iter().map(|&id| correlations.number(id)).collect();
+            let mut numbers: Vec<_> = ids.iter().map(|&id| correlations.dense_number(id)).collect();
             numbers.sort_unstable();
             numbers.dedup();
             assert_eq!(numbers, [Some(10), Some(11), Some(12)]);
             assert_eq!(next, 13);
-            assert_eq!(correlations.number(6), None);
+            assert_eq!(correlations.dense_number(6), None);
         }
     }
 

@@ -5,7 +5,7 @@ use super::memops::memory_kind;
 use super::places::Places;
 use super::target::Target;
 use crate::import::sqlite::db::Db;
-use crate::import::sqlite::scan::{NULL, gather};
+use crate::import::sqlite::scan::{NULL, gather_rows};
 use crate::import::{ImportError, Job};
 use crate::model::host_call::NONE;
 use crate::model::{CounterTrack, MemoryEvent, MemoryEvents, MemoryKind, MemoryLevel, WaitKind, Waits};
@@ -25,14 +25,14 @@ const HZ_IN_MHZ: f64 = 1e6;
 /// `memoryOperationType` of a free (`ENUM_CUDA_DEV_MEM_EVENT_OPER`).
 const FREE: i64 = 1;
 
-fn number(value: i64) -> u32 {
+fn to_number(value: i64) -> u32 {
     u32::try_from(value).unwrap_or(NONE)
 }
 
 /// Reads synchronisation of streams, and of threads with devices, by start.
-pub fn waits(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Waits, ImportError> {
+pub fn read_waits(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Waits, ImportError> {
     let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId", "syncType", "eventId"];
-    let mut rows = gather(db, job, SYNC, columns, "waits")?;
+    let mut rows = gather_rows(db, job, SYNC, columns, "waits")?;
     rows.retain(|row| row[0] != NULL);
     rows.sort_by_key(|row| row[0]);
     let mut out = Waits::default();
@@ -49,21 +49,21 @@ pub fn waits(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Waits, I
         });
         // The largest number stands for no particular stream.
         let stream = if stream == i64::from(NONE) { NULL } else { stream };
-        out.place.push(places.id([pid, device, context, stream], None));
-        out.correlation.push(number(correlation));
-        out.event.push(number(event));
+        out.place.push(places.place_id([pid, device, context, stream], None));
+        out.correlation.push(to_number(correlation));
+        out.event.push(to_number(event));
     }
     Ok(out)
 }
 
 /// Reads GPU metrics over time, one track per metric, ordered by GPU and nsys' metric number.
-pub fn counters(db: &Db, job: &Job<'_>, target: &Target) -> Result<Vec<CounterTrack>, ImportError> {
-    let mut rows = gather(db, job, METRICS, ["timestamp", "typeId", "metricId", "value"], "GPU metrics")?;
+pub fn read_counters(db: &Db, job: &Job<'_>, target: &Target) -> Result<Vec<CounterTrack>, ImportError> {
+    let mut rows = gather_rows(db, job, METRICS, ["timestamp", "typeId", "metricId", "value"], "GPU metrics")?;
     if rows.is_empty() {
         return Ok(Vec::new());
     }
     let mut names: FxHashMap<(i64, i64), String> = FxHashMap::default();
-    for row in db.rows(METRIC_NAMES, &["typeId", "metricId", "metricName"])? {
+    for row in db.read_rows(METRIC_NAMES, &["typeId", "metricId", "metricName"])? {
         let number = |at: usize| row.get(at).and_then(Option::as_deref).and_then(|t| t.parse::<i64>().ok());
         if let (Some(kind), Some(metric), Some(Some(name))) = (number(0), number(1), row.get(2)) {
             names.entry((kind, metric)).or_insert_with(|| name.clone());
@@ -97,9 +97,9 @@ pub fn counters(db: &Db, job: &Job<'_>, target: &Target) -> Result<Vec<CounterTr
 }
 
 /// Reads allocations and frees by the CUDA driver, by time.
-pub fn memory(db: &Db, job: &Job<'_>, target: &Target) -> Result<MemoryEvents, ImportError> {
+pub fn read_memory(db: &Db, job: &Job<'_>, target: &Target) -> Result<MemoryEvents, ImportError> {
     let columns = ["start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType"];
-    let mut rows = gather(db, job, MEMORY, columns, "memory usage")?;
+    let mut rows = gather_rows(db, job, MEMORY, columns, "memory usage")?;
     rows.retain(|row| row[0] != NULL);
     rows.sort_by_key(|row| row[0]);
     let event = |[time, global, device, address, bytes, kind, operation]: [i64; 7]| {

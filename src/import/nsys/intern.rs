@@ -36,25 +36,25 @@ impl<K: Copy + Eq + Hash> Default for Interner<K> {
 }
 
 impl<K: Copy + Eq + Hash> Interner<K> {
-    fn lock(&self) -> MutexGuard<'_, Inner<K>> {
+    fn lock_inner(&self) -> MutexGuard<'_, Inner<K>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns a view for one thread. Each thread must see positions in ascending order.
-    pub fn local(&self) -> Local<'_, K> {
+    pub fn local_view(&self) -> Local<'_, K> {
         Local { shared: self, ids: FxHashMap::default(), recent: vec![None; RECENT], last: None }
     }
 
     /// Values seen so far from number `from` on, by number.
     #[must_use]
-    pub fn snapshot(&self, from: usize) -> Vec<K> {
-        self.lock().keys.iter().skip(from).map(|(k, _)| *k).collect()
+    pub fn values_from(&self, from: usize) -> Vec<K> {
+        self.lock_inner().keys.iter().skip(from).map(|(k, _)| *k).collect()
     }
 
     /// Values in the order in which they were first seen, and the index in that order for each number.
     #[must_use]
     pub fn finish(&self) -> (Vec<K>, Vec<u32>) {
-        let inner = self.lock();
+        let inner = self.lock_inner();
         let mut order: Vec<u32> = (0..u32::try_from(inner.keys.len()).unwrap_or(u32::MAX)).collect();
         order.sort_by_key(|&id| inner.keys[id as usize].1);
         let mut place = vec![0; order.len()];
@@ -67,7 +67,7 @@ impl<K: Copy + Eq + Hash> Interner<K> {
 
 impl<K: Copy + Eq + Hash> Local<'_, K> {
     /// Returns the number of a value seen at `position`.
-    pub fn id(&mut self, key: K, position: u64) -> u32 {
+    pub fn intern_value(&mut self, key: K, position: u64) -> u32 {
         if let Some((last, id)) = self.last
             && last == key
         {
@@ -83,15 +83,15 @@ impl<K: Copy + Eq + Hash> Local<'_, K> {
         }
         let id = match self.ids.get(&key) {
             Some(&id) => id,
-            None => self.ask(key, position),
+            None => self.ask_shared(key, position),
         };
         self.recent[slot] = Some((key, id));
         self.last = Some((key, id));
         id
     }
 
-    fn ask(&mut self, key: K, position: u64) -> u32 {
-        let mut inner = self.shared.lock();
+    fn ask_shared(&mut self, key: K, position: u64) -> u32 {
+        let mut inner = self.shared.lock_inner();
         let next = u32::try_from(inner.keys.len()).unwrap_or(u32::MAX);
         let id = *inner.ids.entry(key).or_insert(next);
         if id == next {
@@ -105,7 +105,7 @@ impl<K: Copy + Eq + Hash> Local<'_, K> {
 }
 
 /// Maps a column of numbers through the table of [`Interner::finish`], unless it is the identity.
-pub fn renumber(column: &mut [u32], place: &[u32]) {
+pub fn renumber_column(column: &mut [u32], place: &[u32]) {
     if place.iter().enumerate().all(|(i, &p)| i == p as usize) {
         return;
     }
@@ -123,11 +123,12 @@ mod tests {
     #[test]
     fn numbers_follow_first_sight_whichever_thread_asks_first() {
         let interner = Interner::default();
-        let (mut late, mut early) = (interner.local(), interner.local());
-        let mut column = vec![late.id("b", 10), late.id("c", 11), early.id("a", 0), early.id("b", 1)];
+        let (mut late, mut early) = (interner.local_view(), interner.local_view());
+        let mut column =
+            vec![late.intern_value("b", 10), late.intern_value("c", 11), early.intern_value("a", 0), early.intern_value("b", 1)];
         let (keys, place) = interner.finish();
         assert_eq!(keys, ["a", "b", "c"]);
-        renumber(&mut column, &place);
+        renumber_column(&mut column, &place);
         assert_eq!(column, [1, 2, 0, 1]);
     }
 }

@@ -1,6 +1,6 @@
 //! The kernel table, in two passes: first names and times for an early table, then the other columns.
 
-use super::intern::{Interner, renumber};
+use super::intern::{Interner, renumber_column};
 use super::strings::Strings;
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::plain::DURATION;
@@ -48,7 +48,7 @@ struct Reader<'a> {
 
 /// Reads start, duration and kernel of every launch.
 pub fn first_pass(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<FirstPass, ImportError> {
-    let starts = job.wants.has(Parts::STARTS) || job.wants.has(Parts::DETAILS);
+    let starts = job.wants.has_parts(Parts::STARTS) || job.wants.has_parts(Parts::DETAILS);
     if job.wants.names == Names::Demangled && db.has_column(KERNEL, "demangledName") {
         let pass = if starts {
             read_names(db, job, strings, ["start", "end", "demangledName"], |row: &[i64; 3]| [row[2], NULL, NULL])?
@@ -81,7 +81,7 @@ fn read_names<const N: usize>(
             return Err(ImportError::damaged(db.path(), KERNEL, format!("no column `{needed}`")));
         }
     }
-    let layout = scan::layout(db, KERNEL)?;
+    let layout = scan::find_layout(db, KERNEL)?;
     if u32::try_from(layout.rows).is_err() {
         return Err(ImportError::refused(
             db.path(),
@@ -101,13 +101,13 @@ fn read_names<const N: usize>(
         .collect();
     let names = Interner::<NameIds>::default();
     let preview = job.staged.then(|| Mutex::new(Totals::new(strings)));
-    let readers = scan::integers(
+    let readers = scan::scan_integers(
         db,
         KERNEL,
         columns,
         ("kernels", layout),
         job,
-        || Reader { names: names.local(), wide: Vec::new(), totals: Vec::new() },
+        || Reader { names: names.local_view(), wide: Vec::new(), totals: Vec::new() },
         |reader, chunk, rows| {
             let Some(slot) = slots.get(chunk) else {
                 return Ok(());
@@ -122,12 +122,12 @@ fn read_names<const N: usize>(
                 if let Some(start) = slot.start.get_mut(i) {
                     *start = if from == NULL { 0 } else { from };
                 }
-                let (short, long) = TimesBuilder::squeeze(known.then_some(length));
+                let (short, long) = TimesBuilder::squeeze_value(known.then_some(length));
                 *duration = short;
                 if let Some(long) = long {
                     reader.wide.push((chunk, i, long));
                 }
-                *kernel = reader.names.id(name_ids(row), (chunk * CHUNK + i) as u64);
+                *kernel = reader.names.intern_value(name_ids(row), (chunk * CHUNK + i) as u64);
                 if preview.is_some() {
                     let id = *kernel as usize;
                     if reader.totals.len() <= id {
@@ -137,32 +137,32 @@ fn read_names<const N: usize>(
                     reader.totals[id].1 += if known { length } else { 0 };
                 }
             }
-            slot.filled = fits(db, rows.len(), slot.duration.len())?;
+            slot.filled = check_fits(db, rows.len(), slot.duration.len())?;
             if let Some(preview) = &preview
                 && let Ok(mut totals) = preview.try_lock()
             {
-                totals.add(&mut reader.totals, &names, job);
+                totals.add_sums(&mut reader.totals, &names, job);
             }
             Ok(())
         },
     )?;
     drop(preview);
     let filled: Vec<usize> = slots.into_iter().map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner).filled).collect();
-    let bases = bases(&filled);
+    let bases = chunk_bases(&filled);
     if with_starts {
-        compact(&mut start, &filled);
+        compact_column(&mut start, &filled);
     }
-    compact(&mut duration, &filled);
-    compact(&mut kernel, &filled);
+    compact_column(&mut duration, &filled);
+    compact_column(&mut kernel, &filled);
     let wide: BTreeMap<u32, i64> = readers
         .iter()
         .flat_map(|r| &r.wide)
         .filter_map(|&(chunk, i, value)| Some((u32::try_from(bases.get(chunk)? + i).ok()?, value)))
         .collect();
     let (keys, place) = names.finish();
-    let (kernels, merged) = resolve(&keys, strings);
+    let (kernels, merged) = resolve_names(&keys, strings);
     let place: Vec<u32> = place.iter().map(|&p| merged.get(p as usize).copied().unwrap_or(p)).collect();
-    renumber(&mut kernel, &place);
+    renumber_column(&mut kernel, &place);
     Ok(FirstPass {
         launches: Launches::new(LaunchColumns { start, duration: TimesBuilder::from_parts(duration, wide), kernel }),
         kernels,
@@ -171,12 +171,12 @@ fn read_names<const N: usize>(
 }
 
 /// Returns an error if a chunk has more rows than its range of rowids.
-fn fits(db: &Db, rows: usize, room: usize) -> Result<usize, ImportError> {
+fn check_fits(db: &Db, rows: usize, room: usize) -> Result<usize, ImportError> {
     if rows <= room { Ok(rows) } else { Err(ImportError::damaged(db.path(), KERNEL, "more rows than row numbers")) }
 }
 
 /// Resolves name ids. Ids of the same three names are one kernel: `nsys stats` groups by text as well.
-fn resolve(keys: &[NameIds], strings: &mut Strings<'_>) -> (Vec<Kernel>, Vec<u32>) {
+fn resolve_names(keys: &[NameIds], strings: &mut Strings<'_>) -> (Vec<Kernel>, Vec<u32>) {
     let mut kernels: Vec<Kernel> = Vec::new();
     let mut ids: HashMap<Kernel, u32> = HashMap::new();
     let merged = keys
@@ -211,7 +211,7 @@ impl<'s, 'd> Totals<'s, 'd> {
     }
 
     /// Adds a thread's sums, resets them, and shows the preview when it is due.
-    fn add(&mut self, sums: &mut [(u64, i64)], names: &Interner<NameIds>, job: &Job<'_>) {
+    fn add_sums(&mut self, sums: &mut [(u64, i64)], names: &Interner<NameIds>, job: &Job<'_>) {
         if self.sums.len() < sums.len() {
             self.sums.resize(sums.len(), (0, 0));
         }
@@ -224,7 +224,7 @@ impl<'s, 'd> Totals<'s, 'd> {
             return;
         }
         self.shown = Instant::now();
-        for [demangled, function, mangled] in names.snapshot(self.names.len()) {
+        for [demangled, function, mangled] in names.values_from(self.names.len()) {
             let kernel = Kernel {
                 function: self.strings.get(function),
                 demangled: self.strings.get(demangled),
@@ -307,13 +307,13 @@ pub fn second_pass(db: &Db, job: &Job<'_>, layout: Layout) -> Result<SecondPass,
         .map(|((config, place), (node, correlation))| Mutex::new(DetailSlot { config, place, node, correlation, filled: 0 }))
         .collect();
     let (configs, places, nodes) = (Interner::<ConfigKey>::default(), Interner::<[i64; 4]>::default(), Interner::<i64>::default());
-    scan::integers(
+    scan::scan_integers(
         db,
         KERNEL,
         DETAILS,
         ("launch configurations", layout),
         job,
-        || (configs.local(), places.local(), nodes.local()),
+        || (configs.local_view(), places.local_view(), nodes.local_view()),
         |(configs, places, nodes), chunk, rows| {
             let Some(slot) = slots.get(chunk) else {
                 return Ok(());
@@ -323,29 +323,29 @@ pub fn second_pass(db: &Db, job: &Job<'_>, layout: Layout) -> Result<SecondPass,
             let out = slot.config.iter_mut().zip(slot.place.iter_mut()).zip(slot.node.iter_mut().zip(slot.correlation.iter_mut()));
             for (i, (row, ((config, place), (node, correlation)))) in rows.iter().zip(out).enumerate() {
                 let position = (chunk * CHUNK + i) as u64;
-                *config = configs.id(std::array::from_fn(|k| row[6 + k]), position);
-                *place = places.id([row[0], row[1], row[2], row[3]], position);
-                *node = if row[5] == NULL { NO_NODE } else { nodes.id(row[5], position) };
+                *config = configs.intern_value(std::array::from_fn(|k| row[6 + k]), position);
+                *place = places.intern_value([row[0], row[1], row[2], row[3]], position);
+                *node = if row[5] == NULL { NO_NODE } else { nodes.intern_value(row[5], position) };
                 *correlation = u32::try_from(row[4]).unwrap_or(NO_CORRELATION);
             }
-            slot.filled = fits(db, rows.len(), slot.config.len())?;
+            slot.filled = check_fits(db, rows.len(), slot.config.len())?;
             Ok(())
         },
     )?;
     let filled: Vec<usize> = slots.into_iter().map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner).filled).collect();
     for column in [&mut config, &mut place, &mut node, &mut correlation] {
-        compact(column, &filled);
+        compact_column(column, &filled);
     }
     let (config_keys, order) = configs.finish();
-    renumber(&mut config, &order);
+    renumber_column(&mut config, &order);
     let (places, order) = places.finish();
-    renumber(&mut place, &order);
+    renumber_column(&mut place, &order);
     let (node_ids, order) = nodes.finish();
     if node_ids.is_empty() {
         node = Vec::new();
     } else {
         // NO_NODE is beyond the table and stays unchanged.
-        renumber(&mut node, &order);
+        renumber_column(&mut node, &order);
     }
     let nodes = node_ids.iter().map(|&n| n.cast_unsigned()).collect();
     Ok(SecondPass { config, configs: config_keys.iter().map(config_of).collect(), place, places, node, nodes, correlation })
@@ -370,7 +370,7 @@ fn config_of(key: &ConfigKey) -> LaunchConfig {
 }
 
 /// First row of each chunk after compaction.
-fn bases(filled: &[usize]) -> Vec<usize> {
+fn chunk_bases(filled: &[usize]) -> Vec<usize> {
     filled
         .iter()
         .scan(0, |at, &n| {
@@ -382,7 +382,7 @@ fn bases(filled: &[usize]) -> Vec<usize> {
 }
 
 /// Removes the gaps that deleted rows leave at the end of chunks.
-fn compact<T: Copy>(column: &mut Vec<T>, filled: &[usize]) {
+fn compact_column<T: Copy>(column: &mut Vec<T>, filled: &[usize]) {
     let mut to = 0;
     for (chunk, &n) in filled.iter().enumerate() {
         let from = chunk * CHUNK;

@@ -5,7 +5,7 @@ use super::kernels::NO_CORRELATION;
 use super::places::Places;
 use super::strings::Strings;
 use crate::import::sqlite::db::Db;
-use crate::import::sqlite::scan::{self, NULL, gather};
+use crate::import::sqlite::scan::{self, NULL, gather_rows};
 use crate::import::{ImportError, Job, Parts};
 use crate::model::host_call::NONE;
 use crate::model::{Bytes, CopyKind, GraphLaunch, HostCalls, Launches, MemOp, MemOpKind, MemOps, MemoryKind, Nanos, Place};
@@ -47,7 +47,7 @@ pub(super) fn memory_kind(kind: i64) -> Option<MemoryKind> {
     }
 }
 
-fn span(row: &[i64]) -> (Nanos, Nanos) {
+fn row_span(row: &[i64]) -> (Nanos, Nanos) {
     let start = if row[0] == NULL { 0 } else { row[0] };
     let end = if row[1] == NULL { start } else { row[1] };
     (Nanos(start), Nanos(end.saturating_sub(start).max(0)))
@@ -75,7 +75,7 @@ pub struct GraphCalls(FxHashMap<(u32, u32), i64>);
 
 impl GraphCalls {
     /// Collects the calls from launches in file order.
-    pub fn of(launches: &Launches, correlation: &[u32], places: &[Place]) -> Self {
+    pub fn from_launches(launches: &Launches, correlation: &[u32], places: &[Place]) -> Self {
         let mut out = FxHashMap::default();
         let rows = if launches.has_graph_nodes() { launches.len() } else { 0 };
         for (row, &id) in (0..rows).zip(correlation).filter(|&(row, &id)| id != NO_CORRELATION && launches.graph_node(row).is_some()) {
@@ -88,7 +88,7 @@ impl GraphCalls {
     }
 
     /// Returns the first launch of each call; launches must be in their final order.
-    pub fn rows(self, launches: &Launches, places: &[Place]) -> FxHashMap<(u32, u32), u32> {
+    pub fn first_launches(self, launches: &Launches, places: &[Place]) -> FxHashMap<(u32, u32), u32> {
         if self.0.is_empty() {
             return FxHashMap::default();
         }
@@ -99,7 +99,7 @@ impl GraphCalls {
 
 /// Reads copies and sets, by start, and joins them to their calls; `graphs` are graph launches by
 /// process and correlation id.
-pub fn read(
+pub fn read_memops(
     db: &Db,
     job: &Job<'_>,
     places: &mut Places<'_>,
@@ -107,7 +107,7 @@ pub fn read(
     graphs: &FxHashMap<(u32, u32), u32>,
 ) -> Result<MemOps, ImportError> {
     let mut ops = MemOps::default();
-    if !db.has(MEMCPY) && !db.has(MEMSET) {
+    if !db.has_table(MEMCPY) && !db.has_table(MEMSET) {
         return Ok(ops);
     }
     let joined = by_correlation(calls);
@@ -133,35 +133,35 @@ pub fn read(
         "correlationId",
         "graphNodeId",
     ];
-    for row in gather(db, job, MEMCPY, columns, "copies")? {
-        let (start, duration) = span(&row);
+    for row in gather_rows(db, job, MEMCPY, columns, "copies")? {
+        let (start, duration) = row_span(&row);
         let kind = MemOpKind::Copy { kind: copy_kind(row[7]), from: memory_kind(row[8]), to: memory_kind(row[9]) };
         ops.push(MemOp {
             start,
             duration,
             kind,
             bytes: u64::try_from(row[6]).ok().map(Bytes),
-            place: places.id([row[2], row[3], row[4], row[5]], None),
+            place: places.place_id([row[2], row[3], row[4], row[5]], None),
             call: call_of(row[2], row[10]),
             launch: launch_of(row[2], row[10]),
             graph_node: node(row[11]),
         });
     }
     let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "bytes", "correlationId", "graphNodeId"];
-    for row in gather(db, job, MEMSET, columns, "memsets")? {
-        let (start, duration) = span(&row);
+    for row in gather_rows(db, job, MEMSET, columns, "memsets")? {
+        let (start, duration) = row_span(&row);
         ops.push(MemOp {
             start,
             duration,
             kind: MemOpKind::Set,
             bytes: u64::try_from(row[6]).ok().map(Bytes),
-            place: places.id([row[2], row[3], row[4], row[5]], None),
+            place: places.place_id([row[2], row[3], row[4], row[5]], None),
             call: call_of(row[2], row[7]),
             launch: launch_of(row[2], row[7]),
             graph_node: node(row[8]),
         });
     }
-    ops.sort();
+    ops.sort_by_start();
     Ok(ops)
 }
 
@@ -169,7 +169,7 @@ type Calls = HashMap<(Option<u32>, i64), i64>;
 
 /// Start times of graph launch calls, by process and correlation id.
 fn graph_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Calls, ImportError> {
-    if !db.has(RUNTIME) {
+    if !db.has_table(RUNTIME) {
         return Ok(Calls::new());
     }
     let shared = Mutex::new(strings);
@@ -177,10 +177,10 @@ fn graph_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Call
         let name = shared.lock().unwrap_or_else(PoisonError::into_inner).get(name);
         name.is_some_and(|n| ["cudaGraphLaunch", "cuGraphLaunch"].iter().any(|g| n.starts_with(g)))
     };
-    let layout = scan::layout(db, RUNTIME)?;
+    let layout = scan::find_layout(db, RUNTIME)?;
     let columns = ["globalTid", "correlationId", "start", "nameId"];
     let init = || (HashMap::<i64, bool>::new(), Calls::new());
-    let parts = scan::integers(db, RUNTIME, columns, ("graph launches", layout), job, init, |(known, calls), _, rows| {
+    let parts = scan::scan_integers(db, RUNTIME, columns, ("graph launches", layout), job, init, |(known, calls), _, rows| {
         for &[thread, id, start, name] in rows {
             if start != NULL && id != NULL && *known.entry(name).or_insert_with(|| launches_graphs(name)) {
                 let first = calls.entry((pid_of(thread), id)).or_insert(start);
@@ -198,15 +198,15 @@ fn graph_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Call
 }
 
 /// Reads graphs traced as a whole, ordered by launch call.
-pub fn graphs(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, places: &mut Places<'_>) -> Result<Vec<GraphLaunch>, ImportError> {
+pub fn read_graphs(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, places: &mut Places<'_>) -> Result<Vec<GraphLaunch>, ImportError> {
     let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "graphId", "correlationId"];
-    let rows = gather(db, job, GRAPH, columns, "graphs")?;
-    let calls = if rows.is_empty() || !job.wants.has(Parts::CALLS) { Calls::new() } else { graph_calls(db, job, strings)? };
+    let rows = gather_rows(db, job, GRAPH, columns, "graphs")?;
+    let calls = if rows.is_empty() || !job.wants.has_parts(Parts::CALLS) { Calls::new() } else { graph_calls(db, job, strings)? };
     let mut out: Vec<GraphLaunch> = rows
         .iter()
         .map(|row| {
-            let (start, duration) = span(row);
-            let place = places.id([row[2], row[3], row[4], row[5]], None).0;
+            let (start, duration) = row_span(row);
+            let place = places.place_id([row[2], row[3], row[4], row[5]], None).0;
             let call = calls.get(&(pid_of(row[2]), row[7])).copied();
             GraphLaunch { start, duration, graph: row[6].cast_unsigned(), place, call }
         })

@@ -42,7 +42,7 @@ impl Importer for NsysSqlite {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let db = Db::open(input, &job.cancel)?;
-        if !MARKS.iter().any(|t| db.has(t)) {
+        if !MARKS.iter().any(|t| db.has_table(t)) {
             let what = if db.table_count() == 0 {
                 "an SQLite database without tables"
             } else {
@@ -50,17 +50,17 @@ impl Importer for NsysSqlite {
             };
             return Err(ImportError::refused(&input.path, what, "export a report with `nsys export --type sqlite REPORT.nsys-rep`"));
         }
-        read(&db, job)
+        read_export(&db, job)
     }
 }
 
 /// Tables that are unique to Nsight Systems exports; real ones have at least one of them.
 const MARKS: [&str; 6] = ["META_DATA_EXPORT", "EXPORT_META_DATA", "StringIds", "TARGET_INFO_GPU", kernels::KERNEL, calls::RUNTIME];
 
-fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
+fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     let mut early_notes = Vec::new();
     let target = target::Target::read(db, &mut early_notes)?;
-    let diagnostics = secondary(&mut early_notes, notes::Diagnostics::read(db, target.clock.epoch_ns))?;
+    let diagnostics = note_damage(&mut early_notes, notes::Diagnostics::read(db, target.clock.epoch_ns))?;
     let mut strings = strings::Strings::open(db)?;
     let mut profile = Profile::new(Source {
         tool: "nsys".to_owned(),
@@ -72,17 +72,17 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     profile.devices.clone_from(&target.devices);
     profile.capture = target.capture.clone();
     // A delay is an option; the other gates appear only in nsys' diagnostics.
-    profile.capture.gate = match (profile.capture.gate.take(), diagnostics.gate()) {
+    profile.capture.gate = match (profile.capture.gate.take(), diagnostics.capture_gate()) {
         (Some(Gate::Delay(delay)), _) => Some(Gate::Delay(delay)),
         (option, written) => written.or(option),
     };
 
     let mut layout = None;
-    if db.has(kernels::KERNEL) {
+    if db.has_table(kernels::KERNEL) {
         let pass = kernels::first_pass(db, job, &mut strings)?;
         profile.launches = pass.launches;
         profile.kernels = pass.kernels;
-        strings.check()?;
+        strings.check_damage()?;
         let nameless = profile.kernels.iter().filter(|k| **k == crate::model::Kernel::default()).count();
         if nameless > 0 {
             let text = "Some kernels have no name in the report; they are listed together as (unnamed kernel).";
@@ -90,7 +90,7 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
         }
         layout = Some(pass.layout);
     }
-    if job.staged && job.wants.has(Parts::DETAILS) {
+    if job.staged && job.wants.has_parts(Parts::DETAILS) {
         let mut early = profile.clone();
         early.complete = false;
         early.count_from_session();
@@ -99,9 +99,9 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     let mut places = places::Places::new(&target);
     let mut joined = Joined::NotRead;
     let mut graphs = memops::GraphCalls::default();
-    if let Some(layout) = layout.filter(|_| job.wants.has(Parts::DETAILS)) {
-        joined = details(db, job, &mut strings, &mut profile, (&mut places, &mut graphs), layout)?;
-    } else if job.wants.has(Parts::CALLS) || profile.launches.is_empty() {
+    if let Some(layout) = layout.filter(|_| job.wants.has_parts(Parts::DETAILS)) {
+        joined = read_details(db, job, &mut strings, &mut profile, (&mut places, &mut graphs), layout)?;
+    } else if job.wants.has_parts(Parts::CALLS) || profile.launches.is_empty() {
         // Without launches, the calls reveal the reason.
         let none = calls::Unjoined {
             launches: &Launches::default(),
@@ -110,8 +110,8 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
             place_pid: Vec::new(),
             with_thread: &mut |p, _| p,
         };
-        let read = calls::read(db, job, &mut strings, none).map(|(_, calls)| calls);
-        profile.calls = secondary(&mut profile.notes, read)?;
+        let read = calls::read_calls(db, job, &mut strings, none).map(|(_, calls)| calls);
+        profile.calls = note_damage(&mut profile.notes, read)?;
     }
     let missing = match joined {
         Joined::NotRead => None,
@@ -119,35 +119,35 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
         Joined::Missing(n) => Some(Some(n)),
     };
     if let Some(missing) = missing {
-        let (launches, order) = order::order(std::mem::take(&mut profile.launches), missing);
+        let (launches, order) = order::sort_launches(std::mem::take(&mut profile.launches), missing);
         profile.launches = launches;
         profile.order = order;
     }
-    if job.wants.has(Parts::MEMOPS) {
-        let graphs = graphs.rows(&profile.launches, &places.list);
-        let read = memops::read(db, job, &mut places, &profile.calls, &graphs);
-        profile.memops = secondary(&mut profile.notes, read)?;
+    if job.wants.has_parts(Parts::MEMOPS) {
+        let graphs = graphs.first_launches(&profile.launches, &places.list);
+        let read = memops::read_memops(db, job, &mut places, &profile.calls, &graphs);
+        profile.memops = note_damage(&mut profile.notes, read)?;
     }
-    let graphs = memops::graphs(db, job, &mut strings, &mut places);
-    profile.graphs = secondary(&mut profile.notes, graphs)?;
-    if job.wants.has(Parts::RANGES) {
-        let read = ranges::read(db, job, &mut strings);
-        profile.ranges = secondary(&mut profile.notes, read)?;
+    let graphs = memops::read_graphs(db, job, &mut strings, &mut places);
+    profile.graphs = note_damage(&mut profile.notes, graphs)?;
+    if job.wants.has_parts(Parts::RANGES) {
+        let read = ranges::read_ranges(db, job, &mut strings);
+        profile.ranges = note_damage(&mut profile.notes, read)?;
     }
-    beside(db, job, &mut strings, &mut places, &target, &mut profile)?;
+    read_other_parts(db, job, &mut strings, &mut places, &target, &mut profile)?;
     profile.places = places.list;
     let pids: BTreeSet<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
-    profile.processes = pids.into_iter().map(|pid| target.process(pid)).collect();
-    let shortened = names::shortened(db, &profile.kernels);
-    profile.shortened = secondary(&mut profile.notes, shortened)?;
-    notes::complete(&mut profile, db, &target, diagnostics);
+    profile.processes = pids.into_iter().map(|pid| target.process_info(pid)).collect();
+    let shortened = names::find_shortened(db, &profile.kernels);
+    profile.shortened = note_damage(&mut profile.notes, shortened)?;
+    notes::add_notes(&mut profile, db, &target, diagnostics);
     // `nsys export --ts-normalize=true` writes times since 1970.
     profile.count_from_session();
     Ok(profile)
 }
 
 /// Reads the requested parts that the kernel table does not need.
-fn beside(
+fn read_other_parts(
     db: &Db,
     job: &Job<'_>,
     strings: &mut strings::Strings<'_>,
@@ -155,34 +155,34 @@ fn beside(
     target: &target::Target,
     profile: &mut Profile,
 ) -> Result<(), ImportError> {
-    let wants = |part| job.wants.has(part);
+    let wants = |part| job.wants.has_parts(part);
     profile.clock = target.clock;
     profile.rank.host.clone_from(&target.host);
     if wants(Parts::WAITS) {
-        profile.waits = secondary(&mut profile.notes, devices::waits(db, job, places))?;
+        profile.waits = note_damage(&mut profile.notes, devices::read_waits(db, job, places))?;
     }
     if wants(Parts::COUNTERS) {
-        profile.counters = secondary(&mut profile.notes, devices::counters(db, job, target))?;
+        profile.counters = note_damage(&mut profile.notes, devices::read_counters(db, job, target))?;
     }
     if wants(Parts::MEMORY) {
-        profile.memory = secondary(&mut profile.notes, devices::memory(db, job, target))?;
+        profile.memory = note_damage(&mut profile.notes, devices::read_memory(db, job, target))?;
     }
     let mut known = Threads::default();
     if wants(Parts::OVERHEAD) {
-        profile.overhead = secondary(&mut profile.notes, threads::overhead(db, job, strings, &mut known))?;
+        profile.overhead = note_damage(&mut profile.notes, threads::read_overhead(db, job, strings, &mut known))?;
     }
     if wants(Parts::SAMPLES) {
-        profile.samples = secondary(&mut profile.notes, threads::samples(db, job, strings, &mut known))?;
+        profile.samples = note_damage(&mut profile.notes, threads::read_samples(db, job, strings, &mut known))?;
     }
     if wants(Parts::THREADS) {
-        profile.os_calls = secondary(&mut profile.notes, threads::os_calls(db, job, strings, &mut known))?;
-        profile.states = secondary(&mut profile.notes, threads::states(db, job, &mut known))?;
+        profile.os_calls = note_damage(&mut profile.notes, threads::os_calls(db, job, strings, &mut known))?;
+        profile.states = note_damage(&mut profile.notes, threads::read_states(db, job, &mut known))?;
         let used: BTreeSet<(u32, u32)> = profile.calls.threads.iter().chain(&profile.ranges.threads).copied().collect();
         let launching = places.list.iter().filter_map(|p| p.pid.zip(p.thread));
         let used: Vec<(u32, u32)> = used.into_iter().chain(launching).collect();
-        secondary(&mut profile.notes, threads::names(db, job, strings, &mut known, &used))?;
+        note_damage(&mut profile.notes, threads::read_names(db, job, strings, &mut known, &used))?;
     }
-    profile.threads = known.list();
+    profile.threads = known.into_threads();
     Ok(())
 }
 
@@ -197,7 +197,7 @@ enum Joined {
 }
 
 /// Reads configurations, places and, if requested, the launching calls.
-fn details(
+fn read_details(
     db: &Db,
     job: &Job<'_>,
     strings: &mut strings::Strings<'_>,
@@ -217,11 +217,11 @@ fn details(
         {
             return id;
         }
-        let id = pass.places.get(place as usize).map_or(0, |&key| places.id(key, thread).0);
+        let id = pass.places.get(place as usize).map_or(0, |&key| places.place_id(key, thread).0);
         last = Some(((place, thread), id));
         id
     };
-    if !job.wants.has(Parts::CALLS) {
+    if !job.wants.has_parts(Parts::CALLS) {
         for place in &mut column {
             *place = with_thread(*place, None);
         }
@@ -236,9 +236,9 @@ fn details(
         place_pid,
         with_thread: &mut with_thread,
     };
-    let read = calls::read(db, job, strings, unjoined);
+    let read = calls::read_calls(db, job, strings, unjoined);
     let damaged = read.is_err();
-    let (joined, calls) = secondary(&mut profile.notes, read)?;
+    let (joined, calls) = note_damage(&mut profile.notes, read)?;
     if damaged {
         for place in &mut column {
             *place = with_thread(*place, None);
@@ -250,12 +250,12 @@ fn details(
         return Ok(Joined::None);
     };
     profile.launches.set_calls(joined.since_call, joined.cost);
-    *graphs = memops::GraphCalls::of(&profile.launches, &pass.correlation, &places.list);
+    *graphs = memops::GraphCalls::from_launches(&profile.launches, &pass.correlation, &places.list);
     Ok(Joined::Missing(joined.missing))
 }
 
 /// Turns damage in a table that the ranking does not need into a note: the rest of the report is still useful.
-fn secondary<T: Default>(notes: &mut Vec<Note>, read: Result<T, ImportError>) -> Result<T, ImportError> {
+fn note_damage<T: Default>(notes: &mut Vec<Note>, read: Result<T, ImportError>) -> Result<T, ImportError> {
     match read {
         Err(ImportError::Damaged { place, reason, .. }) => {
             notes.push(Note::new(

@@ -24,7 +24,7 @@ impl Diagnostics {
         let mut out = Self::default();
         let mut counted: Vec<(Severity, String, u64)> = Vec::new();
         let mut known: FxHashMap<(bool, String), usize> = FxHashMap::default();
-        for row in db.rows("DIAGNOSTIC_EVENT", &["severity", "text", "timestamp"])? {
+        for row in db.read_rows("DIAGNOSTIC_EVENT", &["severity", "text", "timestamp"])? {
             let [severity, Some(text), timestamp] = &row[..] else {
                 continue;
             };
@@ -61,27 +61,27 @@ impl Diagnostics {
         Ok(out)
     }
 
-    fn says(&self, words: &str) -> bool {
+    fn has_text(&self, words: &str) -> bool {
         self.texts.iter().any(|t| t.contains(words))
     }
 
     /// Trigger that opened the capture, if nsys recorded it.
     #[must_use]
-    pub fn gate(&self) -> Option<Gate> {
+    pub fn capture_gate(&self) -> Option<Gate> {
         // "Profiling started due to cudaProfilerStart API …" opens; "The cudaProfilerStart API was ignored …" does not.
         let opens = |t: &&String| (t.contains("cudaProfilerStart") || t.contains("cuProfilerStart")) && !t.contains("ignored");
         if self.texts.iter().any(|t| opens(&t)) {
             return Some(Gate::ProfilerApi);
         }
-        if self.says("using NVTX trigger") {
+        if self.has_text("using NVTX trigger") {
             return Some(Gate::Nvtx);
         }
-        (self.late || self.says("Profiling started due to")).then_some(Gate::Late)
+        (self.late || self.has_text("Profiling started due to")).then_some(Gate::Late)
     }
 }
 
 /// Adds notes on the report as a whole, most important first.
-pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Diagnostics) {
+pub fn add_notes(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Diagnostics) {
     let mut notes = Vec::new();
     if profile.launches.is_empty() {
         notes.push(why_empty(profile, db, target, &diagnostics));
@@ -124,7 +124,7 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
             NoteKind::Order,
             format!(
                 "{} launches have no API call in the report; they are ordered by their start on the device.",
-                units::grouped(i64::try_from(missing).unwrap_or(i64::MAX))
+                units::format_grouped(i64::try_from(missing).unwrap_or(i64::MAX))
             ),
         )),
         LaunchOrder::Device if !profile.launches.is_empty() => {
@@ -139,7 +139,7 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
     if !profile.shortened.is_empty() {
         let text = format!(
             "nsys shortened the names of {}: only their beginnings are known, and a re-run may select another kernel that begins so.",
-            units::count(profile.shortened.len(), "kernel")
+            units::format_count(profile.shortened.len(), "kernel")
         );
         notes.push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix("record with nsys 2021.4 or newer"));
     }
@@ -177,7 +177,7 @@ fn whole_graphs(profile: &Profile, severity: Severity) -> Note {
 /// The most likely reason for a report without kernels, with one fix.
 fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnostics) -> Note {
     let note = |text: String, fix: &str| Note::new(Severity::Error, NoteKind::Empty, text).with_fix(fix);
-    if target.exporter.is_none() && db.table_count() <= 4 && db.has("StringIds") {
+    if target.exporter.is_none() && db.table_count() <= 4 && db.has_table("StringIds") {
         return note(
             format!(
                 "The export is incomplete ({} tables): an older nsys could not read the newer report and left this behind.",
@@ -189,12 +189,12 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
     if !profile.graphs.is_empty() {
         return whole_graphs(profile, Severity::Error);
     }
-    let cuda_off = target.option("COLLECT_CUDA_TRACE") == Some("false")
+    let cuda_off = target.capture_option("COLLECT_CUDA_TRACE") == Some("false")
         || (!target.event_types.is_empty() && !target.event_types.iter().any(|t| t == "Cuda"));
     if cuda_off {
         return note("CUDA was not traced in this capture.".to_owned(), "record again with `nsys profile --trace=cuda,nvtx …`");
     }
-    if diagnostics.says("dropped") {
+    if diagnostics.has_text("dropped") {
         return note("No kernels: nsys dropped events.".to_owned(), "record a shorter span with `--duration` or a capture range");
     }
     let launched =
@@ -223,24 +223,24 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
             "check what opens it (`--capture-range`, `--delay`): cudaProfilerStart must be called, or the NVTX range must be pushed with a registered string (else NSYS_NVTX_PROFILER_REGISTER_ONLY=0)",
         );
     }
-    if db.has(RUNTIME) && diagnostics.says("Not all CUDA events") {
+    if db.has_table(RUNTIME) && diagnostics.has_text("Not all CUDA events") {
         return note(
             "The program called CUDA, but what it launched was lost: it was stopped early, or a process exited without running its exit handlers (_exit, SIGKILL).".to_owned(),
             "let every process exit normally, forked children too, or call cudaProfilerStop before they exit",
         );
     }
-    if db.has(RUNTIME) {
+    if db.has_table(RUNTIME) {
         let text = match profile.memops.len() {
             0 => "The program called CUDA but launched no kernel while it was recorded.".to_owned(),
             n => format!(
                 "The program launched no kernel while it was recorded, only {} memcpys and memsets.",
-                units::grouped(i64::try_from(n).unwrap_or(i64::MAX))
+                units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX))
             ),
         };
         return note(text, "record a longer part of it, or the part that computes");
     }
     let forked = target.options.get("TRACE_AFTER_FORK_BEFORE_EXEC").map(String::as_str) == Some("false");
-    if diagnostics.says("CUDA profiling might have not been started correctly") || diagnostics.says("No CUDA events collected") {
+    if diagnostics.has_text("CUDA profiling might have not been started correctly") || diagnostics.has_text("No CUDA events collected") {
         let text = "nsys was attached to the program but saw no CUDA in it: it used none, or a child that was forked without exec did.";
         return note(
             text.to_owned(),

@@ -23,7 +23,7 @@ impl<'a> Places<'a> {
     }
 
     /// Returns the number of a place.
-    pub fn id(&mut self, key: Key, thread: Option<u32>) -> PlaceId {
+    pub fn place_id(&mut self, key: Key, thread: Option<u32>) -> PlaceId {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let id = *self.ids.entry((key, thread)).or_insert(next);
         if id == next {

@@ -71,11 +71,11 @@ const DOMAIN: i64 = 75;
 const CATEGORY: i64 = 33;
 
 /// Reads all ranges. Marks, categories and thread names are not ranges.
-pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges, ImportError> {
-    if !db.has(NVTX) {
+pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges, ImportError> {
+    if !db.has_table(NVTX) {
         return Ok(Ranges::default());
     }
-    let layout = scan::layout(db, NVTX)?;
+    let layout = scan::find_layout(db, NVTX)?;
     let plain = ["start", "end", "eventType", "globalTid", "domainId", "textId", "text"];
     let extra = [
         "color",
@@ -89,13 +89,13 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
         "int32Value",
         "floatValue",
     ];
-    let details = job.wants.has(Parts::RANGE_DETAILS);
+    let details = job.wants.has_parts(Parts::RANGE_DETAILS);
     let mut columns = if details { [&plain[..], &extra].concat() } else { plain.to_vec() };
     // Extended payloads: their layout is known for NCCL's ranges.
     let binary = columns.len();
     columns.push("binaryData");
-    let texts = db.allowance();
-    let readers = scan::rows(db, NVTX, &columns, ("NVTX ranges", layout), job, Reader::default, |reader, chunk, row| {
+    let texts = db.table_budget();
+    let readers = scan::scan_rows(db, NVTX, &columns, ("NVTX ranges", layout), job, Reader::default, |reader, chunk, row| {
         let integer = |i| row.get_ref(i).map(|v| v.as_i64().unwrap_or(NULL));
         let kind = match integer(2)? {
             PUSH_POP => Some(RangeKind::PushPop),
@@ -108,7 +108,7 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
         let pid = pid_of(thread).unwrap_or_default();
         let domain = if domain == NULL { 0 } else { domain };
         let inline = match row.get_ref(6)? {
-            ValueRef::Text(text) if !texts.spend(text.len() as u64) => {
+            ValueRef::Text(text) if !texts.try_spend(text.len() as u64) => {
                 return Err(rusqlite::Error::UserFunctionError(TOO_LONG.into()));
             }
             ValueRef::Text(text) => Some(String::from_utf8_lossy(text)),
@@ -128,18 +128,18 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
             return Ok(());
         }
         let end = integer(1)?;
-        let name = reader.name(pid, domain, id, inline.as_deref());
-        let thread = reader.thread(pid, tid_of(thread).unwrap_or_default());
+        let name = reader.name_id(pid, domain, id, inline.as_deref());
+        let thread = reader.thread_id(pid, tid_of(thread).unwrap_or_default());
         let mut extra = Extra::default();
         if details {
             extra = Extra {
                 color: integer(7).ok().filter(|&c| c != NULL).map(|c| c as u32),
                 category: integer(8).ok().filter(|&c| c > 0).map(|c| (pid, domain, c)),
-                payload: payload(row, &texts)?,
+                payload: read_payload(row, &texts)?,
             };
         }
         if let ValueRef::Blob(bytes) = row.get_ref(binary)?
-            && let Some(bytes) = extended(bytes)
+            && let Some(bytes) = extended_payload(bytes)
         {
             extra.payload = Some(Given::Bytes(std::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0)), bytes.len().min(MESSAGE)));
         }
@@ -151,12 +151,12 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
             .push((chunk, Range { start, end: if end == NULL { i64::MAX } else { end }, name, thread, kind, origin: RangeOrigin::Nvtx }));
         Ok(())
     })?;
-    Ok(merge(readers, strings))
+    Ok(merge_readers(readers, strings))
 }
 
 /// Returns the only extended payload of a range. nsys stores a header before: their number, and
 /// schema, size and offset of each.
-fn extended(bytes: &[u8]) -> Option<&[u8]> {
+fn extended_payload(bytes: &[u8]) -> Option<&[u8]> {
     let long = |at: usize| usize::try_from(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).ok();
     let (size, from) = (long(16)?, long(24)?);
     if long(0)? != 1 || from < 32 {
@@ -166,13 +166,13 @@ fn extended(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns the single payload of a range, from the columns after `category`.
-fn payload(row: &Row<'_>, texts: &Budget) -> rusqlite::Result<Option<Given>> {
+fn read_payload(row: &Row<'_>, texts: &Budget) -> rusqlite::Result<Option<Given>> {
     let known = |p| Ok(Some(Given::Known(p)));
     if let ValueRef::Integer(id) = row.get_ref(9)? {
         return Ok(Some(Given::Text(id)));
     }
     if let ValueRef::Text(text) = row.get_ref(10)? {
-        if !texts.spend(text.len() as u64) {
+        if !texts.try_spend(text.len() as u64) {
             return Err(rusqlite::Error::UserFunctionError(TOO_LONG.into()));
         }
         return known(Payload::Json(Arc::from(String::from_utf8_lossy(text))));
@@ -191,7 +191,7 @@ fn payload(row: &Row<'_>, texts: &Budget) -> rusqlite::Result<Option<Given>> {
 }
 
 impl Reader {
-    fn name(&mut self, pid: u32, domain: i64, id: i64, inline: Option<&str>) -> u32 {
+    fn name_id(&mut self, pid: u32, domain: i64, id: i64, inline: Option<&str>) -> u32 {
         let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         let (found, text) = match inline {
             Some(text) => {
@@ -210,7 +210,7 @@ impl Reader {
         found
     }
 
-    fn thread(&mut self, pid: u32, tid: u32) -> u32 {
+    fn thread_id(&mut self, pid: u32, tid: u32) -> u32 {
         let next = u32::try_from(self.thread_list.len()).unwrap_or(u32::MAX);
         let id = *self.threads.entry((pid, tid)).or_insert(next);
         if id == next {
@@ -229,7 +229,7 @@ struct Categories {
 
 impl Categories {
     /// Index in `list`; `None` if the column type is exhausted.
-    fn number(&mut self, key: (u32, i64, i64), list: &mut Vec<Arc<str>>) -> Option<u16> {
+    fn category_number(&mut self, key: (u32, i64, i64), list: &mut Vec<Arc<str>>) -> Option<u16> {
         if let Some(&number) = self.numbers.get(&key) {
             return Some(number);
         }
@@ -241,7 +241,7 @@ impl Categories {
 }
 
 /// Merges the threads' tables; ranges are in file order.
-fn merge(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
+fn merge_readers(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
     let mut text = |t: &Text| match t {
         Text::Inline(t) => Arc::from(&**t),
         Text::Id(id) => strings.get(*id).unwrap_or_else(|| Arc::from(UNNAMED)),
@@ -301,7 +301,7 @@ fn merge(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
                 if let Some(color) = extra.color {
                     out.set_color(color);
                 }
-                if let Some(category) = extra.category.and_then(|c| categories.number(c, &mut out.categories)) {
+                if let Some(category) = extra.category.and_then(|c| categories.category_number(c, &mut out.categories)) {
                     out.set_category(category);
                 }
                 let payload = match extra.payload {
@@ -309,7 +309,7 @@ fn merge(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
                     Some(Given::Text(id)) => strings.get(id).map(Payload::Json),
                     Some(Given::Bytes(bytes, n)) => {
                         let named = out.names.get(name as usize).filter(|of| of.0.as_deref() == Some("NCCL"));
-                        named.and_then(|of| NcclCall::read(&of.1, bytes.get(..n)?)).map(Payload::Nccl)
+                        named.and_then(|of| NcclCall::from_payload(&of.1, bytes.get(..n)?)).map(Payload::Nccl)
                     }
                     None => None,
                 };

@@ -21,12 +21,13 @@ pub struct Strings<'a> {
 impl<'a> Strings<'a> {
     /// Opens the strings of an export; without the table every lookup returns `None`.
     pub fn open(db: &'a Db) -> Result<Self, ImportError> {
-        let mut strings = Self { db, connection: None, keyed: false, known: FxHashMap::default(), allowance: db.allowance(), damage: None };
+        let mut strings =
+            Self { db, connection: None, keyed: false, known: FxHashMap::default(), allowance: db.table_budget(), damage: None };
         if db.has_column("StringIds", "id") && db.has_column("StringIds", "value") {
-            strings.connection = Some(db.take()?);
+            strings.connection = Some(db.take_connection()?);
             strings.keyed = db.is_key("StringIds", "id");
             if !strings.keyed {
-                for row in db.rows("StringIds", &["id", "value"])? {
+                for row in db.read_rows("StringIds", &["id", "value"])? {
                     if let [Some(id), value] = &row[..]
                         && let Ok(id) = id.parse()
                     {
@@ -39,7 +40,7 @@ impl<'a> Strings<'a> {
     }
 
     /// Returns an error if a string could not be read, as names would be missing silently otherwise.
-    pub fn check(&mut self) -> Result<(), ImportError> {
+    pub fn check_damage(&mut self) -> Result<(), ImportError> {
         self.damage.take().map_or(Ok(()), Err)
     }
 
@@ -57,13 +58,13 @@ impl<'a> Strings<'a> {
         };
         let found = match self.connection.as_ref().map(lookup) {
             // Each id is looked up once, so texts shared by many ids are not counted repeatedly.
-            Some(Ok(Some(found))) if !self.allowance.spend(found.len() as u64) => {
-                self.damage.get_or_insert(self.db.overfull("StringIds"));
+            Some(Ok(Some(found))) if !self.allowance.try_spend(found.len() as u64) => {
+                self.damage.get_or_insert(self.db.overfull_error("StringIds"));
                 None
             }
             Some(Ok(found)) => found,
             Some(Err(e)) => {
-                self.damage.get_or_insert(self.db.damaged("StringIds", &e));
+                self.damage.get_or_insert(self.db.damage_error("StringIds", &e));
                 None
             }
             None => None,
@@ -77,7 +78,7 @@ impl<'a> Strings<'a> {
 impl Drop for Strings<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.db.give(connection);
+            self.db.return_connection(connection);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! These tables also contain environment variables, which are never read.
 
-use super::secondary;
+use super::note_damage;
 use crate::import::ImportError;
 use crate::import::sqlite::db::Db;
 use crate::model::{Bytes, Capture, Clock, Device, Gate, GraphMode, Maker, Nanos, Note, Process};
@@ -61,20 +61,20 @@ impl Target {
     pub fn read(db: &Db, notes: &mut Vec<Note>) -> Result<Self, ImportError> {
         let mut target = Self::default();
         let devices = target.read_devices(db);
-        secondary(notes, devices)?;
+        note_damage(notes, devices)?;
         let meta = target.read_meta(db);
-        secondary(notes, meta)?;
-        for row in secondary(notes, db.rows("TARGET_INFO_SESSION_START_TIME", &["utcEpochNs"]))? {
+        note_damage(notes, meta)?;
+        for row in note_damage(notes, db.read_rows("TARGET_INFO_SESSION_START_TIME", &["utcEpochNs"]))? {
             target.clock.epoch_ns = row.first().and_then(Option::as_deref).and_then(|t| t.parse().ok());
         }
-        for row in secondary(notes, db.rows("TARGET_INFO_SYSTEM_ENV", &["name", "value"]))? {
+        for row in note_damage(notes, db.read_rows("TARGET_INFO_SYSTEM_ENV", &["name", "value"]))? {
             if let [Some(name), Some(value)] = &row[..]
                 && name == "Hostname"
             {
                 target.host = Some(value.clone()).filter(|v| !v.is_empty());
             }
         }
-        for row in secondary(notes, db.rows("PROCESSES", &["pid", "name"]))? {
+        for row in note_damage(notes, db.read_rows("PROCESSES", &["pid", "name"]))? {
             if let [Some(pid), Some(name)] = &row[..]
                 && let Ok(pid) = pid.parse()
             {
@@ -86,7 +86,7 @@ impl Target {
 
     fn read_devices(&mut self, db: &Db) -> Result<(), ImportError> {
         let mut ordinals = Vec::new();
-        for row in db.rows("TARGET_INFO_GPU", &[&GPU[..], &["cuDevice"]].concat())? {
+        for row in db.read_rows("TARGET_INFO_GPU", &[&GPU[..], &["cuDevice"]].concat())? {
             let text = |i: usize| row.get(i).and_then(Clone::clone).filter(|t| !t.is_empty());
             // A limit of zero means that the driver did not report it.
             let number = |i: usize| text(i).and_then(|t| t.parse::<u64>().ok()).filter(|&n| n > 0);
@@ -124,7 +124,7 @@ impl Target {
                 self.by_ordinal.insert(ordinal, at);
             }
         }
-        for row in db.rows("TARGET_INFO_CUDA_DEVICE", &["gpuId", "cudaId", "pid"])? {
+        for row in db.read_rows("TARGET_INFO_CUDA_DEVICE", &["gpuId", "cudaId", "pid"])? {
             let number = |i: usize| row.get(i).and_then(Option::as_deref).and_then(|t| t.parse::<u32>().ok());
             if let (Some(gpu), Some(ordinal), Some(pid)) = (number(0), number(1), number(2))
                 && let Some(at) = index(gpu)
@@ -138,7 +138,7 @@ impl Target {
     fn read_meta(&mut self, db: &Db) -> Result<(), ImportError> {
         // Named EXPORT_META_DATA up to schema 3.1 (nsys 2023.2).
         for table in ["META_DATA_EXPORT", "EXPORT_META_DATA"] {
-            for row in db.rows(table, &["name", "value"])? {
+            for row in db.read_rows(table, &["name", "value"])? {
                 match (row.first().and_then(Option::as_deref), row.get(1).and_then(Clone::clone)) {
                     (Some("EXPORT_PRODUCT_VERSION"), value) => self.exporter = value,
                     (Some("EXPORT_SCHEMA_VERSION"), value) => self.schema = value,
@@ -168,7 +168,7 @@ impl Target {
             }
         }
         self.capture.argv = command.into_iter().chain(arguments.into_values()).collect();
-        self.capture.graphs = match self.option("CUDA_GRAPH_TRACE_OPTIONS:MODE") {
+        self.capture.graphs = match self.capture_option("CUDA_GRAPH_TRACE_OPTIONS:MODE") {
             Some("Graph") => Some(GraphMode::Graph),
             Some("Node") => Some(GraphMode::Node),
             _ => None,
@@ -181,7 +181,7 @@ impl Target {
 
     /// Option of the profiled process.
     #[must_use]
-    pub fn option(&self, name: &str) -> Option<&str> {
+    pub fn capture_option(&self, name: &str) -> Option<&str> {
         self.options.get(&format!("PROCESS_0:{name}")).map(String::as_str)
     }
 
@@ -195,7 +195,7 @@ impl Target {
 
     /// Returns a process with the name in the report.
     #[must_use]
-    pub fn process(&self, pid: u32) -> Process {
+    pub fn process_info(&self, pid: u32) -> Process {
         Process { pid, name: self.names.get(&pid).cloned().filter(|n| !n.is_empty()), rank: None }
     }
 }

@@ -3,7 +3,7 @@
 use super::calls::{pid_of, tid_of};
 use super::strings::Strings;
 use crate::import::sqlite::db::Db;
-use crate::import::sqlite::scan::{NULL, gather};
+use crate::import::sqlite::scan::{NULL, gather_rows};
 use crate::import::{ImportError, Job};
 use crate::model::{OsCalls, Overhead, Sample, Samples, StateChange, ThreadState, Threads};
 use rustc_hash::FxHashMap;
@@ -17,22 +17,28 @@ const CHAINS: &str = "SAMPLING_CALLCHAINS";
 /// nsys' own overhead; `CUPTI_ACTIVITY_KIND_OVERHEAD` is CUPTI's, which newer exports have in addition.
 const OVERHEADS: [&str; 2] = ["PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"];
 
-fn thread(threads: &mut Threads, global: i64) -> u32 {
-    threads.id(pid_of(global).unwrap_or_default(), tid_of(global).unwrap_or_default()).0
+fn thread_id(threads: &mut Threads, global: i64) -> u32 {
+    threads.get_or_insert(pid_of(global).unwrap_or_default(), tid_of(global).unwrap_or_default()).0
 }
 
 /// Names the threads known so far; exports name every thread of the machine.
-pub fn names(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads, used: &[(u32, u32)]) -> Result<(), ImportError> {
-    let rows = gather(db, job, NAMES, ["nameId", "globalTid"], "thread names")?;
+pub fn read_names(
+    db: &Db,
+    job: &Job<'_>,
+    strings: &mut Strings<'_>,
+    threads: &mut Threads,
+    used: &[(u32, u32)],
+) -> Result<(), ImportError> {
+    let rows = gather_rows(db, job, NAMES, ["nameId", "globalTid"], "thread names")?;
     for &(pid, tid) in used {
-        threads.id(pid, tid);
+        threads.get_or_insert(pid, tid);
     }
     for [name, global] in rows {
         if let (Some(pid), Some(tid)) = (pid_of(global), tid_of(global))
-            && threads.has(pid, tid)
+            && threads.is_known(pid, tid)
             && let Some(name) = strings.get(name)
         {
-            threads.name(pid, tid, name);
+            threads.set_name(pid, tid, name);
         }
     }
     Ok(())
@@ -40,7 +46,7 @@ pub fn names(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Th
 
 /// OS runtime calls, by start.
 pub fn os_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<OsCalls, ImportError> {
-    let mut rows = gather(db, job, OSRT, ["start", "end", "globalTid", "nameId"], "OS runtime calls")?;
+    let mut rows = gather_rows(db, job, OSRT, ["start", "end", "globalTid", "nameId"], "OS runtime calls")?;
     rows.retain(|row| row[0] != NULL);
     rows.sort_by_key(|row| row[0]);
     let mut out = OsCalls::default();
@@ -48,7 +54,7 @@ pub fn os_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut
     for [start, end, global, name] in rows {
         out.start.push(start);
         out.duration.push(if end == NULL { 0 } else { end.saturating_sub(start).max(0) });
-        out.thread.push(thread(threads, global));
+        out.thread.push(thread_id(threads, global));
         out.name.push(*known.entry(name).or_insert_with(|| {
             out.names.push(strings.get(name).unwrap_or_else(|| Arc::from("(unnamed call)")));
             u32::try_from(out.names.len() - 1).unwrap_or(u32::MAX)
@@ -58,14 +64,14 @@ pub fn os_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut
 }
 
 /// Times at which threads were scheduled on and off a CPU, in order.
-pub fn states(db: &Db, job: &Job<'_>, threads: &mut Threads) -> Result<Vec<StateChange>, ImportError> {
-    let rows = gather(db, job, SCHED, ["start", "cpu", "isSchedIn", "globalTid"], "scheduling")?;
+pub fn read_states(db: &Db, job: &Job<'_>, threads: &mut Threads) -> Result<Vec<StateChange>, ImportError> {
+    let rows = gather_rows(db, job, SCHED, ["start", "cpu", "isSchedIn", "globalTid"], "scheduling")?;
     let mut out: Vec<StateChange> = rows
         .into_iter()
         .filter(|row| row[0] != NULL)
         .map(|[time, cpu, on, global]| StateChange {
             time,
-            thread: thread(threads, global),
+            thread: thread_id(threads, global),
             state: if on == 1 { ThreadState::Running } else { ThreadState::Off },
             cpu: u16::try_from(cpu).ok(),
         })
@@ -75,9 +81,9 @@ pub fn states(db: &Db, job: &Job<'_>, threads: &mut Threads) -> Result<Vec<State
 }
 
 /// Sampled call stacks of the host, by time. A frame is a symbol, followed by the module's name.
-pub fn samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<Samples, ImportError> {
+pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<Samples, ImportError> {
     let mut out = Samples::default();
-    let mut rows = gather(db, job, SAMPLES, ["id", "start", "globalTid"], "CPU samples")?;
+    let mut rows = gather_rows(db, job, SAMPLES, ["id", "start", "globalTid"], "CPU samples")?;
     if rows.is_empty() {
         return Ok(out);
     }
@@ -85,7 +91,7 @@ pub fn samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut 
     let mut frames: FxHashMap<(i64, i64), u32> = FxHashMap::default();
     // Depth and frame by sample.
     let mut stacks: FxHashMap<i64, Vec<(i64, u32)>> = FxHashMap::default();
-    for [id, symbol, module, depth] in gather(db, job, CHAINS, ["id", "symbol", "module", "stackDepth"], "CPU stacks")? {
+    for [id, symbol, module, depth] in gather_rows(db, job, CHAINS, ["id", "symbol", "module", "stackDepth"], "CPU stacks")? {
         let frame = *frames.entry((symbol, module)).or_insert_with(|| {
             let symbol = strings.get(symbol).unwrap_or_else(|| Arc::from("(unknown)"));
             let module = strings.get(module);
@@ -104,21 +110,21 @@ pub fn samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut 
             out.stacks.push(Arc::clone(stack));
             u32::try_from(out.stacks.len() - 1).unwrap_or(u32::MAX)
         });
-        out.samples.push(Sample { time, thread: thread(threads, global), stack });
+        out.samples.push(Sample { time, thread: thread_id(threads, global), stack });
     }
     Ok(out)
 }
 
 /// Overhead of nsys and CUPTI, by start.
-pub fn overhead(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<Vec<Overhead>, ImportError> {
+pub fn read_overhead(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<Vec<Overhead>, ImportError> {
     let mut out = Vec::new();
     for table in OVERHEADS {
-        for [start, end, global, name] in gather(db, job, table, ["start", "end", "globalTid", "nameId"], "overhead")? {
+        for [start, end, global, name] in gather_rows(db, job, table, ["start", "end", "globalTid", "nameId"], "overhead")? {
             if start != NULL {
                 out.push(Overhead {
                     start,
                     duration: if end == NULL { 0 } else { end.saturating_sub(start).max(0) },
-                    thread: thread(threads, global),
+                    thread: thread_id(threads, global),
                     name: strings.get(name).unwrap_or_else(|| Arc::from("(unnamed overhead)")),
                 });
             }

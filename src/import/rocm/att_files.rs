@@ -76,12 +76,12 @@ impl From<(i64, i64, i64, i64, i64)> for Step {
     }
 }
 
-pub fn rows(path: &Path) -> Result<Vec<Row>, ImportError> {
-    parsed(&open::bytes(path).map_err(|e| ImportError::io(path, e))?, path)
+pub fn read_rows(path: &Path) -> Result<Vec<Row>, ImportError> {
+    parse_rows(&open::read_regular(path).map_err(|e| ImportError::io(path, e))?, path)
 }
 
-pub fn parsed(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
-    Budget::plain(path, bytes.len() as u64, bytes.len() as u64).keep(budget::json(bytes))?;
+pub fn parse_rows(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
+    Budget::from_plain_size(path, bytes.len() as u64, bytes.len() as u64).charge_bytes(budget::estimate_json(bytes))?;
     let file: CodeFile = serde_json::from_slice(bytes).map_err(|e| {
         ImportError::refused(
             path,
@@ -106,23 +106,23 @@ pub fn parsed(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
 }
 
 /// Reads a file beside the trace, if it is a regular file (not a pipe or symlink) of at most `MOST` bytes.
-pub fn beside(path: &Path) -> Option<Vec<u8>> {
+pub fn read_small_file(path: &Path) -> Option<Vec<u8>> {
     let meta = path.symlink_metadata().ok()?;
     if !meta.is_file() || meta.len() > MOST {
         return None;
     }
-    open::bytes(path).ok()
+    open::read_regular(path).ok()
 }
 
-pub fn json<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
-    let bytes = beside(path)?;
+pub fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
+    let bytes = read_small_file(path)?;
     let size = bytes.len() as u64;
-    Budget::plain(path, size, size).spend(budget::json(&bytes)).then(|| serde_json::from_slice(&bytes).ok())?
+    Budget::from_plain_size(path, size, size).try_spend(budget::estimate_json(&bytes)).then(|| serde_json::from_slice(&bytes).ok())?
 }
 
 /// Reads the waves listed in `filenames.json`.
-pub fn waves(folder: &Path) -> Vec<WaveFile> {
-    let names: Json = json(&folder.join("filenames.json")).unwrap_or_default();
+pub fn read_waves(folder: &Path) -> Vec<WaveFile> {
+    let names: Json = read_json(&folder.join("filenames.json")).unwrap_or_default();
     let mut files: Vec<String> = Vec::new();
     let mut open = vec![&names["wave_filenames"]];
     while let Some(value) = open.pop() {
@@ -135,12 +135,12 @@ pub fn waves(folder: &Path) -> Vec<WaveFile> {
     files.sort();
     files.dedup();
     // Only plain file names: a path could lead out of the folder.
-    files.iter().filter(|n| !n.contains(['/', '\\'])).filter_map(|n| json(&folder.join(n))).collect()
+    files.iter().filter(|n| !n.contains(['/', '\\'])).filter_map(|n| read_json(&folder.join(n))).collect()
 }
 
 /// Frequency of the GPU's cycle counter in Hz, from two readings against a clock of known frequency.
-pub fn clock(folder: &Path) -> Option<f64> {
-    let all: Json = json(&folder.join("realtime.json"))?;
+pub fn read_clock(folder: &Path) -> Option<f64> {
+    let all: Json = read_json(&folder.join("realtime.json"))?;
     let frequency = all["metadata"]["frequency"].as_f64()?;
     let pairs = all.as_object()?.iter().find(|(name, _)| name.starts_with("SE"))?.1.as_array()?;
     let read = |pair: &Json| Some((pair.get(0)?.as_f64()?, pair.get(1)?.as_f64()?));

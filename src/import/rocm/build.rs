@@ -24,7 +24,7 @@ struct Places {
 }
 
 impl Places {
-    fn id(&mut self, place: Place) -> u32 {
+    fn place_id(&mut self, place: Place) -> u32 {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         *self.ids.entry(place).or_insert_with_key(|place| {
             self.list.push(place.clone());
@@ -51,19 +51,19 @@ impl Context<'_> {
         self.rows.processes.get(process as usize).map_or(0, |p| p.pid)
     }
 
-    fn device(&self, agent: u32) -> Option<u32> {
+    fn device_index(&self, agent: u32) -> Option<u32> {
         self.devices.get(agent as usize).copied().flatten()
     }
 
-    fn time(&self, ns: i64) -> i64 {
+    fn session_time(&self, ns: i64) -> i64 {
         ns.saturating_sub(self.zero)
     }
 }
 
 /// Builds the profile. `profile` has the source.
 #[must_use]
-pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
-    let wants = |part| job.wants.has(part);
+pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
+    let wants = |part| job.wants.has_parts(part);
     let mut devices = vec![None; rows.agents.len()];
     let mut known: FxHashMap<&Device, u32> = FxHashMap::default();
     for (agent, found) in rows.agents.iter().zip(&mut devices) {
@@ -93,34 +93,34 @@ pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
     let context = Context { rows: &rows, devices, zero, streams, timed: rows.dispatches.iter().any(|d| d.start > 0) };
     profile.clock = Clock { epoch_ns: None, uncertainty_ns: None };
     profile.processes =
-        rows.processes.iter().map(|p| Process { pid: p.pid, name: p.command.as_deref().and_then(program), rank: p.rank }).collect();
+        rows.processes.iter().map(|p| Process { pid: p.pid, name: p.command.as_deref().and_then(program_name), rank: p.rank }).collect();
     if let Some(first) = rows.processes.first() {
         profile.capture.argv = first.command.iter().flat_map(|c| c.split_whitespace()).map(str::to_owned).collect();
         profile.rank = Rank { rank: first.rank, world: first.world, host: first.host.clone() };
     }
-    profile.kernels = rows.symbols.iter().map(counters::kernel).collect();
+    profile.kernels = rows.symbols.iter().map(counters::symbol_kernel).collect();
     let mut places = Places::default();
-    let launching = launches(&context, &mut places, wants(Parts::DETAILS), &mut profile);
+    let launching = build_launches(&context, &mut places, wants(Parts::DETAILS), &mut profile);
     let mut of_call = FxHashMap::default();
     if wants(Parts::CALLS) {
-        profile.calls = calls(&context, &launching, &mut of_call);
+        profile.calls = build_calls(&context, &launching, &mut of_call);
     }
     if wants(Parts::MEMOPS) {
-        copies(&context, &of_call, &launching, &mut places, &mut profile);
+        add_copies(&context, &of_call, &launching, &mut places, &mut profile);
     }
     if wants(Parts::RANGES) {
-        profile.ranges = ranges(&context);
+        profile.ranges = build_ranges(&context);
     }
     if wants(Parts::MEMORY) {
-        profile.memory.events = context.rows.allocations.iter().map(|a| memory(&context, a)).collect();
+        profile.memory.events = context.rows.allocations.iter().map(|a| memory_event(&context, a)).collect();
         profile.memory.events.sort_by_key(|e| e.time);
     }
     if wants(Parts::THREADS) {
         let mut threads = Threads::default();
         for (process, tid, name) in &rows.threads {
-            threads.name(context.pid(*process), *tid, name.clone());
+            threads.set_name(context.pid(*process), *tid, name.clone());
         }
-        profile.threads = threads.list();
+        profile.threads = threads.into_threads();
     }
     profile.places = places.list;
     profile
@@ -150,13 +150,13 @@ fn only_dispatched(rows: &mut Rows) {
 }
 
 /// Program name of a command line.
-fn program(command: &str) -> Option<String> {
+fn program_name(command: &str) -> Option<String> {
     let first = command.split_whitespace().next()?;
     Some(first.rsplit('/').next().unwrap_or(first).to_owned())
 }
 
 /// Builds the launches; returns a flag per call: true if it launched a kernel.
-fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: &mut Profile) -> Vec<bool> {
+fn build_launches(context: &Context<'_>, places: &mut Places, details: bool, profile: &mut Profile) -> Vec<bool> {
     let rows = context.rows;
     let mut launching = vec![false; rows.calls.len()];
     // Nested calls share an id: keep the outermost, which starts first. HIP calls enclose HSA calls.
@@ -184,14 +184,14 @@ fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: 
     for d in order.iter().filter_map(|&i| rows.dispatches.get(i as usize)) {
         let timed = d.start > 0 && d.end >= d.start;
         if context.timed {
-            columns.start.push(if d.start > 0 { context.time(d.start) } else { 0 });
+            columns.start.push(if d.start > 0 { context.session_time(d.start) } else { 0 });
         }
         columns.duration.push(timed.then(|| d.end - d.start));
         columns.kernel.push(d.symbol);
         if !details {
             continue;
         }
-        let config = d.config(rows.symbols.get(d.symbol as usize));
+        let config = d.launch_config(rows.symbols.get(d.symbol as usize));
         let next = u32::try_from(profile.configs.len()).unwrap_or(u32::MAX);
         configs.push(*known.entry(config).or_insert_with_key(|config| {
             profile.configs.push(config.clone());
@@ -205,10 +205,10 @@ fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: 
         });
         since.push(call.map(|c| d.start.saturating_sub(c.start)));
         cost.push(call.map(|c| c.end.saturating_sub(c.start).max(0)));
-        place.push(places.id(Place {
+        place.push(places.place_id(Place {
             pid: Some(context.pid(d.process)),
-            device: context.device(d.agent),
-            ordinal: context.device(d.agent).and_then(|i| profile.devices.get(i as usize)).map(|d| d.id),
+            device: context.device_index(d.agent),
+            ordinal: context.device_index(d.agent).and_then(|i| profile.devices.get(i as usize)).map(|d| d.id),
             context: None,
             stream: if context.streams { d.stream } else { Some(d.queue) },
             thread: Some(call.map_or(d.thread, |c| c.thread)),
@@ -224,7 +224,7 @@ fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: 
             profile.launches.set_calls(since, cost);
         }
     }
-    profile.metrics = counters::metrics(rows, &order, profile);
+    profile.metrics = counters::build_metrics(rows, &order, profile);
     profile.order = match details {
         false => LaunchOrder::Unread,
         true if rows.chosen => LaunchOrder::Chosen,
@@ -236,7 +236,7 @@ fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: 
 
 /// Totals of all calls, and single rows for calls that launched no kernel. Fills `of_call` with these rows by
 /// process and correlation id.
-fn calls(context: &Context<'_>, launching: &[bool], of_call: &mut FxHashMap<(u32, u64), u32>) -> HostCalls {
+fn build_calls(context: &Context<'_>, launching: &[bool], of_call: &mut FxHashMap<(u32, u64), u32>) -> HostCalls {
     let rows = context.rows;
     let mut totals: FxHashMap<u32, (u64, i64)> = FxHashMap::default();
     for call in rows.calls.iter().filter(|c| !c.marker) {
@@ -256,11 +256,11 @@ fn calls(context: &Context<'_>, launching: &[bool], of_call: &mut FxHashMap<(u32
     let mut threads: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     for (call, _) in rows.calls.iter().zip(launching).filter(|(c, launching)| !c.marker && !**launching) {
         let name = index.get(&call.name).copied().unwrap_or(NONE);
-        if out.names.get(name as usize).is_some_and(|n| !n.kind.matters()) {
+        if out.names.get(name as usize).is_some_and(|n| !n.kind.is_kept()) {
             continue;
         }
         of_call.entry((call.process, call.correlation)).or_insert(u32::try_from(out.len()).unwrap_or(NONE));
-        out.start.push(context.time(call.start));
+        out.start.push(context.session_time(call.start));
         out.duration.push(call.end.saturating_sub(call.start).max(0));
         out.name.push(name);
         out.correlation.push(u32::try_from(call.correlation).unwrap_or(NONE));
@@ -293,37 +293,37 @@ fn copy_kind(name: &str) -> CopyKind {
 }
 
 /// First launch of each graph launch call, by process and correlation id.
-fn graphs(context: &Context<'_>, launching: &[bool], places: &Places, profile: &Profile) -> FxHashMap<(u32, u64), u32> {
+fn find_graphs(context: &Context<'_>, launching: &[bool], places: &Places, profile: &Profile) -> FxHashMap<(u32, u64), u32> {
     let rows = context.rows;
-    let graph = |name: u32| rows.texts.get(name as usize).is_some_and(|t| CallKind::of(t) == CallKind::GraphLaunch);
+    let graph = |name: u32| rows.texts.get(name as usize).is_some_and(|t| CallKind::from_name(t) == CallKind::GraphLaunch);
     let calls = || rows.calls.iter().zip(launching).filter(|(c, launching)| **launching && graph(c.name)).map(|(c, _)| c);
-    let starts: FxHashSet<i64> = calls().map(|c| context.time(c.start)).collect();
+    let starts: FxHashSet<i64> = calls().map(|c| context.session_time(c.start)).collect();
     if starts.is_empty() {
         return FxHashMap::default();
     }
     let launches = &profile.launches;
     let known = launches.by_call(&places.list, |row| launches.call(row).is_some_and(|c| starts.contains(&c.0)));
-    let launch = |c: &Call| known.get(&(context.pid(c.process), context.time(c.start))).copied();
+    let launch = |c: &Call| known.get(&(context.pid(c.process), context.session_time(c.start))).copied();
     calls().filter_map(|c| Some(((c.process, c.correlation), launch(c)?))).collect()
 }
 
-fn copies(context: &Context<'_>, of_call: &FxHashMap<(u32, u64), u32>, launching: &[bool], places: &mut Places, profile: &mut Profile) {
-    let graph_of = graphs(context, launching, places, profile);
+fn add_copies(context: &Context<'_>, of_call: &FxHashMap<(u32, u64), u32>, launching: &[bool], places: &mut Places, profile: &mut Profile) {
+    let graph_of = find_graphs(context, launching, places, profile);
     for copy in &context.rows.copies {
         let call = of_call.get(&(copy.process, copy.correlation)).copied();
         let name = context.rows.texts.get(copy.name as usize).map_or("", |t| t);
-        let [from, to] = [copy.from, copy.to].map(|agent| agent.and_then(|a| context.device(a)));
+        let [from, to] = [copy.from, copy.to].map(|agent| agent.and_then(|a| context.device_index(a)));
         let kind = match (copy_kind(name), from, to) {
             (CopyKind::DeviceToDevice, Some(a), Some(b)) if a != b => CopyKind::PeerToPeer,
             (kind, ..) => kind,
         };
         let device = to.or(from);
         profile.memops.push(MemOp {
-            start: Nanos(context.time(copy.start)),
+            start: Nanos(context.session_time(copy.start)),
             duration: Nanos(copy.end.saturating_sub(copy.start).max(0)),
             kind: if name == "FillBuffer" { MemOpKind::Set } else { MemOpKind::Copy { kind, from: None, to: None } },
             bytes: copy.bytes.map(Bytes),
-            place: PlaceId(places.id(Place {
+            place: PlaceId(places.place_id(Place {
                 pid: Some(context.pid(copy.process)),
                 device,
                 ordinal: device.and_then(|i| profile.devices.get(i as usize)).map(|d| d.id),
@@ -336,13 +336,13 @@ fn copies(context: &Context<'_>, of_call: &FxHashMap<(u32, u64), u32>, launching
             graph_node: None,
         });
     }
-    profile.memops.sort();
+    profile.memops.sort_by_start();
 }
 
-fn memory(context: &Context<'_>, a: &super::rows::Allocation) -> MemoryEvent {
-    let device = a.agent.and_then(|agent| context.device(agent));
+fn memory_event(context: &Context<'_>, a: &super::rows::Allocation) -> MemoryEvent {
+    let device = a.agent.and_then(|agent| context.device_index(agent));
     MemoryEvent {
-        time: context.time(a.time),
+        time: context.session_time(a.time),
         address: a.address,
         bytes: a.bytes,
         device,
@@ -353,7 +353,7 @@ fn memory(context: &Context<'_>, a: &super::rows::Allocation) -> MemoryEvent {
     }
 }
 
-fn ranges(context: &Context<'_>) -> Ranges {
+fn build_ranges(context: &Context<'_>) -> Ranges {
     let mut out = Ranges::default();
     let (mut names, mut threads): (FxHashMap<u32, u32>, FxHashMap<(u32, u32), u32>) = (FxHashMap::default(), FxHashMap::default());
     // If two ranges have the same start, the longer encloses the other; a mark has no length.
@@ -369,7 +369,7 @@ fn ranges(context: &Context<'_>) -> Ranges {
             out.threads.push(key);
             u32::try_from(out.threads.len() - 1).unwrap_or(u32::MAX)
         });
-        let (start, end) = (context.time(call.start), context.time(call.end));
+        let (start, end) = (context.session_time(call.start), context.session_time(call.end));
         out.push(Range { start, end, name, thread, kind: RangeKind::PushPop, origin: RangeOrigin::Roctx });
     }
     out

@@ -1,9 +1,9 @@
 //! rocprof-compute's analysis database (`rocprof-compute analyze --output-format db`): kernel metrics with their
 //! tables, units and peaks, averaged over the dispatches of each kernel.
 
-use super::counters::agent;
-use super::rows::bare;
-use super::tables::{Cell, known, only, plain};
+use super::counters::agent_facts;
+use super::rows::strip_kd_suffix;
+use super::tables::{Cell, is_value_column, known_values, only_value};
 use crate::import::sqlite::db::Db;
 use crate::import::{ImportError, Job};
 use crate::model::kernel::function_of;
@@ -19,17 +19,17 @@ use std::sync::Arc;
 /// A table that is unique to this database.
 pub const VALUES: &str = "compute_kernel_metric_value";
 
-fn number<N: std::str::FromStr>(text: Option<&Option<String>>) -> Option<N> {
+fn parse_number<N: std::str::FromStr>(text: Option<&Option<String>>) -> Option<N> {
     text?.as_ref()?.parse().ok()
 }
 
 /// System information, stored as JSON in a column.
-fn facts(db: &Db) -> Result<serde_json::Value, ImportError> {
-    let rows = db.rows("compute_workload", &["sys_info_extdata"])?;
+fn read_facts(db: &Db) -> Result<serde_json::Value, ImportError> {
+    let rows = db.read_rows("compute_workload", &["sys_info_extdata"])?;
     Ok(rows.into_iter().next().and_then(|r| serde_json::from_str(r.into_iter().next()??.as_str()).ok()).unwrap_or_default())
 }
 
-fn device(facts: &serde_json::Value) -> Device {
+fn parse_device(facts: &serde_json::Value) -> Device {
     let some = |key: &str| facts.get(key).and_then(serde_json::Value::as_u64).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
     let text = |key: &str| facts.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
     Device {
@@ -46,17 +46,20 @@ fn device(facts: &serde_json::Value) -> Device {
 }
 
 /// Reads the database: dispatches as launches, and one result per kernel.
-pub fn read(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
-    let facts = facts(db)?;
-    profile.source.version = db.rows("compute_metadata", &["compute_version"])?.into_iter().next().and_then(|r| r.into_iter().next()?);
-    profile.devices = vec![device(&facts)];
+pub fn read_database(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
+    let facts = read_facts(db)?;
+    profile.source.version =
+        db.read_rows("compute_metadata", &["compute_version"])?.into_iter().next().and_then(|r| r.into_iter().next()?);
+    profile.devices = vec![parse_device(&facts)];
     if let Some(command) = facts.get("command").and_then(serde_json::Value::as_str) {
         profile.capture.argv = command.split_whitespace().map(str::to_owned).collect();
     }
     // Start, end, kernel.
     let mut ran: Vec<(i64, i64, i64)> = Vec::new();
-    for row in db.rows("compute_dispatch", &["kernel_uuid", "start_timestamp", "end_timestamp"])? {
-        let (Some(kernel), Some(start), Some(end)) = (number(row.first()), number::<i64>(row.get(1)), number::<i64>(row.get(2))) else {
+    for row in db.read_rows("compute_dispatch", &["kernel_uuid", "start_timestamp", "end_timestamp"])? {
+        let (Some(kernel), Some(start), Some(end)) =
+            (parse_number(row.first()), parse_number::<i64>(row.get(1)), parse_number::<i64>(row.get(2)))
+        else {
             continue;
         };
         ran.push((start, end, kernel));
@@ -64,15 +67,15 @@ pub fn read(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, Imp
     ran.sort_unstable();
     let mut metrics = Metrics { source: profile.source.clone(), ..Metrics::default() };
     let mut results: BTreeMap<i64, ResultMetrics> = BTreeMap::new();
-    for row in db.rows("compute_kernel", &["kernel_uuid", "kernel_name"])? {
-        let Some(id) = number(row.first()) else { continue };
+    for row in db.read_rows("compute_kernel", &["kernel_uuid", "kernel_name"])? {
+        let Some(id) = parse_number(row.first()) else { continue };
         let name = row.into_iter().nth(1).flatten().unwrap_or_default();
-        let name = bare(&name);
+        let name = strip_kd_suffix(&name);
         let kernel = Kernel { function: Some(function_of(name).into()), demangled: Some(name.into()), ..Kernel::default() };
-        results.insert(id, ResultMetrics { kernel, device: Some(0), ..ResultMetrics::with(Vec::new()) });
+        results.insert(id, ResultMetrics { kernel, device: Some(0), ..ResultMetrics::from_values(Vec::new()) });
     }
     let dies = facts.get("num_xcd").and_then(serde_json::Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
-    values(db, job, (&profile.devices[0], dies), &mut metrics, &mut results)?;
+    read_values(db, job, (&profile.devices[0], dies), &mut metrics, &mut results)?;
     let zero = ran.first().map_or(0, |r| r.0);
     let mut columns = LaunchColumns::default();
     let mut durations = TimesBuilder::default();
@@ -110,7 +113,7 @@ pub fn read(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, Imp
 }
 
 /// Reads the values of all kernels, named `Table: Metric` as on ncu's details page.
-fn values(
+fn read_values(
     db: &Db,
     job: &Job<'_>,
     (device, dies): (&Device, u32),
@@ -119,8 +122,8 @@ fn values(
 ) -> Result<(), ImportError> {
     let mut defined: FxHashMap<i64, (String, String)> = FxHashMap::default();
     let mut taken: FxHashMap<String, u32> = FxHashMap::default();
-    for row in db.rows("compute_metric_definition", &["metric_uuid", "sub_table_name", "name", "unit"])? {
-        let Some(id) = number(row.first()) else { continue };
+    for row in db.read_rows("compute_metric_definition", &["metric_uuid", "sub_table_name", "name", "unit"])? {
+        let Some(id) = parse_number(row.first()) else { continue };
         let text = |i: usize| row.get(i).and_then(Option::as_deref).unwrap_or_default();
         let mut name = format!("{}: {}", text(1), text(2));
         let before = taken.entry(name.clone()).or_default();
@@ -132,18 +135,20 @@ fn values(
     }
     let mut numbers: FxHashMap<(i64, String), u32> = FxHashMap::default();
     let mut cells: BTreeMap<i64, Vec<(i64, String, f64)>> = BTreeMap::new();
-    for row in db.rows(VALUES, &["metric_uuid", "kernel_uuid", "value_name", "value"])? {
+    for row in db.read_rows(VALUES, &["metric_uuid", "kernel_uuid", "value_name", "value"])? {
         if job.cancel.is_cancelled() {
-            return Err(db.cancelled());
+            return Err(db.cancelled_error());
         }
-        let (Some(metric), Some(kernel), Some(value)) = (number::<i64>(row.first()), number(row.get(1)), number::<f64>(row.get(3))) else {
+        let (Some(metric), Some(kernel), Some(value)) =
+            (parse_number::<i64>(row.first()), parse_number(row.get(1)), parse_number::<f64>(row.get(3)))
+        else {
             continue;
         };
         let (Some((name, unit)), Some(result)) = (defined.get(&metric), results.get_mut(&kernel)) else { continue };
         let which = row.get(2).and_then(Option::as_deref).unwrap_or_default();
         cells.entry(kernel).or_default().push((metric, which.to_owned(), value));
         let id = *numbers.entry((metric, which.to_owned())).or_insert_with(|| {
-            metrics.names.push(if plain(which) { Arc::from(name.as_str()) } else { Arc::from(format!("{name} ({which})")) });
+            metrics.names.push(if is_value_column(which) { Arc::from(name.as_str()) } else { Arc::from(format!("{name} ({which})")) });
             metrics.units.push(Arc::from(if which.starts_with("Pct") { "%" } else { unit.as_str() }));
             u32::try_from(metrics.names.len() - 1).unwrap_or(u32::MAX)
         });
@@ -170,14 +175,14 @@ fn values(
         let owned: Vec<_> = cells.iter().filter_map(of).collect();
         let cells: Vec<Cell<'_>> =
             owned.iter().map(|(table, metric, which, unit, value)| Cell { table, metric, which, unit, value: *value }).collect();
-        for (name, unit, value) in known(&cells) {
+        for (name, unit, value) in known_values(&cells) {
             let id = number(name, unit, metrics);
             result.values.push((id, Value::Float(value)));
         }
-        if let Some((grid, block)) = only(&cells, "Grid Size").zip(only(&cells, "Workgroup Size")) {
+        if let Some((grid, block)) = only_value(&cells, "Grid Size").zip(only_value(&cells, "Workgroup Size")) {
             (result.grid, result.block) = (Some([grid.div_ceil(block), 1, 1]), Some([block, 1, 1]));
         }
-        for (name, unit, value) in agent(device, dies) {
+        for (name, unit, value) in agent_facts(device, dies) {
             let id = number(name, unit, metrics);
             result.values.push((id, value));
         }

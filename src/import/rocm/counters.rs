@@ -1,6 +1,6 @@
 //! Hardware counters as results: one result per dispatch, with AMD's derived metrics.
 
-use super::rows::{Dispatch, Rows, Symbol, bare};
+use super::rows::{Dispatch, Rows, Symbol, strip_kd_suffix};
 use crate::model::kernel::function_of;
 use crate::model::{Device, Kernel, Metrics, Profile, ResultMetrics, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -20,33 +20,33 @@ pub struct Gpu {
 type Derived = (&'static str, &'static str, fn(&dyn Fn(&str) -> Option<f64>, Gpu) -> Option<f64>);
 
 /// Busy cycles of one die: a counter's row is the sum over all dies.
-fn cycles(c: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> Option<f64> {
+fn busy_cycles(c: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> Option<f64> {
     c("GRBM_GUI_ACTIVE").map(|n| n / gpu.dies)
 }
 
 /// Formulas for CDNA GPUs from rocprofiler-sdk's `counter_defs.yaml` and rocprofiler-compute's analysis
 /// (ROCm/rocm-systems @1b1610fc2b).
 static DERIVED: [Derived; 33] = [
-    ("VALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_VALU")? / (cycles(c, g)? * g.units))),
-    ("SALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_SCA")? / (cycles(c, g)? * g.units))),
-    ("MfmaUtil", "%", |c, g| Some(100.0 * c("SQ_VALU_MFMA_BUSY_CYCLES")? / (cycles(c, g)? * g.units * 4.0))),
+    ("VALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_VALU")? / (busy_cycles(c, g)? * g.units))),
+    ("SALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_SCA")? / (busy_cycles(c, g)? * g.units))),
+    ("MfmaUtil", "%", |c, g| Some(100.0 * c("SQ_VALU_MFMA_BUSY_CYCLES")? / (busy_cycles(c, g)? * g.units * 4.0))),
     ("VALUUtilization", "%", |c, _| Some(100.0 * c("SQ_THREAD_CYCLES_VALU")? / c("SQ_ACTIVE_INST_VALU")? / 64.0)),
-    ("OccupancyPercent", "%", |c, g| Some(100.0 * 4.0 * c("SQ_WAVE_CYCLES")? / (cycles(c, g)? * g.units * 32.0))),
-    ("SIMD_UTILIZATION", "%", |c, g| Some(100.0 * c("SQ_BUSY_CU_CYCLES")? / (cycles(c, g)? * g.units))),
+    ("OccupancyPercent", "%", |c, g| Some(100.0 * 4.0 * c("SQ_WAVE_CYCLES")? / (busy_cycles(c, g)? * g.units * 32.0))),
+    ("SIMD_UTILIZATION", "%", |c, g| Some(100.0 * c("SQ_BUSY_CU_CYCLES")? / (busy_cycles(c, g)? * g.units))),
     ("IPC", "inst/cycle", |c, _| Some(c("SQ_INSTS")? / c("SQ_BUSY_CU_CYCLES")?)),
     ("L2CacheHit", "%", |c, _| {
         let hits = c("TCC_HIT_sum")?;
         Some(100.0 * hits / (hits + c("TCC_MISS_sum")?))
     }),
-    ("LDSBankConflict", "%", |c, g| Some(100.0 * c("SQ_LDS_BANK_CONFLICT")? / (cycles(c, g)? * g.units))),
-    ("LDS Utilization", "%", |c, g| Some(100.0 * c("SQ_LDS_IDX_ACTIVE")? / (cycles(c, g)? * g.units))),
-    ("LDS Unaligned Stall", "%", |c, g| Some(100.0 * c("SQ_LDS_UNALIGNED_STALL")? / (cycles(c, g)? * g.units))),
+    ("LDSBankConflict", "%", |c, g| Some(100.0 * c("SQ_LDS_BANK_CONFLICT")? / (busy_cycles(c, g)? * g.units))),
+    ("LDS Utilization", "%", |c, g| Some(100.0 * c("SQ_LDS_IDX_ACTIVE")? / (busy_cycles(c, g)? * g.units))),
+    ("LDS Unaligned Stall", "%", |c, g| Some(100.0 * c("SQ_LDS_UNALIGNED_STALL")? / (busy_cycles(c, g)? * g.units))),
     ("Bank Conflicts/Access", "", |c, _| {
         let conflicts = c("SQ_LDS_BANK_CONFLICT")?;
         Some(conflicts / (c("SQ_LDS_IDX_ACTIVE")? - conflicts))
     }),
-    ("L2-Fabric Read BW", "byte/second", |c, g| Some(read(c)? / g.ns * 1e9)),
-    ("L2-Fabric Write BW", "byte/second", |c, g| Some(written(c)? / g.ns * 1e9)),
+    ("L2-Fabric Read BW", "byte/second", |c, g| Some(bytes_read(c)? / g.ns * 1e9)),
+    ("L2-Fabric Write BW", "byte/second", |c, g| Some(bytes_written(c)? / g.ns * 1e9)),
     ("vL1D Coalescing", "%", |c, _| Some(100.0 * 64.0 * c("TA_TOTAL_WAVEFRONTS_sum")? / (c("TCP_TOTAL_ACCESSES_sum")? * 4.0))),
     ("L2 Input Stalled", "%", |c, _| Some(100.0 * c("TCC_IB_STALL_sum")? / c("TCC_BUSY_sum")?)),
     ("L2 Stalled for HBM Credits", "%", |c, _| {
@@ -57,16 +57,16 @@ static DERIVED: [Derived; 33] = [
     ("Dependency Wait Cycles", "", |c, _| c("SQ_WAIT_ANY")),
     ("Issue Wait Cycles", "", |c, _| c("SQ_WAIT_INST_ANY")),
     ("Active Cycles", "", |c, _| c("SQ_ACTIVE_INST_ANY")),
-    ("VALU FLOPs (F16)", "flop/second", |c, g| Some(vector(c, "F16")? / g.ns * 1e9)),
-    ("VALU FLOPs (F32)", "flop/second", |c, g| Some(vector(c, "F32")? / g.ns * 1e9)),
-    ("VALU FLOPs (F64)", "flop/second", |c, g| Some(vector(c, "F64")? / g.ns * 1e9)),
-    ("MFMA FLOPs (F6F4)", "flop/second", |c, g| Some(matrix(c, "F6F4")? / g.ns * 1e9)),
-    ("MFMA FLOPs (F8)", "flop/second", |c, g| Some(matrix(c, "F8")? / g.ns * 1e9)),
-    ("MFMA FLOPs (F16)", "flop/second", |c, g| Some(matrix(c, "F16")? / g.ns * 1e9)),
-    ("MFMA FLOPs (BF16)", "flop/second", |c, g| Some(matrix(c, "BF16")? / g.ns * 1e9)),
-    ("MFMA FLOPs (F32)", "flop/second", |c, g| Some(matrix(c, "F32")? / g.ns * 1e9)),
-    ("MFMA FLOPs (F64)", "flop/second", |c, g| Some(matrix(c, "F64")? / g.ns * 1e9)),
-    ("MFMA IOPs (Int8)", "op/second", |c, g| Some(matrix(c, "I8")? / g.ns * 1e9)),
+    ("VALU FLOPs (F16)", "flop/second", |c, g| Some(vector_flops(c, "F16")? / g.ns * 1e9)),
+    ("VALU FLOPs (F32)", "flop/second", |c, g| Some(vector_flops(c, "F32")? / g.ns * 1e9)),
+    ("VALU FLOPs (F64)", "flop/second", |c, g| Some(vector_flops(c, "F64")? / g.ns * 1e9)),
+    ("MFMA FLOPs (F6F4)", "flop/second", |c, g| Some(matrix_ops(c, "F6F4")? / g.ns * 1e9)),
+    ("MFMA FLOPs (F8)", "flop/second", |c, g| Some(matrix_ops(c, "F8")? / g.ns * 1e9)),
+    ("MFMA FLOPs (F16)", "flop/second", |c, g| Some(matrix_ops(c, "F16")? / g.ns * 1e9)),
+    ("MFMA FLOPs (BF16)", "flop/second", |c, g| Some(matrix_ops(c, "BF16")? / g.ns * 1e9)),
+    ("MFMA FLOPs (F32)", "flop/second", |c, g| Some(matrix_ops(c, "F32")? / g.ns * 1e9)),
+    ("MFMA FLOPs (F64)", "flop/second", |c, g| Some(matrix_ops(c, "F64")? / g.ns * 1e9)),
+    ("MFMA IOPs (Int8)", "op/second", |c, g| Some(matrix_ops(c, "I8")? / g.ns * 1e9)),
     ("L2 Cache Bandwidth", "byte/second", |c, g| {
         let kinds = ["READ", "WRITE", "ATOMIC_WITH_RET", "ATOMIC_WITHOUT_RET"];
         let requests: Option<f64> = kinds.iter().map(|k| c(&format!("TCP_TCC_{k}_REQ_sum"))).sum();
@@ -77,19 +77,19 @@ static DERIVED: [Derived; 33] = [
 
 /// Floating-point operations of the vector ALUs: all 64 lanes of a wave count as active, and a fused multiply-add as
 /// two.
-fn vector(c: &dyn Fn(&str) -> Option<f64>, of: &str) -> Option<f64> {
+fn vector_flops(c: &dyn Fn(&str) -> Option<f64>, of: &str) -> Option<f64> {
     let n = |op: &str| c(&format!("SQ_INSTS_VALU_{op}_{of}"));
     Some(64.0 * (n("ADD")? + n("MUL")? + n("TRANS")? + 2.0 * n("FMA")?))
 }
 
 /// Operations of the matrix cores, which are counted in units of 512.
-fn matrix(c: &dyn Fn(&str) -> Option<f64>, of: &str) -> Option<f64> {
+fn matrix_ops(c: &dyn Fn(&str) -> Option<f64>, of: &str) -> Option<f64> {
     c(&format!("SQ_INSTS_VALU_MFMA_MOPS_{of}")).map(|n| 512.0 * n)
 }
 
 /// Bytes that L2 read from the level behind it: AMD's own counter (KiB) if present, else by request size; CDNA 3
 /// also has requests of 128 bytes.
-fn read(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
+fn bytes_read(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     if let Some(kib) = c("FETCH_SIZE") {
         return Some(kib * 1024.0);
     }
@@ -102,7 +102,7 @@ fn read(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
 }
 
 /// Bytes that L2 wrote to the level behind it.
-fn written(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
+fn bytes_written(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     if let Some(kib) = c("WRITE_SIZE") {
         return Some(kib * 1024.0);
     }
@@ -132,7 +132,7 @@ fn not_counted<'v>(values: &FxHashMap<&'v str, f64>, ran: bool) -> Vec<&'v str> 
 
 /// Returns the metrics that can be derived; results that are not finite, as for a kernel without
 /// vector instructions, are omitted.
-pub fn derived(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
+pub fn derive_metrics(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
     let one = move |(name, unit, of): &Derived| {
         let value = of(counter, gpu).filter(|v| v.is_finite() && counter(name).is_none())?;
         Some((*name, *unit, value))
@@ -140,7 +140,7 @@ pub fn derived(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl Iterator
     DERIVED.iter().filter_map(one)
 }
 
-fn unit(counter: &str) -> &'static str {
+fn counter_unit(counter: &str) -> &'static str {
     // In units of 1,024 bytes according to counter_defs.yaml.
     match counter {
         "FETCH_SIZE" | "WRITE_SIZE" => "Kibyte",
@@ -149,7 +149,7 @@ fn unit(counter: &str) -> &'static str {
 }
 
 /// Dispatch attributes under rocprofv3's column names.
-fn beside(d: &Dispatch, ns: i64) -> Vec<(&'static str, &'static str, Value)> {
+fn dispatch_facts(d: &Dispatch, ns: i64) -> Vec<(&'static str, &'static str, Value)> {
     let number = |n: Option<u32>| n.map(|n| Value::Integer(u64::from(n)));
     let all = [
         ("Dispatch_Id", "", Some(d.id).filter(|&id| id > 0).map(Value::Integer)),
@@ -163,7 +163,7 @@ fn beside(d: &Dispatch, ns: i64) -> Vec<(&'static str, &'static str, Value)> {
 }
 
 /// GPU attributes under rocprofv3's column names.
-pub fn agent(device: &Device, dies: u32) -> Vec<(&'static str, &'static str, Value)> {
+pub fn agent_facts(device: &Device, dies: u32) -> Vec<(&'static str, &'static str, Value)> {
     let text = |t: &Option<String>| t.as_ref().map(|t| Value::Text(Arc::from(t.as_str())));
     let number = |n: Option<u32>| n.map(|n| Value::Integer(u64::from(n)));
     let all = [
@@ -177,7 +177,7 @@ pub fn agent(device: &Device, dies: u32) -> Vec<(&'static str, &'static str, Val
 }
 
 /// Unit of a column of `roofline.csv`, after scaling by 10⁹.
-fn rate(column: &str) -> &'static str {
+fn rate_unit(column: &str) -> &'static str {
     match column {
         c if c.ends_with("Bw") => "byte/second",
         c if c.ends_with("Flops") => "flop/second",
@@ -187,7 +187,7 @@ fn rate(column: &str) -> &'static str {
 
 /// Results of the launches, in launch order; `None` if counters are not the subject of the report.
 #[must_use]
-pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metrics>> {
+pub fn build_metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metrics>> {
     if rows.counters.is_empty() || !rows.chosen {
         return None;
     }
@@ -218,8 +218,8 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
         let found = of.get(&(d.process, d.id)).map_or(&[][..], Vec::as_slice);
         let name_of = |name: u32| rows.texts.get(name as usize).map_or("", |t| &**t);
         let values: FxHashMap<&str, f64> = found.iter().rev().map(|&(n, value)| (name_of(n), value)).collect();
-        let config = d.config(None);
-        let uncounted = not_counted(&values, config.blocks().is_some_and(|n| n > 0));
+        let config = d.launch_config(None);
+        let uncounted = not_counted(&values, config.block_count().is_some_and(|n| n > 0));
         let counter = |name: &str| values.get(name).copied().filter(|_| !uncounted.contains(&name));
         let told = (!uncounted.is_empty()).then(|| Value::Text(Arc::from(uncounted.join(", "))));
         let mut values: Vec<(u32, Value)> = Vec::new();
@@ -228,7 +228,7 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
             let text = name_of(*name);
             let whole = *value >= 0.0 && value.fract() == 0.0 && *value < 9e15;
             let value = if whole { Value::Integer(*value as u64) } else { Value::Float(*value) };
-            values.push((number(text, unit(text), &mut out), value));
+            values.push((number(text, counter_unit(text), &mut out), value));
         }
         let ns = d.end.saturating_sub(d.start).max(0);
         if let (Some(agent), Some(units)) = (agent, device.and_then(|d| d.sm_count))
@@ -241,19 +241,19 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
                 f64::NAN
             };
             let gpu = Gpu { units: f64::from(units), dies, ns: ns as f64 };
-            for (name, unit, value) in derived(&counter, gpu) {
+            for (name, unit, value) in derive_metrics(&counter, gpu) {
                 values.push((number(name, unit, &mut out), Value::Float(value)));
             }
         }
         for (name, unit, value) in
-            beside(d, ns).into_iter().chain(device.map(|d| self::agent(d, agent.map_or(0, |a| a.dies))).unwrap_or_default())
+            dispatch_facts(d, ns).into_iter().chain(device.map(|d| self::agent_facts(d, agent.map_or(0, |a| a.dies))).unwrap_or_default())
         {
             values.push((number(name, unit, &mut out), value));
         }
         for (name, value) in agent.map_or(&[][..], |a| &a.reached) {
-            values.push((number(name, rate(name), &mut out), Value::Float(*value)));
+            values.push((number(name, rate_unit(name), &mut out), Value::Float(*value)));
         }
-        let kernel = rows.symbols.get(d.symbol as usize).map(kernel).unwrap_or_default();
+        let kernel = rows.symbols.get(d.symbol as usize).map(symbol_kernel).unwrap_or_default();
         out.results.push(ResultMetrics {
             kernel,
             pid: rows.processes.get(d.process as usize).map(|p| p.pid).filter(|&p| p > 0),
@@ -261,7 +261,7 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
             stream: Some(u64::from(d.queue)),
             grid: config.grid,
             block: config.block,
-            ..ResultMetrics::with(values)
+            ..ResultMetrics::from_values(values)
         });
     }
     Some(Arc::new(out))
@@ -269,8 +269,8 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
 
 /// Returns the kernel of a symbol: rocprofv3 counts symbols separately even if they share a name.
 #[must_use]
-pub fn kernel(symbol: &Symbol) -> Kernel {
-    let mangled = symbol.mangled.as_deref().map(bare).filter(|m| !m.is_empty()).map(Arc::from);
+pub fn symbol_kernel(symbol: &Symbol) -> Kernel {
+    let mangled = symbol.mangled.as_deref().map(strip_kd_suffix).filter(|m| !m.is_empty()).map(Arc::from);
     if symbol.formatted.is_empty() {
         return Kernel { mangled, ..Kernel::default() };
     }
@@ -313,7 +313,7 @@ mod tests {
             ("TCC_MISS_sum", 4918.0),
         ];
         let counter = |name: &str| values.iter().find(|v| v.0 == name).map(|v| v.1);
-        let found: FxHashMap<&str, f64> = derived(&counter, gpu).map(|(n, _, v)| (n, v)).collect();
+        let found: FxHashMap<&str, f64> = derive_metrics(&counter, gpu).map(|(n, _, v)| (n, v)).collect();
         let near = |name: &str, wanted: f64| assert!((found[name] - wanted).abs() < 1e-9, "{name}: {}", found[name]);
         near("VALUBusy", 1.15);
         near("SALUBusy", 2.77);

@@ -3,8 +3,8 @@
 
 use super::columns::is_counter;
 use super::passes;
-use super::rocpd::device;
-use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, bare};
+use super::rocpd::build_device;
+use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::{Budget, ImportError, Job};
 use crate::launch::open;
 use crate::model::{Device, Maker};
@@ -53,14 +53,14 @@ pub(super) struct Head {
 }
 
 impl Head {
-    pub fn of(record: &ByteRecord) -> Self {
+    pub fn from_header(record: &ByteRecord) -> Self {
         let written = |b: &[u8]| String::from_utf8_lossy(b).trim().trim_start_matches('\u{feff}').to_owned();
         let name = |b: &[u8]| written(b).to_ascii_lowercase().replace('-', "_");
         let counters = record.iter().map(written).enumerate().filter(|(_, n)| is_counter(n)).collect();
         Self { at: record.iter().enumerate().map(|(i, b)| (name(b), i)).collect(), counters }
     }
 
-    fn table(&self) -> Option<Table> {
+    fn table_kind(&self) -> Option<Table> {
         // Tables of rocprof-compute have a column for each of some hundred counters.
         if self.at.len() > MOST_COLUMNS {
             return None;
@@ -68,23 +68,23 @@ impl Head {
         HEADS.iter().find(|(_, columns)| columns.iter().all(|c| self.at.contains_key(*c))).map(|(table, _)| *table)
     }
 
-    pub fn text<'r>(&self, row: &'r ByteRecord, names: &[&str]) -> Option<&'r [u8]> {
+    pub fn cell_text<'r>(&self, row: &'r ByteRecord, names: &[&str]) -> Option<&'r [u8]> {
         let at = names.iter().find_map(|n| self.at.get(*n))?;
         row.get(*at).map(<[u8]>::trim_ascii).filter(|t| !t.is_empty())
     }
 
-    pub fn number<N: std::str::FromStr>(&self, row: &ByteRecord, names: &[&str]) -> Option<N> {
-        std::str::from_utf8(self.text(row, names)?).ok()?.parse().ok()
+    pub fn cell_number<N: std::str::FromStr>(&self, row: &ByteRecord, names: &[&str]) -> Option<N> {
+        std::str::from_utf8(self.cell_text(row, names)?).ok()?.parse().ok()
     }
 }
 
 /// Table type from the first line of a file.
 #[must_use]
-pub fn table(head: &[u8]) -> Option<Table> {
+pub fn detect_table(head: &[u8]) -> Option<Table> {
     let line = head.split(|b| *b == b'\n').next()?;
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line);
     let mut record = ByteRecord::new();
-    (reader.read_byte_record(&mut record).ok()? && record.len() > 2).then(|| Head::of(&record).table())?
+    (reader.read_byte_record(&mut record).ok()? && record.len() > 2).then(|| Head::from_header(&record).table_kind())?
 }
 
 /// Suffixes of the set's file names, before `.csv`.
@@ -104,7 +104,7 @@ const PARTS: [&str; 12] = [
 ];
 
 /// Folder and file name prefix shared by all files of a process.
-fn stem(path: &Path) -> PathBuf {
+fn set_stem(path: &Path) -> PathBuf {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let own = PARTS.iter().find_map(|p| name.strip_suffix(&format!("{p}.csv"))).map(str::to_owned);
     path.with_file_name(own.unwrap_or(name))
@@ -112,7 +112,7 @@ fn stem(path: &Path) -> PathBuf {
 
 /// Files of the same set: in the same folder, with the same prefix.
 #[must_use]
-pub fn siblings(path: &Path) -> Vec<PathBuf> {
+pub fn find_siblings(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(stem) = PARTS.iter().find_map(|p| name.strip_suffix(&format!("{p}.csv"))) else { return vec![path.to_owned()] };
     // Counters are a separate report: kernels were serialised while they were collected.
@@ -131,27 +131,27 @@ pub fn siblings(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Reads files that belong together.
-pub fn read(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
+pub fn read_files(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut known: Vec<(Table, &PathBuf)> = Vec::new();
     for file in files {
         let mut head = vec![0; 1 << 14];
-        let n = open::regular(file).and_then(|mut f| f.read(&mut head)).map_err(|e| ImportError::io(file, e))?;
-        known.extend(table(&head[..n]).map(|t| (t, file)));
+        let n = open::open_regular(file).and_then(|mut f| f.read(&mut head)).map_err(|e| ImportError::io(file, e))?;
+        known.extend(detect_table(&head[..n]).map(|t| (t, file)));
     }
     // Files of a process share one stem. Within a process, referenced tables come first, and the trace before
     // counters, as it knows more about dispatches.
-    known.sort_by_key(|(table, path)| (stem(path), *table));
+    known.sort_by_key(|(table, path)| (set_stem(path), *table));
     let mut reader = Reader::default();
     let mut last = None;
     for (table, path) in known {
-        let stem = stem(path);
+        let stem = set_stem(path);
         if last.as_ref() != Some(&stem) {
-            reader.begin(&stem);
+            reader.begin_process(&stem);
             last = Some(stem);
         }
-        let file = open::regular(path).map_err(|e| ImportError::io(path, e))?;
+        let file = open::open_regular(path).map_err(|e| ImportError::io(path, e))?;
         let total = file.metadata().map_or(0, |m| m.len());
-        reader.table(table, BufReader::with_capacity(1 << 18, file), (path, total), job)?;
+        reader.read_table(table, BufReader::with_capacity(1 << 18, file), (path, total), job)?;
     }
     Ok(reader.finish())
 }
@@ -159,9 +159,9 @@ pub fn read(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
 /// Reads one table.
 pub fn read_one(bytes: &[u8], path: &Path, job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut reader = Reader::default();
-    reader.begin(path);
-    if let Some(table) = table(bytes) {
-        reader.table(table, bytes, (path, bytes.len() as u64), job)?;
+    reader.begin_process(path);
+    if let Some(table) = detect_table(bytes) {
+        reader.read_table(table, bytes, (path, bytes.len() as u64), job)?;
     }
     Ok(reader.finish())
 }
@@ -197,16 +197,16 @@ fn next(len: usize) -> u32 {
 }
 
 impl Reader {
-    fn table(&mut self, table: Table, from: impl Read, (path, total): (&Path, u64), job: &Job<'_>) -> Result<(), ImportError> {
+    fn read_table(&mut self, table: Table, from: impl Read, (path, total): (&Path, u64), job: &Job<'_>) -> Result<(), ImportError> {
         let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(from);
         let mut record = ByteRecord::new();
         let damaged = |e: csv::Error| ImportError::damaged(path, "its rows", &e);
         if !reader.read_byte_record(&mut record).map_err(damaged)? {
             return Ok(());
         }
-        let head = Head::of(&record);
+        let head = Head::from_header(&record);
         // Short rows take more memory once decoded than in the file.
-        let budget = Budget::plain(path, total, total);
+        let budget = Budget::from_plain_size(path, total, total);
         let mut rows = 0_u64;
         while reader.read_byte_record(&mut record).map_err(damaged)? {
             rows += 1;
@@ -214,17 +214,17 @@ impl Reader {
                 if job.cancel.is_cancelled() {
                     return Err(ImportError::Cancelled { path: path.to_owned() });
                 }
-                job.progress("rows", reader.position().byte(), total);
+                job.report_progress("rows", reader.position().byte(), total);
             }
-            budget.keep((size_of::<Dispatch>() + record.as_slice().len()) as u64)?;
+            budget.charge_bytes((size_of::<Dispatch>() + record.as_slice().len()) as u64)?;
             let understood = match table {
                 Table::Agents => self.agent_row(&head, &record),
-                Table::Calls => self.call(&head, &record),
-                Table::Kernels => self.kernel(&head, &record),
-                Table::Counters => self.counted(&head, &record),
-                Table::Copies => self.copy(&head, &record),
-                Table::Allocations => self.allocation(&head, &record),
-                Table::Legacy => self.legacy(&head, &record),
+                Table::Calls => self.read_call(&head, &record),
+                Table::Kernels => self.read_kernel(&head, &record),
+                Table::Counters => self.read_counter(&head, &record),
+                Table::Copies => self.read_copy(&head, &record),
+                Table::Allocations => self.read_allocation(&head, &record),
+                Table::Legacy => self.read_legacy_row(&head, &record),
             };
             self.rows.broken += u64::from(understood.is_none());
         }
@@ -237,7 +237,7 @@ impl Reader {
 
     /// Starts the files of another process, whose ids have other meanings. By default, the
     /// file name is the process id.
-    pub(super) fn begin(&mut self, stem: &Path) {
+    pub(super) fn begin_process(&mut self, stem: &Path) {
         self.processes.clear();
         self.guids.clear();
         self.named = false;
@@ -246,12 +246,12 @@ impl Reader {
         self.traced = false;
         self.own = next(self.rows.processes.len());
         let pid = stem.file_name().and_then(|n| n.to_str()?.parse().ok());
-        self.pass = passes::number(stem);
+        self.pass = passes::pass_number(stem);
         self.rows.processes.push(Process { pid: pid.unwrap_or(0), pass: self.pass, ..Process::default() });
         self.processes.extend(pid.map(|pid| (pid, self.own)));
     }
 
-    pub(super) fn process(&mut self, pid: Option<u32>) -> u32 {
+    pub(super) fn process_index(&mut self, pid: Option<u32>) -> u32 {
         let Some(pid) = pid else { return self.own };
         // The process without an id so far is this one.
         if let Some(own) = self.rows.processes.get_mut(self.own as usize)
@@ -270,14 +270,14 @@ impl Reader {
     /// Process of a row: by id, else by the `Guid` that `rocpd convert` assigns to each database; its
     /// kernel tables lack process ids.
     fn process_of(&mut self, head: &Head, row: &ByteRecord) -> u32 {
-        let pid = head.number(row, &["process_id", "pid"]);
-        let Some(guid) = head.text(row, &["guid"]).filter(|g| !g.is_empty()) else { return self.process(pid) };
+        let pid = head.cell_number(row, &["process_id", "pid"]);
+        let Some(guid) = head.cell_text(row, &["guid"]).filter(|g| !g.is_empty()) else { return self.process_index(pid) };
         let process = match self.guids.get(guid) {
             Some(&known) => known,
             None => {
                 // The first one is the process of the files.
                 let new = if pid.is_some() || self.guids.is_empty() {
-                    self.process(pid)
+                    self.process_index(pid)
                 } else {
                     self.rows.processes.push(Process { pass: self.pass, ..Process::default() });
                     next(self.rows.processes.len() - 1)
@@ -286,7 +286,7 @@ impl Reader {
                 new
             }
         };
-        let thread = head.number(row, &["thread_id", "tid"]).unwrap_or(0);
+        let thread = head.cell_number(row, &["thread_id", "tid"]).unwrap_or(0);
         match (self.rows.processes.get_mut(process as usize), pid) {
             (Some(of), Some(pid)) if of.pid == 0 => {
                 of.pid = pid;
@@ -298,12 +298,12 @@ impl Reader {
         process
     }
 
-    pub(super) fn text(&mut self, bytes: &[u8]) -> u32 {
-        self.texts.number(bytes, &mut self.rows.texts)
+    pub(super) fn intern_text(&mut self, bytes: &[u8]) -> u32 {
+        self.texts.text_number(bytes, &mut self.rows.texts)
     }
 
     /// Agent by its name in the tables: `Agent 2`, `2`.
-    pub(super) fn agent(&mut self, named: &[u8], gpu: bool) -> u32 {
+    pub(super) fn agent_index(&mut self, named: &[u8], gpu: bool) -> u32 {
         let text = String::from_utf8_lossy(named);
         let key = text.rsplit(' ').next().unwrap_or_default().to_owned();
         if let Some(&known) = self.agents.get(&key) {
@@ -317,9 +317,9 @@ impl Reader {
         number
     }
 
-    pub(super) fn symbol(&mut self, process: u32, id: u64, name: &[u8]) -> u32 {
+    pub(super) fn symbol_index(&mut self, process: u32, id: u64, name: &[u8]) -> u32 {
         let text = String::from_utf8_lossy(name);
-        let name: Arc<str> = Arc::from(bare(&text));
+        let name: Arc<str> = Arc::from(strip_kd_suffix(&text));
         let number = next(self.rows.symbols.len());
         *self.symbols.entry((process, id, name)).or_insert_with_key(|(process, id, name)| {
             let mangled = name.starts_with("_Z").then(|| name.clone());
@@ -329,11 +329,11 @@ impl Reader {
     }
 
     fn agent_row(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
-        let node: u64 = head.number(row, &["node_id"])?;
-        let gpu = head.text(row, &["agent_type"])? == b"GPU";
-        let text = |names: &[&str]| head.text(row, names).map(|t| String::from_utf8_lossy(t).into_owned());
+        let node: u64 = head.cell_number(row, &["node_id"])?;
+        let gpu = head.cell_text(row, &["agent_type"])? == b"GPU";
+        let text = |names: &[&str]| head.cell_text(row, names).map(|t| String::from_utf8_lossy(t).into_owned());
         let device = gpu.then(|| {
-            let mut device = device(&|key| head.number(row, &[key]));
+            let mut device = build_device(&|key| head.cell_number(row, &[key]));
             device.id = self.gpus;
             device.chip = text(&["name"]);
             device.arch.clone_from(&device.chip);
@@ -342,128 +342,129 @@ impl Reader {
         });
         self.gpus = self.gpus.saturating_add(u32::from(gpu));
         let number = next(self.rows.agents.len());
-        let dies = head.number(row, &["num_xcc"]).unwrap_or(0);
+        let dies = head.cell_number(row, &["num_xcc"]).unwrap_or(0);
         self.rows.agents.push(Agent { device, dies, reached: Vec::new() });
         self.agents.insert(node.to_string(), number);
         Some(())
     }
 
-    fn call(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
-        let marker = head.text(row, &["domain"])?.starts_with(b"MARKER");
-        let start = head.number(row, &["start_timestamp"])?;
-        let name = self.text(head.text(row, &["function"]).unwrap_or_default());
+    fn read_call(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        let marker = head.cell_text(row, &["domain"])?.starts_with(b"MARKER");
+        let start = head.cell_number(row, &["start_timestamp"])?;
+        let name = self.intern_text(head.cell_text(row, &["function"]).unwrap_or_default());
         let process = self.process_of(head, row);
         self.rows.calls.push(Call {
             process,
-            thread: head.number(row, &["thread_id"]).unwrap_or(0),
+            thread: head.cell_number(row, &["thread_id"]).unwrap_or(0),
             name,
             marker,
-            correlation: head.number(row, &["correlation_id"]).unwrap_or(0),
+            correlation: head.cell_number(row, &["correlation_id"]).unwrap_or(0),
             start,
-            end: head.number(row, &["end_timestamp"]).unwrap_or(start),
+            end: head.cell_number(row, &["end_timestamp"]).unwrap_or(start),
         });
         Some(())
     }
 
-    fn three(head: &Head, row: &ByteRecord, names: [&[&str]; 3]) -> [u32; 3] {
-        names.map(|n| head.number(row, n).unwrap_or(0))
+    fn read_dims(head: &Head, row: &ByteRecord, names: [&[&str]; 3]) -> [u32; 3] {
+        names.map(|n| head.cell_number(row, n).unwrap_or(0))
     }
 
-    fn kernel(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
-        let start = head.number(row, &["start_timestamp"])?;
+    fn read_kernel(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        let start = head.cell_number(row, &["start_timestamp"])?;
         let process = self.process_of(head, row);
-        self.named |= head.number::<u32>(row, &["process_id", "pid"]).is_some() || head.text(row, &["guid"]).is_some();
-        let symbol = self.symbol(process, head.number(row, &["kernel_id"]).unwrap_or(0), head.text(row, &["kernel_name"])?);
-        let agent = self.agent(head.text(row, &["agent_id"]).unwrap_or(b"0"), true);
+        self.named |= head.cell_number::<u32>(row, &["process_id", "pid"]).is_some() || head.cell_text(row, &["guid"]).is_some();
+        let symbol = self.symbol_index(process, head.cell_number(row, &["kernel_id"]).unwrap_or(0), head.cell_text(row, &["kernel_name"])?);
+        let agent = self.agent_index(head.cell_text(row, &["agent_id"]).unwrap_or(b"0"), true);
         self.rows.dispatches.push(Dispatch {
             process,
             agent,
             symbol,
-            thread: head.number(row, &["thread_id"]).unwrap_or(0),
-            id: head.number(row, &["dispatch_id"]).unwrap_or(0),
-            queue: head.number(row, &["queue_id"]).unwrap_or(0),
-            stream: head.number(row, &["stream_id"]),
-            correlation: head.number(row, &["correlation_id"]).unwrap_or(0),
+            thread: head.cell_number(row, &["thread_id"]).unwrap_or(0),
+            id: head.cell_number(row, &["dispatch_id"]).unwrap_or(0),
+            queue: head.cell_number(row, &["queue_id"]).unwrap_or(0),
+            stream: head.cell_number(row, &["stream_id"]),
+            correlation: head.cell_number(row, &["correlation_id"]).unwrap_or(0),
             start,
-            end: head.number(row, &["end_timestamp"]).unwrap_or(start),
-            workgroup: Self::three(head, row, [&["workgroup_size_x"], &["workgroup_size_y"], &["workgroup_size_z"]]),
-            grid: Self::three(head, row, [&["grid_size_x"], &["grid_size_y"], &["grid_size_z"]]),
-            lds: head.number(row, &["lds_block_size", "group_segment_size"]),
-            scratch: head.number(row, &["scratch_size", "private_segment_size"]),
-            registers: registers(head, row),
+            end: head.cell_number(row, &["end_timestamp"]).unwrap_or(start),
+            workgroup: Self::read_dims(head, row, [&["workgroup_size_x"], &["workgroup_size_y"], &["workgroup_size_z"]]),
+            grid: Self::read_dims(head, row, [&["grid_size_x"], &["grid_size_y"], &["grid_size_z"]]),
+            lds: head.cell_number(row, &["lds_block_size", "group_segment_size"]),
+            scratch: head.cell_number(row, &["scratch_size", "private_segment_size"]),
+            registers: vector_registers(head, row),
         });
         Some(())
     }
 
     /// Reads a dispatch with counters: its row is repeated for each counter, with sizes as products.
-    fn counted(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
-        let id = head.number(row, &["dispatch_id"])?;
+    fn read_counter(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        let id = head.cell_number(row, &["dispatch_id"])?;
         // In a trace whose kernels name no process, all belong to the same one, whatever the file names.
         let process = if self.traced && !self.named { self.own } else { self.process_of(head, row) };
-        let name = self.text(head.text(row, &["counter_name"])?);
-        let value = head.number(row, &["counter_value"])?;
+        let name = self.intern_text(head.cell_text(row, &["counter_name"])?);
+        let value = head.cell_number(row, &["counter_value"])?;
         self.rows.counters.push(Counter { process, dispatch: id, name, value });
         // The trace knows more about its dispatches.
         if self.traced || self.rows.dispatches.last().is_some_and(|d| d.id == id && d.process == process) {
             return Some(());
         }
-        let symbol = self.symbol(process, head.number(row, &["kernel_id"]).unwrap_or(0), head.text(row, &["kernel_name"])?);
-        let agent = self.agent(head.text(row, &["agent_id"]).unwrap_or(b"0"), true);
-        let start = head.number(row, &["start_timestamp"]).unwrap_or(0);
-        let line = |names: &[&str]| [head.number(row, names).unwrap_or(0), 1, 1];
+        let symbol = self.symbol_index(process, head.cell_number(row, &["kernel_id"]).unwrap_or(0), head.cell_text(row, &["kernel_name"])?);
+        let agent = self.agent_index(head.cell_text(row, &["agent_id"]).unwrap_or(b"0"), true);
+        let start = head.cell_number(row, &["start_timestamp"]).unwrap_or(0);
+        let line = |names: &[&str]| [head.cell_number(row, names).unwrap_or(0), 1, 1];
         self.rows.dispatches.push(Dispatch {
             process,
             agent,
             symbol,
-            thread: head.number(row, &["thread_id"]).unwrap_or(0),
+            thread: head.cell_number(row, &["thread_id"]).unwrap_or(0),
             id,
-            queue: head.number(row, &["queue_id"]).unwrap_or(0),
-            correlation: head.number(row, &["correlation_id"]).unwrap_or(0),
+            queue: head.cell_number(row, &["queue_id"]).unwrap_or(0),
+            correlation: head.cell_number(row, &["correlation_id"]).unwrap_or(0),
             start,
-            end: head.number(row, &["end_timestamp"]).unwrap_or(start),
+            end: head.cell_number(row, &["end_timestamp"]).unwrap_or(start),
             workgroup: line(&["workgroup_size"]),
             grid: line(&["grid_size"]),
-            lds: head.number(row, &["lds_block_size"]),
-            scratch: head.number(row, &["scratch_size"]),
-            registers: registers(head, row),
+            lds: head.cell_number(row, &["lds_block_size"]),
+            scratch: head.cell_number(row, &["scratch_size"]),
+            registers: vector_registers(head, row),
             ..Dispatch::default()
         });
         Some(())
     }
 
-    fn copy(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
-        let start = head.number(row, &["start_timestamp"])?;
-        let name = self.text(head.text(row, &["direction"]).unwrap_or_default());
-        let [from, to] = [&["source_agent_id"], &["destination_agent_id"]].map(|n| head.text(row, n).map(|t| self.agent(t, false)));
+    fn read_copy(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        let start = head.cell_number(row, &["start_timestamp"])?;
+        let name = self.intern_text(head.cell_text(row, &["direction"]).unwrap_or_default());
+        let [from, to] =
+            [&["source_agent_id"], &["destination_agent_id"]].map(|n| head.cell_text(row, n).map(|t| self.agent_index(t, false)));
         let process = self.process_of(head, row);
         self.rows.copies.push(Copy {
             process,
-            thread: head.number(row, &["thread_id"]).unwrap_or(0),
+            thread: head.cell_number(row, &["thread_id"]).unwrap_or(0),
             from,
             to,
             name,
             bytes: None,
-            stream: head.number(row, &["stream_id"]),
-            correlation: head.number(row, &["correlation_id"]).unwrap_or(0),
+            stream: head.cell_number(row, &["stream_id"]),
+            correlation: head.cell_number(row, &["correlation_id"]).unwrap_or(0),
             start,
-            end: head.number(row, &["end_timestamp"]).unwrap_or(start),
+            end: head.cell_number(row, &["end_timestamp"]).unwrap_or(start),
         });
         Some(())
     }
 
-    fn allocation(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
-        let time = head.number(row, &["start_timestamp"])?;
-        let word = head.text(row, &["operation"])?;
-        let address = String::from_utf8_lossy(head.text(row, &["address"]).unwrap_or(b"0")).into_owned();
+    fn read_allocation(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        let time = head.cell_number(row, &["start_timestamp"])?;
+        let word = head.cell_text(row, &["operation"])?;
+        let address = String::from_utf8_lossy(head.cell_text(row, &["address"]).unwrap_or(b"0")).into_owned();
         let address = u64::from_str_radix(address.trim_start_matches("0x"), if address.starts_with("0x") { 16 } else { 10 }).unwrap_or(0);
         let bytes = if memchr::memmem::find(word, b"FREE").is_some() {
             -self.sizes.remove(&address)?
         } else {
-            let bytes: i64 = head.number(row, &["allocation_size"]).unwrap_or(0);
+            let bytes: i64 = head.cell_number(row, &["allocation_size"]).unwrap_or(0);
             self.sizes.insert(address, bytes);
             bytes
         };
-        let agent = head.text(row, &["agent_id"]).map(|t| self.agent(t, false));
+        let agent = head.cell_text(row, &["agent_id"]).map(|t| self.agent_index(t, false));
         let process = self.process_of(head, row);
         self.rows.allocations.push(Allocation { process, agent, time, address, bytes });
         Some(())
@@ -483,9 +484,9 @@ impl Reader {
 }
 
 /// Vector registers per work-item: on GPUs with accumulation registers, both kinds share one register file.
-pub(super) fn registers(head: &Head, row: &ByteRecord) -> Option<u32> {
-    let vector: u32 = head.number(row, &["vgpr_count", "arch_vgpr", "vgpr"])?;
-    Some(vector + head.number::<u32>(row, &["accum_vgpr_count", "accum_vgpr"]).unwrap_or(0))
+pub(super) fn vector_registers(head: &Head, row: &ByteRecord) -> Option<u32> {
+    let vector: u32 = head.cell_number(row, &["vgpr_count", "arch_vgpr", "vgpr"])?;
+    Some(vector + head.cell_number::<u32>(row, &["accum_vgpr_count", "accum_vgpr"]).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -510,7 +511,7 @@ mod tests {
             ("\"Name\",\"Calls\",\"TotalDurationNs\"", None),
             ("", None),
         ] {
-            assert_eq!(table(head.as_bytes()), wanted, "{head}");
+            assert_eq!(detect_table(head.as_bytes()), wanted, "{head}");
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Tables of `rocprof-compute analyze --save-dfs`: a CSV file per table, named by panel and number
 //! (`2.1_Speed-of-Light.csv`), with averages over all analyzed dispatches.
 
-use super::rows::bare;
-use super::tables::{Cell, known, only, plain};
+use super::rows::strip_kd_suffix;
+use super::tables::{Cell, is_value_column, known_values, only_value};
 use super::workload;
 use crate::import::input::{Input, Member};
 use crate::import::{ImportError, Job};
 use crate::launch::open;
 use crate::model::kernel::function_of;
 use crate::model::launches::{NO_NODE, TimesBuilder};
-use crate::model::units::count;
+use crate::model::units::format_count;
 use crate::model::{
     Device, Kernel, KernelId, KernelTotal, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Maker, Metrics, Nanos, Note, NoteKind,
     Place, Profile, ResultKind, ResultMetrics, Severity, Value,
@@ -25,7 +25,7 @@ const PANELS: [(u32, &str); 7] =
 const NO_VALUES: [&str; 6] = ["Metric", "Channel", "Unit", "Type", "Transaction", "Coherency"];
 
 /// Panel, number and title from the file name.
-fn title(path: &Path) -> Option<(u32, u32, String)> {
+fn parse_title(path: &Path) -> Option<(u32, u32, String)> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".csv")?;
     let (number, words) = stem.split_once('_')?;
     let (panel, table) = number.split_once('.')?;
@@ -36,13 +36,13 @@ fn title(path: &Path) -> Option<(u32, u32, String)> {
 }
 
 /// Returns true for one of these tables.
-fn table(member: &Member) -> bool {
-    title(&member.path).is_some() && [&b"Metric,"[..], b"Channel,"].iter().any(|start| member.head.starts_with(start))
+fn is_table(member: &Member) -> bool {
+    parse_title(&member.path).is_some() && [&b"Metric,"[..], b"Channel,"].iter().any(|start| member.head.starts_with(start))
 }
 
 /// Returns true if a folder has such tables, but not the counters that they were made from.
-pub fn knows(input: &Input) -> bool {
-    input.members.iter().any(table) && !input.members.iter().any(|m| workload::knows(&m.head))
+pub fn is_analysis(input: &Input) -> bool {
+    input.members.iter().any(is_table) && !input.members.iter().any(|m| workload::is_counter_table(&m.head))
 }
 
 /// A kernel of the first table, `0.1_Top_Kernels.csv`, in which names are wrapped at 40
@@ -55,8 +55,8 @@ struct Top {
     median: Option<f64>,
 }
 
-fn top(path: &Path) -> Vec<Top> {
-    let Ok(file) = open::regular(path) else { return Vec::new() };
+fn read_top_kernels(path: &Path) -> Vec<Top> {
+    let Ok(file) = open::open_regular(path) else { return Vec::new() };
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);
     let Ok(head) = reader.headers().cloned() else { return Vec::new() };
     let at = |start: &str| head.iter().position(|h| h.starts_with(start));
@@ -64,7 +64,7 @@ fn top(path: &Path) -> Vec<Top> {
     let rows = reader.records().flatten().filter_map(|r| {
         let number = |i: usize| r.get(i)?.trim().parse::<f64>().ok().filter(|n| n.is_finite() && (0.0..9e18).contains(n));
         let (count, total) = (number(calls).filter(|n| *n >= 1.0)?, number(sum)?);
-        let text = bare(&r.get(name)?.replace('\n', "")).to_owned();
+        let text = strip_kd_suffix(&r.get(name)?.replace('\n', "")).to_owned();
         let mean = at("Mean").and_then(number).unwrap_or(total / count);
         Some(Top { name: text, count: count as u64, total, mean, median: at("Median").and_then(number) })
     });
@@ -80,8 +80,8 @@ struct Owned {
     value: f64,
 }
 
-fn cells(path: &Path, table: &str, out: &mut Vec<Owned>) -> Result<u64, csv::Error> {
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(open::regular(path)?);
+fn read_cells(path: &Path, table: &str, out: &mut Vec<Owned>) -> Result<u64, csv::Error> {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(open::open_regular(path)?);
     let head = reader.headers()?.clone();
     let at = |name: &str| head.iter().position(|h| h == name);
     let unit = at("Unit");
@@ -103,37 +103,37 @@ fn cells(path: &Path, table: &str, out: &mut Vec<Owned>) -> Result<u64, csv::Err
 }
 
 /// Reads the folder: kernel totals, and one result for the only kernel or for all of them together.
-pub fn read(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
+pub fn read_folder(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
     let mut files: Vec<((u32, u32, String), &Member)> =
-        input.members.iter().filter(|m| table(m)).filter_map(|m| Some((title(&m.path)?, m))).collect();
+        input.members.iter().filter(|m| is_table(m)).filter_map(|m| Some((parse_title(&m.path)?, m))).collect();
     files.sort_by_key(|((panel, number, _), _)| (*panel, *number));
     let (mut all, mut broken) = (Vec::new(), 0);
     for ((_, _, title), member) in &files {
         if job.cancel.is_cancelled() {
             return Err(ImportError::Cancelled { path: input.path.clone() });
         }
-        broken += cells(&member.path, title, &mut all).map_err(|e| ImportError::damaged(&member.path, "its rows", &e))?;
+        broken += read_cells(&member.path, title, &mut all).map_err(|e| ImportError::damaged(&member.path, "its rows", &e))?;
     }
-    let kernels = input.members.iter().find(|m| title(&m.path).is_some_and(|t| (t.0, t.1) == (0, 1)));
-    let kernels = kernels.map(|m| top(&m.path)).unwrap_or_default();
+    let kernels = input.members.iter().find(|m| parse_title(&m.path).is_some_and(|t| (t.0, t.1) == (0, 1)));
+    let kernels = kernels.map(|m| read_top_kernels(&m.path)).unwrap_or_default();
     let folder = files.first().and_then(|(_, m)| m.path.parent()).unwrap_or(&input.path);
-    let (device, dies) = workload::device(folder).unwrap_or_else(|| (Device { maker: Maker::Amd, ..Device::default() }, 0));
-    profile.metrics = Some(Arc::new(metrics(&all, &kernels, (&device, dies), &profile)));
+    let (device, dies) = workload::read_device(folder).unwrap_or_else(|| (Device { maker: Maker::Amd, ..Device::default() }, 0));
+    profile.metrics = Some(Arc::new(build_metrics(&all, &kernels, (&device, dies), &profile)));
     profile.devices = vec![device];
     match &kernels[..] {
         [] => {}
-        [one] => launch(one, &mut profile),
-        all => totals(all, &mut profile),
+        [one] => add_launch(one, &mut profile),
+        all => add_totals(all, &mut profile),
     }
     let text = match &kernels[..] {
         [] => "These tables hold averages over the dispatches of the kernels that were analyzed.".to_owned(),
         [one] => format!(
             "Its {} are one row here: values and duration are their averages.",
-            count(usize::try_from(one.count).unwrap_or(0), "dispatch")
+            format_count(usize::try_from(one.count).unwrap_or(0), "dispatch")
         ),
         all => format!(
             "These tables hold averages over all {}: no hint can be given for one of them. `warpscope metrics` lists them.",
-            count(all.len(), "kernel")
+            format_count(all.len(), "kernel")
         ),
     };
     let mut note = Note::new(if kernels.len() > 1 { Severity::Warning } else { Severity::Info }, NoteKind::Guess, text);
@@ -142,14 +142,14 @@ pub fn read(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result<Profil
     }
     profile.notes.push(note);
     if broken > 0 {
-        let text = format!("{} of these tables could not be understood; the rest is shown.", count(broken as usize, "row"));
+        let text = format!("{} of these tables could not be understood; the rest is shown.", format_count(broken as usize, "row"));
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
     }
     Ok(profile)
 }
 
 /// Adds the only kernel as one launch of mean duration; the result belongs to it.
-fn launch(one: &Top, profile: &mut Profile) {
+fn add_launch(one: &Top, profile: &mut Profile) {
     let mut columns = LaunchColumns::default();
     let mut durations = TimesBuilder::default();
     columns.start.push(0);
@@ -157,7 +157,7 @@ fn launch(one: &Top, profile: &mut Profile) {
     columns.kernel.push(0);
     columns.duration = durations;
     profile.launches = Launches::new(columns);
-    profile.kernels.push(kernel(&one.name));
+    profile.kernels.push(parse_kernel(&one.name));
     profile.places = vec![Place { device: Some(0), ordinal: Some(0), ..Place::default() }];
     let result = profile.metrics.as_ref().and_then(|m| m.results.first());
     let (grid, block) = result.map_or((None, None), |r| (r.grid, r.block));
@@ -166,7 +166,7 @@ fn launch(one: &Top, profile: &mut Profile) {
     profile.order = LaunchOrder::Chosen;
 }
 
-fn totals(kernels: &[Top], profile: &mut Profile) {
+fn add_totals(kernels: &[Top], profile: &mut Profile) {
     for k in kernels {
         profile.totals.push(KernelTotal {
             kernel: KernelId(u32::try_from(profile.kernels.len()).unwrap_or(u32::MAX)),
@@ -177,19 +177,19 @@ fn totals(kernels: &[Top], profile: &mut Profile) {
             median_ns: k.median,
             stddev_ns: None,
         });
-        profile.kernels.push(kernel(&k.name));
+        profile.kernels.push(parse_kernel(&k.name));
     }
     let text = "The table of kernels has no shortest and no longest dispatch: the average stands for both.";
     profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
 }
 
-fn kernel(name: &str) -> Kernel {
+fn parse_kernel(name: &str) -> Kernel {
     let mangled = name.starts_with("_Z").then(|| name.into());
     Kernel { function: Some(function_of(name).into()), demangled: Some(name.into()), mangled, ..Kernel::default() }
 }
 
 /// Returns one result with every cell as `Table: Metric (Column)`.
-fn metrics(all: &[Owned], kernels: &[Top], (device, dies): (&Device, u32), profile: &Profile) -> Metrics {
+fn build_metrics(all: &[Owned], kernels: &[Top], (device, dies): (&Device, u32), profile: &Profile) -> Metrics {
     let mut out = Metrics { source: profile.source.clone(), ..Metrics::default() };
     let mut values: Vec<(u32, Value)> = Vec::new();
     let mut taken: FxHashMap<String, u32> = FxHashMap::default();
@@ -204,7 +204,7 @@ fn metrics(all: &[Owned], kernels: &[Top], (device, dies): (&Device, u32), profi
         let name = format!("{}: {}", c.table, c.metric);
         let percent = c.which.starts_with("Pct");
         add(
-            if plain(&c.which) { name } else { format!("{name} ({})", c.which) },
+            if is_value_column(&c.which) { name } else { format!("{name} ({})", c.which) },
             if percent { "%" } else { &c.unit },
             Value::Float(c.value),
             &mut out,
@@ -213,20 +213,20 @@ fn metrics(all: &[Owned], kernels: &[Top], (device, dies): (&Device, u32), profi
     let borrowed: Vec<Cell<'_>> =
         all.iter().map(|c| Cell { table: &c.table, metric: &c.metric, which: &c.which, unit: &c.unit, value: c.value }).collect();
     let one = kernels.len() == 1;
-    let (grid, block) = (only(&borrowed, "Grid Size"), only(&borrowed, "Workgroup Size"));
+    let (grid, block) = (only_value(&borrowed, "Grid Size"), only_value(&borrowed, "Workgroup Size"));
     // Rules and rooflines must not judge several kernels together.
     if one {
-        for (name, unit, value) in known(&borrowed) {
+        for (name, unit, value) in known_values(&borrowed) {
             add(name.to_owned(), unit, Value::Float(value), &mut out);
         }
-        for (name, unit, value) in super::counters::agent(device, dies) {
+        for (name, unit, value) in super::counters::agent_facts(device, dies) {
             add(name.to_owned(), unit, value, &mut out);
         }
     }
     let name = match kernels {
         [] => Kernel { function: Some("kernel".into()), ..Kernel::default() },
-        [one] => kernel(&one.name),
-        all => Kernel { function: Some(count(all.len(), "kernel").into()), ..Kernel::default() },
+        [one] => parse_kernel(&one.name),
+        all => Kernel { function: Some(format_count(all.len(), "kernel").into()), ..Kernel::default() },
     };
     out.results = vec![ResultMetrics {
         kind: if kernels.len() > 1 { ResultKind::Range } else { ResultKind::Kernel },
@@ -234,7 +234,7 @@ fn metrics(all: &[Owned], kernels: &[Top], (device, dies): (&Device, u32), profi
         device: Some(0),
         grid: grid.zip(block).filter(|_| one).map(|(grid, block)| [grid.div_ceil(block), 1, 1]),
         block: block.filter(|_| one).map(|b| [b, 1, 1]),
-        ..ResultMetrics::with(values)
+        ..ResultMetrics::from_values(values)
     }];
     out
 }
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn tables_are_known_by_their_names() {
-        let of = |name: &str| title(Path::new(name));
+        let of = |name: &str| parse_title(Path::new(name));
         assert_eq!(of("d/2.1_Speed-of-Light.csv"), Some((2, 1, "System Speed-of-Light".to_owned())));
         assert_eq!(of("16.2_L1D_Cache_Stalls_(%).csv"), Some((16, 2, "L1D Cache Stalls (%)".to_owned())));
         assert_eq!((of("1.1.csv"), of("pmc_perf.csv"), of("x_1.csv")), (None, None, None));

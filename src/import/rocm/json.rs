@@ -1,8 +1,8 @@
 //! rocprofv3's JSON: one object per process. Only requested parts are kept.
 
-use super::many::{Many, counting};
-use super::rocpd::device;
-use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, Texts, bare};
+use super::many::{Many, with_counting};
+use super::rocpd::build_device;
+use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::{ImportError, Input, Job, budget};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -166,24 +166,24 @@ fn next(len: usize) -> u32 {
 }
 
 /// Reads a file.
-pub fn read(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<Rows, ImportError> {
+pub fn read_file(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<Rows, ImportError> {
     let path = &input.path;
-    input.budget().keep(budget::json(bytes))?;
+    input.memory_budget().charge_bytes(budget::estimate_json(bytes))?;
     let pace = Rc::new(job.cancel.pace());
     let stopped = || ImportError::Cancelled { path: path.clone() };
-    let file: Result<File, _> = counting(&pace, || serde_json::from_slice(bytes));
+    let file: Result<File, _> = with_counting(&pace, || serde_json::from_slice(bytes));
     let file = file.map_err(|e| if job.cancel.is_cancelled() { stopped() } else { ImportError::damaged(path, "its JSON", &e) })?;
     let (mut rows, mut texts) = (Rows::default(), Texts::default());
     for one in file.processes {
         if job.cancel.is_cancelled() {
             return Err(stopped());
         }
-        process(one, &mut rows, &mut texts);
+        read_process(one, &mut rows, &mut texts);
     }
     Ok(rows)
 }
 
-fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
+fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
     let process = next(rows.processes.len());
     let command = (!one.metadata.command.is_empty()).then(|| one.metadata.command.join(" "));
     rows.processes.push(Process { pid: one.metadata.pid, command, host: one.metadata.node.hostname, ..Process::default() });
@@ -195,7 +195,7 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
         let Some(handle) = agent.get("id").and_then(|i| i.get("handle")).and_then(Value::as_u64) else { continue };
         // Agent type of GPUs in HSA.
         let gpu = (number("type") == Some(2)).then(|| {
-            let mut device = device(&number);
+            let mut device = build_device(&number);
             device.id = gpus;
             device.chip = text("name");
             device.arch.clone_from(&device.chip);
@@ -215,7 +215,7 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
             kernel_id: s.kernel_id,
             // Without filter options, a run filters by the demangled name, regardless of the options of this
             // recording.
-            formatted: Arc::from(bare(if s.demangled_kernel_name.is_empty() {
+            formatted: Arc::from(strip_kd_suffix(if s.demangled_kernel_name.is_empty() {
                 &s.formatted_kernel_name
             } else {
                 &s.demangled_kernel_name
@@ -257,7 +257,7 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
     for (marker, list) in [(false, &records.hip_api), (false, &records.hsa_api), (false, &records.rccl_api), (true, &records.marker_api)] {
         for call in &list.0 {
             let text = if marker { marked.get(&call.correlation_id.internal).copied() } else { None };
-            let name = texts.number(text.unwrap_or_else(|| operation(call.kind, call.operation)).as_bytes(), &mut rows.texts);
+            let name = texts.text_number(text.unwrap_or_else(|| operation(call.kind, call.operation)).as_bytes(), &mut rows.texts);
             rows.calls.push(Call {
                 process,
                 thread: call.thread_id,
@@ -270,7 +270,7 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
         }
     }
     for c in &records.memory_copy.0 {
-        let name = texts.number(operation(c.kind, c.operation).as_bytes(), &mut rows.texts);
+        let name = texts.text_number(operation(c.kind, c.operation).as_bytes(), &mut rows.texts);
         rows.copies.push(Copy {
             process,
             thread: c.thread_id,

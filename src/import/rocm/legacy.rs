@@ -1,7 +1,7 @@
 //! Output of rocprof before rocprofv3 (v1, v2): a row per dispatch with counters as columns. Its database also has
 //! HIP and HSA calls with arguments as text, copies, and dispatches as the runtime saw them.
 
-use super::csv_set::{Head, Reader, registers};
+use super::csv_set::{Head, Reader, vector_registers};
 use super::rows::{Call, Copy, Counter, Dispatch, Rows};
 use crate::import::sqlite::db::Db;
 use crate::import::{ImportError, Job};
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::path::Path;
 
 /// Parses dimensions in HIP's arguments: `numBlocks({z(16) y(64) x(16})` is `[16, 64, 16]`.
-fn sizes(arguments: &str, name: &str) -> Option<[u32; 3]> {
+fn parse_sizes(arguments: &str, name: &str) -> Option<[u32; 3]> {
     let inside = arguments.split_once(&format!("{name}({{"))?.1.split_once('}')?.0;
     let of = |axis: &str| -> Option<u32> {
         let digits = inside.split_once(&format!("{axis}("))?.1;
@@ -20,45 +20,46 @@ fn sizes(arguments: &str, name: &str) -> Option<[u32; 3]> {
 }
 
 /// Parses a number in HIP's arguments: `sizeBytes(8388608)`.
-fn number(arguments: &str, name: &str) -> Option<u64> {
+fn parse_number(arguments: &str, name: &str) -> Option<u64> {
     arguments.split_once(&format!("{name}("))?.1.split(')').next()?.trim().parse().ok()
 }
 
 impl Reader {
     /// Reads a row of the `results.csv` of rocprof or rocprofv2: sizes are products.
-    pub(super) fn legacy(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+    pub(super) fn read_legacy_row(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
         // Tables with only counters have no times.
-        let start: i64 = head.number(row, &["beginns", "start_timestamp"]).unwrap_or(0);
-        let process = self.process(head.number(row, &["pid", "process_id"]));
-        let name = head.text(row, &["kernelname", "kernel_name"])?;
+        let start: i64 = head.cell_number(row, &["beginns", "start_timestamp"]).unwrap_or(0);
+        let process = self.process_index(head.cell_number(row, &["pid", "process_id"]));
+        let name = head.cell_text(row, &["kernelname", "kernel_name"])?;
         // The database keeps the quotes of the source table.
         let name = name.strip_prefix(b"\"").and_then(|n| n.strip_suffix(b"\"")).unwrap_or(name);
-        let symbol = self.symbol(process, head.number(row, &["kernel_id"]).unwrap_or(0), name);
-        let agent = self.agent(head.text(row, &["gpu_id"]).unwrap_or(b"0"), true);
-        let line = |names: &[&str]| [head.number(row, names).unwrap_or(0), 1, 1];
+        let symbol = self.symbol_index(process, head.cell_number(row, &["kernel_id"]).unwrap_or(0), name);
+        let agent = self.agent_index(head.cell_text(row, &["gpu_id"]).unwrap_or(b"0"), true);
+        let line = |names: &[&str]| [head.cell_number(row, names).unwrap_or(0), 1, 1];
         // Numbered from 0.
-        let index: u64 =
-            head.number(row, &["index"]).map_or_else(|| head.number(row, &["dispatch_id"]).unwrap_or(0), |i: u64| i.saturating_add(1));
+        let index: u64 = head
+            .cell_number(row, &["index"])
+            .map_or_else(|| head.cell_number(row, &["dispatch_id"]).unwrap_or(0), |i: u64| i.saturating_add(1));
         self.rows.dispatches.push(Dispatch {
             process,
             agent,
             symbol,
-            thread: head.number(row, &["tid", "thread_id"]).unwrap_or(0),
+            thread: head.cell_number(row, &["tid", "thread_id"]).unwrap_or(0),
             id: index,
-            queue: head.number(row, &["queue_id"]).unwrap_or(0),
+            queue: head.cell_number(row, &["queue_id"]).unwrap_or(0),
             start,
-            end: head.number(row, &["endns", "end_timestamp"]).unwrap_or(start),
+            end: head.cell_number(row, &["endns", "end_timestamp"]).unwrap_or(start),
             workgroup: line(&["wgr", "workgroup_size"]),
             grid: line(&["grd", "grid_size"]),
-            lds: head.number(row, &["lds", "lds_per_workgroup"]),
-            scratch: head.number(row, &["scr", "scratch_per_workitem"]),
-            registers: registers(head, row),
+            lds: head.cell_number(row, &["lds", "lds_per_workgroup"]),
+            scratch: head.cell_number(row, &["scr", "scratch_per_workitem"]),
+            registers: vector_registers(head, row),
             ..Dispatch::default()
         });
         let field = |at: usize| std::str::from_utf8(row.get(at)?).ok()?.trim().parse::<f64>().ok().filter(|v| v.is_finite());
         for (at, column) in &head.counters {
             if let Some(value) = field(*at) {
-                let name = self.text(column.as_bytes());
+                let name = self.intern_text(column.as_bytes());
                 self.rows.counters.push(Counter { process, dispatch: index, name, value });
             }
         }
@@ -78,18 +79,18 @@ impl Reader {
             self.rows.broken += 1;
             return;
         };
-        let process = self.process(text(2).and_then(|t| t.parse().ok()));
+        let process = self.process_index(text(2).and_then(|t| t.parse().ok()));
         let name = text(4).unwrap_or_default();
         let correlation: u64 = text(6).and_then(|t| t.parse().ok()).unwrap_or(0);
         let arguments = text(5).unwrap_or_default();
         if !marker && arguments.contains("numBlocks(") {
             launches.insert(correlation, arguments.to_owned());
         }
-        bytes.extend(number(arguments, "sizeBytes").filter(|_| !marker).map(|n| (correlation, n)));
+        bytes.extend(parse_number(arguments, "sizeBytes").filter(|_| !marker).map(|n| (correlation, n)));
         let call = Call {
             process,
             thread: text(3).and_then(|t| t.parse().ok()).unwrap_or(0),
-            name: self.text(name.as_bytes()),
+            name: self.intern_text(name.as_bytes()),
             marker,
             correlation: if marker { 0 } else { correlation },
             start,
@@ -107,21 +108,21 @@ impl Reader {
             self.rows.broken += 1;
             return;
         };
-        let process = self.process(small(5));
-        let agent = self.agent(text(2).unwrap_or("0").as_bytes(), true);
+        let process = self.process_index(small(5));
+        let agent = self.agent_index(text(2).unwrap_or("0").as_bytes(), true);
         let correlation: u64 = text(8).and_then(|t| t.parse().ok()).unwrap_or(0);
         let (thread, stream) = (small(6).unwrap_or(0), small(7));
         if copy {
             let (from, to) = (name.ends_with("ToHost").then_some(agent), name.ends_with("ToDevice").then_some(agent));
-            let name = self.text(name.as_bytes());
+            let name = self.intern_text(name.as_bytes());
             let bytes = bytes.get(&correlation).copied();
             self.rows.copies.push(Copy { process, thread, from, to, name, bytes, stream, correlation, start, end });
             return;
         }
-        let symbol = self.symbol(process, 0, name.as_bytes());
+        let symbol = self.symbol_index(process, 0, name.as_bytes());
         let arguments = launches.get(&correlation).map_or("", String::as_str);
-        let workgroup = sizes(arguments, "dimBlocks").unwrap_or_default();
-        let blocks = sizes(arguments, "numBlocks").unwrap_or_default();
+        let workgroup = parse_sizes(arguments, "dimBlocks").unwrap_or_default();
+        let blocks = parse_sizes(arguments, "numBlocks").unwrap_or_default();
         let grid = [0, 1, 2].map(|i| blocks[i].saturating_mul(workgroup[i]));
         let id = self.rows.dispatches.len() as u64 + 1;
         let queue = small(3).unwrap_or(0);
@@ -149,22 +150,22 @@ const CALLS: [(&str, bool); 3] = [("HIP", false), ("HSA", false), ("rocTX", true
 /// Reads a database of rocprof v1.
 pub fn read_db(db: &Db, path: &Path, job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut reader = Reader::default();
-    reader.begin(path);
+    reader.begin_process(path);
     reader.rows.legacy = true;
-    let cancelled = || if job.cancel.is_cancelled() { Err(db.cancelled()) } else { Ok(()) };
+    let cancelled = || if job.cancel.is_cancelled() { Err(db.cancelled_error()) } else { Ok(()) };
     let columns: Vec<&str> = db.column_names("KERN").collect();
-    let head = Head::of(&ByteRecord::from(columns.clone()));
+    let head = Head::from_header(&ByteRecord::from(columns.clone()));
     let mut record = ByteRecord::new();
-    for row in db.rows("KERN", &columns)? {
+    for row in db.read_rows("KERN", &columns)? {
         record.clear();
         record.extend(row.iter().map(|field| field.as_deref().unwrap_or_default()));
-        let understood = reader.legacy(&head, &record);
+        let understood = reader.read_legacy_row(&head, &record);
         reader.rows.broken += u64::from(understood.is_none());
     }
     cancelled()?;
     let (mut launches, mut bytes) = (FxHashMap::default(), FxHashMap::default());
     for (table, marker) in CALLS {
-        for row in db.rows(table, &["BeginNs", "EndNs", "pid", "tid", "Name", "args", "Index"])? {
+        for row in db.read_rows(table, &["BeginNs", "EndNs", "pid", "tid", "Name", "args", "Index"])? {
             reader.legacy_call(&row, marker, &mut launches, &mut bytes);
         }
         cancelled()?;
@@ -175,7 +176,7 @@ pub fn read_db(db: &Db, path: &Path, job: &Job<'_>) -> Result<Rows, ImportError>
         if !copy && !traced {
             continue;
         }
-        let mut rows = db.rows(table, &["BeginNs", "EndNs", "dev-id", "queue-id", "Name", "pid", "tid", "stream-id", "Index"])?;
+        let mut rows = db.read_rows(table, &["BeginNs", "EndNs", "dev-id", "queue-id", "Name", "pid", "tid", "stream-id", "Index"])?;
         let key = |r: &Vec<Option<String>>, i: usize| r.get(i).and_then(|t| t.as_ref()?.parse::<i64>().ok()).unwrap_or(i64::MAX);
         // Sorted by launch; the operations of one launch (a graph) by start.
         rows.sort_by_key(|r| (key(r, 8), key(r, 0)));
@@ -194,9 +195,9 @@ mod tests {
     #[test]
     fn sizes_of_a_launch_from_hips_arguments() {
         let args = "( kernel(k(int)) function_address(0x201030) numBlocks({z(2) y(64) x(16}) dimBlocks({z(1) y(8) x(32}) args(0x7ffc) sharedMemBytes(0) stream(1))";
-        assert_eq!(sizes(args, "numBlocks"), Some([16, 64, 2]));
-        assert_eq!(sizes(args, "dimBlocks"), Some([32, 8, 1]));
-        assert_eq!(sizes("( dst(0x7f) sizeBytes(64))", "numBlocks"), None);
-        assert_eq!(number("( dst(0x7f) src(0x1) sizeBytes(64) kind(1))", "sizeBytes"), Some(64));
+        assert_eq!(parse_sizes(args, "numBlocks"), Some([16, 64, 2]));
+        assert_eq!(parse_sizes(args, "dimBlocks"), Some([32, 8, 1]));
+        assert_eq!(parse_sizes("( dst(0x7f) sizeBytes(64))", "numBlocks"), None);
+        assert_eq!(parse_number("( dst(0x7f) src(0x1) sizeBytes(64) kind(1))", "sizeBytes"), Some(64));
     }
 }

@@ -13,7 +13,7 @@ thread_local! {
 }
 
 /// Runs `read` with items counted.
-pub fn counting<T>(pace: &Rc<Pace>, read: impl FnOnce() -> T) -> T {
+pub fn with_counting<T>(pace: &Rc<Pace>, read: impl FnOnce() -> T) -> T {
     let before = PACE.replace(Some(Rc::clone(pace)));
     let out = read();
     PACE.set(before);
@@ -42,7 +42,7 @@ impl<'a, T: Deserialize<'a>> Visitor<'a> for Items<T> {
         let pace = PACE.with_borrow(Clone::clone);
         let mut out = Vec::new();
         while let Some(item) = items.next_element()? {
-            if pace.as_ref().is_some_and(|p| !p.step(1)) {
+            if pace.as_ref().is_some_and(|p| !p.count_steps(1)) {
                 return Err(A::Error::custom("cancelled"));
             }
             out.push(item);
@@ -66,10 +66,10 @@ mod tests {
     fn a_list_ends_where_the_job_does() {
         let text = format!("[{}0]", "1,".repeat(99_999));
         let cancel = Cancel::default();
-        let read = || counting(&Rc::new(cancel.pace()), || serde_json::from_str::<Many<u32>>(&text));
-        assert_eq!((read().unwrap().0.len(), cancel.steps()), (100_000, 100_000));
+        let read = || with_counting(&Rc::new(cancel.pace()), || serde_json::from_str::<Many<u32>>(&text));
+        assert_eq!((read().unwrap().0.len(), cancel.steps_done()), (100_000, 100_000));
         cancel.cancel();
-        assert!(read().is_err() && cancel.steps() < 200_000);
+        assert!(read().is_err() && cancel.steps_done() < 200_000);
         assert_eq!(serde_json::from_str::<Many<u32>>("[1]").unwrap().0, [1]);
     }
 }

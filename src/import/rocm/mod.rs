@@ -27,7 +27,7 @@ use super::input::Bytes;
 use super::sqlite::db::Db;
 use super::{ImportError, Importer, Input, Job, Parts};
 use crate::launch::open;
-use crate::model::units::count;
+use crate::model::units::format_count;
 use crate::model::{Code, Details, Metrics, Note, NoteKind, Profile, Severity, Source};
 use rows::Rows;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -36,7 +36,7 @@ use std::sync::Arc;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// Returns true if a file begins like a rocprofv3 database.
-fn database(head: &[u8]) -> bool {
+fn is_rocpd_database(head: &[u8]) -> bool {
     head.starts_with(MAGIC) && memchr::memmem::find(head, b"rocpd_info_").is_some()
 }
 
@@ -55,47 +55,48 @@ impl Importer for Rocpd {
     fn knows(&self, input: &Input) -> bool {
         // Each process and each pass writes its own; beside decoded thread traces, the databases are not the subject.
         let traced = input.members.iter().any(|m| m.path.file_name().is_some_and(|n| n == "code.json"));
-        let part = |m: &super::input::Member| m.head.starts_with(MAGIC) && Input::open_part(&m.path).is_ok_and(|i| database(&i.head));
-        database(&input.head) || (!traced && input.members.iter().any(part))
+        let part =
+            |m: &super::input::Member| m.head.starts_with(MAGIC) && Input::open_part(&m.path).is_ok_and(|i| is_rocpd_database(&i.head));
+        is_rocpd_database(&input.head) || (!traced && input.members.iter().any(part))
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let mut rows: Option<(Rows, Option<String>)> = None;
         for member in &input.members {
             let part = Input::open_part(&member.path)?;
-            if !database(&part.head) {
+            if !is_rocpd_database(&part.head) {
                 continue;
             }
-            let (mut more, schema) = Self::rows(&part, job)?;
-            let pass = passes::number(&member.path);
+            let (mut more, schema) = Self::read_rows(&part, job)?;
+            let pass = passes::pass_number(&member.path);
             more.processes.iter_mut().for_each(|p| p.pass = pass);
             match &mut rows {
                 Some((rows, _)) => rows.append(more),
                 None => rows = Some((more, schema)),
             }
         }
-        let (rows, schema) = rows.map_or_else(|| Self::rows(input, job), Ok)?;
-        Ok(finish(rows, input, job, schema))
+        let (rows, schema) = rows.map_or_else(|| Self::read_rows(input, job), Ok)?;
+        Ok(build_profile(rows, input, job, schema))
     }
 }
 
 impl Rocpd {
     /// Reads the rows of one database, and the version of its schema.
-    fn rows(input: &Input, job: &Job<'_>) -> Result<(Rows, Option<String>), ImportError> {
+    fn read_rows(input: &Input, job: &Job<'_>) -> Result<(Rows, Option<String>), ImportError> {
         let db = Db::open(input, &job.cancel)?;
-        if rocpd::suffixes(&db).is_empty() {
+        if rocpd::table_suffixes(&db).is_empty() {
             return Err(ImportError::refused(
                 &input.path,
                 "a database with some tables of rocpd, but no metadata",
                 "record it again with rocprofv3",
             ));
         }
-        let schema = rocpd::metadata(&db, "schema_version")?;
-        if let Some(packing) = rocpd::metadata(&db, "compression")? {
+        let schema = rocpd::read_metadata(&db, "schema_version")?;
+        if let Some(packing) = rocpd::read_metadata(&db, "compression")? {
             let what = format!("a rocpd database whose tables are packed ({packing})");
             return Err(ImportError::refused(&input.path, what, "record it without compression"));
         }
-        Ok((rocpd::read(&db, job)?, schema))
+        Ok((rocpd::read_database(&db, job)?, schema))
     }
 }
 
@@ -119,7 +120,7 @@ impl Importer for RocprofDb {
         let db = Db::open(input, &job.cancel)?;
         let mut rows = legacy::read_db(&db, &input.path, job)?;
         rows.chosen = !rows.counters.is_empty();
-        Ok(finish(rows, input, job, None))
+        Ok(build_profile(rows, input, job, None))
     }
 }
 
@@ -136,12 +137,12 @@ impl Importer for Rpd {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        rpd::database(&input.head)
+        rpd::is_rpd_database(&input.head)
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-        let rows = rpd::read(&Db::open(input, &job.cancel)?, job)?;
-        let mut profile = finish(rows, input, job, None);
+        let rows = rpd::read_database(&Db::open(input, &job.cancel)?, job)?;
+        let mut profile = build_profile(rows, input, job, None);
         "rpd".clone_into(&mut profile.source.tool);
         Ok(profile)
     }
@@ -166,7 +167,7 @@ impl Importer for RocprofCompute {
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let db = Db::open(input, &job.cancel)?;
         let source = Source { tool: "rocprof-compute".to_owned(), version: None, schema: None, file: input.path.clone() };
-        compute::read(&db, job, Profile::new(source))
+        compute::read_database(&db, job, Profile::new(source))
     }
 }
 
@@ -183,25 +184,27 @@ impl Importer for RocprofWorkload {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        workload::knows(&input.head) || Self::member(input).is_some()
+        workload::is_counter_table(&input.head) || Self::counter_table(input).is_some()
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let rows = match &input.bytes {
-            _ if let Some(path) = Self::member(input) => {
-                let others =
-                    input.members.iter().filter(|m| m.path != *path && m.path.parent() == path.parent() && workload::knows(&m.head));
-                let open = |path: &std::path::Path| open::regular(path).map_err(|e| ImportError::io(path, e));
-                let mut rows = workload::read(open(path)?, path, job)?;
+            _ if let Some(path) = Self::counter_table(input) => {
+                let others = input
+                    .members
+                    .iter()
+                    .filter(|m| m.path != *path && m.path.parent() == path.parent() && workload::is_counter_table(&m.head));
+                let open = |path: &std::path::Path| open::open_regular(path).map_err(|e| ImportError::io(path, e));
+                let mut rows = workload::read_table(open(path)?, path, job)?;
                 for other in others {
-                    workload::merge(&mut rows, &workload::read(open(&other.path)?, &other.path, job)?);
+                    workload::merge_counters(&mut rows, &workload::read_table(open(&other.path)?, &other.path, job)?);
                 }
                 Ok(rows)
             }
-            Bytes::File(path) => workload::read(open::regular(path).map_err(|e| ImportError::io(path, e))?, &input.path, job),
-            Bytes::BuiltIn(bytes) => workload::read(&bytes[..], &input.path, job),
+            Bytes::File(path) => workload::read_table(open::open_regular(path).map_err(|e| ImportError::io(path, e))?, &input.path, job),
+            Bytes::BuiltIn(bytes) => workload::read_table(&bytes[..], &input.path, job),
         }?;
-        let mut profile = finish(rows, input, job, None);
+        let mut profile = build_profile(rows, input, job, None);
         "rocprof-compute".clone_into(&mut profile.source.tool);
         Ok(profile)
     }
@@ -209,8 +212,8 @@ impl Importer for RocprofWorkload {
 
 impl RocprofWorkload {
     /// Path of the counter table in a workload's folder. Accumulator counters have files of their own beside it.
-    fn member(input: &Input) -> Option<&std::path::Path> {
-        let tables = || input.members.iter().filter(|m| workload::knows(&m.head)).map(|m| m.path.as_path());
+    fn counter_table(input: &Input) -> Option<&std::path::Path> {
+        let tables = || input.members.iter().filter(|m| workload::is_counter_table(&m.head)).map(|m| m.path.as_path());
         tables().find(|path| path.file_name().is_some_and(|n| n == "pmc_perf.csv")).or_else(|| tables().next())
     }
 }
@@ -228,12 +231,12 @@ impl Importer for RocprofTables {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        dataframes::knows(input)
+        dataframes::is_analysis(input)
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let source = Source { tool: "rocprof-compute".to_owned(), version: None, schema: None, file: input.path.clone() };
-        dataframes::read(input, job, Profile::new(source))
+        dataframes::read_folder(input, job, Profile::new(source))
     }
 }
 
@@ -255,7 +258,7 @@ impl Importer for RocmThreadTrace {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         match thread_trace::code_file(input) {
-            Some(path) => thread_trace::read(&path, input, job),
+            Some(path) => thread_trace::read_trace(&path, input, job),
             None => Err(ImportError::refused(&input.path, "no thread trace", "name the folder ui_output_… of one dispatch")),
         }
     }
@@ -264,17 +267,17 @@ impl Importer for RocmThreadTrace {
 impl RocmThreadTrace {
     /// Returns true if the results come from a thread trace.
     #[must_use]
-    pub fn made(metrics: &Metrics) -> bool {
+    pub fn is_thread_trace(metrics: &Metrics) -> bool {
         metrics.source.tool == thread_trace::TOOL
     }
 
     /// Values per instruction, and the kernel's code with source lines.
-    pub fn details(input: &Input, metrics: &Metrics) -> Result<Details, ImportError> {
-        thread_trace::code_file(input).map_or_else(|| Ok(Details::default()), |path| thread_trace::details(&path, metrics))
+    pub fn read_details(input: &Input, metrics: &Metrics) -> Result<Details, ImportError> {
+        thread_trace::code_file(input).map_or_else(|| Ok(Details::default()), |path| thread_trace::read_details(&path, metrics))
     }
 
-    pub fn code(input: &Input) -> Result<Code, ImportError> {
-        thread_trace::code_file(input).map_or_else(|| Ok(Code::default()), |path| thread_trace::code(&path))
+    pub fn read_code(input: &Input) -> Result<Code, ImportError> {
+        thread_trace::code_file(input).map_or_else(|| Ok(Code::default()), |path| thread_trace::read_code(&path))
     }
 }
 
@@ -291,22 +294,25 @@ impl Importer for RocmCsv {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        csv_set::table(&input.head).is_some()
-            || input.members.iter().any(|m| matches!(csv_set::table(&m.head), Some(csv_set::Table::Kernels | csv_set::Table::Counters)))
+        csv_set::detect_table(&input.head).is_some()
+            || input
+                .members
+                .iter()
+                .any(|m| matches!(csv_set::detect_table(&m.head), Some(csv_set::Table::Kernels | csv_set::Table::Counters)))
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let rows = match &input.bytes {
             _ if !input.members.is_empty() => {
                 let files: Vec<_> = input.members.iter().map(|m| m.path.clone()).collect();
-                csv_set::read(&files, job)
+                csv_set::read_files(&files, job)
             }
-            Bytes::File(path) if *path == input.path => csv_set::read(&csv_set::siblings(path), job),
+            Bytes::File(path) if *path == input.path => csv_set::read_files(&csv_set::find_siblings(path), job),
             // An unpacked file has no siblings.
-            Bytes::File(path) => csv_set::read(std::slice::from_ref(path), job),
+            Bytes::File(path) => csv_set::read_files(std::slice::from_ref(path), job),
             Bytes::BuiltIn(bytes) => csv_set::read_one(bytes, &input.path, job),
         }?;
-        Ok(finish(rows, input, job, None))
+        Ok(build_profile(rows, input, job, None))
     }
 }
 
@@ -323,14 +329,16 @@ impl Importer for RocmStats {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        stats::knows(&input.head)
+        stats::is_stats_table(&input.head)
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let profile = Profile::new(Source { tool: "rocprof".to_owned(), version: None, schema: None, file: input.path.clone() });
         match &input.bytes {
-            Bytes::File(path) => stats::read(open::regular(path).map_err(|e| ImportError::io(path, e))?, &input.path, job, profile),
-            Bytes::BuiltIn(bytes) => stats::read(&bytes[..], &input.path, job, profile),
+            Bytes::File(path) => {
+                stats::read_table(open::open_regular(path).map_err(|e| ImportError::io(path, e))?, &input.path, job, profile)
+            }
+            Bytes::BuiltIn(bytes) => stats::read_table(&bytes[..], &input.path, job, profile),
         }
     }
 }
@@ -353,10 +361,10 @@ impl Importer for RocmJson {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let rows = match &input.bytes {
-            Bytes::File(path) => json::read(&open::bytes(path).map_err(|e| ImportError::io(path, e))?, job, input),
-            Bytes::BuiltIn(bytes) => json::read(bytes, job, input),
+            Bytes::File(path) => json::read_file(&open::read_regular(path).map_err(|e| ImportError::io(path, e))?, job, input),
+            Bytes::BuiltIn(bytes) => json::read_file(bytes, job, input),
         }?;
-        Ok(finish(rows, input, job, None))
+        Ok(build_profile(rows, input, job, None))
     }
 }
 
@@ -373,19 +381,19 @@ impl Importer for RocmPerfetto {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        pftrace::knows(&input.head)
+        pftrace::is_rocm_trace(&input.head)
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let (rows, lost) = match &input.bytes {
-            Bytes::File(path) => pftrace::read(&open::bytes(path).map_err(|e| ImportError::io(path, e))?, job, input),
-            Bytes::BuiltIn(bytes) => pftrace::read(bytes, job, input),
+            Bytes::File(path) => pftrace::read_trace(&open::read_regular(path).map_err(|e| ImportError::io(path, e))?, job, input),
+            Bytes::BuiltIn(bytes) => pftrace::read_trace(bytes, job, input),
         }?;
-        let mut profile = finish(rows, input, job, None);
+        let mut profile = build_profile(rows, input, job, None);
         if lost.chunks > 0 {
             let text = format!(
                 "The trace lost {} of records for want of room: what ran after its buffer was full is not in it.",
-                count(usize::try_from(lost.chunks).unwrap_or(usize::MAX), "chunk")
+                format_count(usize::try_from(lost.chunks).unwrap_or(usize::MAX), "chunk")
             );
             profile.notes.push(
                 Note::new(Severity::Error, NoteKind::Lost, text).with_fix("record with a larger `--perfetto-buffer-size`, or to rocpd"),
@@ -400,7 +408,7 @@ impl Importer for RocmPerfetto {
 }
 
 /// Number of missing dispatches according to the ids present: each process counts its own from 1.
-fn missing(rows: &Rows) -> u64 {
+fn count_missing(rows: &Rows) -> u64 {
     if rows.chosen || rows.legacy {
         return 0;
     }
@@ -414,7 +422,7 @@ fn missing(rows: &Rows) -> u64 {
 }
 
 /// Dispatches of a trace that have counters, with the counters; `None` if there are none, or no dispatches without.
-fn counted(rows: &Rows) -> Option<Rows> {
+fn counted_dispatches(rows: &Rows) -> Option<Rows> {
     if rows.chosen || rows.counters.is_empty() {
         return None;
     }
@@ -433,31 +441,31 @@ fn counted(rows: &Rows) -> Option<Rows> {
 }
 
 /// Builds the profile and adds its notes.
-fn finish(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) -> Profile {
+fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) -> Profile {
     let source =
         Source { tool: if rows.legacy { "rocprof" } else { "rocprofv3" }.to_owned(), version: None, schema, file: input.path.clone() };
     let broken = rows.broken;
-    let passes = passes::join(&mut rows);
-    let (missing, by_guid) = (missing(&rows), rows.by_guid);
-    let counted = job.wants.has(Parts::DETAILS).then(|| counted(&rows)).flatten();
+    let passes = passes::merge_passes(&mut rows);
+    let (missing, by_guid) = (count_missing(&rows), rows.by_guid);
+    let counted = job.wants.has_parts(Parts::DETAILS).then(|| counted_dispatches(&rows)).flatten();
     let rows_without_times = rows.dispatches.iter().all(|d| d.start == 0);
     let memcpys =
         rows.copies.is_empty() && rows.calls.iter().any(|c| rows.texts.get(c.name as usize).is_some_and(|t| t.starts_with("hipMemcpy")));
     let all = rows.dispatches.len();
-    let mut profile = build::build(rows, job, Profile::new(source.clone()));
+    let mut profile = build::build_profile(rows, job, Profile::new(source.clone()));
     if let Some(counted) = counted {
         let found = counted.dispatches.len();
-        let of = if found == all { "all launches".to_owned() } else { format!("{found} of {}", count(all, "launch")) };
+        let of = if found == all { "all launches".to_owned() } else { format!("{found} of {}", format_count(all, "launch")) };
         let there: FxHashSet<(u32, u64)> = counted.dispatches.iter().map(|d| (d.process, d.id)).collect();
         let lost: FxHashSet<(u32, u64)> = counted.counters.iter().map(|c| (c.process, c.dispatch)).filter(|c| !there.contains(c)).collect();
         let rest = if lost.is_empty() {
             String::new()
         } else {
-            format!(" Counters of {} that this trace does not have are left out.", count(lost.len(), "dispatch"))
+            format!(" Counters of {} that this trace does not have are left out.", format_count(lost.len(), "dispatch"))
         };
         let text = format!("Counters were collected for {of}; they are results of these. Kernels run one at a time meanwhile.{rest}");
         profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
-        profile.measured = Some(Arc::new(build::build(counted, job, Profile::new(source))));
+        profile.measured = Some(Arc::new(build::build_profile(counted, job, Profile::new(source))));
     }
     if by_guid {
         let text =
@@ -467,14 +475,14 @@ fn finish(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) 
     if broken > 0 {
         let text = format!(
             "{} of this report could not be understood; the rest is shown.",
-            count(usize::try_from(broken).unwrap_or(usize::MAX), "row")
+            format_count(usize::try_from(broken).unwrap_or(usize::MAX), "row")
         );
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
     }
     if missing > 0 {
         let text = format!(
             "{} of the run are not in this report: their dispatch ids are missing.",
-            count(usize::try_from(missing).unwrap_or(usize::MAX), "kernel launch")
+            format_count(usize::try_from(missing).unwrap_or(usize::MAX), "kernel launch")
         );
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Lost, text));
     }
@@ -491,7 +499,7 @@ fn finish(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) 
         let text = "This table has counters and no times: durations are not known.";
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `--timestamp on`, or with rocprofv3"));
     }
-    if memcpys && job.wants.has(Parts::MEMOPS) && job.wants.has(Parts::CALLS) {
+    if memcpys && job.wants.has_parts(Parts::MEMOPS) && job.wants.has_parts(Parts::CALLS) {
         let text = "Memory copies were not recorded: while they run the GPU counts as idle, in the calls that start them.";
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `--memory-copy-trace`"));
     }

@@ -8,14 +8,14 @@ use std::path::Path;
 
 /// Pass number of a file, from its folder.
 #[must_use]
-pub fn number(path: &Path) -> Option<u32> {
+pub fn pass_number(path: &Path) -> Option<u32> {
     let mut names = path.components().rev().skip(1).filter_map(|c| c.as_os_str().to_str());
     names.find_map(|n| n.strip_prefix("pass_").or_else(|| n.strip_prefix("pmc_"))?.parse().ok())
 }
 
 /// Merges the passes; returns their number, and the number of passes with other dispatches, which stay
 /// separate. `None` for a single pass.
-pub fn join(rows: &mut Rows) -> Option<(usize, usize)> {
+pub fn merge_passes(rows: &mut Rows) -> Option<(usize, usize)> {
     let mut passes: Vec<u32> = rows.processes.iter().filter_map(|p| p.pass).collect();
     passes.sort_unstable();
     passes.dedup();
@@ -87,18 +87,18 @@ mod tests {
     #[test]
     fn counters_of_all_passes_are_of_one_dispatch() {
         let mut same = rows([64, 1, 1]);
-        assert_eq!(join(&mut same), Some((2, 0)));
+        assert_eq!(merge_passes(&mut same), Some((2, 0)));
         assert_eq!((same.dispatches.len(), same.counters.len()), (1, 2));
         assert!(same.counters.iter().all(|c| c.process == 0));
         let mut other = rows([128, 1, 1]);
-        assert_eq!(join(&mut other), Some((2, 1)));
+        assert_eq!(merge_passes(&mut other), Some((2, 1)));
         assert_eq!((other.dispatches.len(), other.counters.len()), (2, 3));
     }
 
     #[test]
     fn folders_of_passes() {
         for (path, want) in [("out/pass_2/a_results.db", Some(2)), ("pmc_3/x/a.csv", Some(3)), ("pass_1", None), ("a/pass_x/b", None)] {
-            assert_eq!(number(Path::new(path)), want, "{path}");
+            assert_eq!(pass_number(Path::new(path)), want, "{path}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! no dispatch ids. Field numbers are those of Perfetto's published `perfetto_trace.proto`.
 
 use super::protobuf::{Fields, Text, Value};
-use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, bare};
+use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, strip_kd_suffix};
 use crate::import::{ImportError, Input, Job};
 use crate::model::{Device, Maker, Pace};
 use rustc_hash::FxHashMap;
@@ -13,7 +13,7 @@ const CATEGORIES: [&[u8]; 4] = [b"kernel_dispatch", b"hip_api", b"hsa_api", b"me
 
 /// Returns true for the first bytes of such a trace.
 #[must_use]
-pub fn knows(head: &[u8]) -> bool {
+pub fn is_rocm_trace(head: &[u8]) -> bool {
     // The first field is a packet.
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
     // rocprofiler-systems uses other names.
@@ -31,14 +31,14 @@ struct Interned<'a> {
 
 impl<'a> Interned<'a> {
     /// Takes interned strings; returns their number.
-    fn take(&mut self, data: &'a [u8], pace: &Pace) -> u64 {
+    fn read_interned(&mut self, data: &'a [u8], pace: &Pace) -> u64 {
         let mut taken = 0;
         for (field, value) in Fields::new(data) {
             if !matches!(field, 1..=3 | 29) {
                 continue;
             }
             // One packet may hold millions.
-            if !pace.step(1) {
+            if !pace.count_steps(1) {
                 break;
             }
             let (mut id, mut text) = (None, &b""[..]);
@@ -89,7 +89,7 @@ struct Slice<'a, 'r> {
 
 impl<'a, 'r> Slice<'a, 'r> {
     /// The slice that an event begins; `None` for other events.
-    fn of(event: &'a [u8], interned: &'r Interned<'a>) -> Option<Self> {
+    fn from_event(event: &'a [u8], interned: &'r Interned<'a>) -> Option<Self> {
         let (mut out, mut begins) = (Self::default(), false);
         for (field, value) in Fields::new(event) {
             match (field, value) {
@@ -100,14 +100,14 @@ impl<'a, 'r> Slice<'a, 'r> {
                 (22, Value::Bytes(text)) => out.category = text,
                 (10, Value::Number(id)) => out.name = interned.names.get(&id).map(Name::There).unwrap_or_default(),
                 (23, Value::Bytes(text)) => out.name = Name::Here(text),
-                (4, Value::Bytes(annotation)) => out.annotation(annotation, interned),
+                (4, Value::Bytes(annotation)) => out.read_annotation(annotation, interned),
                 _ => {}
             }
         }
         begins.then_some(out)
     }
 
-    fn annotation(&mut self, annotation: &'a [u8], interned: &Interned<'a>) {
+    fn read_annotation(&mut self, annotation: &'a [u8], interned: &Interned<'a>) {
         let (mut key, mut number, mut text) = (&b""[..], None, None);
         for (field, value) in Fields::new(annotation) {
             match (field, value) {
@@ -125,7 +125,7 @@ impl<'a, 'r> Slice<'a, 'r> {
         }
     }
 
-    fn number<N: TryFrom<i64>>(&self, key: &str) -> Option<N> {
+    fn annotated_number<N: TryFrom<i64>>(&self, key: &str) -> Option<N> {
         let told = self.numbers.get(key.as_bytes()).copied();
         let told = told.or_else(|| std::str::from_utf8(self.texts.get(key.as_bytes())?).ok()?.parse().ok());
         told.and_then(|n| N::try_from(n).ok())
@@ -162,8 +162,8 @@ fn next(len: usize) -> u32 {
 const TEXT: u64 = 64;
 
 /// Reads a trace, and its lost parts.
-pub fn read(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<(Rows, Lost), ImportError> {
-    let (budget, pace) = (input.budget(), job.cancel.pace());
+pub fn read_trace(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<(Rows, Lost), ImportError> {
+    let (budget, pace) = (input.memory_budget(), job.cancel.pace());
     let mut reader = Reader::default();
     reader.rows.processes.push(Process::default());
     let mut sequences: FxHashMap<u64, Interned<'_>> = FxHashMap::default();
@@ -174,13 +174,13 @@ pub fn read(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<(Rows, Lost), 
         let (1, Value::Bytes(packet)) = (field, value) else { continue };
         done += packet.len() as u64;
         n += 1;
-        if !pace.step(packet.len() + 1) {
+        if !pace.count_steps(packet.len() + 1) {
             return Err(ImportError::Cancelled { path: input.path.clone() });
         }
         if n.is_multiple_of(1 << 14) {
-            job.progress("packets", done, bytes.len() as u64);
+            job.report_progress("packets", done, bytes.len() as u64);
         }
-        budget.keep(reader.packet(packet, &mut sequences, &mut lost, &pace))?;
+        budget.charge_bytes(reader.read_packet(packet, &mut sequences, &mut lost, &pace))?;
     }
     lost.torn = packets.torn;
     if job.cancel.is_cancelled() {
@@ -191,7 +191,7 @@ pub fn read(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<(Rows, Lost), 
 
 impl Reader {
     /// Reads a packet; returns the memory that it needs, bytes.
-    fn packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, lost: &mut Lost, pace: &Pace) -> u64 {
+    fn read_packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, lost: &mut Lost, pace: &Pace) -> u64 {
         let (mut sequence, mut flags, mut event, mut data) = (0, 0, None, None);
         for (field, value) in Fields::new(packet) {
             match (field, value) {
@@ -200,8 +200,8 @@ impl Reader {
                 (41, Value::Number(1)) => flags |= 1,
                 (11, Value::Bytes(b)) => event = Some(b),
                 (12, Value::Bytes(b)) => data = Some(b),
-                (35, Value::Bytes(b)) => lost.chunks = lost.chunks.max(dropped(b)),
-                (60, Value::Bytes(b)) => self.track(b),
+                (35, Value::Bytes(b)) => lost.chunks = lost.chunks.max(count_dropped(b)),
+                (60, Value::Bytes(b)) => self.read_track(b),
                 _ => {}
             }
         }
@@ -211,13 +211,13 @@ impl Reader {
         if flags & 1 == 1 {
             *interned = Interned::default();
         }
-        let texts = data.map_or(0, |data| interned.take(data, pace));
-        if let Some(slice) = event.and_then(|event| Slice::of(event, interned)) {
+        let texts = data.map_or(0, |data| interned.read_interned(data, pace));
+        if let Some(slice) = event.and_then(|event| Slice::from_event(event, interned)) {
             let understood = match slice.category {
-                b"kernel_dispatch" => self.kernel(&slice, pace),
-                b"memory_copy" => self.copy(&slice, pace),
-                b"hip_api" | b"hsa_api" | b"rccl_api" => self.call(&slice, false, pace),
-                b"marker_api" => self.call(&slice, true, pace),
+                b"kernel_dispatch" => self.read_kernel(&slice, pace),
+                b"memory_copy" => self.read_copy(&slice, pace),
+                b"hip_api" | b"hsa_api" | b"rccl_api" => self.read_call(&slice, false, pace),
+                b"marker_api" => self.read_call(&slice, true, pace),
                 _ => Some(()),
             };
             self.rows.broken += u64::from(understood.is_none());
@@ -229,7 +229,7 @@ impl Reader {
     }
 
     /// Reads the process of a track descriptor.
-    fn track(&mut self, track: &[u8]) {
+    fn read_track(&mut self, track: &[u8]) {
         let process = Fields::new(track).find(|(field, _)| *field == 3).and_then(|(_, v)| v.bytes());
         let Some(process) = process else { return };
         let mut words = Vec::new();
@@ -246,11 +246,11 @@ impl Reader {
     }
 
     /// Id of a name, and its bytes.
-    fn number<'a>(&mut self, name: &Name<'a, '_>, pace: &Pace) -> (u32, &'a [u8]) {
+    fn name_number<'a>(&mut self, name: &Name<'a, '_>, pace: &Pace) -> (u32, &'a [u8]) {
         let names = &mut self.names;
         let mut look_up = |bytes: &[u8]| {
             // If cancelled, the next packet is not read.
-            let _ = pace.step(bytes.len());
+            let _ = pace.count_steps(bytes.len());
             names.get(bytes).copied().unwrap_or_else(|| {
                 let new = next(names.len());
                 names.insert(bytes.to_vec(), new);
@@ -259,12 +259,12 @@ impl Reader {
         };
         match name {
             Name::Here(bytes) => (look_up(bytes), bytes),
-            Name::There(text) => (text.number(look_up), text.bytes),
+            Name::There(text) => (text.cached_number(look_up), text.bytes),
         }
     }
 
-    fn text(&mut self, name: &Name<'_, '_>, pace: &Pace) -> u32 {
-        let (number, bytes) = self.number(name, pace);
+    fn intern_text(&mut self, name: &Name<'_, '_>, pace: &Pace) -> u32 {
+        let (number, bytes) = self.name_number(name, pace);
         let texts = &mut self.rows.texts;
         *self.named.entry(number).or_insert_with(|| {
             texts.push(Arc::from(String::from_utf8_lossy(bytes)));
@@ -273,7 +273,7 @@ impl Reader {
     }
 
     /// Agent by name: `Agent-2`, `Agent 2`.
-    fn agent(&mut self, named: &[u8], gpu: bool) -> u32 {
+    fn agent_index(&mut self, named: &[u8], gpu: bool) -> u32 {
         if let Some(&known) = self.agents.get(named) {
             return known;
         }
@@ -285,14 +285,14 @@ impl Reader {
         number
     }
 
-    fn kernel(&mut self, slice: &Slice<'_, '_>, pace: &Pace) -> Option<()> {
-        let (start, end) = (slice.number("begin_ns")?, slice.number("end_ns")?);
-        let id = slice.number("kernel_id").unwrap_or(0);
-        let (number, bytes) = self.number(&slice.name, pace);
+    fn read_kernel(&mut self, slice: &Slice<'_, '_>, pace: &Pace) -> Option<()> {
+        let (start, end) = (slice.annotated_number("begin_ns")?, slice.annotated_number("end_ns")?);
+        let id = slice.annotated_number("kernel_id").unwrap_or(0);
+        let (number, bytes) = self.name_number(&slice.name, pace);
         // Kernels with the same name share its text.
         let formatted = self.formatted.entry(number).or_insert_with(|| {
-            let _ = pace.step(bytes.len());
-            Arc::from(bare(&String::from_utf8_lossy(bytes)))
+            let _ = pace.count_steps(bytes.len());
+            Arc::from(strip_kd_suffix(&String::from_utf8_lossy(bytes)))
         });
         let symbol = *self.symbols.entry((id, number)).or_insert_with(|| {
             let formatted = Arc::clone(formatted);
@@ -300,57 +300,58 @@ impl Reader {
             self.rows.symbols.push(Symbol { process: 0, kernel_id: id, formatted, mangled, registers: None });
             next(self.rows.symbols.len()) - 1
         });
-        let agent = self.agent(slice.texts.get(&b"agent"[..]).copied().unwrap_or_default(), true);
-        let line = |key| [slice.number(key).unwrap_or(0), 1, 1];
-        let registers = slice.number::<u32>("VGPR_Count").map(|v| v + slice.number::<u32>("Accum_VGPR_Count").unwrap_or(0));
+        let agent = self.agent_index(slice.texts.get(&b"agent"[..]).copied().unwrap_or_default(), true);
+        let line = |key| [slice.annotated_number(key).unwrap_or(0), 1, 1];
+        let registers =
+            slice.annotated_number::<u32>("VGPR_Count").map(|v| v + slice.annotated_number::<u32>("Accum_VGPR_Count").unwrap_or(0));
         self.rows.dispatches.push(Dispatch {
             agent,
             symbol,
-            thread: slice.number("tid").unwrap_or(0),
+            thread: slice.annotated_number("tid").unwrap_or(0),
             // Written minus one.
-            queue: slice.number::<u32>("queue").map_or(0, |q| q.saturating_add(1)),
-            stream: slice.number("stream_ID"),
-            correlation: slice.number("corr_id").unwrap_or(0),
+            queue: slice.annotated_number::<u32>("queue").map_or(0, |q| q.saturating_add(1)),
+            stream: slice.annotated_number("stream_ID"),
+            correlation: slice.annotated_number("corr_id").unwrap_or(0),
             start,
             end,
             workgroup: line("workgroup_size"),
             grid: line("grid_size"),
-            lds: slice.number("LDS_Block_Size"),
-            scratch: slice.number("Scratch_Size"),
+            lds: slice.annotated_number("LDS_Block_Size"),
+            scratch: slice.annotated_number("Scratch_Size"),
             registers,
             ..Dispatch::default()
         });
         Some(())
     }
 
-    fn call(&mut self, slice: &Slice<'_, '_>, marker: bool, pace: &Pace) -> Option<()> {
-        let (start, end) = (slice.number("begin_ns")?, slice.number("end_ns")?);
-        let name = self.text(&slice.name, pace);
+    fn read_call(&mut self, slice: &Slice<'_, '_>, marker: bool, pace: &Pace) -> Option<()> {
+        let (start, end) = (slice.annotated_number("begin_ns")?, slice.annotated_number("end_ns")?);
+        let name = self.intern_text(&slice.name, pace);
         self.rows.calls.push(Call {
             process: 0,
-            thread: slice.number("tid").unwrap_or(0),
+            thread: slice.annotated_number("tid").unwrap_or(0),
             name,
             marker,
-            correlation: slice.number("corr_id").unwrap_or(0),
+            correlation: slice.annotated_number("corr_id").unwrap_or(0),
             start,
             end,
         });
         Some(())
     }
 
-    fn copy(&mut self, slice: &Slice<'_, '_>, pace: &Pace) -> Option<()> {
-        let (start, end) = (slice.number("begin_ns")?, slice.number("end_ns")?);
-        let name = self.text(&slice.name, pace);
-        let [from, to] = ["src_agent", "dst_agent"].map(|k| slice.texts.get(k.as_bytes()).map(|t| self.agent(t, false)));
+    fn read_copy(&mut self, slice: &Slice<'_, '_>, pace: &Pace) -> Option<()> {
+        let (start, end) = (slice.annotated_number("begin_ns")?, slice.annotated_number("end_ns")?);
+        let name = self.intern_text(&slice.name, pace);
+        let [from, to] = ["src_agent", "dst_agent"].map(|k| slice.texts.get(k.as_bytes()).map(|t| self.agent_index(t, false)));
         self.rows.copies.push(Copy {
             process: 0,
-            thread: slice.number("tid").unwrap_or(0),
+            thread: slice.annotated_number("tid").unwrap_or(0),
             from,
             to,
             name,
-            bytes: slice.number("copy_bytes"),
-            stream: slice.number("stream_ID"),
-            correlation: slice.number("corr_id").unwrap_or(0),
+            bytes: slice.annotated_number("copy_bytes"),
+            stream: slice.annotated_number("stream_ID"),
+            correlation: slice.annotated_number("corr_id").unwrap_or(0),
             start,
             end,
         });
@@ -359,7 +360,7 @@ impl Reader {
 }
 
 /// Number of chunks dropped because buffers were full: later data is missing, which the events do not show.
-fn dropped(stats: &[u8]) -> u64 {
+fn count_dropped(stats: &[u8]) -> u64 {
     let buffers = Fields::new(stats).filter(|(field, _)| *field == 1).filter_map(|(_, v)| v.bytes());
     let chunks = |buffer| Fields::new(buffer).filter(|(field, _)| matches!(field, 3 | 18)).filter_map(|(_, v)| v.number());
     buffers.flat_map(chunks).sum()

@@ -17,7 +17,7 @@ impl<'a> Text<'a> {
     }
 
     /// Returns the number, from `look_up` on first use.
-    pub fn number(&self, look_up: impl FnOnce(&'a [u8]) -> u32) -> u32 {
+    pub fn cached_number(&self, look_up: impl FnOnce(&'a [u8]) -> u32) -> u32 {
         let number = self.number.get().unwrap_or_else(|| look_up(self.bytes));
         self.number.set(Some(number));
         number
@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
         Self { rest: message, torn: false }
     }
 
-    fn varint(&mut self) -> Option<u64> {
+    fn read_varint(&mut self) -> Option<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let (&byte, rest) = self.rest.split_first()?;
@@ -71,22 +71,22 @@ impl<'a> Fields<'a> {
         None
     }
 
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    fn take_bytes(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         Some(taken)
     }
 
-    fn field(&mut self) -> Option<(u64, Value<'a>)> {
-        let key = self.varint()?;
+    fn read_field(&mut self) -> Option<(u64, Value<'a>)> {
+        let key = self.read_varint()?;
         let value = match key & 7 {
-            0 => Value::Number(self.varint()?),
-            1 => Value::Number(u64::from_le_bytes(self.take(8)?.try_into().ok()?)),
+            0 => Value::Number(self.read_varint()?),
+            1 => Value::Number(u64::from_le_bytes(self.take_bytes(8)?.try_into().ok()?)),
             2 => {
-                let length = usize::try_from(self.varint()?).ok()?;
-                Value::Bytes(self.take(length)?)
+                let length = usize::try_from(self.read_varint()?).ok()?;
+                Value::Bytes(self.take_bytes(length)?)
             }
-            5 => Value::Number(u64::from(u32::from_le_bytes(self.take(4)?.try_into().ok()?))),
+            5 => Value::Number(u64::from(u32::from_le_bytes(self.take_bytes(4)?.try_into().ok()?))),
             _ => return None,
         };
         Some((key >> 3, value))
@@ -100,7 +100,7 @@ impl<'a> Iterator for Fields<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let field = self.field();
+        let field = self.read_field();
         if field.is_none() {
             self.torn = true;
             self.rest = &[];

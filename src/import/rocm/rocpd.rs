@@ -1,9 +1,9 @@
 //! rocpd, the SQLite database of rocprofv3 (schema 3.0.x), for one process or several (`rocpd merge`). Its views are
 //! not used: they omit dispatches that lack a queue or a thread.
 
-use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, bare};
+use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, strip_kd_suffix};
 use crate::import::sqlite::db::Db;
-use crate::import::sqlite::scan::{NULL, gather, pieces};
+use crate::import::sqlite::scan::{NULL, gather_pieces, gather_rows};
 use crate::import::{ImportError, Job, Parts};
 use crate::model::{Bytes, Device, Maker};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -15,16 +15,16 @@ const DISPATCHES: &str = "rocpd_kernel_dispatch";
 
 /// Table name suffixes: one per merged database.
 #[must_use]
-pub fn suffixes(db: &Db) -> Vec<String> {
+pub fn table_suffixes(db: &Db) -> Vec<String> {
     let mut out: Vec<String> = db.table_names().filter_map(|n| n.strip_prefix("rocpd_metadata")).map(str::to_owned).collect();
     out.sort();
     out
 }
 
 /// Reads a value of the metadata.
-pub fn metadata(db: &Db, tag: &str) -> Result<Option<String>, ImportError> {
-    for suffix in suffixes(db) {
-        for row in db.rows(&format!("rocpd_metadata{suffix}"), &["tag", "value"])? {
+pub fn read_metadata(db: &Db, tag: &str) -> Result<Option<String>, ImportError> {
+    for suffix in table_suffixes(db) {
+        for row in db.read_rows(&format!("rocpd_metadata{suffix}"), &["tag", "value"])? {
             if row.first().and_then(Option::as_deref) == Some(tag) {
                 return Ok(row.into_iter().nth(1).flatten());
             }
@@ -34,10 +34,10 @@ pub fn metadata(db: &Db, tag: &str) -> Result<Option<String>, ImportError> {
 }
 
 /// Reads all requested parts.
-pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
+pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut rows = Rows::default();
-    for suffix in suffixes(db) {
-        One { db, job, suffix: &suffix, ids: Ids::default() }.read(&mut rows)?;
+    for suffix in table_suffixes(db) {
+        One { db, job, suffix: &suffix, ids: Ids::default() }.read_all(&mut rows)?;
     }
     Ok(rows)
 }
@@ -68,7 +68,7 @@ struct Events {
 }
 
 impl Events {
-    fn of(rows: Vec<[i64; 3]>) -> Self {
+    fn from_rows(rows: Vec<[i64; 3]>) -> Self {
         let mut out = Self { first: rows.first().map_or(0, |r| r[0]), ..Self::default() };
         out.dense.reserve(rows.len());
         for [id, stack, category] in rows {
@@ -95,11 +95,11 @@ struct One<'a> {
     ids: Ids,
 }
 
-fn number(text: Option<&Option<String>>) -> Option<i64> {
+fn parse_number(text: Option<&Option<String>>) -> Option<i64> {
     text?.as_ref()?.parse().ok()
 }
 
-pub(super) fn some(value: i64) -> Option<u32> {
+pub(super) fn to_u32(value: i64) -> Option<u32> {
     u32::try_from(value).ok()
 }
 
@@ -108,40 +108,40 @@ pub(super) fn next(len: usize) -> u32 {
 }
 
 impl One<'_> {
-    fn table(&self, name: &str) -> String {
+    fn table_name(&self, name: &str) -> String {
         format!("rocpd_{name}{}", self.suffix)
     }
 
-    fn read(mut self, rows: &mut Rows) -> Result<(), ImportError> {
-        self.texts(rows)?;
-        self.processes(rows)?;
-        self.agents(rows)?;
-        self.symbols(rows)?;
-        let wants = |part| self.job.wants.has(part);
+    fn read_all(mut self, rows: &mut Rows) -> Result<(), ImportError> {
+        self.read_texts(rows)?;
+        self.read_processes(rows)?;
+        self.read_agents(rows)?;
+        self.read_symbols(rows)?;
+        let wants = |part| self.job.wants.has_parts(part);
         let (details, calls) = (wants(Parts::DETAILS), wants(Parts::CALLS) || wants(Parts::RANGES));
         if details || calls {
-            let table = self.table("event");
-            self.ids.events = Events::of(gather(self.db, self.job, &table, ["id", "stack_id", "category_id"], "events")?);
+            let table = self.table_name("event");
+            self.ids.events = Events::from_rows(gather_rows(self.db, self.job, &table, ["id", "stack_id", "category_id"], "events")?);
         }
-        let counted = gather(self.db, self.job, &self.table("pmc_event"), ["event_id"], "counters")?;
+        let counted = gather_rows(self.db, self.job, &self.table_name("pmc_event"), ["event_id"], "counters")?;
         self.ids.counted = counted.into_iter().map(|[event]| (event, None)).collect();
-        self.dispatches(rows)?;
+        self.read_dispatches(rows)?;
         if calls || details {
-            self.calls(rows)?;
+            self.read_calls(rows)?;
         }
-        self.counters(rows)?;
+        self.read_counters(rows)?;
         if wants(Parts::MEMOPS) {
-            self.copies(rows)?;
+            self.read_copies(rows)?;
         }
         if wants(Parts::MEMORY) {
-            self.allocations(rows)?;
+            self.read_allocations(rows)?;
         }
         Ok(())
     }
 
-    fn texts(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
-        for row in self.db.rows(&self.table("string"), &["id", "string"])? {
-            let (Some(id), Some(Some(text))) = (number(row.first()), row.get(1)) else { continue };
+    fn read_texts(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
+        for row in self.db.read_rows(&self.table_name("string"), &["id", "string"])? {
+            let (Some(id), Some(Some(text))) = (parse_number(row.first()), row.get(1)) else { continue };
             if text.starts_with("MARKER") {
                 self.ids.markers.insert(id);
             }
@@ -151,14 +151,14 @@ impl One<'_> {
         Ok(())
     }
 
-    fn processes(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
-        let hosts = self.db.rows(&self.table("info_node"), &["hostname"])?;
+    fn read_processes(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
+        let hosts = self.db.read_rows(&self.table_name("info_node"), &["hostname"])?;
         let host = hosts.into_iter().next().and_then(|r| r.into_iter().next().flatten());
-        for row in self.db.rows(&self.table("info_process"), &["id", "pid", "command"])? {
-            let Some(id) = number(row.first()) else { continue };
+        for row in self.db.read_rows(&self.table_name("info_process"), &["id", "pid", "command"])? {
+            let Some(id) = parse_number(row.first()) else { continue };
             self.ids.processes.insert(id, next(rows.processes.len()));
             rows.processes.push(Process {
-                pid: number(row.get(1)).and_then(some).unwrap_or(0),
+                pid: parse_number(row.get(1)).and_then(to_u32).unwrap_or(0),
                 command: row.into_iter().nth(2).flatten(),
                 host: host.clone(),
                 ..Process::default()
@@ -168,10 +168,10 @@ impl One<'_> {
             // A crashed run may have written none.
             rows.processes.push(Process { host, ..Process::default() });
         }
-        for row in self.db.rows(&self.table("info_thread"), &["id", "tid", "name", "pid"])? {
-            let (Some(id), Some(tid)) = (number(row.first()), number(row.get(1)).and_then(some)) else { continue };
+        for row in self.db.read_rows(&self.table_name("info_thread"), &["id", "tid", "name", "pid"])? {
+            let (Some(id), Some(tid)) = (parse_number(row.first()), parse_number(row.get(1)).and_then(to_u32)) else { continue };
             self.ids.threads.insert(id, tid);
-            let process = number(row.get(3)).map_or(0, |p| self.process(p, rows));
+            let process = parse_number(row.get(3)).map_or(0, |p| self.process_index(p, rows));
             if let Some(Some(name)) = row.get(2).filter(|n| n.as_ref().is_some_and(|n| !n.is_empty())) {
                 rows.threads.push((process, tid, Arc::from(name.as_str())));
             }
@@ -179,19 +179,19 @@ impl One<'_> {
         Ok(())
     }
 
-    fn process(&self, id: i64, rows: &Rows) -> u32 {
+    fn process_index(&self, id: i64, rows: &Rows) -> u32 {
         self.ids.processes.get(&id).copied().unwrap_or_else(|| next(rows.processes.len()).saturating_sub(1))
     }
 
-    fn agents(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
+    fn read_agents(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
         let columns = ["id", "type", "type_index", "name", "product_name", "extdata"];
-        for row in self.db.rows(&self.table("info_agent"), &columns)? {
-            let Some(id) = number(row.first()) else { continue };
+        for row in self.db.read_rows(&self.table_name("info_agent"), &columns)? {
+            let Some(id) = parse_number(row.first()) else { continue };
             let text = |i: usize| row.get(i).and_then(Option::as_deref);
             let extdata: Value = text(5).and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default();
             let gpu = text(1) == Some("GPU");
             let device = gpu.then(|| {
-                let mut device = device(&|key| extdata.get(key).and_then(Value::as_u64));
+                let mut device = build_device(&|key| extdata.get(key).and_then(Value::as_u64));
                 device.id = text(2).and_then(|t| t.parse().ok()).unwrap_or(0);
                 device.chip = text(3).map(str::to_owned);
                 device.arch.clone_from(&device.chip);
@@ -205,22 +205,23 @@ impl One<'_> {
         Ok(())
     }
 
-    fn symbols(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
+    fn read_symbols(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
         let columns = ["id", "pid", "kernel_name", "display_name", "arch_vgpr_count", "accum_vgpr_count", "extdata"];
-        for row in self.db.rows(&self.table("info_kernel_symbol"), &columns)? {
-            let Some(id) = number(row.first()) else { continue };
+        for row in self.db.read_rows(&self.table_name("info_kernel_symbol"), &columns)? {
+            let Some(id) = parse_number(row.first()) else { continue };
             let text = |i: usize| row.get(i).and_then(Option::as_deref);
             let extdata: Value = text(6).and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default();
             let known = |key: &str| extdata.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
             // The displayed and the formatted name depend on options of the run; without these,
             // filters see the demangled name.
             let formatted = known("demangled_kernel_name").or(known("formatted_kernel_name")).or(text(3)).or(text(2)).unwrap_or_default();
-            let registers = number(row.get(4)).zip(number(row.get(5)).or(Some(0))).and_then(|(a, b)| some(a.saturating_add(b)));
+            let registers =
+                parse_number(row.get(4)).zip(parse_number(row.get(5)).or(Some(0))).and_then(|(a, b)| to_u32(a.saturating_add(b)));
             self.ids.symbols.insert(id, next(rows.symbols.len()));
             rows.symbols.push(Symbol {
-                process: number(row.get(1)).map_or(0, |p| self.process(p, rows)),
+                process: parse_number(row.get(1)).map_or(0, |p| self.process_index(p, rows)),
                 kernel_id: extdata.get("kernel_id").and_then(Value::as_u64).unwrap_or(u64::try_from(id).unwrap_or(0)),
-                formatted: Arc::from(bare(formatted)),
+                formatted: Arc::from(strip_kd_suffix(formatted)),
                 mangled: text(2).map(Arc::from),
                 registers,
             });
@@ -229,24 +230,24 @@ impl One<'_> {
     }
 
     /// Correlation id that an event shares with its call.
-    fn shared(&self, event: i64) -> u64 {
+    fn correlation_id(&self, event: i64) -> u64 {
         self.ids.events.get(event).map_or(0, |e| e.0)
     }
 
-    fn thread(&self, id: i64) -> u32 {
-        self.ids.threads.get(&id).copied().or_else(|| some(id)).unwrap_or(0)
+    fn thread_id(&self, id: i64) -> u32 {
+        self.ids.threads.get(&id).copied().or_else(|| to_u32(id)).unwrap_or(0)
     }
 
-    fn dispatches(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
+    fn read_dispatches(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
         let table = format!("{DISPATCHES}{}", self.suffix);
         let first = ["pid", "kernel_id", "dispatch_id", "start", "end", "event_id"];
-        if !self.job.wants.has(Parts::DETAILS) && self.ids.counted.is_empty() {
+        if !self.job.wants.has_parts(Parts::DETAILS) && self.ids.counted.is_empty() {
             // A kernel table needs nothing else, and these reports are large.
-            let all = pieces(self.db, self.job, &table, first, "kernels")?;
+            let all = gather_pieces(self.db, self.job, &table, first, "kernels")?;
             rows.dispatches.reserve_exact(all.iter().map(Vec::len).sum());
             for piece in all {
                 for row in piece {
-                    self.dispatch(rows, row, [NULL; 12]);
+                    self.add_dispatch(rows, row, [NULL; 12]);
                 }
             }
             return Ok(());
@@ -271,56 +272,56 @@ impl One<'_> {
             "grid_size_y",
             "grid_size_z",
         ];
-        for row in pieces(self.db, self.job, &table, columns, "kernels")?.into_iter().flatten() {
+        for row in gather_pieces(self.db, self.job, &table, columns, "kernels")?.into_iter().flatten() {
             let [process, kernel, id, start, end, event, rest @ ..] = row;
-            self.dispatch(rows, [process, kernel, id, start, end, event], rest);
+            self.add_dispatch(rows, [process, kernel, id, start, end, event], rest);
         }
         Ok(())
     }
 
     /// Reads a dispatch: identity and times; then thread, agent, queue, stream, scratch, LDS, workgroup and grid
     /// sizes.
-    fn dispatch(&mut self, rows: &mut Rows, [process, kernel, id, start, end, event]: [i64; 6], rest: [i64; 12]) {
+    fn add_dispatch(&mut self, rows: &mut Rows, [process, kernel, id, start, end, event]: [i64; 6], rest: [i64; 12]) {
         let [thread, agent, queue, stream, scratch, lds, wx, wy, wz, gx, gy, gz] = rest;
         let Some(&symbol) = self.ids.symbols.get(&kernel).filter(|_| start != NULL) else {
             rows.broken += 1;
             return;
         };
-        let of = self.process(process, rows);
+        let of = self.process_index(process, rows);
         if let Some(counted) = self.ids.counted.get_mut(&event) {
             *counted = Some((of, u64::try_from(id).unwrap_or(0)));
         }
-        let three = |a: [i64; 3]| a.map(|n| some(n).unwrap_or(0));
+        let three = |a: [i64; 3]| a.map(|n| to_u32(n).unwrap_or(0));
         rows.dispatches.push(Dispatch {
             process: of,
-            thread: self.thread(thread),
+            thread: self.thread_id(thread),
             agent: self.ids.agents.get(&agent).copied().unwrap_or(u32::MAX),
             symbol,
             id: u64::try_from(id).unwrap_or(0),
-            queue: some(queue).unwrap_or(0),
-            stream: some(stream),
-            correlation: self.shared(event),
+            queue: to_u32(queue).unwrap_or(0),
+            stream: to_u32(stream),
+            correlation: self.correlation_id(event),
             start,
             end: if end == NULL { start } else { end },
             workgroup: three([wx, wy, wz]),
             grid: three([gx, gy, gz]),
-            lds: some(lds),
-            scratch: some(scratch),
+            lds: to_u32(lds),
+            scratch: to_u32(scratch),
             registers: None,
         });
     }
 
-    fn calls(&self, rows: &mut Rows) -> Result<(), ImportError> {
+    fn read_calls(&self, rows: &mut Rows) -> Result<(), ImportError> {
         let columns = ["pid", "tid", "start", "end", "name_id", "event_id"];
-        for [process, thread, start, end, name, event] in gather(self.db, self.job, &self.table("region"), columns, "calls")? {
+        for [process, thread, start, end, name, event] in gather_rows(self.db, self.job, &self.table_name("region"), columns, "calls")? {
             let Some(&name) = self.ids.texts.get(&name).filter(|_| start != NULL) else {
                 rows.broken += 1;
                 continue;
             };
             let (correlation, category) = self.ids.events.get(event).unwrap_or_default();
             rows.calls.push(Call {
-                process: self.process(process, rows),
-                thread: self.thread(thread),
+                process: self.process_index(process, rows),
+                thread: self.thread_id(thread),
                 name,
                 marker: self.ids.markers.contains(&category),
                 correlation,
@@ -332,12 +333,12 @@ impl One<'_> {
     }
 
     /// Reads counters of dispatches. Instances of one counter are added up, as in AMD's own tables.
-    fn counters(&self, rows: &mut Rows) -> Result<(), ImportError> {
+    fn read_counters(&self, rows: &mut Rows) -> Result<(), ImportError> {
         if self.ids.counted.is_empty() {
             return Ok(());
         }
         let mut names: FxHashMap<String, u32> = FxHashMap::default();
-        for row in self.db.rows(&self.table("info_pmc"), &["id", "name"])? {
+        for row in self.db.read_rows(&self.table_name("info_pmc"), &["id", "name"])? {
             if let (Some(Some(id)), Some(Some(name))) = (row.first(), row.get(1)) {
                 names.insert(id.clone(), next(rows.texts.len()));
                 rows.texts.push(Arc::from(name.as_str()));
@@ -345,10 +346,10 @@ impl One<'_> {
         }
         let mut sums: FxHashMap<(u32, u64, Arc<str>), (u32, f64)> = FxHashMap::default();
         // Samples over time are not values of a dispatch; releases before 3.0.3 lack the column.
-        for row in self.db.rows(&self.table("pmc_event"), &["event_id", "pmc_id", "value", "sample_id"])? {
+        for row in self.db.read_rows(&self.table_name("pmc_event"), &["event_id", "pmc_id", "value", "sample_id"])? {
             let text = |i: usize| row.get(i).and_then(Option::as_deref);
             let (Some(event), Some(name), Some(value)) =
-                (number(row.first()), text(1).and_then(|p| names.get(p)), text(2).and_then(|v| v.parse::<f64>().ok()))
+                (parse_number(row.first()), text(1).and_then(|p| names.get(p)), text(2).and_then(|v| v.parse::<f64>().ok()))
             else {
                 continue;
             };
@@ -366,10 +367,10 @@ impl One<'_> {
         Ok(())
     }
 
-    fn copies(&self, rows: &mut Rows) -> Result<(), ImportError> {
+    fn read_copies(&self, rows: &mut Rows) -> Result<(), ImportError> {
         let columns = ["pid", "tid", "start", "end", "name_id", "src_agent_id", "dst_agent_id", "size", "stream_id", "event_id"];
         for [process, thread, start, end, name, from, to, size, stream, event] in
-            gather(self.db, self.job, &self.table("memory_copy"), columns, "copies")?
+            gather_rows(self.db, self.job, &self.table_name("memory_copy"), columns, "copies")?
         {
             if start == NULL {
                 rows.broken += 1;
@@ -377,14 +378,14 @@ impl One<'_> {
             }
             let agent = |id: i64| self.ids.agents.get(&id).copied();
             rows.copies.push(Copy {
-                process: self.process(process, rows),
-                thread: self.thread(thread),
+                process: self.process_index(process, rows),
+                thread: self.thread_id(thread),
                 from: agent(from),
                 to: agent(to),
                 name: self.ids.texts.get(&name).copied().unwrap_or(u32::MAX),
                 bytes: u64::try_from(size).ok(),
-                stream: some(stream),
-                correlation: self.shared(event),
+                stream: to_u32(stream),
+                correlation: self.correlation_id(event),
                 start,
                 end: if end == NULL { start } else { end },
             });
@@ -392,16 +393,16 @@ impl One<'_> {
         Ok(())
     }
 
-    fn allocations(&self, rows: &mut Rows) -> Result<(), ImportError> {
-        let table = self.table("memory_allocate");
+    fn read_allocations(&self, rows: &mut Rows) -> Result<(), ImportError> {
+        let table = self.table_name("memory_allocate");
         // The row type is a text column.
         let mut sizes: FxHashMap<u64, i64> = FxHashMap::default();
-        for row in self.db.rows(&table, &["pid", "agent_id", "type", "start", "address", "size"])? {
-            let (Some(time), Some(word)) = (number(row.get(3)), row.get(2).and_then(Option::as_deref)) else { continue };
-            let address = number(row.get(4)).map_or(0, i64::cast_unsigned);
+        for row in self.db.read_rows(&table, &["pid", "agent_id", "type", "start", "address", "size"])? {
+            let (Some(time), Some(word)) = (parse_number(row.get(3)), row.get(2).and_then(Option::as_deref)) else { continue };
+            let address = parse_number(row.get(4)).map_or(0, i64::cast_unsigned);
             let bytes = match word {
                 "ALLOC" | "REALLOC" => {
-                    let bytes = number(row.get(5)).unwrap_or(0);
+                    let bytes = parse_number(row.get(5)).unwrap_or(0);
                     sizes.insert(address, bytes);
                     bytes
                 }
@@ -413,8 +414,8 @@ impl One<'_> {
                 _ => continue,
             };
             rows.allocations.push(Allocation {
-                process: number(row.first()).map_or(0, |p| self.process(p, rows)),
-                agent: number(row.get(1)).and_then(|a| self.ids.agents.get(&a).copied()),
+                process: parse_number(row.first()).map_or(0, |p| self.process_index(p, rows)),
+                agent: parse_number(row.get(1)).and_then(|a| self.ids.agents.get(&a).copied()),
                 time,
                 address,
                 bytes,
@@ -426,7 +427,7 @@ impl One<'_> {
 
 /// GPU from the fields of AMD's agent record, which have the same names in all containers.
 #[must_use]
-pub fn device(field: &dyn Fn(&str) -> Option<u64>) -> Device {
+pub fn build_device(field: &dyn Fn(&str) -> Option<u64>) -> Device {
     let some = |key: &str| field(key).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
     // PCI address in the system's notation: bus, device and function are packed into one number.
     let bus =

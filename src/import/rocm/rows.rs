@@ -201,7 +201,7 @@ pub struct Texts {
 
 impl Texts {
     /// Returns the number of a text, and adds it if it is new.
-    pub fn number(&mut self, bytes: &[u8], texts: &mut Vec<Arc<str>>) -> u32 {
+    pub fn text_number(&mut self, bytes: &[u8], texts: &mut Vec<Arc<str>>) -> u32 {
         if let Some(&known) = self.of.get(bytes) {
             return known;
         }
@@ -214,14 +214,14 @@ impl Texts {
 
 /// Returns a name as rocprofv3's filters see it: without the suffix of kernel descriptors.
 #[must_use]
-pub fn bare(name: &str) -> &str {
+pub fn strip_kd_suffix(name: &str) -> &str {
     [" [clone .kd]", " (.kd)", ".kd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
 impl Dispatch {
     /// Sizes and resources; registers come from the dispatch, or else from its symbol.
     #[must_use]
-    pub fn config(&self, symbol: Option<&Symbol>) -> LaunchConfig {
+    pub fn launch_config(&self, symbol: Option<&Symbol>) -> LaunchConfig {
         // Grids are in work-items; the last workgroup of a dimension may be partial.
         let groups = |i: usize| if self.workgroup[i] == 0 { 0 } else { self.grid[i].div_ceil(self.workgroup[i]) };
         let known = self.workgroup.iter().all(|&n| n > 0) && self.grid.iter().all(|&n| n > 0);

@@ -5,10 +5,10 @@
 //! (`RoctracerDataSource.cpp`), ids are missing, grids are in blocks except for calls that take work-items, and
 //! kernels of a HIP graph are called `Task`.
 
-use super::rocpd::{next, some};
+use super::rocpd::{next, to_u32};
 use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol};
 use crate::import::sqlite::db::Db;
-use crate::import::sqlite::scan::{NULL, gather};
+use crate::import::sqlite::scan::{NULL, gather_rows};
 use crate::import::{ImportError, Job, Parts};
 use crate::model::{Device, Maker};
 use rustc_hash::FxHashMap;
@@ -31,20 +31,20 @@ struct Launch {
 
 /// Returns true if a file begins like one of these databases.
 #[must_use]
-pub fn database(head: &[u8]) -> bool {
+pub fn is_rpd_database(head: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
     head.starts_with(super::MAGIC) && (has(b"rocpd_kernelapi") || has(b"rocpd_barrierop")) && !has(b"rocpd_info_")
 }
 
-fn three(values: [i64; 3]) -> [u32; 3] {
-    values.map(|v| some(v).unwrap_or(0))
+fn to_dims(values: [i64; 3]) -> [u32; 3] {
+    values.map(|v| to_u32(v).unwrap_or(0))
 }
 
 /// Reads all requested parts.
-pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
+pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut rows = Rows::default();
     let mut texts: FxHashMap<i64, u32> = FxHashMap::default();
-    for row in db.rows("rocpd_string", &["id", "string"])? {
+    for row in db.read_rows("rocpd_string", &["id", "string"])? {
         let id = row.first().and_then(|id| id.as_ref()?.parse::<i64>().ok());
         let (Some(id), Some(Some(text))) = (id, row.get(1)) else { continue };
         texts.insert(id, next(rows.texts.len()));
@@ -56,12 +56,12 @@ pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut of_api: FxHashMap<i64, (u32, u32, bool)> = FxHashMap::default();
     let mut nvidia = false;
     let columns = ["id", "pid", "tid", "start", "end", "apiName_id", "args_id"];
-    for [id, pid, tid, start, end, name, args] in gather(db, job, "rocpd_api", columns, "calls")? {
+    for [id, pid, tid, start, end, name, args] in gather_rows(db, job, "rocpd_api", columns, "calls")? {
         let process = *processes.entry(pid).or_insert_with(|| {
-            rows.processes.push(Process { pid: some(pid).unwrap_or(0), ..Process::default() });
+            rows.processes.push(Process { pid: to_u32(pid).unwrap_or(0), ..Process::default() });
             next(rows.processes.len() - 1)
         });
-        let thread = some(tid).unwrap_or(0);
+        let thread = to_u32(tid).unwrap_or(0);
         let called = text(&rows, name);
         nvidia |= called.starts_with("cuda") || called.starts_with("cu") && called[2..].starts_with(|c: char| c.is_ascii_uppercase());
         of_api.insert(id, (process, thread, IN_ITEMS.contains(&&*called)));
@@ -88,27 +88,30 @@ pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
         "privateSegmentSize",
         "kernelName_id",
     ];
-    let launched = gather(db, job, "rocpd_kernelapi", columns, "launches")?;
+    let launched = gather_rows(db, job, "rocpd_kernelapi", columns, "launches")?;
     let launches: FxHashMap<i64, Launch> = launched
         .into_iter()
         .map(|[api, gx, gy, gz, wx, wy, wz, lds, scratch, name]| {
-            (api, Launch { grid: three([gx, gy, gz]), workgroup: three([wx, wy, wz]), lds: some(lds), scratch: some(scratch), name })
+            (
+                api,
+                Launch { grid: to_dims([gx, gy, gz]), workgroup: to_dims([wx, wy, wz]), lds: to_u32(lds), scratch: to_u32(scratch), name },
+            )
         })
         .collect();
-    let sizes: FxHashMap<i64, i64> = if job.wants.has(Parts::MEMOPS) {
-        gather(db, job, "rocpd_copyapi", ["api_ptr_id", "size"], "copies")?.into_iter().map(|[api, size]| (api, size)).collect()
+    let sizes: FxHashMap<i64, i64> = if job.wants.has_parts(Parts::MEMOPS) {
+        gather_rows(db, job, "rocpd_copyapi", ["api_ptr_id", "size"], "copies")?.into_iter().map(|[api, size]| (api, size)).collect()
     } else {
         FxHashMap::default()
     };
     let api_of: FxHashMap<i64, i64> =
-        gather(db, job, "rocpd_api_ops", ["op_id", "api_id"], "operations")?.into_iter().map(|[op, api]| (op, api)).collect();
+        gather_rows(db, job, "rocpd_api_ops", ["op_id", "api_id"], "operations")?.into_iter().map(|[op, api]| (op, api)).collect();
     let mut agents: FxHashMap<i64, u32> = FxHashMap::default();
     let mut symbols: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let columns = ["id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"];
-    for [id, gpu, queue, sequence, start, end, description, of_kind] in gather(db, job, "rocpd_op", columns, "operations")? {
+    for [id, gpu, queue, sequence, start, end, description, of_kind] in gather_rows(db, job, "rocpd_op", columns, "operations")? {
         let agent = *agents.entry(gpu).or_insert_with(|| {
             let maker = if nvidia { Maker::Nvidia } else { Maker::Amd };
-            let device = Some(Device { maker, id: some(gpu).unwrap_or(0), ..Device::default() });
+            let device = Some(Device { maker, id: to_u32(gpu).unwrap_or(0), ..Device::default() });
             rows.agents.push(Agent { device, ..Agent::default() });
             next(rows.agents.len() - 1)
         });
@@ -134,7 +137,7 @@ pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
             let bytes = sizes.get(&api).and_then(|&n| u64::try_from(n).ok()).filter(|&n| n > 0);
             let to_host = text(&rows, named).to_ascii_lowercase().replace('_', "").contains("devicetohost");
             let (from, to) = if to_host { (Some(agent), None) } else { (None, Some(agent)) };
-            let stream = some(queue);
+            let stream = to_u32(queue);
             rows.copies.push(Copy { process, thread, from, to, name, bytes, stream, correlation, start, end });
             continue;
         }
@@ -170,7 +173,7 @@ pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
             symbol,
             thread,
             id: u64::try_from(sequence).unwrap_or(0),
-            queue: some(queue).unwrap_or(0),
+            queue: to_u32(queue).unwrap_or(0),
             correlation,
             start,
             end,

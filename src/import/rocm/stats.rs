@@ -1,6 +1,6 @@
 //! Tables of totals with a row per kernel: rocprofv3's `_kernel_stats.csv` and rocprof's `results.stats.csv`.
 
-use super::rows::bare;
+use super::rows::strip_kd_suffix;
 use crate::import::{ImportError, Job};
 use crate::model::kernel::function_of;
 use crate::model::{Device, Kernel, KernelId, KernelTotal, Maker, Nanos, Note, NoteKind, Profile, Severity};
@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Returns true if a file begins like such a table.
 #[must_use]
-pub fn knows(head: &[u8]) -> bool {
+pub fn is_stats_table(head: &[u8]) -> bool {
     let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line).replace('"', "").trim_start_matches('\u{feff}').trim_end().to_owned();
     line.starts_with("Name,Calls,TotalDurationNs,")
@@ -24,7 +24,7 @@ fn no_kernel(name: &str) -> bool {
 }
 
 /// Reads the table.
-pub fn read(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
+pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
     let damaged = |e: csv::Error| ImportError::damaged(path, "its rows", &e);
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(from);
     let head = reader.headers().map_err(damaged)?.clone();
@@ -55,7 +55,7 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Profile) -
         }
         let average = (sum / count) as i64;
         let (min, max) = (number(least).map_or(average, |n| n as i64), number(most).map_or(average, |n| n as i64));
-        let name = bare(name);
+        let name = strip_kd_suffix(name);
         profile.totals.push(KernelTotal {
             kernel: KernelId(u32::try_from(profile.kernels.len()).unwrap_or(u32::MAX)),
             count: count as u64,
@@ -107,6 +107,8 @@ mod tests {
         ] {
             assert_eq!(no_kernel(name), none, "{name}");
         }
-        assert!(knows(b"\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n") && !knows(b"Name,Calls\n"));
+        assert!(
+            is_stats_table(b"\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n") && !is_stats_table(b"Name,Calls\n")
+        );
     }
 }

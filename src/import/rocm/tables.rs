@@ -14,7 +14,7 @@ pub struct Cell<'a> {
 
 /// Returns true if a column holds the value itself.
 #[must_use]
-pub fn plain(which: &str) -> bool {
+pub fn is_value_column(which: &str) -> bool {
     matches!(which, "Avg" | "Value" | "")
 }
 
@@ -66,26 +66,26 @@ static RATES: [(&str, &str, &str, &str); 17] = [
 ];
 
 /// Factor of a unit with the prefix giga; `None` for other units.
-fn giga(unit: &str) -> Option<f64> {
+fn giga_factor(unit: &str) -> Option<f64> {
     unit.starts_with(['G', 'g']).then_some(1e9)
 }
 
 /// Returns the values found in these cells of one kernel, with their units; each name once.
 #[must_use]
-pub fn known(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)> {
+pub fn known_values(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)> {
     let find = |table: &str, names: &[&str], which: &dyn Fn(&str) -> bool| {
         cells.iter().find(|c| c.table.contains(table) && names.contains(&c.metric) && which(c.which) && c.value.is_finite())
     };
-    let value = |table: &str, names: &[&str]| find(table, names, &plain).map(|c| c.value);
+    let value = |table: &str, names: &[&str]| find(table, names, &is_value_column).map(|c| c.value);
     let mut out: Vec<(&'static str, &'static str, f64)> = Vec::new();
     for (name, unit, table, metrics) in SAME {
         out.extend(value(table, metrics).map(|v| (name, unit, v)));
     }
     for (name, unit, table, column) in RATES {
-        let rate = |which: &dyn Fn(&str) -> bool| find(table, &[name], which).and_then(|c| Some(c.value * giga(c.unit)?));
-        out.extend(rate(&plain).map(|v| (name, unit, v)));
+        let rate = |which: &dyn Fn(&str) -> bool| find(table, &[name], which).and_then(|c| Some(c.value * giga_factor(c.unit)?));
+        out.extend(rate(&is_value_column).map(|v| (name, unit, v)));
         if !column.is_empty() {
-            let reached = find("Roofline", &[name], &|w| w == "Peak (Empirical)").and_then(|c| Some(c.value * giga(c.unit)?));
+            let reached = find("Roofline", &[name], &|w| w == "Peak (Empirical)").and_then(|c| Some(c.value * giga_factor(c.unit)?));
             out.extend(reached.filter(|v| *v > 0.0).map(|v| (column, unit, v)));
         }
     }
@@ -103,7 +103,7 @@ pub fn known(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)> {
 
 /// The value of a metric whose minimum and maximum are equal.
 #[must_use]
-pub fn only(cells: &[Cell<'_>], metric: &str) -> Option<u32> {
+pub fn only_value(cells: &[Cell<'_>], metric: &str) -> Option<u32> {
     let of = |which: &str| {
         cells.iter().find(|c| c.table.contains("Wavefront Launch") && c.metric == metric && c.which == which).map(|c| c.value)
     };
@@ -130,7 +130,7 @@ mod tests {
             cell("Roofline Performance Rates", "MFMA FLOPs (F16)", "Peak (Empirical)", "Gflop/s", 917_000.0),
             cell("System Speed-of-Light", "L2-Fabric Read BW", "Avg", "Gb/s", 2.5),
         ];
-        let (old, new) = (known(&old), known(&new));
+        let (old, new) = (known_values(&old), known_values(&new));
         let of = |all: &[(&str, &str, f64)], name: &str| all.iter().find(|v| v.0 == name).map(|v| v.2);
         assert_eq!((of(&old, "VALUBusy"), of(&new, "VALUBusy")), (Some(25.0), Some(25.0)));
         assert_eq!(

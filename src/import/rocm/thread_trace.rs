@@ -2,8 +2,8 @@
 //! kernel (`code.json`), the cycles that the waves of one compute unit spent at each, and a file per wave. PC
 //! samples have the same form.
 
-use super::att_files::{Row, WaveFile, beside, clock, json, parsed, rows, waves};
-use super::rows::bare;
+use super::att_files::{Row, WaveFile, parse_rows, read_clock, read_json, read_rows, read_small_file, read_waves};
+use super::rows::strip_kd_suffix;
 use super::wave_timeline::{self, Cycles};
 use crate::import::input::Bytes;
 use crate::import::{ImportError, Input, Job};
@@ -27,7 +27,7 @@ const COLUMNS: [&str; 4] = ["Hitcount", "Latency", "Stall", "Idle"];
 /// Instruction metrics of PC samples: samples in which it was issued, and in which it was not.
 const SAMPLES: [&str; 2] = ["PC_Issued", "PC_Stalled"];
 /// Returns true if a file begins like `code.json`.
-pub fn knows(head: &[u8]) -> bool {
+pub fn is_code_json(head: &[u8]) -> bool {
     let mut rest = head.trim_ascii_start();
     for part in [&b"{"[..], b"\"code\"", b":", b"[", b"[", b"\""] {
         let Some(after) = rest.strip_prefix(part) else { return false };
@@ -40,21 +40,21 @@ pub fn knows(head: &[u8]) -> bool {
 /// Path of `code.json`, if a folder has exactly one thread trace.
 pub fn code_file(input: &Input) -> Option<PathBuf> {
     if input.members.is_empty() {
-        return knows(&input.head).then(|| input.path.clone());
+        return is_code_json(&input.head).then(|| input.path.clone());
     }
-    let mut found = input.members.iter().filter(|m| m.path.file_name().is_some_and(|n| n == "code.json") && knows(&m.head));
+    let mut found = input.members.iter().filter(|m| m.path.file_name().is_some_and(|n| n == "code.json") && is_code_json(&m.head));
     let one = found.next()?;
     // Several traces are separate reports.
     found.next().is_none().then(|| one.path.clone())
 }
 
 /// Saturating sum, so that corrupt counts cannot overflow.
-fn sum(values: impl Iterator<Item = u64>) -> u64 {
+fn saturating_sum(values: impl Iterator<Item = u64>) -> u64 {
     values.fold(0, u64::saturating_add)
 }
 
 /// Wait reason or unit of an instruction: AMD's counters of outstanding operations, and instruction types.
-fn kind(text: &str) -> &'static str {
+fn instruction_kind(text: &str) -> &'static str {
     let name = text.split_whitespace().next().unwrap_or_default();
     if name == "s_waitcnt" {
         return match (text.contains("vmcnt"), text.contains("lgkmcnt")) {
@@ -93,25 +93,26 @@ fn kind(text: &str) -> &'static str {
 }
 
 /// Reads the folder: one launch, one result.
-pub fn read(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+pub fn read_trace(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let rows = match &input.bytes {
-        Bytes::BuiltIn(bytes) if input.members.is_empty() => parsed(bytes, path)?,
-        _ => rows(path)?,
+        Bytes::BuiltIn(bytes) if input.members.is_empty() => parse_rows(bytes, path)?,
+        _ => read_rows(path)?,
     };
-    let waves = waves(folder);
+    let waves = read_waves(folder);
     if job.cancel.is_cancelled() {
         return Err(ImportError::Cancelled { path: path.to_owned() });
     }
     let mut profile = Profile::new(Source { tool: TOOL.to_owned(), version: None, schema: None, file: input.path.clone() });
-    let facts: Json = json(&folder.join("filenames.json")).unwrap_or_default();
+    let facts: Json = read_json(&folder.join("filenames.json")).unwrap_or_default();
     let sampled = rows.iter().all(|r| r.cycles[1] == 0) && rows.iter().any(|r| r.samples != [0, 0]);
     let cycles = waves.iter().map(|w| w.wave.end).max().unwrap_or(0).saturating_sub(waves.iter().map(|w| w.wave.begin).min().unwrap_or(0));
-    let hz = clock(folder);
+    let hz = read_clock(folder);
     let clock = Cycles::from(&waves, hz);
-    let ns = hz.map_or(0, |_| clock.span(cycles));
+    let ns = hz.map_or(0, |_| clock.to_duration(cycles));
     let name = rows.iter().find_map(|r| r.symbol().map(|s| (s, r.source.as_str())));
-    let (mangled, demangled) = name.map_or(("(no kernel)", ""), |(s, d)| (bare(s), if d.is_empty() { bare(s) } else { d }));
+    let (mangled, demangled) =
+        name.map_or(("(no kernel)", ""), |(s, d)| (strip_kd_suffix(s), if d.is_empty() { strip_kd_suffix(s) } else { d }));
     let kernel = Kernel {
         function: Some(Arc::from(function_of(demangled))),
         demangled: Some(Arc::from(demangled)).filter(|d: &Arc<str>| !d.is_empty()),
@@ -131,12 +132,12 @@ pub fn read(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, Import
     profile.launches.set_details(vec![0], vec![0], vec![NO_NODE], Vec::new());
     profile.order = LaunchOrder::Chosen;
     profile.kernels = vec![kernel.clone()];
-    profile.metrics = Some(Arc::new(metrics(&rows, &waves, sampled, ns, &profile.source, kernel)));
+    profile.metrics = Some(Arc::new(build_metrics(&rows, &waves, sampled, ns, &profile.source, kernel)));
     if ns > 0 {
         let text = "The duration is that of the waves on the CU that was traced, from the first to the last: the kernel takes longer.";
         profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
     }
-    wave_timeline::add(folder, &waves, &rows, clock, job, &mut profile);
+    wave_timeline::add_waves(folder, &waves, &rows, clock, job, &mut profile);
     if hz.is_none() && !profile.ranges.is_empty() {
         let text = "The trace does not say how fast its clock was: each cycle is shown as 1 ns.";
         profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
@@ -151,7 +152,7 @@ pub fn read(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, Import
     Ok(profile)
 }
 
-fn metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, source: &Source, kernel: Kernel) -> Metrics {
+fn build_metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, source: &Source, kernel: Kernel) -> Metrics {
     let mut out = Metrics { source: source.clone(), ..Metrics::default() };
     let mut values: Vec<(u32, Value)> = Vec::new();
     let mut put = |name: &str, unit: &str, value: Option<Value>| {
@@ -162,15 +163,15 @@ fn metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, source: &So
     };
     if sampled {
         for (i, name) in SAMPLES.iter().enumerate() {
-            put(name, "", Some(Value::Integer(sum(rows.iter().map(|r| r.samples[i])))));
+            put(name, "", Some(Value::Integer(saturating_sum(rows.iter().map(|r| r.samples[i])))));
         }
     } else {
         for (i, name) in COLUMNS.iter().enumerate() {
-            put(name, if i == 0 { "" } else { "cycle" }, Some(Value::Integer(sum(rows.iter().map(|r| r.cycles[i])))));
+            put(name, if i == 0 { "" } else { "cycle" }, Some(Value::Integer(saturating_sum(rows.iter().map(|r| r.cycles[i])))));
         }
         let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
         for row in rows.iter().filter(|r| r.symbol().is_none()) {
-            let of = kinds.entry(kind(&row.text)).or_default();
+            let of = kinds.entry(instruction_kind(&row.text)).or_default();
             *of = of.saturating_add(row.cycles[1]);
         }
         for (name, cycles) in kinds {
@@ -184,23 +185,23 @@ fn metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, source: &So
         put(
             "Code size",
             "byte",
-            Some(Value::Integer(sum(rows.windows(2).map(|w| w[1].address.saturating_sub(w[0].address)).filter(|&n| n <= 64)))),
+            Some(Value::Integer(saturating_sum(rows.windows(2).map(|w| w[1].address.saturating_sub(w[0].address)).filter(|&n| n <= 64)))),
         );
         put("Waves", "", Some(Value::Integer(waves.len() as u64)));
-        put("Wave cycles", "cycle", Some(Value::Integer(sum(waves.iter().map(|w| w.duration)))));
+        put("Wave cycles", "cycle", Some(Value::Integer(saturating_sum(waves.iter().map(|w| w.duration)))));
         for (state, name) in [(1, "Waves idle"), (2, "Waves executing"), (3, "Waves waiting"), (4, "Waves stalled")] {
-            let cycles = sum(waves.iter().flat_map(|w| &w.wave.timeline).filter(|t| t.0 == state).map(|t| t.1));
+            let cycles = saturating_sum(waves.iter().flat_map(|w| &w.wave.timeline).filter(|t| t.0 == state).map(|t| t.1));
             put(name, "cycle", Some(Value::Integer(cycles)));
         }
         put("Span of the traced waves", "nsecond", u64::try_from(ns).ok().filter(|&n| n > 0).map(Value::Integer));
     }
-    out.results.push(ResultMetrics { kernel, ..ResultMetrics::with(values) });
+    out.results.push(ResultMetrics { kernel, ..ResultMetrics::from_values(values) });
     out
 }
 
 /// Reads the values of each instruction.
-pub fn details(path: &Path, metrics: &Metrics) -> Result<Details, ImportError> {
-    let rows = rows(path)?;
+pub fn read_details(path: &Path, metrics: &Metrics) -> Result<Details, ImportError> {
+    let rows = read_rows(path)?;
     let mut out = Details { sources: vec![1], ..Details::default() };
     let mut take = |name: &str, value: &dyn Fn(&Row) -> u64| {
         let Some(number) = metrics.names.iter().position(|n| **n == *name) else { return };
@@ -218,8 +219,8 @@ pub fn details(path: &Path, metrics: &Metrics) -> Result<Details, ImportError> {
 }
 
 /// Copies of source files by their original path: `snapshots.json` is a tree of folders.
-fn snapshots(folder: &Path) -> BTreeMap<String, String> {
-    let tree: Json = json(&folder.join("snapshots.json")).unwrap_or_default();
+fn read_snapshots(folder: &Path) -> BTreeMap<String, String> {
+    let tree: Json = read_json(&folder.join("snapshots.json")).unwrap_or_default();
     let mut out = BTreeMap::new();
     let mut open = vec![(String::new(), &tree)];
     while let Some((at, value)) = open.pop() {
@@ -235,14 +236,14 @@ fn snapshots(folder: &Path) -> BTreeMap<String, String> {
 }
 
 /// Functions, instructions and their source lines; for inlined code the innermost line, which comes first.
-pub fn code(path: &Path) -> Result<Code, ImportError> {
-    let (rows, folder) = (rows(path)?, path.parent().unwrap_or(Path::new(".")));
-    let copies = snapshots(folder);
+pub fn read_code(path: &Path) -> Result<Code, ImportError> {
+    let (rows, folder) = (read_rows(path)?, path.parent().unwrap_or(Path::new(".")));
+    let copies = read_snapshots(folder);
     let mut out = Code::default();
     let mut files: BTreeMap<String, u32> = BTreeMap::new();
     for row in &rows {
         if let Some(symbol) = row.symbol() {
-            let name = if row.source.is_empty() { bare(symbol) } else { &row.source };
+            let name = if row.source.is_empty() { strip_kd_suffix(symbol) } else { &row.source };
             out.functions.push(Function { name: Arc::from(name), address: row.address, ..Function::default() });
             continue;
         }
@@ -266,7 +267,7 @@ pub fn code(path: &Path) -> Result<Code, ImportError> {
     names.sort_by_key(|n| n.1);
     for (name, _) in names {
         let copy = copies.get(name).filter(|f| !f.contains(['/', '\\']));
-        let text = copy.and_then(|f| beside(&folder.join(f))).map(|b| Arc::from(String::from_utf8_lossy(&b)));
+        let text = copy.and_then(|f| read_small_file(&folder.join(f))).map(|b| Arc::from(String::from_utf8_lossy(&b)));
         out.files.push(SourceFile { name: Arc::from(name.as_str()), text, from_disk: false });
     }
     for function in &mut out.functions {

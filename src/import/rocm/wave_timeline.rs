@@ -1,8 +1,8 @@
 //! Timeline of a thread trace's waves: states, instructions, and number of resident waves.
 
-use super::att_files::{Row, WaveFile, json};
+use super::att_files::{Row, WaveFile, read_json};
 use crate::import::{Job, Parts};
-use crate::model::units::count;
+use crate::model::units::format_count;
 use crate::model::{CounterTrack, Note, NoteKind, Profile, Range, RangeKind, RangeOrigin, Severity, Thread};
 use rustc_hash::FxHashMap;
 use serde_json::Value as Json;
@@ -30,11 +30,11 @@ impl Cycles {
         Self { zero: i64::try_from(zero).unwrap_or(0), each: hz.map_or(1.0, |hz| 1e9 / hz) }
     }
 
-    fn time(self, cycle: i64) -> i64 {
+    fn to_time(self, cycle: i64) -> i64 {
         (cycle.saturating_sub(self.zero) as f64 * self.each).round() as i64
     }
 
-    pub fn span(self, cycles: u64) -> i64 {
+    pub fn to_duration(self, cycles: u64) -> i64 {
         (cycles as f64 * self.each).round() as i64
     }
 }
@@ -44,7 +44,7 @@ impl Cycles {
 struct Names(FxHashMap<Arc<str>, u32>);
 
 impl Names {
-    fn id(&mut self, name: &Arc<str>, list: &mut Vec<(Option<Arc<str>>, Arc<str>)>) -> u32 {
+    fn range_id(&mut self, name: &Arc<str>, list: &mut Vec<(Option<Arc<str>>, Arc<str>)>) -> u32 {
         *self.0.entry(name.clone()).or_insert_with(|| {
             list.push((None, name.clone()));
             u32::try_from(list.len() - 1).unwrap_or(u32::MAX)
@@ -54,12 +54,12 @@ impl Names {
 
 /// Adds waves, their states and instructions, and the trace's counters to the profile. A slot of a SIMD, which holds
 /// one wave at a time, becomes a thread.
-pub fn add(folder: &Path, waves: &[WaveFile], rows: &[Row], clock: Cycles, job: &Job<'_>, profile: &mut Profile) {
-    if job.wants.has(Parts::COUNTERS) {
-        profile.counters = occupancy(folder, clock);
-        profile.counters.extend(states(folder, clock));
+pub fn add_waves(folder: &Path, waves: &[WaveFile], rows: &[Row], clock: Cycles, job: &Job<'_>, profile: &mut Profile) {
+    if job.wants.has_parts(Parts::COUNTERS) {
+        profile.counters = occupancy_tracks(folder, clock);
+        profile.counters.extend(state_tracks(folder, clock));
     }
-    if !job.wants.has(Parts::RANGES) {
+    if !job.wants.has_parts(Parts::RANGES) {
         return;
     }
     let mut slots: BTreeMap<(&str, u32, u32, u32), Vec<&WaveFile>> = BTreeMap::new();
@@ -76,8 +76,8 @@ pub fn add(folder: &Path, waves: &[WaveFile], rows: &[Row], clock: Cycles, job: 
         profile.threads.push(Thread { pid: 0, tid: number, name: Some(name.into()) });
         profile.ranges.threads.push((0, number));
         let mut put = |from: i64, to: i64, name: &Arc<str>, origin: RangeOrigin| {
-            let name = names.id(name, &mut profile.ranges.names);
-            let (start, end) = (clock.time(from), clock.time(to));
+            let name = names.range_id(name, &mut profile.ranges.names);
+            let (start, end) = (clock.to_time(from), clock.to_time(to));
             if end >= start {
                 profile.ranges.push(Range { start, end, name, thread: number - 1, kind: RangeKind::Annotation, origin });
             }
@@ -106,12 +106,12 @@ pub fn add(folder: &Path, waves: &[WaveFile], rows: &[Row], clock: Cycles, job: 
         }
     }
     if left > 0 {
-        let text = format!("{} of the traced waves are not shown one by one: there are too many.", count(left, "instruction"));
+        let text = format!("{} of the traced waves are not shown one by one: there are too many.", format_count(left, "instruction"));
         profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
     }
 }
 
-fn track(name: String, mut points: Vec<(i64, f64)>) -> Option<CounterTrack> {
+fn counter_track(name: String, mut points: Vec<(i64, f64)>) -> Option<CounterTrack> {
     points.sort_by_key(|p| p.0);
     let mut out = CounterTrack { device: Some(0), name: name.into(), ..CounterTrack::default() };
     for (time, value) in points {
@@ -126,8 +126,8 @@ fn track(name: String, mut points: Vec<(i64, f64)>) -> Option<CounterTrack> {
 }
 
 /// Number of waves on all CUs of each shader engine, from their starts and ends.
-fn occupancy(folder: &Path, clock: Cycles) -> Vec<CounterTrack> {
-    let all: Json = json(&folder.join("occupancy.json")).unwrap_or_default();
+fn occupancy_tracks(folder: &Path, clock: Cycles) -> Vec<CounterTrack> {
+    let all: Json = read_json(&folder.join("occupancy.json")).unwrap_or_default();
     let engines = all.as_object().into_iter().flatten().filter(|(name, _)| name.parse::<u32>().is_ok());
     let of = |(engine, events): (&String, &Json)| {
         let mut edges: Vec<(i64, i32)> =
@@ -140,19 +140,19 @@ fn occupancy(folder: &Path, clock: Cycles) -> Vec<CounterTrack> {
             Some(*sum)
         });
         let before = changes.clone().min().unwrap_or(0).min(0);
-        let points = edges.iter().zip(changes).map(|((time, _), sum)| (clock.time(*time), f64::from(sum - before)));
-        track(format!("SE{engine} waves"), points.collect())
+        let points = edges.iter().zip(changes).map(|((time, _), sum)| (clock.to_time(*time), f64::from(sum - before)));
+        counter_track(format!("SE{engine} waves"), points.collect())
     };
     engines.filter_map(of).collect()
 }
 
 /// Number of traced waves in each state.
-fn states(folder: &Path, clock: Cycles) -> Vec<CounterTrack> {
+fn state_tracks(folder: &Path, clock: Cycles) -> Vec<CounterTrack> {
     let of = |(number, state): (usize, &&str)| {
-        let curve: Json = json(&folder.join(format!("wstates{number}.json")))?;
+        let curve: Json = read_json(&folder.join(format!("wstates{number}.json")))?;
         let (times, values) = (curve["time"].as_array()?, curve["state"].as_array()?);
-        let points = times.iter().zip(values).filter_map(|(t, v)| Some((clock.time(t.as_i64()?), v.as_f64()?)));
-        track(format!("{state} waves"), points.collect())
+        let points = times.iter().zip(values).filter_map(|(t, v)| Some((clock.to_time(t.as_i64()?), v.as_f64()?)));
+        counter_track(format!("{state} waves"), points.collect())
     };
     (1..).zip(&STATES).filter_map(of).collect()
 }

@@ -2,7 +2,7 @@
 //! runs; `sysinfo.csv` beside it describes the GPU.
 
 use super::columns::is_counter;
-use super::rows::{Agent, Counter, Dispatch, Rows, Symbol, Texts, bare};
+use super::rows::{Agent, Counter, Dispatch, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::{ImportError, Job};
 use crate::launch::open;
 use crate::model::{Device, Maker};
@@ -16,14 +16,14 @@ use std::sync::Arc;
 const MOST_BESIDE: u64 = 1 << 20;
 
 /// Returns true if a file begins like such a table.
-pub fn knows(head: &[u8]) -> bool {
+pub fn is_counter_table(head: &[u8]) -> bool {
     let line = head.split(|&b| b == b'\n').next().unwrap_or_default();
     let has = |name: &str| memchr::memmem::find(line, name.as_bytes()).is_some();
     has("Dispatch_ID") && has("LDS_Per_Workgroup") && has("Arch_VGPR")
 }
 
 /// Counter name of a column. Instances of a counter are summed unless the sum has its own column.
-fn counter(column: &str, columns: &FxHashMap<&str, usize>) -> Option<String> {
+fn counter_name(column: &str, columns: &FxHashMap<&str, usize>) -> Option<String> {
     // The event that an accumulator counts differs between the merged runs.
     let other = ["Kernel_ID", "Correlation_ID", "SQ_ACCUM_PREV"].iter().any(|start| column.starts_with(start));
     if other || !is_counter(column) {
@@ -35,13 +35,13 @@ fn counter(column: &str, columns: &FxHashMap<&str, usize>) -> Option<String> {
 }
 
 /// Opens a table beside the workload. The user did not name it: pipes and devices are skipped.
-fn beside(folder: &Path, name: &str) -> Option<csv::Reader<std::io::Take<std::fs::File>>> {
-    Some(csv::Reader::from_reader(open::regular(&folder.join(name)).ok()?.take(MOST_BESIDE)))
+fn open_table(folder: &Path, name: &str) -> Option<csv::Reader<std::io::Take<std::fs::File>>> {
+    Some(csv::Reader::from_reader(open::open_regular(&folder.join(name)).ok()?.take(MOST_BESIDE)))
 }
 
 /// The GPU of a workload and its number of dies, from `sysinfo.csv`.
-pub fn device(folder: &Path) -> Option<(Device, u32)> {
-    let mut reader = beside(folder, "sysinfo.csv")?;
+pub fn read_device(folder: &Path) -> Option<(Device, u32)> {
+    let mut reader = open_table(folder, "sysinfo.csv")?;
     let names = reader.headers().ok()?.clone();
     let row = reader.records().next()?.ok()?;
     let text = |name: &str| names.iter().position(|n| n == name).and_then(|i| row.get(i)).filter(|t| !t.is_empty());
@@ -62,8 +62,8 @@ pub fn device(folder: &Path) -> Option<(Device, u32)> {
 
 /// Peaks measured by AMD's benchmark, for the best GPU of the machine: the columns of `roofline.csv` in 10⁹ per
 /// second, without the bounds of their intervals.
-fn reached(folder: &Path) -> Vec<(Arc<str>, f64)> {
-    let Some(mut reader) = beside(folder, "roofline.csv") else { return Vec::new() };
+fn read_peaks(folder: &Path) -> Vec<(Arc<str>, f64)> {
+    let Some(mut reader) = open_table(folder, "roofline.csv") else { return Vec::new() };
     let Ok(head) = reader.headers().cloned() else { return Vec::new() };
     let rows: Vec<_> = reader.records().flatten().collect();
     let kept = |name: &str| ["Bw", "Flops", "Ops"].iter().any(|end| name.ends_with(end));
@@ -75,7 +75,7 @@ fn reached(folder: &Path) -> Vec<(Arc<str>, f64)> {
 }
 
 /// Adds counters that are missing so far from another run with the same dispatches in the same order.
-pub fn merge(rows: &mut Rows, other: &Rows) {
+pub fn merge_counters(rows: &mut Rows, other: &Rows) {
     let name = |rows: &Rows, d: &Dispatch| rows.symbols.get(d.symbol as usize).map(|s| s.formatted.clone());
     let same = rows.dispatches.len() == other.dispatches.len()
         && rows
@@ -102,7 +102,7 @@ pub fn merge(rows: &mut Rows, other: &Rows) {
 }
 
 /// Reads the table.
-pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportError> {
+pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportError> {
     let damaged =
         |e: csv::Error| ImportError::refused(path, format!("not a table of counters: {e}"), "record it again with rocprof-compute profile");
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(from);
@@ -112,9 +112,9 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
     let mut texts = Texts::default();
     let first: FxHashMap<&str, usize> = header.iter().enumerate().rev().map(|(i, n)| (n.as_str(), i)).collect();
     // Ignore repeated columns.
-    let named = |(i, column): (usize, &String)| counter(column, &columns).filter(|_| first.get(column.as_str()) == Some(&i));
+    let named = |(i, column): (usize, &String)| counter_name(column, &columns).filter(|_| first.get(column.as_str()) == Some(&i));
     let of: Vec<Option<u32>> =
-        header.iter().enumerate().map(|c| named(c).map(|name| texts.number(name.as_bytes(), &mut rows.texts))).collect();
+        header.iter().enumerate().map(|c| named(c).map(|name| texts.text_number(name.as_bytes(), &mut rows.texts))).collect();
     // Index of the sum that each column is added to; sums are in the order of their first columns.
     let mut names: Vec<u32> = Vec::new();
     let mut place: FxHashMap<u32, usize> = FxHashMap::default();
@@ -128,12 +128,12 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
     let slots: Vec<Option<usize>> = of.iter().map(slot).collect();
     let pace = job.cancel.pace();
     let folder = path.parent().unwrap_or(Path::new("."));
-    let (known, reached) = (device(folder), reached(folder));
+    let (known, reached) = (read_device(folder), read_peaks(folder));
     let (mut agents, mut symbols): (FxHashMap<u32, u32>, FxHashMap<Arc<str>, u32>) = (FxHashMap::default(), FxHashMap::default());
     let mut record = ByteRecord::new();
     let mut sums: Vec<Option<f64>> = Vec::new();
     while reader.read_byte_record(&mut record).map_err(damaged)? {
-        if !pace.step(record.len() + record.as_slice().len()) {
+        if !pace.count_steps(record.len() + record.as_slice().len()) {
             return Err(ImportError::Cancelled { path: path.to_owned() });
         }
         let field = |i: usize| record.get(i).and_then(|f| std::str::from_utf8(f).ok()).map(str::trim);
@@ -155,7 +155,7 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
             rows.agents.push(Agent { device: Some(Device { id: gpu, ..device }), dies, reached: reached.clone() });
             u32::try_from(rows.agents.len() - 1).unwrap_or(u32::MAX)
         });
-        let name: Arc<str> = Arc::from(bare(name));
+        let name: Arc<str> = Arc::from(strip_kd_suffix(name));
         let symbol = *symbols.entry(name).or_insert_with_key(|name| {
             let mangled = name.starts_with("_Z").then(|| name.clone());
             rows.symbols.push(Symbol { kernel_id: rows.symbols.len() as u64, formatted: name.clone(), mangled, ..Symbol::default() });

@@ -1,6 +1,6 @@
 //! Counters of a trace: values over time, on separate tracks.
 
-use super::tracks::{Named, device};
+use super::tracks::{Named, find_device};
 use crate::import::torch::event::MOST_NS;
 use crate::model::{CounterTrack, Device};
 use rustc_hash::FxHashMap;
@@ -24,7 +24,7 @@ pub struct Counters {
 }
 
 /// Splits a counter's name and unit: `clock [MHz]`, `clock (MHz)`.
-fn split(name: &str) -> (&str, &str) {
+fn split_unit(name: &str) -> (&str, &str) {
     // An index in brackets is not a unit.
     let unit = |unit: &str| unit.contains(|c: char| c.is_alphabetic() || c == '%');
     let of = |open: &str, close: char| name.strip_suffix(close)?.rsplit_once(open).filter(|(name, u)| !name.is_empty() && unit(u));
@@ -36,12 +36,12 @@ fn split(name: &str) -> (&str, &str) {
 impl Counters {
     /// Adds a value; returns false if it is invalid. Tracks are numbered by the reader. `unit` is empty
     /// if the name may contain it.
-    pub fn take(&mut self, track: u32, (name, unit): (&str, &str), time: i64, value: f64) -> bool {
+    pub fn add_value(&mut self, track: u32, (name, unit): (&str, &str), time: i64, value: f64) -> bool {
         if !value.is_finite() || time.unsigned_abs() >= MOST_NS.unsigned_abs() {
             return false;
         }
         let at = self.ids.get(&(track, name.to_owned())).copied().unwrap_or_else(|| {
-            let (short, unit) = if unit.is_empty() { split(name) } else { (name, unit) };
+            let (short, unit) = if unit.is_empty() { split_unit(name) } else { (name, unit) };
             self.list.push(Series { track, name: Arc::from(short), unit: Arc::from(unit), values: Vec::new() });
             self.ids.insert((track, name.to_owned()), self.list.len() - 1);
             self.list.len() - 1
@@ -51,7 +51,7 @@ impl Counters {
     }
 
     /// Converts to the profile's tracks: times count from `begin`; of several values at one time, the last is kept.
-    pub fn tracks(self, named: &dyn Fn(u32) -> Named, devices: &[Device], begin: i64) -> Vec<CounterTrack> {
+    pub fn into_tracks(self, named: &dyn Fn(u32) -> Named, devices: &[Device], begin: i64) -> Vec<CounterTrack> {
         let index: FxHashMap<u32, u32> = devices.iter().map(|d| d.id).zip(0..).collect();
         let of = |mut s: Series| {
             s.values.sort_by_key(|v| v.0);
@@ -65,10 +65,10 @@ impl Counters {
                 }
                 values.push(value);
             }
-            let mut id = device(&named(s.track));
+            let mut id = find_device(&named(s.track));
             // Name written by `warpscope export` for counters without a track: `GPU 0 · NVIDIA H200 · clock`.
             if let Some((gpu, name)) = s.name.clone().rsplit_once(" · ").filter(|(gpu, _)| gpu.starts_with("GPU ")) {
-                id = device(&Named { track: gpu.to_owned(), ..Named::default() });
+                id = find_device(&Named { track: gpu.to_owned(), ..Named::default() });
                 s.name = Arc::from(name);
             }
             let device = id.and_then(|id| index.get(&id)).copied();
@@ -93,7 +93,7 @@ mod tests {
             ("power (of the board)", ("power (of the board)", "")),
             (" (W)", (" (W)", "")),
         ] {
-            assert_eq!(split(name), wanted, "{name}");
+            assert_eq!(split_unit(name), wanted, "{name}");
         }
     }
 
@@ -101,11 +101,11 @@ mod tests {
     fn values_come_in_any_order() {
         let mut all = Counters::default();
         for (time, value) in [(30, 3.0), (10, 1.0), (30, 4.0), (20, f64::NAN)] {
-            assert_eq!(all.take(1, ("a (%)", ""), time, value), value.is_finite());
+            assert_eq!(all.add_value(1, ("a (%)", ""), time, value), value.is_finite());
         }
         let gpu = |_: u32| Named { process: "GPU 2".into(), ..Named::default() };
         let devices = [Device { id: 0, ..Device::default() }, Device { id: 2, ..Device::default() }];
-        let tracks = all.tracks(&gpu, &devices, 10);
+        let tracks = all.into_tracks(&gpu, &devices, 10);
         let wanted = CounterTrack { device: Some(1), name: "a".into(), unit: "%".into(), times: vec![0, 20], values: vec![1.0, 4.0] };
         assert_eq!(tracks, [wanted]);
     }

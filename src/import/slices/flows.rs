@@ -4,7 +4,7 @@ use super::slice::{End, Slice};
 use rustc_hash::FxHashMap;
 
 /// Binds flow ends to slices: returns slice index and flow id.
-pub fn bound(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {
+pub fn bind_ends(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {
     let mut of_track: FxHashMap<u32, Vec<usize>> = ends.iter().map(|e| (e.track, Vec::new())).collect();
     for (at, slice) in slices.iter().enumerate() {
         if let Some(list) = of_track.get_mut(&slice.track) {
@@ -46,7 +46,7 @@ mod tests {
     fn ends_belong_to_what_is_there() {
         let slices = [slice(1, 0, 100), slice(1, 10, 20), slice(1, 40, 5), slice(2, 50, 10), slice(2, 70, 10)];
         let end = |track, time, encloses| End { id: 9, track, time, encloses };
-        let at = |e: End| bound(&[e], &slices).first().map(|f| f.0);
+        let at = |e: End| bind_ends(&[e], &slices).first().map(|f| f.0);
         assert_eq!(at(end(1, 15, true)), Some(1), "the innermost");
         assert_eq!(at(end(1, 35, true)), Some(0));
         assert_eq!(at(end(2, 45, true)), None);

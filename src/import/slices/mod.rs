@@ -11,7 +11,7 @@ mod slice;
 mod tracks;
 
 use super::torch::event::{Kind, LONGEST_NS, MOST_NS};
-use super::torch::facts::{Facts, others};
+use super::torch::facts::{Facts, is_other_vendor};
 use super::torch::part::{Call, OnGpu, Part, Span};
 use super::torch::{build, event};
 use super::{ImportError, Importer, Input, Job, Parts};
@@ -45,7 +45,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn id(&mut self, text: &str) -> u32 {
+    fn text_id(&mut self, text: &str) -> u32 {
         if let Some(&id) = self.ids.get(text) {
             return id;
         }
@@ -61,8 +61,8 @@ impl Texts {
 
     /// The start of a text, which suffices to classify a slice: a text may be a megabyte long, and
     /// belong to a million slices.
-    fn start(&self, id: u32) -> &str {
-        short(self.get(id))
+    fn text_start(&self, id: u32) -> &str {
+        shorten_name(self.get(id))
     }
 }
 
@@ -70,7 +70,7 @@ impl Texts {
 const LONGEST: usize = 256;
 
 /// The start of a text, cut to [`LONGEST`] bytes.
-fn short(text: &str) -> &str {
+fn shorten_name(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST)]
 }
 
@@ -89,12 +89,12 @@ pub struct Slices {
     pub flows: Vec<End>,
     /// Number of events that could not be understood.
     pub broken: u64,
-    /// Memory taken since the last call of [`Slices::taken`], bytes.
+    /// Memory taken since the last call of [`Slices::take_memory`], bytes.
     taken: usize,
 }
 
 impl Slices {
-    fn details(&mut self, details: Details) -> u32 {
+    fn add_details(&mut self, details: Details) -> u32 {
         if details == Details::default() {
             return u32::MAX;
         }
@@ -104,14 +104,14 @@ impl Slices {
     }
 
     /// Returns the memory taken since the last call, bytes.
-    pub fn taken(&mut self) -> u64 {
+    pub fn take_memory(&mut self) -> u64 {
         std::mem::take(&mut self.taken) as u64
     }
 
     /// Returns the number of a text, as used for names and categories.
-    pub fn text(&mut self, text: &str) -> u32 {
+    pub fn intern_text(&mut self, text: &str) -> u32 {
         let known = self.texts.list.len();
-        let id = self.texts.id(text);
+        let id = self.texts.text_id(text);
         if self.texts.list.len() > known {
             self.taken += text.len() + TEXT;
         }
@@ -119,8 +119,8 @@ impl Slices {
     }
 
     /// Adds a complete slice with its name and category; tracks are numbered by the reader.
-    pub fn whole(&mut self, track: u32, (name, category): (u32, u32), start: i64, duration: i64, details: Details) {
-        let details = self.details(details);
+    pub fn add_slice(&mut self, track: u32, (name, category): (u32, u32), start: i64, duration: i64, details: Details) {
+        let details = self.add_details(details);
         self.push(Slice { name, category, track, start, duration, details });
     }
 
@@ -135,13 +135,13 @@ impl Slices {
     }
 
     /// Begins a slice, which the next end on its track closes.
-    pub fn begin(&mut self, track: u32, (name, category): (u32, u32), start: i64, details: Details) {
-        let open = (name, category, start, self.details(details));
+    pub fn begin_slice(&mut self, track: u32, (name, category): (u32, u32), start: i64, details: Details) {
+        let open = (name, category, start, self.add_details(details));
         self.taken += size_of::<Open>();
         self.open.entry(track).or_default().push(open);
     }
 
-    pub fn end(&mut self, track: u32, time: i64) {
+    pub fn end_slice(&mut self, track: u32, time: i64) {
         // An end without a beginning belongs to a slice that began before the trace.
         if let Some((name, category, start, details)) = self.open.get_mut(&track).and_then(Vec::pop) {
             self.push(Slice { name, category, track, start, duration: time.saturating_sub(start), details });
@@ -149,8 +149,8 @@ impl Slices {
     }
 
     /// Attaches flows to the slices that their ends bind to.
-    fn bind(&mut self) {
-        for (at, id) in flows::bound(&std::mem::take(&mut self.flows), &self.list) {
+    fn bind_flows(&mut self) {
+        for (at, id) in flows::bind_ends(&std::mem::take(&mut self.flows), &self.list) {
             let slice = &mut self.list[at];
             match self.details.get_mut(slice.details as usize) {
                 Some(details) => details.flow = details.flow.or(Some(id)),
@@ -163,8 +163,8 @@ impl Slices {
     }
 
     /// Builds the profile; `None` if nothing ran on a GPU. `named` returns the names and ids of a track.
-    fn profile(mut self, named: &dyn Fn(u32) -> Named, source: Source, job: &Job<'_>) -> Option<Profile> {
-        self.bind();
+    fn into_profile(mut self, named: &dyn Fn(u32) -> Named, source: Source, job: &Job<'_>) -> Option<Profile> {
+        self.bind_flows();
         let mut part = Part::default();
         let mut tracks: FxHashMap<u32, (Named, Option<tracks::Stream>)> = FxHashMap::default();
         let mut processes: FxHashMap<u32, String> = FxHashMap::default();
@@ -173,21 +173,21 @@ impl Slices {
         let mut names = vec![u32::MAX; self.texts.list.len()];
         let pace = job.cancel.pace();
         for (at, slice) in self.list.iter().enumerate() {
-            if !pace.step(1) {
+            if !pace.count_steps(1) {
                 return None;
             }
             let (named, stream) = tracks.entry(slice.track).or_insert_with(|| {
                 let named = named(slice.track);
-                let stream = tracks::stream(&named);
+                let stream = tracks::find_stream(&named);
                 (named, stream)
             });
-            let (name, category) = (self.texts.start(slice.name), self.texts.start(slice.category));
+            let (name, category) = (self.texts.text_start(slice.name), self.texts.text_start(slice.category));
             let mut numbered = |part: &mut Part| {
                 let Some(number) = names.get_mut(slice.name as usize) else { return u32::MAX };
                 if *number == u32::MAX {
                     let text = &self.texts.list[slice.name as usize];
-                    let _ = pace.step(text.len());
-                    *number = part.names.id(text);
+                    let _ = pace.count_steps(text.len());
+                    *number = part.names.value_id(text);
                 }
                 *number
             };
@@ -198,7 +198,7 @@ impl Slices {
             let correlation = details.correlation.map(|c| (0, c)).or(details.flow.map(|f| (1, f.cast_signed())));
             match kind_of(name, category, named, *stream) {
                 Some(kind @ (Kind::Kernel | Kind::Copy | Kind::Set)) => {
-                    let device = details.device.or(stream.map(|s| s.device)).or_else(|| tracks::device(named)).unwrap_or(0);
+                    let device = details.device.or(stream.map(|s| s.device)).or_else(|| tracks::find_device(named)).unwrap_or(0);
                     let stream = details.stream.or(stream.and_then(|s| s.number)).unwrap_or(named.tid);
                     let name = numbered(&mut part);
                     part.on_gpu.push(OnGpu {
@@ -207,7 +207,7 @@ impl Slices {
                         name,
                         start: slice.start,
                         duration: slice.duration,
-                        config: part.configs.id(&details.config),
+                        config: part.configs.value_id(&details.config),
                         device: Some(device),
                         context: None,
                         stream: Some(stream),
@@ -239,17 +239,17 @@ impl Slices {
         part.processes.sort();
         let mut facts = Facts::default();
         facts.foreign = true;
-        facts.other = tracks.values().any(|(named, _)| others(&named.process) || others(&named.track));
+        facts.other = tracks.values().any(|(named, _)| is_other_vendor(&named.process) || is_other_vendor(&named.track));
         let parts = vec![part];
-        let begin = build::begin(&parts);
-        let mut profile = build::build(parts, facts, event::with_calls(job.wants), Profile::new(source));
-        if job.wants.has(Parts::COUNTERS) {
-            profile.counters = self.counters.tracks(named, &profile.devices, begin);
+        let begin = build::find_begin(&parts);
+        let mut profile = build::build_profile(parts, facts, event::with_calls(job.wants), Profile::new(source));
+        if job.wants.has_parts(Parts::COUNTERS) {
+            profile.counters = self.counters.into_tracks(named, &profile.devices, begin);
         }
         if self.broken > 0 {
             let text = format!(
                 "{} of this trace could not be understood; the rest is shown.",
-                crate::model::units::count(usize::try_from(self.broken).unwrap_or(usize::MAX), "event")
+                crate::model::units::format_count(usize::try_from(self.broken).unwrap_or(usize::MAX), "event")
             );
             profile.notes.push(crate::model::Note::new(crate::model::Severity::Warning, crate::model::NoteKind::Damaged, text));
         }
@@ -270,10 +270,10 @@ impl Importer for PerfettoTrace {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        perfetto::knows(&input.head)
+        perfetto::is_trace(&input.head)
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-        perfetto::read(input, job)
+        perfetto::read_trace(input, job)
     }
 }

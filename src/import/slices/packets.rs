@@ -19,31 +19,31 @@ pub struct Packets<'a> {
     pub torn: bool,
 }
 
-fn compressed(packet: &[u8]) -> Option<&[u8]> {
+fn compressed_data(packet: &[u8]) -> Option<&[u8]> {
     Fields::new(packet).find(|(field, _)| *field == COMPRESSED).and_then(|(_, value)| value.bytes())
 }
 
-fn packets(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn iter_packets(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     Fields::new(bytes).filter_map(|(field, value)| if let (1, Value::Bytes(packet)) = (field, value) { Some(packet) } else { None })
 }
 
 /// Replaces compressed packets by their contents. All memory is counted: a few kilobytes may unpack to gigabytes.
-pub fn unpacked<'a>(bytes: Cow<'a, [u8]>, path: &Path, budget: &Budget, pace: &Pace) -> Result<Packets<'a>, ImportError> {
+pub fn unpack_packets<'a>(bytes: Cow<'a, [u8]>, path: &Path, budget: &Budget, pace: &Pace) -> Result<Packets<'a>, ImportError> {
     // The loop below returns the error if cancelled.
-    if !packets(&bytes).any(|packet| !pace.step(1) || compressed(packet).is_some()) {
+    if !iter_packets(&bytes).any(|packet| !pace.count_steps(1) || compressed_data(packet).is_some()) {
         return Ok(Packets { bytes, torn: false });
     }
     let (mut out, mut torn) = (Vec::new(), false);
-    for packet in packets(&bytes) {
-        if !pace.step(packet.len() + 1) {
+    for packet in iter_packets(&bytes) {
+        if !pace.count_steps(packet.len() + 1) {
             return Err(ImportError::Cancelled { path: path.to_owned() });
         }
-        match compressed(packet) {
+        match compressed_data(packet) {
             // Compressed data contains packets in the same form as a file.
-            Some(data) => torn |= !unpack(data, &mut out, path, budget, pace)?,
+            Some(data) => torn |= !unpack_data(data, &mut out, path, budget, pace)?,
             None => {
-                budget.keep(packet.len() as u64)?;
-                put(packet, &mut out);
+                budget.charge_bytes(packet.len() as u64)?;
+                write_packet(packet, &mut out);
             }
         }
     }
@@ -51,7 +51,7 @@ pub fn unpacked<'a>(bytes: Cow<'a, [u8]>, path: &Path, budget: &Budget, pace: &P
 }
 
 /// Appends the unpacked data; returns false if it is damaged or truncated. Exhausted memory is an error instead.
-fn unpack(data: &[u8], out: &mut Vec<u8>, path: &Path, budget: &Budget, pace: &Pace) -> Result<bool, ImportError> {
+fn unpack_data(data: &[u8], out: &mut Vec<u8>, path: &Path, budget: &Budget, pace: &Pace) -> Result<bool, ImportError> {
     let mut decoder = ZlibDecoder::new(data);
     let mut piece = vec![0; PIECE];
     loop {
@@ -62,17 +62,17 @@ fn unpack(data: &[u8], out: &mut Vec<u8>, path: &Path, budget: &Budget, pace: &P
             Err(e) if matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => return Ok(false),
             Err(e) => return Err(ImportError::io(path, e)),
         };
-        if !pace.step(read) {
+        if !pace.count_steps(read) {
             return Err(ImportError::Cancelled { path: path.to_owned() });
         }
-        budget.keep(read as u64)?;
+        budget.charge_bytes(read as u64)?;
         out.try_reserve(read).map_err(|e| ImportError::io(path, e.into()))?;
         out.extend_from_slice(&piece[..read]);
     }
 }
 
 /// Writes a packet as a field of a trace.
-fn put(packet: &[u8], out: &mut Vec<u8>) {
+fn write_packet(packet: &[u8], out: &mut Vec<u8>) {
     out.push(0x0a);
     let mut n = packet.len();
     while n > 127 {
@@ -97,7 +97,7 @@ mod tests {
 
     fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
         let mut body = Vec::new();
-        put(bytes, &mut body);
+        write_packet(bytes, &mut body);
         let key = u16::from(number) << 3 | 2;
         let mut out = if key > 127 { vec![(key & 127) as u8 | 128, (key >> 7) as u8] } else { vec![key as u8] };
         out.extend_from_slice(&body[1..]);
@@ -106,7 +106,7 @@ mod tests {
 
     fn of(bytes: &[u8], cancel: &Cancel) -> Result<(Vec<u8>, bool), ImportError> {
         let path = Path::new("x");
-        let found = unpacked(Cow::Borrowed(bytes), path, &Budget::stored(path, bytes.len() as u64), &cancel.pace())?;
+        let found = unpack_packets(Cow::Borrowed(bytes), path, &Budget::from_stored_size(path, bytes.len() as u64), &cancel.pace())?;
         Ok((found.bytes.into_owned(), found.torn))
     }
 
@@ -129,9 +129,9 @@ mod tests {
             let refused = of(&bomb, &cancel).unwrap_err().to_string();
             assert!(refused.contains("MB of memory"), "{refused}");
         }
-        let steps = cancel.steps();
+        let steps = cancel.steps_done();
         cancel.cancel();
         assert!(matches!(of(&trace(&bomb), &cancel), Err(ImportError::Cancelled { .. })));
-        assert!(cancel.steps() - steps < 1 << 20);
+        assert!(cancel.steps_done() - steps < 1 << 20);
     }
 }

@@ -2,9 +2,9 @@
 //! Perfetto's published `perfetto_trace.proto`.
 
 use super::packets::{self, Packets};
-use super::sizes::{our_config, three};
+use super::sizes::{our_config, parse_dims_text};
 use super::tracks::Named;
-use super::{Details, Slices, short};
+use super::{Details, Slices, shorten_name};
 use crate::import::input::{Bytes, Input};
 use crate::import::rocm::protobuf::{Fields, Text, Value};
 use crate::import::{Budget, ImportError, Job};
@@ -25,7 +25,7 @@ const DEEPEST: usize = 8;
 
 /// Returns true if the first bytes are packets with events, tracks or interned strings.
 #[must_use]
-pub fn knows(head: &[u8]) -> bool {
+pub fn is_trace(head: &[u8]) -> bool {
     let first = Fields::new(head).take(8);
     let known = |field: u64| matches!(field, 11 | 12 | 50 | 60 | 8 | 10 | 13 | 41 | 59 | 33 | 36 | 6 | 79 | 58 | 1 | 3 | 45);
     let mut packets = 0;
@@ -84,14 +84,14 @@ struct Reader {
 
 impl Counter {
     /// Parses a `CounterDescriptor`.
-    fn of(message: &[u8]) -> Self {
+    fn from_descriptor(message: &[u8]) -> Self {
         let mut out = Self::default();
         for (field, value) in Fields::new(message) {
             match (field, value) {
                 // `UNIT_TIME_NS`, `UNIT_SIZE_BYTES`; an explicit unit name takes precedence.
                 (3, Value::Number(1)) if out.unit.is_empty() => "ns".clone_into(&mut out.unit),
                 (3, Value::Number(3)) if out.unit.is_empty() => "B".clone_into(&mut out.unit),
-                (6, Value::Bytes(b)) => short(&text(b)).clone_into(&mut out.unit),
+                (6, Value::Bytes(b)) => shorten_name(&decode_text(b)).clone_into(&mut out.unit),
                 (4, Value::Number(n)) => out.multiplier = n.cast_signed(),
                 (5, Value::Number(n)) => out.incremental = n == 1,
                 _ => {}
@@ -100,7 +100,7 @@ impl Counter {
         out
     }
 
-    fn value(&mut self, value: f64) -> f64 {
+    fn next_value(&mut self, value: f64) -> f64 {
         let value = if self.multiplier == 0 { value } else { value * self.multiplier as f64 };
         if self.incremental && value.is_finite() {
             self.sum += value;
@@ -110,19 +110,19 @@ impl Counter {
     }
 }
 
-fn text(bytes: &[u8]) -> Cow<'_, str> {
+fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
 /// Reads a complete trace.
-pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+pub fn read_trace(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let bytes: Cow<'_, [u8]> = match &input.bytes {
-        Bytes::File(path) => Cow::Owned(open::bytes(path).map_err(|e| ImportError::io(path, e))?),
+        Bytes::File(path) => Cow::Owned(open::read_regular(path).map_err(|e| ImportError::io(path, e))?),
         Bytes::BuiltIn(bytes) => Cow::Borrowed(*bytes),
     };
-    let (budget, pace) = (Budget::stored(&input.path, input.stored()), job.cancel.pace());
-    let Packets { bytes, torn } = packets::unpacked(bytes, &input.path, &budget, &pace)?;
-    budget.narrow(bytes.len() as u64);
+    let (budget, pace) = (Budget::from_stored_size(&input.path, input.stored_size()), job.cancel.pace());
+    let Packets { bytes, torn } = packets::unpack_packets(bytes, &input.path, &budget, &pace)?;
+    budget.lower_limit(bytes.len() as u64);
     let mut reader = Reader { torn, ..Reader::default() };
     let mut sequences: FxHashMap<u64, Interned<'_>> = FxHashMap::default();
     let mut packets = Fields::new(&bytes);
@@ -131,20 +131,20 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let (1, Value::Bytes(packet)) = (field, value) else { continue };
         done += packet.len() as u64;
         n += 1;
-        if !pace.step(packet.len() + 1) {
+        if !pace.count_steps(packet.len() + 1) {
             return Err(ImportError::Cancelled { path: input.path.clone() });
         }
         if n.is_multiple_of(1 << 14) {
-            job.progress("packets", done, bytes.len() as u64);
+            job.report_progress("packets", done, bytes.len() as u64);
         }
-        budget.keep(reader.packet(packet, &mut sequences, &pace))?;
+        budget.charge_bytes(reader.read_packet(packet, &mut sequences, &pace))?;
     }
     reader.torn |= packets.torn;
     let torn = reader.torn;
     let source = Source { tool: "Perfetto trace".to_owned(), version: None, schema: None, file: input.path.clone() };
     let Reader { slices, tracks, uuids, .. } = reader;
-    let named = |track: u32| uuids.get(track as usize).map(|uuid| named(&tracks, *uuid)).unwrap_or_default();
-    let built = slices.profile(&named, source, job);
+    let named = |track: u32| uuids.get(track as usize).map(|uuid| track_names(&tracks, *uuid)).unwrap_or_default();
+    let built = slices.into_profile(&named, source, job);
     if job.cancel.is_cancelled() {
         return Err(ImportError::Cancelled { path: input.path.clone() });
     }
@@ -163,7 +163,7 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     Ok(profile)
 }
 
-fn named(tracks: &FxHashMap<u64, Track>, uuid: u64) -> Named {
+fn track_names(tracks: &FxHashMap<u64, Track>, uuid: u64) -> Named {
     let mut out = Named { tid: uuid as u32, ..Named::default() };
     let mut above = Vec::new();
     let mut at = tracks.get(&uuid);
@@ -193,7 +193,7 @@ fn named(tracks: &FxHashMap<u64, Track>, uuid: u64) -> Named {
 
 impl Reader {
     /// Reads a packet; returns the memory that it needs, bytes.
-    fn packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, pace: &Pace) -> u64 {
+    fn read_packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, pace: &Pace) -> u64 {
         let (tracks, numbers, sequenced) = (self.tracks.len(), self.uuids.len(), sequences.len());
         let mut texts = 0;
         let (mut sequence, mut flags, mut time) = (0, 0, None);
@@ -207,7 +207,7 @@ impl Reader {
                 (11, Value::Bytes(b)) => event = Some(b),
                 (12, Value::Bytes(b)) => data = Some(b),
                 (59, Value::Bytes(b)) => defaults = Some(b),
-                (60, Value::Bytes(b)) => self.track(b),
+                (60, Value::Bytes(b)) => self.read_track(b),
                 _ => {}
             }
         }
@@ -217,35 +217,35 @@ impl Reader {
             *interned = Interned::default();
         }
         if let Some(data) = data {
-            texts += interned.take(data, pace);
+            texts += interned.read_interned(data, pace);
         }
         if let Some(defaults) = defaults {
             let of_events = Fields::new(defaults).find(|(f, _)| *f == 11).and_then(|(_, v)| v.bytes()).unwrap_or_default();
             interned.track = Fields::new(of_events).find(|(f, _)| *f == 11).and_then(|(_, v)| v.number()).unwrap_or(0);
         }
         if let (Some(event), Some(time)) = (event, time) {
-            self.event(event, time, interned, pace);
+            self.read_event(event, time, interned, pace);
         }
         let new = (self.tracks.len() - tracks) * (TRACK + super::LONGEST)
             + (self.uuids.len() - numbers + texts) * ENTRY
             + (sequences.len() - sequenced) * SEQUENCE;
-        new as u64 + self.slices.taken()
+        new as u64 + self.slices.take_memory()
     }
 
-    fn track(&mut self, descriptor: &[u8]) {
+    fn read_track(&mut self, descriptor: &[u8]) {
         let (mut uuid, mut track) = (0, Track::default());
         for (field, value) in Fields::new(descriptor) {
             match (field, value) {
                 (1, Value::Number(n)) => uuid = n,
                 // Names, including fields that only tell the source of a name.
-                (2 | 10 | 13, Value::Bytes(b)) => short(&text(b)).clone_into(&mut track.name),
+                (2 | 10 | 13, Value::Bytes(b)) => shorten_name(&decode_text(b)).clone_into(&mut track.name),
                 (5, Value::Number(n)) => track.parent = Some(n),
                 (3, Value::Bytes(b)) => {
                     let mut of = (0, String::new());
                     for (field, value) in Fields::new(b) {
                         match (field, value) {
                             (1, Value::Number(n)) => of.0 = n as u32,
-                            (6, Value::Bytes(b)) => short(&text(b)).clone_into(&mut of.1),
+                            (6, Value::Bytes(b)) => shorten_name(&decode_text(b)).clone_into(&mut of.1),
                             _ => {}
                         }
                     }
@@ -257,20 +257,20 @@ impl Reader {
                         match (field, value) {
                             (1, Value::Number(n)) => of.0 = n as u32,
                             (2, Value::Number(n)) => of.1 = n as u32,
-                            (5, Value::Bytes(b)) => short(&text(b)).clone_into(&mut of.2),
+                            (5, Value::Bytes(b)) => shorten_name(&decode_text(b)).clone_into(&mut of.2),
                             _ => {}
                         }
                     }
                     track.thread = Some(of);
                 }
-                (8, Value::Bytes(b)) => track.counter = Some(Counter::of(b)),
+                (8, Value::Bytes(b)) => track.counter = Some(Counter::from_descriptor(b)),
                 _ => {}
             }
         }
         self.tracks.insert(uuid, track);
     }
 
-    fn number(&mut self, uuid: u64) -> u32 {
+    fn track_number(&mut self, uuid: u64) -> u32 {
         if let Some(&known) = self.numbers.get(&uuid) {
             return known;
         }
@@ -281,15 +281,15 @@ impl Reader {
     }
 
     /// Returns the number of a text.
-    fn text(&mut self, text: &Text<'_>, pace: &Pace) -> u32 {
-        text.number(|bytes| {
+    fn text_number(&mut self, text: &Text<'_>, pace: &Pace) -> u32 {
+        text.cached_number(|bytes| {
             // If cancelled, the next packet is not read.
-            let _ = pace.step(bytes.len());
-            self.slices.text(&String::from_utf8_lossy(bytes))
+            let _ = pace.count_steps(bytes.len());
+            self.slices.intern_text(&String::from_utf8_lossy(bytes))
         })
     }
 
-    fn event<'a>(&mut self, event: &'a [u8], time: i64, interned: &Interned<'a>, pace: &Pace) {
+    fn read_event<'a>(&mut self, event: &'a [u8], time: i64, interned: &Interned<'a>, pace: &Pace) {
         let (mut kind, mut uuid) = (0, interned.track);
         let (mut name, mut category): (Cow<'_, Text<'a>>, Cow<'_, Text<'a>>) = (Cow::default(), Cow::default());
         let (mut details, mut demangled, mut counted) = (Details::default(), None, None);
@@ -306,18 +306,18 @@ impl Reader {
                 (36 | 42 | 47 | 48, Value::Number(id)) => details.flow = details.flow.or(Some(id)),
                 (30, Value::Number(n)) => counted = Some(n.cast_signed() as f64),
                 (44, Value::Number(n)) => counted = Some(f64::from_bits(n)),
-                (4, Value::Bytes(annotation)) => demangled = take(annotation, interned, &mut details).or(demangled),
+                (4, Value::Bytes(annotation)) => demangled = read_annotation(annotation, interned, &mut details).or(demangled),
                 _ => {}
             }
         }
         let name = demangled.unwrap_or(name);
-        let track = self.number(uuid);
+        let track = self.track_number(uuid);
         match kind {
             1 => {
-                let names = (self.text(&name, pace), self.text(&category, pace));
-                self.slices.begin(track, names, time, details);
+                let names = (self.text_number(&name, pace), self.text_number(&category, pace));
+                self.slices.begin_slice(track, names, time, details);
             }
-            2 => self.slices.end(track, time),
+            2 => self.slices.end_slice(track, time),
             4 => {
                 let known = self.tracks.get_mut(&uuid);
                 let Some((of, value)) = known.zip(counted) else {
@@ -327,8 +327,8 @@ impl Reader {
                 let name = if of.name.is_empty() { "counter".to_owned() } else { of.name.clone() };
                 let mut plain = Counter::default();
                 let counter = of.counter.as_mut().unwrap_or(&mut plain);
-                let value = counter.value(value);
-                if !self.slices.counters.take(track, (&name, &counter.unit), time, value) {
+                let value = counter.next_value(value);
+                if !self.slices.counters.add_value(track, (&name, &counter.unit), time, value) {
                     self.slices.broken += 1;
                 }
             }
@@ -338,7 +338,7 @@ impl Reader {
 }
 
 /// Reads an annotation's key and its number or text; returns the kernel's full name if the annotation holds it.
-fn take<'r, 'a>(annotation: &'a [u8], interned: &'r Interned<'a>, details: &mut Details) -> Option<Cow<'r, Text<'a>>> {
+fn read_annotation<'r, 'a>(annotation: &'a [u8], interned: &'r Interned<'a>, details: &mut Details) -> Option<Cow<'r, Text<'a>>> {
     let (mut key, mut number, mut words): (_, _, Option<Cow<'r, Text<'a>>>) = (&b""[..], None, None);
     for (field, value) in Fields::new(annotation) {
         match (field, value) {
@@ -353,13 +353,13 @@ fn take<'r, 'a>(annotation: &'a [u8], interned: &'r Interned<'a>, details: &mut 
     if key == b"demangled" {
         return words.filter(|w| !w.bytes.is_empty());
     }
-    let words = words.filter(|w| w.bytes.len() <= LONGEST_WORDS).map(|w| text(w.bytes));
+    let words = words.filter(|w| w.bytes.len() <= LONGEST_WORDS).map(|w| decode_text(w.bytes));
     let number = number.or_else(|| words.as_ref().and_then(|w| w.trim().parse().ok()));
     let small = || number.and_then(|n| u32::try_from(n).ok());
     match key {
         b"config" => our_config(words.as_deref().unwrap_or_default(), &mut details.config),
-        b"grid" | b"grid_size" => details.config.grid = words.as_deref().and_then(three),
-        b"block" | b"workgroup_size" => details.config.block = words.as_deref().and_then(three),
+        b"grid" | b"grid_size" => details.config.grid = words.as_deref().and_then(parse_dims_text),
+        b"block" | b"workgroup_size" => details.config.block = words.as_deref().and_then(parse_dims_text),
         b"correlation" | b"correlation_id" | b"corr_id" => details.correlation = number,
         b"bytes" | b"size" => details.bytes = number.and_then(|n| u64::try_from(n).ok()),
         b"device" => details.device = small(),
@@ -375,7 +375,7 @@ impl<'a> Interned<'a> {
     }
 
     /// Takes interned strings; returns their number.
-    fn take(&mut self, data: &'a [u8], pace: &Pace) -> usize {
+    fn read_interned(&mut self, data: &'a [u8], pace: &Pace) -> usize {
         let mut taken = 0;
         for (field, value) in Fields::new(data) {
             let kind = match field {
@@ -386,7 +386,7 @@ impl<'a> Interned<'a> {
                 _ => continue,
             };
             // One packet may hold millions.
-            if !pace.step(1) {
+            if !pace.count_steps(1) {
                 break;
             }
             let (mut id, mut of) = (None, &b""[..]);

@@ -40,14 +40,14 @@ fn number_after(text: &str, word: &str) -> Option<u32> {
     None
 }
 
-fn says(text: &str, words: &[&str]) -> bool {
+fn has_word(text: &str, words: &[&str]) -> bool {
     let lower = text.to_ascii_lowercase();
     words.iter().any(|w| lower.contains(w))
 }
 
 /// GPU of a track, from its names.
 #[must_use]
-pub fn device(named: &Named) -> Option<u32> {
+pub fn find_device(named: &Named) -> Option<u32> {
     let words = ["gpu", "device", "cuda hw"];
     [&named.process, &named.track].into_iter().find_map(|text| words.iter().find_map(|w| number_after(text, w)))
 }
@@ -71,15 +71,16 @@ pub fn of_rpd(description: &str) -> Option<Kind> {
 
 /// Returns the stream that a track represents.
 #[must_use]
-pub fn stream(named: &Named) -> Option<Stream> {
+pub fn find_stream(named: &Named) -> Option<Stream> {
     if let Some((device, queue)) = queue_of_rpd(named) {
         return Some(Stream { device, number: Some(queue) });
     }
-    let gpu = says(&named.process, &["gpu", "device", "cuda", "ascend hardware", "xpu"]) || says(&named.track, &["gpu", "hip activity"]);
-    let of_stream = says(&named.track, &["stream"]);
-    let dispatches = says(&named.track, &["gpu kernel dispatch", "kernel dispatch ["]);
+    let gpu =
+        has_word(&named.process, &["gpu", "device", "cuda", "ascend hardware", "xpu"]) || has_word(&named.track, &["gpu", "hip activity"]);
+    let of_stream = has_word(&named.track, &["stream"]);
+    let dispatches = has_word(&named.track, &["gpu kernel dispatch", "kernel dispatch ["]);
     (gpu && of_stream || dispatches).then(|| Stream {
-        device: device(named).or_else(|| number_after(&named.track, "dispatch")).unwrap_or(0),
+        device: find_device(named).or_else(|| number_after(&named.track, "dispatch")).unwrap_or(0),
         number: number_after(&named.track, "stream").or_else(|| number_after(&named.track, "queue")),
     })
 }
@@ -109,7 +110,7 @@ pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>
         });
     }
     // Steps, modules and operators that JAX draws above its streams are not GPU work.
-    if says(&named.process, &["/device:gpu", "/device:tpu"]) {
+    if has_word(&named.process, &["/device:gpu", "/device:tpu"]) {
         return None;
     }
     let runtime = ["cuda_runtime", "cuda_driver", "cuda_api", "hip_api", "hip_runtime", "rocm_hip_api", "runtime_api", "driver_api"];
@@ -144,7 +145,7 @@ mod tests {
             ("python", "stream_worker", None),
             ("python", "main thread", None),
         ] {
-            let found = stream(&named(process, track)).map(|s| (s.device, s.number));
+            let found = find_stream(&named(process, track)).map(|s| (s.device, s.number));
             assert_eq!(found, wanted, "{process} / {track}");
         }
     }
@@ -153,7 +154,7 @@ mod tests {
     fn slices_are_what_their_track_and_name_say() {
         let gpu = named("/device:GPU:0", "Stream #14(Compute)");
         let host = named("python", "main");
-        let of = |name: &str, category: &str, n: &Named| kind_of(name, category, n, stream(n));
+        let of = |name: &str, category: &str, n: &Named| kind_of(name, category, n, find_stream(n));
         assert_eq!(of("loop_multiply_fusion", "", &gpu), Some(Kind::Kernel));
         assert_eq!(of("MemcpyH2D", "", &gpu), Some(Kind::Copy));
         assert_eq!(of("[CUDA memset]", "", &gpu), Some(Kind::Set));

@@ -2,7 +2,7 @@
 
 use super::parts::{BLOCK, EVENT, Parts, RawBlock, UNTIMED, pool_of};
 use super::sizes::{self, Row, What};
-use super::value::{Pickle, Value, natural};
+use super::value::{Pickle, Value, to_natural};
 use crate::model::{
     Block, BlockState, Clock, Device, LaunchOrder, MemoryEvent, MemoryKind, MemoryLevel, MemoryState, Note, NoteKind, Profile, Range,
     RangeKind, RangeOrigin, Refused, Segment, Severity, host_call::NONE, units,
@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Builds the profile of a pickle; `None` if it is not a snapshot.
-pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -> Option<Profile> {
+pub fn build_profile(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -> Option<Profile> {
     let traces = pickle.get(whole, "device_traces").and_then(|t| pickle.items(t));
     // `torch.cuda.memory_snapshot()` returns only the segments.
     let segments = pickle.get(whole, "segments").and_then(|s| pickle.items(s)).or_else(|| pickle.items(whole));
@@ -19,8 +19,8 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
         return None;
     }
     let (segments, traces) = (segments.unwrap_or_default(), own_lists(&pickle, traces.unwrap_or_default()));
-    let annotations = annotations(&pickle, whole);
-    let entry = |v: &Value| pickle.taken(*v).filter(|t| t.0 == EVENT).and_then(|t| parts.events.get(t.1 as usize));
+    let annotations = read_annotations(&pickle, whole);
+    let entry = |v: &Value| pickle.taken_as(*v).filter(|t| t.0 == EVENT).and_then(|t| parts.events.get(t.1 as usize));
     let mut begin = traces.iter().flat_map(|t| t.1).filter_map(entry).map(|e| e.time).filter(|&t| t != UNTIMED).min();
     begin = annotations.iter().map(|a| a.0).chain(begin).min();
 
@@ -28,25 +28,25 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
     profile.clock = Clock { epoch_ns: begin.and_then(|us| us.checked_mul(1_000)), uncertainty_ns: None };
     let begin = begin.unwrap_or(0);
     let mut devices = Devices::default();
-    let mut state = state(&pickle, whole, segments, &parts.blocks, &mut devices);
+    let mut state = memory_state(&pickle, whole, segments, &parts.blocks, &mut devices);
     if !segments.is_empty() && state.segments.is_empty() && traces.is_empty() {
         return None;
     }
     // Action of each text: there are few texts, but many events.
-    let actions: Vec<Option<What>> = pickle.texts.iter().map(|t| action(t)).collect();
+    let actions: Vec<Option<What>> = pickle.texts.iter().map(|t| parse_action(t)).collect();
     let mut rows: Vec<Row> = Vec::new();
     for (ordinal, entries) in traces.into_iter().filter(|t| !t.1.is_empty()) {
-        if !pickle.pace.step(entries.len()) {
+        if !pickle.pace.count_steps(entries.len()) {
             return None;
         }
         // A list shared by many devices would be counted many times.
         if rows.len() + entries.len() > parts.events.len() {
             continue;
         }
-        let Some(device) = devices.index(ordinal) else { continue };
+        let Some(device) = devices.device_index(ordinal) else { continue };
         let mut last = 0_i64;
         rows.reserve(entries.len());
-        for (index, event) in entries.iter().filter_map(|e| entry(e).zip(pickle.taken(*e))).map(|(event, taken)| (taken.1, event)) {
+        for (index, event) in entries.iter().filter_map(|e| entry(e).zip(pickle.taken_as(*e))).map(|(event, taken)| (taken.1, event)) {
             // Without times, only the order is known.
             last = if event.time == UNTIMED { last.saturating_add(1) } else { event.time.saturating_sub(begin).saturating_mul(1_000) };
             rows.extend(actions.get(event.action as usize).copied().flatten().map(|what| Row { time: last, event: index, device, what }));
@@ -59,8 +59,8 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
     }
     let untimed = !rows.is_empty() && rows.iter().all(|r| parts.events.get(r.event as usize).is_some_and(|e| e.time == UNTIMED));
     profile.memory.untimed = untimed;
-    state.former = former(&rows, &parts, &state);
-    let sizes = sizes::sizes(&rows, &parts.events, &state);
+    state.former = former_segments(&rows, &parts, &state);
+    let sizes = sizes::block_sizes(&rows, &parts.events, &state);
     profile.memory.events.reserve(rows.len());
     profile.memory.stack_of.reserve(rows.len());
     for (row, size) in rows.iter().zip(sizes) {
@@ -108,7 +108,7 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
         let text = format!("The snapshot names more than {DEVICES} devices: those beyond are left out.");
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
     }
-    notes(&mut profile);
+    add_notes(&mut profile);
     Some(profile)
 }
 
@@ -132,7 +132,7 @@ struct Devices {
 
 impl Devices {
     /// Index of a device in the list; `None` beyond the maximum.
-    fn index(&mut self, ordinal: u32) -> Option<u32> {
+    fn device_index(&mut self, ordinal: u32) -> Option<u32> {
         if let Some(&known) = self.known.get(&ordinal) {
             return Some(known);
         }
@@ -149,7 +149,7 @@ impl Devices {
 
 /// Parses an action of a trace entry (`TraceEntry::Action` of `c10/cuda/CUDACachingAllocator.h`);
 /// `None` if it changes nothing.
-fn action(text: &str) -> Option<What> {
+fn parse_action(text: &str) -> Option<What> {
     let change = |level, more| Some(What::Change(level, more));
     match text {
         "alloc" => change(MemoryLevel::Allocator, true),
@@ -162,26 +162,26 @@ fn action(text: &str) -> Option<What> {
     }
 }
 
-fn state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], devices: &mut Devices) -> MemoryState {
+fn memory_state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], devices: &mut Devices) -> MemoryState {
     let mut out = MemoryState::default();
     let mut seen: FxHashSet<u32> = FxHashSet::default();
     for &segment in segments {
-        if !pickle.pace.step(1) {
+        if !pickle.pace.count_steps(1) {
             break;
         }
         let get = |key| pickle.get(segment, key);
-        let (Some(size), Some(blocks)) = (natural(get("total_size")), get("blocks").and_then(|b| pickle.items(b))) else { continue };
+        let (Some(size), Some(blocks)) = (to_natural(get("total_size")), get("blocks").and_then(|b| pickle.items(b))) else { continue };
         // A list shared by many segments would be counted many times.
         let shared = matches!(get("blocks"), Some(Value::List(at)) if !blocks.is_empty() && !seen.insert(at));
-        if shared || !pickle.pace.step(blocks.len()) || out.blocks.len() + blocks.len() > raw.len() {
+        if shared || !pickle.pace.count_steps(blocks.len()) || out.blocks.len() + blocks.len() > raw.len() {
             continue;
         }
-        let ordinal = natural(get("device")).and_then(|d| u32::try_from(d).ok()).unwrap_or(0);
-        let Some(device) = devices.index(ordinal) else { continue };
-        let address = natural(get("address")).unwrap_or(0);
+        let ordinal = to_natural(get("device")).and_then(|d| u32::try_from(d).ok()).unwrap_or(0);
+        let Some(device) = devices.device_index(ordinal) else { continue };
+        let address = to_natural(get("address")).unwrap_or(0);
         let first = out.blocks.len();
         let mut at = address;
-        for block in blocks.iter().filter_map(|b| pickle.taken(*b)).filter(|t| t.0 == BLOCK).filter_map(|t| raw.get(t.1 as usize)) {
+        for block in blocks.iter().filter_map(|b| pickle.taken_as(*b)).filter(|t| t.0 == BLOCK).filter_map(|t| raw.get(t.1 as usize)) {
             let state = match pickle.texts.get(block.state as usize).map(|t| &**t) {
                 Some("active_allocated") => BlockState::Allocated,
                 Some("active_awaiting_free" | "active_pending_free") => BlockState::Awaiting,
@@ -197,19 +197,19 @@ fn state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], de
             device: Some(device),
             address,
             size,
-            stream: natural(get("stream")).unwrap_or(0),
+            stream: to_natural(get("stream")).unwrap_or(0),
             small: get("segment_type").and_then(|t| pickle.text(t)).is_some_and(|t| &**t == "small"),
             expandable: get("is_expandable") == Some(Value::Bool(true)),
             pool,
             blocks: (first, out.blocks.len()),
         });
     }
-    out.settings = settings(pickle, whole);
+    out.settings = changed_settings(pickle, whole);
     out
 }
 
 /// Segments returned to the driver: stream and pool come from the history.
-fn former(rows: &[Row], parts: &Parts, state: &MemoryState) -> Vec<Segment> {
+fn former_segments(rows: &[Row], parts: &Parts, state: &MemoryState) -> Vec<Segment> {
     let there: FxHashSet<(Option<u32>, u64)> = state.segments.iter().map(|s| (s.device, s.address)).collect();
     let mut seen: FxHashSet<(Option<u32>, u64, u64)> = FxHashSet::default();
     let mut out = Vec::new();
@@ -235,7 +235,7 @@ fn former(rows: &[Row], parts: &Parts, state: &MemoryState) -> Vec<Segment> {
 }
 
 /// Allocator settings that differ from the defaults.
-fn settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> {
+fn changed_settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> {
     let Some(all) = pickle.get(whole, "allocator_settings") else { return Vec::new() };
     let mut out = Vec::new();
     for (key, value) in pickle.pairs_of(all) {
@@ -254,17 +254,17 @@ fn settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> {
 }
 
 /// Ranges marked by the program: start, end and name; times in µs.
-fn annotations(pickle: &Pickle, whole: Value) -> Vec<(i64, Option<i64>, Arc<str>)> {
+fn read_annotations(pickle: &Pickle, whole: Value) -> Vec<(i64, Option<i64>, Arc<str>)> {
     let mut out: Vec<(i64, Option<i64>, Arc<str>)> = Vec::new();
     // Open ranges by name.
     let mut open: FxHashMap<(Arc<str>, u64), Vec<usize>> = FxHashMap::default();
     for &entry in pickle.get(whole, "external_annotations").and_then(|a| pickle.items(a)).unwrap_or_default() {
-        if !pickle.pace.step(1) {
+        if !pickle.pace.count_steps(1) {
             break;
         }
         let get = |key| pickle.get(entry, key);
         let (Some(name), Some(Value::Integer(time))) = (get("name").and_then(|n| pickle.text(n)), get("time_us")) else { continue };
-        let key = (Arc::clone(name), natural(get("device")).unwrap_or(0));
+        let key = (Arc::clone(name), to_natural(get("device")).unwrap_or(0));
         if get("stage").and_then(|s| pickle.text(s)).is_some_and(|s| &**s == "START") {
             open.entry(key).or_default().push(out.len());
             out.push((time, None, Arc::clone(name)));
@@ -278,7 +278,7 @@ fn annotations(pickle: &Pickle, whole: Value) -> Vec<(i64, Option<i64>, Arc<str>
     out
 }
 
-fn notes(profile: &mut Profile) {
+fn add_notes(profile: &mut Profile) {
     let memory = &profile.memory;
     let mut add = |kind, text: String, fix: &str| profile.notes.push(Note::new(Severity::Info, kind, text).with_fix(fix));
     if memory.events.is_empty() && memory.refused.is_empty() {
@@ -295,7 +295,7 @@ fn notes(profile: &mut Profile) {
     }
     if let Some(state) = profile.memory.state.as_ref().filter(|s| !s.settings.is_empty()) {
         let list: Vec<String> = state.settings.iter().map(|(k, v)| format!("{k} = {v}")).collect();
-        let what = units::count(list.len() as u64, "setting");
+        let what = units::format_count(list.len() as u64, "setting");
         profile.notes.push(Note::new(Severity::Info, NoteKind::Tool, format!("The allocator had {what}: {}.", list.join(", "))));
     }
 }

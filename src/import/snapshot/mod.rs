@@ -39,16 +39,16 @@ impl Importer for TorchSnapshot {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let reader: Box<dyn Read> = match &input.bytes {
-            Where::File(path) => Box::new(open::regular(path).map_err(|e| ImportError::io(path, e))?),
+            Where::File(path) => Box::new(open::open_regular(path).map_err(|e| ImportError::io(path, e))?),
             Where::BuiltIn(bytes) => Box::new(*bytes),
         };
         let mut counted = Counted { inner: reader, done: 0, job, total: input.size };
         let mut parts = Parts::default();
-        let read = pickle::read(&mut counted, &mut parts, job.cancel.pace(), input.budget().left());
-        let (pickle, whole) = read.map_err(|(refusal, at)| error(input, refusal, at))?;
+        let read = pickle::read_pickle(&mut counted, &mut parts, job.cancel.pace(), input.memory_budget().bytes_left());
+        let (pickle, whole) = read.map_err(|(refusal, at)| refusal_error(input, refusal, at))?;
         let source =
             Source { tool: "torch".to_owned(), version: None, schema: Some("memory snapshot".to_owned()), file: input.path.clone() };
-        let built = build::build(pickle, whole, parts, Profile::new(source));
+        let built = build::build_profile(pickle, whole, parts, Profile::new(source));
         if job.cancel.is_cancelled() {
             return Err(ImportError::Cancelled { path: input.path.clone() });
         }
@@ -62,7 +62,7 @@ impl Importer for TorchSnapshot {
     }
 }
 
-fn error(input: &Input, refusal: Refusal, at: u64) -> ImportError {
+fn refusal_error(input: &Input, refusal: Refusal, at: u64) -> ImportError {
     let damaged = |reason: &str| ImportError::Damaged {
         path: input.path.clone(),
         place: format!("the pickle, after {at} opcodes"),
@@ -71,7 +71,7 @@ fn error(input: &Input, refusal: Refusal, at: u64) -> ImportError {
     };
     match refusal {
         Refusal::Io(e) => ImportError::io(&input.path, e),
-        Refusal::Memory => input.budget().refused(),
+        Refusal::Memory => input.memory_budget().exceeded_error(),
         Refusal::Cancelled => ImportError::Cancelled { path: input.path.clone() },
         Refusal::Short => damaged("it ends in the middle: the program was killed while it wrote it, or the copy is incomplete"),
         Refusal::Damaged(why) => damaged(why),
@@ -95,7 +95,7 @@ impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let n = self.inner.read(buffer)?;
         self.done += n as u64;
-        self.job.progress("values", self.done, self.total);
+        self.job.report_progress("values", self.done, self.total);
         Ok(n)
     }
 }

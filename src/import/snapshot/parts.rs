@@ -1,7 +1,7 @@
 //! Small dictionaries of a snapshot, extracted while it is read: frames, blocks and events.
 
 use super::pickle::Take;
-use super::value::{Pickle, Value, natural};
+use super::value::{Pickle, Value, to_natural};
 use crate::model::host_call::NONE;
 use crate::model::{Frame, Stacks};
 use rustc_hash::FxHashMap;
@@ -85,7 +85,7 @@ pub struct Parts {
 type Fields = [Option<Value>; KEYS.len()];
 
 impl Parts {
-    fn fields(&mut self, pairs: &[Value], pickle: &Pickle) -> Fields {
+    fn pick_fields(&mut self, pairs: &[Value], pickle: &Pickle) -> Fields {
         let mut out = [None; KEYS.len()];
         for pair in pairs.chunks_exact(2) {
             let Value::Text(at) = pair[0] else { continue };
@@ -102,7 +102,7 @@ impl Parts {
     }
 
     /// Returns the stack for a list of frames.
-    fn stack(&mut self, frames: Option<Value>, pickle: &mut Pickle) -> u32 {
+    fn intern_stack(&mut self, frames: Option<Value>, pickle: &mut Pickle) -> u32 {
         let Some(Value::List(list)) = frames else { return NONE };
         if let Some(&stack) = self.by_list.get(&list) {
             return stack;
@@ -110,7 +110,7 @@ impl Parts {
         let Some(items) = pickle.lists.get_mut(list as usize) else { return NONE };
         // Free the list: its frames are part of the stack now.
         let items = std::mem::take(items);
-        let frames: Vec<u32> = items.iter().filter_map(|&f| pickle.taken(f)).filter(|t| t.0 == FRAME).map(|t| t.1).collect();
+        let frames: Vec<u32> = items.iter().filter_map(|&f| pickle.taken_as(f)).filter(|t| t.0 == FRAME).map(|t| t.1).collect();
         let stack = match self.by_frames.get(&frames) {
             Some(&known) => known,
             None if frames.is_empty() => NONE,
@@ -124,7 +124,7 @@ impl Parts {
         stack
     }
 
-    fn owner(&mut self, owner: Owner) -> u32 {
+    fn intern_owner(&mut self, owner: Owner) -> u32 {
         let next = u32::try_from(self.owners.len()).unwrap_or(NONE);
         let index = *self.by_owner.entry(owner).or_insert(next);
         if index == next {
@@ -133,9 +133,9 @@ impl Parts {
         index
     }
 
-    fn frame(&mut self, name: Option<Value>, file: Value, line: Option<Value>, pickle: &Pickle) -> Option<u32> {
+    fn intern_frame(&mut self, name: Option<Value>, file: Value, line: Option<Value>, pickle: &Pickle) -> Option<u32> {
         let text = |v: Option<Value>| v.and_then(|v| pickle.text(v)).map_or_else(|| Arc::from(""), Arc::clone);
-        let line = natural(line).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+        let line = to_natural(line).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
         let frame = Frame { function: text(name), file: text(Some(file)), line };
         if let Some(&known) = self.frames.get(&frame) {
             return Some(known);
@@ -150,39 +150,39 @@ impl Parts {
 /// Parses a pool id, which consists of two numbers.
 pub fn pool_of(value: Value, pickle: &Pickle) -> Option<(u64, u64)> {
     let parts = pickle.items(value)?;
-    let part = |i: usize| natural(parts.get(i).copied());
+    let part = |i: usize| to_natural(parts.get(i).copied());
     Some((part(0)?, part(1)?))
 }
 
 impl Take for Parts {
     fn take(&mut self, pairs: &[Value], pickle: &mut Pickle) -> Option<(u8, u32)> {
         let [action, addr, size, time, frames, free, name, file, line, address, requested, state, history, real, stream, pool] =
-            self.fields(pairs, pickle);
+            self.pick_fields(pairs, pickle);
         if let (Some(file), Some(_)) = (file, line) {
-            return Some((FRAME, self.frame(name, file, line, pickle)?));
+            return Some((FRAME, self.intern_frame(name, file, line, pickle)?));
         }
-        if let (Some(Value::Text(action)), Some(size)) = (action, natural(size)) {
-            let stack = self.stack(frames, pickle);
+        if let (Some(Value::Text(action)), Some(size)) = (action, to_natural(size)) {
+            let stack = self.intern_stack(frames, pickle);
             let time = match time {
                 Some(Value::Integer(us)) => us,
                 _ => UNTIMED,
             };
             // A refused request has no address, but the free memory.
-            let address = natural(addr).or(natural(free)).unwrap_or(0);
-            let owner = self.owner((natural(stream), pool.and_then(|p| pool_of(p, pickle))));
+            let address = to_natural(addr).or(to_natural(free)).unwrap_or(0);
+            let owner = self.intern_owner((to_natural(stream), pool.and_then(|p| pool_of(p, pickle))));
             self.events.push(RawEvent { action, address, size, time, stack, owner });
             return Some((EVENT, u32::try_from(self.events.len() - 1).ok()?));
         }
-        if let (Some(Value::Text(state)), Some(size)) = (state, natural(size)) {
+        if let (Some(Value::Text(state)), Some(size)) = (state, to_natural(size)) {
             // Before PyTorch 2.1, frames are in the block's history, newest first, with the requested size.
             let newest = history.and_then(|h| pickle.items(h)?.first().copied());
             let (frames, asked) = match newest {
                 Some(newest) if frames.is_none() => (pickle.get(newest, "frames"), pickle.get(newest, "real_size")),
                 _ => (frames, real),
             };
-            let stack = self.stack(frames, pickle);
-            let requested = natural(requested.or(asked));
-            self.blocks.push(RawBlock { address: natural(address), size, requested, state, stack });
+            let stack = self.intern_stack(frames, pickle);
+            let requested = to_natural(requested.or(asked));
+            self.blocks.push(RawBlock { address: to_natural(address), size, requested, state, stack });
             return Some((BLOCK, u32::try_from(self.blocks.len() - 1).ok()?));
         }
         None

@@ -60,17 +60,17 @@ struct Machine<'a, R, T> {
 }
 
 impl<R: Read, T: Take> Machine<'_, R, T> {
-    fn pace(&self, steps: usize) -> Result<(), Refusal> {
-        if self.out.pace.step(steps) { Ok(()) } else { Err(Refusal::Cancelled) }
+    fn check_pace(&self, steps: usize) -> Result<(), Refusal> {
+        if self.out.pace.count_steps(steps) { Ok(()) } else { Err(Refusal::Cancelled) }
     }
 
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
+    fn read_bytes<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
         self.from.next()
     }
 
     /// Takes memory from the budget: lists and tables of values have spare capacity.
     #[inline]
-    fn keep(&mut self, bytes: usize) -> Result<(), Refusal> {
+    fn charge_memory(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.left = self.left.checked_sub(bytes as u64).ok_or(Refusal::Memory)?;
         Ok(())
     }
@@ -83,76 +83,76 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         Ok(())
     }
 
-    fn pop(&mut self) -> Result<Value, Refusal> {
-        self.below(1)?;
+    fn pop_value(&mut self) -> Result<Value, Refusal> {
+        self.top_start(1)?;
         self.stack.pop().ok_or(Refusal::Damaged("a value is missing"))
     }
 
     /// Position of the last `values` values, all of which must be after the last mark.
-    fn below(&self, values: usize) -> Result<usize, Refusal> {
+    fn top_start(&self, values: usize) -> Result<usize, Refusal> {
         let least = self.marks.last().copied().unwrap_or(0);
         self.stack.len().checked_sub(values).filter(|&at| at >= least).ok_or(Refusal::Damaged("a value is missing"))
     }
 
     /// Position of the values after the last mark, which is removed.
-    fn marked(&mut self) -> Result<usize, Refusal> {
+    fn pop_mark(&mut self) -> Result<usize, Refusal> {
         self.marks.pop().ok_or(Refusal::Damaged("a mark is missing"))
     }
 
-    fn text(&mut self, length: u64) -> Result<Value, Refusal> {
+    fn read_text(&mut self, length: u64) -> Result<Value, Refusal> {
         if length > LONGEST {
             return Err(Refusal::Damaged("a text is longer than 16 MB"));
         }
-        self.pace(usize::try_from(length).unwrap_or(usize::MAX))?;
+        self.check_pace(usize::try_from(length).unwrap_or(usize::MAX))?;
         self.word.clear();
-        self.from.many(usize::try_from(length).unwrap_or(usize::MAX), &mut self.word)?;
+        self.from.read_many(usize::try_from(length).unwrap_or(usize::MAX), &mut self.word)?;
         let text = String::from_utf8_lossy(&self.word);
         if let Some(&index) = self.out.known.get(&*text) {
             return Ok(Value::Text(index));
         }
-        let (text, index): (Arc<str>, u32) = (Arc::from(&*text), index(self.out.texts.len())?);
-        self.keep(text.len() + TEXT)?;
+        let (text, index): (Arc<str>, u32) = (Arc::from(&*text), to_index(self.out.texts.len())?);
+        self.charge_memory(text.len() + TEXT)?;
         self.out.texts.push(Arc::clone(&text));
         self.out.known.insert(text, index);
         Ok(Value::Text(index))
     }
 
-    fn list(&mut self, items: Vec<Value>) -> Result<Value, Refusal> {
-        self.keep(LIST + items.len() * VALUE)?;
+    fn new_list(&mut self, items: Vec<Value>) -> Result<Value, Refusal> {
+        self.charge_memory(LIST + items.len() * VALUE)?;
         self.out.lists.push(items);
-        Ok(Value::List(index(self.out.lists.len() - 1)?))
+        Ok(Value::List(to_index(self.out.lists.len() - 1)?))
     }
 
-    fn tuple(&mut self, items: usize) -> Result<(), Refusal> {
+    fn make_tuple(&mut self, items: usize) -> Result<(), Refusal> {
         let mut of = Vec::with_capacity(items);
         for _ in 0..items {
-            of.push(self.pop()?);
+            of.push(self.pop_value()?);
         }
         of.reverse();
-        let value = self.list(of)?;
+        let value = self.new_list(of)?;
         self.push(value)
     }
 
     /// Moves the values from `from` on into the list before them.
-    fn append(&mut self, from: usize) -> Result<(), Refusal> {
+    fn append_items(&mut self, from: usize) -> Result<(), Refusal> {
         let Some(&Value::List(list)) = from.checked_sub(1).and_then(|at| self.stack.get(at)) else {
             return Err(Refusal::Damaged("items without a list"));
         };
-        self.keep((self.stack.len() - from) * VALUE)?;
+        self.charge_memory((self.stack.len() - from) * VALUE)?;
         self.out.lists[list as usize].extend_from_slice(&self.stack[from..]);
         self.stack.truncate(from);
         Ok(())
     }
 
     /// Moves the keys and values from `from` on into the dictionary before them.
-    fn set(&mut self, from: usize) -> Result<(), Refusal> {
+    fn set_items(&mut self, from: usize) -> Result<(), Refusal> {
         let Some(&Value::Dict(dict)) = from.checked_sub(1).and_then(|at| self.stack.get(at)) else {
             return Err(Refusal::Damaged("items without a dictionary"));
         };
         let items = self.stack.len() - from;
-        self.pace(items)?;
+        self.check_pace(items)?;
         // An extracted part takes less.
-        self.keep(LIST + items * VALUE)?;
+        self.charge_memory(LIST + items * VALUE)?;
         let pairs = &self.stack[from..];
         if pairs.len() % 2 == 1 {
             return Err(Refusal::Damaged("a key without a value"));
@@ -165,7 +165,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
                     Dict::Taken(kind, at)
                 } else {
                     self.out.pairs.push(pairs.to_vec());
-                    Dict::Pairs(index(self.out.pairs.len() - 1)?)
+                    Dict::Pairs(to_index(self.out.pairs.len() - 1)?)
                 };
             }
         }
@@ -173,10 +173,10 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         Ok(())
     }
 
-    fn remember(&mut self, at: Option<usize>) -> Result<(), Refusal> {
+    fn memoize_top(&mut self, at: Option<usize>) -> Result<(), Refusal> {
         let value = *self.stack.last().ok_or(Refusal::Damaged("nothing to remember"))?;
         let at = at.unwrap_or(self.memo.len());
-        self.keep(VALUE)?;
+        self.charge_memory(VALUE)?;
         // Numbered consecutively from 0, or from 1.
         match at.checked_sub(self.memo.len()) {
             None => self.memo[at] = value,
@@ -186,21 +186,21 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         Ok(())
     }
 
-    fn recall(&mut self, at: usize) -> Result<(), Refusal> {
+    fn push_memo(&mut self, at: usize) -> Result<(), Refusal> {
         let value = *self.memo.get(at).ok_or(Refusal::Damaged("a value that was never remembered"))?;
         self.push(value)
     }
 
     /// Reads a two's complement integer, little-endian. Python's may have any length; those of a snapshot fit into 64
     /// bits, except for some line numbers, which are so large that the nearest 64-bit number is as good.
-    fn long(&mut self, length: usize) -> Result<(), Refusal> {
+    fn read_long(&mut self, length: usize) -> Result<(), Refusal> {
         // Most are addresses and times.
         if let 6 | 7 = length {
             let mut bytes = [0; 8];
             if length == 6 {
-                bytes[..6].copy_from_slice(&self.bytes::<6>()?);
+                bytes[..6].copy_from_slice(&self.read_bytes::<6>()?);
             } else {
-                bytes[..7].copy_from_slice(&self.bytes::<7>()?);
+                bytes[..7].copy_from_slice(&self.read_bytes::<7>()?);
             }
             let unused = u32::try_from(8 - length).unwrap_or(0) * 8;
             return self.push(Value::Integer((i64::from_le_bytes(bytes) << unused) >> unused));
@@ -209,7 +209,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
             return Err(Refusal::Damaged("an integer of more than 128 bits"));
         }
         self.word.clear();
-        self.from.many(length, &mut self.word)?;
+        self.from.read_many(length, &mut self.word)?;
         let mut bytes = [0; 16];
         bytes[..length].copy_from_slice(&self.word);
         let unused = u32::try_from(16 - length).unwrap_or(0) * 8;
@@ -220,110 +220,110 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
 
     /// Executes one opcode other than the last.
     #[inline]
-    fn step(&mut self, code: u8) -> Result<(), Refusal> {
+    fn execute_opcode(&mut self, code: u8) -> Result<(), Refusal> {
         match code {
-            0x80 => drop(self.bytes::<1>()?),
+            0x80 => drop(self.read_bytes::<1>()?),
             // Length of the next frame, which is not needed.
-            0x95 => drop(self.bytes::<8>()?),
+            0x95 => drop(self.read_bytes::<8>()?),
             b'N' => self.push(Value::None)?,
             0x88 => self.push(Value::Bool(true))?,
             0x89 => self.push(Value::Bool(false))?,
             b'K' => {
-                let [n] = self.bytes()?;
+                let [n] = self.read_bytes()?;
                 self.push(Value::Integer(n.into()))?;
             }
             b'M' => {
-                let n = u16::from_le_bytes(self.bytes()?);
+                let n = u16::from_le_bytes(self.read_bytes()?);
                 self.push(Value::Integer(n.into()))?;
             }
             b'J' => {
-                let n = i32::from_le_bytes(self.bytes()?);
+                let n = i32::from_le_bytes(self.read_bytes()?);
                 self.push(Value::Integer(n.into()))?;
             }
             0x8a => {
-                let [n] = self.bytes()?;
-                self.long(n.into())?;
+                let [n] = self.read_bytes()?;
+                self.read_long(n.into())?;
             }
             0x8b => {
-                let n = u32::from_le_bytes(self.bytes()?);
-                self.long(n as usize)?;
+                let n = u32::from_le_bytes(self.read_bytes()?);
+                self.read_long(n as usize)?;
             }
             b'G' => {
-                let x = f64::from_be_bytes(self.bytes()?);
+                let x = f64::from_be_bytes(self.read_bytes()?);
                 self.push(Value::Real(x))?;
             }
             // Texts, and byte strings, of which a snapshot has no relevant ones.
             0x8c | b'C' => {
-                let [n] = self.bytes()?;
-                let text = self.text(n.into())?;
+                let [n] = self.read_bytes()?;
+                let text = self.read_text(n.into())?;
                 self.push(text)?;
             }
             b'X' | b'B' => {
-                let n = u32::from_le_bytes(self.bytes()?);
-                let text = self.text(n.into())?;
+                let n = u32::from_le_bytes(self.read_bytes()?);
+                let text = self.read_text(n.into())?;
                 self.push(text)?;
             }
             0x8d | 0x8e => {
-                let n = u64::from_le_bytes(self.bytes()?);
-                let text = self.text(n)?;
+                let n = u64::from_le_bytes(self.read_bytes()?);
+                let text = self.read_text(n)?;
                 self.push(text)?;
             }
             b']' => {
-                let list = self.list(Vec::new())?;
+                let list = self.new_list(Vec::new())?;
                 self.push(list)?;
             }
             b'0' => {
-                self.pop()?;
+                self.pop_value()?;
             }
-            b')' => self.tuple(0)?,
-            0x85 => self.tuple(1)?,
-            0x86 => self.tuple(2)?,
-            0x87 => self.tuple(3)?,
+            b')' => self.make_tuple(0)?,
+            0x85 => self.make_tuple(1)?,
+            0x86 => self.make_tuple(2)?,
+            0x87 => self.make_tuple(3)?,
             b't' => {
-                let from = self.marked()?;
+                let from = self.pop_mark()?;
                 let items = self.stack.split_off(from);
-                let tuple = self.list(items)?;
+                let tuple = self.new_list(items)?;
                 self.push(tuple)?;
             }
             b'}' => {
-                self.keep(DICT)?;
+                self.charge_memory(DICT)?;
                 self.out.dicts.push(Dict::Empty);
-                let dict = Value::Dict(index(self.out.dicts.len() - 1)?);
+                let dict = Value::Dict(to_index(self.out.dicts.len() - 1)?);
                 self.push(dict)?;
             }
             b'(' if self.marks.len() < DEEPEST => self.marks.push(self.stack.len()),
             b'a' => {
-                let from = self.below(1)?;
-                self.append(from)?;
+                let from = self.top_start(1)?;
+                self.append_items(from)?;
             }
             b'e' => {
-                let from = self.marked()?;
-                self.append(from)?;
+                let from = self.pop_mark()?;
+                self.append_items(from)?;
             }
             b's' => {
-                let from = self.below(2)?;
-                self.set(from)?;
+                let from = self.top_start(2)?;
+                self.set_items(from)?;
             }
             b'u' => {
-                let from = self.marked()?;
-                self.set(from)?;
+                let from = self.pop_mark()?;
+                self.set_items(from)?;
             }
-            0x94 => self.remember(None)?,
+            0x94 => self.memoize_top(None)?,
             b'q' => {
-                let [at] = self.bytes()?;
-                self.remember(Some(at.into()))?;
+                let [at] = self.read_bytes()?;
+                self.memoize_top(Some(at.into()))?;
             }
             b'r' => {
-                let at = u32::from_le_bytes(self.bytes()?);
-                self.remember(Some(at as usize))?;
+                let at = u32::from_le_bytes(self.read_bytes()?);
+                self.memoize_top(Some(at as usize))?;
             }
             b'h' => {
-                let [at] = self.bytes()?;
-                self.recall(at.into())?;
+                let [at] = self.read_bytes()?;
+                self.push_memo(at.into())?;
             }
             b'j' => {
-                let at = u32::from_le_bytes(self.bytes()?);
-                self.recall(at as usize)?;
+                let at = u32::from_le_bytes(self.read_bytes()?);
+                self.push_memo(at as usize)?;
             }
             other => {
                 let known = CODE.iter().find(|c| c.0 == other).map(|c| c.1);
@@ -334,25 +334,25 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
     }
 }
 
-fn index(n: usize) -> Result<u32, Refusal> {
+fn to_index(n: usize) -> Result<u32, Refusal> {
     u32::try_from(n).map_err(|_| Refusal::Damaged("more than four thousand million values"))
 }
 
 /// Reads a complete pickle with at most `left` bytes of memory. Returns the outermost value, or the error and the
 /// number of opcodes before it.
-pub fn read<R: Read, T: Take>(from: &mut R, take: &mut T, pace: Pace, left: u64) -> Result<(Pickle, Value), (Refusal, u64)> {
+pub fn read_pickle<R: Read, T: Take>(from: &mut R, take: &mut T, pace: Pace, left: u64) -> Result<(Pickle, Value), (Refusal, u64)> {
     let out = Pickle::new(pace);
     let from = Bytes::new(from);
     let (stack, marks, memo, word) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut machine = Machine { from, take, out, stack, marks, memo, left, word };
     let mut done = 0_u64;
     loop {
-        if let Err(refusal) = machine.pace(1) {
+        if let Err(refusal) = machine.check_pace(1) {
             return Err((refusal, done));
         }
-        let step = match machine.bytes() {
-            Ok([b'.']) => return machine.pop().map(|value| (machine.out, value)).map_err(|refusal| (refusal, done)),
-            Ok([code]) => machine.step(code),
+        let step = match machine.read_bytes() {
+            Ok([b'.']) => return machine.pop_value().map(|value| (machine.out, value)).map_err(|refusal| (refusal, done)),
+            Ok([code]) => machine.execute_opcode(code),
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = step {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     fn loaded_in(mut bytes: &[u8], left: u64) -> Result<(Pickle, Value), Refusal> {
-        read(&mut bytes, &mut Nobody, Cancel::default().pace(), left).map_err(|e| e.0)
+        read_pickle(&mut bytes, &mut Nobody, Cancel::default().pace(), left).map_err(|e| e.0)
     }
 
     #[test]

@@ -44,7 +44,7 @@ struct Space {
 impl Space {
     /// Size of the block for a request: free memory at this address ends at the next block in use, or with the
     /// segment.
-    fn size(&self, address: u64, asked: u64) -> u64 {
+    fn block_size(&self, address: u64, asked: u64) -> u64 {
         let size = asked.div_ceil(MULTIPLE).saturating_mul(MULTIPLE);
         if size <= SMALL || self.expandable {
             return size;
@@ -59,7 +59,7 @@ impl Space {
 }
 
 /// Size of each row, bytes.
-pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64> {
+pub fn block_sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64> {
     let mut spaces: FxHashMap<u32, Space> = FxHashMap::default();
     // Blocks in use at the end: the last allocation at an address has the size of its block.
     let mut exact: FxHashMap<(u32, u64), u64> = FxHashMap::default();
@@ -114,7 +114,7 @@ pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64>
     for space in spaces.values_mut() {
         let addresses: Vec<(u64, u64)> = space.used.iter().map(|(a, s)| (*a, *s)).collect();
         for (address, asked) in addresses {
-            let size = space.size(address, asked);
+            let size = space.block_size(address, asked);
             space.used.insert(address, size);
         }
     }
@@ -132,7 +132,7 @@ pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64>
                 asked
             }
             What::Change(MemoryLevel::Allocator, true) => {
-                let size = known.get(&at).copied().unwrap_or_else(|| space.size(address, asked));
+                let size = known.get(&at).copied().unwrap_or_else(|| space.block_size(address, asked));
                 // Small blocks are never neighbours of these, and they are the most frequent.
                 if size > SMALL {
                     space.used.insert(address, size);
@@ -140,10 +140,10 @@ pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64>
                 size
             }
             What::Change(MemoryLevel::Allocator, false) if asked > SMALL - MULTIPLE => {
-                space.used.remove(&address).unwrap_or_else(|| space.size(address, asked))
+                space.used.remove(&address).unwrap_or_else(|| space.block_size(address, asked))
             }
             // The block's free was seen already, usually just before.
-            What::Change(..) => space.size(address, asked),
+            What::Change(..) => space.block_size(address, asked),
             What::Refused => asked,
         });
     }

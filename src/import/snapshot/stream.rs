@@ -40,7 +40,7 @@ impl<'a, R: Read> Bytes<'a, R> {
 
     /// Reads until `bytes` bytes are buffered, at most [`BUFFER`].
     #[cold]
-    fn fill(&mut self, bytes: usize) -> Result<(), Refusal> {
+    fn fill_buffer(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.buffer.copy_within(self.at..self.end, 0);
         (self.at, self.end) = (0, self.end - self.at);
         while self.end < bytes {
@@ -60,17 +60,17 @@ impl<'a, R: Read> Bytes<'a, R> {
             self.at += N;
             return Ok(out);
         }
-        self.fill(N)?;
+        self.fill_buffer(N)?;
         let out = *self.buffer[self.at..self.end].first_chunk().ok_or(Refusal::Short)?;
         self.at += N;
         Ok(out)
     }
 
     /// Appends the next bytes to `word`.
-    pub fn many(&mut self, mut bytes: usize, word: &mut Vec<u8>) -> Result<(), Refusal> {
+    pub fn read_many(&mut self, mut bytes: usize, word: &mut Vec<u8>) -> Result<(), Refusal> {
         while bytes > 0 {
             if self.at == self.end {
-                self.fill(1)?;
+                self.fill_buffer(1)?;
             }
             let here = bytes.min(self.end - self.at);
             word.extend_from_slice(&self.buffer[self.at..self.at + here]);

@@ -83,11 +83,11 @@ impl Pickle {
 
     /// Pairs of a dictionary that was not extracted.
     pub fn pairs_of(&self, value: Value) -> impl Iterator<Item = (Value, Value)> {
-        self.flat(value).1.chunks_exact(2).map(|p| (p[0], p[1]))
+        self.flat_pairs(value).1.chunks_exact(2).map(|p| (p[0], p[1]))
     }
 
     /// Alternating keys and values of such a dictionary, and its index.
-    fn flat(&self, value: Value) -> (u32, &[Value]) {
+    fn flat_pairs(&self, value: Value) -> (u32, &[Value]) {
         let Value::Dict(at) = value else { return (0, &[]) };
         match self.dicts.get(at as usize) {
             Some(Dict::Pairs(pairs)) => (at, self.pairs.get(*pairs as usize).map_or(&[], Vec::as_slice)),
@@ -97,7 +97,7 @@ impl Pickle {
 
     /// Kind and index of an extracted dictionary.
     #[must_use]
-    pub fn taken(&self, value: Value) -> Option<(u8, u32)> {
+    pub fn taken_as(&self, value: Value) -> Option<(u8, u32)> {
         match value {
             Value::Dict(at) => match self.dicts.get(at as usize)? {
                 Dict::Taken(kind, at) => Some((*kind, *at)),
@@ -110,17 +110,17 @@ impl Pickle {
     /// Value of a key in a dictionary.
     #[must_use]
     pub fn get(&self, value: Value, key: &str) -> Option<Value> {
-        let (at, flat) = self.flat(value);
+        let (at, flat) = self.flat_pairs(value);
         if flat.len() <= 2 * FEW {
             // The caller notices cancellation.
-            let _ = self.pace.step(flat.len() + 1);
+            let _ = self.pace.count_steps(flat.len() + 1);
             return flat.chunks_exact(2).find(|p| self.text(p[0]).is_some_and(|t| &**t == key)).map(|p| p[1]);
         }
         let key = self.known.get(key)?;
         let mut indices = self.indices.borrow_mut();
         let index = indices.entry(at).or_default();
         let new = flat.get(index.pairs..).unwrap_or_default();
-        let _ = self.pace.step(new.len() + 1);
+        let _ = self.pace.count_steps(new.len() + 1);
         for pair in new.chunks_exact(2) {
             if let Value::Text(text) = pair[0] {
                 index.of.entry(text).or_insert(pair[1]);
@@ -133,7 +133,7 @@ impl Pickle {
 
 /// Returns a non-negative integer, such as a size or address.
 #[must_use]
-pub fn natural(value: Option<Value>) -> Option<u64> {
+pub fn to_natural(value: Option<Value>) -> Option<u64> {
     match value? {
         Value::Integer(n) => u64::try_from(n).ok(),
         _ => None,

@@ -76,13 +76,13 @@ impl Db {
                 Bytes::BuiltIn(bytes) => Pages::in_memory(bytes),
             }
             .map(Arc::new),
-            memory: Budget::plain(&input.path, input.stored(), input.size),
+            memory: Budget::from_plain_size(&input.path, input.stored_size(), input.size),
         };
         db.check_whole(&input.head)?;
-        let mut connection = db.connect()?;
-        db.tables = Arc::new(db.schema(&connection)?);
-        db.restrict(&mut connection).map_err(|e| db.damaged("its schema", &e))?;
-        db.give(connection);
+        let mut connection = db.open_connection()?;
+        db.tables = Arc::new(db.read_schema(&connection)?);
+        db.restrict_connection(&mut connection).map_err(|e| db.damage_error("its schema", &e))?;
+        db.return_connection(connection);
         Ok(db)
     }
 
@@ -94,31 +94,31 @@ impl Db {
 
     /// Error for a table, or for the cancelled job: cancellation also ends a statement with an error.
     #[must_use]
-    pub fn damaged(&self, table: &str, error: &rusqlite::Error) -> ImportError {
-        if self.cancel.is_cancelled() { self.cancelled() } else { ImportError::damaged(&self.path, table, error) }
+    pub fn damage_error(&self, table: &str, error: &rusqlite::Error) -> ImportError {
+        if self.cancel.is_cancelled() { self.cancelled_error() } else { ImportError::damaged(&self.path, table, error) }
     }
 
     /// Error of a cancelled job.
     #[must_use]
-    pub fn cancelled(&self) -> ImportError {
+    pub fn cancelled_error(&self) -> ImportError {
         ImportError::Cancelled { path: self.path.clone() }
     }
 
     /// Error for a table with more contents than the file can hold.
     #[must_use]
-    pub fn overfull(&self, table: &str) -> ImportError {
+    pub fn overfull_error(&self, table: &str) -> ImportError {
         ImportError::damaged(&self.path, table, "it contains more than a file of this size can")
     }
 
     /// Memory budget of the rows of all tables together, since tables may share pages.
     #[must_use]
-    pub fn memory(&self) -> &Budget {
+    pub fn memory_budget(&self) -> &Budget {
         &self.memory
     }
 
     /// Budget of one table: its rows and texts cannot exceed the file size.
     #[must_use]
-    pub fn allowance(&self) -> Budget {
+    pub fn table_budget(&self) -> Budget {
         Budget::of_rows(&self.path, self.size)
     }
 
@@ -128,14 +128,14 @@ impl Db {
         self.size / LEAST_ROW
     }
 
-    /// Takes a connection for the calling thread; return it with [`Db::give`].
-    pub fn take(&self) -> Result<Connection, ImportError> {
+    /// Takes a connection for the calling thread; return it with [`Db::return_connection`].
+    pub fn take_connection(&self) -> Result<Connection, ImportError> {
         let pooled = self.pool.lock().ok().and_then(|mut pool| pool.pop());
-        pooled.map_or_else(|| self.connect(), Ok)
+        pooled.map_or_else(|| self.open_connection(), Ok)
     }
 
     /// Returns a connection to the pool.
-    pub fn give(&self, connection: Connection) {
+    pub fn return_connection(&self, connection: Connection) {
         if let Ok(mut pool) = self.pool.lock() {
             pool.push(connection);
         }
@@ -143,14 +143,14 @@ impl Db {
 
     /// Returns a decoder for columns of a table, if the table is plain.
     #[must_use]
-    pub fn plain(&self, table: &str, columns: &[&str]) -> Option<Plain> {
+    pub fn plain_table(&self, table: &str, columns: &[&str]) -> Option<Plain> {
         let stored = self.tables.get(table)?.stored.as_ref()?;
         Plain::new(Arc::clone(self.pages.as_ref()?), stored.root, &stored.order, stored.alias.as_deref(), columns)
     }
 
     /// Returns true if there is a table of this name.
     #[must_use]
-    pub fn has(&self, table: &str) -> bool {
+    pub fn has_table(&self, table: &str) -> bool {
         self.tables.contains_key(table)
     }
 
@@ -189,7 +189,7 @@ impl Db {
 
     /// The column quoted for SQL, or `NULL` if the table lacks it.
     #[must_use]
-    pub fn column(&self, table: &str, column: &str) -> String {
+    pub fn column_sql(&self, table: &str, column: &str) -> String {
         if column == DURATION && self.has_column(table, "start") && self.has_column(table, "end") {
             return "\"end\" - \"start\"".to_owned();
         }
@@ -198,20 +198,20 @@ impl Db {
 
     /// A select list with `NULL` for missing columns.
     #[must_use]
-    pub fn columns(&self, table: &str, columns: &[&str]) -> String {
-        columns.iter().map(|c| self.column(table, c)).collect::<Vec<_>>().join(", ")
+    pub fn columns_sql(&self, table: &str, columns: &[&str]) -> String {
+        columns.iter().map(|c| self.column_sql(table, c)).collect::<Vec<_>>().join(", ")
     }
 
     /// All rows of a small table as text, integers included; empty if the table is missing.
-    pub fn rows(&self, table: &str, columns: &[&str]) -> Result<Vec<Vec<Option<String>>>, ImportError> {
+    pub fn read_rows(&self, table: &str, columns: &[&str]) -> Result<Vec<Vec<Option<String>>>, ImportError> {
         let mut out = Vec::new();
-        self.each_row(table, &self.columns(table, columns), columns.len(), |row| out.push(row))?;
+        self.each_row(table, &self.columns_sql(table, columns), columns.len(), |row| out.push(row))?;
         Ok(out)
     }
 
-    /// Like [`Db::rows`], without rows whose first column contains `word`: their second column is not read at all.
+    /// Like [`Db::read_rows`], without rows whose first column contains `word`: their second column is not read at all.
     pub fn rows_without(&self, table: &str, columns: [&str; 2], word: &str) -> Result<Vec<Vec<Option<String>>>, ImportError> {
-        let [name, value] = columns.map(|c| self.column(table, c));
+        let [name, value] = columns.map(|c| self.column_sql(table, c));
         let mut out = Vec::new();
         // Such rows are selected too, so that they count against the budget.
         let list = format!("{name}, CASE WHEN {name} LIKE '%{word}%' THEN NULL ELSE {value} END");
@@ -224,11 +224,11 @@ impl Db {
     }
 
     fn each_row(&self, table: &str, list: &str, columns: usize, mut each: impl FnMut(Vec<Option<String>>)) -> Result<(), ImportError> {
-        if !self.has(table) {
+        if !self.has_table(table) {
             return Ok(());
         }
-        let connection = self.take()?;
-        let (allowance, memory, pace) = (self.allowance(), self.memory(), self.cancel.pace());
+        let connection = self.take_connection()?;
+        let (allowance, memory, pace) = (self.table_budget(), self.memory_budget(), self.cancel.pace());
         let row_size = (size_of::<Vec<Option<String>>>() + columns * size_of::<Option<String>>()) as u64;
         let mut full = false;
         let mut read = || -> rusqlite::Result<bool> {
@@ -238,11 +238,11 @@ impl Db {
                 let values = (0..columns).filter_map(|i| row.get_ref(i).ok());
                 let bytes: usize = values.map(|v| if let ValueRef::Text(t) = v { t.len() } else { 0 }).sum();
                 // A cancelled job ends the statement.
-                let _ = pace.step(bytes + columns);
-                if !allowance.spend(LEAST_ROW + bytes as u64) {
+                let _ = pace.count_steps(bytes + columns);
+                if !allowance.try_spend(LEAST_ROW + bytes as u64) {
                     return Ok(false);
                 }
-                if !memory.spend(row_size + bytes as u64) {
+                if !memory.try_spend(row_size + bytes as u64) {
                     full = true;
                     return Ok(true);
                 }
@@ -252,12 +252,12 @@ impl Db {
         };
         let read = read();
         let out = match read {
-            Ok(true) if full => Err(memory.refused()),
+            Ok(true) if full => Err(memory.exceeded_error()),
             Ok(true) => Ok(()),
-            Ok(false) => Err(self.overfull(table)),
-            Err(e) => Err(self.damaged(table, &e)),
+            Ok(false) => Err(self.overfull_error(table)),
+            Err(e) => Err(self.damage_error(table, &e)),
         };
-        self.give(connection);
+        self.return_connection(connection);
         out
     }
 
@@ -292,7 +292,7 @@ impl Db {
         Ok(())
     }
 
-    fn connect(&self) -> Result<Connection, ImportError> {
+    fn open_connection(&self) -> Result<Connection, ImportError> {
         let opening = Arc::new(AtomicU64::new(0));
         let open = || -> rusqlite::Result<Connection> {
             let mut connection = match &self.bytes {
@@ -315,7 +315,7 @@ impl Db {
                     cancel.is_cancelled() || opening.load(Ordering::Relaxed) < most && opening.fetch_add(1, Ordering::Relaxed) + 1 >= most
                 }),
             )?;
-            self.restrict(&mut connection)?;
+            self.restrict_connection(&mut connection)?;
             // Limit SQLite's own memory: statements here need its page cache and one row, but reading the schema
             // also loads ANALYZE statistics.
             connection.query_row(&format!("PRAGMA hard_heap_limit = {MOST_HEAP}"), [], |_| Ok(()))?;
@@ -328,14 +328,14 @@ impl Db {
             connection.query_row("SELECT count(*) FROM (SELECT 1 FROM sqlite_master LIMIT 1)", [], |_| Ok(()))?;
             Ok(connection)
         };
-        let connection = open().map_err(|e| self.damaged("its schema", &e))?;
+        let connection = open().map_err(|e| self.damage_error("its schema", &e))?;
         // From here on, only cancellation ends a statement.
         opening.store(u64::MAX, Ordering::Relaxed);
         Ok(connection)
     }
 
     /// Restricts a connection to reading the known tables and the schema.
-    fn restrict(&self, connection: &mut Connection) -> rusqlite::Result<()> {
+    fn restrict_connection(&self, connection: &mut Connection) -> rusqlite::Result<()> {
         let tables = Arc::clone(&self.tables);
         let allowed = move |context: AuthContext<'_>| {
             let allowed = match context.action {
@@ -353,10 +353,10 @@ impl Db {
 
     /// Ordinary tables with their columns. Views and virtual tables are not NVIDIA's and could run anything;
     /// generated columns are not listed.
-    fn schema(&self, connection: &Connection) -> Result<BTreeMap<String, Table>, ImportError> {
-        let fail = |e: rusqlite::Error| self.damaged("its schema", &e);
+    fn read_schema(&self, connection: &Connection) -> Result<BTreeMap<String, Table>, ImportError> {
+        let fail = |e: rusqlite::Error| self.damage_error("its schema", &e);
         let mut out = BTreeMap::new();
-        let allowance = self.allowance();
+        let allowance = self.table_budget();
         let mut statement = connection
             .prepare("SELECT name, rootpage, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'sqlite_%'")
             .map_err(fail)?;
@@ -367,11 +367,11 @@ impl Db {
             let name = row.get_ref(0).map_err(fail)?.as_str().ok().filter(|n| !n.contains('"')).map(str::to_owned);
             let sql = row.get_ref(2).map_err(fail)?.as_str().ok().map(str::to_owned);
             let length = |t: &Option<String>| t.as_ref().map_or(0, String::len) as u64;
-            if !allowance.spend(LEAST_ROW + length(&name) + length(&sql)) {
-                return Err(self.overfull("its schema"));
+            if !allowance.try_spend(LEAST_ROW + length(&name) + length(&sql)) {
+                return Err(self.overfull_error("its schema"));
             }
             let root = row.get::<_, i64>(1).ok().and_then(|r| u32::try_from(r).ok());
-            names.extend(name.map(|n| (n, root.zip(sql.filter(|s| plain(s))))));
+            names.extend(name.map(|n| (n, root.zip(sql.filter(|s| is_plain_table(s))))));
         }
         for (name, stored) in names {
             let mut info = connection.prepare(&format!("PRAGMA table_info(\"{name}\")")).map_err(fail)?;
@@ -404,7 +404,7 @@ impl Db {
 
 /// Returns true for a table whose records hold its columns in order: no generated columns, and rowids of its own.
 /// False positives of the word search only mean that SQLite reads the table.
-fn plain(sql: &str) -> bool {
+fn is_plain_table(sql: &str) -> bool {
     // Exports have a comment after each column.
     let code: String = sql.lines().map(|l| l.split("--").next().unwrap_or_default().to_ascii_lowercase() + " ").collect();
     let mut words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');

@@ -4,7 +4,7 @@
 //! Supports only the plain case: a complete file without a journal, ordinary tables with rowids, values within their
 //! page. Anything else, even if legal, returns `None` and is left to SQLite.
 
-use super::record::{Decoder, Odd, varint};
+use super::record::{Decoder, Odd, read_varint};
 use crate::launch::open;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -43,7 +43,7 @@ pub struct Leaves {
     list: Vec<(u32, i64)>,
 }
 
-fn number(bytes: &[u8], at: usize, count: usize) -> Option<u64> {
+fn read_uint(bytes: &[u8], at: usize, count: usize) -> Option<u64> {
     Some(bytes.get(at..at.checked_add(count)?)?.iter().fold(0_u64, |a, &b| a << 8 | u64::from(b)))
 }
 
@@ -51,7 +51,7 @@ impl Pages {
     /// Opens a file of `size` bytes.
     #[must_use]
     pub fn open(path: &Path, size: u64) -> Option<Self> {
-        let file = open::regular(path).ok()?;
+        let file = open::open_regular(path).ok()?;
         let mut head = [0; HEADER];
         file.read_exact_at(&mut head, 0).ok()?;
         Self::new(Bytes::File(file), &head, size)
@@ -63,7 +63,7 @@ impl Pages {
     }
 
     fn new(bytes: Bytes, head: &[u8], length: u64) -> Option<Self> {
-        let page = match number(head, 16, 2)? {
+        let page = match read_uint(head, 16, 2)? {
             1 => 65_536,
             n => usize::try_from(n).ok()?,
         };
@@ -71,7 +71,7 @@ impl Pages {
             && page.is_power_of_two()
             && (512..=65_536).contains(&page)
             // UTF-8, or a database without text so far.
-            && matches!(number(head, 56, 4)?, 0 | 1);
+            && matches!(read_uint(head, 56, 4)?, 0 | 1);
         if !plain {
             return None;
         }
@@ -81,7 +81,7 @@ impl Pages {
     }
 
     /// Reads `count` consecutive pages, starting with `page`.
-    fn read(&self, page: u32, count: usize, buffer: &mut Vec<u8>) -> Option<()> {
+    fn read_pages(&self, page: u32, count: usize, buffer: &mut Vec<u8>) -> Option<()> {
         let at = u64::from(page.checked_sub(1)?) * self.size as u64;
         let length = count * self.size;
         match &self.bytes {
@@ -99,16 +99,16 @@ impl Pages {
     }
 
     /// B-tree header of a page: type, number of cells, and offset of the cell pointers.
-    fn header(page: &[u8], number_of: u32) -> Option<(u8, usize, usize)> {
+    fn page_header(page: &[u8], number_of: u32) -> Option<(u8, usize, usize)> {
         let at = if number_of == 1 { HEADER } else { 0 };
         let kind = *page.get(at)?;
-        let cells = usize::try_from(number(page, at + 3, 2)?).ok()?;
+        let cells = usize::try_from(read_uint(page, at + 3, 2)?).ok()?;
         Some((kind, cells, at + if kind == TABLE_INTERIOR { 12 } else { 8 }))
     }
 
     /// Leaves of the table with this root page. `None` if a page is met twice: such a tree is not plain.
     #[must_use]
-    pub fn leaves(&self, root: u32) -> Option<Leaves> {
+    pub fn find_leaves(&self, root: u32) -> Option<Leaves> {
         let mut seen = vec![0_u64; self.count as usize / 64 + 1];
         let mut list = Vec::new();
         let mut buffer = Vec::new();
@@ -129,21 +129,21 @@ impl Pages {
                 list.push((page, most));
                 continue;
             }
-            self.read(page, 1, &mut buffer)?;
-            let (kind, cells, pointers) = Self::header(&buffer, page)?;
+            self.read_pages(page, 1, &mut buffer)?;
+            let (kind, cells, pointers) = Self::page_header(&buffer, page)?;
             match kind {
                 TABLE_LEAF => {
                     leaf_depth = Some(depth);
                     list.push((page, most));
                 }
                 TABLE_INTERIOR => {
-                    let right = u32::try_from(number(&buffer, pointers - 4, 4)?).ok()?;
+                    let right = u32::try_from(read_uint(&buffer, pointers - 4, 4)?).ok()?;
                     stack.push((right, most, depth + 1));
                     let from = stack.len();
                     for cell in 0..cells {
-                        let at = usize::try_from(number(&buffer, pointers + cell * 2, 2)?).ok()?;
-                        let child = u32::try_from(number(&buffer, at, 4)?).ok()?;
-                        let (key, _) = varint(buffer.get(at.checked_add(4)?..)?)?;
+                        let at = usize::try_from(read_uint(&buffer, pointers + cell * 2, 2)?).ok()?;
+                        let child = u32::try_from(read_uint(&buffer, at, 4)?).ok()?;
+                        let (key, _) = read_varint(buffer.get(at.checked_add(4)?..)?)?;
                         stack.push((child, key.cast_signed(), depth + 1));
                     }
                     stack[from..].reverse();
@@ -157,7 +157,7 @@ impl Pages {
 
     /// Calls `each` for every row between two rowids, in order, with the rowid, the wanted columns, and true if these
     /// are all integers or NULL. `None` if something is not plain: the rows until then are incomplete.
-    pub fn rows(
+    pub fn for_each_row(
         &self,
         leaves: &Leaves,
         (low, high): (i64, i64),
@@ -174,17 +174,17 @@ impl Pages {
                 break;
             }
             let run = leaves.list[at..].iter().zip(page..).take(RUN).take_while(|((leaf, _), next)| leaf == next).count().max(1);
-            self.read(page, run, &mut scratch.pages)?;
+            self.read_pages(page, run, &mut scratch.pages)?;
             for (number, bytes) in (page..).zip(scratch.pages.chunks_exact(self.size)) {
-                let (kind, cells, pointers) = Self::header(bytes, number)?;
+                let (kind, cells, pointers) = Self::page_header(bytes, number)?;
                 if kind != TABLE_LEAF {
                     return None;
                 }
                 let pointers = bytes.get(pointers..pointers + cells * 2)?;
                 for pointer in pointers.as_chunks::<2>().0 {
                     let cell = bytes.get(usize::from(u16::from_be_bytes(*pointer))..self.usable)?;
-                    let (length, first) = varint(cell)?;
-                    let (row, second) = varint(cell.get(first..)?)?;
+                    let (length, first) = read_varint(cell)?;
+                    let (row, second) = read_varint(cell.get(first..)?)?;
                     let row = row.cast_signed();
                     if row < low {
                         continue;
@@ -196,9 +196,9 @@ impl Pages {
                         return None;
                     }
                     last = Some(row);
-                    let local = self.local(usize::try_from(length).ok()?);
+                    let local = self.local_size(usize::try_from(length).ok()?);
                     let record = cell.get(first + second..).filter(|r| r.len() >= local)?;
-                    let plain = scratch.decoder.read(record, local, odd, &mut scratch.values)?;
+                    let plain = scratch.decoder.decode_record(record, local, odd, &mut scratch.values)?;
                     each(row, &scratch.values, plain)?;
                 }
             }
@@ -208,7 +208,7 @@ impl Pages {
     }
 
     /// Bytes of a payload of this length that are stored in the page itself; the rest is on overflow pages.
-    fn local(&self, length: usize) -> usize {
+    fn local_size(&self, length: usize) -> usize {
         let most = self.usable - 35;
         if length <= most {
             return length;

@@ -12,7 +12,7 @@ const LONGEST_NUMBER: usize = 64;
 
 /// Converts a real value in an integer column: exports rewritten by other programs have such.
 #[must_use]
-pub fn real(value: f64) -> i64 {
+pub fn real_to_integer(value: f64) -> i64 {
     if value.is_finite() && value.abs() < 9e18 { value as i64 } else { NULL }
 }
 
@@ -76,27 +76,27 @@ impl Plain {
                 })
             })
             .collect::<Option<Vec<From>>>()?;
-        let leaves = pages.leaves(root)?;
+        let leaves = pages.find_leaves(root)?;
         Some(Self { pages, leaves, decoded, from })
     }
 
-    /// Returns buffers for [`Plain::read`].
+    /// Returns buffers for [`Plain::read_rows`].
     #[must_use]
-    pub fn scratch(&self) -> Scratch {
+    pub fn make_scratch(&self) -> Scratch {
         Scratch::new(self.decoded.clone())
     }
 
     /// Writes the rows between two rowids, at most `most`, into `out`, row after row; `None` if SQLite must read
     /// them.
     #[must_use]
-    pub fn read(&self, [low, high]: [i64; 2], most: usize, scratch: &mut Scratch, out: &mut Vec<i64>) -> Option<()> {
+    pub fn read_rows(&self, [low, high]: [i64; 2], most: usize, scratch: &mut Scratch, out: &mut Vec<i64>) -> Option<()> {
         out.clear();
         let room = most.checked_mul(self.from.len())?;
         out.reserve(room);
         // Columns that are wanted exactly as decoded are copied at once.
         let straight =
             self.from.len() == self.decoded.len() && self.from.iter().enumerate().all(|(i, f)| matches!(f, From::Column(at) if *at == i));
-        self.pages.rows(&self.leaves, (low, high), scratch, &Integers, |row, values, plain| {
+        self.pages.for_each_row(&self.leaves, (low, high), scratch, &Integers, |row, values, plain| {
             if out.len() >= room {
                 return None;
             }
@@ -127,7 +127,7 @@ struct Integers;
 
 impl Odd for Integers {
     fn real(&self, value: f64) -> i64 {
-        real(value)
+        real_to_integer(value)
     }
 
     fn text(&self, text: &[u8]) -> i64 {
@@ -152,11 +152,11 @@ mod tests {
     /// Returns all rows of a table of an export; `pages` enables the page decoder.
     fn rows(path: &std::path::Path, table: &str, pages: bool) -> Result<Vec<[i64; 5]>, String> {
         let job = Job { pages, threads: 2, ..Job::new(Wants::ALL, &|_| {}) };
-        let input = open::input(path, &job).map_err(|e| e.to_string())?;
+        let input = open::open_input(path, &job).map_err(|e| e.to_string())?;
         let db = Db::open(&input, &Cancel::default()).map_err(|e| e.to_string())?;
-        let layout = scan::layout(&db, table).map_err(|e| e.to_string())?;
+        let layout = scan::find_layout(&db, table).map_err(|e| e.to_string())?;
         let columns = ["id", "a", DURATION, "missing", "b"];
-        let parts = scan::integers(&db, table, columns, ("rows", layout), &job, Vec::new, |out, chunk, rows| {
+        let parts = scan::scan_integers(&db, table, columns, ("rows", layout), &job, Vec::new, |out, chunk, rows| {
             out.extend(rows.iter().map(|r| (chunk, *r)));
             Ok(())
         });
@@ -168,8 +168,8 @@ mod tests {
     /// Returns true if a table is decoded here at all.
     fn decoded(path: &std::path::Path, table: &str) -> bool {
         let job = Job::new(Wants::ALL, &|_| {});
-        let db = Db::open(&open::input(path, &job).unwrap(), &Cancel::default()).unwrap();
-        db.plain(table, &["a"]).is_some()
+        let db = Db::open(&open::open_input(path, &job).unwrap(), &Cancel::default()).unwrap();
+        db.plain_table(table, &["a"]).is_some()
     }
 
     fn table(sql: &str) -> (tempfile::TempPath, Connection) {

@@ -6,15 +6,15 @@
 /// Reads a varint: up to nine bytes, big-endian. Returns the value and its length in bytes.
 #[must_use]
 #[inline]
-pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+pub fn read_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
     if first < 0x80 {
         return Some((u64::from(first), 1));
     }
-    long(bytes)
+    read_long_varint(bytes)
 }
 
-fn long(bytes: &[u8]) -> Option<(u64, usize)> {
+fn read_long_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0;
     for (at, &byte) in bytes.iter().enumerate().take(9) {
         if at == 8 {
@@ -29,7 +29,7 @@ fn long(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// Size of a value by its serial type, bytes; 10 and 11 are reserved.
-fn size(serial: u64) -> Option<usize> {
+fn value_size(serial: u64) -> Option<usize> {
     match serial {
         0 | 8 | 9 => Some(0),
         1..=4 => usize::try_from(serial).ok(),
@@ -97,7 +97,7 @@ pub struct Decoder {
     other: Shape,
 }
 
-fn hash(header: &[u8]) -> usize {
+fn hash_header(header: &[u8]) -> usize {
     let (words, rest) = header.as_chunks::<8>();
     let mix = |h: u64, w: u64| (h.rotate_left(5) ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let h = words.iter().fold(0, |h, w| mix(h, u64::from_le_bytes(*w)));
@@ -122,14 +122,14 @@ impl Decoder {
     /// record and may extend beyond it; `length` is the number of its bytes available. Returns true if all values are
     /// integers or NULL; `None` if a wanted column is missing or incomplete.
     #[inline]
-    pub fn read(&mut self, record: &[u8], length: usize, odd: &impl Odd, out: &mut [i64]) -> Option<bool> {
-        let (head, _) = varint(record)?;
+    pub fn decode_record(&mut self, record: &[u8], length: usize, odd: &impl Odd, out: &mut [i64]) -> Option<bool> {
+        let (head, _) = read_varint(record)?;
         // The header size includes itself.
         let head = usize::try_from(head).ok().filter(|&h| h > 0)?;
         let header = record.get(..head)?;
         let shape = if head <= LONGEST {
             if self.shapes[self.last].header != header {
-                self.last = hash(header);
+                self.last = hash_header(header);
                 let shape = &mut self.shapes[self.last];
                 if shape.header != header {
                     *shape = shape_of(header, &self.wanted)?;
@@ -149,11 +149,11 @@ impl Decoder {
                 // Read eight bytes at once, and shift the surplus ones out.
                 Kind::Integer => match body.get(field.at..field.at + 8) {
                     Some(bytes) => i64::from_be_bytes(bytes.try_into().ok()?) >> (64 - 8 * field.size),
-                    None => integer(body.get(field.at..field.at + field.size)?),
+                    None => read_integer(body.get(field.at..field.at + field.size)?),
                 },
                 Kind::Null | Kind::Blob => odd.null(),
                 Kind::Constant(value) => value,
-                Kind::Real => odd.real(f64::from_bits(integer(body.get(field.at..field.at + 8)?).cast_unsigned())),
+                Kind::Real => odd.real(f64::from_bits(read_integer(body.get(field.at..field.at + 8)?).cast_unsigned())),
                 Kind::Text => odd.text(body.get(field.at..field.at + field.size)?),
             };
         }
@@ -161,20 +161,20 @@ impl Decoder {
     }
 }
 
-fn integer(bytes: &[u8]) -> i64 {
+fn read_integer(bytes: &[u8]) -> i64 {
     let Some(&first) = bytes.first() else { return 0 };
     bytes[1..].iter().fold(i64::from(first.cast_signed()), |value, &byte| value << 8 | i64::from(byte))
 }
 
 fn shape_of(header: &[u8], wanted: &[usize]) -> Option<Shape> {
-    let (_, mut at) = varint(header)?;
+    let (_, mut at) = read_varint(header)?;
     let mut shape = Shape { header: header.to_vec(), needed: header.len(), ..Shape::default() };
     let (mut body, mut column) = (0_usize, 0);
     for &want in wanted {
         loop {
-            let (serial, taken) = varint(header.get(at..)?)?;
+            let (serial, taken) = read_varint(header.get(at..)?)?;
             at += taken;
-            let size = size(serial)?;
+            let size = value_size(serial)?;
             let end = body.checked_add(size)?;
             column += 1;
             if column > want {
@@ -219,11 +219,11 @@ mod tests {
 
     #[test]
     fn varints_are_big_endian_with_nine_bytes_at_most() {
-        assert_eq!(varint(&[0x7f]), Some((127, 1)));
-        assert_eq!(varint(&[0x81, 0x00]), Some((128, 2)));
-        assert_eq!(varint(&[0xff; 9]), Some((u64::MAX, 9)));
-        assert_eq!(varint(&[0x80; 8]), None);
-        assert_eq!(varint(&[]), None);
+        assert_eq!(read_varint(&[0x7f]), Some((127, 1)));
+        assert_eq!(read_varint(&[0x81, 0x00]), Some((128, 2)));
+        assert_eq!(read_varint(&[0xff; 9]), Some((u64::MAX, 9)));
+        assert_eq!(read_varint(&[0x80; 8]), None);
+        assert_eq!(read_varint(&[]), None);
     }
 
     #[test]
@@ -234,8 +234,8 @@ mod tests {
             let mut decoder = Decoder::new(wanted.to_vec());
             let mut out = vec![7; wanted.len()];
             // First with a new header, then with a cached one.
-            let first = decoder.read(&record[..length], length, &Plainly, &mut out);
-            assert_eq!(decoder.read(&record[..length], length, &Plainly, &mut out), first);
+            let first = decoder.decode_record(&record[..length], length, &Plainly, &mut out);
+            assert_eq!(decoder.decode_record(&record[..length], length, &Plainly, &mut out), first);
             first.map(|plain| (plain, out))
         };
         assert_eq!(read(&[0, 1, 2, 3, 4, 5, 6], record.len()), Some((false, vec![i64::MIN, -2, 300, 1, 2_000, 15, -3])));

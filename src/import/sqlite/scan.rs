@@ -7,7 +7,7 @@
 
 use super::db::{Db, GATHER};
 pub use super::plain::NULL;
-use super::plain::{Plain, number_of, real};
+use super::plain::{Plain, number_of, real_to_integer};
 use crate::import::{ImportError, Job};
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::ValueRef;
@@ -29,14 +29,14 @@ pub struct Layout {
 
 impl Layout {
     #[must_use]
-    pub fn chunks(self) -> usize {
+    pub fn chunk_count(self) -> usize {
         self.rows.div_ceil(CHUNK)
     }
 }
 
 /// Determines the best division of a table.
-pub fn layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
-    let connection = db.take()?;
+pub fn find_layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
+    let connection = db.take_connection()?;
     // A table may have ordinary columns of these names, which shadow the rowid.
     let column = ["rowid", "_rowid_", "oid"].into_iter().find(|c| !db.has_column_in_any_case(table, c));
     let end = |which: &str| -> Option<Option<i64>> {
@@ -60,25 +60,25 @@ pub fn layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
             .query_row(&format!("SELECT count(*) FROM (SELECT 1 FROM \"{table}\" LIMIT ?1)"), [most.saturating_add(1)], |r| {
                 r.get::<_, i64>(0)
             })
-            .map_err(|e| db.damaged(table, &e))
+            .map_err(|e| db.damage_error(table, &e))
             .and_then(|n| match usize::try_from(n) {
                 Ok(rows) if n <= most => Ok(Layout { base: None, rows }),
-                _ => Err(db.overfull(table)),
+                _ => Err(db.overfull_error(table)),
             }),
     };
-    db.give(connection);
+    db.return_connection(connection);
     layout
 }
 
 impl Layout {
-    fn condition(self) -> String {
+    fn sql_condition(self) -> String {
         match self.base {
             Some((_, column)) => format!("WHERE {column} BETWEEN ?1 AND ?2"),
             None => "LIMIT ?2 OFFSET ?1".to_owned(),
         }
     }
 
-    fn bounds(self, chunk: usize) -> [i64; 2] {
+    fn chunk_bounds(self, chunk: usize) -> [i64; 2] {
         let at = i64::try_from(chunk.saturating_mul(CHUNK)).unwrap_or(i64::MAX);
         let size = i64::try_from(CHUNK).unwrap_or(i64::MAX);
         match self.base {
@@ -110,7 +110,7 @@ impl Aggregate<Vec<i64>, i64> for Gather {
             rows.push(match context.get_raw(i) {
                 ValueRef::Integer(v) => v,
                 // Exports rewritten by other programs have such columns.
-                ValueRef::Real(v) => real(v),
+                ValueRef::Real(v) => real_to_integer(v),
                 ValueRef::Text(t) => number_of(t),
                 _ => NULL,
             });
@@ -139,8 +139,8 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Runs `work` in every thread; the first error wins.
-    fn run<S: Send>(&self, work: impl Fn() -> Result<S, ImportError> + Sync) -> Result<Vec<S>, ImportError> {
-        let threads = self.job.threads.clamp(1, self.layout.chunks().max(1));
+    fn run_threads<S: Send>(&self, work: impl Fn() -> Result<S, ImportError> + Sync) -> Result<Vec<S>, ImportError> {
+        let threads = self.job.threads.clamp(1, self.layout.chunk_count().max(1));
         let worker = || {
             let out = work();
             if out.is_err() {
@@ -163,17 +163,17 @@ impl Walk<'_> {
     }
 
     /// Claims the next chunk, or returns `None` at the end; fails if cancelled.
-    fn claim(&self) -> Result<Option<usize>, ImportError> {
+    fn claim_chunk(&self) -> Result<Option<usize>, ImportError> {
         if self.job.cancel.is_cancelled() {
-            return Err(self.db.cancelled());
+            return Err(self.db.cancelled_error());
         }
         let chunk = self.next.fetch_add(1, Ordering::Relaxed);
-        Ok((chunk < self.layout.chunks()).then_some(chunk))
+        Ok((chunk < self.layout.chunk_count()).then_some(chunk))
     }
 
-    fn finished(&self) {
+    fn report_finished(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        self.job.progress(self.stage, done, self.layout.chunks() as u64);
+        self.job.report_progress(self.stage, done, self.layout.chunk_count() as u64);
     }
 }
 
@@ -190,10 +190,10 @@ struct BySql<'a> {
 
 impl BySql<'_> {
     /// Reads the rows of a chunk into `rows`, row after row.
-    fn read(&mut self, chunk: usize, rows: &mut Vec<i64>) -> Result<(), ImportError> {
-        let fail = |e: rusqlite::Error| self.db.damaged(self.table, &e);
+    fn read_chunk(&mut self, chunk: usize, rows: &mut Vec<i64>) -> Result<(), ImportError> {
+        let fail = |e: rusqlite::Error| self.db.damage_error(self.table, &e);
         if self.connection.is_none() {
-            let connection = self.db.take()?;
+            let connection = self.db.take_connection()?;
             let gather = Gather(Arc::clone(&self.buffer));
             connection.create_aggregate_function(GATHER, -1, FunctionFlags::SQLITE_DIRECTONLY, gather).map_err(fail)?;
             self.connection = Some(connection);
@@ -202,7 +202,7 @@ impl BySql<'_> {
         rows.clear();
         std::mem::swap(rows, &mut *self.buffer.lock().unwrap_or_else(PoisonError::into_inner));
         let mut statement = connection.prepare_cached(self.sql).map_err(fail)?;
-        statement.query_row(self.layout.bounds(chunk), |_| Ok(())).map_err(fail)?;
+        statement.query_row(self.layout.chunk_bounds(chunk), |_| Ok(())).map_err(fail)?;
         std::mem::swap(rows, &mut *self.buffer.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(())
     }
@@ -211,14 +211,14 @@ impl BySql<'_> {
 impl Drop for BySql<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.db.give(connection);
+            self.db.return_connection(connection);
         }
     }
 }
 
 /// Scans `table` and returns each thread's state, built by `init` and fed by `each` with (state, chunk number, rows).
 /// A row holds the integers of `columns`, [`NULL`] for missing columns and values that are not integers.
-pub fn integers<const N: usize, S: Send>(
+pub fn scan_integers<const N: usize, S: Send>(
     db: &Db,
     table: &str,
     columns: [&str; N],
@@ -229,37 +229,39 @@ pub fn integers<const N: usize, S: Send>(
 ) -> Result<Vec<S>, ImportError> {
     let walk = Walk { db, table, stage, layout, job, next: AtomicUsize::new(0), done: AtomicU64::new(0) };
     let sql = if layout.base.is_some() {
-        format!("SELECT {GATHER}({}) FROM \"{table}\" {}", db.columns(table, &columns), layout.condition())
+        format!("SELECT {GATHER}({}) FROM \"{table}\" {}", db.columns_sql(table, &columns), layout.sql_condition())
     } else {
         // With LIMIT, rows must be selected before they are gathered.
-        let picked: Vec<String> = columns.iter().zip(0..).map(|(c, i)| format!("{} AS c{i}", db.column(table, c))).collect();
+        let picked: Vec<String> = columns.iter().zip(0..).map(|(c, i)| format!("{} AS c{i}", db.column_sql(table, c))).collect();
         let names: Vec<String> = (0..N).map(|i| format!("c{i}")).collect();
-        format!("SELECT {GATHER}({}) FROM (SELECT {} FROM \"{table}\" {})", names.join(", "), picked.join(", "), layout.condition())
+        format!("SELECT {GATHER}({}) FROM (SELECT {} FROM \"{table}\" {})", names.join(", "), picked.join(", "), layout.sql_condition())
     };
-    let plain = if layout.base.is_some() && job.pages { db.plain(table, &columns) } else { None };
-    walk.run(|| {
+    let plain = if layout.base.is_some() && job.pages { db.plain_table(table, &columns) } else { None };
+    walk.run_threads(|| {
         let mut by_sql = BySql { db, table, sql: &sql, layout, connection: None, buffer: Buffer::default() };
-        let (mut rows, mut scratch) = (Vec::new(), plain.as_ref().map(Plain::scratch));
+        let (mut rows, mut scratch) = (Vec::new(), plain.as_ref().map(Plain::make_scratch));
         let mut state = init();
         let pace = job.cancel.pace();
-        while let Some(chunk) = walk.claim()? {
-            let decoded =
-                plain.as_ref().zip(scratch.as_mut()).and_then(|(p, scratch)| p.read(layout.bounds(chunk), CHUNK, scratch, &mut rows));
+        while let Some(chunk) = walk.claim_chunk()? {
+            let decoded = plain
+                .as_ref()
+                .zip(scratch.as_mut())
+                .and_then(|(p, scratch)| p.read_rows(layout.chunk_bounds(chunk), CHUNK, scratch, &mut rows));
             if decoded.is_none() {
-                by_sql.read(chunk, &mut rows)?;
+                by_sql.read_chunk(chunk, &mut rows)?;
             }
             let (rows, _) = rows.as_chunks::<N>();
             // The next claim notices a cancelled job.
-            let _ = pace.step(rows.len());
+            let _ = pace.count_steps(rows.len());
             each(&mut state, chunk, &rows[..rows.len().min(CHUNK)])?;
-            walk.finished();
+            walk.report_finished();
         }
         Ok(state)
     })
 }
 
-/// Like [`integers`], for columns that hold text: `each` gets one row at a time.
-pub fn rows<S: Send>(
+/// Like [`scan_integers`], for columns that hold text: `each` gets one row at a time.
+pub fn scan_rows<S: Send>(
     db: &Db,
     table: &str,
     columns: &[&str],
@@ -269,11 +271,11 @@ pub fn rows<S: Send>(
     each: impl Fn(&mut S, usize, &Row<'_>) -> rusqlite::Result<()> + Sync,
 ) -> Result<Vec<S>, ImportError> {
     let walk = Walk { db, table, stage, layout, job, next: AtomicUsize::new(0), done: AtomicU64::new(0) };
-    let sql = format!("SELECT {} FROM \"{table}\" {}", db.columns(table, columns), layout.condition());
-    walk.run(|| {
-        let connection = db.take()?;
+    let sql = format!("SELECT {} FROM \"{table}\" {}", db.columns_sql(table, columns), layout.sql_condition());
+    walk.run_threads(|| {
+        let connection = db.take_connection()?;
         let out = by_row(&walk, &connection, &sql, &init, &each);
-        db.give(connection);
+        db.return_connection(connection);
         out
     })
 }
@@ -286,50 +288,50 @@ fn by_row<S>(
     each: &(impl Fn(&mut S, usize, &Row<'_>) -> rusqlite::Result<()> + Sync),
 ) -> Result<S, ImportError> {
     let (db, job) = (walk.db, walk.job);
-    let fail = |e: rusqlite::Error| db.damaged(walk.table, &e);
+    let fail = |e: rusqlite::Error| db.damage_error(walk.table, &e);
     let mut statement = connection.prepare(sql).map_err(fail)?;
     let mut state = init();
-    while let Some(chunk) = walk.claim()? {
-        let mut rows = statement.query(walk.layout.bounds(chunk)).map_err(fail)?;
+    while let Some(chunk) = walk.claim_chunk()? {
+        let mut rows = statement.query(walk.layout.chunk_bounds(chunk)).map_err(fail)?;
         let mut room = CHUNK;
         while let Some(row) = rows.next().map_err(fail)? {
             let Some(left) = room.checked_sub(1).filter(|_| !job.cancel.is_cancelled()) else {
-                return Err(if job.cancel.is_cancelled() { db.cancelled() } else { db.overfull(walk.table) });
+                return Err(if job.cancel.is_cancelled() { db.cancelled_error() } else { db.overfull_error(walk.table) });
             };
             room = left;
             each(&mut state, chunk, row).map_err(fail)?;
         }
-        walk.finished();
+        walk.report_finished();
     }
     Ok(state)
 }
 
 /// All rows of a table in file order, [`NULL`] for missing columns.
-pub fn gather<const N: usize>(
+pub fn gather_rows<const N: usize>(
     db: &Db,
     job: &Job<'_>,
     table: &str,
     columns: [&str; N],
     stage: &'static str,
 ) -> Result<Vec<[i64; N]>, ImportError> {
-    Ok(pieces(db, job, table, columns, stage)?.concat())
+    Ok(gather_pieces(db, job, table, columns, stage)?.concat())
 }
 
-/// Like [`gather`], in pieces, so that each can be freed after use.
-pub fn pieces<const N: usize>(
+/// Like [`gather_rows`], in pieces, so that each can be freed after use.
+pub fn gather_pieces<const N: usize>(
     db: &Db,
     job: &Job<'_>,
     table: &str,
     columns: [&str; N],
     stage: &'static str,
 ) -> Result<Vec<Vec<[i64; N]>>, ImportError> {
-    if !db.has(table) {
+    if !db.has_table(table) {
         return Ok(Vec::new());
     }
-    let layout = layout(db, table)?;
-    let memory = db.memory();
-    let parts = integers(db, table, columns, (stage, layout), job, Vec::new, |out, chunk, rows| {
-        memory.keep(size_of_val(rows) as u64)?;
+    let layout = find_layout(db, table)?;
+    let memory = db.memory_budget();
+    let parts = scan_integers(db, table, columns, (stage, layout), job, Vec::new, |out, chunk, rows| {
+        memory.charge_bytes(size_of_val(rows) as u64)?;
         out.push((chunk, rows.to_vec()));
         Ok(())
     })?;

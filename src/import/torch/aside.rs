@@ -1,8 +1,8 @@
 //! Other events of a trace: allocations, waits, collectives, thread names and profiler overhead.
 
-use super::event::{At, Event, Kind, integer, small, word};
+use super::event::{At, Event, Kind, parse_integer, parse_u32, unquote_text};
 use crate::model::host_call::NONE;
-use crate::model::{Collective, MemoryEvent, MemoryKind, MemoryLevel, Overhead, Place, PlaceId, Profile, Thread, WaitKind, element};
+use crate::model::{Collective, MemoryEvent, MemoryKind, MemoryLevel, Overhead, Place, PlaceId, Profile, Thread, WaitKind, element_bytes};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -44,20 +44,20 @@ pub struct Aside {
 /// Host device in PyTorch's `DeviceType`.
 const CPU: u32 = 0;
 
-fn words(raw: Option<&RawValue>) -> Arc<str> {
-    raw.map_or_else(|| Arc::from(""), |r| Arc::from(&*word(r)))
+fn raw_text(raw: Option<&RawValue>) -> Arc<str> {
+    raw.map_or_else(|| Arc::from(""), |r| Arc::from(&*unquote_text(r)))
 }
 
-fn large(raw: Option<&RawValue>) -> Option<u64> {
-    raw.and_then(integer).and_then(|n| u64::try_from(n).ok())
+fn parse_u64(raw: Option<&RawValue>) -> Option<u64> {
+    raw.and_then(parse_integer).and_then(|n| u64::try_from(n).ok())
 }
 
 impl Aside {
     /// Adds an event that is neither a kernel, a copy, a call nor a range.
-    pub fn add(&mut self, at: At, event: &Event<'_>, thread: (u32, u32)) {
+    pub fn add_event(&mut self, at: At, event: &Event<'_>, thread: (u32, u32)) {
         match event.kind {
-            Kind::Memory => self.allocation(at, event, thread),
-            Kind::Wait => self.wait(at, event),
+            Kind::Memory => self.add_allocation(at, event, thread),
+            Kind::Wait => self.add_wait(at, event),
             Kind::Overhead => {
                 let overhead = Overhead { start: event.start, duration: event.duration, thread: 0, name: Arc::from(&*event.name) };
                 self.overhead.push((at, overhead, thread));
@@ -67,27 +67,27 @@ impl Aside {
         }
     }
 
-    fn allocation(&mut self, at: At, event: &Event<'_>, (pid, tid): (u32, u32)) {
+    fn add_allocation(&mut self, at: At, event: &Event<'_>, (pid, tid): (u32, u32)) {
         let [address, bytes, device, kind, allocated, reserved] =
-            event.pick(["Addr", "Bytes", "Device Id", "Device Type", "Total Allocated", "Total Reserved"]);
-        let host = small(kind) == Some(CPU);
+            event.pick_args(["Addr", "Bytes", "Device Id", "Device Type", "Total Allocated", "Total Reserved"]);
+        let host = parse_u32(kind) == Some(CPU);
         let row = MemoryEvent {
             time: event.start,
-            address: address.and_then(integer).unwrap_or_default().cast_unsigned(),
-            bytes: bytes.and_then(integer).unwrap_or_default(),
+            address: address.and_then(parse_integer).unwrap_or_default().cast_unsigned(),
+            bytes: bytes.and_then(parse_integer).unwrap_or_default(),
             // The ordinal, until devices are known.
-            device: small(device).filter(|_| !host),
+            device: parse_u32(device).filter(|_| !host),
             pid,
             tid,
             kind: Some(if host { MemoryKind::Pageable } else { MemoryKind::Device }),
             level: MemoryLevel::Allocator,
         };
-        let totals = large(reserved).map(|reserved| (large(allocated).unwrap_or_default(), reserved));
+        let totals = parse_u64(reserved).map(|reserved| (parse_u64(allocated).unwrap_or_default(), reserved));
         self.memory.push((at, row, totals.filter(|_| !host)));
     }
 
-    fn wait(&mut self, at: At, event: &Event<'_>) {
-        let [device, stream, correlation, source] = event.pick(["device", "stream", "correlation", "wait_on_cuda_event_id"]);
+    fn add_wait(&mut self, at: At, event: &Event<'_>) {
+        let [device, stream, correlation, source] = event.pick_args(["device", "stream", "correlation", "wait_on_cuda_event_id"]);
         let name: Cow<'_, str> = event.name.to_lowercase().into();
         let kind = match &*name {
             n if n.contains("stream wait") => WaitKind::StreamForEvent,
@@ -102,18 +102,18 @@ impl Aside {
             start: event.start,
             duration: event.duration,
             kind,
-            queue: Queue { device: small(device), stream: small(stream) },
-            correlation: small(correlation).unwrap_or(NONE),
-            event: small(source).unwrap_or(NONE),
+            queue: Queue { device: parse_u32(device), stream: parse_u32(stream) },
+            correlation: parse_u32(correlation).unwrap_or(NONE),
+            event: parse_u32(source).unwrap_or(NONE),
         });
     }
 
     /// Adds the collective that a kernel event describes, if any.
-    pub fn collective(&mut self, at: At, event: &Event<'_>) {
-        if !event.mentions(b"\"Collective name\"") {
+    pub fn add_collective(&mut self, at: At, event: &Event<'_>) {
+        if !event.args_contain(b"\"Collective name\"") {
             return;
         }
-        let [kind, elements_in, elements_out, dtype, group, size, ranks, sequence, device, stream, from, to] = event.pick([
+        let [kind, elements_in, elements_out, dtype, group, size, ranks, sequence, device, stream, from, to] = event.pick_args([
             "Collective name",
             "In msg nelems",
             "Out msg nelems",
@@ -127,34 +127,34 @@ impl Aside {
             "Src Rank",
             "Dst Rank",
         ]);
-        let (kind, dtype) = (words(kind), words(dtype));
-        let (elements_in, elements_out) = (large(elements_in), large(elements_out));
+        let (kind, dtype) = (raw_text(kind), raw_text(dtype));
+        let (elements_in, elements_out) = (parse_u64(elements_in), parse_u64(elements_out));
         let peer = match &*kind {
-            "send" => small(to),
-            "recv" => small(from),
+            "send" => parse_u32(to),
+            "recv" => parse_u32(from),
             _ => None,
         };
         let collective = Collective {
-            bytes: element(&dtype).zip(elements_in.max(elements_out)).and_then(|(of, n)| n.checked_mul(of)),
+            bytes: element_bytes(&dtype).zip(elements_in.max(elements_out)).and_then(|(of, n)| n.checked_mul(of)),
             peer,
             member: None,
             kind,
             elements_in,
             elements_out,
             dtype,
-            group: words(group),
-            group_size: small(size),
-            ranks: words(ranks),
-            sequence: large(sequence),
+            group: raw_text(group),
+            group_size: parse_u32(size),
+            ranks: raw_text(ranks),
+            sequence: parse_u64(sequence),
             start: event.start,
             duration: event.duration,
             launch: None,
         };
-        self.collectives.push((at, collective, Queue { device: small(device), stream: small(stream) }));
+        self.collectives.push((at, collective, Queue { device: parse_u32(device), stream: parse_u32(stream) }));
     }
 
     /// Adds the rows of another thread.
-    pub fn take(&mut self, other: Self) {
+    pub fn append_rows(&mut self, other: Self) {
         self.memory.extend(other.memory);
         self.waits.extend(other.waits);
         self.collectives.extend(other.collectives);
@@ -164,7 +164,7 @@ impl Aside {
 
     /// Moves all rows into the profile, which must have its places and launches already; times count from `begin`.
     /// `devices` maps ordinals to indices.
-    pub fn fill(mut self, begin: i64, devices: &FxHashMap<u32, u32>, profile: &mut Profile) {
+    pub fn fill_profile(mut self, begin: i64, devices: &FxHashMap<u32, u32>, profile: &mut Profile) {
         self.memory.sort_by_key(|(at, row, _)| (row.time, *at));
         for (_, row, totals) in self.memory {
             let device = row.device.and_then(|id| devices.get(&id)).copied();
@@ -215,13 +215,13 @@ impl Aside {
         // Kineto also names GPU streams as threads.
         self.threads.sort();
         for (pid, tid, name) in self.threads.into_iter().filter(|t| worked.contains(&(t.0, t.1))) {
-            threads.name(pid, tid, name);
+            threads.set_name(pid, tid, name);
         }
         self.overhead.sort_by_key(|(at, o, _)| (o.start, *at));
         for (_, overhead, (pid, tid)) in self.overhead {
-            profile.overhead.push(Overhead { start: overhead.start - begin, thread: threads.id(pid, tid).0, ..overhead });
+            profile.overhead.push(Overhead { start: overhead.start - begin, thread: threads.get_or_insert(pid, tid).0, ..overhead });
         }
-        let list: Vec<Thread> = threads.list();
+        let list: Vec<Thread> = threads.into_threads();
         profile.threads = list;
     }
 }

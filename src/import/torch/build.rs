@@ -43,37 +43,37 @@ struct Launching {
 }
 
 /// Builds the profile; if calls were not read, the launch order is unknown.
-pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profile: Profile) -> Profile {
-    let mut whole = Whole { begin: begin(&parts), ..Whole::default() };
-    profile.ranges = ranges::join(&mut parts, whole.begin);
+pub fn build_profile(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profile: Profile) -> Profile {
+    let mut whole = Whole { begin: find_begin(&parts), ..Whole::default() };
+    profile.ranges = ranges::join_ranges(&mut parts, whole.begin);
     facts.other |= parts.iter().any(|p| p.other);
     let mut aside = Aside::default();
     for mut part in parts {
-        aside.take(std::mem::take(&mut part.aside));
-        whole.take(part);
+        aside.append_rows(std::mem::take(&mut part.aside));
+        whole.merge_part(part);
     }
     whole.on_gpu.sort_unstable_by_key(|g| g.at);
     whole.calls.sort_unstable_by_key(|c| c.at);
     // A merged trace may have lost its metadata; HIP calls identify AMD as well.
     facts.amd |= whole.calls.iter().any(|c| whole.names.list.get(c.name as usize).is_some_and(|n| n.starts_with("hip")));
-    devices(&whole.on_gpu, &facts, &mut profile);
+    add_devices(&whole.on_gpu, &facts, &mut profile);
     whole.devices = (0..).zip(&profile.devices).map(|(index, d)| (d.id, index)).collect();
-    let launching = whole.launching();
+    let launching = whole.launch_calls();
     whole.only_process = whole.only_process();
-    whole.launches(&launching, &mut profile);
+    whole.build_launches(&launching, &mut profile);
     if !with_calls {
         profile.order = LaunchOrder::Unread;
     }
-    let calls = whole.calls(&launching, &mut profile);
-    whole.memops(&launching, &calls, &mut profile);
+    let calls = whole.build_calls(&launching, &mut profile);
+    whole.build_memops(&launching, &calls, &mut profile);
     profile.places = std::mem::take(&mut whole.places.list);
-    aside.fill(whole.begin, &whole.devices, &mut profile);
+    aside.fill_profile(whole.begin, &whole.devices, &mut profile);
     let mut pids: Vec<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
     pids.sort_unstable();
     pids.dedup();
     profile.processes = pids.into_iter().map(|pid| Process { pid, name: whole.processes.get(&pid).cloned(), rank: None }).collect();
-    notes(&facts, &mut profile);
-    facts.apply(whole.begin, &mut profile);
+    add_notes(&facts, &mut profile);
+    facts.apply_to(whole.begin, &mut profile);
     profile
 }
 
@@ -82,7 +82,7 @@ const BEFORE_NS: i64 = 60_000_000_000;
 
 /// Start of the first event kept, which times count from. Kernels without a valid time (0, or long before
 /// everything else) are ignored.
-pub fn begin(parts: &[Part]) -> i64 {
+pub fn find_begin(parts: &[Part]) -> i64 {
     let on_host = |p: &Part| {
         let calls = p.calls.iter().map(|c| c.start);
         calls.chain(p.spans.iter().filter(|s| s.origin != RangeOrigin::Python).map(|s| s.start)).min()
@@ -99,7 +99,7 @@ pub fn begin(parts: &[Part]) -> i64 {
 }
 
 /// GPUs that were used, or all visible ones if none was.
-fn devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
+fn add_devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
     let known = &facts.devices;
     let mut used: Vec<u32> = on_gpu.iter().filter_map(|g| g.device).collect();
     used.sort_unstable();
@@ -121,9 +121,9 @@ fn devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
 }
 
 impl Whole {
-    fn take(&mut self, part: Part) {
-        let names: Vec<u32> = part.names.list.iter().map(|n| self.names.id(n)).collect();
-        let configs: Vec<u32> = part.configs.list.iter().map(|c| self.configs.id(c)).collect();
+    fn merge_part(&mut self, part: Part) {
+        let names: Vec<u32> = part.names.list.iter().map(|n| self.names.value_id(n)).collect();
+        let configs: Vec<u32> = part.configs.list.iter().map(|c| self.configs.value_id(c)).collect();
         let of = |ids: &[u32], id: u32| ids.get(id as usize).copied().unwrap_or_default();
         self.on_gpu.extend(part.on_gpu.into_iter().map(|g| OnGpu { name: of(&names, g.name), config: of(&configs, g.config), ..g }));
         self.calls.extend(part.calls.into_iter().map(|c| Call { name: of(&names, c.name), ..c }));
@@ -137,7 +137,7 @@ impl Whole {
     }
 
     /// Calls by correlation id. A runtime call and the driver call within may share one: keep the outer.
-    fn launching(&self) -> FxHashMap<(u32, i64), Launching> {
+    fn launch_calls(&self) -> FxHashMap<(u32, i64), Launching> {
         let mut wanted: FxHashMap<(u32, i64), Launching> = FxHashMap::default();
         let graphs: Vec<bool> = self.names.list.iter().map(|n| n.contains("GraphLaunch")).collect();
         for call in &self.calls {
@@ -165,9 +165,9 @@ impl Whole {
         self.calls.iter().all(|c| c.thread.0 == first).then_some(first)
     }
 
-    fn place(&mut self, row: &OnGpu, call: Option<&Launching>) -> u32 {
+    fn place_id(&mut self, row: &OnGpu, call: Option<&Launching>) -> u32 {
         let index = row.device.and_then(|id| self.devices.get(&id)).copied();
-        self.places.id(&Place {
+        self.places.value_id(&Place {
             pid: call.map(|c| c.thread.0).or(self.only_process),
             device: index,
             ordinal: row.device,
@@ -177,7 +177,7 @@ impl Whole {
         })
     }
 
-    fn launches(&mut self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) {
+    fn build_launches(&mut self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) {
         let mut kernels: FxHashMap<u32, u32> = FxHashMap::default();
         let mut columns = LaunchColumns::default();
         let (mut config, mut place, mut node, mut nodes) = (Vec::new(), Vec::new(), Vec::new(), Numbers::default());
@@ -209,12 +209,12 @@ impl Whole {
                 }
                 None => u32::MAX,
             });
-            place.push(self.place(row, call));
+            place.push(self.place_id(row, call));
             since.push(call.map(|c| row.start.saturating_sub(c.start)));
             cost.push(call.map(|c| c.cost));
             missing += u64::from(call.is_none());
             doubtful += u64::from(call.is_some_and(|c| c.doubtful));
-            node.push(row.node.map_or(NO_NODE, |n| nodes.id(&n)));
+            node.push(row.node.map_or(NO_NODE, |n| nodes.value_id(&n)));
             if let Some((key, call)) = row.correlation.zip(call)
                 && call.graph
                 && row.node.is_none()
@@ -228,7 +228,7 @@ impl Whole {
             list.sort_unstable();
             unnumbered += list.len() as u64;
             for (number, (_, at)) in (first..).zip(list.iter()) {
-                node[*at] = nodes.id(&number);
+                node[*at] = nodes.value_id(&number);
             }
         }
         self.on_gpu = rows;
@@ -236,10 +236,10 @@ impl Whole {
         profile.launches = Launches::new(columns);
         profile.launches.set_details(config, place, node, nodes.list);
         profile.launches.set_calls(since, cost);
-        let (launches, order) = order::order(std::mem::take(&mut profile.launches), any.then_some(missing));
+        let (launches, order) = order::sort_launches(std::mem::take(&mut profile.launches), any.then_some(missing));
         profile.launches = launches;
         profile.order = order;
-        let count = |n: u64| crate::model::units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
+        let count = |n: u64| crate::model::units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
         if doubtful > 0 {
             let text = format!(
                 "{} launches share their correlation ID with a call of another thread (a trace merged from several?): which call is theirs is a guess.",
@@ -256,12 +256,12 @@ impl Whole {
         }
     }
 
-    fn memops(&mut self, launching: &FxHashMap<(u32, i64), Launching>, calls: &FxHashMap<(u32, i64), u32>, profile: &mut Profile) {
+    fn build_memops(&mut self, launching: &FxHashMap<(u32, i64), Launching>, calls: &FxHashMap<(u32, i64), u32>, profile: &mut Profile) {
         let rows = std::mem::take(&mut self.on_gpu);
         let graphs = profile.launches.by_call(&self.places.list, |row| profile.launches.graph_node(row).is_some());
         for row in rows.iter().filter(|g| g.kind != Kind::Kernel) {
             let started = row.correlation.and_then(|c| launching.get(&c));
-            let place = PlaceId(self.place(row, started));
+            let place = PlaceId(self.place_id(row, started));
             let call = row.correlation.and_then(|c| calls.get(&c)).copied();
             let graph = started.filter(|s| call.is_none() && s.graph && !s.doubtful);
             profile.memops.push(MemOp {
@@ -275,13 +275,13 @@ impl Whole {
                 place,
             });
         }
-        profile.memops.sort();
+        profile.memops.sort_by_start();
         self.on_gpu = rows;
     }
 
     /// Totals of all calls, and single rows for those that launched no kernel and matter on a timeline. Returns the
     /// row of each by correlation id.
-    fn calls(&self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) -> FxHashMap<(u32, i64), u32> {
+    fn build_calls(&self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) -> FxHashMap<(u32, i64), u32> {
         let launched: FxHashSet<(u32, i64)> = self
             .on_gpu
             .iter()
@@ -306,7 +306,7 @@ impl Whole {
         let mut by_correlation: FxHashMap<(u32, i64), u32> = FxHashMap::default();
         for call in self.calls.iter().filter(|c| c.correlation.is_none_or(|id| !launched.contains(&id))) {
             let name = index.get(&call.name).copied().unwrap_or(NONE);
-            if calls.names.get(name as usize).is_some_and(|n| !n.kind.matters()) {
+            if calls.names.get(name as usize).is_some_and(|n| !n.kind.is_kept()) {
                 continue;
             }
             let row = u32::try_from(calls.len()).unwrap_or(NONE);
@@ -322,7 +322,7 @@ impl Whole {
             calls.start.push(call.start - self.begin);
             calls.duration.push(call.duration);
             calls.name.push(name);
-            calls.thread.push(threads.id(&call.thread));
+            calls.thread.push(threads.value_id(&call.thread));
             calls.correlation.push(call.correlation.and_then(|(_, id)| u32::try_from(id).ok()).unwrap_or(NONE));
         }
         calls.threads = threads.list;
@@ -372,7 +372,7 @@ fn copy_kind(name: &str) -> MemOpKind {
     MemOpKind::Copy { kind, from: memory(from), to: memory(to) }
 }
 
-fn notes(facts: &Facts, profile: &mut Profile) {
+fn add_notes(facts: &Facts, profile: &mut Profile) {
     let launches = &profile.launches;
     if launches.is_empty() {
         let text = if profile.memops.is_empty() {
@@ -390,7 +390,7 @@ fn notes(facts: &Facts, profile: &mut Profile) {
     let missing = match profile.order {
         LaunchOrder::Partly(missing) => Some(format!(
             "{} launches have no call in the trace; they are ordered by their start on the device.",
-            crate::model::units::grouped(i64::try_from(missing).unwrap_or(i64::MAX))
+            crate::model::units::format_grouped(i64::try_from(missing).unwrap_or(i64::MAX))
         )),
         LaunchOrder::Device => Some("The trace has no calls for its launches; they are ordered by their start on the device.".to_owned()),
         _ => None,

@@ -65,14 +65,14 @@ impl<'de, const N: usize> Visitor<'de> for Pick<N> {
     }
 }
 
-pub fn pick<'a, const N: usize>(text: &'a str, keys: [&'static str; N]) -> Option<Picked<'a, N>> {
+pub fn pick_keys<'a, const N: usize>(text: &'a str, keys: [&'static str; N]) -> Option<Picked<'a, N>> {
     let mut from = serde_json::Deserializer::from_str(text);
     let out = Pick(keys).deserialize(&mut from).ok()?;
     from.end().ok().map(|()| out)
 }
 
 /// Returns a string's contents, or a number's text.
-pub fn word(raw: &RawValue) -> Cow<'_, str> {
+pub fn unquote_text(raw: &RawValue) -> Cow<'_, str> {
     let text = raw.get();
     match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
         None => Cow::Borrowed(text),
@@ -86,8 +86,8 @@ pub fn word(raw: &RawValue) -> Cow<'_, str> {
 }
 
 /// Parses an integer, quoted or not. Numbers above `i64::MAX` become negative, which is what their writer meant.
-pub fn integer(raw: &RawValue) -> Option<i64> {
-    let text = word(raw);
+pub fn parse_integer(raw: &RawValue) -> Option<i64> {
+    let text = unquote_text(raw);
     let text = text.trim();
     text.parse().ok().or_else(|| text.parse::<u64>().ok().map(u64::cast_signed)).or_else(|| {
         let real: f64 = text.parse().ok()?;
@@ -95,8 +95,8 @@ pub fn integer(raw: &RawValue) -> Option<i64> {
     })
 }
 
-pub fn small(raw: Option<&RawValue>) -> Option<u32> {
-    raw.and_then(integer).and_then(|n| u32::try_from(n).ok())
+pub fn parse_u32(raw: Option<&RawValue>) -> Option<u32> {
+    raw.and_then(parse_integer).and_then(|n| u32::try_from(n).ok())
 }
 
 /// Times beyond a century are invalid, ns.
@@ -106,7 +106,7 @@ pub const MOST_NS: i64 = 3_200_000_000_000_000_000;
 pub const LONGEST_NS: i64 = 1_000_000_000_000_000;
 
 /// Parses µs into ns without rounding errors: an epoch time in µs as `f64` has no ns.
-pub fn nanoseconds(text: &str) -> Option<i64> {
+pub fn parse_nanoseconds(text: &str) -> Option<i64> {
     let text = text.trim();
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |t| (-1, t));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -159,15 +159,15 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn wanted(self, wants: Wants) -> bool {
+    fn is_wanted(self, wants: Wants) -> bool {
         match self {
-            Self::Range => wants.has(Parts::RANGES),
-            Self::Python => wants.has(Parts::RANGES | Parts::PYTHON),
+            Self::Range => wants.has_parts(Parts::RANGES),
+            Self::Python => wants.has_parts(Parts::RANGES | Parts::PYTHON),
             Self::Call => with_calls(wants),
-            Self::Memory => wants.has(Parts::MEMORY),
-            Self::Wait => wants.has(Parts::WAITS),
-            Self::Overhead => wants.has(Parts::OVERHEAD),
-            Self::Thread => wants.has(Parts::THREADS),
+            Self::Memory => wants.has_parts(Parts::MEMORY),
+            Self::Wait => wants.has_parts(Parts::WAITS),
+            Self::Overhead => wants.has_parts(Parts::OVERHEAD),
+            Self::Thread => wants.has_parts(Parts::THREADS),
             Self::Kernel | Self::Copy | Self::Set | Self::Process => true,
         }
     }
@@ -271,9 +271,9 @@ fn of_no_use(text: &[u8], wants: Wants) -> bool {
     let calls = [&b"\"cuda_runtime\""[..], b"\"cuda_driver\""];
     let is = |list: &[&[u8]]| list.iter().any(|c| value.trim_ascii_start().starts_with(c));
     is(&never)
-        || !Kind::Python.wanted(wants) && is(&python)
-        || !Kind::Memory.wanted(wants) && is(&memory)
-        || !wants.has(Parts::RANGES) && is(&ranges)
+        || !Kind::Python.is_wanted(wants) && is(&python)
+        || !Kind::Memory.is_wanted(wants) && is(&memory)
+        || !wants.has_parts(Parts::RANGES) && is(&ranges)
         || !with_calls(wants) && is(&calls)
 }
 
@@ -294,18 +294,18 @@ pub fn with_calls(wants: Wants) -> bool {
 }
 
 /// Reads an event. Unrequested events may be skipped.
-pub fn read(text: &[u8], wants: Wants) -> Read<'_> {
+pub fn read_event(text: &[u8], wants: Wants) -> Read<'_> {
     if of_no_use(text, wants) {
         return Read::Other;
     }
-    let fields = std::str::from_utf8(text).ok().and_then(|t| pick(t, ["ph", "cat", "name", "pid", "tid", "ts", "dur", "args"]));
+    let fields = std::str::from_utf8(text).ok().and_then(|t| pick_keys(t, ["ph", "cat", "name", "pid", "tid", "ts", "dur", "args"]));
     let Some([phase, category, name, pid, tid, start, duration, args]) = fields else { return Read::Broken };
-    let phase = phase.map(word).unwrap_or_default();
-    let category = category.map(word).unwrap_or_default();
-    let name = name.map(word).unwrap_or_default();
-    let Some(kind) = kind_of(&phase, &category, &name).filter(|k| k.wanted(wants)) else { return Read::Other };
-    let (pid, tid) = (pid.and_then(integer), tid.and_then(integer));
-    let time = |raw: Option<&RawValue>| raw.and_then(|r| nanoseconds(&word(r)));
+    let phase = phase.map(unquote_text).unwrap_or_default();
+    let category = category.map(unquote_text).unwrap_or_default();
+    let name = name.map(unquote_text).unwrap_or_default();
+    let Some(kind) = kind_of(&phase, &category, &name).filter(|k| k.is_wanted(wants)) else { return Read::Other };
+    let (pid, tid) = (pid.and_then(parse_integer), tid.and_then(parse_integer));
+    let time = |raw: Option<&RawValue>| raw.and_then(|r| parse_nanoseconds(&unquote_text(r)));
     let (start, duration) = match kind {
         Kind::Process | Kind::Thread => (0, 0),
         Kind::Memory => match time(start) {
@@ -323,7 +323,7 @@ pub fn read(text: &[u8], wants: Wants) -> Read<'_> {
     Read::Event(Event { kind, name, start, duration, pid, tid, origin, other, args })
 }
 
-pub fn dims(raw: Option<&RawValue>) -> Option<[u32; 3]> {
+pub fn parse_dims(raw: Option<&RawValue>) -> Option<[u32; 3]> {
     let list: Vec<f64> = serde_json::from_str(raw?.get()).ok()?;
     let whole = |v: &f64| (*v >= 0.0 && v.fract() == 0.0 && *v <= f64::from(u32::MAX)).then_some(*v as u32);
     match &*list {
@@ -333,7 +333,7 @@ pub fn dims(raw: Option<&RawValue>) -> Option<[u32; 3]> {
 }
 
 impl Event<'_> {
-    pub fn args(&self) -> Args {
+    pub fn parse_args(&self) -> Args {
         let keys = [
             "device",
             "context",
@@ -348,40 +348,40 @@ impl Event<'_> {
             "rank",
         ];
         let Some([device, context, stream, correlation, grid, block, registers, shared, bytes, node, rank]) =
-            self.args.and_then(|raw| pick(raw.get(), keys))
+            self.args.and_then(|raw| pick_keys(raw.get(), keys))
         else {
             return Args::default();
         };
-        let large = |raw: Option<&RawValue>| raw.and_then(integer).and_then(|n| u64::try_from(n).ok());
+        let large = |raw: Option<&RawValue>| raw.and_then(parse_integer).and_then(|n| u64::try_from(n).ok());
         Args {
-            device: small(device),
-            context: small(context),
-            stream: small(stream),
-            correlation: correlation.and_then(integer),
-            grid: dims(grid),
-            block: dims(block),
-            registers: small(registers),
+            device: parse_u32(device),
+            context: parse_u32(context),
+            stream: parse_u32(stream),
+            correlation: correlation.and_then(parse_integer),
+            grid: parse_dims(grid),
+            block: parse_dims(block),
+            registers: parse_u32(registers),
             shared: large(shared),
             bytes: large(bytes),
-            node: node.and_then(integer).map(i64::cast_unsigned),
-            rank: small(rank),
+            node: node.and_then(parse_integer).map(i64::cast_unsigned),
+            rank: parse_u32(rank),
         }
     }
 
     /// Picks some arguments as raw text.
-    pub fn pick<const N: usize>(&self, keys: [&'static str; N]) -> Picked<'_, N> {
-        self.args.and_then(|raw| pick(raw.get(), keys)).unwrap_or([None; N])
+    pub fn pick_args<const N: usize>(&self, keys: [&'static str; N]) -> Picked<'_, N> {
+        self.args.and_then(|raw| pick_keys(raw.get(), keys)).unwrap_or([None; N])
     }
 
     /// Returns true if the raw text of the arguments contains `words`: cheaper than parsing.
-    pub fn mentions(&self, words: &[u8]) -> bool {
+    pub fn args_contain(&self, words: &[u8]) -> bool {
         self.args.is_some_and(|raw| memchr::memmem::find(raw.get().as_bytes(), words).is_some())
     }
 
     /// Name given by a process or thread event.
     pub fn given_name(&self) -> Option<String> {
-        let [name] = pick(self.args?.get(), ["name"])?;
-        name.map(|n| word(n).into_owned())
+        let [name] = pick_keys(self.args?.get(), ["name"])?;
+        name.map(|n| unquote_text(n).into_owned())
     }
 }
 
@@ -408,25 +408,25 @@ mod tests {
             ("-+1", None),
             ("1e300", None),
         ] {
-            assert_eq!(nanoseconds(text), ns, "{text}");
+            assert_eq!(parse_nanoseconds(text), ns, "{text}");
         }
     }
 
     #[test]
     fn fields_of_any_type() {
         let text = br#"{"ph":"X","cat":"Kernel","name":"a\"b","pid":"0","tid":7.0,"ts":"1.5","dur":2,"ts":3,"args":{"grid":[1,2,3.0],"block":[1,2],"stream":"7","correlation":18446744073709551615}}"#;
-        let Read::Event(event) = read(text, Wants::ALL) else { panic!("{:?}", read(text, Wants::ALL)) };
+        let Read::Event(event) = read_event(text, Wants::ALL) else { panic!("{:?}", read_event(text, Wants::ALL)) };
         assert_eq!((event.kind, &*event.name, event.start, event.pid, event.tid), (Kind::Kernel, "a\"b", 3000, Some(0), Some(7)));
-        let args = event.args();
+        let args = event.parse_args();
         assert_eq!((args.grid, args.block, args.stream, args.correlation), (Some([1, 2, 3]), None, Some(7), Some(-1)));
     }
 
     #[test]
     fn what_is_not_of_use_and_what_is_broken() {
-        assert!(matches!(read(br#"{"ph": "X", "cat": "python_function", "name": "not " closed"}"#, Wants::LAUNCHES), Read::Other));
-        assert!(matches!(read(br#"{"ph": "i", "cat": "kernel"}"#, Wants::ALL), Read::Other));
-        assert!(matches!(read(br#"{"ph": "X", "cat": "kernel", "ts": 1, "dur": inf}"#, Wants::ALL), Read::Broken));
-        assert!(matches!(read(br#"{"ph": "X", "cat": "kernel", "ts": 1, "dur": -1}"#, Wants::ALL), Read::Broken));
-        assert!(matches!(read(b"[1]", Wants::ALL), Read::Broken));
+        assert!(matches!(read_event(br#"{"ph": "X", "cat": "python_function", "name": "not " closed"}"#, Wants::LAUNCHES), Read::Other));
+        assert!(matches!(read_event(br#"{"ph": "i", "cat": "kernel"}"#, Wants::ALL), Read::Other));
+        assert!(matches!(read_event(br#"{"ph": "X", "cat": "kernel", "ts": 1, "dur": inf}"#, Wants::ALL), Read::Broken));
+        assert!(matches!(read_event(br#"{"ph": "X", "cat": "kernel", "ts": 1, "dur": -1}"#, Wants::ALL), Read::Broken));
+        assert!(matches!(read_event(b"[1]", Wants::ALL), Read::Broken));
     }
 }

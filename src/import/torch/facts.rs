@@ -55,17 +55,17 @@ impl Facts {
         for (key, text) in facts {
             let Ok(value) = serde_json::from_slice::<Value>(text) else { continue };
             match &**key {
-                "deviceProperties" => out.devices = value.as_array().map(|l| l.iter().map(device).collect()).unwrap_or_default(),
-                "cuda_runtime_version" => out.version("CUDA", &value),
+                "deviceProperties" => out.devices = value.as_array().map(|l| l.iter().map(parse_device).collect()).unwrap_or_default(),
+                "cuda_runtime_version" => out.add_version("CUDA", &value),
                 "hip_runtime_version" | "roctracer_version" => out.amd = true,
-                "vllm_version" => out.version("vLLM", &value),
+                "vllm_version" => out.add_version("vLLM", &value),
                 "distributedInfo" => {
                     out.rank = value.get("rank").and_then(Value::as_u64).map(|r| (r, value.get("world_size").and_then(Value::as_u64)));
                 }
                 "baseTimeNanoseconds" => out.base = value.as_i64(),
                 "host_name" => out.host = value.as_str().map(str::to_owned),
-                "ERROR" => out.messages(Severity::Error, &value),
-                "WARNING" => out.messages(Severity::Warning, &value),
+                "ERROR" => out.add_messages(Severity::Error, &value),
+                "WARNING" => out.add_messages(Severity::Warning, &value),
                 OURS => {
                     // Kineto stores metadata as JSON, in older versions as a string of JSON.
                     out.ours = match value {
@@ -78,7 +78,7 @@ impl Facts {
         }
         let wavefronts = out.devices.iter().any(|d| d.warp_size == Some(64));
         out.amd |= wavefronts;
-        out.other = out.devices.iter().any(|d| d.name.as_deref().is_some_and(others));
+        out.other = out.devices.iter().any(|d| d.name.as_deref().is_some_and(is_other_vendor));
         let maker = out.maker();
         for device in &mut out.devices {
             device.maker = maker;
@@ -95,7 +95,7 @@ impl Facts {
         }
     }
 
-    fn version(&mut self, of: &'static str, value: &Value) {
+    fn add_version(&mut self, of: &'static str, value: &Value) {
         let text = match (of, value.as_u64()) {
             ("CUDA", Some(v)) => format!("{}.{}", v / 1000, v % 1000 / 10),
             _ => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
@@ -103,7 +103,7 @@ impl Facts {
         self.versions.push((of, text));
     }
 
-    fn messages(&mut self, severity: Severity, value: &Value) {
+    fn add_messages(&mut self, severity: Severity, value: &Value) {
         let one = std::slice::from_ref(value);
         for text in value.as_array().map_or(one, Vec::as_slice).iter().filter_map(Value::as_str).take(MOST_MESSAGES) {
             self.messages.push((severity, text.chars().take(LONGEST_MESSAGE).collect()));
@@ -111,13 +111,13 @@ impl Facts {
     }
 
     /// Versions as text: `CUDA 13.0`.
-    pub fn schema(&self) -> Option<String> {
+    pub fn version_line(&self) -> Option<String> {
         let words: Vec<String> = self.versions.iter().map(|(of, v)| format!("{of} {v}")).collect();
         (!words.is_empty()).then(|| words.join(", "))
     }
 
     /// Copies the metadata to the profile.
-    pub fn apply(self, begin: i64, profile: &mut Profile) {
+    pub fn apply_to(self, begin: i64, profile: &mut Profile) {
         profile.clock.epoch_ns = self.base.map_or((begin > EPOCH_NS).then_some(begin), |base| base.checked_add(begin));
         let number = |n: u64| u32::try_from(n).ok();
         profile.rank = Rank { rank: self.rank.and_then(|r| number(r.0)), world: self.rank.and_then(|r| number(r.1?)), host: self.host };
@@ -159,14 +159,14 @@ impl Facts {
 }
 
 /// Returns true for the name of a GPU or accelerator of a vendor other than NVIDIA and AMD.
-pub fn others(name: &str) -> bool {
+pub fn is_other_vendor(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["intel", "ascend", "apple", "moore threads", "iluvatar", "cambricon", "hygon", "metax", "gaudi"]
         .iter()
         .any(|maker| name.contains(maker))
 }
 
-fn device(value: &Value) -> Device {
+fn parse_device(value: &Value) -> Device {
     let number = |key: &str| value.get(key).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
     let bytes = |key: &str| value.get(key).and_then(Value::as_u64).map(Bytes);
     let name = value.get("name").and_then(Value::as_str).filter(|n| !n.is_empty()).map(str::to_owned);
@@ -210,10 +210,10 @@ mod tests {
     fn devices_of_two_makers() {
         let nvidia = serde_json::json!({"id": 1, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "warpSize": 32, "numSms": 132,
             "maxThreadsPerMultiprocessor": 2048, "sharedMemPerBlockOptin": 232_448});
-        let d = device(&nvidia);
+        let d = parse_device(&nvidia);
         assert_eq!((d.id, d.compute_capability, d.max_warps_per_sm, d.max_blocks_per_sm), (1, Some((9, 0)), Some(64), Some(32)));
         let amd = serde_json::json!({"id": 0, "name": "", "computeMajor": 9, "computeMinor": 4, "warpSize": 64, "numSms": 304});
-        let d = device(&amd);
+        let d = parse_device(&amd);
         assert_eq!((d.name, d.compute_capability, d.max_blocks_per_sm, d.sm_count), (None, None, None, Some(304)));
     }
 
@@ -225,12 +225,13 @@ mod tests {
             r#""{\"argv\": [\"python\", \"a.py\"], \"whole\": true}""#,
         ] {
             let mut profile = Profile::new(crate::model::Source::default());
-            Facts::new(&[fact(OURS, text), fact("ERROR", r#"["no CUPTI"]"#), fact("cuda_runtime_version", "12040")]).apply(0, &mut profile);
+            Facts::new(&[fact(OURS, text), fact("ERROR", r#"["no CUPTI"]"#), fact("cuda_runtime_version", "12040")])
+                .apply_to(0, &mut profile);
             assert_eq!(profile.capture.argv, ["python", "a.py"]);
             assert_eq!(profile.capture.gate, None);
             assert_eq!(profile.notes.len(), 1);
         }
-        assert_eq!(Facts::new(&[fact("cuda_runtime_version", "12040")]).schema().as_deref(), Some("CUDA 12.4"));
+        assert_eq!(Facts::new(&[fact("cuda_runtime_version", "12040")]).version_line().as_deref(), Some("CUDA 12.4"));
         assert!(Facts::new(&[fact("distributedInfo", "null"), fact("x", "{broken")]).rank.is_none());
     }
 }

@@ -54,7 +54,7 @@ impl Importer for TorchTrace {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let reader: Box<dyn Read> = match &input.bytes {
-            Where::File(path) => Box::new(open::regular(path).map_err(|e| ImportError::io(path, e))?),
+            Where::File(path) => Box::new(open::open_regular(path).map_err(|e| ImportError::io(path, e))?),
             Where::BuiltIn(bytes) => Box::new(*bytes),
         };
         let mut splitter = Splitter::new(reader);
@@ -69,18 +69,18 @@ impl Importer for TorchTrace {
         }
         let facts = facts::Facts::new(&splitter.facts);
         let mut profile =
-            Profile::new(Source { tool: "torch".to_owned(), version: None, schema: facts.schema(), file: input.path.clone() });
+            Profile::new(Source { tool: "torch".to_owned(), version: None, schema: facts.version_line(), file: input.path.clone() });
         let placed = parts.iter().any(|p| p.placed);
         let (mended, broken) = parts.iter().fold((0, 0), |(m, b), p| (m + p.mended, b + p.broken));
-        damage(&mut profile, splitter.cut, mended, broken);
-        let profile = build::build(parts, facts, event::with_calls(job.wants), profile);
+        note_damage(&mut profile, splitter.cut, mended, broken);
+        let profile = build::build_profile(parts, facts, event::with_calls(job.wants), profile);
         // Without PyTorch kernels, or with kernels that have no GPU, it may be another tool's trace, whose tracks
         // decide. Our own exports are marked.
         let nothing = profile.launches.is_empty() && profile.memops.is_empty();
         let ours = |(key, text): &(String, Vec<u8>)| key == "otherData" && memchr::memmem::find(text, b"warpscope").is_some();
         let of_pytorch = splitter.facts.iter().any(|(key, _)| PYTORCH.contains(&key.as_str()));
         if ((nothing || !placed) && !of_pytorch) || splitter.facts.iter().any(ours) {
-            return Ok(super::slices::chrome::read(input, job)?.unwrap_or(profile));
+            return Ok(super::slices::chrome::read_trace(input, job)?.unwrap_or(profile));
         }
         Ok(profile)
     }
@@ -97,7 +97,7 @@ fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'
                 scope.spawn(move || {
                     let mut part = Part::default();
                     for batch in batches {
-                        part.read(&batch, job.wants);
+                        part.read_batch(&batch, job.wants);
                     }
                     part
                 })
@@ -108,9 +108,9 @@ fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'
             if job.cancel.is_cancelled() {
                 break Err(ImportError::Cancelled { path: input.path.clone() });
             }
-            match splitter.batch() {
+            match splitter.next_batch() {
                 Ok(Some(batch)) => {
-                    job.progress("events", splitter.read, input.size);
+                    job.report_progress("events", splitter.read, input.size);
                     if send.send(batch).is_err() {
                         break Ok(());
                     }
@@ -137,25 +137,25 @@ fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'
     })
 }
 
-fn damage(profile: &mut Profile, cut: bool, mended: u64, broken: u64) {
+fn note_damage(profile: &mut Profile, cut: bool, mended: u64, broken: u64) {
     if cut {
         let text = "The trace is truncated: the program was killed while writing it, or the copy is incomplete. The part that could be read is shown.";
         profile.notes.push(Note::new(Severity::Error, NoteKind::Damaged, text));
     }
     if broken > 0 {
-        let text = format!("{} could not be read, and {} missing here.", events(broken), if broken == 1 { "is" } else { "are" });
+        let text = format!("{} could not be read, and {} missing here.", events_text(broken), if broken == 1 { "is" } else { "are" });
         profile.notes.push(Note::new(Severity::Error, NoteKind::Damaged, text));
     }
     if mended > 0 {
         let were = if mended == 1 { "was" } else { "were" };
         let text = format!(
             "{} {were} not valid JSON (quotes or control characters in names, nan, bytes that are not UTF-8) and {were} repaired.",
-            events(mended)
+            events_text(mended)
         );
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
     }
 }
 
-fn events(n: u64) -> String {
-    crate::model::units::count(n, "event")
+fn events_text(n: u64) -> String {
+    crate::model::units::format_count(n, "event")
 }

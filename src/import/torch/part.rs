@@ -82,14 +82,14 @@ impl<T> Default for Numbers<T> {
 
 impl<T: Clone + Eq + std::hash::Hash> Numbers<T> {
     /// Returns the number of a value.
-    pub fn id(&mut self, value: &T) -> u32 {
+    pub fn value_id(&mut self, value: &T) -> u32 {
         if let Some(&id) = self.ids.get(value) {
             return id;
         }
-        self.add(value.clone())
+        self.add_value(value.clone())
     }
 
-    fn add(&mut self, value: T) -> u32 {
+    fn add_value(&mut self, value: T) -> u32 {
         let id = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         self.ids.insert(value.clone(), id);
         self.list.push(value);
@@ -98,10 +98,10 @@ impl<T: Clone + Eq + std::hash::Hash> Numbers<T> {
 }
 
 impl Numbers<Arc<str>> {
-    fn name(&mut self, name: &str) -> u32 {
+    fn name_id(&mut self, name: &str) -> u32 {
         match self.ids.get(name) {
             Some(&id) => id,
-            None => self.add(Arc::from(name)),
+            None => self.add_value(Arc::from(name)),
         }
     }
 }
@@ -132,24 +132,24 @@ pub struct Part {
 
 /// Truncates thread and process ids above 32 bits, which some systems use, to the lower half: they only need to
 /// differ.
-fn id(value: Option<i64>) -> u32 {
+fn truncate_id(value: Option<i64>) -> u32 {
     value.unwrap_or_default() as u32
 }
 
 impl Part {
     /// Reads the events of a batch.
-    pub fn read(&mut self, batch: &Batch, wants: Wants) {
+    pub fn read_batch(&mut self, batch: &Batch, wants: Wants) {
         for (number, &(from, to)) in (0..).zip(&batch.events) {
             let at = (batch.number, number);
             let text = batch.text.get(from..to).unwrap_or_default();
-            match event::read(text, wants) {
-                Read::Event(event) => self.add(at, &event, wants),
+            match event::read_event(text, wants) {
+                Read::Event(event) => self.add_event(at, &event, wants),
                 Read::Other => {}
                 Read::Broken => {
-                    let mended = repair::repair(text);
-                    match event::read(mended.as_bytes(), wants) {
+                    let mended = repair::repair_json(text);
+                    match event::read_event(mended.as_bytes(), wants) {
                         Read::Event(event) => {
-                            self.add(at, &event, wants);
+                            self.add_event(at, &event, wants);
                             self.mended += 1;
                         }
                         Read::Other => {}
@@ -160,8 +160,8 @@ impl Part {
         }
     }
 
-    fn add(&mut self, at: At, event: &Event<'_>, wants: Wants) {
-        let thread = (id(event.pid), id(event.tid));
+    fn add_event(&mut self, at: At, event: &Event<'_>, wants: Wants) {
+        let thread = (truncate_id(event.pid), truncate_id(event.tid));
         match event.kind {
             Kind::Process => {
                 if let (Some(pid), Some(name)) = (event.pid.and_then(|p| u32::try_from(p).ok()), event.given_name()) {
@@ -169,26 +169,26 @@ impl Part {
                 }
             }
             Kind::Range | Kind::Python => {
-                let name = self.names.name(&event.name);
-                let operator = (event.kind == Kind::Range && wants.has(Parts::RANGE_DETAILS)).then(|| self.operator(event));
+                let name = self.names.name_id(&event.name);
+                let operator = (event.kind == Kind::Range && wants.has_parts(Parts::RANGE_DETAILS)).then(|| self.read_operator(event));
                 let origin = if event.kind == Kind::Python { RangeOrigin::Python } else { event.origin };
                 self.spans.push(Span { at, name, start: event.start, duration: event.duration, thread, origin, operator });
             }
-            Kind::Memory | Kind::Wait | Kind::Overhead | Kind::Thread => self.aside.add(at, event, thread),
+            Kind::Memory | Kind::Wait | Kind::Overhead | Kind::Thread => self.aside.add_event(at, event, thread),
             Kind::Call => {
-                let args = event.args();
+                let args = event.parse_args();
                 self.other |= event.other;
-                let name = self.names.name(&event.name);
+                let name = self.names.name_id(&event.name);
                 let correlation = args.correlation.map(|c| (args.rank.unwrap_or_default(), c));
                 self.calls.push(Call { at, name, start: event.start, duration: event.duration, thread, correlation });
             }
             Kind::Kernel | Kind::Copy | Kind::Set => {
-                let args = event.args();
-                if wants.has(Parts::COLLECTIVES) && event.kind == Kind::Kernel {
-                    self.aside.collective(at, event);
+                let args = event.parse_args();
+                if wants.has_parts(Parts::COLLECTIVES) && event.kind == Kind::Kernel {
+                    self.aside.add_collective(at, event);
                 }
-                let name = self.names.name(&event.name);
-                let config = self.configs.id(&config(&args));
+                let name = self.names.name_id(&event.name);
+                let config = self.configs.value_id(&launch_config(&args));
                 self.placed |= args.device.is_some() || args.stream.is_some();
                 let ordinal = |v: Option<i64>| v.and_then(|v| u32::try_from(v).ok());
                 self.on_gpu.push(OnGpu {
@@ -211,26 +211,26 @@ impl Part {
 }
 
 impl Part {
-    fn operator(&mut self, event: &Event<'_>) -> Operator {
+    fn read_operator(&mut self, event: &Event<'_>) -> Operator {
         let [external, sequence, dims, types, values] =
-            event.pick(["External id", "Sequence number", "Input Dims", "Input type", "Concrete Inputs"]);
+            event.pick_args(["External id", "Sequence number", "Input Dims", "Input type", "Concrete Inputs"]);
         // Stride and padding are among the values; for other operators, values would only add distinct texts.
-        let values = written(values).filter(|_| event.name.starts_with("aten::convolution"));
-        let shapes = match (written(dims), written(types), values) {
+        let values = nonempty_list(values).filter(|_| event.name.starts_with("aten::convolution"));
+        let shapes = match (nonempty_list(dims), nonempty_list(types), values) {
             (None, None, _) => NONE,
-            (Some(dims), types, Some(values)) => self.names.name(&format!("{dims} {} {values}", types.unwrap_or("[]"))),
-            (dims, types, _) => self.names.name([dims, types].into_iter().flatten().collect::<Vec<_>>().join(" ").as_str()),
+            (Some(dims), types, Some(values)) => self.names.name_id(&format!("{dims} {} {values}", types.unwrap_or("[]"))),
+            (dims, types, _) => self.names.name_id([dims, types].into_iter().flatten().collect::<Vec<_>>().join(" ").as_str()),
         };
-        Operator { external: event::small(external).unwrap_or(NONE), sequence: event::small(sequence).unwrap_or(NONE), shapes }
+        Operator { external: event::parse_u32(external).unwrap_or(NONE), sequence: event::parse_u32(sequence).unwrap_or(NONE), shapes }
     }
 }
 
 /// Raw text of a list, unless it is empty.
-fn written(raw: Option<&RawValue>) -> Option<&str> {
+fn nonempty_list(raw: Option<&RawValue>) -> Option<&str> {
     raw.map(|r| r.get().trim()).filter(|t| !t.is_empty() && *t != "[]")
 }
 
-fn config(args: &Args) -> LaunchConfig {
+fn launch_config(args: &Args) -> LaunchConfig {
     LaunchConfig {
         grid: args.grid,
         block: args.block,

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Merges all ranges in trace order; times count from `begin`.
-pub fn join(parts: &mut [Part], begin: i64) -> Ranges {
+pub fn join_ranges(parts: &mut [Part], begin: i64) -> Ranges {
     let mut spans = Vec::with_capacity(parts.iter().map(|p| p.spans.len()).sum());
     let (mut names, mut texts): (Numbers<Arc<str>>, Numbers<Arc<str>>) = (Numbers::default(), Numbers::default());
     let mut threads: Numbers<(u32, u32)> = Numbers::default();
@@ -20,14 +20,14 @@ pub fn join(parts: &mut [Part], begin: i64) -> Ranges {
             let range = Range {
                 start,
                 end: start.saturating_add(span.duration),
-                name: *ids.entry(span.name).or_insert_with(|| names.id(&text_of(span.name))),
-                thread: threads.id(&span.thread),
+                name: *ids.entry(span.name).or_insert_with(|| names.value_id(&text_of(span.name))),
+                thread: threads.value_id(&span.thread),
                 kind: RangeKind::Annotation,
                 origin: span.origin,
             };
             let operator = span.operator.map(|o| match o.shapes {
                 NONE => o,
-                text => Operator { shapes: *shapes.entry(text).or_insert_with(|| texts.id(&text_of(text))), ..o },
+                text => Operator { shapes: *shapes.entry(text).or_insert_with(|| texts.value_id(&text_of(text))), ..o },
             });
             spans.push((span.at, range, operator));
         }

@@ -4,13 +4,13 @@
 use std::fmt::Write;
 
 /// Returns the text with these errors repaired; any others remain.
-pub fn repair(text: &[u8]) -> String {
+pub fn repair_json(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = &*text;
     while let Some(c) = rest.chars().next() {
         match c {
-            '"' => rest = string(&rest[1..], &mut out),
+            '"' => rest = repair_string(&rest[1..], &mut out),
             ',' if matches!(rest[1..].trim_start().chars().next(), Some('}' | ']')) => rest = &rest[1..],
             '-' | 'a'..='z' | 'A'..='Z' => {
                 let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).unwrap_or(rest.len()).max(1);
@@ -29,7 +29,7 @@ pub fn repair(text: &[u8]) -> String {
 }
 
 /// Writes the string whose contents begin here, and returns the rest of the text after it.
-fn string<'t>(text: &'t str, out: &mut String) -> &'t str {
+fn repair_string<'t>(text: &'t str, out: &mut String) -> &'t str {
     out.push('"');
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -40,7 +40,7 @@ fn string<'t>(text: &'t str, out: &mut String) -> &'t str {
                 return after;
             }
             '"' => out.push_str("\\\""),
-            '\\' => match escape(after) {
+            '\\' => match escape_length(after) {
                 0 => out.push_str("\\\\"),
                 len => {
                     out.push_str(&rest[..=len]);
@@ -61,7 +61,7 @@ fn string<'t>(text: &'t str, out: &mut String) -> &'t str {
 }
 
 /// Length of an escape sequence after its backslash; 0 if invalid.
-fn escape(after: &str) -> usize {
+fn escape_length(after: &str) -> usize {
     match after.as_bytes() {
         [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 1,
         [b'u', hex @ ..] if hex.len() >= 4 && hex[..4].iter().all(u8::is_ascii_hexdigit) => 5,
@@ -84,9 +84,9 @@ mod tests {
             (r#"{"p": "C:\path\u12", "q": "\u00e9\n"}"#, r#"{"p": "C:\\path\\u12", "q": "\u00e9\n"}"#),
             (r#"{"a": [1, 2, ], }"#, r#"{"a": [1, 2 ] }"#),
         ] {
-            assert_eq!(repair(broken.as_bytes()), whole);
+            assert_eq!(repair_json(broken.as_bytes()), whole);
             serde_json::from_str::<serde_json::Value>(whole).unwrap();
         }
-        assert_eq!(repair(b"{\"a\": \"x\n\xff\"}"), "{\"a\": \"x\\u000a\u{fffd}\"}");
+        assert_eq!(repair_json(b"{\"a\": \"x\n\xff\"}"), "{\"a\": \"x\\u000a\u{fffd}\"}");
     }
 }

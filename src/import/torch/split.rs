@@ -81,7 +81,7 @@ impl<R: Read> Splitter<R> {
     }
 
     /// Reads more; returns false at the end.
-    fn fill(&mut self) -> std::io::Result<bool> {
+    fn fill_buffer(&mut self) -> std::io::Result<bool> {
         if self.ended {
             return Ok(false);
         }
@@ -102,9 +102,9 @@ impl<R: Read> Splitter<R> {
         Ok(got > 0)
     }
 
-    fn byte(&mut self, at: usize) -> std::io::Result<Option<u8>> {
+    fn byte_at(&mut self, at: usize) -> std::io::Result<Option<u8>> {
         while at >= self.text.len() {
-            if !self.fill()? {
+            if !self.fill_buffer()? {
                 return Ok(None);
             }
         }
@@ -120,7 +120,7 @@ impl<R: Read> Splitter<R> {
                 self.text.drain(from..self.at);
                 self.at = from;
             }
-            match self.byte(self.at)? {
+            match self.byte_at(self.at)? {
                 Some(b' ' | b'\n' | b'\r' | b'\t' | b',' | b':') => self.at += 1,
                 other => return Ok(other),
             }
@@ -133,7 +133,7 @@ impl<R: Read> Splitter<R> {
         loop {
             let Some(found) = memchr::memchr2(b'"', b'\\', self.text.get(at..).unwrap_or_default()) else {
                 at = at.max(self.text.len());
-                if at - from > LARGEST || !self.fill()? {
+                if at - from > LARGEST || !self.fill_buffer()? {
                     return Ok(None);
                 }
                 continue;
@@ -146,7 +146,7 @@ impl<R: Read> Splitter<R> {
             at += 1;
             let mut after = at;
             loop {
-                match self.byte(after)? {
+                match self.byte_at(after)? {
                     Some(b' ' | b'\n' | b'\r' | b'\t') => after += 1,
                     Some(b',' | b':' | b'}' | b']') | None => return Ok(Some(at)),
                     Some(_) => break,
@@ -166,7 +166,7 @@ impl<R: Read> Splitter<R> {
                     self.text.drain(from..at);
                     at = from;
                 }
-                if at - from > LARGEST || !self.fill()? {
+                if at - from > LARGEST || !self.fill_buffer()? {
                     // A number at the very end of the text is complete.
                     return Ok((depth == 0 && at > from && at - from <= LARGEST).then_some(at));
                 }
@@ -197,7 +197,7 @@ impl<R: Read> Splitter<R> {
 
     /// Returns the next events, or `None` after the last. Values before, between and after them are
     /// in [`Self::facts`] by then.
-    pub fn batch(&mut self) -> std::io::Result<Option<Batch>> {
+    pub fn next_batch(&mut self) -> std::io::Result<Option<Batch>> {
         let mut events = Vec::new();
         loop {
             let next = self.next()?;
@@ -220,7 +220,7 @@ impl<R: Read> Splitter<R> {
                 // Byte order mark.
                 (State::Begin, Some(0xef | 0xbb | 0xbf)) => self.at += 1,
                 (State::Begin, Some(_)) => return Err(Error::new(ErrorKind::InvalidData, "it begins with neither { nor [")),
-                (State::Keys, Some(b'"')) => self.fact()?,
+                (State::Keys, Some(b'"')) => self.read_fact()?,
                 (State::Keys, Some(_)) => self.state = State::End,
                 (State::Events(bare), Some(b']')) => {
                     self.at += 1;
@@ -257,7 +257,7 @@ impl<R: Read> Splitter<R> {
     }
 
     /// Reads a key and its value; for the list of events, only enters it.
-    fn fact(&mut self) -> std::io::Result<()> {
+    fn read_fact(&mut self) -> std::io::Result<()> {
         let from = self.at;
         let Some(end) = self.string_end(from)? else {
             self.cut = true;
@@ -298,7 +298,7 @@ mod tests {
         // One byte at a time, so that every end falls between two reads.
         let mut splitter = Splitter { chunk: 1, ..Splitter::new(text.as_bytes()) };
         let mut events = Vec::new();
-        while let Some(batch) = splitter.batch().unwrap() {
+        while let Some(batch) = splitter.next_batch().unwrap() {
             events.extend(batch.events.iter().map(|&(a, b)| String::from_utf8_lossy(&batch.text[a..b]).into_owned()));
         }
         let facts = splitter.facts.iter().map(|(k, v)| format!("{k}={}", String::from_utf8_lossy(v))).collect();
@@ -332,7 +332,7 @@ mod tests {
         let text = format!(r#"{{"stacks": [{}1], "traceEvents": [{{"a": 1}}], "k": 2}}"#, "\"x\", ".repeat(LARGEST_FACT / 4));
         let mut splitter = Splitter::new(text.as_bytes());
         let mut events = 0;
-        while let Some(batch) = splitter.batch().unwrap() {
+        while let Some(batch) = splitter.next_batch().unwrap() {
             events += batch.events.len();
         }
         assert_eq!((events, splitter.cut, splitter.facts), (1, false, vec![("k".to_owned(), b"2".to_vec())]));
@@ -342,7 +342,7 @@ mod tests {
     fn blanks_are_not_kept() {
         let text = format!("{{\"traceEvents\": [{{\"a\": 1}},{}{{\"b\": 2}}]}}", " ".repeat(4 * READ));
         let mut splitter = Splitter::new(text.as_bytes());
-        let batch = splitter.batch().unwrap().unwrap();
+        let batch = splitter.next_batch().unwrap().unwrap();
         assert!(batch.text.len() <= 3 * READ, "{}", batch.text.len());
         let events: Vec<&[u8]> = batch.events.iter().map(|&(a, b)| &batch.text[a..b]).collect();
         assert_eq!(events, [&b"{\"a\": 1}"[..], b"{\"b\": 2}"]);
@@ -357,8 +357,8 @@ mod tests {
     #[test]
     fn what_is_no_trace_has_no_events() {
         let mut splitter = Splitter::new(&b"{\"nodes\": []}"[..]);
-        assert!(splitter.batch().unwrap().is_none());
+        assert!(splitter.next_batch().unwrap().is_none());
         assert!(!splitter.seen_events);
-        assert!(Splitter::new(&b"hello"[..]).batch().is_err());
+        assert!(Splitter::new(&b"hello"[..]).next_batch().is_err());
     }
 }

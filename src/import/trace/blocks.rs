@@ -45,7 +45,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn of(number: u16) -> Self {
+    fn from_number(number: u16) -> Self {
         const ALL: [Kind; 21] = [
             Kind::Facts,
             Kind::Strings,
@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-/// A block with a parsed header; [`Block::whole`] checks its bytes.
+/// A block with a parsed header; [`Block::has_valid_checksum`] checks its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     pub kind: Kind,
@@ -94,7 +94,7 @@ pub struct Block<'a> {
 impl Block<'_> {
     /// Returns true if the checksum (CRC-32 as in IEEE 802.3) matches its bytes.
     #[must_use]
-    pub fn whole(&self) -> bool {
+    pub fn has_valid_checksum(&self) -> bool {
         let mut crc = Hasher::new();
         crc.update(&self.head[..CHECKED]);
         crc.update(self.data);
@@ -105,22 +105,22 @@ impl Block<'_> {
 impl Block<'_> {
     /// Returns true for the first block of a file.
     #[must_use]
-    pub fn begins(&self) -> bool {
+    pub fn is_file_start(&self) -> bool {
         self.sequence == 0 || self.continues
     }
 
     /// Returns the encoded block with another sequence number.
     #[must_use]
-    pub fn numbered(&self, sequence: u32) -> Vec<u8> {
+    pub fn with_sequence(&self, sequence: u32) -> Vec<u8> {
         let mut head = [0; HEAD];
         head.copy_from_slice(self.head);
         head[20..CHECKED].copy_from_slice(&sequence.to_le_bytes());
-        whole(head, self.data)
+        seal_block(head, self.data)
     }
 }
 
 /// Encodes a block from header and data; computes the checksum.
-fn whole(mut head: [u8; HEAD], data: &[u8]) -> Vec<u8> {
+fn seal_block(mut head: [u8; HEAD], data: &[u8]) -> Vec<u8> {
     let mut crc = Hasher::new();
     crc.update(&head[..CHECKED]);
     crc.update(data);
@@ -130,7 +130,7 @@ fn whole(mut head: [u8; HEAD], data: &[u8]) -> Vec<u8> {
 
 /// Encodes a block as the tracer writes it; `kind` is the type number of the format.
 #[must_use]
-pub fn written(kind: u16, thread: u32, sequence: u32, count: u32, data: &[u8]) -> Vec<u8> {
+pub fn encode_block(kind: u16, thread: u32, sequence: u32, count: u32, data: &[u8]) -> Vec<u8> {
     let mut head = [0; HEAD];
     head[..4].copy_from_slice(&MAGIC);
     head[4..6].copy_from_slice(&kind.to_le_bytes());
@@ -138,7 +138,7 @@ pub fn written(kind: u16, thread: u32, sequence: u32, count: u32, data: &[u8]) -
     for (at, number) in [(8, length), (12, count), (16, thread), (20, sequence)] {
         head[at..at + 4].copy_from_slice(&number.to_le_bytes());
     }
-    whole(head, data)
+    seal_block(head, data)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -158,14 +158,14 @@ pub struct Damage {
     pub torn: u64,
 }
 
-fn block(bytes: &[u8]) -> Option<Block<'_>> {
+fn parse_block(bytes: &[u8]) -> Option<Block<'_>> {
     let head = bytes.get(..HEAD)?;
     if head[..4] != MAGIC {
         return None;
     }
     let length = usize::try_from(u32_at(head, 8)).ok()?;
     Some(Block {
-        kind: Kind::of(u16_at(head, 4)),
+        kind: Kind::from_number(u16_at(head, 4)),
         count: u32_at(head, 12),
         thread: u32_at(head, 16),
         sequence: u32_at(head, 20),
@@ -193,7 +193,7 @@ impl<'a> Sums<'a> {
     }
 
     /// Checksum of the bytes before `at`; `None` if cancelled.
-    fn before(&mut self, at: usize, pace: &Pace) -> Option<Hasher> {
+    fn prefix_sum(&mut self, at: usize, pace: &Pace) -> Option<Hasher> {
         while self.until.len() <= at / FINE {
             let next = match self.until.last() {
                 None => 0,
@@ -205,18 +205,18 @@ impl<'a> Sums<'a> {
                 }
             };
             self.until.push(next);
-            pace.step(FINE).then_some(())?;
+            pace.count_steps(FINE).then_some(())?;
         }
         let from = at - at % FINE;
         let mut hasher = Hasher::new_with_initial_len(self.until[at / FINE], from as u64);
         hasher.update(&self.bytes[from..at]);
-        pace.step(at % FINE).then_some(hasher)
+        pace.count_steps(at % FINE).then_some(hasher)
     }
 
     /// Returns true if the checksum of a block matches its bytes; `None` if cancelled.
-    fn whole(&mut self, block: &Block<'_>, at: usize, pace: &Pace) -> Option<bool> {
+    fn check_block(&mut self, block: &Block<'_>, at: usize, pace: &Pace) -> Option<bool> {
         let from = at + HEAD;
-        let (before, until) = (self.before(from, pace)?, self.before(from + block.data.len(), pace)?);
+        let (before, until) = (self.prefix_sum(from, pace)?, self.prefix_sum(from + block.data.len(), pace)?);
         // Remove the bytes before the data: their checksum, advanced by the data's length.
         let mut moved = before;
         moved.combine(&Hasher::new_with_initial_len(0, block.data.len() as u64));
@@ -230,23 +230,23 @@ impl<'a> Sums<'a> {
 
 /// All blocks of a file in order.
 #[must_use]
-pub fn blocks(bytes: &[u8]) -> (Vec<Block<'_>>, Damage) {
-    paced(bytes, &Cancel::default().pace()).unwrap_or_default()
+pub fn find_blocks(bytes: &[u8]) -> (Vec<Block<'_>>, Damage) {
+    find_blocks_paced(bytes, &Cancel::default().pace()).unwrap_or_default()
 }
 
-/// Like [`blocks`]; `None` if cancelled.
+/// Like [`find_blocks`]; `None` if cancelled.
 #[must_use]
-pub fn paced<'a>(bytes: &'a [u8], pace: &Pace) -> Option<(Vec<Block<'a>>, Damage)> {
+pub fn find_blocks_paced<'a>(bytes: &'a [u8], pace: &Pace) -> Option<(Vec<Block<'a>>, Damage)> {
     let (mut out, mut damage) = (Vec::new(), Damage::default());
     let (mut at, mut sums) = (0, Sums::new(bytes));
     while at < bytes.len() {
-        pace.step(HEAD).then_some(())?;
-        let found = block(&bytes[at..]);
+        pace.count_steps(HEAD).then_some(())?;
+        let found = parse_block(&bytes[at..]);
         if let Some(block) = found {
             let next = at + HEAD + block.data.len();
             let block = Block { at, ..block };
             // A corrupt length misleads: if no header follows, the checksum decides.
-            if next == bytes.len() || bytes[next..].starts_with(&MAGIC) || sums.whole(&block, at, pace)? {
+            if next == bytes.len() || bytes[next..].starts_with(&MAGIC) || sums.check_block(&block, at, pace)? {
                 out.push(block);
                 at = next;
                 continue;
@@ -254,7 +254,7 @@ pub fn paced<'a>(bytes: &'a [u8], pace: &Pace) -> Option<(Vec<Block<'a>>, Damage
         }
         match memchr::memmem::find(&bytes[at + 1..], &MAGIC) {
             Some(more) => {
-                pace.step(more).then_some(())?;
+                pace.count_steps(more).then_some(())?;
                 damage.passed += more as u64 + 1;
                 at += more + 1;
             }
@@ -277,8 +277,8 @@ mod tests {
         for length in [0, 1, FINE - HEAD - 1, FINE - HEAD, FINE, 3 * FINE + 7] {
             let data: Vec<u8> = (0..length).map(|i| (i * 7 + 3) as u8).collect();
             for before in [0, 5, FINE - 1] {
-                let mut file = [vec![9; before], written(2, 1, 1, 1, &data), vec![9; 40]].concat();
-                let kinds = |bytes: &[u8]| blocks(bytes).0.iter().map(|b| b.kind).collect::<Vec<_>>();
+                let mut file = [vec![9; before], encode_block(2, 1, 1, 1, &data), vec![9; 40]].concat();
+                let kinds = |bytes: &[u8]| find_blocks(bytes).0.iter().map(|b| b.kind).collect::<Vec<_>>();
                 assert_eq!(kinds(&file), [Kind::Strings], "{length} bytes at {before}");
                 file[before + HEAD - 1] ^= 1;
                 assert_eq!(kinds(&file), [], "{length} bytes at {before}");
@@ -292,8 +292,8 @@ mod tests {
             let cancel = Cancel::default();
             let head = |i: u32| [&MAGIC[..], &[2, 0, 0, 0], &(n / 2 * 28 + 3).to_le_bytes(), &[0; 12], &i.to_le_bytes()].concat();
             let file: Vec<u8> = (0..n).flat_map(head).collect();
-            assert!(paced(&file, &cancel.pace()).unwrap().0.is_empty());
-            cancel.steps()
+            assert!(find_blocks_paced(&file, &cancel.pace()).unwrap().0.is_empty());
+            cancel.steps_done()
         };
         let (one, two) = (steps(2_000), steps(4_000));
         assert!(two * 2 <= one * 5, "{one} {two}");
@@ -301,16 +301,16 @@ mod tests {
 
     #[test]
     fn a_damaged_length_costs_one_block() {
-        let mut file = written(1, 0, 0, 1, b"one");
+        let mut file = encode_block(1, 0, 0, 1, b"one");
         let second = file.len();
-        file.extend(written(2, 0, 1, 1, b"second"));
-        file.extend(written(15, 0, 2, 1, b"end"));
-        let kinds = |bytes: &[u8]| blocks(bytes).0.iter().map(|b| (b.kind, b.whole())).collect::<Vec<_>>();
+        file.extend(encode_block(2, 0, 1, 1, b"second"));
+        file.extend(encode_block(15, 0, 2, 1, b"end"));
+        let kinds = |bytes: &[u8]| find_blocks(bytes).0.iter().map(|b| (b.kind, b.has_valid_checksum())).collect::<Vec<_>>();
         assert_eq!(kinds(&file), [(Kind::Facts, true), (Kind::Strings, true), (Kind::End, true)]);
         file[second + 8] = 3;
         assert_eq!(kinds(&file), [(Kind::Facts, true), (Kind::End, true)]);
-        assert_eq!(blocks(&file).1, Damage { passed: 34, torn: 0 });
+        assert_eq!(find_blocks(&file).1, Damage { passed: 34, torn: 0 });
         let cut = &file[..file.len() - 1];
-        assert_eq!(blocks(cut).1.torn, 30);
+        assert_eq!(find_blocks(cut).1.torn, 30);
     }
 }

@@ -4,12 +4,12 @@
 use super::facts::Facts;
 use super::kernels;
 use super::measured;
-use super::names::{Names, Places, devices};
+use super::names::{Names, Places, merge_devices};
 use super::ranges;
 use super::rows::{MemOpKind as Raw, Rows, What};
 use crate::import::nsys::copy_kind;
 use crate::import::{Job, Parts};
-use crate::model::host_call::{NONE, plain_name};
+use crate::model::host_call::{NONE, strip_version_suffix};
 use crate::model::os::MEASURING;
 use crate::model::{
     Bytes, CallName, Clock, GraphLaunch, HostCalls, LaunchOrder, MemOp, MemOpKind, MemoryEvent, MemoryKind, MemoryLevel, Nanos, Overhead,
@@ -54,28 +54,28 @@ pub struct Section {
     pub facts: Facts,
 }
 
-pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Profile {
-    let wants = |parts| job.wants.has(parts);
+pub fn build_profile(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Profile {
+    let wants = |parts| job.wants.has_parts(parts);
     let zero = sections.iter().filter_map(|s| s.facts.number("started")).filter(|&z: &i64| z > 0).min().unwrap_or(0);
     // The process that started first is the program.
     let first = sections.iter().min_by_key(|s| s.facts.number::<i64>("started").unwrap_or(i64::MAX));
-    profile.capture = first.map(|s| s.facts.capture()).unwrap_or_default();
+    profile.capture = first.map(|s| s.facts.capture_info()).unwrap_or_default();
     profile.rank = first.map(|s| s.facts.rank()).unwrap_or_default();
     profile.clock = Clock { epoch_ns: (zero > 0).then_some(zero), uncertainty_ns: None };
-    profile.processes = sections.iter().map(|s| process(&s.facts)).collect();
+    profile.processes = sections.iter().map(|s| build_process(&s.facts)).collect();
     let (mut of, mut all) = (Vec::new(), Vec::new());
     for Section { mut rows, facts } in sections {
         of.push((Names::new(&mut rows, &facts, zero), rows.devices.iter().filter_map(Facts::device).collect()));
         rows.calls.sort_by_key(|c| c.start);
         all.push(rows);
     }
-    profile.devices = devices(&mut of);
+    profile.devices = merge_devices(&mut of);
     let mut processes: Vec<(Names, Rows)> = of.into_iter().map(|(names, _)| names).zip(all).collect();
     for (names, rows) in &mut processes {
         measured::take_out_waits(names, rows);
     }
     let mut places = Places::default();
-    let mut built = kernels::build(&mut processes, &mut places, wants(Parts::DETAILS));
+    let mut built = kernels::build_launches(&mut processes, &mut places, wants(Parts::DETAILS));
     profile.launches = std::mem::take(&mut built.launches);
     profile.kernels = std::mem::take(&mut built.kernels);
     profile.configs = std::mem::take(&mut built.configs);
@@ -87,20 +87,20 @@ pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Pro
     let mut threads = Threads::default();
     let graphs = profile.launches.by_call(places.so_far(), |row| profile.launches.graph_node(row).is_some());
     for (names, rows) in &processes {
-        work(names, rows, &mut places, &Started { calls: &of_call, graphs: &graphs }, &mut profile);
-        beside(names, rows, &mut threads, &mut profile);
+        add_work(names, rows, &mut places, &Started { calls: &of_call, graphs: &graphs }, &mut profile);
+        add_other_rows(names, rows, &mut threads, &mut profile);
     }
-    profile.memops.sort();
-    profile.measured = measured::build(&processes, &profile).map(Arc::new);
+    profile.memops.sort_by_start();
+    profile.measured = measured::build_report(&processes, &profile).map(Arc::new);
     if let Some(metrics) = profile.measured.as_deref().and_then(|m| m.metrics.as_deref()) {
-        profile.notes.push(measured::note(metrics));
+        profile.notes.push(measured::measured_note(metrics));
     }
-    profile.recorded = recorded(&processes, &profile);
+    profile.recorded = recorded_windows(&processes, &profile);
     profile.graphs.sort_by_key(|g| (g.call, g.start));
     profile.overhead.sort_by_key(|o| o.start);
     profile.states.sort_by_key(|s| s.time);
     profile.memory.events.sort_by_key(|m| m.time);
-    profile.threads = threads.list();
+    profile.threads = threads.into_threads();
     if wants(Parts::RANGES) {
         let events = |(names, mut rows): (Names, Rows)| {
             // Blocks of different threads are in the order in which they were written.
@@ -108,21 +108,21 @@ pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Pro
             (names, rows.events)
         };
         let events: Vec<_> = processes.into_iter().map(events).collect();
-        profile.ranges = ranges::build(&events, wants(Parts::RANGE_DETAILS));
+        profile.ranges = ranges::build_ranges(&events, wants(Parts::RANGE_DETAILS));
     }
-    profile.places = places.list();
+    profile.places = places.into_list();
     profile
 }
 
 /// Time spans in which any process' capture range was open, extended by the kernels and copies started within. Empty
 /// if a process has no capture range.
-fn recorded(processes: &[(Names, Rows)], profile: &Profile) -> Vec<(i64, i64)> {
+fn recorded_windows(processes: &[(Names, Rows)], profile: &Profile) -> Vec<(i64, i64)> {
     let mut open: Vec<(i64, i64)> = Vec::new();
     for (names, rows) in processes {
         let mut gate: Vec<(i64, bool)> = rows
             .events
             .iter()
-            .filter_map(|e| if let What::Gate { open, .. } = e.what { Some((names.time(e.time), open)) } else { None })
+            .filter_map(|e| if let What::Gate { open, .. } = e.what { Some((names.session_time(e.time), open)) } else { None })
             .collect();
         gate.sort_by_key(|g| g.0);
         // If the first event closes it, it was open from the beginning.
@@ -159,7 +159,7 @@ fn recorded(processes: &[(Names, Rows)], profile: &Profile) -> Vec<(i64, i64)> {
     windows
 }
 
-fn process(facts: &Facts) -> Process {
+fn build_process(facts: &Facts) -> Process {
     let name = facts.get("executable").and_then(|e| Path::new(e).file_name()).map(|n| n.to_string_lossy().into_owned());
     Process { pid: facts.number("pid").unwrap_or(0), name, rank: facts.rank().rank }
 }
@@ -173,13 +173,14 @@ struct Started<'a> {
 }
 
 /// Adds memory copies, memory sets, and graphs recorded as a whole.
-fn work(names: &Names, rows: &Rows, places: &mut Places, of: &Started<'_>, profile: &mut Profile) {
+fn add_work(names: &Names, rows: &Rows, places: &mut Places, of: &Started<'_>, profile: &mut Profile) {
     let with_graphs = !rows.graphs.is_empty() || !of.graphs.is_empty();
-    let started: FxHashMap<u32, i64> = rows.calls.iter().filter(|_| with_graphs).map(|c| (c.correlation, names.time(c.start))).collect();
+    let started: FxHashMap<u32, i64> =
+        rows.calls.iter().filter(|_| with_graphs).map(|c| (c.correlation, names.session_time(c.start))).collect();
     for op in &rows.memops {
         let call = of.calls.get(&(names.pid, op.correlation)).copied();
         profile.memops.push(MemOp {
-            start: Nanos(names.time(op.start)),
+            start: Nanos(names.session_time(op.start)),
             duration: Nanos(op.duration.max(0)),
             kind: match op.kind {
                 Raw::Copy { kind, from, to } => {
@@ -188,49 +189,49 @@ fn work(names: &Names, rows: &Rows, places: &mut Places, of: &Started<'_>, profi
                 Raw::Set(_) => MemOpKind::Set,
             },
             bytes: Some(Bytes(op.bytes)),
-            place: places.id(names, [op.device, op.context, op.stream, 0]),
+            place: places.place_id(names, [op.device, op.context, op.stream, 0]),
             call,
             launch: started.get(&op.correlation).filter(|_| call.is_none()).and_then(|&start| of.graphs.get(&(names.pid, start))).copied(),
             graph_node: (op.node != 0).then_some(op.node),
         });
     }
     profile.graphs.extend(rows.graphs.iter().map(|g| GraphLaunch {
-        start: Nanos(names.time(g.start)),
+        start: Nanos(names.session_time(g.start)),
         duration: Nanos(g.duration.max(0)),
         graph: u64::from(g.id),
-        place: places.id(names, [g.device, g.context, g.stream, 0]).0,
+        place: places.place_id(names, [g.device, g.context, g.stream, 0]).0,
         call: started.get(&g.correlation).copied(),
     }));
 }
 
-fn beside(names: &Names, rows: &Rows, threads: &mut Threads, profile: &mut Profile) {
+fn add_other_rows(names: &Names, rows: &Rows, threads: &mut Threads, profile: &mut Profile) {
     // Thread names given by the program take precedence over the system's.
     for (tid, text) in &rows.named_threads {
-        names.get(*text).into_iter().for_each(|name| threads.name(names.pid, *tid, name));
+        names.get(*text).into_iter().for_each(|name| threads.set_name(names.pid, *tid, name));
     }
     for (tid, name) in &rows.threads {
-        threads.name(names.pid, *tid, Arc::from(String::from_utf8_lossy(name)));
+        threads.set_name(names.pid, *tid, Arc::from(String::from_utf8_lossy(name)));
     }
     profile.states.extend(rows.states.iter().filter_map(|&(tid, time, state)| {
         let state = [ThreadState::Off, ThreadState::Running, ThreadState::Partly].get(usize::from(state)).copied()?;
-        Some(StateChange { time: names.time(time), thread: threads.id(names.pid, tid).0, state, cpu: None })
+        Some(StateChange { time: names.session_time(time), thread: threads.get_or_insert(names.pid, tid).0, state, cpu: None })
     }));
     let words: FxHashMap<u32, Arc<str>> = rows.overhead.iter().map(|o| (o.kind, Arc::from(overhead_name(o.kind)))).collect();
     profile.overhead.extend(rows.overhead.iter().filter_map(|o| {
         Some(Overhead {
-            start: names.time(o.start),
+            start: names.session_time(o.start),
             duration: o.duration,
-            thread: threads.id(names.pid, o.thread).0,
+            thread: threads.get_or_insert(names.pid, o.thread).0,
             name: words.get(&o.kind)?.clone(),
         })
     }));
     profile.memory.events.extend(rows.memory.iter().map(|m| {
         let bytes = i64::try_from(m.bytes).unwrap_or(i64::MAX);
         MemoryEvent {
-            time: names.time(m.time),
+            time: names.session_time(m.time),
             address: m.address,
             bytes: if m.operation == 2 { -bytes } else { bytes },
-            device: names.device(m.device),
+            device: names.device_index(m.device),
             pid: names.pid,
             tid: 0,
             kind: memory_kind(m.kind),
@@ -249,7 +250,7 @@ fn host_calls(processes: &[(Names, Rows)], launching: &[Vec<bool>], of_call: &mu
         let mut of: FxHashMap<u32, Arc<str>> = FxHashMap::default();
         for call in &rows.calls {
             let name = of.entry(call.name).or_insert_with(|| match names.get(call.name) {
-                Some(name) => Arc::from(plain_name(&name)),
+                Some(name) => Arc::from(strip_version_suffix(&name)),
                 None => Arc::from("(unnamed call)"),
             });
             let total = match totals.get_mut(&**name) {
@@ -273,11 +274,11 @@ fn host_calls(processes: &[(Names, Rows)], launching: &[Vec<bool>], of_call: &mu
     for (((names, rows), launching), bare) in processes.iter().zip(launching).zip(&bare) {
         for (call, _) in rows.calls.iter().zip(launching).filter(|(_, launching)| !**launching) {
             let name = bare.get(&call.name).and_then(|n| index.get(n)).copied().unwrap_or(NONE);
-            if out.names.get(name as usize).is_some_and(|n| !n.kind.matters()) {
+            if out.names.get(name as usize).is_some_and(|n| !n.kind.is_kept()) {
                 continue;
             }
             of_call.insert((names.pid, call.correlation), u32::try_from(out.len()).unwrap_or(NONE));
-            out.start.push(names.time(call.start));
+            out.start.push(names.session_time(call.start));
             out.duration.push(call.duration);
             out.name.push(name);
             out.correlation.push(call.correlation);

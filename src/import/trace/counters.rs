@@ -27,22 +27,22 @@ pub struct Measured {
 }
 
 /// Reads a row that names the metrics of a set.
-pub fn set(c: &mut Cursor<'_>) -> Option<Set> {
-    let (number, _passes, count) = (c.small()?, c.small()?, c.small()?);
-    let metrics = (0..count).map(|_| c.small()).collect::<Option<_>>()?;
+pub fn read_set(c: &mut Cursor<'_>) -> Option<Set> {
+    let (number, _passes, count) = (c.read_u32()?, c.read_u32()?, c.read_u32()?);
+    let metrics = (0..count).map(|_| c.read_u32()).collect::<Option<_>>()?;
     Some(Set { number, metrics })
 }
 
 /// Reads a row of values.
-pub fn measured(c: &mut Cursor<'_>) -> Option<Measured> {
-    let (set, replayed, _thread) = (c.small()?, c.small()? != 0, c.small()?);
-    let time = i64::try_from(c.number()?).ok()?;
-    let three = |c: &mut Cursor<'_>| Some([c.small()?, c.small()?, c.small()?]);
-    let shape = (c.small()?, three(c)?, three(c)?, c.small()?);
-    let launches = c.small()?;
-    let correlations = (0..launches).map(|_| c.small()).collect::<Option<_>>()?;
-    let count = c.small()?;
-    let values = (0..count).map(|_| c.eight().map(f64::from_bits)).collect::<Option<_>>()?;
+pub fn read_measured(c: &mut Cursor<'_>) -> Option<Measured> {
+    let (set, replayed, _thread) = (c.read_u32()?, c.read_u32()? != 0, c.read_u32()?);
+    let time = i64::try_from(c.read_varint()?).ok()?;
+    let three = |c: &mut Cursor<'_>| Some([c.read_u32()?, c.read_u32()?, c.read_u32()?]);
+    let shape = (c.read_u32()?, three(c)?, three(c)?, c.read_u32()?);
+    let launches = c.read_u32()?;
+    let correlations = (0..launches).map(|_| c.read_u32()).collect::<Option<_>>()?;
+    let count = c.read_u32()?;
+    let values = (0..count).map(|_| c.read_u64().map(f64::from_bits)).collect::<Option<_>>()?;
     Some(Measured { set, replayed, time, shape, correlations, values })
 }
 
@@ -54,7 +54,7 @@ mod tests {
     fn rows_that_end_early_are_none() {
         let mut row = vec![1, 0, 7, 100, 3, 2, 1, 1, 64, 1, 1, 0, 2, 5, 6, 1];
         row.extend(2.5_f64.to_le_bytes());
-        let read = |bytes: &[u8]| measured(&mut Cursor::new(bytes));
+        let read = |bytes: &[u8]| read_measured(&mut Cursor::new(bytes));
         let whole = read(&row).unwrap();
         assert_eq!((whole.set, whole.replayed, whole.shape), (1, false, (3, [2, 1, 1], [64, 1, 1], 0)));
         assert_eq!((whole.correlations, whole.values), (vec![5, 6], vec![2.5]));
@@ -62,6 +62,6 @@ mod tests {
             assert_eq!(read(&row[..cut]), None, "{cut} bytes");
         }
         // A count that exceeds any file.
-        assert_eq!(set(&mut Cursor::new(&[0, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 2])), None);
+        assert_eq!(read_set(&mut Cursor::new(&[0, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 2])), None);
     }
 }

@@ -34,7 +34,7 @@ pub struct Counting {
 
 impl Counting {
     /// Takes the rows that were read.
-    pub fn take(&mut self, rows: &mut Rows) {
+    pub fn add_rows(&mut self, rows: &mut Rows) {
         self.sets.extend(rows.sets.drain(..).map(|s| (s.number, s)));
         let (mut fresh, mut old) = (Vec::new(), Vec::new());
         for row in rows.measured.drain(..) {
@@ -89,13 +89,13 @@ impl Counting {
     }
 
     /// A counter that increases with every update.
-    pub fn news(&self) -> u64 {
+    pub fn update_count(&self) -> u64 {
         self.news
     }
 
     /// Appends the measurements and their launches to `rows`, which must contain the strings and
     /// configurations that they refer to.
-    pub fn add(&self, rows: &mut Rows) {
+    pub fn append_to(&self, rows: &mut Rows) {
         rows.sets.extend(self.sets.values().cloned());
         // Values of many passes belong to as many launches, the first of them possibly long ago: the known ones
         // suffice to identify the kernel.
@@ -134,30 +134,30 @@ mod tests {
     #[test]
     fn values_of_many_passes_are_known_by_the_last() {
         let mut counting = Counting::default();
-        counting.take(&mut Rows { kernels: vec![kernel(1)], ..Rows::default() });
+        counting.add_rows(&mut Rows { kernels: vec![kernel(1)], ..Rows::default() });
         let many = u32::try_from(REMEMBERED).unwrap();
-        counting.take(&mut Rows { kernels: (2..many + 10).map(kernel).collect(), ..Rows::default() });
-        counting.take(&mut Rows { measured: vec![Measured { correlations: vec![1, many], ..row(1) }], ..Rows::default() });
+        counting.add_rows(&mut Rows { kernels: (2..many + 10).map(kernel).collect(), ..Rows::default() });
+        counting.add_rows(&mut Rows { measured: vec![Measured { correlations: vec![1, many], ..row(1) }], ..Rows::default() });
         let mut rows = Rows::default();
-        counting.add(&mut rows);
+        counting.append_to(&mut rows);
         assert_eq!((rows.measured[0].correlations.clone(), known(&counting)), (vec![many], vec![many]));
     }
 
     fn known(counting: &Counting) -> Vec<u32> {
         let mut rows = Rows::default();
-        counting.add(&mut rows);
+        counting.append_to(&mut rows);
         rows.kernels.iter().map(|k| k.correlation).collect()
     }
 
     #[test]
     fn launches_are_found_whether_their_record_comes_before_or_after() {
         let mut counting = Counting::default();
-        counting.take(&mut Rows { kernels: vec![kernel(1), kernel(2)], ..Rows::default() });
-        assert_eq!(counting.news(), 0);
-        counting.take(&mut Rows { measured: vec![row(2), row(4)], ..Rows::default() });
-        assert_eq!((counting.news(), known(&counting)), (1, vec![2]));
-        counting.take(&mut Rows { kernels: vec![kernel(3), kernel(4)], ..Rows::default() });
-        assert_eq!((counting.news(), known(&counting)), (2, vec![2, 4]));
+        counting.add_rows(&mut Rows { kernels: vec![kernel(1), kernel(2)], ..Rows::default() });
+        assert_eq!(counting.update_count(), 0);
+        counting.add_rows(&mut Rows { measured: vec![row(2), row(4)], ..Rows::default() });
+        assert_eq!((counting.update_count(), known(&counting)), (1, vec![2]));
+        counting.add_rows(&mut Rows { kernels: vec![kernel(3), kernel(4)], ..Rows::default() });
+        assert_eq!((counting.update_count(), known(&counting)), (2, vec![2, 4]));
     }
 
     #[test]
@@ -165,9 +165,14 @@ mod tests {
         let mut counting = Counting::default();
         let config = |name| Config { name, ..Config::default() };
         let inline = Kernel { config: INLINE + 1, ..kernel(7) };
-        counting.take(&mut Rows { kernels: vec![inline], inline: vec![config(8), config(9)], measured: vec![row(7)], ..Rows::default() });
+        counting.add_rows(&mut Rows {
+            kernels: vec![inline],
+            inline: vec![config(8), config(9)],
+            measured: vec![row(7)],
+            ..Rows::default()
+        });
         let mut rows = Rows { inline: vec![config(5)], ..Rows::default() };
-        counting.add(&mut rows);
+        counting.append_to(&mut rows);
         assert_eq!((rows.kernels[0].config, rows.inline[1].name), (INLINE + 1, 9));
     }
 
@@ -176,7 +181,7 @@ mod tests {
         let mut counting = Counting::default();
         // Feed some rows at a time, as a reader does.
         for i in (0..300_000_u32).step_by(2_000) {
-            counting.take(&mut Rows { kernels: (i..i + 2_000).map(kernel).collect(), measured: vec![row(i)], ..Rows::default() });
+            counting.add_rows(&mut Rows { kernels: (i..i + 2_000).map(kernel).collect(), measured: vec![row(i)], ..Rows::default() });
         }
         assert_eq!((counting.ran.len(), counting.launches.len(), counting.wanted.len()), (REMEMBERED, ALIKE, 0));
         assert_eq!(known(&counting).last(), Some(&298_000));

@@ -18,16 +18,16 @@ impl<'a> Cursor<'a> {
         self.bytes.is_empty()
     }
 
-    pub fn byte(&mut self) -> Option<u8> {
+    pub fn read_byte(&mut self) -> Option<u8> {
         let (&first, rest) = self.bytes.split_first()?;
         self.bytes = rest;
         Some(first)
     }
 
-    pub fn number(&mut self) -> Option<u64> {
+    pub fn read_varint(&mut self) -> Option<u64> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
+            let byte = self.read_byte()?;
             value |= u64::from(byte & 127) << shift;
             if byte < 128 {
                 return Some(value);
@@ -36,29 +36,29 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    pub fn small(&mut self) -> Option<u32> {
-        u32::try_from(self.number()?).ok()
+    pub fn read_u32(&mut self) -> Option<u32> {
+        u32::try_from(self.read_varint()?).ok()
     }
 
-    pub fn signed(&mut self) -> Option<i64> {
-        let v = self.number()?;
+    pub fn read_signed(&mut self) -> Option<i64> {
+        let v = self.read_varint()?;
         Some((v >> 1).cast_signed() ^ -((v & 1).cast_signed()))
     }
 
-    pub fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
+    pub fn read_bytes(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.bytes.split_at_checked(length)?;
         self.bytes = rest;
         Some(taken)
     }
 
     /// Reads a text with a length prefix.
-    pub fn text(&mut self) -> Option<&'a [u8]> {
-        let length = usize::try_from(self.number()?).ok()?;
-        self.bytes(length)
+    pub fn read_text(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.read_varint()?).ok()?;
+        self.read_bytes(length)
     }
 
-    pub fn eight(&mut self) -> Option<u64> {
-        self.bytes(8)?.try_into().ok().map(u64::from_le_bytes)
+    pub fn read_u64(&mut self) -> Option<u64> {
+        self.read_bytes(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 }
 
@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn numbers_of_any_length() {
         let mut c = Cursor::new(&[0, 127, 0x80, 1, 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0x80]);
-        assert_eq!((c.number(), c.number(), c.number(), c.signed()), (Some(0), Some(127), Some(128), Some(-2)));
-        assert_eq!(c.number(), Some(u64::MAX));
-        assert_eq!(c.number(), None, "it ends within a number");
+        assert_eq!((c.read_varint(), c.read_varint(), c.read_varint(), c.read_signed()), (Some(0), Some(127), Some(128), Some(-2)));
+        assert_eq!(c.read_varint(), Some(u64::MAX));
+        assert_eq!(c.read_varint(), None, "it ends within a number");
     }
 }

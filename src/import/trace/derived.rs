@@ -13,7 +13,7 @@ const L2_PARTS: &str = "lts__busiest_part.max.pct_of_peak_sustained_elapsed";
 const ELAPSED: &str = ".avg.pct_of_peak_sustained_elapsed";
 
 /// Maximum of the collected parts, provided that `must`, usually the largest, is among them.
-fn greatest(found: &Found, must: &str, begins: &[&str], but: &[&str]) -> Option<f64> {
+fn max_part(found: &Found, must: &str, begins: &[&str], but: &[&str]) -> Option<f64> {
     found.get(format!("{must}{ELAPSED}").as_str())?;
     let part = |name: &str| {
         let base = name.strip_suffix(ELAPSED);
@@ -27,26 +27,26 @@ fn ratio(found: &Found, above: &str, below: &str) -> Option<f64> {
 }
 
 /// Metrics that can be derived from the collected parts, by name.
-pub fn derived(found: &Found) -> Vec<(Arc<str>, Value)> {
+pub fn derive_metrics(found: &Found) -> Vec<(Arc<str>, Value)> {
     let mut out: Vec<(Arc<str>, Value)> = Vec::new();
     let mut put = |name: &str, value: Option<f64>| {
         if let Some(value) = value.filter(|v| v.is_finite()) {
             out.push((Arc::from(name), Value::Float(value)));
         }
     };
-    let l2 = greatest(found, "lts__t_sectors", &["lts__"], &[]);
+    let l2 = max_part(found, "lts__t_sectors", &["lts__"], &[]);
     // Wavefronts of the data stage by purpose are subsets of it, not parts of their own.
-    let l1 = greatest(found, "l1tex__data_pipe_lsu_wavefronts", &["l1tex__"], &["mem_shared"]);
+    let l1 = max_part(found, "l1tex__data_pipe_lsu_wavefronts", &["l1tex__"], &["mem_shared"]);
     // ncu's L2 throughput has parts that ncu does not name, so ours has a name of its own.
     put(L2_PARTS, l2);
     let active = ratio(found, "sm__cycles_active.avg", "gpc__cycles_elapsed.max");
     put("l1tex__throughput.avg.pct_of_peak_sustained_active", l1.zip(active).map(|(l1, a)| (l1 / a.max(1e-6)).min(100.0)));
-    let dram = greatest(found, "dram__throughput", &["dram__cycles_active", "fbpa__dram_sectors"], &[]);
+    let dram = max_part(found, "dram__throughput", &["dram__cycles_active", "fbpa__dram_sectors"], &[]);
     let dram = dram.or_else(|| found.get(format!("dram__throughput{ELAPSED}").as_str()).copied());
     put("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", l2.zip(l1).zip(dram).map(|((a, b), c)| a.max(b).max(c)));
     put(
         "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-        greatest(
+        max_part(
             found,
             "sm__inst_executed_pipe_lsu",
             &["sm__", "idc__"],
@@ -82,11 +82,11 @@ pub fn derived(found: &Found) -> Vec<(Arc<str>, Value)> {
 }
 
 /// Launch attributes under ncu's metric names.
-pub fn launch(config: &LaunchConfig) -> Vec<(Arc<str>, Value)> {
+pub fn launch_metrics(config: &LaunchConfig) -> Vec<(Arc<str>, Value)> {
     let bytes = |b: Option<crate::model::Bytes>| b.map(|b| b.0);
     [
-        ("launch__grid_size", config.blocks()),
-        ("launch__block_size", config.threads()),
+        ("launch__grid_size", config.block_count()),
+        ("launch__block_size", config.threads_per_block()),
         ("launch__registers_per_thread", config.registers.map(u64::from)),
         ("launch__shared_mem_per_block_static", bytes(config.static_shared)),
         ("launch__shared_mem_per_block_dynamic", bytes(config.dynamic_shared)),
@@ -105,14 +105,14 @@ mod tests {
     }
 
     fn of(all: &[(Arc<str>, Value)], name: &str) -> Option<f64> {
-        all.iter().find(|(n, _)| &**n == name).and_then(|(_, v)| v.number())
+        all.iter().find(|(n, _)| &**n == name).and_then(|(_, v)| v.as_number())
     }
 
     #[test]
     fn throughputs_are_the_greatest_of_their_parts() {
         let e = |base: &str| format!("{base}{ELAPSED}");
         let names = [e("lts__t_sectors"), e("lts__d_sectors"), e("l1tex__data_pipe_lsu_wavefronts"), e("dram__throughput")];
-        let all = derived(&found(&[(&names[0], 40.0), (&names[1], 55.0), (&names[2], 20.0), (&names[3], 70.0)]));
+        let all = derive_metrics(&found(&[(&names[0], 40.0), (&names[1], 55.0), (&names[2], 20.0), (&names[3], 70.0)]));
         assert_eq!(of(&all, L2_PARTS), Some(55.0));
         assert_eq!(of(&all, &e("gpu__compute_memory_throughput")), Some(70.0));
         assert_eq!(of(&all, &e("sm__throughput")), None, "none of its parts");
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn ratios_need_what_is_under_their_line() {
         let of_loads = |n: f64| {
-            derived(&found(&[
+            derive_metrics(&found(&[
                 ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", 64.0),
                 ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", n),
             ]))

@@ -18,7 +18,7 @@ impl Facts {
             if out.len() == MOST {
                 return None;
             }
-            let mut text = || Some(String::from_utf8_lossy(c.text()?).into_owned());
+            let mut text = || Some(String::from_utf8_lossy(c.read_text()?).into_owned());
             out.push((text()?, text()?));
         }
         Some(Self(out))
@@ -32,36 +32,36 @@ impl Facts {
         self.get(key)?.parse().ok()
     }
 
-    fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a String> {
+    fn all_values<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a String> {
         self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v)
     }
 
     /// Identity of a process.
-    pub fn process(&self) -> [Option<&str>; 3] {
+    pub fn process_key(&self) -> [Option<&str>; 3] {
         ["host", "pid", "started"].map(|key| self.get(key))
     }
 
     /// Returns true if only the last seconds were kept.
-    pub fn rolling(&self) -> bool {
+    pub fn is_rolling(&self) -> bool {
         self.number::<u64>("kept_ms").is_some_and(|ms| ms > 0)
     }
 
-    /// Memory of the facts, bytes, twice as large because [`Facts::joined`] copies them.
-    pub fn memory(&self) -> usize {
+    /// Memory of the facts, bytes, twice as large because [`Facts::join_all`] copies them.
+    pub fn memory_bytes(&self) -> usize {
         self.0.iter().map(|(key, value)| 2 * (size_of::<(String, String)>() + key.len() + value.len())).sum()
     }
 
     /// Concatenates the facts of several blocks.
-    pub fn joined(all: &[Self]) -> Self {
+    pub fn join_all(all: &[Self]) -> Self {
         Self(all.iter().flat_map(|f| f.0.iter().cloned()).collect())
     }
 
     /// The command that starts the program again: the process's own, or the user's command if that cannot be run on
     /// its own. This applies to children of Python's multiprocessing and Ray workers, which talk to their parent
     /// through pipes, and to processes that overwrote their arguments (setproctitle leaves them empty).
-    fn command(&self) -> Vec<String> {
+    fn launch_command(&self) -> Vec<String> {
         const CHILDREN: [&str; 4] = ["from multiprocessing.", "--multiprocessing-fork", "ray/_private/workers/", "ray::"];
-        let words = |key| self.all(key).cloned().collect::<Vec<_>>();
+        let words = |key| self.all_values(key).cloned().collect::<Vec<_>>();
         let (own, launched) = (words("argument"), words("launched"));
         let renamed = own.len() > 1 && own.iter().skip(1).all(String::is_empty);
         let child = own.iter().any(|w| CHILDREN.iter().any(|part| w.contains(part)));
@@ -69,8 +69,8 @@ impl Facts {
     }
 
     /// Capture settings of the trace.
-    pub fn capture(&self) -> Capture {
-        let rolling = self.rolling().then_some(Gate::Late);
+    pub fn capture_info(&self) -> Capture {
+        let rolling = self.is_rolling().then_some(Gate::Late);
         let gate = self.get("gate").map(|gate| match gate.split([':', '#']).next() {
             Some("profiler") => Gate::ProfilerApi,
             // For a later occurrence, it is unknown how often the range was entered before.
@@ -78,7 +78,7 @@ impl Facts {
             _ => Gate::Late,
         });
         Capture {
-            argv: self.command(),
+            argv: self.launch_command(),
             directory: self.get("directory").map(str::to_owned),
             graphs: self.get("graphs").map(|g| if g == "whole" { GraphMode::Graph } else { GraphMode::Node }),
             gate: rolling.or(gate),

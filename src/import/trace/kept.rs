@@ -1,6 +1,6 @@
 //! Saves the last seconds of a trace as a new trace.
 
-use super::blocks::{Kind, blocks, written};
+use super::blocks::{Kind, encode_block, find_blocks};
 use super::process::Process;
 use super::tail::Tail;
 use std::fs::OpenOptions;
@@ -15,7 +15,7 @@ const FACTS: u16 = 1;
 
 /// Writes the dictionary of a process and its rows: all, or those since a time (ns since 1970, with its age in ns),
 /// but at most `most` kernels.
-pub fn write<'t>(
+pub fn write_process<'t>(
     process: &Process,
     tails: impl Iterator<Item = &'t Tail>,
     (since, most): (Option<(i64, i64)>, u64),
@@ -23,24 +23,24 @@ pub fn write<'t>(
 ) -> io::Result<()> {
     let mut sequence = 0;
     for block in &process.dictionary {
-        for block in &blocks(block).0 {
-            out.write_all(&block.numbered(sequence))?;
+        for block in &find_blocks(block).0 {
+            out.write_all(&block.with_sequence(sequence))?;
             sequence += 1;
         }
     }
     if let Some((_, kept)) = since {
-        out.write_all(&written(FACTS, 0, sequence, 2, &kept_fact(kept)))?;
+        out.write_all(&encode_block(FACTS, 0, sequence, 2, &kept_fact(kept)))?;
         sequence += 1;
     }
     for tail in tails {
-        let mut at = since.map_or(0, |(time, _)| tail.since(time, most));
+        let mut at = since.map_or(0, |(time, _)| tail.seek_offset(time, most));
         while at < tail.at {
             let mut bytes = vec![0; usize::try_from(CHUNK.min(tail.at - at)).unwrap_or(0)];
             tail.file.read_exact_at(&mut bytes, at)?;
-            let (found, damage) = blocks(&bytes);
+            let (found, damage) = find_blocks(&bytes);
             let rows = |kind| !matches!(kind, Kind::Facts | Kind::Strings | Kind::Configs | Kind::Threads | Kind::Device | Kind::Unknown);
-            for block in found.iter().filter(|b| rows(b.kind) && b.whole()) {
-                out.write_all(&block.numbered(sequence))?;
+            for block in found.iter().filter(|b| rows(b.kind) && b.has_valid_checksum()) {
+                out.write_all(&block.with_sequence(sequence))?;
                 sequence += 1;
             }
             let torn = damage.torn.min(bytes.len() as u64);
@@ -59,7 +59,7 @@ fn kept_fact(ns: i64) -> Vec<u8> {
 }
 
 /// Writes a file that appears under its name only once it is complete.
-pub fn save(path: &Path, write: impl FnOnce(&mut BufWriter<&std::fs::File>) -> io::Result<()>) -> io::Result<()> {
+pub fn save_atomically(path: &Path, write: impl FnOnce(&mut BufWriter<&std::fs::File>) -> io::Result<()>) -> io::Result<()> {
     let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
     if path.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());

@@ -26,11 +26,11 @@ pub struct Unwrap {
 }
 
 impl Unwrap {
-    pub fn of(first: u32) -> Self {
+    pub fn starting_at(first: u32) -> Self {
         Self { last: (1 << 32) + i64::from(first) }
     }
 
-    pub fn id(&mut self, id: u32) -> i64 {
+    pub fn unwrap_id(&mut self, id: u32) -> i64 {
         let step = id.wrapping_sub(self.last as u32).cast_signed();
         self.last += i64::from(step);
         self.last
@@ -38,7 +38,7 @@ impl Unwrap {
 }
 
 /// Full signature in c++filt's spelling; `None` for names that are not C++ symbols or cannot be demangled.
-fn spelled(mangled: &str) -> Option<Arc<str>> {
+fn demangle_symbol(mangled: &str) -> Option<Arc<str>> {
     let symbol = Symbol::new(mangled.as_bytes()).ok().filter(|_| mangled.starts_with("_Z"))?;
     symbol.demangle_with_options(&DemangleOptions::default()).ok().map(Arc::from)
 }
@@ -46,10 +46,10 @@ fn spelled(mangled: &str) -> Option<Arc<str>> {
 /// Returns a kernel by the mangled name from CUPTI. All forms of a C name are equal. The function name cut out of
 /// c++filt's spelling matched that of nsys for 91 of 91 mangled names in real reports; nvcc's spelling of the full
 /// signature cannot be derived from it.
-pub fn kernel(name: Option<Arc<str>>) -> Kernel {
+pub fn build_kernel(name: Option<Arc<str>>) -> Kernel {
     let Some(name) = name else { return Kernel::default() };
     if name.starts_with("_Z") {
-        let spelled = spelled(&name);
+        let spelled = demangle_symbol(&name);
         let function = spelled.as_deref().map(|s| Arc::from(function_of(s)));
         return Kernel { function, demangled: None, mangled: Some(name), spelled };
     }
@@ -57,8 +57,8 @@ pub fn kernel(name: Option<Arc<str>>) -> Kernel {
 }
 
 /// Function name as shown in the kernel table.
-pub fn function(name: Arc<str>) -> Arc<str> {
-    let kernel = kernel(Some(name.clone()));
+pub fn function_name(name: Arc<str>) -> Arc<str> {
+    let kernel = build_kernel(Some(name.clone()));
     kernel.function.unwrap_or(name)
 }
 
@@ -87,18 +87,18 @@ struct Interned {
 }
 
 impl Interned {
-    fn kernel(&mut self, names: &Names, name: u32) -> u32 {
+    fn intern_kernel(&mut self, names: &Names, name: u32) -> u32 {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let name = names.get(name);
         if let Some(&id) = self.kernels.get(&name) {
             return id;
         }
         self.kernels.insert(name.clone(), next);
-        self.list.push(kernel(name));
+        self.list.push(build_kernel(name));
         next
     }
 
-    fn config(&mut self, c: &Config) -> u32 {
+    fn intern_config(&mut self, c: &Config) -> u32 {
         let next = u32::try_from(self.configs.len()).unwrap_or(u32::MAX);
         let config = launch_config(c);
         if let Some(&id) = self.by_launch.get(&config) {
@@ -130,8 +130,8 @@ struct Placed {
 /// Kernel rows of a process in launch order: ids are allocated as calls are made; nodes of a graph share one and
 /// follow each other on the device.
 fn in_order(all: &[Row], process: u32, call: impl Fn(&Row) -> Option<i64>) -> Vec<Placed> {
-    let mut unwrap = Unwrap::of(all.first().map_or(0, |k| k.correlation));
-    let keys: Vec<(i64, i64)> = all.iter().map(|k| (unwrap.id(k.correlation), k.start)).collect();
+    let mut unwrap = Unwrap::starting_at(all.first().map_or(0, |k| k.correlation));
+    let keys: Vec<(i64, i64)> = all.iter().map(|k| (unwrap.unwrap_id(k.correlation), k.start)).collect();
     let mut order: Vec<u32> = (0..u32::try_from(all.len()).unwrap_or(u32::MAX)).collect();
     if !keys.is_sorted() {
         order.sort_by_key(|&i| keys[i as usize]);
@@ -148,7 +148,7 @@ fn in_order(all: &[Row], process: u32, call: impl Fn(&Row) -> Option<i64>) -> Ve
 }
 
 /// Builds the launches of all processes in launch order.
-pub fn build(processes: &mut [(Names, Rows)], places: &mut Places, details: bool) -> Built {
+pub fn build_launches(processes: &mut [(Names, Rows)], places: &mut Places, details: bool) -> Built {
     let mut out = Built::default();
     let mut order: Vec<Placed> = Vec::new();
     let mut calls: Vec<FxHashMap<u32, u32>> = Vec::new();
@@ -182,10 +182,10 @@ pub fn build(processes: &mut [(Names, Rows)], places: &mut Places, details: bool
             let none = Config { name: NO_CONFIG, ..Config::default() };
             let c = configs.get(process).and_then(|c| c.get(&row.config)).copied().unwrap_or(none);
             // There may be one configuration per launch, and a kernel table needs none.
-            let config = if details { interned.config(&c) } else { 0 };
-            Known { kernel: interned.kernel(names, c.name), config, queue: [c.device, c.context, c.stream] }
+            let config = if details { interned.intern_config(&c) } else { 0 };
+            Known { kernel: interned.intern_kernel(names, c.name), config, queue: [c.device, c.context, c.stream] }
         });
-        let start = names.time(row.start);
+        let start = names.session_time(row.start);
         columns.start.push(start);
         columns.duration.push(Some(row.duration.max(0)));
         columns.kernel.push(k.kernel);
@@ -198,12 +198,12 @@ pub fn build(processes: &mut [(Names, Rows)], places: &mut Places, details: bool
         {
             *launching = true;
         }
-        since.push(call.map(|(_, c)| start.saturating_sub(names.time(c.start))));
+        since.push(call.map(|(_, c)| start.saturating_sub(names.session_time(c.start))));
         cost.push(call.map(|(_, c)| c.duration));
         config.push(k.config);
         let thread = call.map_or(row.thread, |(_, c)| c.thread);
         let [device, context, stream] = k.queue;
-        place.push(places.id(names, [device, context, stream, thread]).0);
+        place.push(places.place_id(names, [device, context, stream, thread]).0);
         node.push(node_of(row, &mut nodes, &mut node_ids));
     }
     let mut launches = Launches::new(columns);
@@ -236,19 +236,19 @@ mod tests {
     #[test]
     fn ids_that_wrap_stay_in_order() {
         let ids = [u32::MAX - 2, u32::MAX, u32::MAX - 1, 0, 2, 1, 3];
-        let mut unwrap = Unwrap::of(ids[0]);
-        let mut all: Vec<i64> = ids.iter().map(|&i| unwrap.id(i)).collect();
+        let mut unwrap = Unwrap::starting_at(ids[0]);
+        let mut all: Vec<i64> = ids.iter().map(|&i| unwrap.unwrap_id(i)).collect();
         all.sort_unstable();
         assert_eq!(all.windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>(), [1; 6]);
     }
 
     #[test]
     fn names_in_all_the_forms_that_are_known() {
-        let cpp = kernel(Some("_ZN1a1b2tkIfLi3EEEvPT_".into()));
+        let cpp = build_kernel(Some("_ZN1a1b2tkIfLi3EEEvPT_".into()));
         assert_eq!((cpp.function.as_deref(), cpp.mangled()), (Some("tk"), "_ZN1a1b2tkIfLi3EEEvPT_"));
         assert_eq!(cpp.demangled(), "void a::b::tk<float, 3>(float*)");
-        let c = kernel(Some("nvjet_hsh_64x8".into()));
+        let c = build_kernel(Some("nvjet_hsh_64x8".into()));
         assert_eq!((c.function.as_deref(), c.demangled.as_deref()), (Some("nvjet_hsh_64x8"), Some("nvjet_hsh_64x8")));
-        assert_eq!(kernel(None), Kernel::default());
+        assert_eq!(build_kernel(None), Kernel::default());
     }
 }

@@ -54,27 +54,27 @@ pub struct Event {
 }
 
 /// Reads a range's attributes, and its id if it has one.
-pub fn marked(c: &mut Cursor<'_>, id: Option<&mut u64>) -> Option<Marked> {
-    let has = c.byte()?;
-    let (domain, text) = (c.small()?, c.small()?);
+pub fn read_marked(c: &mut Cursor<'_>, id: Option<&mut u64>) -> Option<Marked> {
+    let has = c.read_byte()?;
+    let (domain, text) = (c.read_u32()?, c.read_u32()?);
     if let Some(id) = id {
-        *id = c.number()?;
+        *id = c.read_varint()?;
     }
-    let color = if has & 1 == 0 { None } else { Some(c.small()?) };
-    let category = if has & 2 == 0 { None } else { Some(c.small()?) };
+    let color = if has & 1 == 0 { None } else { Some(c.read_u32()?) };
+    let category = if has & 2 == 0 { None } else { Some(c.read_u32()?) };
     let payload = match has & 0b1100 {
-        0 if has & 16 != 0 => Some(message(c)?),
+        0 if has & 16 != 0 => Some(read_message(c)?),
         0 => None,
-        0b0100 => Some(Payload::Signed(c.eight()?.cast_signed())),
-        0b1000 => Some(Payload::Unsigned(c.eight()?)),
-        _ => Some(Payload::Real(f64::from_bits(c.eight()?))),
+        0b0100 => Some(Payload::Signed(c.read_u64()?.cast_signed())),
+        0b1000 => Some(Payload::Unsigned(c.read_u64()?)),
+        _ => Some(Payload::Real(f64::from_bits(c.read_u64()?))),
     };
     Some(Marked { domain, text, color, category, payload })
 }
 
 /// Reads NCCL's payload with a length prefix.
-pub fn message(c: &mut Cursor<'_>) -> Option<Payload> {
-    let n = c.byte()?;
-    let given = c.bytes(usize::from(n))?;
+pub fn read_message(c: &mut Cursor<'_>) -> Option<Payload> {
+    let n = c.read_byte()?;
+    let given = c.read_bytes(usize::from(n))?;
     Some(Payload::Message(std::array::from_fn(|i| given.get(i).copied().unwrap_or(0)), n))
 }

@@ -2,14 +2,14 @@
 //! and one per replayed launch.
 
 use super::counters::{Measured, Set};
-use super::kernels::{Unwrap, kernel, launch_config};
+use super::kernels::{Unwrap, build_kernel, launch_config};
 use super::names::Names;
 use super::rows::{Config, INLINE, Kernel, Overhead, Rows};
 use super::samples::Stalls;
 use super::stalls;
 use crate::import::ncu;
 use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES, SAMPLED_LAUNCHES};
-use crate::model::units::count;
+use crate::model::units::format_count;
 use crate::model::{Device, Metrics, Note, NoteKind, Profile, ResultMetrics, Severity, Source, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,18 +33,18 @@ struct Table {
 }
 
 impl Table {
-    fn id(&mut self, name: &Arc<str>) -> u32 {
+    fn metric_id(&mut self, name: &Arc<str>) -> u32 {
         let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         *self.ids.entry(name.clone()).or_insert_with(|| {
             self.names.push(name.clone());
-            self.units.push(Arc::from(unit(name)));
+            self.units.push(Arc::from(metric_unit(name)));
             next
         })
     }
 }
 
 /// Base unit of a metric in ncu's spelling, derived from its name.
-fn unit(name: &str) -> &'static str {
+fn metric_unit(name: &str) -> &'static str {
     let (base, form) = name.split_once('.').unwrap_or((name, ""));
     if form.contains("pct") {
         return "%";
@@ -89,7 +89,7 @@ fn median(values: &mut [f64]) -> Option<f64> {
 
 /// Ratio of the longest to the shortest duration; if there are many, without the longest, which may be a
 /// pass that patches the code.
-fn spread(mut durations: Vec<i64>) -> f64 {
+fn duration_spread(mut durations: Vec<i64>) -> f64 {
     durations.sort_unstable();
     if durations.len() >= 8 {
         durations.pop();
@@ -108,7 +108,7 @@ struct Of<'a> {
     unwrapped: FxHashMap<u32, i64>,
 }
 
-fn shape(c: &Config) -> Shape {
+fn launch_shape(c: &Config) -> Shape {
     (c.name, c.grid, c.block, c.dynamic_shared)
 }
 
@@ -118,14 +118,14 @@ impl<'a> Of<'a> {
         let wanted: FxHashSet<u32> = rows.measured.iter().flat_map(|m| m.correlations.iter().copied()).chain(sampled).collect();
         let shapes: FxHashSet<Shape> = rows.measured.iter().map(|m| m.shape).chain(rows.stalls.iter().map(|s| s.shape)).collect();
         let all: FxHashMap<u32, Config> = rows.configs.iter().copied().chain((INLINE..).zip(rows.inline.iter().copied())).collect();
-        let mut unwrap = Unwrap::of(rows.kernels.first().map_or(0, |k| k.correlation));
+        let mut unwrap = Unwrap::starting_at(rows.kernels.first().map_or(0, |k| k.correlation));
         let (mut launches, mut unwrapped) = (FxHashMap::default(), FxHashMap::default());
         let mut ordinals: FxHashMap<Shape, Vec<i64>> = FxHashMap::default();
         for k in &rows.kernels {
-            let id = unwrap.id(k.correlation);
+            let id = unwrap.unwrap_id(k.correlation);
             let Some(config) = all.get(&k.config).copied() else { continue };
-            if shapes.contains(&shape(&config)) {
-                ordinals.entry(shape(&config)).or_default().push(id);
+            if shapes.contains(&launch_shape(&config)) {
+                ordinals.entry(launch_shape(&config)).or_default().push(id);
             }
             if wanted.contains(&k.correlation) {
                 launches.insert(k.correlation, (config, k.duration));
@@ -140,7 +140,7 @@ impl<'a> Of<'a> {
     }
 
     /// Ordinals, from 1, of these launches among those with the same kernel, grid and block.
-    fn ordinals(&self, launches: impl Iterator<Item = (u32, Shape)>) -> String {
+    fn format_ordinals(&self, launches: impl Iterator<Item = (u32, Shape)>) -> String {
         let mut all: Vec<usize> = launches
             .filter_map(|(c, shape)| {
                 let id = self.unwrapped.get(&c)?;
@@ -153,19 +153,19 @@ impl<'a> Of<'a> {
     }
 
     /// Returns true if the launches' own records match the measured calls.
-    fn proved(&self, m: &Measured) -> bool {
+    fn is_proved(&self, m: &Measured) -> bool {
         let complete = self.sets.get(&m.set).is_some_and(|s| s.metrics.len() == m.values.len());
         complete
             && !m.correlations.is_empty()
-            && m.correlations.iter().all(|c| self.launches.get(c).is_some_and(|(c, _)| shape(c) == m.shape))
+            && m.correlations.iter().all(|c| self.launches.get(c).is_some_and(|(c, _)| launch_shape(c) == m.shape))
     }
 
     /// Returns true if the launch's own record matches the sampled call.
     fn proved_sample(&self, s: &Stalls) -> bool {
-        self.launches.get(&s.correlation).is_some_and(|(c, _)| shape(c) == s.shape)
+        self.launches.get(&s.correlation).is_some_and(|(c, _)| launch_shape(c) == s.shape)
     }
 
-    fn result(&self, rows: &[&Measured], sampled: &[&Stalls], devices: &[Device], table: &mut Table) -> Option<(ResultMetrics, f64)> {
+    fn build_result(&self, rows: &[&Measured], sampled: &[&Stalls], devices: &[Device], table: &mut Table) -> Option<(ResultMetrics, f64)> {
         let first = rows.iter().find_map(|m| m.correlations.first()).or(sampled.first().map(|s| &s.correlation))?;
         let (config, _) = *self.launches.get(first)?;
         let mut by_metric: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
@@ -178,40 +178,40 @@ impl<'a> Of<'a> {
                 if !row.replayed && name.contains("__sass_") && !name.ends_with(".peak_sustained") {
                     continue;
                 }
-                by_metric.entry(table.id(&name)).or_default().push(*value);
+                by_metric.entry(table.metric_id(&name)).or_default().push(*value);
             }
         }
         let alike = rows.iter().filter(|m| !m.replayed).flat_map(|m| &m.correlations);
         let durations: Vec<i64> = alike.filter_map(|c| Some(self.launches.get(c)?.1)).filter(|d| *d > 0).collect();
-        let spread = spread(durations);
+        let spread = duration_spread(durations);
         let mut values: Vec<(u32, Value)> =
             by_metric.into_iter().filter_map(|(id, mut all)| Some((id, Value::Float(median(&mut all)?)))).collect();
         let found: BTreeMap<Arc<str>, f64> =
-            values.iter().filter_map(|(id, v)| Some((table.names.get(*id as usize)?.clone(), v.number()?))).collect();
+            values.iter().filter_map(|(id, v)| Some((table.names.get(*id as usize)?.clone(), v.as_number()?))).collect();
         let launch = launch_config(&config);
-        let mut derived = super::derived::derived(&found);
-        derived.extend(super::derived::launch(&launch));
+        let mut derived = super::derived::derive_metrics(&found);
+        derived.extend(super::derived::launch_metrics(&launch));
         for (name, value) in derived {
             if !found.contains_key(&*name) {
-                values.push((table.id(&name), value));
+                values.push((table.metric_id(&name), value));
             }
         }
         let measured = rows.iter().flat_map(|m| m.correlations.iter().map(|c| (*c, m.shape)));
         if !rows.is_empty() {
-            values.push((table.id(&Arc::from(MEASURED_LAUNCHES)), Value::Text(Arc::from(self.ordinals(measured)))));
+            values.push((table.metric_id(&Arc::from(MEASURED_LAUNCHES)), Value::Text(Arc::from(self.format_ordinals(measured)))));
         }
-        let samples = (!sampled.is_empty()).then(|| stalls::result(sampled, self.names, &mut |name| table.id(name)));
+        let samples = (!sampled.is_empty()).then(|| stalls::build_values(sampled, self.names, &mut |name| table.metric_id(name)));
         let samples = samples.map(|(of, samples)| {
             values.extend(of);
             let launches = sampled.iter().map(|s| (s.correlation, s.shape));
-            values.push((table.id(&Arc::from(SAMPLED_LAUNCHES)), Value::Text(Arc::from(self.ordinals(launches)))));
+            values.push((table.metric_id(&Arc::from(SAMPLED_LAUNCHES)), Value::Text(Arc::from(self.format_ordinals(launches)))));
             Arc::new(samples)
         });
-        let device = self.names.device(config.device);
+        let device = self.names.device_index(config.device);
         let known = device.and_then(|d| devices.get(d as usize));
         let capability = known.and_then(|d| d.compute_capability).map(|(major, minor)| (u64::from(major), u64::from(minor)));
         let result = ResultMetrics {
-            kernel: kernel(self.names.get(config.name)),
+            kernel: build_kernel(self.names.get(config.name)),
             grid: Some(config.grid),
             block: Some(config.block),
             pid: Some(self.names.pid),
@@ -222,19 +222,19 @@ impl<'a> Of<'a> {
             clocks_locked: Some(false),
             sampled: samples,
             launched: known.map(|d| Arc::new((launch, d.clone()))),
-            ..ResultMetrics::with(values)
+            ..ResultMetrics::from_values(values)
         };
         Some((result, spread))
     }
 }
 
 /// Note which says that there are results beside the timeline.
-pub fn note(metrics: &Metrics) -> Note {
+pub fn measured_note(metrics: &Metrics) -> Note {
     let kernels: FxHashSet<&str> = metrics.results.iter().map(|r| r.kernel.function()).collect();
     let text = format!(
         "{} measured while the program ran ({}): hints, metrics and rooflines are in the report beside the timeline.",
-        count(kernels.len(), "kernel"),
-        count(metrics.results.len(), "launch configuration")
+        format_count(kernels.len(), "kernel"),
+        format_count(metrics.results.len(), "launch configuration")
     );
     Note::new(Severity::Info, NoteKind::Tool, text)
 }
@@ -299,7 +299,7 @@ fn take_out_synchronizing(names: &Names, rows: &mut Rows) {
 }
 
 /// Builds a report of the measurements beside the timeline; `None` without any.
-pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> {
+pub fn build_report(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> {
     let nothing = |rows: &Rows| rows.measured.is_empty() && rows.stalls.is_empty();
     if processes.iter().all(|(_, rows)| nothing(rows)) {
         return None;
@@ -313,7 +313,7 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
         let mut alike: BTreeMap<Shape, Vec<&Measured>> = BTreeMap::new();
         let mut single: Vec<&Measured> = Vec::new();
         for m in &rows.measured {
-            if !of.proved(m) {
+            if !of.is_proved(m) {
                 unproved += 1;
             } else if m.replayed {
                 single.push(m);
@@ -327,7 +327,7 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
             if of.proved_sample(s) {
                 samples.entry(s.shape).or_default().push(s);
                 sampled_launches += 1;
-                lacking += u64::from(stalls::lacks(s, names));
+                lacking += u64::from(stalls::has_missing_samples(s, names));
             } else {
                 unproved += 1;
             }
@@ -342,7 +342,7 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
         for (rows, samples) in groups {
             let times = rows.iter().map(|m| m.time).chain(samples.iter().map(|s| s.time));
             let time = times.min().unwrap_or(0);
-            if let Some((result, spread)) = of.result(&rows, &samples, &profile.devices, &mut table) {
+            if let Some((result, spread)) = of.build_result(&rows, &samples, &profile.devices, &mut table) {
                 apart += u64::from(spread > ALIKE);
                 results.push((time, result));
             }
@@ -361,10 +361,10 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
     let many = processes.iter().any(|(_, rows)| rows.measured.iter().any(|m| m.correlations.len() > 1));
     let stalls = match sampled_launches {
         0 => String::new(),
-        n => format!(" Stall reasons were sampled in {}.", count(n, "launch")),
+        n => format!(" Stall reasons were sampled in {}.", format_count(n, "launch")),
     };
     let what = if launches > 0 {
-        format!("Counters of {} were measured", count(launches, "launch"))
+        format!("Counters of {} were measured", format_count(launches, "launch"))
     } else {
         "Stall reasons were sampled".to_owned()
     };
@@ -377,21 +377,21 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
     if apart > 0 {
         let text = format!(
             "The launches behind {} differ in duration by more than a quarter: their metrics may mix different work.",
-            count(apart, "result")
+            format_count(apart, "result")
         );
         metrics.notes.push(Note::new(Severity::Warning, NoteKind::Tool, text));
     }
     if lacking > 0 {
         let text = format!(
             "Some samples of {} are missing: more came than CUPTI could take, and instructions that ran late may have too few.",
-            count(lacking, "launch")
+            format_count(lacking, "launch")
         );
         metrics.notes.push(Note::new(Severity::Warning, NoteKind::Lost, text));
     }
     if unproved > 0 {
         let text = format!(
             "{} measured or sampled but left out: no trace record with the same kernel, grid and block matches.",
-            count(unproved, "launch")
+            format_count(unproved, "launch")
         );
         metrics.notes.push(Note::new(Severity::Warning, NoteKind::Tool, text));
     }
@@ -414,7 +414,7 @@ mod tests {
         let sampled = [7, 0x96, 1, 3, 2, 1, 1, 64, 1, 1, 0, 9, 11, 5, 0, 0, 0];
         let mut rows = Rows {
             strings: vec![(4, b"cuCtxSynchronize".to_vec()), (5, b"cuLaunchKernel".to_vec())],
-            stalls: vec![samples::stalls(&mut Cursor::new(&sampled)).unwrap()],
+            stalls: vec![samples::read_stalls(&mut Cursor::new(&sampled)).unwrap()],
             overhead: vec![Overhead { kind: WINDOW, thread: 7, start: 100, duration: 100 }],
             calls: vec![call(4, 7, 90), call(4, 7, 110), call(5, 7, 120), call(4, 8, 130), call(4, 7, 190), call(4, 7, 210)],
             ..Rows::default()

@@ -65,36 +65,36 @@ impl Importer for WarpscopeTrace {
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-        let files = contents(input)?;
-        profile(&files, input, job)
+        let files = read_contents(input)?;
+        build_profile(&files, input, job)
     }
 }
 
 impl WarpscopeTrace {
     /// Code of modules with sampled launches, by the id that samples use; modules that were not kept are missing.
-    pub fn modules(input: &Input, wanted: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, ImportError> {
+    pub fn read_modules(input: &Input, wanted: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, ImportError> {
         let mut found = BTreeMap::new();
-        for bytes in contents(input)? {
-            stalls::modules(&bytes, wanted, &mut found);
+        for bytes in read_contents(input)? {
+            stalls::find_modules(&bytes, wanted, &mut found);
         }
         Ok(found)
     }
 }
 
 /// Contents of the trace's files.
-fn contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
+fn read_contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
     // Files are deleted while the program runs if only the last seconds are kept.
     let there = |read: Result<_, ImportError>| match read {
         Err(ImportError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
         other => Some(other),
     };
-    let file = |path: &Path| open::bytes(path).map(Cow::Owned).map_err(|e| ImportError::io(path, e));
+    let file = |path: &Path| open::read_regular(path).map(Cow::Owned).map_err(|e| ImportError::io(path, e));
     let members = input.members.iter().filter(|m| m.head.starts_with(&blocks::MAGIC));
     match &input.bytes {
         _ if !input.members.is_empty() => members.filter_map(|m| there(file(&m.path))).collect(),
         Bytes::File(path) => {
             let named = file(path)?;
-            let others = rotation::others(path, &named);
+            let others = rotation::read_siblings(path, &named);
             Ok([named].into_iter().chain(others.into_iter().map(Cow::Owned)).collect())
         }
         Bytes::BuiltIn(bytes) => Ok(vec![Cow::Borrowed(bytes)]),
@@ -102,8 +102,8 @@ fn contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
 }
 
 /// Builds one report of the processes in some files.
-fn profile(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-    let (sections, missing) = sections::sections(files, input, job)?;
+fn build_profile(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+    let (sections, missing) = sections::read_sections(files, input, job)?;
     let newest = sections.iter().filter_map(|s| s.facts.number::<u32>("format")).max().unwrap_or(FORMAT);
     if newest > FORMAT {
         return Err(ImportError::refused(
@@ -118,8 +118,8 @@ fn profile(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<Prof
         schema: Some(newest.to_string()),
         file: input.path.clone(),
     };
-    let said = Said::of(&sections, missing);
-    let mut profile = build::build(sections, job, Profile::new(source));
-    profile.notes = notes::notes(&profile, &said);
+    let said = Said::from_sections(&sections, missing);
+    let mut profile = build::build_profile(sections, job, Profile::new(source));
+    profile.notes = notes::build_notes(&profile, &said);
     Ok(profile)
 }

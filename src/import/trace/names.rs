@@ -31,22 +31,22 @@ impl Names {
     }
 
     /// Name that the program gave a category of a domain.
-    pub fn category(&self, domain: u32, category: u32) -> Option<Arc<str>> {
+    pub fn category_name(&self, domain: u32, category: u32) -> Option<Arc<str>> {
         self.get(*self.categories.get(&(domain, category))?)
     }
 
     /// Converts a time to the session's clock.
-    pub fn time(&self, ns: i64) -> i64 {
+    pub fn session_time(&self, ns: i64) -> i64 {
         if ns == 0 { 0 } else { ns.saturating_sub(self.zero) }
     }
 
-    pub fn device(&self, ordinal: u32) -> Option<u32> {
+    pub fn device_index(&self, ordinal: u32) -> Option<u32> {
         self.devices.get(&ordinal).copied()
     }
 }
 
 /// GPUs of all processes. Ordinals depend on `CUDA_VISIBLE_DEVICES`, so GPUs are identified by PCI bus id.
-pub fn devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
+pub fn merge_devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
     let mut out: Vec<Device> = Vec::new();
     // Keyed by PCI bus id, else by ordinal.
     let mut known: FxHashMap<(Option<String>, u32), u32> = FxHashMap::default();
@@ -81,14 +81,14 @@ pub struct Places {
 
 impl Places {
     /// Returns the id of a place by device ordinal, context, stream and thread (0 if unknown).
-    pub fn id(&mut self, names: &Names, key: [u32; 4]) -> PlaceId {
+    pub fn place_id(&mut self, names: &Names, key: [u32; 4]) -> PlaceId {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let id = *self.ids.entry((names.pid, key)).or_insert(next);
         if id == next {
             let [device, context, stream, thread] = key;
             self.list.push(Place {
                 pid: Some(names.pid),
-                device: names.device(device),
+                device: names.device_index(device),
                 ordinal: Some(device),
                 context: Some(context),
                 stream: Some(stream),
@@ -103,7 +103,7 @@ impl Places {
         &self.list
     }
 
-    pub fn list(self) -> Vec<Place> {
+    pub fn into_list(self) -> Vec<Place> {
         self.list
     }
 }

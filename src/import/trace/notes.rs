@@ -2,7 +2,7 @@
 
 use super::blocks::Damage;
 use super::build::Section;
-use crate::model::units::count;
+use crate::model::units::format_count;
 use crate::model::{Gate, GraphMode, Nanos, Note, NoteKind, Profile, Severity};
 
 /// Missing parts of a file.
@@ -55,7 +55,7 @@ pub struct Said {
 }
 
 impl Said {
-    pub fn of(sections: &[Section], missing: Missing) -> Self {
+    pub fn from_sections(sections: &[Section], missing: Missing) -> Self {
         let mut out =
             Self { missing, end: if sections.is_empty() { End::Missing } else { End::There }, no_driver: true, ..Self::default() };
         for Section { rows, facts } in sections {
@@ -103,7 +103,7 @@ pub fn why_stopped(error: u32) -> String {
     }
 }
 
-pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
+pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
     let mut out = Vec::new();
     let mut note = |severity, kind, text: String| out.push(Note::new(severity, kind, text));
     if let Some(why) = &said.refused {
@@ -144,31 +144,35 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
         note(Severity::Error, NoteKind::Lost, text.to_owned());
     } else if said.damaged > 0 || said.missing.blocks > 0 || said.missing.damage.passed > 0 {
         let blocks = said.damaged + said.missing.blocks;
-        let text =
-            format!("Part of the file is damaged: {} could not be read, and their records are missing.", count(blocks as usize, "block"));
+        let text = format!(
+            "Part of the file is damaged: {} could not be read, and their records are missing.",
+            format_count(blocks as usize, "block")
+        );
         note(Severity::Error, NoteKind::Damaged, text);
     }
     if said.dropped + said.refused_buffers > 0 {
         let text = format!(
             "CUPTI had no room for {} (no more memory was given for buffers {} times): counts are lower bounds.",
-            count(usize::try_from(said.dropped).unwrap_or(usize::MAX), "record"),
+            format_count(usize::try_from(said.dropped).unwrap_or(usize::MAX), "record"),
             said.refused_buffers
         );
         note(Severity::Error, NoteKind::Lost, text);
     }
     if said.unwritten > 0 {
-        let text = format!("The tracer left out {}: a thread ended, or was held up, while writing.", count(said.unwritten, "record"));
+        let text =
+            format!("The tracer left out {}: a thread ended, or was held up, while writing.", format_count(said.unwritten, "record"));
         note(Severity::Error, NoteKind::Lost, text);
     }
     if said.interrupted > 0 {
         let text = format!(
             "{} from signal handlers could not be recorded: each interrupted the tracer on its own thread.",
-            count(said.interrupted, "NVTX event")
+            format_count(said.interrupted, "NVTX event")
         );
         note(Severity::Info, NoteKind::Lost, text);
     }
     if said.invalid > 0 {
-        let text = format!("CUPTI gave no valid times for {}.", count(usize::try_from(said.invalid).unwrap_or(usize::MAX), "record"));
+        let text =
+            format!("CUPTI gave no valid times for {}.", format_count(usize::try_from(said.invalid).unwrap_or(usize::MAX), "record"));
         note(Severity::Warning, NoteKind::Damaged, text);
     }
     if let Some(why) = &said.not_measured {
@@ -190,7 +194,7 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
     if let Some(ms) = said.kept {
         let text = format!(
             "Only the end of the run was kept, the last {} or a little more: earlier launches are not in it.",
-            Nanos::human(ms as f64 * 1e6)
+            Nanos::format_ns(ms as f64 * 1e6)
         );
         out.push(Note::new(Severity::Info, NoteKind::Gate, text));
     } else if let Some(gate) = &profile.capture.gate {

@@ -2,7 +2,7 @@
 
 use super::counting::Counting;
 use super::facts::Facts;
-use super::kernels::function;
+use super::kernels::function_name;
 use super::measured::WAITS;
 use super::notes::why_stopped;
 use super::rows::{Config, INLINE, Kernel, Rows};
@@ -25,7 +25,7 @@ pub struct Interned {
 }
 
 impl Interned {
-    fn number(&mut self, name: Arc<str>) -> u32 {
+    fn intern_name(&mut self, name: Arc<str>) -> u32 {
         let next = u32::try_from(self.of.len()).unwrap_or(NO_KERNEL);
         *self.of.entry(name).or_insert_with_key(|name| {
             self.fresh.push(name.clone());
@@ -34,7 +34,7 @@ impl Interned {
     }
 
     /// Returns the names added since the last call.
-    pub fn fresh(&mut self) -> Vec<Arc<str>> {
+    pub fn take_fresh(&mut self) -> Vec<Arc<str>> {
         std::mem::take(&mut self.fresh)
     }
 }
@@ -80,12 +80,12 @@ impl Process {
     }
 
     /// Takes rows; the kernels that ran are appended to `out` with numbers common to all processes.
-    pub fn take(&mut self, mut rows: Rows, numbers: &mut Numbers, out: &mut Fresh) {
-        self.counting.take(&mut rows);
+    pub fn take_rows(&mut self, mut rows: Rows, numbers: &mut Numbers, out: &mut Fresh) {
+        self.counting.add_rows(&mut rows);
         self.texts.extend(rows.strings.drain(..).map(|(n, text)| (n, Arc::from(String::from_utf8_lossy(&text)))));
         self.configs.extend(rows.configs.iter().map(|(n, c)| (*n, (c.name, c.device))));
-        self.labels.extend(rows.devices.iter().filter_map(label));
-        self.state(&rows);
+        self.labels.extend(rows.devices.iter().filter_map(gpu_label));
+        self.update_state(&rows);
         let of = |config: u32, inline: &[Config], configs: &FxHashMap<u32, (u32, u32)>| match config.checked_sub(INLINE) {
             Some(i) => inline.get(i as usize).map(|c| (c.name, c.device)),
             None => configs.get(&config).copied(),
@@ -99,7 +99,7 @@ impl Process {
             let (name, device) = of(row.config, &rows.inline, &self.configs).unwrap_or((NO_KERNEL, 0));
             let kernel = *self.kernels.entry(name).or_insert_with(|| {
                 let name = self.texts.get(&name).cloned().unwrap_or_else(|| "(unnamed kernel)".into());
-                numbers.kernels.number(function(name))
+                numbers.kernels.intern_name(function_name(name))
             });
             let device = device_of(device, &mut self.devices, &self.labels, numbers);
             out.ran.push(Ran { start: row.start, duration: row.duration.max(0), device, kernel });
@@ -113,7 +113,7 @@ impl Process {
     }
 
     /// Records the time of a state report.
-    pub fn stands(&mut self, time: i64, sequence: u32) {
+    pub fn record_state(&mut self, time: i64, sequence: u32) {
         self.stood.push_back((time, sequence));
         if self.stood.len() > STOOD {
             self.stood.pop_front();
@@ -121,20 +121,20 @@ impl Process {
     }
 
     /// Time of the last state report before a block was written.
-    pub fn stood(&self, sequence: u32) -> Option<i64> {
+    pub fn last_state_before(&self, sequence: u32) -> Option<i64> {
         // A wrapped sequence number is smaller, and so is the difference then.
         let before = self.stood.partition_point(|&(_, s)| sequence.wrapping_sub(s) < u32::MAX / 2);
         before.checked_sub(1).map(|i| self.stood[i].0)
     }
 
     /// Notes that rows from this time on are available.
-    pub fn since(&mut self, time: i64) {
+    pub fn extend_since(&mut self, time: i64) {
         let since = &mut self.recorder.since;
         *since = if *since == 0 { time } else { time.min(*since) };
     }
 
     /// Notes that the trace was deleted.
-    pub fn lost(&mut self) {
+    pub fn mark_deleted(&mut self) {
         let r = &mut self.recorder;
         if !r.ended {
             r.open = false;
@@ -143,7 +143,7 @@ impl Process {
     }
 
     /// Detects a process that was killed without an end record: it is silent and its pid no longer exists.
-    pub fn look(&mut self, now: i64) {
+    pub fn check_alive(&mut self, now: i64) {
         let r = &mut self.recorder;
         let silent = now - r.time.max(r.started) > SILENT;
         if !r.ended && silent && !Path::new("/proc").join(r.pid.to_string()).exists() {
@@ -152,7 +152,7 @@ impl Process {
         }
     }
 
-    fn state(&mut self, rows: &Rows) {
+    fn update_state(&mut self, rows: &Rows) {
         let r = &mut self.recorder;
         if let Some(state) = rows.end.as_ref().or(rows.state.as_ref()) {
             let number = |key| state.number::<u64>(key).unwrap_or(0);
@@ -167,7 +167,7 @@ impl Process {
             r.measured = number("measured") + number("sampled");
             r.measuring_ns = i64::try_from(number("measuring_ns")).unwrap_or(i64::MAX);
             let kernel = state.number("measuring_kernel").and_then(|n| self.texts.get(&n)).cloned();
-            r.measuring = kernel.map(function).zip(state.number("measuring_for_ms")).map(|(kernel, ms)| Measuring {
+            r.measuring = kernel.map(function_name).zip(state.number("measuring_for_ms")).map(|(kernel, ms)| Measuring {
                 kernel,
                 ms,
                 passes: state.number("measuring_replays"),
@@ -182,7 +182,7 @@ impl Process {
 }
 
 /// Label of a GPU: ordinals differ between processes, the PCI bus id does not.
-fn label(facts: &Facts) -> Option<(u32, Arc<str>)> {
+fn gpu_label(facts: &Facts) -> Option<(u32, Arc<str>)> {
     let ordinal = facts.number("device")?;
     let bus = facts.get("bus").unwrap_or_default();
     Some((ordinal, Arc::from(format!("{bus} {}", facts.get("name").unwrap_or_default()).trim())))
@@ -191,6 +191,6 @@ fn label(facts: &Facts) -> Option<(u32, Arc<str>)> {
 fn device_of(ordinal: u32, known: &mut FxHashMap<u32, u32>, labels: &FxHashMap<u32, Arc<str>>, numbers: &mut Numbers) -> u32 {
     *known.entry(ordinal).or_insert_with(|| {
         let label = labels.get(&ordinal).cloned().unwrap_or_else(|| Arc::from(format!("GPU {ordinal}")));
-        numbers.devices.number(label)
+        numbers.devices.intern_name(label)
     })
 }

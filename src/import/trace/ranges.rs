@@ -16,10 +16,10 @@ struct Open {
 }
 
 /// Builds all ranges of the processes, by start; a range that never ended has no end.
-pub fn build(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
+pub fn build_ranges(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
     let mut done: Vec<(usize, Open, i64, RangeKind)> = Vec::new();
     for (process, (_, events)) in processes.iter().enumerate() {
-        let ended = matched(events);
+        let ended = match_ranges(events);
         done.extend(ended.into_iter().map(|(open, end, kind)| (process, open, end, kind)));
     }
     // If two ranges have the same start, the longer encloses the other.
@@ -46,11 +46,11 @@ pub fn build(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
         });
         let row = u32::try_from(out.len()).unwrap_or(u32::MAX);
         if let Some(Given::Message(bytes, n)) = range.marked.payload {
-            let call = out.names.get(name as usize).and_then(|of| NcclCall::read(&of.1, bytes.get(..usize::from(n))?));
+            let call = out.names.get(name as usize).and_then(|of| NcclCall::from_payload(&of.1, bytes.get(..usize::from(n))?));
             out.payloads.extend(call.map(|c| (row, Payload::Nccl(c))));
         }
-        let end = if end == i64::MAX { end } else { of.time(end) };
-        out.push(Range { start: of.time(range.start), end, name, thread, kind, origin: RangeOrigin::Nvtx });
+        let end = if end == i64::MAX { end } else { of.session_time(end) };
+        out.push(Range { start: of.session_time(range.start), end, name, thread, kind, origin: RangeOrigin::Nvtx });
         if !details {
             continue;
         }
@@ -60,7 +60,7 @@ pub fn build(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
         if let Some(category) = range.marked.category {
             let key = (process, range.marked.domain, category);
             let known = categories.get(&key).copied().or_else(|| {
-                let word = of.category(range.marked.domain, category).unwrap_or_else(|| category.to_string().into());
+                let word = of.category_name(range.marked.domain, category).unwrap_or_else(|| category.to_string().into());
                 let next = words.get(&word).copied().or_else(|| {
                     let next = u16::try_from(out.categories.len()).ok()?;
                     out.categories.push(word.clone());
@@ -86,7 +86,7 @@ pub fn build(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
 }
 
 /// Matches the ranges of one process with their ends.
-fn matched(events: &[Event]) -> Vec<(Open, i64, RangeKind)> {
+fn match_ranges(events: &[Event]) -> Vec<(Open, i64, RangeKind)> {
     let mut stacks: FxHashMap<(u32, u32), Vec<Open>> = FxHashMap::default();
     let mut started: FxHashMap<u64, Open> = FxHashMap::default();
     let mut done = Vec::new();
@@ -134,7 +134,7 @@ mod tests {
         ];
         let strings = (1..).zip(["a", "b", "d"].map(|t| t.as_bytes().to_vec())).collect();
         let mut rows = Rows { strings, ..Rows::default() };
-        let ranges = build(&[(Names::new(&mut rows, &Facts::default(), 10), events.to_vec())], true);
+        let ranges = build_ranges(&[(Names::new(&mut rows, &Facts::default(), 10), events.to_vec())], true);
         let rows: Vec<_> =
             ranges.iter().map(|r| (ranges.label(r.name), r.start, r.end, ranges.threads[r.thread as usize].1, r.kind)).collect();
         assert_eq!(

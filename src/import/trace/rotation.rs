@@ -1,6 +1,6 @@
 //! Rotated files of a trace that keeps the last seconds: they form one report, and naming any of them opens all.
 
-use super::blocks::{Kind, blocks};
+use super::blocks::{Kind, find_blocks};
 use super::facts::Facts;
 use super::rows::Rows;
 use super::{SUFFIX, open};
@@ -13,21 +13,21 @@ const MOST: usize = 8;
 /// Facts at the beginning of a file.
 fn facts_of(bytes: &[u8]) -> Option<Facts> {
     // The first block fits into this.
-    let (found, _) = blocks(&bytes[..bytes.len().min(1 << 16)]);
-    let first = found.first().filter(|b| b.at == 0 && b.kind == Kind::Facts && b.whole())?;
+    let (found, _) = find_blocks(&bytes[..bytes.len().min(1 << 16)]);
+    let first = found.first().filter(|b| b.at == 0 && b.kind == Kind::Facts && b.has_valid_checksum())?;
     let mut rows = Rows::default();
-    rows.take(first, Wants::ALL);
-    Some(Facts::joined(&rows.facts))
+    rows.decode_block(first, Wants::ALL);
+    Some(Facts::join_all(&rows.facts))
 }
 
 /// Other files of the process that wrote this one, from the same folder.
-pub fn others(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
+pub fn read_siblings(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
     let siblings = || {
         let facts = facts_of(bytes)?;
         let name = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?.strip_suffix('.')?;
         let common = match facts.number::<u64>("continues") {
             Some(number) => name.strip_suffix(&format!(".{number}"))?,
-            None => Some(name).filter(|_| facts.rolling())?,
+            None => Some(name).filter(|_| facts.is_rolling())?,
         };
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut found = Vec::new();
@@ -40,8 +40,8 @@ pub fn others(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
                 continue;
             }
             // An earlier process may have had the same pid.
-            if let Ok(bytes) = open::bytes(&entry.path())
-                && facts_of(&bytes).is_some_and(|f| f.process() == facts.process())
+            if let Ok(bytes) = open::read_regular(&entry.path())
+                && facts_of(&bytes).is_some_and(|f| f.process_key() == facts.process_key())
             {
                 found.push(bytes);
             }

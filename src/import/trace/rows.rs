@@ -6,7 +6,7 @@ use super::counters::{self, Measured, Set};
 use super::cursor::Cursor;
 use super::facts::Facts;
 pub use super::marks::{Event, What};
-use super::marks::{marked, message};
+use super::marks::{read_marked, read_message};
 use super::samples::{self, Stalls};
 use crate::import::{Parts, Wants};
 
@@ -160,80 +160,80 @@ struct Before {
 
 impl Before {
     /// Ids count up and wrap.
-    fn id(&mut self, c: &mut Cursor<'_>) -> Option<u32> {
-        self.correlation = self.correlation.wrapping_add(c.signed()? as u32);
+    fn read_id(&mut self, c: &mut Cursor<'_>) -> Option<u32> {
+        self.correlation = self.correlation.wrapping_add(c.read_signed()? as u32);
         Some(self.correlation)
     }
 
-    fn time(&mut self, c: &mut Cursor<'_>) -> Option<i64> {
-        self.start = self.start.wrapping_add(c.signed()?);
+    fn read_time(&mut self, c: &mut Cursor<'_>) -> Option<i64> {
+        self.start = self.start.wrapping_add(c.read_signed()?);
         Some(self.start)
     }
 
-    fn node(&mut self, c: &mut Cursor<'_>) -> Option<u64> {
-        self.node = self.node.wrapping_add(c.signed()?.cast_unsigned());
+    fn read_node(&mut self, c: &mut Cursor<'_>) -> Option<u64> {
+        self.node = self.node.wrapping_add(c.read_signed()?.cast_unsigned());
         Some(self.node)
     }
 }
 
-fn config(c: &mut Cursor<'_>) -> Option<Config> {
-    let three = |c: &mut Cursor<'_>| Some([c.small()?, c.small()?, c.small()?]);
+fn read_config(c: &mut Cursor<'_>) -> Option<Config> {
+    let three = |c: &mut Cursor<'_>| Some([c.read_u32()?, c.read_u32()?, c.read_u32()?]);
     Some(Config {
-        name: c.small()?,
+        name: c.read_u32()?,
         grid: three(c)?,
         block: three(c)?,
         cluster: three(c)?,
-        static_shared: c.small()?,
-        dynamic_shared: c.small()?,
-        registers: c.small()?,
-        local: c.small()?,
-        executed: c.small()?,
-        device: c.small()?,
-        context: c.small()?,
-        stream: c.small()?,
-        graph: c.small()?,
-        kind: c.small()?,
+        static_shared: c.read_u32()?,
+        dynamic_shared: c.read_u32()?,
+        registers: c.read_u32()?,
+        local: c.read_u32()?,
+        executed: c.read_u32()?,
+        device: c.read_u32()?,
+        context: c.read_u32()?,
+        stream: c.read_u32()?,
+        graph: c.read_u32()?,
+        kind: c.read_u32()?,
     })
 }
 
-fn span(start: i64, duration: Option<u64>) -> Option<(i64, i64)> {
+fn checked_span(start: i64, duration: Option<u64>) -> Option<(i64, i64)> {
     Some((start, i64::try_from(duration?).ok()?))
 }
 
 impl Rows {
     /// Decodes the requested rows of a block, up to the first invalid one.
-    pub fn take(&mut self, block: &Block<'_>, wants: Wants) {
-        if block.kind == Kind::Code || !wanted(block.kind, wants) {
+    pub fn decode_block(&mut self, block: &Block<'_>, wants: Wants) {
+        if block.kind == Kind::Code || !is_wanted(block.kind, wants) {
             return;
         }
-        let whole = block.whole() && {
+        let whole = block.has_valid_checksum() && {
             let mut c = Cursor::new(block.data);
-            self.read(block, &mut c).is_some()
+            self.decode_rows(block, &mut c).is_some()
         };
         self.damaged += u64::from(!whole);
     }
 
-    fn read(&mut self, block: &Block<'_>, c: &mut Cursor<'_>) -> Option<()> {
+    fn decode_rows(&mut self, block: &Block<'_>, c: &mut Cursor<'_>) -> Option<()> {
         let mut before = Before::default();
         match block.kind {
             Kind::Facts => self.facts.push(Facts::read(c)?),
             Kind::Device => self.devices.push(Facts::read(c)?),
             Kind::State => self.state = Some(Facts::read(c)?),
             Kind::End => self.end = Some(Facts::read(c)?),
-            Kind::Stopped => self.stopped = Some(c.small()?),
+            Kind::Stopped => self.stopped = Some(c.read_u32()?),
             Kind::Strings => {
                 while !c.is_empty() {
-                    self.strings.push((c.small()?, c.text()?.to_vec()));
+                    self.strings.push((c.read_u32()?, c.read_text()?.to_vec()));
                 }
             }
             Kind::Threads => {
                 while !c.is_empty() {
-                    self.threads.push((c.small()?, c.text()?.to_vec()));
+                    self.threads.push((c.read_u32()?, c.read_text()?.to_vec()));
                 }
             }
             Kind::Given => {
                 while !c.is_empty() {
-                    match (c.small()?, c.small()?, c.small()?) {
+                    match (c.read_u32()?, c.read_u32()?, c.read_u32()?) {
                         (thread, 0, text) => self.named_threads.push((thread, text)),
                         category => self.categories.push(category),
                     }
@@ -241,71 +241,78 @@ impl Rows {
             }
             Kind::Configs => {
                 while !c.is_empty() {
-                    self.configs.push((c.small()?, config(c)?));
+                    self.configs.push((c.read_u32()?, read_config(c)?));
                 }
             }
             Kind::Kernels => {
                 self.kernels.reserve((block.count as usize).min(block.data.len() / 4));
                 while !c.is_empty() {
-                    let row = self.kernel(c, &mut before, block.thread)?;
+                    let row = self.read_kernel(c, &mut before, block.thread)?;
                     self.kernels.push(row);
                 }
             }
             Kind::MemOps => {
                 while !c.is_empty() {
-                    self.memops.push(memop(c, &mut before)?);
+                    self.memops.push(read_memop(c, &mut before)?);
                 }
             }
             Kind::Calls => {
                 self.calls.reserve((block.count as usize).min(block.data.len() / 4));
                 while !c.is_empty() {
-                    self.calls.push(call(c, &mut before)?);
+                    self.calls.push(read_call(c, &mut before)?);
                 }
             }
             Kind::Events => {
                 while !c.is_empty() {
-                    self.event(c, &mut before, block.thread)?;
+                    self.read_event(c, &mut before, block.thread)?;
                 }
             }
             Kind::Graphs => {
                 while !c.is_empty() {
-                    let correlation = before.id(c)?;
-                    let (start, duration) = (before.time(c)?, c.signed()?);
-                    let (id, device, context, stream) = (c.small()?, c.small()?, c.small()?, c.small()?);
+                    let correlation = before.read_id(c)?;
+                    let (start, duration) = (before.read_time(c)?, c.read_signed()?);
+                    let (id, device, context, stream) = (c.read_u32()?, c.read_u32()?, c.read_u32()?, c.read_u32()?);
                     self.graphs.push(Graph { correlation, start, duration, id, device, context, stream });
                 }
             }
             Kind::Memory => {
                 while !c.is_empty() {
-                    let (operation, kind, time) = (c.small()?, c.small()?, before.time(c)?);
-                    self.memory.push(Memory { operation, kind, time, address: c.number()?, bytes: c.number()?, device: c.small()? });
+                    let (operation, kind, time) = (c.read_u32()?, c.read_u32()?, before.read_time(c)?);
+                    self.memory.push(Memory {
+                        operation,
+                        kind,
+                        time,
+                        address: c.read_varint()?,
+                        bytes: c.read_varint()?,
+                        device: c.read_u32()?,
+                    });
                 }
             }
             Kind::Overhead => {
                 while !c.is_empty() {
-                    let (kind, thread) = (c.small()?, c.small()?);
-                    let (start, duration) = span(before.time(c)?, c.number())?;
+                    let (kind, thread) = (c.read_u32()?, c.read_u32()?);
+                    let (start, duration) = checked_span(before.read_time(c)?, c.read_varint())?;
                     self.overhead.push(Overhead { kind, thread, start, duration });
                 }
             }
             Kind::States => {
                 while !c.is_empty() {
-                    self.states.push((c.small()?, before.time(c)?, c.byte()?));
+                    self.states.push((c.read_u32()?, before.read_time(c)?, c.read_byte()?));
                 }
             }
             Kind::Sets => {
                 while !c.is_empty() {
-                    self.sets.push(counters::set(c)?);
+                    self.sets.push(counters::read_set(c)?);
                 }
             }
             Kind::Measured => {
                 while !c.is_empty() {
-                    self.measured.push(counters::measured(c)?);
+                    self.measured.push(counters::read_measured(c)?);
                 }
             }
             Kind::Stalls => {
                 while !c.is_empty() {
-                    self.stalls.push(samples::stalls(c)?);
+                    self.stalls.push(samples::read_stalls(c)?);
                 }
             }
             // Code is read on demand.
@@ -314,52 +321,52 @@ impl Rows {
         Some(())
     }
 
-    fn kernel(&mut self, c: &mut Cursor<'_>, before: &mut Before, thread: u32) -> Option<Kernel> {
-        let first = c.number()?;
+    fn read_kernel(&mut self, c: &mut Cursor<'_>, before: &mut Before, thread: u32) -> Option<Kernel> {
+        let first = c.read_varint()?;
         let number = u32::try_from(first >> 2).ok().filter(|&n| n < INLINE)?;
         let config = if first & 2 == 0 {
             number
         } else {
-            self.inline.push(config(c)?);
+            self.inline.push(read_config(c)?);
             INLINE.checked_add(u32::try_from(self.inline.len() - 1).ok()?)?
         };
-        let correlation = before.id(c)?;
-        let (start, duration) = (before.time(c)?, c.signed()?);
-        let node = if first & 1 == 0 { 0 } else { before.node(c)? };
+        let correlation = before.read_id(c)?;
+        let (start, duration) = (before.read_time(c)?, c.read_signed()?);
+        let node = if first & 1 == 0 { 0 } else { before.read_node(c)? };
         Some(Kernel { correlation, config, start, duration, node, thread })
     }
 
-    fn event(&mut self, c: &mut Cursor<'_>, before: &mut Before, thread: u32) -> Option<()> {
-        let kind = c.byte()?;
-        let time = before.time(c)?;
+    fn read_event(&mut self, c: &mut Cursor<'_>, before: &mut Before, thread: u32) -> Option<()> {
+        let kind = c.read_byte()?;
+        let time = before.read_time(c)?;
         let mut add = |what| self.events.push(Event { time, thread, what });
         match kind {
-            1 => add(What::Push(marked(c, None)?)),
-            2 => add(What::Pop { domain: c.small()?, message: None }),
+            1 => add(What::Push(read_marked(c, None)?)),
+            2 => add(What::Pop { domain: c.read_u32()?, message: None }),
             8 => {
-                let domain = c.small()?;
-                let message = Some(message(c)?);
+                let domain = c.read_u32()?;
+                let message = Some(read_message(c)?);
                 add(What::Pop { domain, message });
             }
             3 => {
                 let mut id = 0;
-                let marked = marked(c, Some(&mut id))?;
+                let marked = read_marked(c, Some(&mut id))?;
                 add(What::Start { id, marked });
             }
-            4 => add(What::End { id: c.number()? }),
+            4 => add(What::End { id: c.read_varint()? }),
             5 => {
-                marked(c, None)?;
+                read_marked(c, None)?;
                 add(What::Mark);
             }
             6 | 7 => {
-                let why = c.small()?;
-                c.number()?;
+                let why = c.read_u32()?;
+                c.read_varint()?;
                 add(What::Gate { open: kind == 6, why });
             }
             16 => {
-                let (name, correlation) = (c.small()?, c.small()?);
-                let (start, duration) = span(time, c.number())?;
-                let returned = c.small()?;
+                let (name, correlation) = (c.read_u32()?, c.read_u32()?);
+                let (start, duration) = checked_span(time, c.read_varint())?;
+                let returned = c.read_u32()?;
                 self.calls.push(Call { correlation, name, start, duration, thread, returned });
             }
             _ => return None,
@@ -368,31 +375,31 @@ impl Rows {
     }
 
     /// Memory of the rows, bytes.
-    pub fn memory(&self) -> u64 {
-        fn of<T>(rows: &[T]) -> usize {
+    pub fn memory_bytes(&self) -> u64 {
+        fn rows_size<T>(rows: &[T]) -> usize {
             size_of_val(rows)
         }
         let all = self.facts.iter().chain(&self.devices).chain(&self.state).chain(&self.end);
-        let facts = all.map(Facts::memory).sum::<usize>();
+        let facts = all.map(Facts::memory_bytes).sum::<usize>();
         let texts = facts + self.strings.iter().chain(&self.threads).map(|t| t.1.len()).sum::<usize>();
         let rows = [
-            of(&self.strings),
-            of(&self.threads),
-            of(&self.configs),
-            of(&self.inline),
-            of(&self.kernels),
-            of(&self.memops),
-            of(&self.calls),
-            of(&self.events),
-            of(&self.graphs),
-            of(&self.memory),
-            of(&self.overhead),
-            of(&self.categories),
-            of(&self.named_threads),
-            of(&self.states),
-            of(&self.sets),
-            of(&self.measured),
-            of(&self.stalls),
+            rows_size(&self.strings),
+            rows_size(&self.threads),
+            rows_size(&self.configs),
+            rows_size(&self.inline),
+            rows_size(&self.kernels),
+            rows_size(&self.memops),
+            rows_size(&self.calls),
+            rows_size(&self.events),
+            rows_size(&self.graphs),
+            rows_size(&self.memory),
+            rows_size(&self.overhead),
+            rows_size(&self.categories),
+            rows_size(&self.named_threads),
+            rows_size(&self.states),
+            rows_size(&self.sets),
+            rows_size(&self.measured),
+            rows_size(&self.stalls),
         ];
         (texts + rows.iter().sum::<usize>()) as u64
     }
@@ -432,51 +439,51 @@ impl Rows {
 }
 
 /// Returns true if a block's rows are requested.
-fn wanted(kind: Kind, wants: Wants) -> bool {
+fn is_wanted(kind: Kind, wants: Wants) -> bool {
     match kind {
-        Kind::MemOps => wants.has(Parts::MEMOPS),
-        Kind::Calls => wants.has(Parts::CALLS),
-        Kind::Events => wants.has(Parts::RANGES) || wants.has(Parts::CALLS),
-        Kind::Memory => wants.has(Parts::MEMORY),
+        Kind::MemOps => wants.has_parts(Parts::MEMOPS),
+        Kind::Calls => wants.has_parts(Parts::CALLS),
+        Kind::Events => wants.has_parts(Parts::RANGES) || wants.has_parts(Parts::CALLS),
+        Kind::Memory => wants.has_parts(Parts::MEMORY),
         // The tracer's own calls are recognised by its measurement windows.
-        Kind::Overhead => wants.has(Parts::OVERHEAD) || wants.has(Parts::CALLS),
-        Kind::Threads | Kind::States => wants.has(Parts::THREADS),
+        Kind::Overhead => wants.has_parts(Parts::OVERHEAD) || wants.has_parts(Parts::CALLS),
+        Kind::Threads | Kind::States => wants.has_parts(Parts::THREADS),
         _ => true,
     }
 }
 
-fn memop(c: &mut Cursor<'_>, before: &mut Before) -> Option<MemOp> {
-    let first = c.number()?;
+fn read_memop(c: &mut Cursor<'_>, before: &mut Before) -> Option<MemOp> {
+    let first = c.read_varint()?;
     let kind = match first >> 1 {
-        2 => MemOpKind::Set(c.small()?),
-        0 | 1 => MemOpKind::Copy { kind: c.small()?, from: c.small()?, to: c.small()? },
+        2 => MemOpKind::Set(c.read_u32()?),
+        0 | 1 => MemOpKind::Copy { kind: c.read_u32()?, from: c.read_u32()?, to: c.read_u32()? },
         _ => return None,
     };
-    let bytes = c.number()?;
-    let correlation = before.id(c)?;
-    let (start, duration) = (before.time(c)?, c.signed()?);
-    let (device, context, stream) = (c.small()?, c.small()?, c.small()?);
+    let bytes = c.read_varint()?;
+    let correlation = before.read_id(c)?;
+    let (start, duration) = (before.read_time(c)?, c.read_signed()?);
+    let (device, context, stream) = (c.read_u32()?, c.read_u32()?, c.read_u32()?);
     if first >> 1 == 1 {
         // Devices of both ends: the model keeps only the copying one.
-        c.small()?;
-        c.small()?;
+        c.read_u32()?;
+        c.read_u32()?;
     }
     let mut node = 0;
     if first & 1 == 1 {
-        node = before.node(c)?;
-        c.small()?;
+        node = before.read_node(c)?;
+        c.read_u32()?;
     }
     Some(MemOp { kind, bytes, correlation, start, duration, device, context, stream, node })
 }
 
-fn call(c: &mut Cursor<'_>, before: &mut Before) -> Option<Call> {
-    let first = c.number()?;
+fn read_call(c: &mut Cursor<'_>, before: &mut Before) -> Option<Call> {
+    let first = c.read_varint()?;
     let name = u32::try_from(first >> 2).ok()?;
-    let correlation = before.id(c)?;
-    let (start, duration) = span(before.time(c)?, c.number())?;
+    let correlation = before.read_id(c)?;
+    let (start, duration) = checked_span(before.read_time(c)?, c.read_varint())?;
     if first & 1 == 1 {
-        before.thread = c.small()?;
+        before.thread = c.read_u32()?;
     }
-    let returned = if first & 2 == 2 { c.small()? } else { 0 };
+    let returned = if first & 2 == 2 { c.read_u32()? } else { 0 };
     Some(Call { correlation, name, start, duration, thread: before.thread, returned })
 }

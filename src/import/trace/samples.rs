@@ -32,19 +32,21 @@ pub struct Stalls {
 }
 
 /// Reads a row of samples.
-pub fn stalls(c: &mut Cursor<'_>) -> Option<Stalls> {
-    let thread = c.small()?;
-    let time = i64::try_from(c.number()?).ok()?;
-    let three = |c: &mut Cursor<'_>| Some([c.small()?, c.small()?, c.small()?]);
-    let shape = (c.small()?, three(c)?, three(c)?, c.small()?);
-    let (correlation, period, total, dropped, full) = (c.small()?, c.small()?, c.number()?, c.number()?, c.number()? != 0);
-    let count = c.small()?;
+pub fn read_stalls(c: &mut Cursor<'_>) -> Option<Stalls> {
+    let thread = c.read_u32()?;
+    let time = i64::try_from(c.read_varint()?).ok()?;
+    let three = |c: &mut Cursor<'_>| Some([c.read_u32()?, c.read_u32()?, c.read_u32()?]);
+    let shape = (c.read_u32()?, three(c)?, three(c)?, c.read_u32()?);
+    let (correlation, period, total, dropped, full) =
+        (c.read_u32()?, c.read_u32()?, c.read_varint()?, c.read_varint()?, c.read_varint()? != 0);
+    let count = c.read_u32()?;
     let reasons = |c: &mut Cursor<'_>| {
-        let count = c.small()?;
-        (0..count).map(|_| Some((c.small()?, c.small()?))).collect::<Option<Vec<_>>>()
+        let count = c.read_u32()?;
+        (0..count).map(|_| Some((c.read_u32()?, c.read_u32()?))).collect::<Option<Vec<_>>>()
     };
-    let instruction =
-        |c: &mut Cursor<'_>| Some(Instruction { module: c.number()?, function: c.small()?, offset: c.number()?, reasons: reasons(c)? });
+    let instruction = |c: &mut Cursor<'_>| {
+        Some(Instruction { module: c.read_varint()?, function: c.read_u32()?, offset: c.read_varint()?, reasons: reasons(c)? })
+    };
     let instructions = (0..count).map(|_| instruction(c)).collect::<Option<_>>()?;
     Some(Stalls { thread, time, shape, correlation, period, total, dropped, full, instructions })
 }
@@ -57,11 +59,11 @@ mod tests {
     fn rows_that_end_early_are_none() {
         // Thread, time, shape, correlation, period, total, dropped, full, one instruction with two reasons.
         let row = [7, 100, 3, 2, 1, 1, 64, 1, 1, 0, 9, 11, 5, 0, 0, 1, 42, 4, 16, 2, 5, 3, 6, 1];
-        let whole = stalls(&mut Cursor::new(&row)).unwrap();
+        let whole = read_stalls(&mut Cursor::new(&row)).unwrap();
         assert_eq!((whole.shape, whole.correlation, whole.period), ((3, [2, 1, 1], [64, 1, 1], 0), 9, 11));
         assert_eq!(whole.instructions, [Instruction { module: 42, function: 4, offset: 16, reasons: vec![(5, 3), (6, 1)] }]);
         for cut in 0..row.len() {
-            assert_eq!(stalls(&mut Cursor::new(&row[..cut])), None, "{cut} bytes");
+            assert_eq!(read_stalls(&mut Cursor::new(&row[..cut])), None, "{cut} bytes");
         }
     }
 }

@@ -22,22 +22,23 @@ struct Part {
 }
 
 /// Reads the processes of some files, and the list of missing parts.
-pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<(Vec<Section>, Missing), ImportError> {
+pub fn read_sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<(Vec<Section>, Missing), ImportError> {
     let (mut parts, mut missing): (Vec<Part>, _) = (Vec::new(), Missing::default());
     // A trace followed while it grows has no file size.
     let plain = files.iter().map(|bytes| bytes.len() as u64).sum();
-    let budget = Budget::plain(&input.path, if input.stored() == 0 || files.len() > 1 { plain } else { input.stored() }, plain);
+    let budget =
+        Budget::from_plain_size(&input.path, if input.stored_size() == 0 || files.len() > 1 { plain } else { input.stored_size() }, plain);
     for bytes in files {
         let pace = job.cancel.pace();
-        let Some((blocks, damage)) = blocks::paced(bytes, &pace) else {
+        let Some((blocks, damage)) = blocks::find_blocks_paced(bytes, &pace) else {
             return Err(ImportError::Cancelled { path: input.path.clone() });
         };
         missing.damage.passed += damage.passed;
         missing.damage.torn += damage.torn;
         // Traces of several processes may be concatenated in one file.
-        for blocks in blocks.chunk_by(|_, next| !next.begins()) {
-            let rows = read(blocks, input, &budget, job)?;
-            let facts = Facts::joined(&rows.facts);
+        for blocks in blocks.chunk_by(|_, next| !next.is_file_start()) {
+            let rows = decode_blocks(blocks, input, &budget, job)?;
+            let facts = Facts::join_all(&rows.facts);
             let number = facts.number("continues").unwrap_or(0);
             parts.push(Part { section: Section { rows, facts }, numbers: blocks.iter().map(|b| b.sequence).collect(), number });
         }
@@ -47,7 +48,7 @@ pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result
     let mut whole: Vec<Part> = Vec::new();
     let mut first: FxHashMap<[Option<String>; 3], usize> = FxHashMap::default();
     for mut part in parts {
-        let process = part.section.facts.process().map(|fact| fact.map(str::to_owned));
+        let process = part.section.facts.process_key().map(|fact| fact.map(str::to_owned));
         match first.get(&process).filter(|_| part.number > 0).and_then(|at| whole.get_mut(*at)) {
             Some(first) => {
                 first.numbers.append(&mut part.numbers);
@@ -60,12 +61,12 @@ pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result
             }
         }
     }
-    missing.blocks = whole.iter().map(|p| if p.section.facts.rolling() { 0 } else { lacking(&p.numbers) }).sum();
+    missing.blocks = whole.iter().map(|p| if p.section.facts.is_rolling() { 0 } else { count_missing(&p.numbers) }).sum();
     Ok((whole.into_iter().map(|p| p.section).collect(), missing))
 }
 
 /// Number of missing sequence numbers before the last one present.
-fn lacking(numbers: &[u32]) -> u64 {
+fn count_missing(numbers: &[u32]) -> u64 {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     numbers.dedup();
@@ -73,7 +74,7 @@ fn lacking(numbers: &[u32]) -> u64 {
 }
 
 /// Decodes all blocks in parallel: each block is self-contained.
-fn read(blocks: &[Block<'_>], input: &Input, budget: &Budget, job: &Job<'_>) -> Result<Rows, ImportError> {
+fn decode_blocks(blocks: &[Block<'_>], input: &Input, budget: &Budget, job: &Job<'_>) -> Result<Rows, ImportError> {
     let total: usize = blocks.iter().map(|b| b.data.len()).sum();
     let pieces: Vec<&[Block<'_>]> = blocks.chunks(TAKEN).collect();
     let (next, done, full) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
@@ -85,17 +86,17 @@ fn read(blocks: &[Block<'_>], input: &Input, budget: &Budget, job: &Job<'_>) -> 
             let Some(piece) = pieces.get(at).filter(|_| !job.cancel.is_cancelled()) else { return out };
             let mut rows = Rows::default();
             for block in *piece {
-                if !pace.step(block.data.len() + 1) {
+                if !pace.count_steps(block.data.len() + 1) {
                     return out;
                 }
-                rows.take(block, job.wants);
+                rows.decode_block(block, job.wants);
                 done.fetch_add(block.data.len(), Ordering::Relaxed);
             }
-            if full.load(Ordering::Relaxed) || !budget.spend(rows.memory()) {
+            if full.load(Ordering::Relaxed) || !budget.try_spend(rows.memory_bytes()) {
                 full.store(true, Ordering::Relaxed);
                 return out;
             }
-            job.progress("records", done.load(Ordering::Relaxed) as u64, total as u64);
+            job.report_progress("records", done.load(Ordering::Relaxed) as u64, total as u64);
             out.push((at, rows));
         }
     };
@@ -112,7 +113,7 @@ fn read(blocks: &[Block<'_>], input: &Input, budget: &Budget, job: &Job<'_>) -> 
         return Err(ImportError::Cancelled { path: input.path.clone() });
     }
     if full.into_inner() {
-        return Err(budget.refused());
+        return Err(budget.exceeded_error());
     }
     let mut parts = parts.ok_or_else(|| ImportError::Tool {
         path: input.path.clone(),

@@ -19,7 +19,7 @@ const DROPPED: &str = "smsp__pcsamp_dropped_samples";
 
 /// Returns true if more than 1 % of a launch's samples are missing.
 #[must_use]
-pub fn lacks(row: &Stalls, names: &Names) -> bool {
+pub fn has_missing_samples(row: &Stalls, names: &Names) -> bool {
     // Skip samples without an issued warp: they are counted twice.
     let counts = |reason: u32| names.get(reason).is_some_and(|r| r.starts_with(REASON) && !r.ends_with("_not_issued"));
     let reasons = row.instructions.iter().flat_map(|i| &i.reasons).filter(|r| counts(r.0));
@@ -31,7 +31,7 @@ pub fn lacks(row: &Stalls, names: &Names) -> bool {
 const FUNCTION_BITS: u32 = 32;
 
 /// Values of a result and its instructions, by ncu metric name; `id` returns the number of a name.
-pub fn result(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str>) -> u32) -> (Vec<(u32, Value)>, Sampled) {
+pub fn build_values(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str>) -> u32) -> (Vec<(u32, Value)>, Sampled) {
     let mut functions: BTreeSet<(u64, Arc<str>)> = BTreeSet::new();
     let mut modules: BTreeSet<u64> = BTreeSet::new();
     for i in rows.iter().flat_map(|r| &r.instructions) {
@@ -93,10 +93,10 @@ pub fn result(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str>) -> 
 const LARGEST: usize = 64 << 20;
 
 /// Reads the code of wanted modules from a trace, by CUPTI's CRC.
-pub fn modules(bytes: &[u8], wanted: &[u64], found: &mut BTreeMap<u64, Vec<u8>>) {
-    for block in blocks::blocks(bytes).0.iter().filter(|b| b.kind == Kind::Code && b.whole()) {
+pub fn find_modules(bytes: &[u8], wanted: &[u64], found: &mut BTreeMap<u64, Vec<u8>>) {
+    for block in blocks::find_blocks(bytes).0.iter().filter(|b| b.kind == Kind::Code && b.has_valid_checksum()) {
         let mut c = Cursor::new(block.data);
-        if let (Some(crc), Some(code)) = (c.number(), c.text())
+        if let (Some(crc), Some(code)) = (c.read_varint(), c.read_text())
             && wanted.contains(&crc)
             && code.len() <= LARGEST
         {

@@ -40,19 +40,19 @@ impl Tail {
     pub fn new(name: OsString, file: File, process: usize, began: Option<i64>) -> Self {
         let mut out = Self { name, file, first: began.is_none(), process, at: 0, there: 0, kernels: 0, marks: VecDeque::new() };
         if let Some(time) = began {
-            out.mark(time, 0);
+            out.add_mark(time, 0);
         }
         out
     }
 
     /// Updates the file size.
-    pub fn look(&mut self) {
+    pub fn update_size(&mut self) {
         self.there = self.file.metadata().map_or(self.at, |m| m.len());
     }
 
     /// Adds a seek point behind which everything was written after `time`, unless the last one is close
     /// enough, and drops old ones.
-    pub fn mark(&mut self, time: i64, at: u64) {
+    pub fn add_mark(&mut self, time: i64, at: u64) {
         if self.marks.back().is_some_and(|m| m.time >= time && self.kernels - m.kernels < FINE) {
             return;
         }
@@ -65,7 +65,7 @@ impl Tail {
 
     /// Offset from which everything written since `time` can be read, and a little more, but not more
     /// than the last `most` kernels.
-    pub fn since(&self, time: i64, most: u64) -> u64 {
+    pub fn seek_offset(&self, time: i64, most: u64) -> u64 {
         let later = self.marks.partition_point(|m| m.time <= time).saturating_sub(1);
         // Nothing has been read or remembered before the first seek point.
         self.marks.iter().skip(later).find(|m| self.kernels - m.kernels <= most).map_or(self.at, |m| m.at)
@@ -84,14 +84,14 @@ mod tests {
         for block in 0..1_000_u64 {
             tail.kernels = block * 1_000;
             tail.at = block * 40_000;
-            tail.mark(100 + i64::try_from(block / 100).unwrap(), tail.at);
+            tail.add_mark(100 + i64::try_from(block / 100).unwrap(), tail.at);
         }
-        assert_eq!(tail.since(0, u64::MAX), 0);
+        assert_eq!(tail.seek_offset(0, u64::MAX), 0);
         for (time, least, most) in [(105, 500, 600), (109, 900, 1000), (110, 900, 1000)] {
-            let block = tail.since(time, u64::MAX) / 40_000;
+            let block = tail.seek_offset(time, u64::MAX) / 40_000;
             assert!(block >= least && block < most, "{time}: {block}");
         }
-        let kernels = 999_000 - tail.since(0, 50_000) / 40;
+        let kernels = 999_000 - tail.seek_offset(0, 50_000) / 40;
         assert!((25_000..=50_000).contains(&kernels), "{kernels}");
     }
 }

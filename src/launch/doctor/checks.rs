@@ -1,7 +1,7 @@
 //! Checks of the machine's facts: each is a function listed in [`CHECKS`]. A check without its facts is `Unknown`,
 //! never `Ok`.
 
-use super::machine::{Folder, Machine, PERFMON, SYS_ADMIN, version};
+use super::machine::{Folder, Machine, PERFMON, SYS_ADMIN, format_version};
 
 /// Outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +19,7 @@ pub enum State {
 impl State {
     /// Stable name, for scripts.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Unknown => "unknown",
@@ -42,17 +42,17 @@ pub struct Check {
     pub fix: Option<String>,
 }
 
-fn check(id: &'static str, what: &'static str, state: State, found: impl Into<String>) -> Check {
+fn new_check(id: &'static str, what: &'static str, state: State, found: impl Into<String>) -> Check {
     Check { id, what, state, found: found.into(), means: String::new(), fix: None }
 }
 
 impl Check {
-    fn means(mut self, text: impl Into<String>) -> Self {
+    fn with_meaning(mut self, text: impl Into<String>) -> Self {
         self.means = text.into();
         self
     }
 
-    fn fix(mut self, text: impl Into<String>) -> Self {
+    fn with_fix(mut self, text: impl Into<String>) -> Self {
         self.fix = Some(text.into());
         self
     }
@@ -63,12 +63,29 @@ pub type Look = fn(&Machine) -> Option<Check>;
 
 /// All checks, in the order of a diagnosis by hand.
 pub static CHECKS: &[Look] = &[
-    gpus, ncu, chip, cupti, nsys, importer, rocprof, counters, samples, container, mig, mps, holders, others, clocks, lock, tmp, disk,
-    namesakes,
+    check_gpus,
+    check_ncu,
+    check_ncu_chip,
+    check_cupti,
+    check_nsys,
+    check_nsys_importer,
+    check_rocprof,
+    check_counters,
+    check_cpu_sampling,
+    check_container,
+    check_mig,
+    check_mps,
+    check_counter_holders,
+    check_other_processes,
+    check_clocks,
+    check_ncu_lock,
+    check_tmp,
+    check_report_folder,
+    check_namesakes,
 ];
 
 #[must_use]
-pub fn examine(machine: &Machine) -> Vec<Check> {
+pub fn run_checks(machine: &Machine) -> Vec<Check> {
     CHECKS.iter().filter_map(|look| look(machine)).collect()
 }
 
@@ -77,38 +94,38 @@ fn has_gpu(m: &Machine) -> bool {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a row of CHECKS like the others")]
-fn gpus(m: &Machine) -> Option<Check> {
+fn check_gpus(m: &Machine) -> Option<Check> {
     let (id, what) = ("gpus", "GPUs and driver");
     Some(match &m.gpus {
         Some(all) if !all.is_empty() => {
             let named = all.iter().map(|g| g.name.as_str()).collect::<std::collections::BTreeSet<_>>();
             let driver = all.first().map_or("", |g| &g.driver);
             let names = named.into_iter().collect::<Vec<_>>().join(", ");
-            check(id, what, State::Ok, format!("{} × {names}, driver {driver}", all.len()))
+            new_check(id, what, State::Ok, format!("{} × {names}, driver {driver}", all.len()))
         }
-        _ if m.amd => check(id, what, State::Ok, "an AMD GPU (/dev/kfd)"),
+        _ if m.amd => new_check(id, what, State::Ok, "an AMD GPU (/dev/kfd)"),
         _ => {
             let found = m.smi_error.clone().unwrap_or_else(|| {
                 let why = if m.gpus.is_some() { "nvidia-smi lists no GPU" } else { "nvidia-smi is not on PATH" };
                 format!("{why}, and there is no /dev/kfd")
             });
-            check(id, what, State::Blocks, found)
-                .means("without a GPU and driver, reports can be read here, but nothing can be profiled")
-                .fix("run this on the GPU machine; in a container start it with --gpus all (NVIDIA) or --device=/dev/kfd --device=/dev/dri (AMD)")
+            new_check(id, what, State::Blocks, found)
+                .with_meaning("without a GPU and driver, reports can be read here, but nothing can be profiled")
+                .with_fix("run this on the GPU machine; in a container start it with --gpus all (NVIDIA) or --device=/dev/kfd --device=/dev/dri (AMD)")
         }
     })
 }
 
-fn ncu(m: &Machine) -> Option<Check> {
+fn check_ncu(m: &Machine) -> Option<Check> {
     let (id, what) = ("ncu", "Nsight Compute");
     if m.amd && !has_gpu(m) {
         return None;
     }
     Some(match &m.ncu {
-        Some(tool) => check(id, what, State::Ok, format!("{} at {}", version(tool), tool.path.display())),
-        None => check(id, what, State::Blocks, "not on PATH and not in /opt/nvidia/nsight-compute")
-            .means("kernels cannot be profiled again")
-            .fix("install it with the CUDA toolkit, or from https://developer.nvidia.com/nsight-compute; no root needed: unpack it and add it to PATH"),
+        Some(tool) => new_check(id, what, State::Ok, format!("{} at {}", format_version(tool), tool.path.display())),
+        None => new_check(id, what, State::Blocks, "not on PATH and not in /opt/nvidia/nsight-compute")
+            .with_meaning("kernels cannot be profiled again")
+            .with_fix("install it with the CUDA toolkit, or from https://developer.nvidia.com/nsight-compute; no root needed: unpack it and add it to PATH"),
     })
 }
 
@@ -127,19 +144,19 @@ const CHIPS: [((u32, u32), &str); 11] = [
     ((12, 0), "gb202"),
 ];
 
-fn chip(m: &Machine) -> Option<Check> {
+fn check_ncu_chip(m: &Machine) -> Option<Check> {
     let (id, what) = ("ncu-chip", "Nsight Compute supports this GPU");
     let gpu = m.gpus.as_ref()?.first()?;
     let (tool, cc) = (m.ncu.as_ref()?, gpu.capability?);
     let Some(chips) = &m.chips else {
         return Some(
-            check(id, what, State::Unknown, "ncu --list-chips gave no answer")
-                .means("whether this ncu supports the GPU will show only when it profiles"),
+            new_check(id, what, State::Unknown, "ncu --list-chips gave no answer")
+                .with_meaning("whether this ncu supports the GPU will show only when it profiles"),
         );
     };
     let name = CHIPS.iter().find(|c| c.0 == cc).map(|c| c.1);
     if name.is_some_and(|n| chips.iter().any(|c| c == n)) {
-        return Some(check(id, what, State::Ok, format!("{} ({}.{})", name.unwrap_or_default(), cc.0, cc.1)));
+        return Some(new_check(id, what, State::Ok, format!("{} ({}.{})", name.unwrap_or_default(), cc.0, cc.1)));
     }
     let newer = if cc.0 < 7 {
         "GPUs before Volta need nvprof"
@@ -149,47 +166,54 @@ fn chip(m: &Machine) -> Option<Check> {
         "install a newer ncu"
     };
     Some(
-        check(id, what, State::Blocks, format!("compute capability {}.{} is not supported by ncu {}", cc.0, cc.1, version(tool)))
-            .means("it would profile nothing")
-            .fix(newer),
+        new_check(
+            id,
+            what,
+            State::Blocks,
+            format!("compute capability {}.{} is not supported by ncu {}", cc.0, cc.1, format_version(tool)),
+        )
+        .with_meaning("it would profile nothing")
+        .with_fix(newer),
     )
 }
 
-fn nsys(m: &Machine) -> Option<Check> {
+fn check_nsys(m: &Machine) -> Option<Check> {
     let (id, what) = ("nsys", "Nsight Systems");
     if m.amd && !has_gpu(m) {
         return None;
     }
     Some(match &m.nsys {
-        Some(tool) => check(id, what, State::Ok, format!("{} at {}", version(tool), tool.path.display())),
-        None => check(id, what, State::Warning, "not found on PATH, where NVIDIA installs it, or inside Nsight Compute")
-            .means("no timeline can be recorded, and .nsys-rep files cannot be opened (.sqlite files can)")
-            .fix("install nsight-systems-cli; without it `warpscope recipes scan` gives durations of launches with ncu alone"),
+        Some(tool) => new_check(id, what, State::Ok, format!("{} at {}", format_version(tool), tool.path.display())),
+        None => new_check(id, what, State::Warning, "not found on PATH, where NVIDIA installs it, or inside Nsight Compute")
+            .with_meaning("no timeline can be recorded, and .nsys-rep files cannot be opened (.sqlite files can)")
+            .with_fix("install nsight-systems-cli; without it `warpscope recipes scan` gives durations of launches with ncu alone"),
     })
 }
 
-fn importer(m: &Machine) -> Option<Check> {
+fn check_nsys_importer(m: &Machine) -> Option<Check> {
     m.nsys.as_ref()?;
     let (id, what) = ("nsys-importer", "libraries of the nsys importer");
     Some(if m.missing_libraries.is_empty() {
-        check(id, what, State::Ok, "libdw and libelf found")
+        new_check(id, what, State::Ok, "libdw and libelf found")
     } else {
-        check(id, what, State::Warning, format!("not found: {}", m.missing_libraries.join(", ")))
-            .means("nsys can record, but cannot turn the recording into a report (\"Importer … error while loading shared libraries\")")
-            .fix("apt install libdw1 libelf1, or unpack their packages with dpkg -x and extend LD_LIBRARY_PATH")
+        new_check(id, what, State::Warning, format!("not found: {}", m.missing_libraries.join(", ")))
+            .with_meaning(
+                "nsys can record, but cannot turn the recording into a report (\"Importer … error while loading shared libraries\")",
+            )
+            .with_fix("apt install libdw1 libelf1, or unpack their packages with dpkg -x and extend LD_LIBRARY_PATH")
     })
 }
 
-fn cupti(m: &Machine) -> Option<Check> {
+fn check_cupti(m: &Machine) -> Option<Check> {
     let (id, what) = ("cupti", "libcupti, for the built-in tracer");
     if m.amd && !has_gpu(m) {
         return None;
     }
     let Some(first) = m.cupti.first() else {
         return Some(
-            check(id, what, State::Warning, "not in Python's packages, conda, CUDA toolkits or Nsight's folders")
-                .means("`warpscope run` can trace only programs that bring their own libcupti, as PyTorch does; others need nsys")
-                .fix("pip install nvidia-cuda-cupti (nvidia-cuda-cupti-cu12 for a driver of CUDA 12), or install the CUDA toolkit"),
+            new_check(id, what, State::Warning, "not in Python's packages, conda, CUDA toolkits or Nsight's folders")
+                .with_meaning("`warpscope run` can trace only programs that bring their own libcupti, as PyTorch does; others need nsys")
+                .with_fix("pip install nvidia-cuda-cupti (nvidia-cuda-cupti-cu12 for a driver of CUDA 12), or install the CUDA toolkit"),
         );
     };
     let more = match m.cupti.len() - 1 {
@@ -198,28 +222,30 @@ fn cupti(m: &Machine) -> Option<Check> {
     };
     let found = format!("{} ({}), unless the program has its own loaded{more}", first.path.display(), first.of);
     let beside = first.path.with_file_name("libnvperf_host.so").is_file();
-    let out = check(id, what, State::Ok, found);
+    let out = new_check(id, what, State::Ok, found);
     Some(if beside {
         out
     } else {
-        out.means("`--survey`, `--measure` and `--stalls` need libnvperf_host.so beside it, which is not there: they measure nothing")
+        out.with_meaning(
+            "`--survey`, `--measure` and `--stalls` need libnvperf_host.so beside it, which is not there: they measure nothing",
+        )
     })
 }
 
-fn rocprof(m: &Machine) -> Option<Check> {
+fn check_rocprof(m: &Machine) -> Option<Check> {
     let (id, what) = ("rocprofv3", "rocprofv3");
     if !m.amd && m.rocprof.is_none() {
         return None;
     }
     Some(match &m.rocprof {
-        Some(tool) => check(id, what, State::Ok, tool.path.display().to_string()),
-        None => check(id, what, State::Warning, "not found on PATH or under /opt/rocm")
-            .means("nothing can be recorded on the AMD GPU")
-            .fix("install rocprofiler-sdk (ROCm 6.2 or later), or add its bin folder to PATH"),
+        Some(tool) => new_check(id, what, State::Ok, tool.path.display().to_string()),
+        None => new_check(id, what, State::Warning, "not found on PATH or under /opt/rocm")
+            .with_meaning("nothing can be recorded on the AMD GPU")
+            .with_fix("install rocprofiler-sdk (ROCm 6.2 or later), or add its bin folder to PATH"),
     })
 }
 
-fn counters(m: &Machine) -> Option<Check> {
+fn check_counters(m: &Machine) -> Option<Check> {
     let (id, what) = ("counters", "GPU performance counter access");
     if !has_gpu(m) {
         return None;
@@ -227,8 +253,8 @@ fn counters(m: &Machine) -> Option<Check> {
     let can = |bit: u32| m.capabilities.is_some_and(|c| c >> bit & 1 == 1);
     let admin = can(SYS_ADMIN);
     Some(match m.admin_only {
-        Some(false) => check(id, what, State::Ok, "open to all users (RmProfilingAdminOnly: 0)"),
-        Some(true) if admin => check(id, what, State::Ok, "admin only, and this process has CAP_SYS_ADMIN"),
+        Some(false) => new_check(id, what, State::Ok, "open to all users (RmProfilingAdminOnly: 0)"),
+        Some(true) if admin => new_check(id, what, State::Ok, "admin only, and this process has CAP_SYS_ADMIN"),
         Some(true) => {
             let who = if m.root { "root without CAP_SYS_ADMIN" } else { "an ordinary user" };
             let fix = if m.container {
@@ -236,98 +262,97 @@ fn counters(m: &Machine) -> Option<Check> {
             } else {
                 "sudo env PATH=$PATH ncu …, or open them to all users: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d/nvidia-prof.conf, update-initramfs -u, reboot"
             };
-            check(id, what, State::Blocks, format!("admin only (RmProfilingAdminOnly: 1), and this process is run by {who}"))
-                .means("ncu would fail with ERR_NVGPUCTRPERM, and nsys could not sample GPU metrics; timelines work")
-                .fix(fix)
+            new_check(id, what, State::Blocks, format!("admin only (RmProfilingAdminOnly: 1), and this process is run by {who}"))
+                .with_meaning("ncu would fail with ERR_NVGPUCTRPERM, and nsys could not sample GPU metrics; timelines work")
+                .with_fix(fix)
         }
-        None => check(id, what, State::Unknown, "/proc/driver/nvidia/params cannot be read")
-            .means("if ncu fails with ERR_NVGPUCTRPERM, the permission is missing")
-            .fix("grep RmProfilingAdminOnly /proc/driver/nvidia/params on the host"),
+        None => new_check(id, what, State::Unknown, "/proc/driver/nvidia/params cannot be read")
+            .with_meaning("if ncu fails with ERR_NVGPUCTRPERM, the permission is missing")
+            .with_fix("grep RmProfilingAdminOnly /proc/driver/nvidia/params on the host"),
     })
 }
 
-fn samples(m: &Machine) -> Option<Check> {
+fn check_cpu_sampling(m: &Machine) -> Option<Check> {
     let (id, what) = ("cpu-samples", "CPU sampling permission");
     m.nsys.as_ref()?;
     let perfmon = m.capabilities.is_some_and(|c| c >> PERFMON & 1 == 1 || c >> SYS_ADMIN & 1 == 1);
     Some(match m.paranoid {
-        Some(p) if p <= 2 => check(id, what, State::Ok, format!("perf_event_paranoid is {p}")),
-        Some(p) if perfmon => check(id, what, State::Ok, format!("perf_event_paranoid is {p}, but this process is allowed to")),
-        Some(p) => check(id, what, State::Warning, format!("perf_event_paranoid is {p}"))
-            .means("timelines have no CPU samples and no context switches; kernels, memory copies and API calls are recorded")
-            .fix("sudo sysctl kernel.perf_event_paranoid=2"),
-        None => {
-            check(id, what, State::Unknown, "perf_event_paranoid cannot be read").means("CPU samples may be missing; kernels are recorded")
-        }
+        Some(p) if p <= 2 => new_check(id, what, State::Ok, format!("perf_event_paranoid is {p}")),
+        Some(p) if perfmon => new_check(id, what, State::Ok, format!("perf_event_paranoid is {p}, but this process is allowed to")),
+        Some(p) => new_check(id, what, State::Warning, format!("perf_event_paranoid is {p}"))
+            .with_meaning("timelines have no CPU samples and no context switches; kernels, memory copies and API calls are recorded")
+            .with_fix("sudo sysctl kernel.perf_event_paranoid=2"),
+        None => new_check(id, what, State::Unknown, "perf_event_paranoid cannot be read")
+            .with_meaning("CPU samples may be missing; kernels are recorded"),
     })
 }
 
-fn container(m: &Machine) -> Option<Check> {
+fn check_container(m: &Machine) -> Option<Check> {
     let (id, what) = ("container", "container");
     m.container.then(|| {
         let admin = m.capabilities.is_some_and(|c| c >> SYS_ADMIN & 1 == 1);
         let found = if admin { "this is a container with CAP_SYS_ADMIN" } else { "this is a container without CAP_SYS_ADMIN" };
-        check(id, what, State::Ok, found)
+        new_check(id, what, State::Ok, found)
     })
 }
 
-fn mig(m: &Machine) -> Option<Check> {
+fn check_mig(m: &Machine) -> Option<Check> {
     let split: Vec<String> = m.gpus.as_ref()?.iter().filter(|g| g.mig == Some(true)).map(|g| g.index.to_string()).collect();
     (!split.is_empty()).then(|| {
-        check("mig", "Multi-Instance GPU (MIG)", State::Warning, format!("GPU {} partitioned into MIG instances", split.join(", ")))
-            .means("counters of units shared between instances are not available, and clocks cannot be locked")
-            .fix("profile on a whole GPU, or add --clock-control none")
+        new_check("mig", "Multi-Instance GPU (MIG)", State::Warning, format!("GPU {} partitioned into MIG instances", split.join(", ")))
+            .with_meaning("counters of units shared between instances are not available, and clocks cannot be locked")
+            .with_fix("profile on a whole GPU, or add --clock-control none")
     })
 }
 
-fn mps(m: &Machine) -> Option<Check> {
+fn check_mps(m: &Machine) -> Option<Check> {
     m.mps.then(|| {
-        check("mps", "multi-process service (MPS)", State::Warning, "its daemon runs")
-            .means("timelines work; ncu profiles MPS clients only since 2025.2, with --mps")
-            .fix("stop it for profiling: echo quit | nvidia-cuda-mps-control")
+        new_check("mps", "multi-process service (MPS)", State::Warning, "its daemon runs")
+            .with_meaning("timelines work; ncu profiles MPS clients only since 2025.2, with --mps")
+            .with_fix("stop it for profiling: echo quit | nvidia-cuda-mps-control")
     })
 }
 
-fn holders(m: &Machine) -> Option<Check> {
+fn check_counter_holders(m: &Machine) -> Option<Check> {
     has_gpu(m).then(|| {
         let (id, what) = ("counter-holders", "other users of the counters");
         if m.counter_holders.is_empty() {
-            return check(id, what, State::Ok, "none seen");
+            return new_check(id, what, State::Ok, "none seen");
         }
-        check(id, what, State::Warning, format!("running: {}", m.counter_holders.join(", ")))
-            .means(
+        new_check(id, what, State::Warning, format!("running: {}", m.counter_holders.join(", ")))
+            .with_meaning(
                 "while DCGM samples, ncu may fail with \"driver resource was unavailable\", and `--survey`, `--measure` and `--stalls` measure nothing",
             )
-            .fix("dcgmi profile --pause (and --resume afterwards)")
+            .with_fix("dcgmi profile --pause (and --resume afterwards)")
     })
 }
 
-fn others(m: &Machine) -> Option<Check> {
+fn check_other_processes(m: &Machine) -> Option<Check> {
     has_gpu(m).then(|| {
         let (id, what) = ("other-processes", "other processes on the GPU");
         if m.processes.is_empty() {
-            return check(id, what, State::Ok, "none seen");
+            return new_check(id, what, State::Ok, "none seen");
         }
         let named: Vec<String> = m.processes.iter().take(4).map(|(pid, name)| format!("{name} ({pid})")).collect();
         let more = m.processes.len().saturating_sub(4);
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        check(id, what, State::Warning, format!("{}{rest}", named.join(", ")))
-            .means("they compete for caches, memory and GPU time with what is measured")
-            .fix("wait for them, or choose a free GPU with CUDA_VISIBLE_DEVICES")
+        new_check(id, what, State::Warning, format!("{}{rest}", named.join(", ")))
+            .with_meaning("they compete for caches, memory and GPU time with what is measured")
+            .with_fix("wait for them, or choose a free GPU with CUDA_VISIBLE_DEVICES")
     })
 }
 
-fn clocks(m: &Machine) -> Option<Check> {
+fn check_clocks(m: &Machine) -> Option<Check> {
     let all = m.gpus.as_ref().filter(|g| !g.is_empty())?;
     let (id, what) = ("clocks", "clocks and persistence");
     let lazy = all.iter().any(|g| g.persistence == Some(false));
     let clock = all.first().and_then(|g| Some(format!("SM at {} of {} MHz", g.clock?, g.most_clock?))).unwrap_or_default();
     Some(if lazy {
-        check(id, what, State::Warning, format!("{clock}, persistence mode is off").trim_start_matches(", ").to_owned())
-            .means("the first launch after idling waits for the driver to load, and clocks vary")
-            .fix("sudo nvidia-smi -pm 1; to compare runs, lock the clocks: sudo nvidia-smi -lgc MHZ (ncu locks them itself while it measures)")
+        new_check(id, what, State::Warning, format!("{clock}, persistence mode is off").trim_start_matches(", ").to_owned())
+            .with_meaning("the first launch after idling waits for the driver to load, and clocks vary")
+            .with_fix("sudo nvidia-smi -pm 1; to compare runs, lock the clocks: sudo nvidia-smi -lgc MHZ (ncu locks them itself while it measures)")
     } else {
-        check(
+        new_check(
             id,
             what,
             State::Ok,
@@ -336,14 +361,14 @@ fn clocks(m: &Machine) -> Option<Check> {
     })
 }
 
-fn lock(m: &Machine) -> Option<Check> {
+fn check_ncu_lock(m: &Machine) -> Option<Check> {
     m.ncu.as_ref()?;
     let (id, what) = ("ncu-lock", "ncu lock file");
     Some(match &m.foreign_lock {
-        None => check(id, what, State::Ok, "free"),
-        Some(path) => check(id, what, State::Blocks, format!("{} belongs to another user", path.display()))
-            .means("ncu would fail with \"Failed to open/create lock file\"")
-            .fix("TMPDIR=$HOME/tmp ncu … (create that folder first)"),
+        None => new_check(id, what, State::Ok, "free"),
+        Some(path) => new_check(id, what, State::Blocks, format!("{} belongs to another user", path.display()))
+            .with_meaning("ncu would fail with \"Failed to open/create lock file\"")
+            .with_fix("TMPDIR=$HOME/tmp ncu … (create that folder first)"),
     })
 }
 
@@ -351,51 +376,51 @@ fn lock(m: &Machine) -> Option<Check> {
 /// files.
 const LITTLE: u64 = 2 << 30;
 
-fn room(id: &'static str, what: &'static str, folder: &Folder, variable: &str) -> Check {
+fn check_free_space(id: &'static str, what: &'static str, folder: &Folder, variable: &str) -> Check {
     let gib = |b: u64| format!("{:.1} GiB", b as f64 / f64::from(1 << 30));
     let free = folder.free.map_or_else(|| "an unknown amount".to_owned(), gib);
     let found = format!("{}: {free} free", folder.path.display());
     if !folder.writable {
-        return check(id, what, State::Blocks, format!("{} is not writable", folder.path.display()))
-            .means("there is no place for reports or for the profilers' temporary files")
-            .fix(format!("choose another folder{variable}"));
+        return new_check(id, what, State::Blocks, format!("{} is not writable", folder.path.display()))
+            .with_meaning("there is no place for reports or for the profilers' temporary files")
+            .with_fix(format!("choose another folder{variable}"));
     }
     match folder.free {
-        Some(free) if free < LITTLE => check(id, what, State::Warning, found)
-            .means("a long recording may not fit: about 110 bytes per launch for nsys, up to 1 MB per result for ncu --set full")
-            .fix(format!("free some space, or choose another folder{variable}")),
-        Some(_) => check(id, what, State::Ok, found),
-        None => check(id, what, State::Unknown, found),
+        Some(free) if free < LITTLE => new_check(id, what, State::Warning, found)
+            .with_meaning("a long recording may not fit: about 110 bytes per launch for nsys, up to 1 MB per result for ncu --set full")
+            .with_fix(format!("free some space, or choose another folder{variable}")),
+        Some(_) => new_check(id, what, State::Ok, found),
+        None => new_check(id, what, State::Unknown, found),
     }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a row of CHECKS like the others")]
-fn tmp(m: &Machine) -> Option<Check> {
-    let found = room("tmp", "temporary files", &m.tmp, ": TMPDIR=DIR");
+fn check_tmp(m: &Machine) -> Option<Check> {
+    let found = check_free_space("tmp", "temporary files", &m.tmp, ": TMPDIR=DIR");
     // PyTorch's and Triton's compilers write libraries there and load them.
     if found.state == State::Ok && !m.tmp.loads {
         return Some(
-            check("tmp", "temporary files", State::Warning, format!("{} is mounted noexec", m.tmp.path.display()))
-                .means("libraries that a program compiles there, as torch.compile does, cannot be loaded; the tracer is loaded from the cache folder")
-                .fix("choose another folder: TMPDIR=DIR"),
+            new_check("tmp", "temporary files", State::Warning, format!("{} is mounted noexec", m.tmp.path.display()))
+                .with_meaning("libraries that a program compiles there, as torch.compile does, cannot be loaded; the tracer is loaded from the cache folder")
+                .with_fix("choose another folder: TMPDIR=DIR"),
         );
     }
     Some(found)
 }
 
-fn namesakes(m: &Machine) -> Option<Check> {
+fn check_namesakes(m: &Machine) -> Option<Check> {
     let (first, others) = m.namesakes.split_first()?;
     let named: Vec<String> = others.iter().map(|p| p.display().to_string()).collect();
     (!named.is_empty()).then(|| {
-        check("namesakes", "programs called warpscope", State::Warning, format!("{} runs; also on PATH: {}", first.display(), named.join(", ")))
-            .means("another GPU profiler on the Python index has the same name and command, or two versions are installed")
-            .fix("remove one of them (pip uninstall warpscope removes the other profiler; this one is warpscope-tui), or call this one by its path")
+        new_check("namesakes", "programs called warpscope", State::Warning, format!("{} runs; also on PATH: {}", first.display(), named.join(", ")))
+            .with_meaning("another GPU profiler on the Python index has the same name and command, or two versions are installed")
+            .with_fix("remove one of them (pip uninstall warpscope removes the other profiler; this one is warpscope-tui), or call this one by its path")
     })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a row of CHECKS like the others")]
-fn disk(m: &Machine) -> Option<Check> {
-    Some(room("disk", "report folder", &m.here, ""))
+fn check_report_folder(m: &Machine) -> Option<Check> {
+    Some(check_free_space("disk", "report folder", &m.here, ""))
 }
 
 #[cfg(test)]
@@ -406,7 +431,7 @@ mod tests {
     use std::path::PathBuf;
 
     fn tool(name: &str, version: &str) -> Tool {
-        Tool { path: PathBuf::from(format!("/opt/{name}")), version: Version::find(version) }
+        Tool { path: PathBuf::from(format!("/opt/{name}")), version: Version::find_in(version) }
     }
 
     fn good() -> Machine {
@@ -437,12 +462,12 @@ mod tests {
     }
 
     fn state(m: &Machine, id: &str) -> Option<State> {
-        examine(m).into_iter().find(|c| c.id == id).map(|c| c.state)
+        run_checks(m).into_iter().find(|c| c.id == id).map(|c| c.state)
     }
 
     #[test]
     fn a_good_machine_is_found_good() {
-        let all = examine(&good());
+        let all = run_checks(&good());
         assert!(all.iter().all(|c| c.state == State::Ok), "{all:?}");
         assert!(all.len() >= 12);
     }
@@ -473,7 +498,7 @@ mod tests {
         for (id, want, spoil) in cases {
             let mut m = good();
             spoil(&mut m);
-            let all = examine(&m);
+            let all = run_checks(&m);
             let found = all.iter().find(|c| c.id == id).unwrap_or_else(|| panic!("{id}"));
             assert_eq!(found.state, want, "{id}");
             assert!(!found.means.is_empty() && found.fix.as_ref().is_some_and(|f| !f.is_empty()), "{found:?}");

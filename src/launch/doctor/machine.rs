@@ -1,6 +1,6 @@
 //! Facts about this machine that can be collected without privileges and within seconds. Unknown facts are absent.
 
-use super::super::tracer::{Library, libraries};
+use super::super::tracer::{Library, find_libraries};
 use super::super::{self as launch, Tool, Version, find};
 use super::smi::{self, Gpu};
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,11 +27,11 @@ impl Places {
     #[must_use]
     pub fn for_reports(folder: &Path) -> Self {
         let there = folder.ancestors().find(|p| p.is_dir()).unwrap_or(folder);
-        Self { here: there.to_owned(), ..Self::usual() }
+        Self { here: there.to_owned(), ..Self::from_environment() }
     }
 
     #[must_use]
-    pub fn usual() -> Self {
+    pub fn from_environment() -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Self {
             root: PathBuf::from("/"),
@@ -42,11 +42,11 @@ impl Places {
         }
     }
 
-    fn text(&self, inside: &str) -> Option<String> {
+    fn read_text(&self, inside: &str) -> Option<String> {
         std::fs::read_to_string(self.root.join(inside)).ok()
     }
 
-    fn program(&self, name: &str) -> Option<PathBuf> {
+    fn find_program(&self, name: &str) -> Option<PathBuf> {
         self.path.iter().map(|p| p.join(name)).find(|p| p.is_file())
     }
 }
@@ -114,10 +114,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const HOLDERS: [&str; 3] = ["nv-hostengine", "dcgm-exporter", "dcgmi"];
 
 /// Runs a program and returns its output lines, or its error message.
-fn ask(program: &Path, args: &[&str], cancelled: &dyn Fn() -> bool) -> Result<Vec<String>, String> {
+fn query_program(program: &Path, args: &[&str], cancelled: &dyn Fn() -> bool) -> Result<Vec<String>, String> {
     let until = Instant::now() + PATIENCE;
     let mut lines = Vec::new();
-    let ended = launch::ask(Command::new(program).args(args), |l| lines.push(l.to_owned()), || cancelled() || Instant::now() > until);
+    let ended = launch::run_query(Command::new(program).args(args), |l| lines.push(l.to_owned()), || cancelled() || Instant::now() > until);
     match ended {
         Ok(e) if e.status.success() => Ok(lines),
         Ok(e) if e.cancelled => Err(format!("{} did not answer within {} s", program.display(), PATIENCE.as_secs())),
@@ -127,51 +127,52 @@ fn ask(program: &Path, args: &[&str], cancelled: &dyn Fn() -> bool) -> Result<Ve
 }
 
 #[must_use]
-pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool) -> Machine {
+pub fn collect_facts(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool) -> Machine {
     let mut out = Machine { amd: places.root.join("dev/kfd").exists(), root: nix::unistd::geteuid().is_root(), ..Machine::default() };
-    if let Some(program) = places.program("nvidia-smi") {
-        match ask(&program, &smi::GPUS, cancelled) {
-            Ok(lines) => out.gpus = Some(smi::gpus(&lines)),
+    if let Some(program) = places.find_program("nvidia-smi") {
+        match query_program(&program, &smi::GPUS, cancelled) {
+            Ok(lines) => out.gpus = Some(smi::parse_gpus(&lines)),
             Err(why) => out.smi_error = Some(why),
         }
         if out.gpus.as_ref().is_some_and(|g| !g.is_empty()) {
-            out.processes = ask(&program, &smi::PROCESSES, cancelled).map(|l| smi::processes(&l)).unwrap_or_default();
+            out.processes = query_program(&program, &smi::PROCESSES, cancelled).map(|l| smi::parse_processes(&l)).unwrap_or_default();
         }
     }
-    out.admin_only = places.text("proc/driver/nvidia/params").and_then(|t| admin_only(&t));
-    out.capabilities = places.text("proc/self/status").and_then(|t| capabilities(&t));
-    out.paranoid = places.text("proc/sys/kernel/perf_event_paranoid").and_then(|t| t.trim().parse().ok());
+    out.admin_only = places.read_text("proc/driver/nvidia/params").and_then(|t| parse_admin_only(&t));
+    out.capabilities = places.read_text("proc/self/status").and_then(|t| parse_capabilities(&t));
+    out.paranoid = places.read_text("proc/sys/kernel/perf_event_paranoid").and_then(|t| t.trim().parse().ok());
     let marks = [".dockerenv", "run/.containerenv"];
-    let scheduled = places.text("proc/1/cgroup").is_some_and(|t| ["docker", "kubepods", "containerd", "lxc"].iter().any(|w| t.contains(w)));
+    let scheduled =
+        places.read_text("proc/1/cgroup").is_some_and(|t| ["docker", "kubepods", "containerd", "lxc"].iter().any(|w| t.contains(w)));
     out.container = marks.iter().any(|m| places.root.join(m).exists()) || scheduled;
-    let tool = |path: PathBuf| find::with_version(&path, cancelled);
-    let here = |name: &str| places.program(name).or_else(|| places.installs.then(|| find::installed(name)).flatten());
+    let tool = |path: PathBuf| find::query_version(&path, cancelled);
+    let here = |name: &str| places.find_program(name).or_else(|| places.installs.then(|| find::find_installed(name)).flatten());
     let systems = match nsys {
         Some(chosen) => Some(chosen.to_owned()),
-        None if places.installs => find::nsys(None).into_iter().next(),
-        None => places.program("nsys"),
+        None if places.installs => find::find_nsys(None).into_iter().next(),
+        None => places.find_program("nsys"),
     };
     out.nsys = systems.map(tool);
     out.ncu = here("ncu").map(tool);
     out.rocprof = here("rocprofv3").map(tool);
     // A Python program may bring its own libraries.
-    let python = ["python3", "python"].into_iter().filter_map(|p| Some(places.program(p)?.display().to_string()));
+    let python = ["python3", "python"].into_iter().filter_map(|p| Some(places.find_program(p)?.display().to_string()));
     let variable = |name: &str| std::env::var_os(name).filter(|v| places.installs && !v.is_empty()).map(PathBuf::from);
-    out.cupti = libraries(&places.root, &python.collect::<Vec<_>>(), variable);
+    out.cupti = find_libraries(&places.root, &python.collect::<Vec<_>>(), variable);
     if let Some(ncu) = &out.ncu {
-        out.chips = ask(&ncu.path, &["--list-chips"], cancelled).ok().map(|lines| chips(&lines)).filter(|c| !c.is_empty());
+        out.chips = query_program(&ncu.path, &["--list-chips"], cancelled).ok().map(|lines| parse_chips(&lines)).filter(|c| !c.is_empty());
     }
     if out.nsys.is_some() {
         out.missing_libraries = ["libdw.so.1", "libelf.so.1"].into_iter().filter(|l| !has_library(places, l)).map(str::to_owned).collect();
     }
-    let names = running(places);
+    let names = running_processes(places);
     out.counter_holders =
         HOLDERS.iter().filter(|h| names.iter().any(|n| h.starts_with(n.as_str()) && n.len() >= 5)).map(|h| (*h).to_owned()).collect();
     out.mps = names.iter().any(|n| n.starts_with("nvidia-cuda-mps"));
-    out.tmp = folder(&places.tmp);
+    out.tmp = examine_folder(&places.tmp);
     let lock = places.tmp.join("nsight-compute-lock");
-    out.foreign_lock = (lock.exists() && !opens(&lock)).then_some(lock);
-    out.here = folder(&places.here);
+    out.foreign_lock = (lock.exists() && !can_write(&lock)).then_some(lock);
+    out.here = examine_folder(&places.here);
     let mut seen = std::collections::HashSet::new();
     let named = places.path.iter().map(|p| p.join("warpscope")).filter(|p| p.is_file());
     out.namesakes = named.filter(|p| seen.insert(std::fs::canonicalize(p).unwrap_or_else(|_| p.clone()))).collect();
@@ -180,22 +181,22 @@ pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool
 
 /// Returns true if a file can be opened for writing. Anyone can create a pipe in the temporary directory, so this must
 /// not block.
-fn opens(file: &Path) -> bool {
+fn can_write(file: &Path) -> bool {
     std::fs::OpenOptions::new().write(true).custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits()).open(file).is_ok()
 }
 
-fn admin_only(params: &str) -> Option<bool> {
+fn parse_admin_only(params: &str) -> Option<bool> {
     let line = params.lines().find(|l| l.starts_with("RmProfilingAdminOnly"))?;
     line.split(':').nth(1)?.trim().parse::<u32>().ok().map(|n| n != 0)
 }
 
-fn capabilities(status: &str) -> Option<u64> {
+fn parse_capabilities(status: &str) -> Option<u64> {
     let line = status.lines().find(|l| l.starts_with("CapEff:"))?;
     u64::from_str_radix(line.split(':').nth(1)?.trim(), 16).ok()
 }
 
 /// Parses the names of chips that ncu prints, separated by commas.
-fn chips(lines: &[String]) -> Vec<String> {
+fn parse_chips(lines: &[String]) -> Vec<String> {
     let words = lines.iter().flat_map(|l| l.split([',', ' ']));
     let is_chip = |w: &&str| {
         w.len() >= 5
@@ -207,7 +208,7 @@ fn chips(lines: &[String]) -> Vec<String> {
 }
 
 /// Names of the running processes, truncated by the kernel to 15 characters.
-fn running(places: &Places) -> Vec<String> {
+fn running_processes(places: &Places) -> Vec<String> {
     let all = std::fs::read_dir(places.root.join("proc")).into_iter().flatten().flatten();
     all.filter(|e| e.file_name().to_string_lossy().chars().all(|c| c.is_ascii_digit()))
         .filter_map(|e| std::fs::read_to_string(e.path().join("comm")).ok())
@@ -233,7 +234,7 @@ fn has_library(places: &Places, name: &str) -> bool {
     own.chain(usual.iter().map(|u| places.root.join(u).join(name))).any(|p| p.exists())
 }
 
-fn folder(path: &Path) -> Folder {
+fn examine_folder(path: &Path) -> Folder {
     let disk = nix::sys::statvfs::statvfs(path).ok();
     let free = disk.map(|s| s.blocks_available().saturating_mul(s.fragment_size()));
     let writable = nix::unistd::access(path, nix::unistd::AccessFlags::W_OK).is_ok();
@@ -243,7 +244,7 @@ fn folder(path: &Path) -> Folder {
 
 /// Formats a tool's version for display.
 #[must_use]
-pub fn version(tool: &Tool) -> String {
+pub fn format_version(tool: &Tool) -> String {
     tool.version.as_ref().map_or_else(|| "of unknown version".to_owned(), Version::to_string)
 }
 
@@ -257,18 +258,18 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         std::fs::write(at("lock"), "").unwrap();
-        assert!(opens(&at("lock")) && !opens(&at("pipe")) && !opens(&at("nothing")));
+        assert!(can_write(&at("lock")) && !can_write(&at("pipe")) && !can_write(&at("nothing")));
     }
 
     #[test]
     fn what_the_kernel_and_the_tools_say_is_read() {
-        assert_eq!(admin_only("EnableMSI: 1\nRmProfilingAdminOnly: 0\n"), Some(false));
-        assert_eq!(admin_only("RmProfilingAdminOnly: 1\n"), Some(true));
-        assert_eq!(admin_only("EnableMSI: 1\n"), None);
-        assert_eq!(capabilities("Name:\tsh\nCapEff:\t00000000a80425fb\n"), Some(0xa804_25fb));
+        assert_eq!(parse_admin_only("EnableMSI: 1\nRmProfilingAdminOnly: 0\n"), Some(false));
+        assert_eq!(parse_admin_only("RmProfilingAdminOnly: 1\n"), Some(true));
+        assert_eq!(parse_admin_only("EnableMSI: 1\n"), None);
+        assert_eq!(parse_capabilities("Name:\tsh\nCapEff:\t00000000a80425fb\n"), Some(0xa804_25fb));
         // As ncu 2024.1 prints them.
         let lines = ["ga100, ga102, ga103, ad102, gh100, gv100, tu102, tu117, gv11b".to_owned()];
-        let found = chips(&lines);
+        let found = parse_chips(&lines);
         assert!(found.len() == 9 && found.contains(&"gv11b".to_owned()), "{found:?}");
     }
 }

@@ -6,6 +6,6 @@ pub mod machine;
 pub mod preflight;
 pub mod smi;
 
-pub use checks::{CHECKS, Check, State, examine};
-pub use machine::{Machine, Places, gather};
-pub use preflight::preflight;
+pub use checks::{CHECKS, Check, State, run_checks};
+pub use machine::{Machine, Places, collect_facts};
+pub use preflight::preflight_problems;

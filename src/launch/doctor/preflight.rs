@@ -33,7 +33,7 @@ static MATTERS: &[(&str, &[&str])] = &[
 ];
 
 /// Adapts a check to a run that measures counters: a program that cannot be measured is still traced.
-fn measuring(mut check: Check) -> Check {
+fn adapt_to_measuring(mut check: Check) -> Check {
     match check.id {
         "counters" if check.state == State::Blocks => {
             check.state = State::Warning;
@@ -49,13 +49,13 @@ fn measuring(mut check: Check) -> Check {
 /// Returns the problems of a run, the worst first. `samples`: the recipe samples the CPU; `needs`: bytes that the
 /// report may take, if known.
 #[must_use]
-pub fn preflight(machine: &Machine, tool: &str, samples: bool, needs: Option<u64>) -> Vec<Check> {
+pub fn preflight_problems(machine: &Machine, tool: &str, samples: bool, needs: Option<u64>) -> Vec<Check> {
     let ids = MATTERS.iter().find(|(t, _)| *t == tool).map_or(&[][..], |(_, ids)| ids);
     let mut found: Vec<Check> = CHECKS
         .iter()
         .filter_map(|look| look(machine))
         .filter(|c| ids.contains(&c.id) && (samples || c.id != "cpu-samples"))
-        .map(|c| if tool == MEASURE { measuring(c) } else { c })
+        .map(|c| if tool == MEASURE { adapt_to_measuring(c) } else { c })
         .filter(|c| c.state >= State::Warning)
         .collect();
     for check in &mut found {
@@ -90,7 +90,7 @@ mod tests {
     fn only_what_matters_for_the_profiler_is_said() {
         let nsys = Some(crate::launch::Tool { path: "/usr/bin/nsys".into(), version: None });
         let machine = Machine { paranoid: Some(4), nsys, ..Machine::default() };
-        let ids = |tool, samples| preflight(&machine, tool, samples, None).iter().map(|c| (c.id, c.state)).collect::<Vec<_>>();
+        let ids = |tool, samples| preflight_problems(&machine, tool, samples, None).iter().map(|c| (c.id, c.state)).collect::<Vec<_>>();
         assert!(ids("nsys", false).contains(&("gpus", State::Warning)));
         assert!(!ids("nsys", false).iter().any(|c| c.0 == "cpu-samples" || c.0 == "ncu"));
         assert!(ids("nsys", true).iter().any(|c| c.0 == "cpu-samples"));
@@ -104,12 +104,12 @@ mod tests {
         let here = crate::launch::doctor::machine::Folder { writable: true, ..Default::default() };
         let counter_holders = vec!["nv-hostengine".to_owned()];
         let machine = Machine { gpus, admin_only: Some(true), counter_holders, here, ..Machine::default() };
-        let found = preflight(&machine, MEASURE, false, None);
+        let found = preflight_problems(&machine, MEASURE, false, None);
         let of = |id| found.iter().find(|c| c.id == id).unwrap();
         assert!(found.iter().all(|c| c.state < State::Blocks), "{found:?}");
         assert!(of("counters").fix.as_ref().unwrap().contains("warpscope run") && of("counters").means.contains("is still traced"));
         assert!(of("counter-holders").found.contains("nv-hostengine") && of("counter-holders").means.contains("nothing is measured"));
-        assert!(!preflight(&machine, "trace", false, None).iter().any(|c| c.id == "counter-holders" || c.id == "counters"));
+        assert!(!preflight_problems(&machine, "trace", false, None).iter().any(|c| c.id == "counter-holders" || c.id == "counters"));
     }
 
     #[test]
@@ -125,7 +125,8 @@ mod tests {
     fn a_large_report_needs_twice_its_room() {
         let mut machine = Machine::default();
         (machine.here.free, machine.here.writable) = (Some(3 << 30), true);
-        let disk = |needs| preflight(&machine, "nsys", false, needs).iter().any(|c| c.id == "disk" && c.means.contains("2048 MiB"));
+        let disk =
+            |needs| preflight_problems(&machine, "nsys", false, needs).iter().any(|c| c.id == "disk" && c.means.contains("2048 MiB"));
         assert!(disk(Some(2 << 30)) && !disk(Some(1 << 30)) && !disk(None));
     }
 }

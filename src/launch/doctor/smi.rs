@@ -35,7 +35,7 @@ pub struct Busy {
 
 /// Parses a line of the utilization query; `None` for other lines (warnings, errors).
 #[must_use]
-pub fn busy(line: &str) -> Option<Busy> {
+pub fn parse_utilization(line: &str) -> Option<Busy> {
     let f: Vec<&str> = line.split(',').map(str::trim).collect();
     let [index, percent, used, total, power, clock] = f[..] else { return None };
     let (used, total): (Option<u64>, Option<u64>) = (used.parse().ok(), total.parse().ok());
@@ -51,7 +51,7 @@ pub fn busy(line: &str) -> Option<Busy> {
 
 /// Parses the output of `rocm-smi`, ordered by card; empty if it is not JSON.
 #[must_use]
-pub fn rocm_busy(answer: &str) -> Vec<Busy> {
+pub fn parse_rocm_utilization(answer: &str) -> Vec<Busy> {
     // Warnings precede it.
     let Some(from) = answer.find('{') else { return Vec::new() };
     let Ok(serde_json::Value::Object(cards)) = serde_json::from_str(&answer[from..]) else { return Vec::new() };
@@ -87,7 +87,7 @@ pub struct Gpu {
     pub memory: Option<u64>,
 }
 
-fn switch(text: &str) -> Option<bool> {
+fn parse_switch(text: &str) -> Option<bool> {
     match text {
         "Enabled" => Some(true),
         "Disabled" => Some(false),
@@ -97,7 +97,7 @@ fn switch(text: &str) -> Option<bool> {
 
 /// Parses the GPU query; lines that are not rows (warnings, errors) are skipped.
 #[must_use]
-pub fn gpus(answer: &[String]) -> Vec<Gpu> {
+pub fn parse_gpus(answer: &[String]) -> Vec<Gpu> {
     let of = |line: &String| {
         let f: Vec<&str> = line.split(',').map(str::trim).collect();
         let [index, name, driver, capability, mig, persistence, clock, most, used, memory] = f[..] else { return None };
@@ -107,8 +107,8 @@ pub fn gpus(answer: &[String]) -> Vec<Gpu> {
             name: name.to_owned(),
             driver: driver.to_owned(),
             capability,
-            mig: switch(mig),
-            persistence: switch(persistence),
+            mig: parse_switch(mig),
+            persistence: parse_switch(persistence),
             clock: clock.parse().ok(),
             most_clock: most.parse().ok(),
             used: used.parse().ok(),
@@ -120,7 +120,7 @@ pub fn gpus(answer: &[String]) -> Vec<Gpu> {
 
 /// Parses the process query into pairs of id and name.
 #[must_use]
-pub fn processes(answer: &[String]) -> Vec<(u32, String)> {
+pub fn parse_processes(answer: &[String]) -> Vec<(u32, String)> {
     answer
         .iter()
         .filter_map(|l| l.split_once(','))
@@ -141,27 +141,27 @@ mod tests {
             "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
         ]
         .map(str::to_owned);
-        let found = gpus(&lines);
+        let found = parse_gpus(&lines);
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].capability, found[0].mig, found[0].most_clock), (Some((9, 0)), Some(false), Some(1980)));
         assert_eq!((found[1].mig, found[1].persistence, found[1].memory), (None, Some(false), Some(15_360)));
-        assert_eq!(processes(&["4711, python3".to_owned(), "no running processes".to_owned()]), [(4711, "python3".to_owned())]);
+        assert_eq!(parse_processes(&["4711, python3".to_owned(), "no running processes".to_owned()]), [(4711, "python3".to_owned())]);
     }
 
     /// Output of driver 580 on an H100, of one with MIG, which reports no utilization, and of a machine without a
     /// driver.
     #[test]
     fn how_busy_it_is() {
-        let read = busy("0, 87, 12000, 81559, 412.31, 1980").unwrap();
+        let read = parse_utilization("0, 87, 12000, 81559, 412.31, 1980").unwrap();
         assert_eq!((read.index, read.percent, read.used, read.clock), (0, Some(87.0), Some(12_000), Some(1980)));
         assert!((read.memory.unwrap() - 14.713).abs() < 0.001 && (read.power.unwrap() - 412.31).abs() < 0.01);
-        let read = busy("1, [N/A], 40, 81559, [N/A], 345").unwrap();
+        let read = parse_utilization("1, [N/A], 40, 81559, [N/A], 345").unwrap();
         assert_eq!((read.percent, read.power), (None, None));
-        assert_eq!(busy("No devices were found"), None);
+        assert_eq!(parse_utilization("No devices were found"), None);
         let json = r#"WARNING: low power
 {"card1": {"GPU use (%)": "7", "GPU Memory Allocated (VRAM%)": "13"}, "card0": {"GPU use (%)": "N/A"}, "system": {"Driver version": "6.8.5"}}"#;
-        let read = rocm_busy(json);
+        let read = parse_rocm_utilization(json);
         assert_eq!(read.iter().map(|b| (b.index, b.percent, b.memory)).collect::<Vec<_>>(), [(0, None, None), (1, Some(7.0), Some(13.0))]);
-        assert!(rocm_busy("ERROR: driver not initialized").is_empty());
+        assert!(parse_rocm_utilization("ERROR: driver not initialized").is_empty());
     }
 }

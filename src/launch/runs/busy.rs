@@ -1,7 +1,7 @@
 //! Utilization of the GPUs during a run, from `nvidia-smi` or `rocm-smi`; absent without either.
 
 use super::super::doctor::smi::{self, Busy};
-use super::super::{ask, find};
+use super::super::{find, run_query};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -13,22 +13,22 @@ const ROCM_EVERY: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Passes samples of each GPU's utilization to `hear` until `enough` returns true.
-pub fn watch(mut hear: impl FnMut(Busy), enough: impl Fn() -> bool) {
-    if let Some(tool) = find::on_path("nvidia-smi") {
+pub fn sample_utilization(mut hear: impl FnMut(Busy), enough: impl Fn() -> bool) {
+    if let Some(tool) = find::find_on_path("nvidia-smi") {
         let every = format!("--loop={}", EVERY.as_secs());
         let mut command = Command::new(tool);
         command.args(smi::BUSY).arg(every);
         // It ends by itself without a driver.
-        let _ = ask(&mut command, |line| smi::busy(line).into_iter().for_each(&mut hear), &enough);
+        let _ = run_query(&mut command, |line| smi::parse_utilization(line).into_iter().for_each(&mut hear), &enough);
         return;
     }
-    let Some(tool) = find::on_path("rocm-smi") else { return };
+    let Some(tool) = find::find_on_path("rocm-smi") else { return };
     while !enough() {
         let began = Instant::now();
         let mut answer = String::new();
         let late = || enough() || began.elapsed() > PATIENCE;
-        let ended = ask(Command::new(&tool).args(smi::ROCM_BUSY), |line| answer.extend([line, "\n"]), late);
-        let all = smi::rocm_busy(&answer);
+        let ended = run_query(Command::new(&tool).args(smi::ROCM_BUSY), |line| answer.extend([line, "\n"]), late);
+        let all = smi::parse_rocm_utilization(&answer);
         if ended.is_err() || all.is_empty() {
             return;
         }

@@ -169,7 +169,7 @@ pub struct Watch {
 
 impl Watch {
     /// Takes a complete line.
-    pub fn line(&mut self, line: &str) {
+    pub fn observe_line(&mut self, line: &str) {
         let text = line.trim();
         if text == "Generated:" {
             self.names = true;
@@ -178,12 +178,12 @@ impl Watch {
         if self.names {
             self.names = line.starts_with([' ', '\t']) && text.starts_with('/');
             if self.names {
-                self.wrote(text);
+                self.add_report(text);
                 return;
             }
         }
         if let Some(path) = text.strip_prefix("==PROF== Report: ") {
-            self.wrote(path);
+            self.add_report(path);
             return;
         }
         let known = MESSAGES.iter().position(|m| m.words.iter().all(|w| text.contains(w)));
@@ -197,7 +197,7 @@ impl Watch {
     }
 
     /// Adds the name of a report. The program's own output may look alike: only names of reports count, up to a limit.
-    fn wrote(&mut self, path: &str) {
+    fn add_report(&mut self, path: &str) {
         let path = PathBuf::from(path);
         let kind = path.extension().is_some_and(|e| ["nsys-rep", "ncu-rep", "qdrep", "sqlite"].iter().any(|k| e == *k));
         let plain = path.is_absolute() && path.components().all(|c| !matches!(c, std::path::Component::ParentDir));
@@ -207,7 +207,7 @@ impl Watch {
     }
 
     /// Tests whether a message with these words was seen.
-    fn said(&self, words: &str) -> bool {
+    fn has_seen(&self, words: &str) -> bool {
         self.seen.iter().any(|(i, _)| MESSAGES.get(*i).is_some_and(|m| m.words[0] == words))
     }
 }
@@ -228,7 +228,7 @@ pub struct Exit {
 
 /// Explains how a run ended, the cause first; empty if all is well. `tool` is the profiler's name.
 #[must_use]
-pub fn explain(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Finding> {
+pub fn explain_exit(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Finding> {
     let mut seen = watch.seen.clone();
     seen.sort_by_key(|s| s.0);
     // Nothing profiled is a consequence of any other failure.
@@ -282,7 +282,7 @@ pub fn explain(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Fin
         }
         _ => {}
     }
-    let gated = NOTHING.iter().any(|n| watch.said(n));
+    let gated = NOTHING.iter().any(|n| watch.has_seen(n));
     if reports == 0 && tool == "trace" && !tool_failed && !exit.stopped {
         out.push(finding(
             "no process of the program used CUDA, so there is no trace",
@@ -313,7 +313,7 @@ mod tests {
     fn watch(lines: &[&str]) -> Watch {
         let mut watch = Watch::default();
         for line in lines {
-            watch.line(line);
+            watch.observe_line(line);
         }
         watch
     }
@@ -338,7 +338,8 @@ mod tests {
 
     #[test]
     fn each_end_has_its_reason() {
-        let first = |tool: &str, exit, lines: &[&str], reports| explain(tool, exit, &watch(lines), reports).first().map(|f| f.what.clone());
+        let first =
+            |tool: &str, exit, lines: &[&str], reports| explain_exit(tool, exit, &watch(lines), reports).first().map(|f| f.what.clone());
         assert_eq!(first("nsys", code(0), &[], 1), None);
         let permission = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0.";
         assert_eq!(first("ncu", code(1), &[permission], 0).unwrap(), "this user has no permission to access the GPU performance counters");
@@ -356,7 +357,7 @@ mod tests {
         assert_eq!(first("trace", code(0), &[], 0).unwrap(), "no process of the program used CUDA, so there is no trace");
         assert_eq!(first("trace", Exit { signal: Some(9), ..Exit::default() }, &[], 1).unwrap(), "the program was killed (signal 9)");
         // The cause precedes the symptom, and a message appears once.
-        let both = explain("ncu", code(1), &watch(&["==WARNING== No kernels were profiled.", permission, permission]), 0);
+        let both = explain_exit("ncu", code(1), &watch(&["==WARNING== No kernels were profiled.", permission, permission]), 0);
         assert_eq!(both.len(), 1);
         assert!(both[0].what.contains("counters") && !both[0].fix.is_empty());
     }

@@ -1,7 +1,7 @@
 //! Facts stored with a run: the GPUs with their clocks, the commit of the code, the profiler's version.
 
 use super::super::doctor::smi;
-use super::super::{Version, ask, find};
+use super::super::{Version, find, run_query};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -19,17 +19,17 @@ pub struct Gpus {
     pub clocks: String,
 }
 
-fn lines(command: &mut Command) -> Option<Vec<String>> {
+fn query_lines(command: &mut Command) -> Option<Vec<String>> {
     let until = Instant::now() + PATIENCE;
     let mut lines = Vec::new();
-    let ended = ask(command, |l| lines.push(l.to_owned()), || Instant::now() > until).ok()?;
+    let ended = run_query(command, |l| lines.push(l.to_owned()), || Instant::now() > until).ok()?;
     (ended.status.success() && !ended.cancelled).then_some(lines)
 }
 
 /// The GPUs, from `nvidia-smi`.
 #[must_use]
-pub fn gpus() -> Option<Gpus> {
-    let all = smi::gpus(&lines(Command::new(find::on_path("nvidia-smi")?).args(smi::GPUS))?);
+pub fn query_gpus() -> Option<Gpus> {
+    let all = smi::parse_gpus(&query_lines(Command::new(find::find_on_path("nvidia-smi")?).args(smi::GPUS))?);
     let first = all.first()?;
     let mut names: Vec<&str> = all.iter().map(|g| g.name.as_str()).collect();
     names.dedup();
@@ -39,11 +39,11 @@ pub fn gpus() -> Option<Gpus> {
 
 /// Commit of a folder, and a flag for tracked files that differ from it; `None` outside of a repository or without git.
 #[must_use]
-pub fn commit(folder: &Path) -> Option<(String, bool)> {
+pub fn git_commit(folder: &Path) -> Option<(String, bool)> {
     // Read-only: git must not rewrite its index, nor start the repository's file system monitor.
-    let program = find::on_path("git")?;
+    let program = find::find_on_path("git")?;
     let quiet = ["--no-optional-locks", "-c", "core.fsmonitor=false"];
-    let git = |args: &[&str]| lines(Command::new(&program).args(quiet).arg("-C").arg(folder).args(args));
+    let git = |args: &[&str]| query_lines(Command::new(&program).args(quiet).arg("-C").arg(folder).args(args));
     let commit = git(&["rev-parse", "HEAD"])?.into_iter().find(|l| l.len() >= 40 && l.chars().all(|c| c.is_ascii_hexdigit()))?;
     // Compares size and time, not content: for that, git would run the filters of the repository's own configuration.
     let changes = git(&["diff-index", "--raw", "--ignore-submodules=all", "HEAD", "--"])?;
@@ -51,11 +51,11 @@ pub fn commit(folder: &Path) -> Option<(String, bool)> {
 }
 
 #[must_use]
-pub fn version(tool: &Path) -> Option<String> {
+pub fn tool_version(tool: &Path) -> Option<String> {
     // It does not run in the current folder.
     let whole = match tool.to_str().filter(|name| !name.contains('/')) {
-        Some(name) => find::on_path(name)?,
+        Some(name) => find::find_on_path(name)?,
         None => std::path::absolute(tool).ok()?,
     };
-    find::with_version(&whole, &|| false).version.as_ref().map(Version::to_string)
+    find::query_version(&whole, &|| false).version.as_ref().map(Version::to_string)
 }

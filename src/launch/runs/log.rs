@@ -14,7 +14,7 @@ const BEHIND: u64 = 512 << 10;
 /// A line longer than this is cut.
 const LINE: usize = 4096;
 
-fn piece(folder: &Path, n: u64) -> PathBuf {
+fn piece_path(folder: &Path, n: u64) -> PathBuf {
     folder.join(format!("log.{n}"))
 }
 
@@ -33,12 +33,12 @@ pub struct LogWriter {
 impl LogWriter {
     /// Creates a log in an existing folder.
     pub fn create(folder: &Path) -> std::io::Result<Self> {
-        Ok(Self { folder: folder.to_owned(), file: File::create(piece(folder, 0))?, number: 0, written: 0, open: None, trouble: None })
+        Ok(Self { folder: folder.to_owned(), file: File::create(piece_path(folder, 0))?, number: 0, written: 0, open: None, trouble: None })
     }
 
     /// Appends bytes of an output (0: stdout, 1: stderr, 2: warpscope's own messages). A line is not continued by
     /// another output.
-    pub fn write(&mut self, output: usize, bytes: &[u8]) {
+    pub fn write_output(&mut self, output: usize, bytes: &[u8]) {
         if self.trouble.is_none()
             && let Err(e) = self.try_write(output, bytes)
         {
@@ -57,11 +57,11 @@ impl LogWriter {
         // Pieces end with a line, unless a line is very long.
         if self.written >= PIECE && (self.open.is_none() || self.written >= 2 * PIECE) {
             self.number += 1;
-            self.file = File::create(piece(&self.folder, self.number))?;
+            self.file = File::create(piece_path(&self.folder, self.number))?;
             self.written = 0;
             self.open = None;
             if self.number > 2 {
-                match std::fs::remove_file(piece(&self.folder, self.number - 2)) {
+                match std::fs::remove_file(piece_path(&self.folder, self.number - 2)) {
                     Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
                     _ => {}
                 }
@@ -71,14 +71,14 @@ impl LogWriter {
     }
 
     /// Appends a message of warpscope's own.
-    pub fn say(&mut self, text: &str) {
-        self.write(2, format!("warpscope: {text}\n").as_bytes());
+    pub fn write_message(&mut self, text: &str) {
+        self.write_output(2, format!("warpscope: {text}\n").as_bytes());
     }
 }
 
 /// Files of a log, for its removal.
 #[must_use]
-pub fn pieces(folder: &Path) -> Vec<PathBuf> {
+pub fn piece_paths(folder: &Path) -> Vec<PathBuf> {
     let numbered =
         |p: &PathBuf| p.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_prefix("log.")).is_some_and(|n| n.parse::<u64>().is_ok());
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).filter(numbered).collect()
@@ -118,25 +118,25 @@ impl Tail {
 
     /// Creates a reader that skips nothing that still exists: for a pipe, not for a person.
     #[must_use]
-    pub fn patient(folder: &Path) -> Self {
+    pub fn without_skipping(folder: &Path) -> Self {
         Self { patient: true, ..Self::new(folder) }
     }
 
-    fn open(&mut self) -> bool {
+    fn open_piece(&mut self) -> bool {
         if self.file.is_none() {
-            self.file = File::open(piece(&self.folder, self.number)).ok();
+            self.file = File::open(piece_path(&self.folder, self.number)).ok();
         }
         self.file.is_some()
     }
 
     /// Number of the next existing piece.
-    fn following(&self) -> Option<u64> {
-        let numbers = pieces(&self.folder).into_iter().filter_map(|p| p.extension()?.to_str()?.parse::<u64>().ok());
+    fn next_piece(&self) -> Option<u64> {
+        let numbers = piece_paths(&self.folder).into_iter().filter_map(|p| p.extension()?.to_str()?.parse::<u64>().ok());
         numbers.filter(|n| *n > self.number).min()
     }
 
     /// Splits bytes into lines.
-    fn take(&mut self, bytes: &[u8], news: &mut News) {
+    fn split_lines(&mut self, bytes: &[u8], news: &mut News) {
         self.at += bytes.len() as u64;
         for &byte in bytes {
             match byte {
@@ -152,10 +152,10 @@ impl Tail {
     }
 
     /// Reads new output, up to a bounded amount: `all` is false if there is more.
-    pub fn look(&mut self) -> News {
+    pub fn read_new(&mut self) -> News {
         let mut news = News { all: true, ..News::default() };
         let mut budget = CHUNK * 4;
-        while budget > 0 && self.open() {
+        while budget > 0 && self.open_piece() {
             let Some(file) = &mut self.file else { break };
             let length = file.metadata().map_or(0, |m| m.len());
             let may_leave_out = !self.patient && (self.caught_up || self.number > 0);
@@ -168,11 +168,11 @@ impl Tail {
             let mut n = file.read(&mut buffer).unwrap_or(0);
             if n == 0 {
                 self.caught_up = true;
-                let Some(next) = self.following() else { break };
+                let Some(next) = self.next_piece() else { break };
                 // Between the two reads the writer may have finished this piece and begun the next.
                 n = self.file.as_mut().and_then(|f| f.read(&mut buffer).ok()).unwrap_or(0);
                 if n > 0 {
-                    self.take(&buffer[..n], &mut news);
+                    self.split_lines(&buffer[..n], &mut news);
                     budget -= n.min(budget);
                     continue;
                 }
@@ -183,7 +183,7 @@ impl Tail {
                 (self.file, self.number, self.at) = (None, next, 0);
                 continue;
             }
-            self.take(&buffer[..n], &mut news);
+            self.split_lines(&buffer[..n], &mut news);
             budget -= n.min(budget);
             news.all = budget > 0;
         }
@@ -199,7 +199,7 @@ mod tests {
     fn all(tail: &mut Tail) -> Vec<Option<String>> {
         let mut out = Vec::new();
         loop {
-            let news = tail.look();
+            let news = tail.read_new();
             out.extend(news.lines);
             if news.all {
                 return out;
@@ -212,11 +212,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut log = LogWriter::create(folder.path()).unwrap();
         let mut tail = Tail::new(folder.path());
-        log.write(0, b"0%....");
-        assert_eq!(tail.look(), News { lines: vec![], open: "0%....".into(), all: true });
-        log.write(0, b"100%\nout");
-        log.write(1, b"err\n10%\r20%\r");
-        log.say("the end");
+        log.write_output(0, b"0%....");
+        assert_eq!(tail.read_new(), News { lines: vec![], open: "0%....".into(), all: true });
+        log.write_output(0, b"100%\nout");
+        log.write_output(1, b"err\n10%\r20%\r");
+        log.write_message("the end");
         let lines: Vec<String> = all(&mut tail).into_iter().flatten().collect();
         assert_eq!(lines, ["0%....100%", "out", "err", "10%", "20%", "warpscope: the end"]);
     }
@@ -225,14 +225,14 @@ mod tests {
     fn a_flood_is_bounded_on_disk_and_begin_and_end_stay() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = LogWriter::create(folder.path()).unwrap();
-        log.write(0, b"the beginning\n");
+        log.write_output(0, b"the beginning\n");
         let flood = "a line of a program that says a lot\n".repeat(1000);
         for _ in 0..600 {
-            log.write(1, flood.as_bytes());
+            log.write_output(1, flood.as_bytes());
         }
-        log.write(0, b"the end\n");
-        let bytes: u64 = pieces(folder.path()).iter().map(|p| p.metadata().unwrap().len()).sum();
-        assert!(bytes <= 4 * PIECE && pieces(folder.path()).len() <= 3, "{bytes}");
+        log.write_output(0, b"the end\n");
+        let bytes: u64 = piece_paths(folder.path()).iter().map(|p| p.metadata().unwrap().len()).sum();
+        assert!(bytes <= 4 * PIECE && piece_paths(folder.path()).len() <= 3, "{bytes}");
         let lines = all(&mut Tail::new(folder.path()));
         assert!(lines.contains(&None));
         assert_eq!(lines[0].as_deref(), Some("the beginning"), "how it began is there");
@@ -244,10 +244,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut log = LogWriter::create(folder.path()).unwrap();
         let mut tail = Tail::new(folder.path());
-        log.write(0, b"first\n");
-        assert_eq!(tail.look().lines, [Some("first".to_owned())]);
+        log.write_output(0, b"first\n");
+        assert_eq!(tail.read_new().lines, [Some("first".to_owned())]);
         for n in 0..40_000 {
-            log.write(0, format!("{n:>20}\n").as_bytes());
+            log.write_output(0, format!("{n:>20}\n").as_bytes());
         }
         let lines = all(&mut tail);
         assert_eq!(lines[0], None);
@@ -264,8 +264,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut log = LogWriter::create(folder.path()).unwrap();
         log.file = File::options().write(true).open(full).unwrap();
-        log.write(0, b"one\n");
-        log.say("two");
+        log.write_output(0, b"one\n");
+        log.write_message("two");
         assert!(log.trouble.unwrap().contains("No space left"));
     }
 }

@@ -13,8 +13,8 @@ pub mod stage;
 pub mod steps;
 pub mod supervise;
 
-pub use exits::{Exit, Finding, Watch, explain};
+pub use exits::{Exit, Finding, Watch, explain_exit};
 pub use log::{LogWriter, News, Tail};
 pub use progress::Progress;
 pub use stage::Stage;
-pub use supervise::{Event, Order, Outcome, supervise};
+pub use supervise::{Event, Order, Outcome, supervise_run};

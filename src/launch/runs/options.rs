@@ -1,6 +1,6 @@
 //! Options that the installed profiler supports, according to its own `--help`: versions gain options, and lose some.
 
-use super::super::ask;
+use super::super::run_query;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -48,7 +48,7 @@ const NEEDED: [&str; 30] = [
 /// words of the program). Only the profiler's own options count, since those of the launcher and the program may look
 /// alike.
 #[must_use]
-pub fn report_at(argv: &[String], program: usize, tool: &str) -> Option<usize> {
+pub fn report_name_index(argv: &[String], program: usize, tool: &str) -> Option<usize> {
     let (names, end): (&[&str], usize) = match tool {
         "nsys" | "trace" => (&["--output", "-o"], argv.len().saturating_sub(program)),
         "ncu" => (&["--export", "-o"], argv.len().saturating_sub(program)),
@@ -78,7 +78,7 @@ pub struct Fitted {
 
 /// Options in a profiler's help; `None` if it does not answer, or not as expected.
 #[must_use]
-pub fn known(tool: &Path, kind: &str) -> Option<BTreeSet<String>> {
+pub fn known_options(tool: &Path, kind: &str) -> Option<BTreeSet<String>> {
     let arguments: &[&str] = match kind {
         "nsys" => &["profile", "--help"],
         "ncu" => &["--help"],
@@ -86,13 +86,13 @@ pub fn known(tool: &Path, kind: &str) -> Option<BTreeSet<String>> {
     };
     let until = Instant::now() + PATIENCE;
     let mut out = BTreeSet::new();
-    let hear = |line: &str| out.extend(named(line).map(str::to_owned));
-    let ended = ask(Command::new(tool).args(arguments), hear, || Instant::now() > until).ok()?;
+    let hear = |line: &str| out.extend(options_in_line(line).map(str::to_owned));
+    let ended = run_query(Command::new(tool).args(arguments), hear, || Instant::now() > until).ok()?;
     (!ended.cancelled && out.len() >= FEWEST).then_some(out)
 }
 
 /// Long options mentioned in a line.
-fn named(line: &str) -> impl Iterator<Item = &str> {
+fn options_in_line(line: &str) -> impl Iterator<Item = &str> {
     line.match_indices("--").filter_map(move |(at, _)| {
         let before = line[..at].chars().next_back();
         let rest = &line[at..];
@@ -103,7 +103,7 @@ fn named(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Removes options that the profiler does not know from a command (profiler, options, `program` words of the program).
-pub fn fit(argv: &mut Vec<String>, program: usize, known: &BTreeSet<String>) -> Fitted {
+pub fn drop_unknown_options(argv: &mut Vec<String>, program: usize, known: &BTreeSet<String>) -> Fitted {
     let mut out = Fitted::default();
     let mut end = argv.len().saturating_sub(program);
     let mut at = 1;
@@ -137,7 +137,7 @@ mod tests {
     fn the_reports_name_is_the_profilers_own_word() {
         let at = |tool: &str, program: usize, line: &str| {
             let argv: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            report_at(&argv, program, tool).map(|i| argv[i].clone())
+            report_name_index(&argv, program, tool).map(|i| argv[i].clone())
         };
         assert_eq!(at("ncu", 4, "ncu --export r python eval.py --output results").as_deref(), Some("r"));
         assert_eq!(at("ncu", 1, "srun --export ALL /opt/ncu --set basic --export r app").as_deref(), Some("r"));
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn help_names_options() {
         let line = "  -k [ --kernel-name ] arg (=x)   Use --kernel-name-base=function, not --x--y; see ---- and a--b.";
-        assert_eq!(named(line).collect::<Vec<_>>(), ["--kernel-name", "--kernel-name-base", "--x--y"]);
+        assert_eq!(options_in_line(line).collect::<Vec<_>>(), ["--kernel-name", "--kernel-name-base", "--x--y"]);
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
             ["nsys", "profile", "--trace=cuda", "--new", "5", "--newer=1", "--kernel-id", "::f:1", "app", "--other"]
                 .map(str::to_owned)
                 .into();
-        let fitted = fit(&mut argv, 2, &known);
+        let fitted = drop_unknown_options(&mut argv, 2, &known);
         assert_eq!(fitted, Fitted { dropped: vec!["--new".into(), "--newer".into()], missing: vec!["--kernel-id".into()] });
         assert_eq!(argv, ["nsys", "profile", "--trace=cuda", "--kernel-id", "::f:1", "app", "--other"]);
     }

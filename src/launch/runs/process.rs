@@ -15,7 +15,7 @@ pub struct Process {
 }
 
 /// Parses a line of `/proc/PID/stat`. The name in parentheses may contain blanks and parentheses.
-fn parse(text: &str) -> Option<Process> {
+fn parse_stat(text: &str) -> Option<Process> {
     let pid = text.split_once(' ')?.0.parse().ok()?;
     let mut fields = text.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?.chars().next()?;
@@ -27,8 +27,8 @@ fn parse(text: &str) -> Option<Process> {
 
 /// Reads a process that exists, including a zombie.
 #[must_use]
-pub fn process(pid: i32) -> Option<Process> {
-    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+pub fn read_process(pid: i32) -> Option<Process> {
+    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Ends the rest of a run whose supervisor is gone: the processes of the session that the supervisor created. A
@@ -59,8 +59,8 @@ pub fn end_session(session: i32) {
 
 /// Tests whether the process with that start time is still running.
 #[must_use]
-pub fn runs(pid: i32, started: u64) -> bool {
-    process(pid).is_some_and(|p| p.started == started && !matches!(p.state, 'Z' | 'X'))
+pub fn is_running(pid: i32, started: u64) -> bool {
+    read_process(pid).is_some_and(|p| p.started == started && !matches!(p.state, 'Z' | 'X'))
 }
 
 /// All descendants of a process.
@@ -68,7 +68,7 @@ pub fn runs(pid: i32, started: u64) -> bool {
 pub fn descendants(of: i32) -> Vec<Process> {
     let mut by_parent: HashMap<i32, Vec<Process>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        if let Some(p) = entry.file_name().to_str().and_then(|n| n.parse().ok()).and_then(process) {
+        if let Some(p) = entry.file_name().to_str().and_then(|n| n.parse().ok()).and_then(read_process) {
             by_parent.entry(p.parent).or_default().push(p);
         }
     }
@@ -84,20 +84,20 @@ pub fn descendants(of: i32) -> Vec<Process> {
 }
 
 /// Leaves the terminal's session: its keys and its end no longer reach this process.
-pub fn own_session() -> std::io::Result<()> {
+pub fn start_own_session() -> std::io::Result<()> {
     nix::unistd::setsid()?;
     Ok(())
 }
 
 /// Asks the kernel to send TERM to this process when its parent ends, in whatever way. Fails if it has already ended.
-pub fn end_with(parent: i32) -> std::io::Result<()> {
+pub fn end_with_parent(parent: i32) -> std::io::Result<()> {
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)?;
     if nix::unistd::getppid().as_raw() == parent { Ok(()) } else { Err(std::io::Error::other("the process that started this is gone")) }
 }
 
 /// Asks the process that holds a run to stop it; another process that now has its id is not signalled.
 pub fn ask_to_stop(pid: i32, started: u64) -> std::io::Result<()> {
-    if !runs(pid, started) {
+    if !is_running(pid, started) {
         return Err(std::io::Error::from(std::io::ErrorKind::NotFound));
     }
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGINT)?;
@@ -111,16 +111,16 @@ mod tests {
     #[test]
     fn names_with_parentheses_are_no_trap() {
         let line = "42 (a) Z 1 (b) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 2 3";
-        assert_eq!(parse(line), Some(Process { pid: 42, parent: 7, state: 'S', started: 987_654 }));
-        assert_eq!(parse("42 (a"), None);
-        assert_eq!(parse(""), None);
+        assert_eq!(parse_stat(line), Some(Process { pid: 42, parent: 7, state: 'S', started: 987_654 }));
+        assert_eq!(parse_stat("42 (a"), None);
+        assert_eq!(parse_stat(""), None);
     }
 
     #[test]
     fn this_process_runs_and_no_other_with_its_number() {
         let me = i32::try_from(std::process::id()).unwrap();
-        let mine = process(me).unwrap();
-        assert!(runs(me, mine.started) && !runs(me, mine.started + 1));
+        let mine = read_process(me).unwrap();
+        assert!(is_running(me, mine.started) && !is_running(me, mine.started + 1));
         assert!(descendants(mine.parent).iter().any(|p| p.pid == me));
     }
 }

@@ -24,10 +24,10 @@ pub enum Progress {
 
 /// Parses a line, which may be incomplete.
 #[must_use]
-pub fn parse(line: &str) -> Option<Progress> {
+pub fn parse_progress(line: &str) -> Option<Progress> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("==PROF== Profiling ") {
-        return kernel(rest);
+        return parse_kernel(rest);
     }
     if line.starts_with("==PROF== Connected to process") {
         return Some(Progress::Connected);
@@ -44,7 +44,7 @@ pub fn parse(line: &str) -> Option<Progress> {
 
 /// Parses `"void foo(int *)" - 3 (4/20): 0%....50%....100% - 10 passes`; releases before 2022 print `"foo" - 1 of 3: …`
 /// or no count.
-fn kernel(rest: &str) -> Option<Progress> {
+fn parse_kernel(rest: &str) -> Option<Progress> {
     let (name, rest) = rest.strip_prefix('"')?.rsplit_once("\" - ").or_else(|| rest.strip_prefix('"')?.rsplit_once('"'))?;
     let (head, tail) = rest.split_once(':').unwrap_or((rest, ""));
     let mut words = head.split_whitespace();
@@ -65,18 +65,18 @@ mod tests {
 
     #[test]
     fn lines_as_the_tools_print_them() {
-        assert_eq!(parse("[1/1] [==18%                       ] r1.nsys-rep"), Some(Progress::Report(18)));
-        assert_eq!(parse("[1/1] [0%                          ] r1.nsys-rep"), Some(Progress::Report(0)));
-        assert_eq!(parse("[1/1] [========================100%] r1.nsys-rep"), Some(Progress::Report(100)));
-        assert_eq!(parse("Generating '/tmp/nsys-report-d39f.qdstrm'"), Some(Progress::Report(0)));
-        assert_eq!(parse("==PROF== Connected to process 123 (/usr/bin/python3.12)"), Some(Progress::Connected));
+        assert_eq!(parse_progress("[1/1] [==18%                       ] r1.nsys-rep"), Some(Progress::Report(18)));
+        assert_eq!(parse_progress("[1/1] [0%                          ] r1.nsys-rep"), Some(Progress::Report(0)));
+        assert_eq!(parse_progress("[1/1] [========================100%] r1.nsys-rep"), Some(Progress::Report(100)));
+        assert_eq!(parse_progress("Generating '/tmp/nsys-report-d39f.qdstrm'"), Some(Progress::Report(0)));
+        assert_eq!(parse_progress("==PROF== Connected to process 123 (/usr/bin/python3.12)"), Some(Progress::Connected));
         let kernel = |percent, passes, of| Some(Progress::Kernel { name: "void foo(int *)".into(), result: 3, of, percent, passes });
         let line = "==PROF== Profiling \"void foo(int *)\" - 3 (4/20): 0%....50%....100% - 10 passes";
-        assert_eq!(parse(line), kernel(100, Some(10), Some((4, 20))));
-        assert_eq!(parse(&line[..line.find("..100").unwrap()]), kernel(50, None, Some((4, 20))));
-        assert_eq!(parse("==PROF== Profiling \"void foo(int *)\" - 3: 0%...."), kernel(0, None, None));
+        assert_eq!(parse_progress(line), kernel(100, Some(10), Some((4, 20))));
+        assert_eq!(parse_progress(&line[..line.find("..100").unwrap()]), kernel(50, None, Some((4, 20))));
+        assert_eq!(parse_progress("==PROF== Profiling \"void foo(int *)\" - 3: 0%...."), kernel(0, None, None));
         for other in ["", "[1/2] done", "epoch [3/10] [loss 4%", "100%", "==PROF== Profiling ", "[x] [200%] y"] {
-            assert_eq!(parse(other), None, "{other}");
+            assert_eq!(parse_progress(other), None, "{other}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// Starts a supervisor, either with a pipe to its stdin whose closing ends the run, or detached. Its output is one
 /// byte, when it holds the run.
-pub fn supervisor(program: &Path, words: &[String], lifeline: bool) -> io::Result<Child> {
+pub fn spawn_supervisor(program: &Path, words: &[String], lifeline: bool) -> io::Result<Child> {
     Command::new(program)
         .args(words)
         .stdin(if lifeline { Stdio::piped() } else { Stdio::null() })
@@ -16,14 +16,14 @@ pub fn supervisor(program: &Path, words: &[String], lifeline: bool) -> io::Resul
 }
 
 /// Starts the supervisor, which inherits the pipe on stdin and the output; its orphans become children of this process.
-pub fn kept(program: &Path, words: &[String]) -> io::Result<Child> {
+pub fn spawn_kept_supervisor(program: &Path, words: &[String]) -> io::Result<Child> {
     nix::sys::prctl::set_child_subreaper(true)?;
     Command::new(program).args(words).spawn()
 }
 
 /// Starts this program's process that has the terminal during a run, and waits for it; if it is killed, its orphans
 /// become children of this process.
-pub fn in_terminal(program: &Path, words: &[String]) -> io::Result<ExitStatus> {
+pub fn run_in_terminal(program: &Path, words: &[String]) -> io::Result<ExitStatus> {
     nix::sys::prctl::set_child_subreaper(true)?;
     Command::new(program).args(words).status()
 }

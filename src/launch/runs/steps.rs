@@ -1,6 +1,6 @@
 //! Step of a guided run: one command, run to its end next to the run.
 
-use super::super::run;
+use super::super::run_child;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::process::Command;
 /// and the last output line.
 ///
 /// `starter` is put before the command: this program as an intermediate launcher, which ties the command's life to it.
-pub fn perform(
+pub fn run_step(
     starter: &[OsString],
     argv: &[String],
     directory: &Path,
@@ -23,7 +23,7 @@ pub fn perform(
     if directory.is_dir() {
         command.current_dir(directory);
     }
-    let ended = run(&mut command, |line| hear(line), cancelled).map_err(|e| format!("{program} cannot be started: {e}"))?;
+    let ended = run_child(&mut command, |line| hear(line), cancelled).map_err(|e| format!("{program} cannot be started: {e}"))?;
     if ended.cancelled {
         return Err("it was stopped".to_owned());
     }
@@ -42,7 +42,7 @@ mod tests {
     fn sh(script: &str, cancelled: bool) -> (Result<(), String>, Vec<String>) {
         let argv = ["sh", "-c", script].map(str::to_owned);
         let mut heard = Vec::new();
-        let done = perform(&[], &argv, Path::new("/"), |l| heard.push(l.to_owned()), || cancelled);
+        let done = run_step(&[], &argv, Path::new("/"), |l| heard.push(l.to_owned()), || cancelled);
         (done, heard)
     }
 
@@ -52,6 +52,6 @@ mod tests {
         assert_eq!(sh("echo a", false).1, ["a"]);
         assert_eq!(sh("echo not there >&2; exit 22", false).0, Err("sh ended with exit code 22: not there".to_owned()));
         assert_eq!(sh("exec sleep 600", true).0, Err("it was stopped".to_owned()));
-        assert!(perform(&[], &["/nonexistent/x".to_owned()], Path::new("/"), |_| {}, || false).unwrap_err().contains("cannot be started"));
+        assert!(run_step(&[], &["/nonexistent/x".to_owned()], Path::new("/"), |_| {}, || false).unwrap_err().contains("cannot be started"));
     }
 }

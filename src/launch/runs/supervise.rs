@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 /// The command to supervise.
 #[derive(Debug)]
 pub struct Order<'a> {
-    /// Words before the profiler's command: this program's own [`exec`], or nothing in tests.
+    /// Words before the profiler's command: this program's own [`exec_profiler`], or nothing in tests.
     pub starter: Vec<OsString>,
     /// The profiler with its options, the program and its arguments.
     pub argv: &'a [String],
@@ -70,7 +70,7 @@ pub struct Outcome {
 /// Longest silence of a profiler after INT. nsys and ncu report their progress. PyTorch writes a trace in one silent
 /// call of 2.4 to 3.5 s for each traced second (H200, torch 2.11, busy programs), and rocprofv3 is silent, too.
 #[must_use]
-pub fn patience(tool: &str) -> Duration {
+pub fn silence_limit(tool: &str) -> Duration {
     match tool {
         "nsys" | "ncu" => Duration::from_secs(20),
         _ => Duration::from_mins(10),
@@ -95,8 +95,8 @@ pub const DETACH: u8 = b'd';
 /// Replaces this process, which is between the supervisor and the profiler, by the profiler. If the supervisor is
 /// killed, the kernel ends the profiler, too. Returns only if it cannot be started, with the error.
 #[must_use]
-pub fn exec(argv: &[OsString], supervisor: i32) -> io::Error {
-    if let Err(e) = process::end_with(supervisor) {
+pub fn exec_profiler(argv: &[OsString], supervisor: i32) -> io::Error {
+    if let Err(e) = process::end_with_parent(supervisor) {
         return e;
     }
     match argv.split_first() {
@@ -119,7 +119,7 @@ impl<R: Read> Output<R> {
     }
 
     /// Reads the available output; complete lines go to the log at once.
-    fn take(&mut self, number: usize, log: &mut LogWriter, heard: &mut Heard) {
+    fn read_available(&mut self, number: usize, log: &mut LogWriter, heard: &mut Heard) {
         let Some(from) = &mut self.from else { return };
         let mut buffer = [0; 16 << 10];
         let n = match from.read(&mut buffer) {
@@ -131,15 +131,15 @@ impl<R: Read> Output<R> {
             self.from = None;
             // The last line has no line end.
             if !self.line.is_empty() {
-                heard.line(&String::from_utf8_lossy(&std::mem::take(&mut self.line)));
+                heard.observe_line(&String::from_utf8_lossy(&std::mem::take(&mut self.line)));
             }
-            self.flush(number, log);
+            self.flush_rest(number, log);
             return;
         }
         for &byte in &buffer[..n] {
             match byte {
                 b'\n' | b'\r' => {
-                    heard.line(&String::from_utf8_lossy(&self.line));
+                    heard.observe_line(&String::from_utf8_lossy(&self.line));
                     self.line.clear();
                 }
                 _ if self.line.len() < LINE => self.line.push(byte),
@@ -148,16 +148,16 @@ impl<R: Read> Output<R> {
         }
         self.rest.extend_from_slice(&buffer[..n]);
         let whole = self.rest.iter().rposition(|b| matches!(b, b'\n' | b'\r')).map_or(0, |at| at + 1);
-        log.write(number, &self.rest[..whole]);
+        log.write_output(number, &self.rest[..whole]);
         self.rest.drain(..whole);
         if self.rest.len() > LINE {
-            self.flush(number, log);
+            self.flush_rest(number, log);
         }
     }
 
     /// Shows an incomplete line after a pause in the output.
-    fn flush(&mut self, number: usize, log: &mut LogWriter) {
-        log.write(number, &self.rest);
+    fn flush_rest(&mut self, number: usize, log: &mut LogWriter) {
+        log.write_output(number, &self.rest);
         self.rest.clear();
     }
 }
@@ -170,9 +170,9 @@ struct Heard {
 }
 
 impl Heard {
-    fn line(&mut self, line: &str) {
-        self.watch.line(line);
-        if progress::parse(line).is_some() {
+    fn observe_line(&mut self, line: &str) {
+        self.watch.observe_line(line);
+        if progress::parse_progress(line).is_some() {
             self.progress = Instant::now();
         }
     }
@@ -189,7 +189,7 @@ struct Stop {
 
 impl Stop {
     /// Advances to the next stage.
-    fn step(&mut self, log: &mut LogWriter, event: &mut dyn FnMut(Event)) {
+    fn advance_stage(&mut self, log: &mut LogWriter, event: &mut dyn FnMut(Event)) {
         let Some((stage, signal)) = self.stage.next() else { return };
         if self.stage == Stage::Running {
             self.begun = Instant::now();
@@ -202,7 +202,7 @@ impl Stop {
                 let _ = kill(Pid::from_raw(p.pid), Signal::SIGKILL);
             }
         }
-        log.say(match stage {
+        log.write_message(match stage {
             Stage::Interrupted => "asked the profiler to stop (INT); it is writing its report",
             Stage::Terminated => "told the profiler to terminate (TERM)",
             _ => "killed the profiler (KILL)",
@@ -210,7 +210,7 @@ impl Stop {
         event(Event::Stage(stage));
     }
 
-    fn due(&self, progress: Instant) -> bool {
+    fn is_due(&self, progress: Instant) -> bool {
         match self.stage {
             Stage::Running | Stage::Killed => false,
             Stage::Interrupted => self.since.max(progress).elapsed() > self.patience || self.begun.elapsed() > LONGEST_STOP,
@@ -231,18 +231,18 @@ pub enum Broken {
 }
 
 /// Runs a profiler to its end. No process of it is left running, even after an error.
-pub fn supervise(order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> Result<Outcome, Broken> {
+pub fn supervise_run(order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> Result<Outcome, Broken> {
     let not_started = |source| Broken::Start { program: order.argv.first().cloned().unwrap_or_default(), source };
-    let mut child = spawn(&order).map_err(not_started)?;
-    watch(order, &mut child, log, event).map_err(|e| {
+    let mut child = spawn_profiler(&order).map_err(not_started)?;
+    watch_child(order, &mut child, log, event).map_err(|e| {
         let _ = killpg(Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)), Signal::SIGKILL);
         let _ = child.wait();
-        sweep(Instant::now());
+        end_leftover_processes(Instant::now());
         Broken::Watch(e)
     })
 }
 
-fn spawn(order: &Order<'_>) -> io::Result<Child> {
+fn spawn_profiler(order: &Order<'_>) -> io::Result<Child> {
     // Orphans of the profiler become children of this process, so that they can be found.
     prctl::set_child_subreaper(true)?;
     let mut words = order.starter.iter().cloned().chain(order.argv.iter().map(OsString::from));
@@ -258,7 +258,7 @@ fn spawn(order: &Order<'_>) -> io::Result<Child> {
         .spawn()
 }
 
-fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> io::Result<Outcome> {
+fn watch_child(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> io::Result<Outcome> {
     let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
     event(Event::Started(pid));
     let mut outs = (Output::new(child.stdout.take()), Output::new(child.stderr.take()));
@@ -271,16 +271,16 @@ fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &m
     let mut ended: Option<(std::process::ExitStatus, Instant)> = None;
     let mut swept = Instant::now();
     loop {
-        let ready = wait(outs.0.from.as_ref(), outs.1.from.as_ref(), lifeline.as_ref())?;
+        let ready = wait_readable(outs.0.from.as_ref(), outs.1.from.as_ref(), lifeline.as_ref())?;
         if ready[0] {
-            outs.0.take(0, log, &mut heard);
+            outs.0.read_available(0, log, &mut heard);
         } else {
-            outs.0.flush(0, log);
+            outs.0.flush_rest(0, log);
         }
         if ready[1] {
-            outs.1.take(1, log, &mut heard);
+            outs.1.read_available(1, log, &mut heard);
         } else {
-            outs.1.flush(1, log);
+            outs.1.flush_rest(1, log);
         }
         let mut steps = 0;
         if ready[2]
@@ -291,7 +291,7 @@ fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &m
                 Ok(1) if byte[0] == STOP => steps += 1,
                 Ok(1) if byte[0] == DETACH => {
                     lifeline = None;
-                    log.say("detached: the run continues in the background");
+                    log.write_message("detached: the run continues in the background");
                     event(Event::Detached);
                 }
                 Ok(1) => {}
@@ -300,7 +300,7 @@ fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &m
                 _ => {
                     lifeline = None;
                     if stop.stage == Stage::Running && ended.is_none() {
-                        log.say("the process that started the run is gone, so the run is being stopped");
+                        log.write_message("the process that started the run is gone, so the run is being stopped");
                         steps += 1;
                     }
                 }
@@ -311,32 +311,32 @@ fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &m
         signals = asked;
         if ended.is_none() {
             for _ in 0..steps {
-                stop.step(log, event);
+                stop.advance_stage(log, event);
             }
-            if stop.due(heard.progress) {
-                stop.step(log, event);
+            if stop.is_due(heard.progress) {
+                stop.advance_stage(log, event);
             }
             ended = child.try_wait()?.map(|s| (s, Instant::now()));
         }
         if swept.elapsed() > Duration::from_secs(1) {
             swept = Instant::now();
             if order.helper.as_ref().is_none_or(JoinHandle::is_finished) {
-                reap(child);
+                reap_orphans(child);
             }
         }
         if let Some((status, at)) = ended {
             let closed = outs.0.from.is_none() && outs.1.from.is_none();
             // A grandchild that holds the outputs open is not waited for.
             if closed || at.elapsed() > LEFT {
-                outs.0.flush(0, log);
-                outs.1.flush(1, log);
+                outs.0.flush_rest(0, log);
+                outs.1.flush_rest(1, log);
                 // Bounded by the time limit of its queries.
                 if let Some(helper) = order.helper.take() {
                     let _ = helper.join();
                 }
-                let left = sweep(at);
+                let left = end_leftover_processes(at);
                 if left > 0 {
-                    log.say(&format!("terminated {left} leftover process{}", if left == 1 { "" } else { "es" }));
+                    log.write_message(&format!("terminated {left} leftover process{}", if left == 1 { "" } else { "es" }));
                 }
                 let exit = Exit { code: status.code(), signal: status.signal(), stopped: stop.stage != Stage::Running };
                 return Ok(Outcome { exit, watch: heard.watch, left });
@@ -346,7 +346,7 @@ fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &m
 }
 
 /// Waits until one of them is readable, or for a tick.
-fn wait(out: Option<&impl AsFd>, err: Option<&impl AsFd>, lifeline: Option<&File>) -> io::Result<[bool; 3]> {
+fn wait_readable(out: Option<&impl AsFd>, err: Option<&impl AsFd>, lifeline: Option<&File>) -> io::Result<[bool; 3]> {
     let mut which = Vec::new();
     let mut fds = Vec::new();
     let fd = |i, fd, which: &mut Vec<usize>, fds: &mut Vec<_>| {
@@ -376,7 +376,7 @@ fn wait(out: Option<&impl AsFd>, err: Option<&impl AsFd>, lifeline: Option<&File
 }
 
 /// Reaps orphans that became children of this process and have ended; the profiler itself is left to its owner.
-fn reap(child: &Child) {
+fn reap_orphans(child: &Child) {
     let mine = getpid().as_raw();
     let profiler = i32::try_from(child.id()).unwrap_or(i32::MAX);
     for p in process::descendants(mine).into_iter().filter(|p| p.parent == mine && p.state == 'Z' && p.pid != profiler) {
@@ -387,7 +387,7 @@ fn reap(child: &Child) {
 /// Runs a command that has the terminal to itself in the foreground to its end, and ends its leftover processes.
 /// `started` gets its process id. When `stop` is incremented, the command is stopped: INT, TERM after `patience`, then
 /// KILL.
-pub fn foreground(
+pub fn run_in_foreground(
     words: &[OsString],
     env: &[(String, String)],
     directory: &Path,
@@ -420,19 +420,19 @@ pub fn foreground(
         }
         std::thread::park_timeout(Duration::from_millis(20));
     };
-    sweep(Instant::now());
+    end_leftover_processes(Instant::now());
     Ok((status, told.is_some()))
 }
 
 /// Ends the processes of a killed supervisor: they became children of this process, which must be a subreaper. They may
 /// end by themselves for `patience`.
 pub fn end_leftovers(patience: Duration) {
-    sweep(Instant::now() + patience.saturating_sub(LEFT));
+    end_leftover_processes(Instant::now() + patience.saturating_sub(LEFT));
 }
 
 /// Ends leftover processes of the run: after time to end by themselves TERM, then KILL. Returns how many had to be
 /// ended.
-fn sweep(ended: Instant) -> usize {
+fn end_leftover_processes(ended: Instant) -> usize {
     let mine = getpid().as_raw();
     let left = || -> Vec<Process> {
         for p in process::descendants(mine).into_iter().filter(|p| p.parent == mine && p.state == 'Z') {

@@ -56,7 +56,7 @@ struct Talk {
     stage: Stage,
 }
 
-fn broken(e: Errno) -> Stage {
+fn stage_after_error(e: Errno) -> Stage {
     match e {
         // The queue is full, or a signal interrupted the call.
         Errno::EAGAIN | Errno::EINTR => Stage::Connecting,
@@ -65,7 +65,7 @@ fn broken(e: Errno) -> Stage {
 }
 
 /// Connects without waiting and sends the command.
-fn begin(folder: &File, name: &Path, word: &str) -> Result<Stage, Errno> {
+fn connect_and_send(folder: &File, name: &Path, word: &str) -> Result<Stage, Errno> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let fd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     // A socket's path has at most 107 bytes: the folder is passed by its descriptor.
@@ -77,33 +77,33 @@ fn begin(folder: &File, name: &Path, word: &str) -> Result<Stage, Errno> {
 }
 
 /// Extracts one line that is safe to print on a terminal.
-fn line(bytes: &[u8]) -> Answer {
+fn first_safe_line(bytes: &[u8]) -> Answer {
     let text = String::from_utf8_lossy(bytes);
     let line: String = text.trim().lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
     if line.is_empty() { Err(Silent::Closed) } else { Ok(line) }
 }
 
 /// Reads the available bytes; returns the answer once it is complete.
-fn listen(socket: &mut UnixStream, heard: &mut Vec<u8>) -> Option<Answer> {
+fn receive_answer(socket: &mut UnixStream, heard: &mut Vec<u8>) -> Option<Answer> {
     let mut bytes = [0; 1024];
     match socket.read(&mut bytes) {
-        Ok(0) => Some(line(heard)),
+        Ok(0) => Some(first_safe_line(heard)),
         Ok(n) => {
             heard.extend(&bytes[..n]);
             (heard.len() > LONGEST).then_some(Err(Silent::Endless))
         }
         Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => None,
         // It answered and closed without having read the whole command.
-        Err(_) => Some(line(heard)),
+        Err(_) => Some(first_safe_line(heard)),
     }
 }
 
 impl Talk {
-    fn step(&mut self, folder: &File, word: &str) {
+    fn advance_stage(&mut self, folder: &File, word: &str) {
         match &mut self.stage {
-            Stage::Connecting => self.stage = begin(folder, Path::new(&self.name), word).unwrap_or_else(broken),
+            Stage::Connecting => self.stage = connect_and_send(folder, Path::new(&self.name), word).unwrap_or_else(stage_after_error),
             Stage::Listening(socket, heard) => {
-                if let Some(answer) = listen(socket, heard) {
+                if let Some(answer) = receive_answer(socket, heard) {
                     self.stage = Stage::Answered(answer);
                 }
             }
@@ -111,21 +111,21 @@ impl Talk {
         }
     }
 
-    fn waits(&self) -> bool {
+    fn is_pending(&self) -> bool {
         matches!(self.stage, Stage::Connecting | Stage::Listening(..))
     }
 
-    fn ended(self) -> Option<(u32, Answer)> {
+    fn into_answer(self) -> Option<(u32, Answer)> {
         match self.stage {
             Stage::Answered(answer) => Some((self.pid, answer)),
             Stage::Gone => None,
-            Stage::Connecting | Stage::Listening(..) => silent(self.pid).map(|why| (self.pid, Err(why))),
+            Stage::Connecting | Stage::Listening(..) => silence_reason(self.pid).map(|why| (self.pid, Err(why))),
         }
     }
 }
 
 /// Reason for which a process does not answer; `None` if it has ended.
-fn silent(pid: u32) -> Option<Silent> {
+fn silence_reason(pid: u32) -> Option<Silent> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The state follows the name, which is in parentheses and may contain some.
     match stat.rsplit(')').next()?.trim_start().chars().next()? {
@@ -138,7 +138,7 @@ fn silent(pid: u32) -> Option<Silent> {
 }
 
 /// Sockets of this user next to the traces with that path prefix.
-fn sockets(output: &Path, folder: &Path) -> io::Result<Vec<Talk>> {
+fn find_sockets(output: &Path, folder: &Path) -> io::Result<Vec<Talk>> {
     let stem = output.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let user = nix::unistd::geteuid();
     let mut out = Vec::new();
@@ -154,7 +154,7 @@ fn sockets(output: &Path, folder: &Path) -> io::Result<Vec<Talk>> {
 }
 
 /// Waits until a socket is readable, or for a short pause.
-fn pause(talks: &[Talk], until: Instant) {
+fn wait_for_answers(talks: &[Talk], until: Instant) {
     let fds = talks.iter().filter_map(|t| if let Stage::Listening(socket, _) = &t.stage { Some(socket.as_fd()) } else { None });
     let mut fds: Vec<PollFd> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
     let left = u16::try_from(until.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(PAUSE);
@@ -164,21 +164,21 @@ fn pause(talks: &[Talk], until: Instant) {
 /// Sends a command (`open`, `close`, `flush`, `state`) to every process whose trace has that path prefix, and returns
 /// the process ids with their answers, or the reasons for missing ones. Sockets of processes that are gone are left
 /// out.
-pub fn tell(output: &Path, word: &str) -> io::Result<Vec<(u32, Answer)>> {
+pub fn send_command(output: &Path, word: &str) -> io::Result<Vec<(u32, Answer)>> {
     let folder = output.parent().unwrap_or(Path::new("/"));
     let opened = File::open(folder)?;
-    let mut talks = sockets(output, folder)?;
+    let mut talks = find_sockets(output, folder)?;
     let until = Instant::now() + PATIENCE;
     loop {
         for talk in &mut talks {
-            talk.step(&opened, word);
+            talk.advance_stage(&opened, word);
         }
-        if !talks.iter().any(Talk::waits) || Instant::now() >= until {
+        if !talks.iter().any(Talk::is_pending) || Instant::now() >= until {
             break;
         }
-        pause(&talks, until);
+        wait_for_answers(&talks, until);
     }
-    let mut out: Vec<_> = talks.into_iter().filter_map(Talk::ended).collect();
+    let mut out: Vec<_> = talks.into_iter().filter_map(Talk::into_answer).collect();
     out.sort_by_key(|(pid, _)| *pid);
     Ok(out)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Concatenates the parts into `whole` and removes them; a single part is renamed. On an error the parts stay as they
 /// are.
-pub fn join(parts: &[PathBuf], whole: &Path) -> io::Result<()> {
+pub fn join_traces(parts: &[PathBuf], whole: &Path) -> io::Result<()> {
     match parts {
         [] => return Ok(()),
         [one] if !whole.exists() => return std::fs::rename(one, whole),
@@ -42,12 +42,12 @@ mod tests {
         let parts: Vec<PathBuf> = ["r.1.wstrace", "r.2.wstrace"].map(&at).into();
         let write = || parts.iter().for_each(|p| std::fs::write(p, p.file_name().unwrap().as_encoded_bytes()).unwrap());
         write();
-        join(&parts, &at("r.wstrace")).unwrap();
+        join_traces(&parts, &at("r.wstrace")).unwrap();
         assert_eq!(std::fs::read(at("r.wstrace")).unwrap(), b"r.1.wstracer.2.wstrace");
         assert!(parts.iter().all(|p| !p.exists()));
         write();
-        assert!(join(&parts, &at("r.wstrace")).is_err() && parts.iter().all(|p| p.exists()));
-        join(&parts[..1], &at("other.wstrace")).unwrap();
+        assert!(join_traces(&parts, &at("r.wstrace")).is_err() && parts.iter().all(|p| p.exists()));
+        join_traces(&parts[..1], &at("other.wstrace")).unwrap();
         assert!(!parts[0].exists() && at("other.wstrace").exists());
     }
 }

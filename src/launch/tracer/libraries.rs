@@ -15,7 +15,7 @@ pub struct Library {
 }
 
 /// Sub-folders whose names begin with a text, in reverse order; all of them for an empty text.
-fn inside(folder: &Path, begins: &str) -> Vec<PathBuf> {
+fn subfolders_with_prefix(folder: &Path, begins: &str) -> Vec<PathBuf> {
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = names.filter(|e| e.file_name().to_string_lossy().starts_with(begins)).map(|e| e.path()).collect();
     // Names contain the version: the newest first.
@@ -26,8 +26,8 @@ fn inside(folder: &Path, begins: &str) -> Vec<PathBuf> {
 
 /// Finds the libcupti of a folder: the name with the fewest parts after `.so`, which is the one that programs link
 /// with.
-fn in_folder(folder: &Path) -> Option<PathBuf> {
-    inside(folder, "libcupti.so").into_iter().filter(|p| p.is_file()).min_by_key(|p| {
+fn find_libcupti_in(folder: &Path) -> Option<PathBuf> {
+    subfolders_with_prefix(folder, "libcupti.so").into_iter().filter(|p| p.is_file()).min_by_key(|p| {
         let name = p.file_name().map_or(0, |n| n.to_string_lossy().matches('.').count());
         // `libcupti.so` itself is a link for compilers, used only if there is nothing else.
         if name == 1 { usize::MAX } else { name }
@@ -35,10 +35,10 @@ fn in_folder(folder: &Path) -> Option<PathBuf> {
 }
 
 /// Library folders of wheels below the prefix of a Python (or of another program in its `bin`).
-fn of_prefix(prefix: &Path) -> Vec<PathBuf> {
+fn package_folders(prefix: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     for lib in ["lib", "lib64"] {
-        for python in inside(&prefix.join(lib), "python3") {
+        for python in subfolders_with_prefix(&prefix.join(lib), "python3") {
             for packages in ["site-packages", "dist-packages"] {
                 let nvidia = python.join(packages).join("nvidia");
                 out.extend(["cu13/lib", "cuda_cupti/lib"].map(|i| nvidia.join(i)));
@@ -50,67 +50,67 @@ fn of_prefix(prefix: &Path) -> Vec<PathBuf> {
 
 /// Prefixes of the programs that a command starts, with their owners: the launcher's, and that of the Python behind it.
 /// A virtual environment is the folder that contains its Python, even if that is a link.
-fn prefixes(program: &[String]) -> Vec<(PathBuf, u32)> {
+fn program_prefixes(program: &[String]) -> Vec<(PathBuf, u32)> {
     let mut out = Vec::new();
     for word in program.iter().filter(|w| !w.starts_with('-')) {
-        let path = if word.contains('/') { Some(PathBuf::from(word)) } else { find::on_path(word) };
+        let path = if word.contains('/') { Some(PathBuf::from(word)) } else { find::find_on_path(word) };
         // A file that a program reads is not a program itself.
         let program = path.filter(|p| std::fs::metadata(p).is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0));
         let Some(path) = program.and_then(|p| std::path::absolute(p).ok()) else { continue };
         for whole in [Some(path.clone()), std::fs::canonicalize(&path).ok()].into_iter().flatten() {
             let prefix = whole.parent().filter(|b| b.ends_with("bin")).and_then(Path::parent);
-            out.extend(prefix.and_then(|p| Some((p.to_owned(), owner(&whole)?))));
+            out.extend(prefix.and_then(|p| Some((p.to_owned(), owner_uid(&whole)?))));
         }
     }
     out
 }
 
-fn owner(path: &Path) -> Option<u32> {
+fn owner_uid(path: &Path) -> Option<u32> {
     std::fs::metadata(path).ok().map(|m| m.uid())
 }
 
 /// Finds every libcupti for a program, in the order in which they are tried, except those that other users could have
 /// put there; the owner of the program, or of a folder named by a variable, is trusted. `root` is `/` except in tests.
 #[must_use]
-pub fn libraries(root: &Path, program: &[String], variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<Library> {
+pub fn find_libraries(root: &Path, program: &[String], variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<Library> {
     let mut folders: Vec<(PathBuf, &'static str, Option<u32>)> = Vec::new();
-    let named = |name: &str| variable(name).map(|path| (path.clone(), owner(&path)));
+    let named = |name: &str| variable(name).map(|path| (path.clone(), owner_uid(&path)));
     let mut add_of = |all: Vec<PathBuf>, of, owner: Option<u32>| folders.extend(all.into_iter().map(|f| (f, of, owner)));
-    let programs = prefixes(program).into_iter().map(|(prefix, owner)| (prefix, Some(owner)));
+    let programs = program_prefixes(program).into_iter().map(|(prefix, owner)| (prefix, Some(owner)));
     for (prefix, owner) in programs.chain(named("VIRTUAL_ENV")) {
-        add_of(of_prefix(&prefix), "Python's packages", owner);
+        add_of(package_folders(&prefix), "Python's packages", owner);
     }
     if let Some((conda, owner)) = named("CONDA_PREFIX") {
         let own = vec![conda.join("lib"), conda.join("extras/CUPTI/lib64"), conda.join("targets/x86_64-linux/lib")];
         add_of(own, "conda", owner);
-        add_of(of_prefix(&conda), "Python's packages", owner);
+        add_of(package_folders(&conda), "Python's packages", owner);
     }
     let toolkits = [named("CUDA_HOME"), named("CUDA_PATH")].into_iter().flatten();
-    for (cuda, owner) in toolkits.chain(inside(&root.join("usr/local"), "cuda").into_iter().map(|cuda| (cuda, None))) {
+    for (cuda, owner) in toolkits.chain(subfolders_with_prefix(&root.join("usr/local"), "cuda").into_iter().map(|cuda| (cuda, None))) {
         add_of(vec![cuda.join("extras/CUPTI/lib64"), cuda.join("lib64")], "the CUDA toolkit", owner);
-        add_of(inside(&cuda.join("targets"), "").into_iter().map(|t| t.join("lib")).collect(), "the CUDA toolkit", owner);
+        add_of(subfolders_with_prefix(&cuda.join("targets"), "").into_iter().map(|t| t.join("lib")).collect(), "the CUDA toolkit", owner);
     }
     let mut add = |all: Vec<PathBuf>, of| add_of(all, of, None);
     for system in ["usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib"] {
         add(vec![root.join(system)], "the system's libraries");
     }
     for (product, name) in [("nsight-systems", "Nsight Systems"), ("nsight-compute", "Nsight Compute")] {
-        for version in inside(&root.join("opt/nvidia").join(product), "") {
-            add(inside(&version, "target-linux"), name);
-            add(inside(&version.join("host"), "target-linux"), name);
-            add(inside(&version.join("target"), "linux"), name);
+        for version in subfolders_with_prefix(&root.join("opt/nvidia").join(product), "") {
+            add(subfolders_with_prefix(&version, "target-linux"), name);
+            add(subfolders_with_prefix(&version.join("host"), "target-linux"), name);
+            add(subfolders_with_prefix(&version.join("target"), "linux"), name);
         }
     }
     // Other Pythons, such as one that a script starts.
     for prefix in [root.join("usr/local"), root.join("usr"), root.join("opt/conda"), root.join("opt/venv")] {
-        add(of_prefix(&prefix), "Python's packages");
+        add(package_folders(&prefix), "Python's packages");
     }
     let mut seen = std::collections::HashSet::new();
     folders
         .into_iter()
         .filter_map(|(folder, of, owner)| {
-            let path = in_folder(&folder)?;
-            let real = private::unspoilt(&path, owner.as_slice()).ok()?;
+            let path = find_libcupti_in(&folder)?;
+            let real = private::resolve_trusted(&path, owner.as_slice()).ok()?;
             seen.insert(real).then_some(Library { path, of })
         })
         .collect()
@@ -138,17 +138,17 @@ mod tests {
         let nsight = file("opt/nvidia/nsight-systems/2025.3.2/target-linux-x64/libcupti.so.12.9");
         let python = file("venv/bin/python3").display().to_string();
         let program = ["no-such-launcher".to_owned(), "-n".to_owned(), python, "train.py".to_owned()];
-        let found: Vec<_> = libraries(root.path(), &program, |_| None).into_iter().map(|l| (l.path, l.of)).collect();
+        let found: Vec<_> = find_libraries(root.path(), &program, |_| None).into_iter().map(|l| (l.path, l.of)).collect();
         let (packages, cuda) = ((wheel.clone(), "Python's packages"), (toolkit, "the CUDA toolkit"));
         assert_eq!(found, [packages, cuda.clone(), (nsight.clone(), "Nsight Systems")]);
         // Others can write next to this file: it does not count as a program, and the library may be theirs.
         let mode = |path: &Path, mode: u32| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-        let of = |program: &[String]| libraries(root.path(), program, |_| None).into_iter().map(|l| l.path).collect::<Vec<_>>();
+        let of = |program: &[String]| find_libraries(root.path(), program, |_| None).into_iter().map(|l| l.path).collect::<Vec<_>>();
         mode(&root.path().join("venv/bin/python3"), 0o644);
         assert_eq!(of(&program), [cuda.0.clone(), nsight.clone()]);
         mode(&root.path().join("venv/bin/python3"), 0o755);
         mode(wheel.parent().unwrap(), 0o777);
         assert_eq!(of(&program), [cuda.0, nsight]);
-        assert_eq!(libraries(&root.path().join("nothing"), &[], |_| None), []);
+        assert_eq!(find_libraries(&root.path().join("nothing"), &[], |_| None), []);
     }
 }

@@ -6,11 +6,11 @@ mod libraries;
 mod plan;
 mod start;
 
-pub use control::{Answer, Silent, tell};
-pub use join::join;
-pub use libraries::{Library, libraries};
-pub use plan::{Chosen, Measure, NvtxRange, Only, questions};
-pub use start::{Gate, Record, Unable, command, object};
+pub use control::{Answer, Silent, send_command};
+pub use join::join_traces;
+pub use libraries::{Library, find_libraries};
+pub use plan::{Chosen, Measure, NvtxRange, Only, question_names};
+pub use start::{Gate, Record, Unable, traced_command, write_object};
 
 /// The shared object; empty if there is none for this platform.
 pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tracer.so"));

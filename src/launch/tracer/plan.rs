@@ -10,12 +10,12 @@ const GROUPS: &str = include_str!("groups.txt");
 const QUESTIONS: &str = include_str!("questions.txt");
 
 /// Names of the questions that can be asked of a launch.
-pub fn questions() -> impl Iterator<Item = &'static str> {
+pub fn question_names() -> impl Iterator<Item = &'static str> {
     QUESTIONS.lines().filter_map(|l| l.split_once(' ')).map(|(word, _)| word)
 }
 
 /// Restricts [`GROUPS`] to the metrics of some questions that each chip has; CUPTI distributes them over passes.
-fn groups_of(questions: &[String]) -> String {
+fn groups_for_questions(questions: &[String]) -> String {
     if questions.is_empty() {
         return GROUPS.to_owned();
     }
@@ -58,7 +58,7 @@ pub struct Measure {
     pub survey: u32,
     pub chosen: Vec<Chosen>,
     pub only: Only,
-    /// Names from [`questions`]; all metrics if empty.
+    /// Names from [`question_names`]; all metrics if empty.
     pub questions: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ pub struct NvtxRange {
 }
 
 impl Measure {
-    fn text(&self) -> String {
+    fn format_plan(&self) -> String {
         // One line each.
         let mut only = String::new();
         for (word, size) in [("grid", self.only.grid), ("block", self.only.block)] {
@@ -100,13 +100,13 @@ impl Measure {
             Some(n) => format!("launch {n} {}\n", c.kernel),
             None => format!("next {}\n", c.kernel),
         });
-        format!("survey {}\nshare 90\n{only}{}{}", self.survey, chosen.collect::<String>(), groups_of(&self.questions))
+        format!("survey {}\nshare 90\n{only}{}{}", self.survey, chosen.collect::<String>(), groups_for_questions(&self.questions))
     }
 
     /// Writes the plan to a file that this user's programs can read. Equal plans have equal names.
-    pub fn plan(&self, cache: &Path) -> Result<PathBuf, Unable> {
-        let text = self.text();
-        start::put(cache, &format!("measure-{:08x}.txt", crc32fast::hash(text.as_bytes())), text.as_bytes(), 0o600)
+    pub fn write_plan(&self, cache: &Path) -> Result<PathBuf, Unable> {
+        let text = self.format_plan();
+        start::write_loadable_file(cache, &format!("measure-{:08x}.txt", crc32fast::hash(text.as_bytes())), text.as_bytes(), 0o600)
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
             Chosen { kernel: "_Z3fooPf".into(), nth: Some(3), stalls: false },
             Chosen { kernel: "sort".into(), nth: Some(1), stalls: true },
         ];
-        let text = Measure { survey: 30, chosen: chosen.clone(), ..Measure::default() }.text();
+        let text = Measure { survey: 30, chosen: chosen.clone(), ..Measure::default() }.format_plan();
         assert!(
             text.starts_with("survey 30\nshare 90\nnext gemm\nlaunch 3 _Z3fooPf\nstalls 1 sort\nchip GH100\ngroup "),
             "{}",
@@ -146,7 +146,7 @@ mod tests {
         let range = NvtxRange { domain: Some("app".into()), text: "step: two".into(), nth: Some(2) };
         let only = Only { grid: Some([8, 2, 1]), block: None, range: Some(range) };
         let chosen = vec![Chosen { kernel: "regex:^gemm".into(), nth: None, stalls: false }];
-        let text = Measure { survey: 0, chosen, only, questions: vec!["roofline".into(), "stalls".into()] }.text();
+        let text = Measure { survey: 0, chosen, only, questions: vec!["roofline".into(), "stalls".into()] }.format_plan();
         let head =
             "survey 0\nshare 90\ngrid 8 2 1\nrange 2 app:step: two\nnext regex:^gemm\nchip GH100\ngroup roofline gpu__time_duration.sum ";
         assert!(text.starts_with(head), "{}", &text[..150]);
@@ -156,6 +156,6 @@ mod tests {
         // Metrics that a chip lacks are not requested.
         let turing = text.split("chip TU102\n").nth(1).unwrap().lines().next().unwrap();
         assert!(turing.contains("dram__bytes_read.sum") && !turing.contains("pipe_tc_cycles"), "{turing}");
-        assert!(questions().eq(["roofline", "cause", "memory", "accesses", "stalls", "pipes", "operations"]));
+        assert!(question_names().eq(["roofline", "cause", "memory", "accesses", "stalls", "pipes", "operations"]));
     }
 }

@@ -44,7 +44,7 @@ pub struct Record {
     pub keep: Option<u64>,
     /// Ranks of a job that are recorded, from and to; all if empty.
     pub ranks: Vec<(u32, u32)>,
-    /// The measurement plan ([`Measure::plan`](super::Measure::plan)).
+    /// The measurement plan ([`Measure::write_plan`](super::Measure::write_plan)).
     pub plan: Option<PathBuf>,
     /// Also preload the object (`LD_PRELOAD`), so that processes that leave by `_exit` lose nothing.
     pub preload: bool,
@@ -62,20 +62,20 @@ pub enum Unable {
 }
 
 /// Writes the object to a file that this user's programs can load.
-pub fn object(cache: &Path) -> Result<PathBuf, Unable> {
+pub fn write_object(cache: &Path) -> Result<PathBuf, Unable> {
     if OBJECT.is_empty() {
         return Err(Unable::NoObject);
     }
-    put(cache, &format!("tracer-{:08x}.so", crc32fast::hash(OBJECT)), OBJECT, 0o700)
+    write_loadable_file(cache, &format!("tracer-{:08x}.so", crc32fast::hash(OBJECT)), OBJECT, 0o700)
 }
 
 /// Writes a file that programs load or read, so that no other user can replace it. Uses the first suitable folder: the
 /// cache, the session's own (`XDG_RUNTIME_DIR`), one below the temporary directory.
-pub(super) fn put(cache: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<PathBuf, Unable> {
+pub(super) fn write_loadable_file(cache: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<PathBuf, Unable> {
     let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_absolute()).map(|p| p.join("warpscope"));
     let mut first = None;
-    for folder in [Some(cache.to_owned()), session, Some(private::homeless())].into_iter().flatten() {
-        match written(&folder, name, bytes, mode) {
+    for folder in [Some(cache.to_owned()), session, Some(private::homeless_folder())].into_iter().flatten() {
+        match write_to_folder(&folder, name, bytes, mode) {
             Ok(path) => return Ok(path),
             Err(source) => first = first.or(Some(Unable::Written { folder, source })),
         }
@@ -83,26 +83,26 @@ pub(super) fn put(cache: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<P
     Err(first.unwrap_or(Unable::NoObject))
 }
 
-fn written(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> std::io::Result<PathBuf> {
-    let folder = private::Folder::make(folder)?;
-    folder.loads()?;
-    let real = folder.nobody_elses()?;
-    folder.keep(name, bytes, mode)?;
+fn write_to_folder(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> std::io::Result<PathBuf> {
+    let folder = private::Folder::create_private(folder)?;
+    folder.check_loadable()?;
+    let real = folder.resolve_unshared()?;
+    folder.write_file(name, bytes, mode)?;
     Ok(real.join(name))
 }
 
 /// Tests whether the dynamic loader takes the path as one name: its lists are separated by colons and blanks.
-fn one_name(path: &Path) -> bool {
+fn is_single_list_entry(path: &Path) -> bool {
     path.to_str().is_some_and(|p| !p.contains([':', ' ', '\t', '\n']))
 }
 
 impl Record {
-    fn options(&self) -> String {
+    fn format_options(&self) -> String {
         let all = [(self.lean, "lean"), (self.all_calls, "api=all"), (self.whole_graphs, "graphs=whole"), (self.memory, "memory")];
         all.iter().filter(|(on, _)| *on).map(|(_, word)| *word).collect::<Vec<_>>().join(",")
     }
 
-    fn gate(&self) -> Option<String> {
+    fn format_gate(&self) -> Option<String> {
         Some(match self.gate.as_ref()? {
             Gate::ProfilerApi => "profiler".to_owned(),
             Gate::ByHand => "closed".to_owned(),
@@ -117,7 +117,7 @@ impl Record {
     }
 
     /// Environment variables for a program. `before` looks up existing ones.
-    fn variables(
+    fn environment_variables(
         &self,
         object: &Path,
         libraries: &[Library],
@@ -136,8 +136,8 @@ impl Record {
         }
         let list: Vec<&OsStr> = libraries.iter().map(|l| l.path.as_os_str()).filter(|p| !p.to_string_lossy().contains(':')).collect();
         out.push(("WARPSCOPE_TRACE_CUPTI", list.join(OsStr::new(":"))));
-        out.push(("WARPSCOPE_TRACE_OPTIONS", self.options().into()));
-        out.push(("WARPSCOPE_TRACE_GATE", self.gate().unwrap_or_default().into()));
+        out.push(("WARPSCOPE_TRACE_OPTIONS", self.format_options().into()));
+        out.push(("WARPSCOPE_TRACE_GATE", self.format_gate().unwrap_or_default().into()));
         out.push(("WARPSCOPE_TRACE_FOR_MS", self.length.map(|ms| ms.to_string()).unwrap_or_default().into()));
         out.push(("WARPSCOPE_TRACE_KEEP_MS", self.keep.map(|ms| ms.to_string()).unwrap_or_default().into()));
         let ranks: Vec<String> = self.ranks.iter().map(|(first, last)| format!("{first}-{last}")).collect();
@@ -148,7 +148,7 @@ impl Record {
         let loaded = before("LD_PRELOAD").unwrap_or_default();
         // AddressSanitizer's library must come first, and refuses to start after another one.
         let sanitized = before("ASAN_OPTIONS").is_some() || loaded.to_string_lossy().contains("asan");
-        if self.preload && !sanitized && one_name(object) && !loaded.to_string_lossy().contains(&*object.to_string_lossy()) {
+        if self.preload && !sanitized && is_single_list_entry(object) && !loaded.to_string_lossy().contains(&*object.to_string_lossy()) {
             let mut list = loaded;
             if !list.is_empty() {
                 list.push(":");
@@ -168,13 +168,13 @@ const LONGEST_WORD: usize = 4000;
 const PER_WORD: usize = 16;
 
 /// Builds the command that starts the program with the tracer.
-pub fn command(record: &Record, program: &[OsString], object: &Path, libraries: &[Library]) -> Result<Command, Unable> {
+pub fn traced_command(record: &Record, program: &[OsString], object: &Path, libraries: &[Library]) -> Result<Command, Unable> {
     let fits = program.iter().map(|w| w.len() + PER_WORD).sum::<usize>() <= LONGEST;
     let plain = program.iter().all(|w| w.len() < LONGEST_WORD && !w.to_string_lossy().contains(SEPARATOR));
     let told = if fits && plain { program.join(OsStr::new(SEPARATOR)) } else { OsString::new() };
     let mut words = program.iter();
     let mut command = Command::new(words.next().map_or_else(OsString::new, Clone::clone));
-    command.args(words).envs(record.variables(object, libraries, |name| std::env::var_os(name))?);
+    command.args(words).envs(record.environment_variables(object, libraries, |name| std::env::var_os(name))?);
     command.env("WARPSCOPE_TRACE_COMMAND", told);
     Ok(command)
 }
@@ -189,7 +189,8 @@ mod tests {
 
     fn variables(record: &Record, before: &[(&str, &str)]) -> Result<Vec<(&'static str, String)>, Unable> {
         let before = |name: &str| before.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v));
-        let all = record.variables(Path::new("/c/tracer.so"), &[Library { path: "/l/libcupti.so.13".into(), of: "" }], before)?;
+        let all =
+            record.environment_variables(Path::new("/c/tracer.so"), &[Library { path: "/l/libcupti.so.13".into(), of: "" }], before)?;
         Ok(all.into_iter().map(|(n, v)| (n, v.into_string().unwrap())).collect())
     }
 
@@ -211,7 +212,7 @@ mod tests {
 
     #[test]
     fn gates_in_the_objects_words() {
-        let gate = |gate| Record { gate: Some(gate), ..record() }.gate().unwrap();
+        let gate = |gate| Record { gate: Some(gate), ..record() }.format_gate().unwrap();
         assert_eq!(gate(Gate::Nvtx { domain: None, text: "step: 3".into(), nth: None }), "nvtx::step: 3");
         assert_eq!(gate(Gate::Nvtx { domain: Some("LLM".into()), text: "step".into(), nth: Some(3) }), "nvtx#3:LLM:step");
         assert_eq!((gate(Gate::Delay(1500)), gate(Gate::ProfilerApi)), ("after-ms:1500".to_owned(), "profiler".to_owned()));

@@ -8,7 +8,7 @@ mod tables;
 mod write;
 
 pub use table::{Column, Get, Of, Table};
-pub use write::write;
+pub use write::write_table;
 
 /// Builder of a table.
 type Make = for<'a> fn(Of<'a>) -> Table<'a>;

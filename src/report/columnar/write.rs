@@ -32,7 +32,7 @@ fn schema(table: &Table<'_>) -> Result<Type, ParquetError> {
 }
 
 /// Passes values and definition levels to `put`, chunk by chunk.
-fn pieces<T>(
+fn write_pieces<T>(
     rows: std::ops::Range<usize>,
     get: &dyn Fn(usize) -> Option<T>,
     mut put: impl FnMut(&[T], &[i16]) -> Result<(), ParquetError>,
@@ -51,24 +51,24 @@ fn pieces<T>(
     Ok(())
 }
 
-fn column(out: &mut SerializedColumnWriter<'_>, of: &Column<'_>, rows: std::ops::Range<usize>) -> Result<(), ParquetError> {
+fn write_column(out: &mut SerializedColumnWriter<'_>, of: &Column<'_>, rows: std::ops::Range<usize>) -> Result<(), ParquetError> {
     match &of.get {
         Get::Int(get) => {
             let out = out.typed::<Int64Type>();
-            pieces(rows, get, |values, there| out.write_batch(values, Some(there), None).map(drop))
+            write_pieces(rows, get, |values, there| out.write_batch(values, Some(there), None).map(drop))
         }
         Get::Real(get) => {
             let out = out.typed::<DoubleType>();
-            pieces(rows, get, |values, there| out.write_batch(values, Some(there), None).map(drop))
+            write_pieces(rows, get, |values, there| out.write_batch(values, Some(there), None).map(drop))
         }
         Get::Text(get) => {
             let out = out.typed::<ByteArrayType>();
-            pieces(rows, get, |values, there| out.write_batch(values, Some(there), None).map(drop))
+            write_pieces(rows, get, |values, there| out.write_batch(values, Some(there), None).map(drop))
         }
     }
 }
 
-fn properties(table: &Table<'_>, facts: &[(&str, String)]) -> Result<WriterProperties, ParquetError> {
+fn writer_properties(table: &Table<'_>, facts: &[(&str, String)]) -> Result<WriterProperties, ParquetError> {
     let mut keys: Vec<KeyValue> = facts.iter().map(|(key, value)| KeyValue::new(format!("warpscope.{key}"), value.clone())).collect();
     let mut made = WriterProperties::builder()
         .set_created_by(format!("warpscope {}", env!("CARGO_PKG_VERSION")))
@@ -94,15 +94,15 @@ fn properties(table: &Table<'_>, facts: &[(&str, String)]) -> Result<WriterPrope
 ///
 /// # Errors
 /// Returns an error if the table cannot be written.
-pub fn write(out: impl Write + Send, table: &Table<'_>, facts: &[(&str, String)]) -> io::Result<()> {
+pub fn write_table(out: impl Write + Send, table: &Table<'_>, facts: &[(&str, String)]) -> io::Result<()> {
     let written = || -> Result<(), ParquetError> {
-        let mut file = SerializedFileWriter::new(out, Arc::new(schema(table)?), Arc::new(properties(table, facts)?))?;
+        let mut file = SerializedFileWriter::new(out, Arc::new(schema(table)?), Arc::new(writer_properties(table, facts)?))?;
         for from in (0..table.rows).step_by(GROUP) {
             let rows = from..(from + GROUP).min(table.rows);
             let mut group = file.next_row_group()?;
             for of in &table.columns {
                 let Some(mut out) = group.next_column()? else { break };
-                column(&mut out, of, rows.clone())?;
+                write_column(&mut out, of, rows.clone())?;
                 out.close()?;
             }
             group.close()?;

@@ -1,15 +1,15 @@
 //! Self-contained HTML page: no network, no scripts; for light and dark mode, and for print.
 
 use super::block::{Block, Found, Handout, Table};
-use super::paths::{command, without};
-use super::svg::escaped;
+use super::paths::{command_line, strip_paths};
+use super::svg::escape_xml;
 use std::io::{self, Write};
 
 const STYLE: &str = include_str!("style.css");
 
 /// Writes the report; `paths` keeps full paths in texts.
-pub fn html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
-    let text = |t: &str| if paths { escaped(t) } else { escaped(&without(t)) };
+pub fn write_html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
+    let text = |t: &str| if paths { escape_xml(t) } else { escape_xml(&strip_paths(t)) };
     writeln!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
@@ -26,21 +26,21 @@ pub fn html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
                 writeln!(out, "<p{}>{}</p>", if std::mem::take(&mut verdict) { " class=\"verdict\"" } else { "" }, text(t))?;
             }
             Block::Picture(p) => writeln!(out, "<figure>{}</figure>", p.svg)?,
-            Block::Table(t) => table(out, t, &text)?,
-            Block::List(items) => list(out, items, &text)?,
-            Block::Command(c) => writeln!(out, "<pre>{}</pre>", escaped(&command(c, paths)))?,
-            Block::Found(f) => found(out, f, &text)?,
+            Block::Table(t) => write_table(out, t, &text)?,
+            Block::List(items) => write_list(out, items, &text)?,
+            Block::Command(c) => writeln!(out, "<pre>{}</pre>", escape_xml(&command_line(c, paths)))?,
+            Block::Found(f) => write_finding(out, f, &text)?,
         }
     }
     writeln!(out, "</main></body></html>")
 }
 
-fn list(out: &mut dyn Write, items: &[String], text: &dyn Fn(&str) -> String) -> io::Result<()> {
+fn write_list(out: &mut dyn Write, items: &[String], text: &dyn Fn(&str) -> String) -> io::Result<()> {
     let items: Vec<String> = items.iter().map(|i| format!("<li>{}</li>", text(i))).collect();
     writeln!(out, "<ul>{}</ul>", items.join(""))
 }
 
-fn table(out: &mut dyn Write, of: &Table, text: &dyn Fn(&str) -> String) -> io::Result<()> {
+fn write_table(out: &mut dyn Write, of: &Table, text: &dyn Fn(&str) -> String) -> io::Result<()> {
     let class = |at: usize| if of.head.get(at).is_some_and(|h| h.1) { " class=\"n\"" } else { "" };
     let head: Vec<String> = of.head.iter().enumerate().map(|(at, h)| format!("<th{}>{}</th>", class(at), text(h.0))).collect();
     writeln!(out, "<div class=\"wide\"><table><thead><tr>{}</tr></thead><tbody>", head.join(""))?;
@@ -51,14 +51,14 @@ fn table(out: &mut dyn Write, of: &Table, text: &dyn Fn(&str) -> String) -> io::
     writeln!(out, "</tbody></table></div>")
 }
 
-fn found(out: &mut dyn Write, f: &Found, text: &dyn Fn(&str) -> String) -> io::Result<()> {
+fn write_finding(out: &mut dyn Write, f: &Found, text: &dyn Fn(&str) -> String) -> io::Result<()> {
     let how = if f.how.is_empty() { String::new() } else { format!(" <span class=\"how\">{}</span>", text(&f.how)) };
     let tone = if f.wrong { "wrong" } else { "fine" };
     writeln!(out, "<section class=\"found {tone}\"><h4><code>{}</code>{how}</h4><p>{}</p>", text(&f.id), text(&f.headline))?;
     for (title, items) in [("Evidence", &f.evidence), ("Where", &f.places), ("What to do", &f.actions)] {
         if !items.is_empty() {
             writeln!(out, "<h5>{title}</h5>")?;
-            list(out, items, text)?;
+            write_list(out, items, text)?;
         }
     }
     writeln!(out, "</section>")

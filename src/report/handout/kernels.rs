@@ -7,8 +7,8 @@ use crate::analysis::labels::cut_end;
 use crate::analysis::roofline::{Level, Plot};
 use crate::analysis::{GroupBy, Grouping};
 use crate::model::{Metrics, Nanos, Profile, units};
-use crate::report::hints::{nothing, threshold, value};
-use crate::report::triage::flops;
+use crate::report::hints::{format_threshold, format_value, no_hints_reason};
+use crate::report::triage::format_flops;
 use crate::rerun::confirm::Counted;
 use crate::rerun::{Collect, Options, Target, plan};
 use std::sync::Arc;
@@ -23,22 +23,22 @@ const NAME: usize = 70;
 /// The kernels of a timeline.
 #[must_use]
 pub fn of_launches(profile: &Profile) -> Vec<Block> {
-    let grouping = Grouping::of(profile, GroupBy::Kernel, None);
+    let grouping = Grouping::from_profile(profile, GroupBy::Kernel, None);
     if grouping.rows.is_empty() {
         return Vec::new();
     }
     let mut rows: Vec<&crate::analysis::group::GroupRow> = grouping.rows.iter().collect();
     rows.sort_by_key(|r| (std::cmp::Reverse(r.stats.total), r.name_rank));
     let cells = rows.iter().take(KERNELS).map(|r| {
-        let median = r.stats.median.map_or_else(String::new, Nanos::human);
-        let count = units::grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX));
+        let median = r.stats.median.map_or_else(String::new, Nanos::format_ns);
+        let count = units::format_grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX));
         let max = Nanos(r.stats.max).to_string();
-        vec![cut_end(&r.name, NAME), Nanos(r.stats.total).to_string(), units::human_percent(r.share_percent), count, median, max]
+        vec![cut_end(&r.name, NAME), Nanos(r.stats.total).to_string(), units::format_percent(r.share_percent), count, median, max]
     });
     let head = vec![("kernel", false), ("time", true), ("share", true), ("launches", true), ("median", true), ("longest", true)];
     let mut out = vec![Block::Heading(3, "Kernels".to_owned()), Block::Table(Table { head, rows: cells.collect() })];
     if rows.len() > KERNELS {
-        out.push(Block::Text(format!("{} more are not listed.", units::count(rows.len() - KERNELS, "kernel"))));
+        out.push(Block::Text(format!("{} more are not listed.", units::format_count(rows.len() - KERNELS, "kernel"))));
     }
     let mut commands = Vec::new();
     for row in rows.iter().take(AGAIN) {
@@ -76,16 +76,16 @@ fn duration(metrics: &Metrics, s: &Subject) -> i64 {
 }
 
 /// Measured kernels, longest first.
-fn measured(profile: &Profile, metrics: &Metrics) -> Vec<Subject> {
-    let mut subjects: Vec<Subject> = subject::places(profile).into_iter().filter_map(|p| p.subject(profile)).collect();
+fn measured_subjects(profile: &Profile, metrics: &Metrics) -> Vec<Subject> {
+    let mut subjects: Vec<Subject> = subject::list_places(profile).into_iter().filter_map(|p| p.diagnose_kernel(profile)).collect();
     subjects.sort_by_key(|s| (std::cmp::Reverse(duration(metrics, s)), s.launch));
     subjects
 }
 
 /// Diagnosis of the measured kernel with the longest duration.
 #[must_use]
-pub fn verdict(profile: &Profile, metrics: &Metrics) -> Option<String> {
-    let subjects = measured(profile, metrics);
+pub fn verdict_text(profile: &Profile, metrics: &Metrics) -> Option<String> {
+    let subjects = measured_subjects(profile, metrics);
     let first = subjects.first()?;
     let hint = first.hints.first()?;
     Some(format!("{} ({}): {}: {}", cut_end(first.kernel.function(), NAME), Nanos(duration(metrics, first)), hint.id.id(), hint.headline))
@@ -95,55 +95,55 @@ pub fn verdict(profile: &Profile, metrics: &Metrics) -> Option<String> {
 #[must_use]
 pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&Profile>) -> Vec<Block> {
     let counted = Counted::new(profile, timeline);
-    let subjects = measured(profile, metrics);
+    let subjects = measured_subjects(profile, metrics);
     let duration = |s: &Subject| duration(metrics, s);
     let mut out = vec![Block::Heading(3, "Kernels that were measured".to_owned())];
     let rows = subjects.iter().map(|s| {
-        let first = s.hints.first().map_or_else(|| nothing(s), |h| h.id.id().to_owned());
-        let gain = s.hints.first().filter(|h| h.severity > Severity::Healthy).map_or_else(String::new, |h| h.gain.words());
+        let first = s.hints.first().map_or_else(|| no_hints_reason(s), |h| h.id.id().to_owned());
+        let gain = s.hints.first().filter(|h| h.severity > Severity::Healthy).map_or_else(String::new, |h| h.gain.to_text());
         vec![s.launch.to_string(), cut_end(s.kernel.function(), NAME), Nanos(duration(s)).to_string(), first, gain]
     });
     let head = vec![("result", true), ("kernel", false), ("duration", true), ("what limits it", false), ("saves", true)];
     out.push(Block::Table(Table { head, rows: rows.take(KERNELS * 2).collect() }));
-    out.extend(subjects.first().and_then(|s| roofline(metrics, s.result?)).map(Block::Picture));
+    out.extend(subjects.first().and_then(|s| roofline_picture(metrics, s.result?)).map(Block::Picture));
     for subject in subjects.iter().take(RESULTS) {
         out.push(Block::Heading(4, format!("{} (result {})", cut_end(subject.kernel.function(), NAME), subject.launch)));
         if subject.hints.is_empty() {
-            out.push(Block::Text(nothing(subject)));
+            out.push(Block::Text(no_hints_reason(subject)));
         }
         for hint in subject.hints.iter().take(2) {
             let evidence = hint.evidence.iter().map(|e| {
-                let than = threshold(e).map_or_else(String::new, |t| format!(" ({t})"));
-                format!("{}: {}{than}", e.label, value(e))
+                let than = format_threshold(e).map_or_else(String::new, |t| format!(" ({t})"));
+                format!("{}: {}{than}", e.label, format_value(e))
             });
             out.push(Block::Found(Found {
                 id: hint.id.id().to_owned(),
                 headline: hint.headline.clone(),
-                how: format!("{}, {}, {}", hint.severity.word(), hint.sure.word(), hint.promise()),
+                how: format!("{}, {}, {}", hint.severity.as_str(), hint.sure.as_str(), hint.gain_text()),
                 wrong: hint.severity > Severity::Healthy,
                 evidence: evidence.collect(),
                 places: Vec::new(),
                 actions: hint.actions.clone(),
             }));
         }
-        let command = subject.hints.first().and_then(|h| counted.command(subject, &h.confirm).ok());
+        let command = subject.hints.first().and_then(|h| counted.confirm_command(subject, &h.confirm).ok());
         out.extend(command.map(|c| Block::Command(c.argv())).filter(|b| *b != Block::Command(Vec::new())));
     }
     if subjects.len() > RESULTS {
         out.push(Block::Text(format!(
             "{} more are not explained here; `warpscope hints` has them.",
-            units::count(subjects.len() - RESULTS, "result")
+            units::format_count(subjects.len() - RESULTS, "result")
         )));
     }
     out
 }
 
 /// Roofline: work per second over work per byte, with the roofs of the first result's chip.
-fn roofline(metrics: &Arc<Metrics>, result: usize) -> Option<Picture> {
-    let plot = Plot::of(metrics, result, &[]);
+fn roofline_picture(metrics: &Arc<Metrics>, result: usize) -> Option<Picture> {
+    let plot = Plot::from_result(metrics, result, &[]);
     let points: Vec<_> = plot.points.iter().filter(|p| p.intensity.is_finite() && p.intensity > 0.0 && p.achieved > 0.0).collect();
     let memory = plot.placed.traffic.first().and_then(|t| t.peak)?;
-    let roofs: Vec<(String, f64)> = plot.roofs().into_iter().filter(|r| r.used).map(|r| (r.work.name.clone(), r.peak)).collect();
+    let roofs: Vec<(String, f64)> = plot.known_roofs().into_iter().filter(|r| r.used).map(|r| (r.work.name.clone(), r.peak)).collect();
     let highest = roofs.iter().map(|r| r.1).fold(0.0, f64::max);
     if points.is_empty() || highest <= 0.0 {
         return None;
@@ -157,25 +157,25 @@ fn roofline(metrics: &Arc<Metrics>, result: usize) -> Option<Picture> {
     let x = |v: f64| left + (v.log10() - x0) / (x1 - x0) * (right - left);
     let y = |v: f64| (bottom - (v.log10() - y0) / (y1 - y0) * (bottom - top)).clamp(top, bottom);
     let mut svg = Svg::new(330.0);
-    svg.rect((left, top, right - left, bottom - top), "lane", "");
+    svg.add_rect((left, top, right - left, bottom - top), "lane", "");
     let from = 10_f64.powf(x0);
-    svg.line((x(from), y(from * memory)), (x(highest / memory), y(highest)), "roof");
-    svg.text(
+    svg.add_line((x(from), y(from * memory)), (x(highest / memory), y(highest)), "roof");
+    svg.add_text(
         (x(from) + 6.0, y(from * memory) - 6.0),
         "start",
         "dim",
-        &format!("{} {:.0} GB/s", plot.placed.word(Level::Dram), memory / 1e9),
+        &format!("{} {:.0} GB/s", plot.placed.level_name(Level::Dram), memory / 1e9),
     );
     for (name, peak) in &roofs {
-        svg.line((x(peak / memory).min(right), y(*peak)), (right, y(*peak)), "roof");
-        svg.text((right - 4.0, y(*peak) - 5.0), "end", "dim", &format!("{name} {}", flops(*peak)));
+        svg.add_line((x(peak / memory).min(right), y(*peak)), (right, y(*peak)), "roof");
+        svg.add_text((right - 4.0, y(*peak) - 5.0), "end", "dim", &format!("{name} {}", format_flops(*peak)));
     }
     for p in &points {
-        let about = format!("{} ({}): {} at {:.2} operations a byte", p.kernel, p.work(), flops(p.achieved), p.intensity);
-        svg.circle((x(p.intensity), y(p.achieved)), if p.own { 7.0 } else { 4.0 }, if p.own { "own" } else { "point" }, &about);
+        let about = format!("{} ({}): {} at {:.2} operations a byte", p.kernel, p.work_label(), format_flops(p.achieved), p.intensity);
+        svg.add_circle((x(p.intensity), y(p.achieved)), if p.own { 7.0 } else { 4.0 }, if p.own { "own" } else { "point" }, &about);
     }
-    svg.text((left, 322.0), "start", "dim", &format!("operations per byte of {} traffic →", plot.placed.word(Level::Dram)));
-    svg.text((8.0, top + 10.0), "start", "dim", "ops/s ↑");
-    let first = points.first().map(|p| format!("{}: {} at {:.2} operations a byte", p.kernel, flops(p.achieved), p.intensity));
-    Some(svg.picture(format!("Roofline. {}", first.unwrap_or_default())))
+    svg.add_text((left, 322.0), "start", "dim", &format!("operations per byte of {} traffic →", plot.placed.level_name(Level::Dram)));
+    svg.add_text((8.0, top + 10.0), "start", "dim", "ops/s ↑");
+    let first = points.first().map(|p| format!("{}: {} at {:.2} operations a byte", p.kernel, format_flops(p.achieved), p.intensity));
+    Some(svg.into_picture(format!("Roofline. {}", first.unwrap_or_default())))
 }

@@ -1,15 +1,15 @@
 //! Markdown form of a shareable report, for tickets and chats: images are replaced by their descriptions.
 
 use super::block::{Block, Found, Handout};
-use super::paths::{command, without};
+use super::paths::{command_line, strip_paths};
 use crate::report::Format;
 use crate::report::table::{self, Cell, Column};
 use std::io::{self, Write};
 
 /// Writes the report; `paths` keeps full paths in texts.
-pub fn markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
-    let raw = |t: &str| if paths { t.to_owned() } else { without(t) };
-    let text = |t: &str| table::escaped(&raw(t));
+pub fn write_markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
+    let raw = |t: &str| if paths { t.to_owned() } else { strip_paths(t) };
+    let text = |t: &str| table::escape_markdown(&raw(t));
     for block in &of.blocks {
         match block {
             Block::Heading(level, t) => writeln!(out, "{} {}\n", "#".repeat(usize::from(*level)), text(t))?,
@@ -19,7 +19,7 @@ pub fn markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()
                 let column = |h: &(&'static str, bool)| Column { field: h.0, title: h.0, right: h.1, machine_only: false, rank: 0 };
                 let columns: Vec<Column> = t.head.iter().map(column).collect();
                 let rows = t.rows.iter().map(|r| r.iter().map(|c| Cell::text(raw(c))).collect());
-                table::print(&columns, rows, out, Format::Md, None)?;
+                table::print_rows(&columns, rows, out, Format::Md, None)?;
                 writeln!(out)?;
             }
             Block::List(items) => {
@@ -28,17 +28,17 @@ pub fn markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()
             }
             Block::Command(c) => {
                 // A fence that is not closed by any line of the command.
-                let line = command(c, paths);
+                let line = command_line(c, paths);
                 let ticks = "`".repeat(3 + line.matches("```").count());
-                writeln!(out, "{ticks}sh\n{}\n{ticks}\n", crate::model::text::clean(&line))?;
+                writeln!(out, "{ticks}sh\n{}\n{ticks}\n", crate::model::text::escape_unsafe(&line))?;
             }
-            Block::Found(f) => found(out, f, &text)?,
+            Block::Found(f) => write_finding(out, f, &text)?,
         }
     }
     Ok(())
 }
 
-fn found(out: &mut dyn Write, f: &Found, text: &dyn Fn(&str) -> String) -> io::Result<()> {
+fn write_finding(out: &mut dyn Write, f: &Found, text: &dyn Fn(&str) -> String) -> io::Result<()> {
     let how = if f.how.is_empty() { String::new() } else { format!(" ({})", text(&f.how)) };
     writeln!(out, "**{}**{how}: {}\n", text(&f.id), text(&f.headline))?;
     for (title, items) in [("", &f.evidence), ("at: ", &f.places), ("do: ", &f.actions)] {

@@ -2,10 +2,10 @@
 
 use super::block::{Block, Found, Picture, Table};
 use super::svg::{Svg, WIDTH};
-use crate::analysis::memory::{Category, DeviceUsage, Site, Usage, rows};
+use crate::analysis::memory::{Category, DeviceUsage, Site, Usage, held_rows};
 use crate::model::{Bytes, Profile, units};
-use crate::report::memory::{device_name, verdict};
-use crate::report::triage::measured;
+use crate::report::memory::{device_name, verdict_text};
+use crate::report::triage::format_evidence;
 
 const ROWS: usize = 12;
 /// Columns of the curve.
@@ -15,18 +15,26 @@ const COLUMNS: usize = 500;
 pub fn blocks(profile: &Profile, usage: &Usage) -> Vec<Block> {
     let mut out = vec![Block::Heading(3, "Memory".to_owned())];
     for device in &usage.devices {
-        let peak = device.peak_time().map_or_else(String::new, |t| format!(" at {}", device.ledger.moment(t)));
+        let peak = device.peak_time().map_or_else(String::new, |t| format!(" at {}", device.ledger.format_time(t)));
         let held = device.reserved_peak.map_or_else(String::new, |r| format!(", held by the allocator at most {}", Bytes(r)));
         let name = device_name(profile, device.ledger.device);
-        out.push(Block::Text(format!("{name}: peak {}{peak}, {} at the end{held}.", Bytes(device.peak.1), Bytes(device.ledger.end()))));
-        out.extend(curve(device).map(Block::Picture));
+        out.push(Block::Text(format!(
+            "{name}: peak {}{peak}, {} at the end{held}.",
+            Bytes(device.peak.1),
+            Bytes(device.ledger.bytes_at_end())
+        )));
+        out.extend(curve_picture(device).map(Block::Picture));
         if device.findings.is_empty() {
-            out.push(Block::Text(format!("{}.", verdict(device))));
+            out.push(Block::Text(format!("{}.", verdict_text(device))));
         }
         for f in &device.findings {
-            let evidence = f.evidence.iter().map(|e| format!("{}: {}", e.name, measured(e)));
+            let evidence = f.evidence.iter().map(|e| format!("{}: {}", e.name, format_evidence(e)));
             let site = |&(site, bytes): &(u32, u64)| {
-                format!("{} by {}", Bytes(bytes), usage.sites.get(site).map_or_else(|| "code without a stack".to_owned(), Site::line))
+                format!(
+                    "{} by {}",
+                    Bytes(bytes),
+                    usage.sites.get(site).map_or_else(|| "code without a stack".to_owned(), Site::summary_line)
+                )
             };
             out.push(Block::Found(Found {
                 id: f.id.id().to_owned(),
@@ -39,10 +47,15 @@ pub fn blocks(profile: &Profile, usage: &Usage) -> Vec<Block> {
             }));
         }
         let total = device.peak.1.max(1) as f64;
-        let list = rows(device, &usage.sites, device.peak.0).into_iter().take(ROWS).map(|r| {
+        let list = held_rows(device, &usage.sites, device.peak.0).into_iter().take(ROWS).map(|r| {
             let unknown = if r.category == Category::Earlier { "(before the report begins)" } else { "(no stack)" };
-            let site = usage.sites.get(r.site).map_or_else(|| unknown.to_owned(), Site::line);
-            vec![site, r.category.word().to_owned(), Bytes(r.bytes).to_string(), units::human_percent(r.bytes as f64 / total * 100.0)]
+            let site = usage.sites.get(r.site).map_or_else(|| unknown.to_owned(), Site::summary_line);
+            vec![
+                site,
+                r.category.display_name().to_owned(),
+                Bytes(r.bytes).to_string(),
+                units::format_percent(r.bytes as f64 / total * 100.0),
+            ]
         });
         let head = vec![("asked for by", false), ("for (a guess)", false), ("at the peak", true), ("share", true)];
         out.push(Block::Table(Table { head, rows: list.collect() }));
@@ -50,7 +63,7 @@ pub fn blocks(profile: &Profile, usage: &Usage) -> Vec<Block> {
     out
 }
 
-fn curve(device: &DeviceUsage) -> Option<Picture> {
+fn curve_picture(device: &DeviceUsage) -> Option<Picture> {
     let ledger = &device.ledger;
     let (begin, end) = ledger.span().filter(|(b, e)| e > b)?;
     let most = device.peak.1.max(device.reserved_peak.unwrap_or(0)).max(1) as f64;
@@ -71,12 +84,12 @@ fn curve(device: &DeviceUsage) -> Option<Picture> {
     let mut points = vec![(0.0, base)];
     points.extend(high.iter().enumerate().map(|(at, &b)| (x(at), y(b))));
     points.push((WIDTH, base));
-    svg.area(&points, "p-kernels");
+    svg.add_polygon(&points, "p-kernels");
     if let Some(reserved) = device.reserved_peak {
-        svg.line((0.0, y(reserved)), (WIDTH, y(reserved)), "roof");
-        svg.text((WIDTH, y(reserved) - 4.0), "end", "dim", &format!("most held by the allocator {}", Bytes(reserved)));
+        svg.add_line((0.0, y(reserved)), (WIDTH, y(reserved)), "roof");
+        svg.add_text((WIDTH, y(reserved) - 4.0), "end", "dim", &format!("most held by the allocator {}", Bytes(reserved)));
     }
-    svg.text((0.0, height - 4.0), "start", "dim", &ledger.moment(begin));
-    svg.text((WIDTH, height - 4.0), "end", "dim", &ledger.moment(end));
-    Some(svg.picture(format!("Memory over time, peak {}", Bytes(device.peak.1))))
+    svg.add_text((0.0, height - 4.0), "start", "dim", &ledger.format_time(begin));
+    svg.add_text((WIDTH, height - 4.0), "end", "dim", &ledger.format_time(end));
+    Some(svg.into_picture(format!("Memory over time, peak {}", Bytes(device.peak.1))))
 }

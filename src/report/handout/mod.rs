@@ -12,6 +12,6 @@ mod put;
 mod run;
 mod svg;
 
-pub use html::html;
-pub use markdown::markdown;
-pub use put::{Given, handout};
+pub use html::write_html;
+pub use markdown::write_markdown;
+pub use put::{Given, build_handout};

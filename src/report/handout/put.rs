@@ -17,14 +17,14 @@ pub struct Given<'a> {
 }
 
 /// Capitalises the first letter.
-fn sentence(text: &str) -> String {
+fn capitalize_first(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// Builds one shareable report from the given reports.
 #[must_use]
-pub fn handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Handout {
+pub fn build_handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Handout {
     let names: Vec<String> = given.iter().map(|g| g.profile.file_name()).collect();
     let title = match &names[..] {
         [one] => one.clone(),
@@ -36,7 +36,7 @@ pub fn handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Handout {
         blocks.push(Block::Heading(2, "Ranks".to_owned()));
         let sentences: Vec<String> = ranks.job.findings.iter().map(|f| format!("{}: {}", f.id.id(), f.headline)).collect();
         blocks.push(if sentences.is_empty() {
-            Block::Text(format!("{}.", sentence(&ranks.job.nothing_found())))
+            Block::Text(format!("{}.", capitalize_first(&ranks.job.nothing_found())))
         } else {
             Block::List(sentences)
         });
@@ -46,19 +46,19 @@ pub fn handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Handout {
         if given.len() > 1 {
             blocks.push(Block::Heading(2, of.profile.file_name()));
         }
-        one(of, &mut blocks);
+        append_report(of, &mut blocks);
     }
     blocks.push(Block::Text(format!("Made by warpscope {}.", env!("CARGO_PKG_VERSION"))));
     Handout { title, blocks }
 }
 
-fn one(of: &Given<'_>, blocks: &mut Vec<Block>) {
+fn append_report(of: &Given<'_>, blocks: &mut Vec<Block>) {
     let profile = of.profile;
     let verdict = of.triage.and_then(Triage::verdict).map(|f| format!("{}: {}", f.id.id(), f.headline));
     let memory_verdict = of.usage.and_then(Usage::main).and_then(|d| d.findings.first()).map(|f| format!("{}: {}", f.id.id(), f.headline));
-    let kernel = profile.metrics.as_ref().and_then(|m| kernels::verdict(profile, m));
+    let kernel = profile.metrics.as_ref().and_then(|m| kernels::verdict_text(profile, m));
     blocks.extend(verdict.or(memory_verdict).or(kernel).map(Block::Text));
-    blocks.push(Block::List(machine(profile)));
+    blocks.push(Block::List(machine_facts(profile)));
     if !profile.capture.argv.is_empty() {
         blocks.push(Block::Command(profile.capture.argv.clone()));
     }
@@ -83,7 +83,7 @@ fn one(of: &Given<'_>, blocks: &mut Vec<Block>) {
         let mut seen = std::collections::HashSet::new();
         blocks.extend(commands.into_iter().filter(|c| seen.insert(c.clone())).map(Block::Command));
     }
-    let notes: Vec<String> = profile.notes.iter().map(crate::model::Note::sentence).collect();
+    let notes: Vec<String> = profile.notes.iter().map(crate::model::Note::to_sentence).collect();
     if !notes.is_empty() {
         blocks.push(Block::Heading(3, "About the report".to_owned()));
         blocks.push(Block::List(notes));
@@ -112,7 +112,7 @@ fn rank_table(of: &Together<'_>) -> Table {
 }
 
 /// Describes the tool, the GPUs and the program.
-fn machine(profile: &Profile) -> Vec<String> {
+fn machine_facts(profile: &Profile) -> Vec<String> {
     let source = &profile.source;
     let version = source.version.as_ref().map_or_else(String::new, |v| format!(" {v}"));
     let mut out = vec![format!("Report of {}{version}", source.tool)];

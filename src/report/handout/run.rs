@@ -5,7 +5,7 @@ use super::svg::{Svg, WIDTH};
 use crate::analysis::Family;
 use crate::analysis::triage::{Finding, Part, Severity, Triage};
 use crate::model::{Nanos, Profile, units};
-use crate::report::triage::{judged_line, measured, place, remarks};
+use crate::report::triage::{format_evidence, format_place, judged_line, remarks};
 use std::collections::BTreeMap;
 
 /// Maximum number of places listed per finding.
@@ -22,15 +22,15 @@ pub fn blocks(profile: &Profile, triage: &Triage) -> Vec<Block> {
     let mut out = Vec::new();
     out.push(Block::Text(format!("Judged: {}.", judged_line(triage))));
     out.push(Block::Heading(3, "Where the time went".to_owned()));
-    out.push(Block::Picture(shares(triage)));
-    out.push(Block::Table(parts(triage)));
+    out.push(Block::Picture(shares_picture(triage)));
+    out.push(Block::Table(parts_table(triage)));
     if triage.strip.len() > 1 {
-        out.push(Block::Picture(strip(triage)));
+        out.push(Block::Picture(strip_picture(triage)));
     }
-    out.extend(timeline(profile, triage).map(Block::Picture));
+    out.extend(timeline_picture(profile, triage).map(Block::Picture));
     if !triage.findings.is_empty() {
         out.push(Block::Heading(3, "What limits it".to_owned()));
-        out.extend(triage.findings.iter().map(|f| Block::Found(found(f, triage.window.0))));
+        out.extend(triage.findings.iter().map(|f| Block::Found(finding_block(f, triage.window.0))));
     }
     let remarks = remarks(triage);
     if !remarks.is_empty() {
@@ -40,11 +40,11 @@ pub fn blocks(profile: &Profile, triage: &Triage) -> Vec<Block> {
     out
 }
 
-fn class(part: Part) -> String {
-    format!("p-{}", part.short().replace(' ', "-"))
+fn css_class(part: Part) -> String {
+    format!("p-{}", part.short_label().replace(' ', "-"))
 }
 
-fn shares(triage: &Triage) -> Picture {
+fn shares_picture(triage: &Triage) -> Picture {
     let height = 34.0;
     let mut svg = Svg::new(height * triage.devices.len().max(1) as f64);
     let mut words = Vec::new();
@@ -53,26 +53,26 @@ fn shares(triage: &Triage) -> Picture {
         let y = row as f64 * height;
         for (part, ns) in device.parts.iter().filter(|p| p.1 > 0) {
             let share = *ns as f64 / triage.length().max(1) as f64;
-            let about = format!("{}: {} ({})", part.short(), Nanos(*ns), units::human_percent(share * 100.0));
-            svg.rect((x, y + 2.0, share * WIDTH, height - 6.0), &class(*part), &about);
+            let about = format!("{}: {} ({})", part.short_label(), Nanos(*ns), units::format_percent(share * 100.0));
+            svg.add_rect((x, y + 2.0, share * WIDTH, height - 6.0), &css_class(*part), &about);
             if share > 0.09 {
-                svg.text((x + 8.0, y + 20.0), "start", "on", &format!("{} {:.0}%", part.short(), share * 100.0));
+                svg.add_text((x + 8.0, y + 20.0), "start", "on", &format!("{} {:.0}%", part.short_label(), share * 100.0));
             }
             x += share * WIDTH;
             words.push(about);
         }
     }
-    svg.picture(words.join("; "))
+    svg.into_picture(words.join("; "))
 }
 
-fn parts(triage: &Triage) -> Table {
+fn parts_table(triage: &Triage) -> Table {
     let devices = triage.devices.len().max(1) as f64;
     let mut rows = Vec::new();
     for part in Part::ALL {
         let ns: i64 = triage.devices.iter().map(|d| d.parts[part as usize].1).sum();
         if ns > 0 {
             let time = Nanos((ns as f64 / devices) as i64).to_string();
-            rows.push(vec![part.short().to_owned(), time, units::human_percent(triage.percent(part))]);
+            rows.push(vec![part.short_label().to_owned(), time, units::format_percent(triage.part_percent(part))]);
         }
     }
     let each = if triage.devices.len() > 1 { "time (mean of the devices)" } else { "time" };
@@ -80,7 +80,7 @@ fn parts(triage: &Triage) -> Table {
 }
 
 /// Utilisation of the devices over the window, with idle causes.
-fn strip(triage: &Triage) -> Picture {
+fn strip_picture(triage: &Triage) -> Picture {
     let height = 64.0;
     let mut svg = Svg::new(height);
     let cell = WIDTH / triage.strip.len() as f64;
@@ -88,21 +88,21 @@ fn strip(triage: &Triage) -> Picture {
     for (at, &busy) in triage.strip.iter().enumerate() {
         let x = at as f64 * cell;
         if let Some(part) = triage.why.get(at).copied().flatten() {
-            svg.rect((x, 0.0, cell, top), &format!("{} faint", class(part)), part.short());
+            svg.add_rect((x, 0.0, cell, top), &format!("{} faint", css_class(part)), part.short_label());
         }
         let high = f64::from(busy) * top;
-        svg.rect((x, top - high, cell, high), "p-kernels", &format!("busy {:.0}%", busy * 100.0));
+        svg.add_rect((x, top - high, cell, high), "p-kernels", &format!("busy {:.0}%", busy * 100.0));
     }
     let (begin, end) = triage.window;
-    svg.text((0.0, 60.0), "start", "dim", &Nanos(begin).to_string());
-    svg.text((WIDTH / 2.0, 60.0), "middle", "dim", "GPU busy over the window; behind it why it idles");
-    svg.text((WIDTH, 60.0), "end", "dim", &Nanos(end).to_string());
+    svg.add_text((0.0, 60.0), "start", "dim", &Nanos(begin).to_string());
+    svg.add_text((WIDTH / 2.0, 60.0), "middle", "dim", "GPU busy over the window; behind it why it idles");
+    svg.add_text((WIDTH, 60.0), "end", "dim", &Nanos(end).to_string());
     let mean = triage.strip.iter().map(|b| f64::from(*b)).sum::<f64>() / triage.strip.len().max(1) as f64;
-    svg.picture(format!("The GPU is busy for {:.0}% of the window", mean * 100.0))
+    svg.into_picture(format!("The GPU is busy for {:.0}% of the window", mean * 100.0))
 }
 
 /// Time range to show: around the first finding, or else a step in the middle.
-fn window(triage: &Triage) -> (i64, i64) {
+fn shown_window(triage: &Triage) -> (i64, i64) {
     let middle = triage.steps.get(triage.steps.len() / 2).map(|s| (s.start, s.end));
     let place = triage.findings.first().and_then(|f| f.places.iter().find(|p| p.end > p.start && p.end - p.start < triage.length() / 2));
     let step = |time: i64| triage.steps.iter().find(|s| (s.start..s.end).contains(&time)).map(|s| (s.start, s.end));
@@ -119,8 +119,8 @@ fn window(triage: &Triage) -> (i64, i64) {
 type Lane = (String, Vec<(i64, i64, &'static str, String)>);
 
 /// Draws the events of that time range.
-fn timeline(profile: &Profile, triage: &Triage) -> Option<Picture> {
-    let (begin, end) = window(triage);
+fn timeline_picture(profile: &Profile, triage: &Triage) -> Option<Picture> {
+    let (begin, end) = shown_window(triage);
     if end <= begin {
         return None;
     }
@@ -137,7 +137,7 @@ fn timeline(profile: &Profile, triage: &Triage) -> Option<Picture> {
     let mut put = |host: bool, name: String, item: (i64, i64, &'static str, String)| {
         lanes.entry((host, name.clone())).or_insert_with(|| (name, Vec::new())).1.push(item);
     };
-    if profile.launches.timed() {
+    if profile.launches.has_start_times() {
         for row in 0..profile.launches.len() {
             let (start, stop) = (profile.launches.start(row), profile.launches.end(row));
             if within(start, stop) {
@@ -164,7 +164,7 @@ fn timeline(profile: &Profile, triage: &Triage) -> Option<Picture> {
     for row in 0..profile.calls.len() {
         let (start, long) = (profile.calls.start[row], profile.calls.duration[row]);
         if within(start, start.saturating_add(long)) {
-            let name = profile.calls.called(row).map_or("", |n| &*n.name);
+            let name = profile.calls.call_name(row).map_or("", |n| &*n.name);
             let thread = format!("thread {}", profile.calls.thread_of(row).1);
             put(true, thread, (start, start.saturating_add(long), "call", name.to_owned()));
         }
@@ -188,8 +188,8 @@ fn timeline(profile: &Profile, triage: &Triage) -> Option<Picture> {
     let x = |time: i64| NAMES + (time.clamp(begin, end) - begin) as f64 * scale;
     for (at, (_, (name, mut items))) in all.into_iter().enumerate() {
         let y = at as f64 * row;
-        svg.text((0.0, y + 16.0), "start", "dim", &crate::analysis::labels::cut_end(&name, 22));
-        svg.rect((NAMES, y + 2.0, WIDTH - NAMES, row - 4.0), "lane", "");
+        svg.add_text((0.0, y + 16.0), "start", "dim", &crate::analysis::labels::cut_end(&name, 22));
+        svg.add_rect((NAMES, y + 2.0, WIDTH - NAMES, row - 4.0), "lane", "");
         items.sort_by_key(|i| i.0);
         let mut drawn: Option<(f64, f64, &'static str, String, usize)> = None;
         for (start, stop, class, name) in items {
@@ -202,36 +202,36 @@ fn timeline(profile: &Profile, triage: &Triage) -> Option<Picture> {
                 }
                 other => {
                     if let Some(done) = other.replace((from, to, class, name, 1)) {
-                        draw(&mut svg, done, y + 4.0, row - 8.0);
+                        draw_event(&mut svg, done, y + 4.0, row - 8.0);
                     }
                 }
             }
         }
         if let Some(done) = drawn {
-            draw(&mut svg, done, y + 4.0, row - 8.0);
+            draw_event(&mut svg, done, y + 4.0, row - 8.0);
         }
     }
     let base = height - 6.0;
-    svg.text((NAMES, base), "start", "dim", &Nanos(begin).to_string());
-    svg.text((f64::midpoint(NAMES, WIDTH), base), "middle", "dim", &format!("a window of {}", Nanos(end - begin)));
-    svg.text((WIDTH, base), "end", "dim", &Nanos(end).to_string());
-    Some(svg.picture(format!("What ran from {} to {}", Nanos(begin), Nanos(end))))
+    svg.add_text((NAMES, base), "start", "dim", &Nanos(begin).to_string());
+    svg.add_text((f64::midpoint(NAMES, WIDTH), base), "middle", "dim", &format!("a window of {}", Nanos(end - begin)));
+    svg.add_text((WIDTH, base), "end", "dim", &Nanos(end).to_string());
+    Some(svg.into_picture(format!("What ran from {} to {}", Nanos(begin), Nanos(end))))
 }
 
-fn draw(svg: &mut Svg, (from, to, class, name, count): (f64, f64, &'static str, String, usize), y: f64, height: f64) {
+fn draw_event(svg: &mut Svg, (from, to, class, name, count): (f64, f64, &'static str, String, usize), y: f64, height: f64) {
     let about = if count > 1 { format!("{name} and {} more", count - 1) } else { name };
-    svg.rect((from, y, (to - from).max(0.6), height), class, &about);
+    svg.add_rect((from, y, (to - from).max(0.6), height), class, &about);
 }
 
-fn found(f: &Finding, begin: i64) -> Found {
-    let evidence = f.evidence.iter().map(|e| format!("{}: {}", e.name, measured(e)));
+fn finding_block(f: &Finding, begin: i64) -> Found {
+    let evidence = f.evidence.iter().map(|e| format!("{}: {}", e.name, format_evidence(e)));
     Found {
         id: f.id.id().to_owned(),
         headline: f.headline.clone(),
-        how: format!("{}, {}, at most {}", f.severity.word(), f.sure.word(), units::human_percent(f.percent())),
+        how: format!("{}, {}, at most {}", f.severity.as_str(), f.sure.as_str(), units::format_percent(f.gain_percent())),
         wrong: f.severity > Severity::Healthy,
         evidence: evidence.collect(),
-        places: f.places.iter().take(PLACES).map(|p| place(p, begin)).collect(),
+        places: f.places.iter().take(PLACES).map(|p| format_place(p, begin)).collect(),
         actions: f.actions.clone(),
     }
 }

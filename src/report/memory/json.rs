@@ -1,10 +1,10 @@
 //! JSON form of memory usage.
 
-use super::of::{Compared, Memory, Wanted, compared, site_name, stack};
+use super::of::{Compared, Memory, Wanted, compared_rows, site_name, stack_frames};
 use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Step, sites};
 use crate::model::{Frame, MemoryLevel};
 use crate::report::finding::{EvidenceJson, evidence_json};
-use crate::report::json as write_json;
+use crate::report::write_json_line as write_json;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -120,17 +120,17 @@ struct MemoryJson<'a> {
 const ROWS: usize = 100;
 const FRAMES: usize = 64;
 
-fn frame(f: &Frame) -> FrameJson<'_> {
+fn frame_json(f: &Frame) -> FrameJson<'_> {
     FrameJson { function: &f.function, file: &f.file, line: f.line }
 }
 
-fn finding<'a>(of: &Memory<'a>, f: &'a MemoryFinding, timed: bool) -> FindingJson<'a> {
+fn memory_finding_json<'a>(of: &Memory<'a>, f: &'a MemoryFinding, timed: bool) -> FindingJson<'a> {
     let sites = f.sites.iter().take(ROWS).map(|&(site, bytes)| {
         let known = of.usage.sites.get(site);
         SiteJson {
-            site: known.map_or_else(|| "(no stack)".to_owned(), sites::Site::line),
+            site: known.map_or_else(|| "(no stack)".to_owned(), sites::Site::summary_line),
             bytes,
-            stack: known.map(|s| stack(of, s.stack).take(FRAMES).map(frame).collect()).unwrap_or_default(),
+            stack: known.map(|s| stack_frames(of, s.stack).take(FRAMES).map(frame_json).collect()).unwrap_or_default(),
         }
     });
     FindingJson {
@@ -145,23 +145,23 @@ fn finding<'a>(of: &Memory<'a>, f: &'a MemoryFinding, timed: bool) -> FindingJso
     }
 }
 
-fn row<'a>(of: &Memory<'a>, c: &Compared) -> RowJson<'a> {
-    let own = stack(of, c.row.stack).find(|f| f.line > 0 && !sites::library(f)).or_else(|| stack(of, c.row.stack).next());
+fn row_json<'a>(of: &Memory<'a>, c: &Compared) -> RowJson<'a> {
+    let own = stack_frames(of, c.row.stack).find(|f| f.line > 0 && !sites::is_library(f)).or_else(|| stack_frames(of, c.row.stack).next());
     RowJson {
         site: site_name(of, &c.row),
         function: own.map_or("", |f| &f.function),
         file: own.map_or("", |f| &f.file),
         line: own.map(|f| f.line).filter(|&l| l > 0),
-        category: c.row.category.word(),
+        category: c.row.category.display_name(),
         bytes: c.row.bytes,
         blocks: c.row.blocks,
         kept_bytes: c.row.kept,
         before_bytes: c.before,
-        stack: stack(of, c.row.stack).take(FRAMES).map(frame).collect(),
+        stack: stack_frames(of, c.row.stack).take(FRAMES).map(frame_json).collect(),
     }
 }
 
-fn step(s: &Step, timed: bool) -> StepJson {
+fn step_json(s: &Step, timed: bool) -> StepJson {
     let (ns, event) = (|t: i64| Some(t).filter(|_| timed), |t: i64| Some(t).filter(|_| !timed));
     StepJson {
         start_ns: ns(s.start),
@@ -173,9 +173,9 @@ fn step(s: &Step, timed: bool) -> StepJson {
     }
 }
 
-fn device<'a>(of: &Memory<'a>, d: &'a DeviceUsage, wanted: Wanted, before: Option<&Memory<'_>>) -> DeviceJson<'a> {
+fn device_json<'a>(of: &Memory<'a>, d: &'a DeviceUsage, wanted: Wanted, before: Option<&Memory<'_>>) -> DeviceJson<'a> {
     let known = d.ledger.device.and_then(|i| of.profile.devices.get(i as usize));
-    let (rows, timed) = (compared(of, d, wanted.when, before), d.ledger.timed);
+    let (rows, timed) = (compared_rows(of, d, wanted.when, before), d.ledger.timed);
     DeviceJson {
         device: known.map(|k| k.id),
         device_name: known.and_then(|k| k.name.as_deref()),
@@ -183,39 +183,47 @@ fn device<'a>(of: &Memory<'a>, d: &'a DeviceUsage, wanted: Wanted, before: Optio
         peak_bytes: d.peak.1,
         peak_ns: d.peak_time().filter(|_| timed),
         peak_event: d.peak_time().filter(|_| !timed),
-        end_bytes: d.ledger.end(),
+        end_bytes: d.ledger.bytes_at_end(),
         reserved_bytes: d.reserved,
         reserved_peak_bytes: d.reserved_peak,
         free: d.free.map(|f| FreeJson { whole_bytes: f.whole, between_bytes: f.split, largest_block: f.largest }),
         steps_by: d.steps.found.as_ref().map(|f| match f {
             Found::Ranges(name) => format!("ranges \"{name}\""),
             Found::Code(stack) => {
-                format!("allocations by {}", of.usage.sites.get(of.usage.sites.site(*stack)).map_or_else(String::new, sites::Site::line))
+                format!(
+                    "allocations by {}",
+                    of.usage.sites.get(of.usage.sites.site_of_stack(*stack)).map_or_else(String::new, sites::Site::summary_line)
+                )
             }
             Found::Cycles => "memory rises and falls".to_owned(),
         }),
-        steps: d.steps.list.iter().map(|s| step(s, timed)).collect(),
-        findings: d.findings.iter().map(|f| finding(of, f, timed)).collect(),
-        at_ns: wanted.when.of(d).1.filter(|_| timed),
-        at_event: wanted.when.of(d).1.filter(|_| !timed),
-        rows: rows.iter().take(wanted.top.unwrap_or(ROWS)).map(|c| row(of, c)).collect(),
+        steps: d.steps.list.iter().map(|s| step_json(s, timed)).collect(),
+        findings: d.findings.iter().map(|f| memory_finding_json(of, f, timed)).collect(),
+        at_ns: wanted.when.resolve_event(d).1.filter(|_| timed),
+        at_event: wanted.when.resolve_event(d).1.filter(|_| !timed),
+        rows: rows.iter().take(wanted.top.unwrap_or(ROWS)).map(|c| row_json(of, c)).collect(),
     }
 }
 
 /// Writes one object for the device with the highest peak, and `devices` with each one if there are several.
-pub fn json(out: &mut dyn Write, of: &Memory<'_>, wanted: Wanted, before: Option<&Memory<'_>>) -> io::Result<()> {
+pub fn write_memory_json(out: &mut dyn Write, of: &Memory<'_>, wanted: Wanted, before: Option<&Memory<'_>>) -> io::Result<()> {
     let Some(main) = of.usage.main() else { return Ok(()) };
     let several = of.usage.devices.len() > 1;
     let all = MemoryJson {
         file: of.profile.file_name(),
         tool: &of.profile.source.tool,
-        main: device(of, main, wanted, before),
+        main: device_json(of, main, wanted, before),
         before: before.and_then(|b| {
             let d = b.usage.main()?;
-            Some(BeforeJson { file: b.profile.file_name(), peak_bytes: d.peak.1, end_bytes: d.ledger.end(), reserved_bytes: d.reserved })
+            Some(BeforeJson {
+                file: b.profile.file_name(),
+                peak_bytes: d.peak.1,
+                end_bytes: d.ledger.bytes_at_end(),
+                reserved_bytes: d.reserved,
+            })
         }),
-        devices: if several { of.usage.devices.iter().map(|d| device(of, d, wanted, None)).collect() } else { Vec::new() },
-        notes: of.profile.notes.iter().map(crate::model::Note::sentence).collect(),
+        devices: if several { of.usage.devices.iter().map(|d| device_json(of, d, wanted, None)).collect() } else { Vec::new() },
+        notes: of.profile.notes.iter().map(crate::model::Note::to_sentence).collect(),
     };
     write_json(out, &all)
 }

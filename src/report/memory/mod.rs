@@ -4,6 +4,6 @@ mod json;
 mod of;
 mod page;
 
-pub use json::json;
-pub use of::{Memory, Wanted, When, device_name, site_name, stack};
-pub use page::{print, verdict};
+pub use json::write_memory_json;
+pub use of::{Memory, Wanted, When, device_name, site_name, stack_frames};
+pub use page::{print_memory, verdict_text};

@@ -1,6 +1,6 @@
 //! Memory of a report, and its listed rows.
 
-use crate::analysis::memory::{Category, DeviceUsage, Row, Site, Usage, rows};
+use crate::analysis::memory::{Category, DeviceUsage, Row, Site, Usage, held_rows};
 use crate::model::{Frame, Profile};
 
 /// Time at which the holders of memory are listed.
@@ -32,14 +32,14 @@ pub struct Wanted {
 impl When {
     /// Returns the last event up to this time, and the time, ns.
     #[must_use]
-    pub fn of(self, device: &DeviceUsage) -> (Option<u32>, Option<i64>) {
+    pub fn resolve_event(self, device: &DeviceUsage) -> (Option<u32>, Option<i64>) {
         let ledger = &device.ledger;
         let at = match self {
             Self::Peak => device.peak.0,
             Self::End => ledger.times.len().checked_sub(1).and_then(|i| u32::try_from(i).ok()),
-            Self::At(time) => ledger.at(time),
+            Self::At(time) => ledger.event_at(time),
         };
-        (at, if let Self::At(time) = self { Some(time) } else { at.map(|at| ledger.time(at)) })
+        (at, if let Self::At(time) = self { Some(time) } else { at.map(|at| ledger.event_time(at)) })
     }
 }
 
@@ -51,19 +51,19 @@ pub struct Compared {
 }
 
 /// Rows of a device at a time, matched by name with those of another report's device.
-pub fn compared(of: &Memory<'_>, device: &DeviceUsage, when: When, before: Option<&Memory<'_>>) -> Vec<Compared> {
-    let list = rows(device, &of.usage.sites, when.of(device).0);
+pub fn compared_rows(of: &Memory<'_>, device: &DeviceUsage, when: When, before: Option<&Memory<'_>>) -> Vec<Compared> {
+    let list = held_rows(device, &of.usage.sites, when.resolve_event(device).0);
     let Some(before) = before else { return list.into_iter().map(|row| Compared { row, before: None }).collect() };
     let mut there: std::collections::HashMap<(String, &str), u64> = std::collections::HashMap::new();
     if let Some(device) = before.usage.main() {
-        for row in rows(device, &before.usage.sites, when.of(device).0) {
-            *there.entry((site_name(before, &row), row.category.word())).or_default() += row.bytes;
+        for row in held_rows(device, &before.usage.sites, when.resolve_event(device).0) {
+            *there.entry((site_name(before, &row), row.category.display_name())).or_default() += row.bytes;
         }
     }
     let mut out: Vec<Compared> = list
         .into_iter()
         .map(|row| {
-            let bytes = there.remove(&(site_name(of, &row), row.category.word())).unwrap_or(0);
+            let bytes = there.remove(&(site_name(of, &row), row.category.display_name())).unwrap_or(0);
             Compared { row, before: Some(bytes) }
         })
         .collect();
@@ -75,12 +75,12 @@ pub fn compared(of: &Memory<'_>, device: &DeviceUsage, when: When, before: Optio
 #[must_use]
 pub fn site_name(of: &Memory<'_>, row: &Row) -> String {
     let unknown = if row.category == Category::Earlier { "(before the report begins)" } else { "(no stack)" };
-    of.usage.sites.get(row.site).map_or_else(|| unknown.to_owned(), Site::line)
+    of.usage.sites.get(row.site).map_or_else(|| unknown.to_owned(), Site::summary_line)
 }
 
 /// Frames of a stack, innermost first.
-pub fn stack<'a>(of: &Memory<'a>, stack: u32) -> impl Iterator<Item = &'a Frame> {
-    of.usage.sites.stacks.of(stack)
+pub fn stack_frames<'a>(of: &Memory<'a>, stack: u32) -> impl Iterator<Item = &'a Frame> {
+    of.usage.sites.stacks.frames_of(stack)
 }
 
 /// Display name of a device.

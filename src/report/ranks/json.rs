@@ -3,7 +3,7 @@
 use crate::analysis::ranks::Job;
 use crate::model::digest::Digest;
 use crate::report::finding::{FindingJson, finding_json};
-use crate::report::json as write_json;
+use crate::report::write_json_line as write_json;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -136,23 +136,23 @@ pub fn rank_list<'a>(job: &Job, digests: &'a [Digest]) -> Vec<RankJson<'a>> {
 
 /// The first rank that makes the others wait.
 #[must_use]
-pub fn straggler(job: &Job) -> Option<StragglerJson> {
-    stragglers(job).into_iter().next()
+pub fn first_straggler(job: &Job) -> Option<StragglerJson> {
+    straggler_list(job).into_iter().next()
 }
 
-fn stragglers(job: &Job) -> Vec<StragglerJson> {
-    job.stragglers.iter().map(|s| StragglerJson { rank: s.rank, cause: s.why.word(), late_ns: s.late }).collect()
+fn straggler_list(job: &Job) -> Vec<StragglerJson> {
+    job.stragglers.iter().map(|s| StragglerJson { rank: s.rank, cause: s.why.as_str(), late_ns: s.late }).collect()
 }
 
 /// Writes the job as one JSON object.
-pub fn json(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> {
+pub fn write_job_json(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> {
     let job = of.job;
     let mut waits: Vec<WaitJson> = job
         .waits
         .pairs
         .iter()
         .filter(|w| *w.1 > 0)
-        .map(|(&(rank, other), &ns)| WaitJson { rank: job.number(rank), waits_for: job.number(other), ns })
+        .map(|(&(rank, other), &ns)| WaitJson { rank: job.rank_number(rank), waits_for: job.rank_number(other), ns })
         .collect();
     waits.sort_by_key(|w| (std::cmp::Reverse(w.ns), w.rank, w.waits_for));
     // Hundreds of ranks have many pairs: keep only the longest waits.
@@ -171,7 +171,7 @@ pub fn json(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> {
     });
     let groups = job.matches.groups.iter().map(|g| GroupJson {
         name: &g.name,
-        ranks: g.ranks.iter().map(|&r| job.number(r)).collect(),
+        ranks: g.ranks.iter().map(|&r| job.rank_number(r)).collect(),
         size: g.size,
         numbered: g.numbered,
     });
@@ -179,11 +179,11 @@ pub fn json(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> {
         out,
         &JobJson {
             ranks: rank_list(job, of.digests),
-            straggler: straggler(job),
-            stragglers: stragglers(job),
+            straggler: first_straggler(job),
+            stragglers: straggler_list(job),
             findings: job.findings.iter().map(finding_json).collect(),
             groups: groups.collect(),
-            matched_collectives: job.matched(),
+            matched_collectives: job.matched_count(),
             collectives: links.collect(),
             waits,
             remarks: job.remarks.iter().map(String::as_str).collect(),

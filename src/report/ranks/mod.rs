@@ -3,5 +3,5 @@
 mod json;
 mod page;
 
-pub use json::{RankJson, StragglerJson, Together, json, rank_list, straggler};
-pub use page::{csv, markdown, page, table};
+pub use json::{RankJson, StragglerJson, Together, first_straggler, rank_list, write_job_json};
+pub use page::{print_csv, print_page, rank_table, write_markdown};

@@ -7,7 +7,7 @@ use crate::analysis::triage::Finding;
 use crate::model::digest::Digest;
 use crate::model::{Bytes, Nanos, units};
 use crate::report::Format;
-use crate::report::table::{self, Cell, Column, wrapped};
+use crate::report::table::{self, Cell, Column, write_wrapped};
 use std::io::{self, Write};
 
 /// Maximum number of ranks on a page; of more, those that the others wait for the most.
@@ -17,7 +17,7 @@ const PAIRS: usize = 8;
 /// Width of a bar.
 const BAR: usize = 24;
 
-fn ns(n: i64) -> String {
+fn format_ns(n: i64) -> String {
     Nanos(n).to_string()
 }
 
@@ -26,28 +26,28 @@ fn share(part: i64, of: i64) -> f64 {
 }
 
 /// Summary of the number of ranks, their hosts, and the precision of their clocks.
-fn head(of: &Together<'_>) -> String {
+fn summary_line(of: &Together<'_>) -> String {
     let job = of.job;
     let mut hosts: Vec<&str> = of.digests.iter().filter_map(|d| d.host.as_deref()).collect();
     hosts.sort_unstable();
     hosts.dedup();
-    let mut text = units::count(job.ranks.len(), "rank");
+    let mut text = units::format_count(job.ranks.len(), "rank");
     if !hosts.is_empty() {
-        text = format!("{text} on {}", units::count(hosts.len(), "host"));
+        text = format!("{text} on {}", units::format_count(hosts.len(), "host"));
     }
-    let matched = job.matched();
+    let matched = job.matched_count();
     if matched > 0 {
-        text = format!("{text} · {} matched", units::count(matched, "collective"));
+        text = format!("{text} · {} matched", units::format_count(matched, "collective"));
         let clocks = job.ranks.iter().filter(|m| m.clock.by > 0).map(|m| m.clock.uncertainty).max();
         if let Some(worst) = clocks {
-            text = format!("{text} · clocks aligned by them to within {}", ns(worst));
+            text = format!("{text} · clocks aligned by them to within {}", format_ns(worst));
         }
     }
     text
 }
 
 /// Bar of computation (█) and exposed communication (▒); the rest is copies and idle time.
-fn bar(m: &Member) -> String {
+fn time_bar(m: &Member) -> String {
     let cells = |part: i64| (share(part, m.judged) * BAR as f64).round() as usize;
     let (compute, exposed) = (cells(m.compute), cells(m.exposed));
     let mut text = "█".repeat(compute.min(BAR));
@@ -58,7 +58,7 @@ fn bar(m: &Member) -> String {
 }
 
 /// Ranks to list, and the number of omitted ones.
-fn listed(job: &Job) -> (Vec<&Member>, usize) {
+fn listed_ranks(job: &Job) -> (Vec<&Member>, usize) {
     let mut list: Vec<&Member> = job.ranks.iter().collect();
     if list.len() > LISTED {
         list.sort_by_key(|m| std::cmp::Reverse(m.late));
@@ -73,20 +73,20 @@ fn link_words(l: &Link) -> [String; 6] {
     let bus = l.bus.map_or_else(String::new, |b| format!("{:.1} GB/s", b / 1e9));
     let of = l.bus.zip(l.peak).map_or_else(String::new, |(b, (peak, name))| format!("{:.0}% of {name}", b / peak * 100.0));
     let bytes = l.bytes.map_or_else(String::new, |b| Bytes(b).to_string());
-    [units::grouped(i64::try_from(l.count).unwrap_or(i64::MAX)), bytes, ns(l.time), bus, of, ns(l.waited)]
+    [units::format_grouped(i64::try_from(l.count).unwrap_or(i64::MAX)), bytes, format_ns(l.time), bus, of, format_ns(l.waited)]
 }
 
-fn finding(out: &mut dyn Write, f: &Finding, width: usize) -> io::Result<()> {
-    wrapped(out, &format!("{}: ", f.id.id()), "  ", &f.headline, width)
+fn write_finding(out: &mut dyn Write, f: &Finding, width: usize) -> io::Result<()> {
+    write_wrapped(out, &format!("{}: ", f.id.id()), "  ", &f.headline, width)
 }
 
 /// Prints the page for people.
-pub fn page(out: &mut dyn Write, of: &Together<'_>, width: usize) -> io::Result<()> {
+pub fn print_page(out: &mut dyn Write, of: &Together<'_>, width: usize) -> io::Result<()> {
     let (job, width) = (of.job, width.clamp(60, 140));
-    writeln!(out, "{}", head(of))?;
+    writeln!(out, "{}", summary_line(of))?;
     match job.findings.first() {
-        Some(_) => job.findings.iter().try_for_each(|f| finding(out, f, width))?,
-        None => wrapped(out, "", "  ", &job.nothing_found(), width)?,
+        Some(_) => job.findings.iter().try_for_each(|f| write_finding(out, f, width))?,
+        None => write_wrapped(out, "", "  ", &job.nothing_found(), width)?,
     }
     writeln!(out)?;
     let several = of.digests.iter().any(|d| d.host != of.digests[0].host) && width >= 100;
@@ -99,39 +99,39 @@ pub fn page(out: &mut dyn Write, of: &Together<'_>, width: usize) -> io::Result<
         "  {:>4}  {title}{:<BAR$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>12}",
         "rank", "kernels █  collectives ▒", "step", "kernels", "exposed", "idle", "waits", "waited for"
     )?;
-    let (list, rest) = listed(job);
+    let (list, rest) = listed_ranks(job);
     for m in list {
-        let step = m.step.map_or_else(String::new, ns);
+        let step = m.step.map_or_else(String::new, format_ns);
         let mark = if job.stragglers.iter().any(|s| s.rank == m.rank) { '›' } else { ' ' };
         writeln!(
             out,
             "{mark} {:>4}  {}{}  {step:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>12}",
             m.rank,
             host(of.digests.get(m.digest)),
-            bar(m),
-            ns(m.compute),
-            ns(m.exposed),
-            ns(m.idle),
-            ns(m.waited),
-            ns(m.late)
+            time_bar(m),
+            format_ns(m.compute),
+            format_ns(m.exposed),
+            format_ns(m.idle),
+            format_ns(m.waited),
+            format_ns(m.late)
         )?;
     }
     if rest > 0 {
-        writeln!(out, "  {} that the others wait for less are not listed; --format csv lists all", units::count(rest, "rank"))?;
+        writeln!(out, "  {} that the others wait for less are not listed; --format csv lists all", units::format_count(rest, "rank"))?;
     }
-    links(out, job)?;
-    pairs(out, job)?;
+    write_links(out, job)?;
+    write_pairs(out, job)?;
     for action in job.findings.iter().flat_map(|f| &f.actions) {
-        wrapped(out, "  do: ", "      ", action, width)?;
+        write_wrapped(out, "  do: ", "      ", action, width)?;
     }
-    if let Some(words) = job.told.words() {
+    if let Some(words) = job.told.source_remark() {
         writeln!(out)?;
-        wrapped(out, "", "  ", words, width)?;
+        write_wrapped(out, "", "  ", words, width)?;
     }
-    job.remarks.iter().try_for_each(|r| wrapped(out, "", "  ", r, width))
+    job.remarks.iter().try_for_each(|r| write_wrapped(out, "", "  ", r, width))
 }
 
-fn links(out: &mut dyn Write, job: &Job) -> io::Result<()> {
+fn write_links(out: &mut dyn Write, job: &Job) -> io::Result<()> {
     if job.links.is_empty() {
         return Ok(());
     }
@@ -148,7 +148,7 @@ fn links(out: &mut dyn Write, job: &Job) -> io::Result<()> {
     Ok(())
 }
 
-fn pairs(out: &mut dyn Write, job: &Job) -> io::Result<()> {
+fn write_pairs(out: &mut dyn Write, job: &Job) -> io::Result<()> {
     let mut pairs: Vec<((u32, u32), i64)> = job.waits.pairs.iter().map(|(&p, &ns)| (p, ns)).filter(|p| p.1 > 0).collect();
     if pairs.is_empty() {
         return writeln!(out);
@@ -158,17 +158,17 @@ fn pairs(out: &mut dyn Write, job: &Job) -> io::Result<()> {
     pairs.truncate(PAIRS);
     writeln!(out)?;
     for ((waiter, other), time) in pairs {
-        writeln!(out, "  rank {} waits {} for rank {}", job.number(waiter), ns(time), job.number(other))?;
+        writeln!(out, "  rank {} waits {} for rank {}", job.rank_number(waiter), format_ns(time), job.rank_number(other))?;
     }
     if all > PAIRS {
-        writeln!(out, "  … and {} more", units::count(all - PAIRS, "pair"))?;
+        writeln!(out, "  … and {} more", units::format_count(all - PAIRS, "pair"))?;
     }
     writeln!(out)
 }
 
 /// Table with a row per rank.
 #[must_use]
-pub fn table(of: &Together<'_>) -> table::Table {
+pub fn rank_table(of: &Together<'_>) -> table::Table {
     const FIELDS: [(&str, bool); 13] = [
         ("rank", true),
         ("host", false),
@@ -185,10 +185,10 @@ pub fn table(of: &Together<'_>) -> table::Table {
         ("file", false),
     ];
     let columns = FIELDS.iter().map(|&(field, right)| Column { field, title: field, right, machine_only: false, rank: 0 }).collect();
-    let number = |n: Option<i64>| n.map_or_else(Cell::default, |n| Cell::both(n, ns(n)));
+    let number = |n: Option<i64>| n.map_or_else(Cell::default, |n| Cell::with_raw(n, format_ns(n)));
     let row = |m: &Member| {
         let d = &of.digests[m.digest];
-        let late = of.job.stragglers.iter().find(|s| s.rank == m.rank).map_or("", |s| s.why.word());
+        let late = of.job.stragglers.iter().find(|s| s.rank == m.rank).map_or("", |s| s.why.as_str());
         vec![
             Cell::text(m.rank.to_string()),
             Cell::text(d.host.clone().unwrap_or_default()),
@@ -209,27 +209,27 @@ pub fn table(of: &Together<'_>) -> table::Table {
 }
 
 /// Prints a CSV row per rank.
-pub fn csv(out: &mut dyn Write, of: &Together<'_>, width: Option<usize>) -> io::Result<()> {
-    table(of).print(out, Format::Csv, width)
+pub fn print_csv(out: &mut dyn Write, of: &Together<'_>, width: Option<usize>) -> io::Result<()> {
+    rank_table(of).print(out, Format::Csv, width)
 }
 
 /// Writes the job as Markdown, for an issue tracker.
-pub fn markdown(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> {
-    writeln!(out, "### {}", head(of))?;
+pub fn write_markdown(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> {
+    writeln!(out, "### {}", summary_line(of))?;
     writeln!(out)?;
     for f in &of.job.findings {
-        writeln!(out, "**{}**: {}", f.id.id(), table::escaped(&f.headline))?;
+        writeln!(out, "**{}**: {}", f.id.id(), table::escape_markdown(&f.headline))?;
         writeln!(out)?;
     }
-    table(of).print(out, Format::Md, None)?;
+    rank_table(of).print(out, Format::Md, None)?;
     writeln!(out)?;
     for f in &of.job.findings {
-        f.actions.iter().try_for_each(|a| writeln!(out, "- do: {}", table::escaped(a)))?;
+        f.actions.iter().try_for_each(|a| writeln!(out, "- do: {}", table::escape_markdown(a)))?;
     }
     of.job
         .told
-        .words()
+        .source_remark()
         .into_iter()
         .chain(of.job.remarks.iter().map(String::as_str))
-        .try_for_each(|r| writeln!(out, "- {}", table::escaped(r)))
+        .try_for_each(|r| writeln!(out, "- {}", table::escape_markdown(r)))
 }

@@ -1,7 +1,7 @@
 //! Details of one event, as labelled values.
 
 use crate::analysis::timeline::{Category, Event, Events, Timeline, link};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, NcclCall, Payload, Profile, units};
 use std::fmt::Write as _;
 
@@ -10,14 +10,14 @@ pub type Fact = (&'static str, String);
 
 /// Formats the start and the end of a window for people.
 #[must_use]
-pub fn window((from, to): (i64, i64)) -> String {
+pub fn format_window((from, to): (i64, i64)) -> String {
     let step = to.saturating_sub(from) / 100;
-    format!("{} to {}", time(from, step), time(to, step))
+    format!("{} to {}", format_time(from, step), format_time(to, step))
 }
 
 /// Formats a session time for people: seconds with the digits that a `step` in ns needs.
 #[must_use]
-pub fn time(ns: i64, step: i64) -> String {
+pub fn format_time(ns: i64, step: i64) -> String {
     let digits = match step {
         ..=9 => 9,
         10..=99 => 8,
@@ -31,7 +31,7 @@ pub fn time(ns: i64, step: i64) -> String {
     format!("{:.digits$} s", ns as f64 / 1e9)
 }
 
-fn kind(kind: MemoryKind) -> &'static str {
+fn memory_kind_word(kind: MemoryKind) -> &'static str {
     match kind {
         MemoryKind::Pageable => "pageable",
         MemoryKind::Pinned => "pinned",
@@ -43,7 +43,7 @@ fn kind(kind: MemoryKind) -> &'static str {
 
 /// Formats a rate for people; 1 GB/s is 10⁹ bytes per second, as in data sheets.
 #[must_use]
-pub fn rate(bytes: u64, ns: i64) -> Option<String> {
+pub fn format_rate(bytes: u64, ns: i64) -> Option<String> {
     (ns > 0 && bytes > 0).then(|| {
         let rate = bytes as f64 / ns as f64;
         if rate >= 99.95 {
@@ -58,14 +58,15 @@ pub fn rate(bytes: u64, ns: i64) -> Option<String> {
 
 /// The full name of an event.
 #[must_use]
-pub fn name(of: &Events<'_>, event: Event) -> String {
+pub fn full_name(of: &Events<'_>, event: Event) -> String {
     let p = of.profile;
     match event {
-        Event::Launch(row) => {
-            p.kernels.get(p.launches.kernel(row as usize).0 as usize).map_or_else(String::new, |k| clean(k.demangled()).into_owned())
-        }
-        Event::Mem(_) if of.category(event) == Category::Copy => format!("memcpy {}", of.name(event)),
-        _ => of.name(event).into_owned(),
+        Event::Launch(row) => p
+            .kernels
+            .get(p.launches.kernel(row as usize).0 as usize)
+            .map_or_else(String::new, |k| escape_unsafe(k.demangled()).into_owned()),
+        Event::Mem(_) if of.category(event) == Category::Copy => format!("memcpy {}", of.event_name(event)),
+        _ => of.event_name(event).into_owned(),
     }
 }
 
@@ -76,7 +77,7 @@ fn push(out: &mut Vec<Fact>, label: &'static str, value: String) {
 }
 
 /// Device, stream and process of a place.
-fn place(profile: &Profile, place: Option<u32>) -> String {
+fn place_text(profile: &Profile, place: Option<u32>) -> String {
     let Some(place) = place.and_then(|p| profile.places.get(p as usize)) else { return String::new() };
     let device = profile.device_of(place).map(|d| d.id).or(place.ordinal).map(|d| format!("GPU {d}"));
     let stream = place.stream.map(|s| format!("stream {s}"));
@@ -85,14 +86,14 @@ fn place(profile: &Profile, place: Option<u32>) -> String {
 }
 
 /// Adds the call behind a device operation, and the delay from the end of the call.
-fn called(out: &mut Vec<Fact>, of: &Events<'_>, event: Event) {
-    let Some(call) = link::call(of.profile, event) else { return };
+fn push_call_facts(out: &mut Vec<Fact>, of: &Events<'_>, event: Event) {
+    let Some(call) = link::originating_call(of.profile, event) else { return };
     let ((start, _), (from, to)) = (of.span(event), of.span(call));
     let name = match call {
-        Event::Call(_) => of.name(call).into_owned(),
+        Event::Call(_) => of.event_name(call).into_owned(),
         _ => "launch call".to_owned(),
     };
-    let thread = link::thread(of.profile, call).map_or_else(String::new, |(_, tid)| format!(" on thread {tid}"));
+    let thread = link::event_thread(of.profile, call).map_or_else(String::new, |(_, tid)| format!(" on thread {tid}"));
     push(out, "called by", format!("{name}{thread}, {} before it began, {} long", Nanos(start - from), Nanos(to - from)));
     let queued = start - to;
     push(
@@ -107,7 +108,7 @@ fn called(out: &mut Vec<Fact>, of: &Events<'_>, event: Event) {
 }
 
 fn graph_launch(of: &Events<'_>, row: u32) -> Option<String> {
-    let kernels = units::count(of.graph_kernels(row)?, "kernel");
+    let kernels = units::format_count(of.graph_kernels(row)?, "kernel");
     // CUDA's and HIP's programming guides: an executable graph that was not uploaded is uploaded by its first launch.
     let first = "the first launch of it here; a graph that was not uploaded before is uploaded now";
     Some(if of.is_first_of_graph(row) { format!("{kernels}; {first}") } else { kernels })
@@ -115,68 +116,68 @@ fn graph_launch(of: &Events<'_>, row: u32) -> Option<String> {
 
 /// Everything that the report contains about an event, except its name.
 #[must_use]
-pub fn facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> Vec<Fact> {
+pub fn event_facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> Vec<Fact> {
     let p = of.profile;
     let mut out = Vec::new();
     let (start, end) = of.span(event);
-    push(&mut out, "start", time(start, step.min(1_000)));
+    push(&mut out, "start", format_time(start, step.min(1_000)));
     push(&mut out, "duration", Nanos(end - start).to_string());
     match event {
         Event::Launch(row) => {
-            push(&mut out, "ran on", place(p, p.launches.place(row as usize).map(|p| p.0)));
+            push(&mut out, "ran on", place_text(p, p.launches.place(row as usize).map(|p| p.0)));
             let config = p.launches.config(row as usize).and_then(|c| p.configs.get(c.0 as usize));
-            push(&mut out, "grid × block", config.map_or_else(String::new, |c| c.label_for(p.amd())));
+            push(&mut out, "grid × block", config.map_or_else(String::new, |c| c.label_for(p.is_amd())));
             let node = p.launches.graph_node(row as usize);
             push(&mut out, "graph node", node.map_or_else(String::new, |n| n.to_string()));
-            collective(&mut out, p, row);
-            called(&mut out, of, event);
+            push_collective_facts(&mut out, p, row);
+            push_call_facts(&mut out, of, event);
         }
         Event::Mem(row) => {
             if let Some(op) = p.memops.get(row as usize) {
-                push(&mut out, "ran on", place(p, Some(op.place.0)));
+                push(&mut out, "ran on", place_text(p, Some(op.place.0)));
                 if let Some(Bytes(bytes)) = op.bytes {
-                    let rate = rate(bytes, op.duration.0).map_or_else(String::new, |r| format!(", {r}"));
+                    let rate = format_rate(bytes, op.duration.0).map_or_else(String::new, |r| format!(", {r}"));
                     push(&mut out, "size", format!("{}{rate}", Bytes(bytes)));
                 }
                 if let MemOpKind::Copy { from, to, .. } = op.kind {
-                    let word = |k: Option<MemoryKind>| k.map_or("?", kind);
+                    let word = |k: Option<MemoryKind>| k.map_or("?", memory_kind_word);
                     if from.is_some() || to.is_some() {
                         push(&mut out, "memory", format!("{} → {}", word(from), word(to)));
                     }
                 }
             }
-            called(&mut out, of, event);
+            push_call_facts(&mut out, of, event);
         }
         Event::Graph(row) => {
-            push(&mut out, "ran on", place(p, p.graphs.get(row as usize).map(|g| g.place)));
+            push(&mut out, "ran on", place_text(p, p.graphs.get(row as usize).map(|g| g.place)));
             push(&mut out, "kernels", "not recorded: the graph was traced as a whole".to_owned());
-            called(&mut out, of, event);
+            push_call_facts(&mut out, of, event);
         }
         Event::LaunchCall(_) | Event::Call(_) => {
-            push(&mut out, "kind", of.category(event).word().to_owned());
+            push(&mut out, "kind", of.category(event).display_name().to_owned());
             let graph = if let Event::LaunchCall(row) = event { graph_launch(of, row) } else { None };
             push(&mut out, "graph", graph.unwrap_or_default());
-            if let Some(thing) = link::started(p, event) {
+            if let Some(thing) = link::started_operation(p, event) {
                 let (from, to) = of.span(thing);
-                let name = clean(&of.name(thing)).into_owned();
+                let name = escape_unsafe(&of.event_name(thing)).into_owned();
                 push(&mut out, "started", format!("{name}, {} long, {} after the call began", Nanos(to - from), Nanos(from - start)));
             }
         }
         Event::Range(row) => {
             let at = row as usize;
-            push(&mut out, "category", p.ranges.category(at).map_or_else(String::new, |c| clean(c).into_owned()));
-            push(&mut out, "payload", p.ranges.payloads.get(&row).map_or_else(String::new, payload));
-            push(&mut out, "shapes", p.ranges.shapes(at).map_or_else(String::new, |s| clean(s).into_owned()));
+            push(&mut out, "category", p.ranges.category(at).map_or_else(String::new, |c| escape_unsafe(c).into_owned()));
+            push(&mut out, "payload", p.ranges.payloads.get(&row).map_or_else(String::new, format_payload));
+            push(&mut out, "shapes", p.ranges.operator_shapes(at).map_or_else(String::new, |s| escape_unsafe(s).into_owned()));
         }
-        Event::Os(_) | Event::Overhead(_) => push(&mut out, "kind", of.category(event).word().to_owned()),
+        Event::Os(_) | Event::Overhead(_) => push(&mut out, "kind", of.category(event).display_name().to_owned()),
     }
     // The range of a device operation is the one around its call.
-    let at = link::call(p, event).unwrap_or(event);
-    if let Some(thread) = link::thread(p, at) {
-        let path = link::path(timeline, of, thread, of.span(at).0);
+    let at = link::originating_call(p, event).unwrap_or(event);
+    if let Some(thread) = link::event_thread(p, at) {
+        let path = link::open_ranges(timeline, of, thread, of.span(at).0);
         let (python, ranges): (Vec<_>, Vec<_>) =
-            path.iter().map(|id| id.event()).filter(|e| *e != event).partition(|e| of.category(*e) == Category::Python);
-        let names = |events: &[Event]| events.iter().map(|e| clean(&of.name(*e)).into_owned()).collect::<Vec<_>>();
+            path.iter().map(|id| id.to_event()).filter(|e| *e != event).partition(|e| of.category(*e) == Category::Python);
+        let names = |events: &[Event]| events.iter().map(|e| escape_unsafe(&of.event_name(*e)).into_owned()).collect::<Vec<_>>();
         push(&mut out, "inside", names(&ranges).join(" › "));
         // The innermost functions: the outermost belong to the interpreter and the launcher.
         let from = python.len().saturating_sub(FRAMES);
@@ -192,18 +193,18 @@ pub fn facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> V
 /// Maximum number of Python functions named around an event.
 const FRAMES: usize = 4;
 
-fn payload(payload: &Payload) -> String {
+fn format_payload(payload: &Payload) -> String {
     match payload {
         Payload::Integer(n) => n.to_string(),
         Payload::Unsigned(n) => n.to_string(),
         Payload::Real(x) => x.to_string(),
-        Payload::Json(text) => clean(text).into_owned(),
-        Payload::Nccl(call) => nccl(call),
+        Payload::Json(text) => escape_unsafe(text).into_owned(),
+        Payload::Nccl(call) => describe_nccl_call(call),
     }
 }
 
 /// Describes an NCCL call.
-fn nccl(call: &NcclCall) -> String {
+fn describe_nccl_call(call: &NcclCall) -> String {
     match *call {
         NcclCall::Init { communicator, ranks, rank } => format!("rank {rank} of {ranks} joins communicator {communicator:016x}"),
         NcclCall::Message { communicator, bytes, peer } => {
@@ -220,19 +221,19 @@ fn nccl(call: &NcclCall) -> String {
 }
 
 /// Adds the size and bandwidth of a collective, as far as known.
-fn collective(out: &mut Vec<Fact>, p: &Profile, row: u32) {
+fn push_collective_facts(out: &mut Vec<Fact>, p: &Profile, row: u32) {
     let Some(c) = p.collectives.iter().find(|c| c.launch == Some(row)) else { return };
     let elements = c.elements_out.max(c.elements_in);
-    let size =
-        elements.map_or_else(String::new, |n| format!(", {} {}", units::count(i64::try_from(n).unwrap_or(i64::MAX), "element"), c.dtype));
-    let ranks = c.group_size.map_or_else(String::new, |n| format!(" over {}", units::count(n, "rank")));
+    let size = elements
+        .map_or_else(String::new, |n| format!(", {} {}", units::format_count(i64::try_from(n).unwrap_or(i64::MAX), "element"), c.dtype));
+    let ranks = c.group_size.map_or_else(String::new, |n| format!(" over {}", units::format_count(n, "rank")));
     push(out, "collective", format!("{}{ranks}{size}", c.kind));
     if elements.is_none() {
         push(out, "message", c.bytes.map_or_else(String::new, |b| Bytes(b).to_string()));
     }
     push(out, "with", c.peer.map_or_else(String::new, |p| format!("rank {p} of the group")));
     let bytes = c.bytes;
-    if let Some(rate) = bytes.and_then(|b| rate(b, p.launches.duration(row as usize))) {
+    if let Some(rate) = bytes.and_then(|b| format_rate(b, p.launches.duration(row as usize))) {
         push(out, "bandwidth", format!("{rate} of {} (size over duration)", Bytes(bytes.unwrap_or_default())));
     }
 }

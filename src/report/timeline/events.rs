@@ -2,11 +2,11 @@
 
 use crate::analysis::metric::Lookup;
 use crate::analysis::timeline::{Event, EventId, Events, Lane, Pattern, RowKind, Timeline};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Metrics, Nanos, Profile};
 use crate::report::Format;
 use crate::report::table::{self, Cell, Column};
-use crate::report::triage::percent;
+use crate::report::triage::round_percent;
 use crate::rerun::join::Join;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -57,7 +57,7 @@ pub struct EventJson {
 type Next = (i64, Reverse<i64>, usize, usize);
 
 /// Events of a window, sorted by start.
-pub fn rows<'a>(
+pub fn event_rows<'a>(
     profile: &'a Profile,
     timeline: &'a Timeline,
     of: &'a Events<'a>,
@@ -67,17 +67,17 @@ pub fn rows<'a>(
     let mut lanes: Vec<(String, &Lane)> = Vec::new();
     for group in &timeline.groups {
         for row in group.rows.iter().filter(|r| wanted(r.key.kind)) {
-            lanes.extend(row.lanes().iter().map(|lane| (format!("{} · {}", clean(&group.name), clean(&row.name)), lane)));
+            lanes.extend(row.lanes().iter().map(|lane| (format!("{} · {}", escape_unsafe(&group.name), escape_unsafe(&row.name)), lane)));
         }
     }
     let mut heap: BinaryHeap<Reverse<Next>> = BinaryHeap::new();
     let entry = move |of: &Events<'_>, number: usize, at: usize, id: EventId| {
-        let (start, end) = of.span(id.event());
+        let (start, end) = of.span(id.to_event());
         Reverse((start, Reverse(end), number, at))
     };
     for (number, (_, lane)) in lanes.iter().enumerate() {
         let first = lane.count_before(of, chosen.from);
-        let running = first.checked_sub(1).filter(|&at| lane.get(at).is_some_and(|id| of.span(id.event()).1 > chosen.from));
+        let running = first.checked_sub(1).filter(|&at| lane.get(at).is_some_and(|id| of.span(id.to_event()).1 > chosen.from));
         let at = running.unwrap_or(first);
         heap.extend(lane.get(at).map(|id| entry(of, number, at, id)));
     }
@@ -90,15 +90,15 @@ pub fn rows<'a>(
             let (row, lane) = &lanes[number];
             heap.extend(lane.get(at + 1).map(|id| entry(of, number, at + 1, id)));
             let Some(id) = lane.get(at) else { continue };
-            if chosen.pattern.as_ref().is_none_or(|p| p.matches(of, id.event())) {
-                return Some(one(profile, of, row, id.event(), (start, end), chosen.joined));
+            if chosen.pattern.as_ref().is_none_or(|p| p.matches_event(of, id.to_event())) {
+                return Some(event_json(profile, of, row, id.to_event(), (start, end), chosen.joined));
             }
         }
     })
     .take(chosen.limit)
 }
 
-fn one(
+fn event_json(
     profile: &Profile,
     of: &Events<'_>,
     row: &str,
@@ -110,13 +110,13 @@ fn one(
     let result = launch.and_then(|launch| {
         joined.iter().find_map(|(metrics, join)| metrics.results.get(join.of_launch(launch)?.result).map(|r| Lookup::new(metrics, r)))
     });
-    let value = |names: &[&str]| result.as_ref().and_then(|r| r.first(names)).map(percent);
+    let value = |names: &[&str]| result.as_ref().and_then(|r| r.first_finite(names)).map(round_percent);
     EventJson {
         start_ns: start,
         duration_ns: end - start,
         row: row.to_owned(),
-        kind: of.category(event).word(),
-        name: super::describe::name(of, event),
+        kind: of.category(event).display_name(),
+        name: super::describe::full_name(of, event),
         launch,
         bytes: if let Event::Mem(row) = event { profile.memops.get(row as usize).and_then(|m| m.bytes).map(|b| b.0) } else { None },
         sm_percent: value(SM),
@@ -140,7 +140,7 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
 ];
 
 /// Prints events in a format other than JSON.
-pub fn print(
+pub fn print_rows(
     out: &mut dyn Write,
     rows: impl Iterator<Item = EventJson>,
     results: bool,
@@ -154,15 +154,15 @@ pub fn print(
         .map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank })
         .collect();
     let cells = rows.map(|e| {
-        let percent = |p: Option<f64>| p.map_or_else(Cell::default, |p| Cell::both(p, format!("{p:.1}")));
+        let percent = |p: Option<f64>| p.map_or_else(Cell::default, |p| Cell::with_raw(p, format!("{p:.1}")));
         let mut cells = vec![
-            Cell::both(e.start_ns, format!("{:.9} s", e.start_ns as f64 / 1e9)),
-            Cell::both(e.duration_ns, Nanos(e.duration_ns).to_string()),
+            Cell::with_raw(e.start_ns, format!("{:.9} s", e.start_ns as f64 / 1e9)),
+            Cell::with_raw(e.duration_ns, Nanos(e.duration_ns).to_string()),
             Cell::text(e.row),
             Cell::text(e.kind),
             Cell::text(e.name),
             e.launch.map_or_else(Cell::default, |l| Cell::text(l.to_string())),
-            e.bytes.map_or_else(Cell::default, |b| Cell::both(b, crate::model::Bytes(b).to_string())),
+            e.bytes.map_or_else(Cell::default, |b| Cell::with_raw(b, crate::model::Bytes(b).to_string())),
             percent(e.sm_percent),
             percent(e.memory_percent),
             percent(e.tensor_percent),
@@ -170,11 +170,11 @@ pub fn print(
         cells.truncate(shown);
         cells
     });
-    table::print(&columns, cells, out, format, width)
+    table::print_rows(&columns, cells, out, format, width)
 }
 
 /// Writes events as JSON, one by one.
-pub fn json(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item = EventJson>) -> io::Result<()> {
+pub fn write_json(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item = EventJson>) -> io::Result<()> {
     let source = crate::report::json_text(&crate::report::top::SourceJson::from(&profile.source))?;
     write!(out, "{{\"source\":{source},\"events\":[")?;
     for (i, row) in rows.enumerate() {

@@ -6,4 +6,4 @@ mod page;
 pub mod paint;
 pub mod ruler;
 
-pub use page::{LABEL, Shown, label, page, shades, unit};
+pub use page::{LABEL, Shown, idle_shades, lane_label, metric_unit, print_page};

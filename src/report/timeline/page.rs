@@ -1,11 +1,11 @@
 //! A window of a timeline as text.
 
-use super::describe::time;
-use super::paint::{self, text};
+use super::describe::format_time;
+use super::paint::{self, to_text};
 use super::ruler;
-use crate::analysis::labels::{cut_end, cut_middle, width};
+use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::timeline::{Content, Gaps, Group, GroupKey, RowKind, Timeline, Window};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile, units};
 use std::io::{self, Write};
 
@@ -16,21 +16,21 @@ const LANES: usize = 16;
 
 /// Label of a lane: the first of a row has the row's name.
 #[must_use]
-pub fn label(name: &str, lane: usize) -> String {
-    if lane == 0 { format!("  {}", clean(name)) } else { String::new() }
+pub fn lane_label(name: &str, lane: usize) -> String {
+    if lane == 0 { format!("  {}", escape_unsafe(name)) } else { String::new() }
 }
 
-fn put(out: &mut dyn Write, label: &str, line: &str) -> io::Result<()> {
+fn write_line(out: &mut dyn Write, label: &str, line: &str) -> io::Result<()> {
     let label = cut_end(label, LABEL - 1);
-    let line = format!("{label}{}{line}", " ".repeat(LABEL - width(&label)));
+    let line = format!("{label}{}{line}", " ".repeat(LABEL - display_width(&label)));
     writeln!(out, "{}", line.trim_end())
 }
 
 /// Idle cause of a group by column.
 #[must_use]
-pub fn shades(gaps: Option<&Gaps>, group: &Group, window: Window) -> Vec<Option<crate::analysis::triage::Part>> {
+pub fn idle_shades(gaps: Option<&Gaps>, group: &Group, window: Window) -> Vec<Option<crate::analysis::triage::Part>> {
     match (gaps, group.key) {
-        (Some(gaps), GroupKey::Device(device)) => gaps.shades(device, window),
+        (Some(gaps), GroupKey::Device(device)) => gaps.dominant_parts(device, window),
         _ => vec![None; window.columns],
     }
 }
@@ -45,61 +45,65 @@ pub struct Shown<'a> {
 
 /// Prints a window: devices and threads with their rows. Blocks are in brackets; lower-case letters on a
 /// device's own line give the idle cause.
-pub fn page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, window: Window) -> io::Result<()> {
-    let of = shown.timeline.events(profile);
-    let step = window.step();
+pub fn print_page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, window: Window) -> io::Result<()> {
+    let of = shown.timeline.event_reader(profile);
+    let step = window.column_width();
     writeln!(
         out,
         "{}: {} to {} ({}), {} of {} each",
-        clean(&profile.file_name()),
-        time(window.start, step),
-        time(window.end, step),
+        escape_unsafe(&profile.file_name()),
+        format_time(window.start, step),
+        format_time(window.end, step),
         Nanos(window.length()),
-        units::count(window.columns, "column"),
+        units::format_count(window.columns, "column"),
         Nanos(step)
     )?;
-    put(out, "", &ruler::line(window, &[]))?;
+    write_line(out, "", &ruler::axis_line(window, &[]))?;
     let mut letters = std::collections::BTreeSet::new();
-    for group in shown.timeline.groups.iter().filter(|g| g.matters()) {
+    for group in shown.timeline.groups.iter().filter(|g| g.is_relevant()) {
         let wanted = |kind: RowKind| shown.kinds.is_empty() || shown.kinds.contains(&kind);
         if !group.rows.iter().any(|r| wanted(r.key.kind)) {
             continue;
         }
-        let shades = shades(shown.gaps, group, window);
-        let glyphs = paint::summary(&group.summary(&of, window), &shades, &of, group.telling().map(|t| t.1));
+        let shades = idle_shades(shown.gaps, group, window);
+        let glyphs = paint::summary_glyphs(&group.summary_cells(&of, window), &shades, &of, group.main_lane().map(|t| t.1));
         letters.extend(glyphs.iter().filter_map(|g| if let paint::Fill::Idle(part) = g.fill { Some(part) } else { None }));
-        let about = if group.about.is_empty() { String::new() } else { format!(" {}", clean(&group.about)) };
-        put(out, &format!("{}{about}", clean(&group.name)), &text(&glyphs))?;
+        let about = if group.about.is_empty() { String::new() } else { format!(" {}", escape_unsafe(&group.about)) };
+        write_line(out, &format!("{}{about}", escape_unsafe(&group.name)), &to_text(&glyphs))?;
         for row in group.rows.iter().filter(|r| wanted(r.key.kind)) {
             match &row.content {
                 Content::Lanes(lanes) => {
                     let mut empty = 0;
                     for (number, lane) in lanes.iter().enumerate().take(LANES) {
-                        let line = text(&paint::lane(lane, &of, window));
+                        let line = to_text(&paint::lane_glyphs(lane, &of, window));
                         // Deep lanes without events in the window are omitted.
                         if number > 0 && line.trim().is_empty() {
                             empty += 1;
                             continue;
                         }
-                        put(out, &label(&row.name, number), &line)?;
+                        write_line(out, &lane_label(&row.name, number), &line)?;
                     }
                     let more = lanes.len().saturating_sub(LANES);
                     if more > 0 && empty < LANES - 1 {
-                        put(out, "", &format!("… {} deeper", units::count(more, "lane")))?;
+                        write_line(out, "", &format!("… {} deeper", units::format_count(more, "lane")))?;
                     }
                 }
                 Content::Plot(plot) => {
-                    let full = crate::analysis::metric::human_number(paint::full(plot), unit(&plot.unit));
+                    let full = crate::analysis::metric::human_number(paint::full_value(plot), metric_unit(&plot.unit));
                     let full = format!("{} {}", full.0, full.1);
                     // The value that fills the row matters more than the end of its name.
-                    let room = (LABEL - 4).saturating_sub(width(&full));
-                    put(out, &format!("  {} {full}", cut_middle(&clean(&row.name), room)), &text(&paint::area(plot, profile, window)))?;
+                    let room = (LABEL - 4).saturating_sub(display_width(&full));
+                    write_line(
+                        out,
+                        &format!("  {} {full}", cut_middle(&escape_unsafe(&row.name), room)),
+                        &to_text(&paint::area_glyphs(plot, profile, window)),
+                    )?;
                 }
             }
         }
     }
     if !letters.is_empty() {
-        let legend: Vec<String> = letters.iter().map(|p| format!("{} {}", p.letter().to_lowercase(), p.short())).collect();
+        let legend: Vec<String> = letters.iter().map(|p| format!("{} {}", p.letter().to_lowercase(), p.short_label())).collect();
         writeln!(out, "idle: {}", legend.join(", "))?;
     }
     Ok(())
@@ -107,7 +111,7 @@ pub fn page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, window: W
 
 /// Unit of a counter, as spelled for metrics.
 #[must_use]
-pub fn unit(unit: &str) -> &str {
+pub fn metric_unit(unit: &str) -> &str {
     match unit {
         "B" => "byte",
         _ if unit.contains('%') => "%",

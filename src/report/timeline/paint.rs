@@ -1,7 +1,7 @@
 //! Lane of a timeline as glyphs, one per column, for both the screen and pipes.
 
-use crate::analysis::labels::{cut_end, width};
-use crate::analysis::timeline::{Block, Category, Cell, Events, Lane, Level, Plot, Window, blocks, cells};
+use crate::analysis::labels::{cut_end, display_width};
+use crate::analysis::timeline::{Block, Category, Cell, Events, Lane, Level, Plot, Window, compute_cells, visible_blocks};
 use crate::analysis::triage::Part;
 use crate::model::{Nanos, Profile};
 use unicode_segmentation::UnicodeSegmentation;
@@ -42,38 +42,38 @@ const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█
 
 /// Character of a level, 1 to 8.
 #[must_use]
-pub fn level(eighths: u8) -> &'static str {
+pub fn level_char(eighths: u8) -> &'static str {
     LEVELS[usize::from(eighths.clamp(1, 8)) - 1]
 }
 
 /// Converts a share to eighths; an event has at least one, however short.
 #[must_use]
-pub fn eighths(share: f64) -> u8 {
+pub fn to_eighths(share: f64) -> u8 {
     (share.clamp(0.0, 1.0) * 8.0).round().clamp(1.0, 8.0) as u8
 }
 
 /// Columns with their busy part.
-fn density(cells: &[Cell], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
+fn density_glyphs(cells: &[Cell], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
     let glyph = |cell: &Cell| {
         if cell.share <= 0.0 && cell.events == 0 {
             return Glyph::BLANK;
         }
         // Events without duration have the colour of the first one.
-        let first = || lane.and_then(|l| l.get(cell.first)).map(|id| of.category(id.event()));
-        Glyph { fill: Fill::Level(eighths(cell.share)), category: cell.top.or_else(first), event: None }
+        let first = || lane.and_then(|l| l.get(cell.first)).map(|id| of.category(id.to_event()));
+        Glyph { fill: Fill::Level(to_eighths(cell.share)), category: cell.top.or_else(first), event: None }
     };
     cells.iter().map(glyph).collect()
 }
 
 /// A lane with the names of events that are wide enough.
 #[must_use]
-pub fn lane(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
-    let cells = cells(lane, of, window);
-    let mut out = density(&cells, of, Some(lane));
-    for block in blocks(lane, of, window) {
+pub fn lane_glyphs(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
+    let cells = compute_cells(lane, of, window);
+    let mut out = density_glyphs(&cells, of, Some(lane));
+    for block in visible_blocks(lane, of, window) {
         let wide = block.to - block.from;
         let Some(id) = lane.get(block.at) else { continue };
-        let category = Some(of.category(id.event()));
+        let category = Some(of.category(id.to_event()));
         if wide < 2 {
             // The only event of the column: it can be identified.
             if let Some(glyph) = out.get_mut(block.from).filter(|_| cells[block.from].events <= 1) {
@@ -85,7 +85,7 @@ pub fn lane(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
             *glyph = Glyph { fill: Fill::Inside, category, event: Some(block.at) };
         }
         // An event that is cut off by the window has no end mark there.
-        let (start, end) = of.span(id.event());
+        let (start, end) = of.span(id.to_event());
         let (begins, ends) = (start >= window.start, end <= window.end);
         if begins {
             out[block.from].fill = Fill::Begin;
@@ -93,7 +93,7 @@ pub fn lane(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
         if ends && wide > 2 {
             out[block.to - 1].fill = Fill::End;
         }
-        write(&mut out, of, block, (begins, ends), id.event());
+        write_name(&mut out, of, block, (begins, ends), id.to_event());
     }
     out
 }
@@ -102,23 +102,23 @@ pub fn lane(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
 const LEAST_NAME: usize = 5;
 
 /// Writes the name of an event into its columns, and its duration if there is room.
-fn write(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): (bool, bool), event: crate::analysis::timeline::Event) {
+fn write_name(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): (bool, bool), event: crate::analysis::timeline::Event) {
     let from = block.from + usize::from(begins);
     let room = block.to.saturating_sub(from + usize::from(ends));
     if room < 2 {
         return;
     }
-    let name = of.name(event);
+    let name = of.event_name(event);
     let (start, end) = of.span(event);
     let long = format!("{name} {}", Nanos(end - start));
     // A letter or two of a name are meaningless.
-    if width(&name) > room && room < LEAST_NAME {
+    if display_width(&name) > room && room < LEAST_NAME {
         return;
     }
-    let text = if width(&long) <= room { long } else { cut_end(&name, room) };
+    let text = if display_width(&long) <= room { long } else { cut_end(&name, room) };
     let mut at = from;
     for letter in text.graphemes(true) {
-        let wide = width(letter);
+        let wide = display_width(letter);
         if wide == 0 || at + wide > from + room {
             continue;
         }
@@ -132,8 +132,8 @@ fn write(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): (bool
 
 /// A device or thread as a whole; idle columns have their cause.
 #[must_use]
-pub fn summary(cells: &[Cell], shades: &[Option<Part>], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
-    let mut out = density(cells, of, lane);
+pub fn summary_glyphs(cells: &[Cell], shades: &[Option<Part>], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
+    let mut out = density_glyphs(cells, of, lane);
     for (glyph, shade) in out.iter_mut().zip(shades) {
         if let (Fill::Blank, Some(part)) = (&glyph.fill, shade) {
             glyph.fill = Fill::Idle(*part);
@@ -144,29 +144,29 @@ pub fn summary(cells: &[Cell], shades: &[Option<Part>], of: &Events<'_>, lane: O
 
 /// Value that fills a column: 100 for percentages, the largest value for everything else.
 #[must_use]
-pub fn full(plot: &Plot) -> f64 {
+pub fn full_value(plot: &Plot) -> f64 {
     if plot.unit.contains('%') { plot.most.max(100.0) } else { plot.most }
 }
 
 /// A value over time as an area.
 #[must_use]
-pub fn area(plot: &Plot, profile: &Profile, window: Window) -> Vec<Glyph> {
-    let full = full(plot).max(f64::MIN_POSITIVE);
+pub fn area_glyphs(plot: &Plot, profile: &Profile, window: Window) -> Vec<Glyph> {
+    let full = full_value(plot).max(f64::MIN_POSITIVE);
     let glyph = |level: Option<Level>| match level {
-        Some(l) if l.mean > 0.0 => Glyph { fill: Fill::Level(eighths(l.mean / full)), category: None, event: None },
+        Some(l) if l.mean > 0.0 => Glyph { fill: Fill::Level(to_eighths(l.mean / full)), category: None, event: None },
         _ => Glyph::BLANK,
     };
-    plot.levels(profile, window).into_iter().map(glyph).collect()
+    plot.column_levels(profile, window).into_iter().map(glyph).collect()
 }
 
 /// Glyphs without colour: blocks in brackets, idle time as the lower-case letter of its cause.
 #[must_use]
-pub fn text(glyphs: &[Glyph]) -> String {
+pub fn to_text(glyphs: &[Glyph]) -> String {
     let mut out = String::with_capacity(glyphs.len() * 2);
     for glyph in glyphs {
         match &glyph.fill {
             Fill::Blank => out.push(' '),
-            Fill::Level(n) => out.push_str(level(*n)),
+            Fill::Level(n) => out.push_str(level_char(*n)),
             Fill::Begin => out.push('['),
             Fill::End => out.push(']'),
             Fill::Letter(letter) => out.push_str(letter),

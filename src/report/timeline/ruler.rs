@@ -1,7 +1,7 @@
 //! Ticks of a time axis.
 
-use super::describe::time;
-use crate::analysis::labels::width;
+use super::describe::format_time;
+use crate::analysis::labels::display_width;
 use crate::analysis::timeline::Window;
 
 /// Minimum columns between labels.
@@ -16,7 +16,7 @@ pub struct Tick {
 
 /// Distance between ticks in ns: 1, 2 or 5 times a power of ten, so that labels have room.
 #[must_use]
-pub fn distance(window: Window) -> i64 {
+pub fn tick_distance(window: Window) -> i64 {
     let ticks = i64::try_from((window.columns / APART).max(1)).unwrap_or(1);
     let least = (window.length() / ticks).max(1);
     let mut power = 1_i64;
@@ -34,16 +34,16 @@ pub fn distance(window: Window) -> i64 {
 /// Ticks at round times, with labels that fit.
 #[must_use]
 pub fn ticks(window: Window) -> Vec<Tick> {
-    let step = distance(window);
+    let step = tick_distance(window);
     let first = window.start.div_euclid(step).saturating_mul(step);
     let first = if first < window.start { first.saturating_add(step) } else { first };
     let mut out = Vec::new();
     let mut free = 0;
     let mut at = first;
     while at < window.end {
-        let (column, label) = (window.column(at), time(at, step));
-        if column >= free && column + 1 + width(&label) <= window.columns {
-            free = column + width(&label) + 3;
+        let (column, label) = (window.column_at(at), format_time(at, step));
+        if column >= free && column + 1 + display_width(&label) <= window.columns {
+            free = column + display_width(&label) + 3;
             out.push(Tick { column, label });
         }
         at = at.saturating_add(step);
@@ -53,15 +53,15 @@ pub fn ticks(window: Window) -> Vec<Tick> {
 
 /// The axis as a line of text; a tick is omitted if it would cover one of the `taken` columns.
 #[must_use]
-pub fn line(window: Window, taken: &[usize]) -> String {
+pub fn axis_line(window: Window, taken: &[usize]) -> String {
     let mut out = String::new();
     let mut at = 0;
-    let free = |tick: &Tick| !taken.iter().any(|c| (tick.column..=tick.column + width(&tick.label)).contains(c));
+    let free = |tick: &Tick| !taken.iter().any(|c| (tick.column..=tick.column + display_width(&tick.label)).contains(c));
     for tick in ticks(window).into_iter().filter(free) {
         out.push_str(&" ".repeat(tick.column - at));
         out.push('╵');
         out.push_str(&tick.label);
-        at = tick.column + 1 + width(&tick.label);
+        at = tick.column + 1 + display_width(&tick.label);
     }
     out
 }
@@ -75,7 +75,7 @@ mod tests {
         let labels = |window| ticks(window).into_iter().map(|t| t.label).collect::<Vec<_>>();
         assert_eq!(labels(Window::new(0, 1_000_000_000, 60)), ["0.0 s", "0.5 s"]);
         assert_eq!(labels(Window::new(1_000_000_250, 1_000_001_250, 60))[0], "1.0000005 s");
-        assert_eq!(distance(Window::new(0, 1, 1)), 1);
-        assert!(line(Window::new(0, i64::MAX / 4, 100), &[]).len() > 10);
+        assert_eq!(tick_distance(Window::new(0, 1, 1)), 1);
+        assert!(axis_line(Window::new(0, i64::MAX / 4, 100), &[]).len() > 10);
     }
 }

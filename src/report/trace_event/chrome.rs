@@ -21,7 +21,7 @@ pub struct Chrome<W> {
 }
 
 /// Formats a time in microseconds, to the nanosecond.
-fn us(ns: i64) -> String {
+fn format_us(ns: i64) -> String {
     format!("{}.{:03}", ns.max(0) / 1000, ns.max(0) % 1000)
 }
 
@@ -30,7 +30,7 @@ impl<W: Write> Chrome<W> {
         Self { out, texts: Vec::new(), known: HashMap::new(), tracks: Vec::new(), names: Vec::new(), begun: false }
     }
 
-    fn line(&mut self, event: &str) -> io::Result<()> {
+    fn write_line(&mut self, event: &str) -> io::Result<()> {
         self.out.write_all(if self.begun {
             b",\n"
         } else {
@@ -40,7 +40,7 @@ impl<W: Write> Chrome<W> {
         self.out.write_all(event.as_bytes())
     }
 
-    fn args(&self, args: &[Arg]) -> String {
+    fn args_json(&self, args: &[Arg]) -> String {
         let text = |n: u32| self.texts.get(n as usize).map_or("\"\"", String::as_str);
         let parts: Vec<String> = args
             .iter()
@@ -55,11 +55,11 @@ impl<W: Write> Chrome<W> {
     }
 
     /// Fields that all events have: name, category, process, thread and time.
-    fn head(&self, event: &Event<'_>) -> String {
+    fn event_fields(&self, event: &Event<'_>) -> String {
         let text = |n: u32| self.texts.get(n as usize).map_or("\"\"", String::as_str);
         let name = text(event.name);
         let (pid, tid) = self.tracks.get(event.track as usize).map_or((0, 0), |t| (t.0, t.1));
-        format!("\"name\":{name},\"cat\":{},\"pid\":{pid},\"tid\":{tid},\"ts\":{}", text(event.category), us(event.start))
+        format!("\"name\":{name},\"cat\":{},\"pid\":{pid},\"tid\":{tid},\"ts\":{}", text(event.category), format_us(event.start))
     }
 }
 
@@ -76,7 +76,7 @@ impl<W: Write> Sink for Chrome<W> {
 
     fn process(&mut self, pid: u32, name: &str) -> io::Result<()> {
         let name = json_text(&name)?;
-        self.line(&format!("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{pid},\"tid\":0,\"args\":{{\"name\":{name}}}}}"))
+        self.write_line(&format!("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{pid},\"tid\":0,\"args\":{{\"name\":{name}}}}}"))
     }
 
     fn track(&mut self, pid: u32, under: Under, name: &str) -> io::Result<u32> {
@@ -89,7 +89,7 @@ impl<W: Write> Sink for Chrome<W> {
         self.names.resize(self.tracks.len(), String::new());
         self.names[track as usize].clone_from(&name);
         let name = json_text(&name)?;
-        self.line(&format!("{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{pid},\"tid\":{tid},\"args\":{{\"name\":{name}}}}}"))?;
+        self.write_line(&format!("{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{pid},\"tid\":{tid},\"args\":{{\"name\":{name}}}}}"))?;
         Ok(track)
     }
 
@@ -104,9 +104,9 @@ impl<W: Write> Sink for Chrome<W> {
     }
 
     fn slice(&mut self, event: &Event<'_>, end: i64) -> io::Result<()> {
-        let (head, args) = (self.head(event), self.args(event.args));
+        let (head, args) = (self.event_fields(event), self.args_json(event.args));
         let long = end.saturating_sub(event.start).max(0);
-        self.line(&format!("{{\"ph\":\"X\",{head},\"dur\":{},\"args\":{args}}}", us(long)))?;
+        self.write_line(&format!("{{\"ph\":\"X\",{head},\"dur\":{},\"args\":{args}}}", format_us(long)))?;
         // Both ends of a flow have one name and category.
         let Some(flow) = event.flow else { return Ok(()) };
         let (pid, tid) = self.tracks.get(event.track as usize).map_or((0, 0), |t| (t.0, t.1));
@@ -114,20 +114,22 @@ impl<W: Write> Sink for Chrome<W> {
             Flow::From(id) => ("\"s\"", id),
             Flow::To(id) => ("\"f\",\"bp\":\"e\"", id),
         };
-        let at = us(event.start);
-        self.line(&format!("{{\"ph\":{kind},\"id\":{id},\"name\":\"launch\",\"cat\":\"launch\",\"pid\":{pid},\"tid\":{tid},\"ts\":{at}}}"))
+        let at = format_us(event.start);
+        self.write_line(&format!(
+            "{{\"ph\":{kind},\"id\":{id},\"name\":\"launch\",\"cat\":\"launch\",\"pid\":{pid},\"tid\":{tid},\"ts\":{at}}}"
+        ))
     }
 
     fn instant(&mut self, event: &Event<'_>) -> io::Result<()> {
-        let (head, args) = (self.head(event), self.args(event.args));
-        self.line(&format!("{{\"ph\":\"i\",\"s\":\"p\",{head},\"args\":{args}}}"))
+        let (head, args) = (self.event_fields(event), self.args_json(event.args));
+        self.write_line(&format!("{{\"ph\":\"i\",\"s\":\"p\",{head},\"args\":{args}}}"))
     }
 
     fn value(&mut self, track: u32, time: i64, value: f64) -> io::Result<()> {
         let Some((pid, _, name)) = self.tracks.get(track as usize) else { return Ok(()) };
         let value = if value.is_finite() { value } else { 0.0 };
-        let line = format!("{{\"ph\":\"C\",\"name\":{name},\"pid\":{pid},\"ts\":{},\"args\":{{\"value\":{value}}}}}", us(time));
-        self.line(&line)
+        let line = format!("{{\"ph\":\"C\",\"name\":{name},\"pid\":{pid},\"ts\":{},\"args\":{{\"value\":{value}}}}}", format_us(time));
+        self.write_line(&line)
     }
 
     fn close(&mut self, _: u32) -> io::Result<()> {

@@ -10,4 +10,4 @@ mod source;
 pub use chrome::Chrome;
 pub use perfetto::Perfetto;
 pub use sink::{Arg, Sink};
-pub use source::{Part, write};
+pub use source::{Part, write_trace};

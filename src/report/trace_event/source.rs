@@ -3,10 +3,10 @@
 use super::sink::{Arg, Event, Flow, Sink, Under};
 use crate::analysis::memory::Ledger;
 use crate::analysis::triage::Triage;
-use crate::model::config::dim3;
+use crate::model::config::format_dim3;
 use crate::model::host_call::NONE;
 use crate::model::{MemOpKind, MemoryLevel, Profile};
-use crate::report::ranges::origin;
+use crate::report::ranges::origin_word;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::io;
@@ -83,7 +83,7 @@ struct Keys {
 
 /// Writes the events of a report that overlap a window (ns, by the report's own clock), uncut, and returns
 /// their number.
-pub fn write<S: Sink>(sink: &mut S, part: Part<'_>, window: (i64, i64)) -> io::Result<u64> {
+pub fn write_trace<S: Sink>(sink: &mut S, part: Part<'_>, window: (i64, i64)) -> io::Result<u64> {
     let p = part.profile;
     let keys = Keys {
         kernel: sink.text("kernel"),
@@ -106,11 +106,11 @@ pub fn write<S: Sink>(sink: &mut S, part: Part<'_>, window: (i64, i64)) -> io::R
     let kernels = p.kernels.iter().map(|k| sink.text(k.function())).collect();
     let demangled = p.kernels.iter().map(|k| sink.text(k.demangled())).collect();
     let config = |c: &crate::model::LaunchConfig| -> Option<String> {
-        let mut text = format!("grid {} block {}", dim3(c.grid?), dim3(c.block?));
+        let mut text = format!("grid {} block {}", format_dim3(c.grid?), format_dim3(c.block?));
         if let Some(registers) = c.registers {
             text = format!("{text}, {registers} registers");
         }
-        if let Some(shared) = c.shared().filter(|s| s.0 > 0) {
+        if let Some(shared) = c.shared_memory().filter(|s| s.0 > 0) {
             text = format!("{text}, {} B shared memory", shared.0);
         }
         Some(text)
@@ -121,14 +121,14 @@ pub fn write<S: Sink>(sink: &mut S, part: Part<'_>, window: (i64, i64)) -> io::R
     let within = |start: i64, long: i64| start.saturating_add(long) >= window.0 && start <= window.1;
     let starting = p.memops.iter().filter(|m| within(m.start.0, m.duration.0)).filter_map(|m| m.call).collect();
     let mut walk = Walk { sink, part, window, keys, kernels, demangled, configs, calls, ranges, starting, written: 0 };
-    walk.all()?;
+    walk.write_report()?;
     Ok(walk.written)
 }
 
 impl<S: Sink> Walk<'_, S> {
-    fn all(&mut self) -> io::Result<()> {
+    fn write_report(&mut self) -> io::Result<()> {
         let p = self.part.profile;
-        let (threads, queues) = (self.threads(), self.queues());
+        let (threads, queues) = (self.host_items(), self.device_items());
         let mut pids: Vec<u32> = threads.keys().map(|t| t.0).chain(queues.keys().map(|q| q.0)).collect();
         pids.extend(p.processes.iter().map(|p| p.pid));
         pids.sort_unstable();
@@ -143,44 +143,44 @@ impl<S: Sink> Walk<'_, S> {
             let own = (!self.part.name.is_empty()).then(|| self.part.name.to_owned());
             let parts: Vec<String> = [rank.or(own), name].into_iter().flatten().collect();
             let name = if parts.is_empty() { format!("process {pid}") } else { parts.join(" · ") };
-            self.sink.process(self.pid(pid), &name)?;
+            self.sink.process(self.shifted_pid(pid), &name)?;
         }
-        self.findings(pids[0])?;
+        self.write_findings(pids[0])?;
         // Track of each GPU under each process, the parent of its streams.
         let mut gpus: BTreeMap<(u32, Option<u32>), u32> = BTreeMap::new();
         for (key, items) in queues {
             let (pid, device, context, stream) = key;
-            let gpu = self.gpu(&mut gpus, pid, device)?;
+            let gpu = self.gpu_track(&mut gpus, pid, device)?;
             let mut name = stream.map_or_else(|| "stream".to_owned(), |s| format!("stream {s}"));
             if let Some(context) = context.filter(|_| {
                 p.places.iter().any(|o| o.device == device && o.pid == Some(pid) && o.context.is_some() && o.context != context)
             }) {
                 name = format!("{name} of context {context}");
             }
-            self.lanes(pid, Under::Track(gpu), &name, items)?;
+            self.write_lanes(pid, Under::Track(gpu), &name, items)?;
         }
         for ((pid, tid), items) in threads {
             let name = p.threads.iter().find(|t| (t.pid, t.tid) == (pid, tid)).and_then(|t| t.name.as_deref());
             let name = name.map_or_else(|| format!("thread {tid}"), |n| format!("{n} {tid}"));
-            self.lanes(pid, Under::Thread(tid), &name, items)?;
+            self.write_lanes(pid, Under::Thread(tid), &name, items)?;
         }
-        self.counters(&mut gpus, pids[0])?;
-        self.memory(&mut gpus, pids[0])
+        self.write_counters(&mut gpus, pids[0])?;
+        self.write_memory(&mut gpus, pids[0])
     }
 
-    fn pid(&self, pid: u32) -> u32 {
+    fn shifted_pid(&self, pid: u32) -> u32 {
         pid.saturating_add(self.part.pids)
     }
 
-    fn time(&self, ns: i64) -> i64 {
+    fn shifted_time(&self, ns: i64) -> i64 {
         ns.saturating_add(self.part.shift).max(0)
     }
 
-    fn within(&self, start: i64, end: i64) -> bool {
+    fn is_within(&self, start: i64, end: i64) -> bool {
         end >= self.window.0 && start <= self.window.1
     }
 
-    fn gpu(&mut self, gpus: &mut BTreeMap<(u32, Option<u32>), u32>, pid: u32, device: Option<u32>) -> io::Result<u32> {
+    fn gpu_track(&mut self, gpus: &mut BTreeMap<(u32, Option<u32>), u32>, pid: u32, device: Option<u32>) -> io::Result<u32> {
         if let Some(&known) = gpus.get(&(pid, device)) {
             return Ok(known);
         }
@@ -189,24 +189,24 @@ impl<S: Sink> Walk<'_, S> {
             Some(d) => d.name.as_ref().map_or_else(|| format!("GPU {}", d.id), |name| format!("GPU {} · {name}", d.id)),
             None => "GPU".to_owned(),
         };
-        let track = self.sink.track(self.pid(pid), Under::Process, &name)?;
+        let track = self.sink.track(self.shifted_pid(pid), Under::Process, &name)?;
         gpus.insert((pid, device), track);
         Ok(track)
     }
 
     /// Device operations by queue.
-    fn queues(&self) -> BTreeMap<QueueKey, Vec<Item>> {
+    fn device_items(&self) -> BTreeMap<QueueKey, Vec<Item>> {
         let p = self.part.profile;
         let mut out: BTreeMap<QueueKey, Vec<Item>> = BTreeMap::new();
         let keys: Vec<QueueKey> = p.places.iter().map(|o| (o.pid.unwrap_or(0), o.device, o.context, o.stream)).collect();
         let none: QueueKey = (p.processes.first().map_or(0, |k| k.pid), None, None, None);
         let mut put = |place: Option<u32>, start: i64, end: i64, what: What| {
-            if self.within(start, end) {
+            if self.is_within(start, end) {
                 let key = place.and_then(|at| keys.get(at as usize)).copied().unwrap_or(none);
                 out.entry(key).or_default().push((start, end, what));
             }
         };
-        if p.launches.timed() {
+        if p.launches.has_start_times() {
             for row in 0..p.launches.len() {
                 let at = u32::try_from(row).unwrap_or(NONE);
                 put(p.launches.place(row).map(|p| p.0), p.launches.start(row), p.launches.end(row), What::Launch(at));
@@ -222,11 +222,11 @@ impl<S: Sink> Walk<'_, S> {
     }
 
     /// Host events by process and thread.
-    fn threads(&self) -> BTreeMap<(u32, u32), Vec<Item>> {
+    fn host_items(&self) -> BTreeMap<(u32, u32), Vec<Item>> {
         let p = self.part.profile;
         let mut out: BTreeMap<(u32, u32), Vec<Item>> = BTreeMap::new();
         let mut put = |thread: (u32, u32), start: i64, end: i64, what: What| {
-            if self.within(start, end) {
+            if self.is_within(start, end) {
                 out.entry(thread).or_default().push((start, end, what));
             }
         };
@@ -260,7 +260,7 @@ impl<S: Sink> Walk<'_, S> {
     }
 
     /// Writes the events of a track; events that overlap without nesting go to further tracks.
-    fn lanes(&mut self, pid: u32, under: Under, name: &str, mut items: Vec<Item>) -> io::Result<()> {
+    fn write_lanes(&mut self, pid: u32, under: Under, name: &str, mut items: Vec<Item>) -> io::Result<()> {
         items.sort_by_key(|i| (i.0, std::cmp::Reverse(i.1)));
         // Track of each lane, and the ends of its open events.
         let mut lanes: Vec<(u32, Vec<i64>)> = Vec::new();
@@ -281,21 +281,21 @@ impl<S: Sink> Walk<'_, S> {
                         (false, Under::Thread(_), Some(_)) => Under::Process,
                         _ => under,
                     };
-                    lanes.push((self.sink.track(self.pid(pid), under, &name)?, Vec::new()));
+                    lanes.push((self.sink.track(self.shifted_pid(pid), under, &name)?, Vec::new()));
                     lanes.len() - 1
                 }
             };
             lanes[lane].1.push(end);
             let track = lanes[lane].0;
-            self.item(track, (start, end), what)?;
+            self.write_item(track, (start, end), what)?;
         }
         lanes.into_iter().try_for_each(|l| self.sink.close(l.0))
     }
 
-    fn item(&mut self, track: u32, (start, end): (i64, i64), what: What) -> io::Result<()> {
+    fn write_item(&mut self, track: u32, (start, end): (i64, i64), what: What) -> io::Result<()> {
         let p = self.part.profile;
         let keys = &self.keys;
-        let (start, end) = (self.time(start), self.time(end));
+        let (start, end) = (self.shifted_time(start), self.shifted_time(end));
         let mut event = Event { track, start, category: keys.kernel, name: keys.kernel, args: &[], flow: None };
         let mut args = [Arg::Int(0, 0); 3];
         let mut count = 0;
@@ -316,18 +316,18 @@ impl<S: Sink> Walk<'_, S> {
                     put(Arg::Text(keys.config, config));
                 }
                 // A flow needs both of its ends.
-                let call = p.launches.call(row as usize).filter(|(at, long)| self.within(*at, at.saturating_add(*long)));
-                event.flow = call.filter(|_| self.threaded(row)).map(|_| Flow::To(flow(self.first_of_call(row))));
+                let call = p.launches.call(row as usize).filter(|(at, long)| self.is_within(*at, at.saturating_add(*long)));
+                event.flow = call.filter(|_| self.has_thread(row)).map(|_| Flow::To(flow(self.first_of_call(row))));
             }
             What::LaunchCall(row) => {
                 (event.category, event.name) = (keys.call, keys.launch_call);
-                let own = self.within(p.launches.start(row as usize), p.launches.end(row as usize));
+                let own = self.is_within(p.launches.start(row as usize), p.launches.end(row as usize));
                 event.flow = own.then(|| Flow::From(flow(row)));
             }
             What::Copy(row) => {
                 let Some(op) = p.memops.get(row as usize) else { return Ok(()) };
                 let name = match op.kind {
-                    MemOpKind::Copy { kind, .. } => self.sink.text(&format!("memcpy {}", kind.word())),
+                    MemOpKind::Copy { kind, .. } => self.sink.text(&format!("memcpy {}", kind.as_str())),
                     MemOpKind::Set => self.sink.text("memset"),
                 };
                 (event.category, event.name) = (self.keys.copy, name);
@@ -336,8 +336,8 @@ impl<S: Sink> Walk<'_, S> {
                 }
                 let call = op.call.filter(|&call| self.call_within(call));
                 // A graph node has the call of the graph's kernels.
-                let launched = |l: &u32| p.launches.call(*l as usize).is_some_and(|(at, long)| self.within(at, at.saturating_add(long)));
-                let graph = op.launch.filter(|l| launched(l) && self.threaded(*l)).map(|l| Flow::To(flow(self.first_of_call(l))));
+                let launched = |l: &u32| p.launches.call(*l as usize).is_some_and(|(at, long)| self.is_within(at, at.saturating_add(long)));
+                let graph = op.launch.filter(|l| launched(l) && self.has_thread(*l)).map(|l| Flow::To(flow(self.first_of_call(l))));
                 event.flow = call.map(|call| Flow::To(copies + u64::from(call))).or(graph);
             }
             What::Graph(row) => {
@@ -353,7 +353,7 @@ impl<S: Sink> Walk<'_, S> {
             }
             What::Range(row) => {
                 let range = p.ranges.get(row as usize);
-                let category = self.sink.text(origin(range.origin));
+                let category = self.sink.text(origin_word(range.origin));
                 (event.category, event.name) = (category, self.ranges.get(range.name as usize).copied().unwrap_or(self.keys.range));
                 if let Some((Some(domain), _)) = p.ranges.names.get(range.name as usize) {
                     put(Arg::Text(self.keys.domain, self.sink.text(domain)));
@@ -371,7 +371,7 @@ impl<S: Sink> Walk<'_, S> {
     }
 
     /// Returns true if the launching thread is known: only then its call is on a track.
-    fn threaded(&self, row: u32) -> bool {
+    fn has_thread(&self, row: u32) -> bool {
         let p = self.part.profile;
         p.launches.place(row as usize).and_then(|o| p.places.get(o.0 as usize)).is_some_and(|o| o.thread.is_some())
     }
@@ -379,7 +379,7 @@ impl<S: Sink> Walk<'_, S> {
     fn call_within(&self, call: u32) -> bool {
         let calls = &self.part.profile.calls;
         let at = call as usize;
-        calls.start.get(at).zip(calls.duration.get(at)).is_some_and(|(start, long)| self.within(*start, start.saturating_add(*long)))
+        calls.start.get(at).zip(calls.duration.get(at)).is_some_and(|(start, long)| self.is_within(*start, start.saturating_add(*long)))
     }
 
     /// First launch of the call that made this one: launches of one call are consecutive.
@@ -395,54 +395,54 @@ impl<S: Sink> Walk<'_, S> {
         first
     }
 
-    fn findings(&mut self, pid: u32) -> io::Result<()> {
+    fn write_findings(&mut self, pid: u32) -> io::Result<()> {
         let Some(triage) = self.part.triage.filter(|t| !t.findings.is_empty()) else { return Ok(()) };
-        let track = self.sink.track(self.pid(pid), Under::Process, "findings of warpscope")?;
+        let track = self.sink.track(self.shifted_pid(pid), Under::Process, "findings of warpscope")?;
         for finding in &triage.findings {
             let at = finding.places.first().map_or(triage.window.0, |p| p.start);
-            if !self.within(at, at) {
+            if !self.is_within(at, at) {
                 continue;
             }
             let (name, headline) = (self.sink.text(finding.id.id()), self.sink.text(&finding.headline));
-            let sure = self.sink.text(finding.sure.word());
+            let sure = self.sink.text(finding.sure.as_str());
             let keys = &self.keys;
-            let args = [Arg::Text(keys.headline, headline), Arg::Real(keys.share, finding.percent()), Arg::Text(keys.sure, sure)];
-            let event = Event { track, start: self.time(at), category: keys.finding, name, args: &args, flow: None };
+            let args = [Arg::Text(keys.headline, headline), Arg::Real(keys.share, finding.gain_percent()), Arg::Text(keys.sure, sure)];
+            let event = Event { track, start: self.shifted_time(at), category: keys.finding, name, args: &args, flow: None };
             self.sink.instant(&event)?;
         }
         self.sink.close(track)
     }
 
-    fn counters(&mut self, gpus: &mut BTreeMap<(u32, Option<u32>), u32>, pid: u32) -> io::Result<()> {
+    fn write_counters(&mut self, gpus: &mut BTreeMap<(u32, Option<u32>), u32>, pid: u32) -> io::Result<()> {
         for counter in &self.part.profile.counters {
             let owner = gpus.keys().find(|k| counter.device.is_some() && k.1 == counter.device).map_or(pid, |k| k.0);
-            let gpu = self.gpu(gpus, owner, counter.device)?;
-            let track = self.sink.counter(self.pid(owner), Under::Track(gpu), &counter.name, &counter.unit)?;
+            let gpu = self.gpu_track(gpus, owner, counter.device)?;
+            let track = self.sink.counter(self.shifted_pid(owner), Under::Track(gpu), &counter.name, &counter.unit)?;
             for (&time, &value) in counter.times.iter().zip(&counter.values) {
-                if self.within(time, time) {
+                if self.is_within(time, time) {
                     self.written += 1;
-                    self.sink.value(track, self.time(time), value)?;
+                    self.sink.value(track, self.shifted_time(time), value)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn memory(&mut self, gpus: &mut BTreeMap<(u32, Option<u32>), u32>, pid: u32) -> io::Result<()> {
-        for ledger in Ledger::all(self.part.profile, &[]) {
+    fn write_memory(&mut self, gpus: &mut BTreeMap<(u32, Option<u32>), u32>, pid: u32) -> io::Result<()> {
+        for ledger in Ledger::all_devices(self.part.profile, &[]) {
             let device = ledger.device;
             let own = ledger.times.iter().copied().zip(ledger.bytes.iter().copied());
             let level = ledger.level;
-            self.curve(gpus, pid, (device, level), ledger.before, own)?;
+            self.write_memory_curve(gpus, pid, (device, level), ledger.before, own)?;
             if let (MemoryLevel::Allocator, Some(first)) = (level, ledger.reserved.first()) {
-                self.curve(gpus, pid, (device, MemoryLevel::Driver), first.1, ledger.reserved.iter().copied())?;
+                self.write_memory_curve(gpus, pid, (device, MemoryLevel::Driver), first.1, ledger.reserved.iter().copied())?;
             }
         }
         Ok(())
     }
 
     /// Writes the bytes in use on a device over time, starting with those in use before.
-    fn curve(
+    fn write_memory_curve(
         &mut self,
         gpus: &mut BTreeMap<(u32, Option<u32>), u32>,
         pid: u32,
@@ -451,19 +451,19 @@ impl<S: Sink> Walk<'_, S> {
         points: impl Iterator<Item = (i64, u64)>,
     ) -> io::Result<()> {
         let owner = gpus.keys().find(|k| k.1 == device).map_or(pid, |k| k.0);
-        let gpu = self.gpu(gpus, owner, device)?;
+        let gpu = self.gpu_track(gpus, owner, device)?;
         let name = if level == MemoryLevel::Allocator { "memory (framework)" } else { "memory allocated" };
-        let track = self.sink.counter(self.pid(owner), Under::Track(gpu), name, "B")?;
+        let track = self.sink.counter(self.shifted_pid(owner), Under::Track(gpu), name, "B")?;
         // Bytes in use at the beginning of the window.
         let mut last = Some(before);
         for (time, bytes) in points {
-            if self.within(time, time) {
+            if self.is_within(time, time) {
                 if let Some(before) = last.take() {
                     let begin = if self.window.0 == i64::MIN { time } else { self.window.0 };
-                    self.sink.value(track, self.time(begin), before as f64)?;
+                    self.sink.value(track, self.shifted_time(begin), before as f64)?;
                 }
                 self.written += 1;
-                self.sink.value(track, self.time(time), bytes as f64)?;
+                self.sink.value(track, self.shifted_time(time), bytes as f64)?;
             } else if last.is_some() {
                 last = Some(bytes);
             }

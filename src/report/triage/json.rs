@@ -1,13 +1,13 @@
 //! JSON form of a triage.
 
-use super::text::{Judged, rounded, steps_by};
+use super::text::{Judged, round_percent, steps_by};
 use crate::analysis::flops::Counted;
 use crate::analysis::triage::{Device, Finding, Kind, Severity, Verdict};
 use crate::report::coverage::CoverageJson;
 use crate::report::finding::{FindingJson, finding_json};
-use crate::report::json as write_json;
-use crate::report::ranks::{RankJson, StragglerJson, Together, rank_list, straggler};
+use crate::report::ranks::{RankJson, StragglerJson, Together, first_straggler, rank_list};
 use crate::report::top::SourceJson;
+use crate::report::write_json_line as write_json;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -47,13 +47,13 @@ impl From<&Kind> for KindJson {
         Self {
             steps: kind.count,
             median_ns: kind.median,
-            share_percent: rounded(kind.share * 100.0),
+            share_percent: round_percent(kind.share * 100.0),
             graph_launches: kind.launched.graphs,
             graph_kernels: kind.launched.graph_kernels,
             single_kernels: kind.launched.single_kernels,
-            gpu_busy_percent: rounded(kind.busy * 100.0),
+            gpu_busy_percent: round_percent(kind.busy * 100.0),
             idle_mostly: kind.idle.map(|(part, _)| part.id()),
-            idle_mostly_percent: kind.idle.map(|(_, share)| rounded(share * 100.0)),
+            idle_mostly_percent: kind.idle.map(|(_, share)| round_percent(share * 100.0)),
         }
     }
 }
@@ -139,13 +139,13 @@ fn device_json(d: &Device, length: i64) -> DeviceJson<'_> {
         attribution: d
             .parts
             .iter()
-            .map(|(part, ns)| ShareJson { part: part.id(), ns: *ns, share_percent: rounded(*ns as f64 / length as f64 * 100.0) })
+            .map(|(part, ns)| ShareJson { part: part.id(), ns: *ns, share_percent: round_percent(*ns as f64 / length as f64 * 100.0) })
             .collect(),
-        idle: d.causes.iter().map(|(c, ns)| CauseJson { cause: c.word(), part: c.part().id(), ns: *ns }).collect(),
+        idle: d.causes.iter().map(|(c, ns)| CauseJson { cause: c.as_text(), part: c.part().id(), ns: *ns }).collect(),
     }
 }
 
-fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
+fn triage_json<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
     let kernel_ns: i64 = t.families.iter().map(|f| f.1).sum();
     TriageJson {
         source: vec![(&profile.source).into()],
@@ -156,8 +156,8 @@ fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
             steps_by: t.found.as_ref().map(steps_by),
             step_median_ns: t.step_stats().map(|s| s.median),
             step_kinds: (!t.kinds.is_empty()).then(|| t.kinds.iter().map(KindJson::from).collect()),
-            judged_percent: t.outside.map(|o| rounded(o.judged * 100.0)),
-            idle_outside_percent: t.outside.map(|o| rounded(o.idle * 100.0)),
+            judged_percent: t.outside.map(|o| round_percent(o.judged * 100.0)),
+            idle_outside_percent: t.outside.map(|o| round_percent(o.idle * 100.0)),
             left_out: t
                 .left_out
                 .iter()
@@ -168,12 +168,16 @@ fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
         families: t
             .families
             .iter()
-            .map(|(f, ns)| FamilyJson { family: f.word(), ns: *ns, share_percent: rounded(*ns as f64 / kernel_ns.max(1) as f64 * 100.0) })
+            .map(|(f, ns)| FamilyJson {
+                family: f.display_name(),
+                ns: *ns,
+                share_percent: round_percent(*ns as f64 / kernel_ns.max(1) as f64 * 100.0),
+            })
             .collect(),
         flops: t.flops.map(|r| FlopsJson {
             per_second: r.per_second,
             peak_per_second: r.peak,
-            mfu_percent: r.utilization().map(|u| rounded(u * 100.0)),
+            mfu_percent: r.utilization().map(|u| round_percent(u * 100.0)),
             operators: if let Counted::Operators(n) = r.counted { Some(n) } else { None },
         }),
         findings: t.findings.iter().map(finding_json).collect(),
@@ -187,15 +191,15 @@ fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
 
 /// Writes triages as JSON: one object for one report, or for the ranks of a job; a line for each of several
 /// unrelated reports.
-pub fn json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Together<'_>>) -> io::Result<()> {
+pub fn write_triage_json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Together<'_>>) -> io::Result<()> {
     let (Some(ranks), Some(first)) = (ranks, judged.first()) else {
-        return judged.iter().try_for_each(|j| write_json(out, &one(j)));
+        return judged.iter().try_for_each(|j| write_json(out, &triage_json(j)));
     };
-    let mut all = one(first);
+    let mut all = triage_json(first);
     all.source = judged.iter().map(|(p, _)| (&p.source).into()).collect();
     all.coverage = judged.iter().map(|(p, _)| (*p).into()).collect();
     all.devices = judged.iter().flat_map(|(_, t)| t.devices.iter().map(|d| device_json(d, t.length()))).collect();
-    let merged = merged(judged, ranks);
+    let merged = merged_findings(judged, ranks);
     all.findings = merged
         .iter()
         .map(|(f, rank)| {
@@ -207,12 +211,12 @@ pub fn json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Together<
         })
         .collect();
     all.ranks = Some(rank_list(ranks.job, ranks.digests));
-    all.straggler = straggler(ranks.job);
+    all.straggler = first_straggler(ranks.job);
     write_json(out, &all)
 }
 
 /// Findings of all ranks, each once, from the rank that loses most by it; findings of the whole job come first.
-fn merged<'a>(judged: &[Judged<'a>], ranks: &Together<'a>) -> Vec<(&'a Finding, Option<u32>)> {
+fn merged_findings<'a>(judged: &[Judged<'a>], ranks: &Together<'a>) -> Vec<(&'a Finding, Option<u32>)> {
     let mut out: Vec<(&Finding, Option<u32>)> = Vec::new();
     for (at, (_, t)) in judged.iter().enumerate() {
         let rank = ranks.rank_of(at);

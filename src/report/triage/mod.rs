@@ -4,6 +4,8 @@ mod json;
 mod page;
 mod text;
 
-pub use json::json;
-pub use page::{csv, markdown, page};
-pub use text::{Judged, flops, judged_line, measured, place, remarks, rounded as percent, value, warnings, work};
+pub use json::write_triage_json;
+pub use page::{print_csv, print_page, write_markdown};
+pub use text::{
+    Judged, format_evidence, format_flops, format_place, format_value, judged_line, remarks, round_percent, warnings, work_sentence,
+};

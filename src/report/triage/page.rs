@@ -1,17 +1,19 @@
 //! Triage as a page for people, as Markdown, and as rows.
 
-use super::text::{Judged, gain, judged_line, measured, name_of, part_name, place, remarks, rounded, value};
+use super::text::{
+    Judged, format_evidence, format_place, format_value, gain_text, judged_line, name_of, part_name, remarks, round_percent,
+};
 use crate::analysis::triage::{Part, Triage};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile, units};
 use crate::report::Format;
-use crate::report::table::{self, Cell, Column, wrapped};
+use crate::report::table::{self, Cell, Column, write_wrapped};
 use crate::rerun::shell;
 use std::io::{self, Write};
 
 const BAR: usize = 28;
 
-fn bar(share: f64) -> String {
+fn share_bar(share: f64) -> String {
     let eighths = (share * (BAR * 8) as f64).round() as usize;
     let mut out = "█".repeat(eighths / 8);
     if !eighths.is_multiple_of(8) {
@@ -21,7 +23,7 @@ fn bar(share: f64) -> String {
 }
 
 /// Prints the page for people.
-pub fn page(out: &mut dyn Write, judged: &[Judged<'_>], width: usize) -> io::Result<()> {
+pub fn print_page(out: &mut dyn Write, judged: &[Judged<'_>], width: usize) -> io::Result<()> {
     for (at, (profile, t)) in judged.iter().enumerate() {
         if at > 0 {
             writeln!(out)?;
@@ -32,9 +34,9 @@ pub fn page(out: &mut dyn Write, judged: &[Judged<'_>], width: usize) -> io::Res
 }
 
 fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) -> io::Result<()> {
-    writeln!(out, "{} · {}", clean(&profile.file_name()), judged_line(t))?;
+    writeln!(out, "{} · {}", escape_unsafe(&profile.file_name()), judged_line(t))?;
     if let Some(f) = t.verdict() {
-        wrapped(out, &format!("{}: ", f.id.id()), "  ", &f.headline, width)?;
+        write_wrapped(out, &format!("{}: ", f.id.id()), "  ", &f.headline, width)?;
     }
     let several = t.devices.len() > 1;
     for d in &t.devices {
@@ -47,51 +49,51 @@ fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) ->
                 "  {:<40} {:>8}  {:>6}  {}",
                 part_name(d, *part),
                 Nanos(*ns).to_string(),
-                units::human_percent(share * 100.0),
-                bar(share)
+                units::format_percent(share * 100.0),
+                share_bar(share)
             )?;
         }
     }
     for (rank, f) in t.findings.iter().enumerate() {
         writeln!(out)?;
-        writeln!(out, "{}. {} ({}, {}{})", rank + 1, f.id.id(), f.severity.word(), f.sure.word(), gain(f))?;
-        wrapped(out, "   ", "   ", &f.headline, width)?;
+        writeln!(out, "{}. {} ({}, {}{})", rank + 1, f.id.id(), f.severity.as_str(), f.sure.as_str(), gain_text(f))?;
+        write_wrapped(out, "   ", "   ", &f.headline, width)?;
         for e in &f.evidence {
-            let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  [{op} {}]", value(v, e.unit)));
-            writeln!(out, "     · {}: {}{than}", clean(&e.name), value(e.value, e.unit))?;
+            let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  [{op} {}]", format_value(v, e.unit)));
+            writeln!(out, "     · {}: {}{than}", escape_unsafe(&e.name), format_value(e.value, e.unit))?;
         }
         for p in &f.places {
-            wrapped(out, "     at: ", "         ", &place(p, t.window.0), width)?;
+            write_wrapped(out, "     at: ", "         ", &format_place(p, t.window.0), width)?;
         }
         for (id, headline) in &f.effects {
-            wrapped(out, "     consequence: ", "         ", &format!("{}: {headline}", id.id()), width)?;
+            write_wrapped(out, "     consequence: ", "         ", &format!("{}: {headline}", id.id()), width)?;
         }
         for action in &f.actions {
-            wrapped(out, "     do: ", "         ", action, width)?;
+            write_wrapped(out, "     do: ", "         ", action, width)?;
         }
         if let Some(c) = &f.confirm {
-            wrapped(out, "     confirm: ", "         ", &c.why, width)?;
-            writeln!(out, "       {}", clean(&shell::line(&c.argv)))?;
+            write_wrapped(out, "     confirm: ", "         ", &c.why, width)?;
+            writeln!(out, "       {}", escape_unsafe(&shell::command_line(&c.argv)))?;
         }
     }
     let remarks = remarks(t);
     if !remarks.is_empty() {
         writeln!(out)?;
     }
-    remarks.iter().try_for_each(|line| wrapped(out, "", "  ", line, width))
+    remarks.iter().try_for_each(|line| write_wrapped(out, "", "  ", line, width))
 }
 
 /// Writes the page as Markdown, for an issue tracker.
-pub fn markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<()> {
+pub fn write_markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<()> {
     for (profile, t) in judged {
-        writeln!(out, "### {}", table::escaped(&profile.file_name()))?;
+        writeln!(out, "### {}", table::escape_markdown(&profile.file_name()))?;
         writeln!(out)?;
         if let Some(f) = t.verdict() {
-            writeln!(out, "**{}**: {} ({})", f.id.id(), table::escaped(&f.headline), judged_line(t))?;
+            writeln!(out, "**{}**: {} ({})", f.id.id(), table::escape_markdown(&f.headline), judged_line(t))?;
         }
         writeln!(out)?;
         let several = t.devices.len() > 1;
-        let names: Vec<String> = t.devices.iter().map(|d| table::escaped(&name_of(d, several))).collect();
+        let names: Vec<String> = t.devices.iter().map(|d| table::escape_markdown(&name_of(d, several))).collect();
         writeln!(out, "| where the time went | {} |", names.join(" | "))?;
         writeln!(out, "| --- |{}", " ---: |".repeat(names.len()))?;
         for part in Part::ALL.into_iter().filter(|p| t.devices.iter().any(|d| d.parts[*p as usize].1 > 0)) {
@@ -100,33 +102,46 @@ pub fn markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<()> {
                 .iter()
                 .map(|d| {
                     let ns = d.parts[part as usize].1;
-                    format!("{} ({})", Nanos(ns), units::human_percent(ns as f64 / t.length().max(1) as f64 * 100.0))
+                    format!("{} ({})", Nanos(ns), units::format_percent(ns as f64 / t.length().max(1) as f64 * 100.0))
                 })
                 .collect();
             writeln!(out, "| {} | {} |", part.id(), cells.join(" | "))?;
         }
         for f in &t.findings {
             writeln!(out)?;
-            writeln!(out, "- **{}** ({}, {}{}): {}", f.id.id(), f.severity.word(), f.sure.word(), gain(f), table::escaped(&f.headline))?;
+            writeln!(
+                out,
+                "- **{}** ({}, {}{}): {}",
+                f.id.id(),
+                f.severity.as_str(),
+                f.sure.as_str(),
+                gain_text(f),
+                table::escape_markdown(&f.headline)
+            )?;
             for e in &f.evidence {
-                writeln!(out, "  - {}: {}", table::escaped(&e.name), table::escaped(&measured(e)))?;
+                writeln!(out, "  - {}: {}", table::escape_markdown(&e.name), table::escape_markdown(&format_evidence(e)))?;
             }
             for p in &f.places {
-                writeln!(out, "  - at {}", table::escaped(&place(p, t.window.0)))?;
+                writeln!(out, "  - at {}", table::escape_markdown(&format_place(p, t.window.0)))?;
             }
             for (id, headline) in &f.effects {
-                writeln!(out, "  - consequence: {}: {}", id.id(), table::escaped(headline))?;
+                writeln!(out, "  - consequence: {}: {}", id.id(), table::escape_markdown(headline))?;
             }
             for action in &f.actions {
-                writeln!(out, "  - do: {}", table::escaped(action))?;
+                writeln!(out, "  - do: {}", table::escape_markdown(action))?;
             }
             if let Some(c) = &f.confirm {
-                writeln!(out, "  - confirm: {}: {}", table::escaped(&c.why), table::escaped(&shell::line(&c.argv)))?;
+                writeln!(
+                    out,
+                    "  - confirm: {}: {}",
+                    table::escape_markdown(&c.why),
+                    table::escape_markdown(&shell::command_line(&c.argv))
+                )?;
             }
         }
         writeln!(out)?;
         for line in remarks(t) {
-            writeln!(out, "- {}", table::escaped(&line))?;
+            writeln!(out, "- {}", table::escape_markdown(&line))?;
         }
     }
     Ok(())
@@ -136,18 +151,18 @@ const COLUMNS: &[(&str, bool)] =
     &[("file", false), ("rank", true), ("id", false), ("severity", false), ("sure", false), ("share_percent", true), ("headline", false)];
 
 /// Prints a CSV row per finding.
-pub fn csv(out: &mut dyn Write, judged: &[Judged<'_>], width: Option<usize>) -> io::Result<()> {
+pub fn print_csv(out: &mut dyn Write, judged: &[Judged<'_>], width: Option<usize>) -> io::Result<()> {
     let columns: Vec<Column> =
         COLUMNS.iter().map(|&(field, right)| Column { field, title: field, right, machine_only: false, rank: 0 }).collect();
     let rows = judged.iter().flat_map(|(profile, t)| {
         let file = profile.source.file.display().to_string();
         t.findings.iter().zip(1..).map(move |(f, rank)| {
-            let texts = [file.clone(), rank.to_string(), f.id.id().to_owned(), f.severity.word().to_owned(), f.sure.word().to_owned()];
+            let texts = [file.clone(), rank.to_string(), f.id.id().to_owned(), f.severity.as_str().to_owned(), f.sure.as_str().to_owned()];
             let mut row: Vec<Cell> = texts.into_iter().map(Cell::text).collect();
-            row.push(Cell::both(rounded(f.percent()), units::human_percent(f.percent())));
+            row.push(Cell::with_raw(round_percent(f.gain_percent()), units::format_percent(f.gain_percent())));
             row.push(Cell::text(&*f.headline));
             row
         })
     });
-    table::print(&columns, rows, out, Format::Csv, width)
+    table::print_rows(&columns, rows, out, Format::Csv, width)
 }

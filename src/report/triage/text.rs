@@ -1,10 +1,10 @@
 //! Triage in words.
 
 use crate::analysis::flops::{Counted, Rate};
-use crate::analysis::metric::scaled;
+use crate::analysis::metric::format_scaled;
 use crate::analysis::triage::{Cause, Device, Evidence, Finding, Found, Kind, Launched, Part, Place, PlaceKind, Severity, Triage, Verdict};
-use crate::model::text::clean;
-use crate::model::units::human_percent;
+use crate::model::text::escape_unsafe;
+use crate::model::units::format_percent;
 use crate::model::{Bytes, Nanos, Profile, units};
 
 /// A report with its triage.
@@ -12,7 +12,7 @@ pub type Judged<'a> = (&'a Profile, &'a Triage);
 
 /// Rounds a percentage for JSON.
 #[must_use]
-pub fn rounded(percent: f64) -> f64 {
+pub fn round_percent(percent: f64) -> f64 {
     (percent * 10_000.0).round() / 10_000.0
 }
 
@@ -23,37 +23,37 @@ pub fn steps_by(found: &Found) -> String {
         Found::Ranges(name) => format!("ranges \"{name}\""),
         Found::Graphs => "launches of CUDA graphs".to_owned(),
         Found::Period(n) => format!("the sequence of kernels repeats after {n}"),
-        Found::Waits(call) => format!("the launching thread waits once a step, in {}", clean(call)),
+        Found::Waits(call) => format!("the launching thread waits once a step, in {}", escape_unsafe(call)),
     }
 }
 
 /// Formats an evidence value for people.
 #[must_use]
-pub fn value(value: f64, unit: &str) -> String {
+pub fn format_value(value: f64, unit: &str) -> String {
     match unit {
-        "ns" => Nanos::human(value),
+        "ns" => Nanos::format_ns(value),
         "byte" => Bytes(value.max(0.0) as u64).to_string(),
         "byte/s" => format!("{:.1} GB/s", value / 1e9),
-        "%" => units::human_percent(value),
-        "1/s" => format!("{}/s", units::grouped(value.round() as i64)),
-        _ if value.fract() == 0.0 || value >= 1000.0 => units::grouped(value.round() as i64),
+        "%" => units::format_percent(value),
+        "1/s" => format!("{}/s", units::format_grouped(value.round() as i64)),
+        _ if value.fract() == 0.0 || value >= 1000.0 => units::format_grouped(value.round() as i64),
         _ => format!("{value:.2}"),
     }
 }
 
 /// Formats evidence with its threshold: `12 % (≥ 10 %)`.
 #[must_use]
-pub fn measured(e: &Evidence) -> String {
-    let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", value(v, e.unit)));
-    format!("{}{than}", value(e.value, e.unit))
+pub fn format_evidence(e: &Evidence) -> String {
+    let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", format_value(v, e.unit)));
+    format!("{}{than}", format_value(e.value, e.unit))
 }
 
 /// Describes a place, with its time both as accepted by `--from` and relative to the beginning of the window.
 #[must_use]
-pub fn place(p: &Place, begin: i64) -> String {
+pub fn format_place(p: &Place, begin: i64) -> String {
     let name = match p.kind {
-        PlaceKind::Window | PlaceKind::Step | PlaceKind::Call => clean(&p.name).into_owned(),
-        kind => format!("{} {}", kind.word(), clean(&p.name)),
+        PlaceKind::Window | PlaceKind::Step | PlaceKind::Call => escape_unsafe(&p.name).into_owned(),
+        kind => format!("{} {}", kind.as_str(), escape_unsafe(&p.name)),
     };
     let at = format!("{:.4} s ({} into the window)", p.start as f64 / 1e9, Nanos(p.start - begin));
     match (p.ns, p.kind) {
@@ -70,14 +70,15 @@ pub fn place(p: &Place, begin: i64) -> String {
 pub fn judged_line(t: &Triage) -> String {
     // Steps that were detected by the sequence of kernels alone may be parts of a step.
     let noun = if matches!(t.found, Some(Found::Period(_))) { "repetition" } else { "step" };
-    let steps = t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::count(s.count, noun), Nanos(s.median)));
+    let steps =
+        t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::format_count(s.count, noun), Nanos(s.median)));
     let span = t.span.1 - t.span.0;
     let of = if t.length() as f64 >= span as f64 * 0.99 { String::new() } else { format!(" of {}", Nanos(span)) };
-    format!("{}{of}{steps}{}", Nanos(t.length()), t.flops.map_or_else(String::new, |r| format!(", {}", flops(r.per_second))))
+    format!("{}{of}{steps}{}", Nanos(t.length()), t.flops.map_or_else(String::new, |r| format!(", {}", format_flops(r.per_second))))
 }
 
 pub(super) fn name_of(d: &Device, several: bool) -> String {
-    let name = d.name.as_deref().map_or_else(|| "GPU".to_owned(), |n| clean(n).into_owned());
+    let name = d.name.as_deref().map_or_else(|| "GPU".to_owned(), |n| escape_unsafe(n).into_owned());
     let number = d.number.filter(|n| several && !name.ends_with(&n.to_string())).map_or_else(String::new, |n| format!(" {n}"));
     let pid = d.pid.filter(|_| several).map_or_else(String::new, |p| format!(", process {p}"));
     format!("{name}{number}{pid}")
@@ -95,30 +96,30 @@ pub fn warnings(t: &Triage) -> Vec<String> {
 pub fn remarks(t: &Triage) -> Vec<String> {
     let mut out = warnings(t);
     out.extend(t.found.iter().map(|f| format!("steps: {}", steps_by(f))));
-    out.extend(kinds(t));
+    out.extend(step_kinds(t));
     out.extend(t.left_out.iter().map(|l| format!("left out: {} ({})", l.what, Nanos(l.end - l.start))));
     if t.devices.len() > 1 {
-        out.push(format!("times of findings are summed over {}", units::count(t.devices.len(), "device")));
+        out.push(format!("times of findings are summed over {}", units::format_count(t.devices.len(), "device")));
     }
-    out.extend(t.flops.as_ref().map(work));
+    out.extend(t.flops.as_ref().map(work_sentence));
     out.extend(t.missing.iter().cloned());
     out
 }
 
 /// Kinds of steps, one line each.
-fn kinds(t: &Triage) -> Vec<String> {
+fn step_kinds(t: &Triage) -> Vec<String> {
     let each = |k: &Kind| {
         let idle = k
             .idle
             .filter(|(_, share)| *share >= SHOWN_IDLE)
-            .map_or_else(String::new, |(part, share)| format!(", {} {}", part.id(), human_percent(share * 100.0)));
+            .map_or_else(String::new, |(part, share)| format!(", {} {}", part.id(), format_percent(share * 100.0)));
         format!(
             "{} of {} ({} of the time): {}; GPU busy {}{idle}",
-            units::count(k.count, "step"),
+            units::format_count(k.count, "step"),
             Nanos(k.median),
-            human_percent(k.share * 100.0),
+            format_percent(k.share * 100.0),
             launched(k.launched),
-            human_percent(k.busy * 100.0)
+            format_percent(k.busy * 100.0)
         )
     };
     t.kinds.iter().map(each).collect()
@@ -129,29 +130,29 @@ const SHOWN_IDLE: f64 = 0.01;
 
 /// Launches of a step: `a graph of 193 kernels + 12 kernels`.
 fn launched(l: Launched) -> String {
-    let single = units::count(l.single_kernels as usize, "kernel");
+    let single = units::format_count(l.single_kernels as usize, "kernel");
     let graphs = match l.graphs {
         0 => return single,
-        1 => format!("a graph of {}", units::count(l.graph_kernels as usize, "kernel")),
-        n => format!("{n} graphs of {} in all", units::count(l.graph_kernels as usize, "kernel")),
+        1 => format!("a graph of {}", units::format_count(l.graph_kernels as usize, "kernel")),
+        n => format!("{n} graphs of {} in all", units::format_count(l.graph_kernels as usize, "kernel")),
     };
     if l.single_kernels == 0 { graphs } else { format!("{graphs} + {single}") }
 }
 
 /// Formats floating-point operations per second: `680 TFLOP/s`.
 #[must_use]
-pub fn flops(per_second: f64) -> String {
-    let (value, unit) = scaled(per_second, "FLOP/s");
+pub fn format_flops(per_second: f64) -> String {
+    let (value, unit) = format_scaled(per_second, "FLOP/s");
     format!("{value} {unit}")
 }
 
 /// Describes the floating-point work over the window in a sentence.
 #[must_use]
-pub fn work(r: &Rate) -> String {
+pub fn work_sentence(r: &Rate) -> String {
     let (least, from) = match r.counted {
         Counted::Given => ("", "as given".to_owned()),
         Counted::Operators(n) => {
-            ("", format!("matrix products, convolutions and attention of {} by their shapes", units::count(n, "operator")))
+            ("", format!("matrix products, convolutions and attention of {} by their shapes", units::format_count(n, "operator")))
         }
         Counted::Results(share) => {
             ("at least ", format!("by ncu's results for kernels that take {:.0}% of the time of all kernels", share * 100.0))
@@ -161,17 +162,17 @@ pub fn work(r: &Rate) -> String {
         (Some(u), Some(peak)) => {
             // Hardware counters include recomputation.
             let word = if matches!(r.counted, Counted::Results(_)) { "HFU" } else { "MFU" };
-            format!("; {word} {} of {}, the dense BF16 peak", human_percent(u * 100.0), flops(peak))
+            format!("; {word} {} of {}, the dense BF16 peak", format_percent(u * 100.0), format_flops(peak))
         }
         _ => "; the peak of this GPU is not known".to_owned(),
     };
-    format!("FLOPs: {least}{} over the window ({from}){share}", flops(r.per_second))
+    format!("FLOPs: {least}{} over the window ({from}){share}", format_flops(r.per_second))
 }
 
 /// Possible gain of a finding, for people.
-pub(super) fn gain(f: &Finding) -> String {
+pub(super) fn gain_text(f: &Finding) -> String {
     let healthy = f.severity == Severity::Healthy || f.stake == 0.0 || f.id == Verdict::GpuBound;
-    if healthy { String::new() } else { format!(", up to {:.0}% of the window", f.percent()) }
+    if healthy { String::new() } else { format!(", up to {:.0}% of the window", f.gain_percent()) }
 }
 
 /// Name of a category, with its main cause if the name alone is vague.

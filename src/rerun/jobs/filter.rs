@@ -30,7 +30,7 @@ pub enum Numbers {
 
 impl Numbers {
     #[must_use]
-    pub fn has(&self, number: u64) -> bool {
+    pub fn contains_number(&self, number: u64) -> bool {
         match self {
             Self::All => true,
             Self::First => number == 1,
@@ -40,7 +40,7 @@ impl Numbers {
 
     /// Formats them as text: `1, 3–4`.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let piece = |&(low, high): &(u64, u64)| if low == high { low.to_string() } else { format!("{low}–{high}") };
         match self {
             Self::All => "every launch".to_owned(),
@@ -70,7 +70,7 @@ pub struct Written {
 
 /// Parses ranges as rocprofv3's tool library does: splits at brackets, commas and blanks, so nesting has no effect.
 #[must_use]
-pub fn ranges(texts: &[&str]) -> Written {
+pub fn parse_ranges(texts: &[&str]) -> Written {
     let mut out = Written::default();
     let mut depth = 0;
     for text in texts {
@@ -117,24 +117,24 @@ pub struct Filter {
 
 impl std::fmt::Debug for Filter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.words())
+        f.write_str(&self.describe())
     }
 }
 
 /// Returns the value of an option that counts as set.
-pub(super) fn given<'a>(job: &'a Job, name: &str) -> Option<&'a Value> {
+pub(super) fn find_value<'a>(job: &'a Job, name: &str) -> Option<&'a Value> {
     job.keys.iter().find(|k| k.name == name).map(|k| &k.value).filter(|v| v.is_true())
 }
 
-fn text(job: &Job, name: &str) -> Option<String> {
-    given(job, name).map(Value::written)
+fn find_text(job: &Job, name: &str) -> Option<String> {
+    find_value(job, name).map(Value::to_text)
 }
 
 impl Filter {
     /// Returns the filter of a job that collects counters or a thread trace.
     #[must_use]
-    pub fn of(job: &Job) -> Option<Self> {
-        let has = |name: &str| given(job, name).is_some();
+    pub fn from_job(job: &Job) -> Option<Self> {
+        let has = |name: &str| find_value(job, name).is_some();
         let att = has("advanced_thread_trace");
         if !att && !has("pmc") && !has("pmc_groups") && !has("spm") {
             return None;
@@ -144,18 +144,18 @@ impl Filter {
             (false, true) => Spelled::Truncated,
             (false, false) => Spelled::Demangled,
         };
-        let numbers = match given(job, "kernel_iteration_range") {
+        let numbers = match find_value(job, "kernel_iteration_range") {
             None if att => Numbers::First,
             None => Numbers::All,
             Some(value) => {
                 let list: Vec<String> = match value {
-                    Value::List(list) => list.iter().map(Value::written).collect(),
-                    one => vec![one.written()],
+                    Value::List(list) => list.iter().map(Value::to_text).collect(),
+                    one => vec![one.to_text()],
                 };
-                Numbers::These(ranges(&list.iter().map(String::as_str).collect::<Vec<_>>()).ranges)
+                Numbers::These(parse_ranges(&list.iter().map(String::as_str).collect::<Vec<_>>()).ranges)
             }
         };
-        let (include, exclude) = (text(job, "kernel_include_regex"), text(job, "kernel_exclude_regex"));
+        let (include, exclude) = (find_text(job, "kernel_include_regex"), find_text(job, "kernel_exclude_regex"));
         let including = include.as_deref().map(Engines::new);
         let excluding = exclude.as_deref().map(Engines::new);
         Some(Self { include, exclude, spelled, numbers, regions: has("selected_regions"), including, excluding })
@@ -164,22 +164,22 @@ impl Filter {
     /// Returns true if the name is selected, up to `ROCm` 7.0 and from 7.1 on; `None` if a pattern is invalid or
     /// takes too long.
     #[must_use]
-    pub fn takes(&self, name: &str) -> [Option<bool>; 2] {
-        let search = |engines: &Option<Engines>, without| engines.as_ref().map_or([Some(without); 2], |e| e.search(name));
+    pub fn matches_name(&self, name: &str) -> [Option<bool>; 2] {
+        let search = |engines: &Option<Engines>, without| engines.as_ref().map_or([Some(without); 2], |e| e.find_matches(name));
         let (include, exclude) = (search(&self.including, true), search(&self.excluding, false));
         [0, 1].map(|i| Some(include[i]? && !exclude[i]?))
     }
 
     /// Returns the errors of the patterns, up to `ROCm` 7.0 and from 7.1 on.
     #[must_use]
-    pub fn errors(&self) -> [Option<&str>; 2] {
+    pub fn pattern_errors(&self) -> [Option<&str>; 2] {
         let both = [&self.including, &self.excluding].map(|e| e.as_ref().map_or([None; 2], Engines::errors));
         [0, 1].map(|i| both[0][i].or(both[1][i]))
     }
 
     /// Describes the selected kernels and launches.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let name = match self.spelled {
             Spelled::Demangled => "demangled name",
             Spelled::Truncated => "base name (without template arguments and parameters)",
@@ -191,7 +191,7 @@ impl Filter {
             (None, Some(exclude)) => format!("each kernel in whose {name} `{exclude}` is not found"),
             (Some(include), Some(exclude)) => format!("each kernel in whose {name} `{include}` is found and `{exclude}` is not"),
         };
-        format!("{} of {of}", self.numbers.words())
+        format!("{} of {of}", self.numbers.describe())
     }
 }
 
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn ranges_as_the_tool_library_cuts_them() {
-        let of = |t: &[&str]| ranges(t);
+        let of = |t: &[&str]| parse_ranges(t);
         assert_eq!(of(&["[1, [3-4]]"]), Written { ranges: vec![(1, 1), (3, 4)], nested: true, ..Written::default() });
         assert_eq!(of(&["[1-2]", "[3-4]", "[9]"]).ranges, [(1, 4), (9, 9)]);
         assert_eq!(of(&["[0]"]), Written { zero: true, ..Written::default() });
@@ -209,6 +209,6 @@ mod tests {
         assert_eq!(of(&["3-", "1:4", "a"]).wrong, ["3-", "1:4", "a"]);
         assert_eq!(of(&["5-3"]).ranges, []);
         assert!(of(&["1-100000000"]).long);
-        assert_eq!(Numbers::These(of(&["1,3-4"]).ranges).words(), "launches 1, 3–4");
+        assert_eq!(Numbers::These(of(&["1,3-4"]).ranges).describe(), "launches 1, 3–4");
     }
 }

@@ -31,7 +31,7 @@ impl Finding {
         Self { severity, id, line, text: text.into(), fix: None }
     }
 
-    fn fix(mut self, fix: impl Into<String>) -> Self {
+    fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
@@ -62,7 +62,7 @@ pub struct File {
 impl File {
     /// Returns the highest severity of all findings.
     #[must_use]
-    pub fn worst(&self) -> Option<Severity> {
+    pub fn max_severity(&self) -> Option<Severity> {
         self.findings.iter().chain(self.jobs.iter().flat_map(|j| &j.findings)).map(|f| f.severity).max()
     }
 }
@@ -71,16 +71,16 @@ impl File {
 ///
 /// # Errors
 /// A sentence about a file that rocprofv3 would not read.
-pub fn check(name: &str, text: &str) -> Result<File, String> {
-    let (jobs, beside) = read::jobs(name, text)?;
+pub fn check_file(name: &str, text: &str) -> Result<File, String> {
+    let (jobs, beside) = read::parse_jobs(name, text)?;
     let findings = rules::of_file(name, &jobs, &beside);
     let several = jobs.len() > 1;
     let one = |(i, job): (usize, &Job)| {
-        let filter = Filter::of(job);
+        let filter = Filter::from_job(job);
         let mut findings = values::of_job(job);
         findings.extend(rules::of_job(job, filter.as_ref(), several));
         findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
-        Checked { number: i + 1, line: job.line, collects: rules::collects(job), filter, findings }
+        Checked { number: i + 1, line: job.line, collects: rules::collected_data(job), filter, findings }
     };
     Ok(File { jobs: jobs.iter().enumerate().map(one).collect(), findings })
 }

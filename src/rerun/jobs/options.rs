@@ -127,11 +127,11 @@ const OPTIONS: &[(&str, Kind, &str)] = &[
 
 /// Returns the type of an option and the first release that may have it (empty if unknown).
 #[must_use]
-pub fn option(name: &str) -> Option<(Kind, &'static str)> {
+pub fn find_option(name: &str) -> Option<(Kind, &'static str)> {
     OPTIONS.iter().find(|o| o.0 == name).map(|o| (o.1, o.2))
 }
 
 /// Returns the names of all options.
-pub fn names() -> impl Iterator<Item = &'static str> {
+pub fn option_names() -> impl Iterator<Item = &'static str> {
     OPTIONS.iter().map(|o| o.0)
 }

@@ -37,12 +37,12 @@ pub struct Job {
 impl Value {
     /// Formats the value for messages.
     #[must_use]
-    pub fn written(&self) -> String {
+    pub fn to_text(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
             Self::Bool(b) => b.to_string(),
             Self::Number(text) | Self::Text(text) => text.clone(),
-            Self::List(list) => format!("[{}]", list.iter().map(Self::written).collect::<Vec<_>>().join(", ")),
+            Self::List(list) => format!("[{}]", list.iter().map(Self::to_text).collect::<Vec<_>>().join(", ")),
             Self::Map(keys) => format!("{{{}}}", keys.iter().map(|k| k.name.as_str()).collect::<Vec<_>>().join(", ")),
         }
     }
@@ -53,7 +53,7 @@ impl Value {
         match self {
             Self::Null => false,
             Self::Bool(b) => *b,
-            Self::Number(text) => number(text) != Some(0),
+            Self::Number(text) => parse_int(text) != Some(0),
             Self::Text(text) => !text.is_empty(),
             Self::List(list) => !list.is_empty(),
             Self::Map(keys) => !keys.is_empty(),
@@ -63,14 +63,14 @@ impl Value {
 
 /// Parses an integer, optionally with `0x`, like Python's `int`.
 #[must_use]
-pub fn number(text: &str) -> Option<i64> {
+pub fn parse_int(text: &str) -> Option<i64> {
     let digits = text.trim().replace('_', "");
     let hex = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
     hex.map_or_else(|| digits.parse().ok(), |h| i64::from_str_radix(h, 16).ok())
 }
 
 /// Resolves a plain (unquoted) scalar like Python's `yaml`.
-fn plain(text: &str) -> Value {
+fn resolve_scalar(text: &str) -> Value {
     if text.is_empty() || matches!(text, "~" | "null" | "Null" | "NULL") {
         return Value::Null;
     }
@@ -97,7 +97,7 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    fn next(&mut self) -> Result<(Event<'a>, usize), String> {
+    fn next_event(&mut self) -> Result<(Event<'a>, usize), String> {
         match self.parser.next() {
             Some(Ok((event, span))) => Ok((event, span.start.line())),
             Some(Err(e)) => Err(format!("not YAML: {e}")),
@@ -105,27 +105,27 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn take(&mut self, count: usize) -> Result<(), String> {
+    fn charge_values(&mut self, count: usize) -> Result<(), String> {
         self.left = self.left.checked_sub(count).ok_or("the file has too many values")?;
         Ok(())
     }
 
-    fn value(&mut self, event: Event<'a>, depth: u32) -> Result<Value, String> {
-        self.take(1)?;
+    fn read_value(&mut self, event: Event<'a>, depth: u32) -> Result<Value, String> {
+        self.charge_values(1)?;
         if depth > DEEPEST {
             return Err("values inside values inside values".to_owned());
         }
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let bare = style == ScalarStyle::Plain && tag.is_none();
-                (if bare { plain(&text) } else { Value::Text(text.into_owned()) }, anchor)
+                (if bare { resolve_scalar(&text) } else { Value::Text(text.into_owned()) }, anchor)
             }
             Event::SequenceStart(anchor, _) => {
                 let mut list = Vec::new();
                 loop {
-                    match self.next()?.0 {
+                    match self.next_event()?.0 {
                         Event::SequenceEnd => break,
-                        event => list.push(self.value(event, depth + 1)?),
+                        event => list.push(self.read_value(event, depth + 1)?),
                     }
                 }
                 (Value::List(list), anchor)
@@ -133,36 +133,36 @@ impl<'a> Tree<'a> {
             Event::MappingStart(anchor, _) => {
                 let (mut keys, mut at) = (Vec::new(), HashMap::new());
                 loop {
-                    let (event, line) = self.next()?;
+                    let (event, line) = self.next_event()?;
                     if matches!(event, Event::MappingEnd) {
                         break;
                     }
-                    let name = self.value(event, depth + 1)?.written();
-                    let event = self.next()?.0;
-                    let value = self.value(event, depth + 1)?;
+                    let name = self.read_value(event, depth + 1)?.to_text();
+                    let event = self.next_event()?.0;
+                    let value = self.read_value(event, depth + 1)?;
                     match value {
                         // `<<` merges missing keys of another mapping.
                         Value::Map(merged) if name == "<<" => {
                             for key in merged {
                                 if !at.contains_key(&key.name) {
-                                    put(&mut keys, &mut at, key);
+                                    insert_key(&mut keys, &mut at, key);
                                 }
                             }
                         }
-                        value => put(&mut keys, &mut at, Key { name, value, line: Some(line) }),
+                        value => insert_key(&mut keys, &mut at, Key { name, value, line: Some(line) }),
                     }
                 }
                 (Value::Map(keys), anchor)
             }
             Event::Alias(id) => {
                 let value = self.anchors.get(&id).cloned().ok_or("an alias of an anchor that is not there")?;
-                self.take(size(&value))?;
+                self.charge_values(count_values(&value))?;
                 (value, 0)
             }
             _ => return Err("the file ends inside a value".to_owned()),
         };
         if anchor != 0 {
-            self.take(size(&value))?;
+            self.charge_values(count_values(&value))?;
             self.anchors.insert(anchor, value.clone());
         }
         Ok(value)
@@ -170,7 +170,7 @@ impl<'a> Tree<'a> {
 }
 
 /// Inserts a key; the last value of a duplicate wins, at the position of the first.
-fn put(keys: &mut Vec<Key>, at: &mut HashMap<String, usize>, key: Key) {
+fn insert_key(keys: &mut Vec<Key>, at: &mut HashMap<String, usize>, key: Key) {
     match at.get(&key.name).and_then(|&i| keys.get_mut(i)) {
         Some(before) => *before = key,
         None => {
@@ -181,23 +181,23 @@ fn put(keys: &mut Vec<Key>, at: &mut HashMap<String, usize>, key: Key) {
 }
 
 /// Returns the number of values charged for a copy; long texts count as several.
-fn size(value: &Value) -> usize {
+fn count_values(value: &Value) -> usize {
     const TEXT: usize = 64;
     match value {
-        Value::List(list) => 1 + list.iter().map(size).sum::<usize>(),
-        Value::Map(keys) => 1 + keys.iter().map(|k| k.name.len() / TEXT + size(&k.value)).sum::<usize>(),
+        Value::List(list) => 1 + list.iter().map(count_values).sum::<usize>(),
+        Value::Map(keys) => 1 + keys.iter().map(|k| k.name.len() / TEXT + count_values(&k.value)).sum::<usize>(),
         Value::Number(text) | Value::Text(text) => 1 + text.len() / TEXT,
         Value::Null | Value::Bool(_) => 1,
     }
 }
 
-fn yaml(text: &str) -> Result<Value, String> {
+fn parse_yaml(text: &str) -> Result<Value, String> {
     let mut tree = Tree { parser: Parser::new_from_str(text), anchors: HashMap::new(), left: MOST };
     loop {
-        match tree.next()?.0 {
+        match tree.next_event()?.0 {
             Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
             Event::StreamEnd | Event::DocumentEnd => return Ok(Value::Null),
-            event => return tree.value(event, 0),
+            event => return tree.read_value(event, 0),
         }
     }
 }
@@ -216,7 +216,7 @@ fn from_json(value: serde_json::Value) -> Value {
 }
 
 /// Parses a text file: one job per line that has `pmc:` outside of a comment.
-fn lines(text: &str) -> Vec<Job> {
+fn parse_text(text: &str) -> Vec<Job> {
     let job = |(i, line): (usize, &str)| {
         let line = line.split('#').next().unwrap_or_default();
         let counters: Vec<Value> =
@@ -231,12 +231,12 @@ fn lines(text: &str) -> Vec<Job> {
 ///
 /// # Errors
 /// A sentence about input that rocprofv3 would not read either.
-pub fn jobs(name: &str, text: &str) -> Result<(Vec<Job>, Vec<Key>), String> {
+pub fn parse_jobs(name: &str, text: &str) -> Result<(Vec<Job>, Vec<Key>), String> {
     let suffix = name.rsplit_once('.').map_or("", |(_, s)| s);
     let root = match suffix {
-        "yaml" | "yml" => yaml(text)?,
+        "yaml" | "yml" => parse_yaml(text)?,
         "json" => from_json(serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?),
-        "txt" | "text" => return Ok((lines(text), Vec::new())),
+        "txt" | "text" => return Ok((parse_text(text), Vec::new())),
         _ => return Err("rocprofv3 takes files that end in .yaml, .yml, .json or .txt".to_owned()),
     };
     let Value::Map(keys) = root else { return Err("there is no list `jobs` in it, so rocprofv3 would read nothing".to_owned()) };
@@ -249,7 +249,7 @@ pub fn jobs(name: &str, text: &str) -> Result<(Vec<Job>, Vec<Key>), String> {
     let Value::List(list) = value else { return Err("`jobs` is not a list: each job begins with `-`".to_owned()) };
     let job = |value| match value {
         Value::Map(keys) => Ok(Job { line: keys.iter().filter_map(|k| k.line).min().or(line), keys }),
-        other => Err(format!("a job is {:?}, not a set of options", other.written())),
+        other => Err(format!("a job is {:?}, not a set of options", other.to_text())),
     };
     Ok((list.into_iter().map(job).collect::<Result<_, _>>()?, beside))
 }
@@ -275,23 +275,23 @@ mod tests {
             ("~", Value::Null),
             ("1.5", number("1.5")),
         ] {
-            assert_eq!(plain(written), want, "{written}");
+            assert_eq!(resolve_scalar(written), want, "{written}");
         }
     }
 
     #[test]
     fn jobs_of_all_forms() {
         let yaml = "base: &b {hip_trace: yes}\njobs:\n  -\n    pmc: [A, B]\n    <<: *b\n  - pmc:\n    - C\n";
-        let jobs = super::jobs("a.yaml", yaml).unwrap().0;
+        let jobs = super::parse_jobs("a.yaml", yaml).unwrap().0;
         assert_eq!(jobs.iter().map(|j| j.line).collect::<Vec<_>>(), [Some(1), Some(6)]);
         assert_eq!(
-            jobs[0].keys.iter().map(|k| (k.name.as_str(), k.value.written())).collect::<Vec<_>>(),
+            jobs[0].keys.iter().map(|k| (k.name.as_str(), k.value.to_text())).collect::<Vec<_>>(),
             [("pmc", "[A, B]".to_owned()), ("hip_trace", "true".to_owned())]
         );
-        let json = super::jobs("a.json", r#"{"jobs": [{"pmc": ["A"], "truncate_kernels": true}]}"#).unwrap().0;
+        let json = super::parse_jobs("a.json", r#"{"jobs": [{"pmc": ["A"], "truncate_kernels": true}]}"#).unwrap().0;
         assert_eq!(json[0].keys.len(), 2);
-        let txt = super::jobs("a.txt", "# pmc: X\npmc: A  B # C\nrange: 1\npmc: D").unwrap().0;
-        assert_eq!(txt.iter().map(|j| j.keys[0].value.written()).collect::<Vec<_>>(), ["[A, B]", "[D]"]);
+        let txt = super::parse_jobs("a.txt", "# pmc: X\npmc: A  B # C\nrange: 1\npmc: D").unwrap().0;
+        assert_eq!(txt.iter().map(|j| j.keys[0].value.to_text()).collect::<Vec<_>>(), ["[A, B]", "[D]"]);
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
             ("a.json", "{"),
             ("a.toml", "jobs = []"),
         ] {
-            assert!(jobs(name, text).is_err(), "{text:?}");
+            assert!(parse_jobs(name, text).is_err(), "{text:?}");
         }
         let bomb = format!(
             "a0: &a0 [x]\n{}jobs: *a20\n",
@@ -313,21 +313,21 @@ mod tests {
                 t + &format!("a{i}: &a{i} [{}]\n", vec![before; 9].join(", "))
             })
         );
-        assert!(jobs("a.yaml", &bomb).unwrap_err().contains("too many values"));
-        assert!(jobs("a.yaml", &"[".repeat(5000)).is_err());
+        assert!(parse_jobs("a.yaml", &bomb).unwrap_err().contains("too many values"));
+        assert!(parse_jobs("a.yaml", &"[".repeat(5000)).is_err());
         // Few but long values.
         let long = format!("a: &a {}\njobs: [{}]\n", "x".repeat(500_000), vec!["*a"; 20_000].join(", "));
-        assert!(jobs("a.yaml", &long).unwrap_err().contains("too many values"));
+        assert!(parse_jobs("a.yaml", &long).unwrap_err().contains("too many values"));
     }
 
     #[test]
     fn the_last_of_a_key_counts() {
         let yaml = "base: &b {a: 1, c: 3}\njobs:\n  - {a: 2, b: 1, <<: *b, a: 4}\n";
-        let jobs = super::jobs("a.yaml", yaml).unwrap();
-        let written: Vec<(&str, String)> = jobs.0[0].keys.iter().map(|k| (k.name.as_str(), k.value.written())).collect();
+        let jobs = super::parse_jobs("a.yaml", yaml).unwrap();
+        let written: Vec<(&str, String)> = jobs.0[0].keys.iter().map(|k| (k.name.as_str(), k.value.to_text())).collect();
         assert_eq!(written, [("a", "4".to_owned()), ("b", "1".to_owned()), ("c", "3".to_owned())]);
         // The maximum number of keys in a file.
         let many: String = (0..45_000).map(|n| format!("  k{}: 1\n", n % 40_000)).collect::<Vec<_>>().concat();
-        assert_eq!(super::jobs("a.yaml", &format!("jobs:\n- pmc: [A]\n{many}")).unwrap().0[0].keys.len(), 40_001);
+        assert_eq!(super::parse_jobs("a.yaml", &format!("jobs:\n- pmc: [A]\n{many}")).unwrap().0[0].keys.len(), 40_001);
     }
 }

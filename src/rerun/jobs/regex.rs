@@ -31,7 +31,7 @@ enum Item {
 }
 
 impl Item {
-    fn has(&self, c: char) -> bool {
+    fn matches_char(&self, c: char) -> bool {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c');
         match *self {
@@ -46,12 +46,12 @@ impl Item {
     }
 }
 
-fn class(c: char) -> bool {
+fn is_class(c: char) -> bool {
     matches!(c, 'd' | 'D' | 'w' | 'W' | 's' | 'S')
 }
 
 /// Returns the character of an escape that is not a class.
-fn plain(c: char) -> char {
+fn unescape_char(c: char) -> char {
     match c {
         'n' => '\n',
         't' => '\t',
@@ -79,30 +79,30 @@ impl Reader<'_> {
         Some(c)
     }
 
-    fn taken(&mut self, c: char) -> bool {
+    fn consume_char(&mut self, c: char) -> bool {
         let is = self.peek() == Some(c);
         self.at += usize::from(is);
         is
     }
 
-    fn either(&mut self) -> Result<Node, String> {
-        let mut branches = vec![self.sequence()?];
-        while self.taken('|') {
-            branches.push(self.sequence()?);
+    fn parse_alternatives(&mut self) -> Result<Node, String> {
+        let mut branches = vec![self.parse_sequence()?];
+        while self.consume_char('|') {
+            branches.push(self.parse_sequence()?);
         }
         Ok(if branches.len() == 1 { branches.swap_remove(0) } else { Node::Either(branches) })
     }
 
-    fn sequence(&mut self) -> Result<Node, String> {
+    fn parse_sequence(&mut self) -> Result<Node, String> {
         let mut nodes = Vec::new();
         while self.peek().is_some_and(|c| c != ')' && c != '|') {
-            nodes.push(self.repeated()?);
+            nodes.push(self.parse_repeat()?);
         }
         Ok(if nodes.len() == 1 { nodes.swap_remove(0) } else { Node::Sequence(nodes) })
     }
 
     /// Parses `{2}`, `{2,}` or `{2,5}` at this position; other braces are literals.
-    fn braces(&mut self) -> Option<(usize, Option<usize>)> {
+    fn parse_braces(&mut self) -> Option<(usize, Option<usize>)> {
         let inside: String = self.text.get(self.at + 1..)?.iter().take_while(|c| **c != '}').take(24).collect();
         let closed = self.text.get(self.at + 1 + inside.chars().count()) == Some(&'}');
         let (low, high) = inside.split_once(',').map_or((inside.as_str(), None), |(low, high)| (low, Some(high)));
@@ -117,13 +117,13 @@ impl Reader<'_> {
         Some(most.filter(|&m| m < least).map_or((least, most), |m| (m, Some(least))))
     }
 
-    fn repeated(&mut self) -> Result<Node, String> {
-        let of = self.atom()?;
+    fn parse_repeat(&mut self) -> Result<Node, String> {
+        let of = self.parse_atom()?;
         let (least, most) = match self.peek() {
             Some('*') => (0, None),
             Some('+') => (1, None),
             Some('?') => (0, Some(1)),
-            Some('{') => match self.braces() {
+            Some('{') => match self.parse_braces() {
                 Some(range) => {
                     self.at -= 1;
                     range
@@ -133,31 +133,31 @@ impl Reader<'_> {
             _ => return Ok(of),
         };
         self.at += 1;
-        let greedy = !self.taken('?');
+        let greedy = !self.consume_char('?');
         Ok(Node::Repeat { of: Box::new(of), least, most, greedy })
     }
 
-    fn atom(&mut self) -> Result<Node, String> {
+    fn parse_atom(&mut self) -> Result<Node, String> {
         Ok(match self.next() {
             Some('.') => Node::Any,
             Some('^') => Node::Begin,
             Some('$') => Node::End,
-            Some('[') => self.set()?,
+            Some('[') => self.parse_set()?,
             Some('(') => {
                 self.depth += 1;
                 if self.depth > DEEPEST {
                     return Err("groups inside groups inside groups".to_owned());
                 }
-                let inner = self.either()?;
+                let inner = self.parse_alternatives()?;
                 self.depth -= 1;
-                if !self.taken(')') {
+                if !self.consume_char(')') {
                     return Err("a group is not closed".to_owned());
                 }
                 Node::Group(Box::new(inner))
             }
             Some('\\') => match self.next() {
-                Some(c) if class(c) => Node::Set { negated: false, items: vec![Item::Class(c)] },
-                Some(c) => Node::Letter(plain(c)),
+                Some(c) if is_class(c) => Node::Set { negated: false, items: vec![Item::Class(c)] },
+                Some(c) => Node::Letter(unescape_char(c)),
                 None => Node::Letter('\\'),
             },
             Some(c) => Node::Letter(c),
@@ -165,8 +165,8 @@ impl Reader<'_> {
         })
     }
 
-    fn set(&mut self) -> Result<Node, String> {
-        let negated = self.taken('^');
+    fn parse_set(&mut self) -> Result<Node, String> {
+        let negated = self.consume_char('^');
         let (mut items, mut before): (Vec<Item>, Option<char>) = (Vec::new(), None);
         loop {
             let mut c = self.next().ok_or("a character class is not closed")?;
@@ -175,7 +175,7 @@ impl Reader<'_> {
             }
             let escaped = c == '\\';
             if escaped && let Some(next) = self.next() {
-                if class(next) {
+                if is_class(next) {
                     items.push(Item::Class(next));
                     continue;
                 }
@@ -205,10 +205,10 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Returns the end positions after each number of repeats, starting with zero.
-    fn repeats(&mut self, of: &Node, most: Option<usize>, at: usize) -> Vec<usize> {
+    fn repeat_ends(&mut self, of: &Node, most: Option<usize>, at: usize) -> Vec<usize> {
         let (mut ends, mut last) = (vec![at], at);
         while most.is_none_or(|m| ends.len() <= m) {
-            match self.one(of, last) {
+            match self.match_node(of, last) {
                 Some(end) if end != last => {
                     ends.push(end);
                     last = end;
@@ -219,40 +219,40 @@ impl Search<'_> {
         ends
     }
 
-    fn run(&mut self, nodes: &[Node], at: usize) -> Option<usize> {
+    fn match_sequence(&mut self, nodes: &[Node], at: usize) -> Option<usize> {
         let Some((node, rest)) = nodes.split_first() else { return Some(at) };
         let inner = match node {
             Node::Group(inner) if matches!(**inner, Node::Repeat { .. }) => inner,
             other => other,
         };
         let Node::Repeat { of, least, most, greedy } = inner else {
-            let end = self.one(node, at)?;
-            return self.run(rest, end);
+            let end = self.match_node(node, at)?;
+            return self.match_sequence(rest, end);
         };
-        let ends = self.repeats(of, *most, at);
+        let ends = self.repeat_ends(of, *most, at);
         let mut possible = ends.get(*least..)?.to_vec();
         if *greedy {
             possible.reverse();
         }
-        possible.into_iter().find_map(|end| if self.steps == 0 { None } else { self.run(rest, end) })
+        possible.into_iter().find_map(|end| if self.steps == 0 { None } else { self.match_sequence(rest, end) })
     }
 
     /// Returns the end of a node that begins here, if it matches.
-    fn one(&mut self, node: &Node, at: usize) -> Option<usize> {
+    fn match_node(&mut self, node: &Node, at: usize) -> Option<usize> {
         self.steps = self.steps.checked_sub(1)?;
         let next = |is: bool| is.then_some(at + 1);
         let c = self.text.get(at).copied();
         match node {
             Node::Letter(letter) => next(c == Some(*letter)),
             Node::Any => next(c.is_some()),
-            Node::Set { negated, items } => next(c.is_some_and(|c| items.iter().any(|i| i.has(c)) != *negated)),
+            Node::Set { negated, items } => next(c.is_some_and(|c| items.iter().any(|i| i.matches_char(c)) != *negated)),
             Node::Begin => (at == 0).then_some(at),
             Node::End => (at == self.text.len()).then_some(at),
-            Node::Group(inner) => self.one(inner, at),
-            Node::Sequence(nodes) => self.run(nodes, at),
-            Node::Either(branches) => branches.iter().find_map(|b| self.one(b, at)),
+            Node::Group(inner) => self.match_node(inner, at),
+            Node::Sequence(nodes) => self.match_sequence(nodes, at),
+            Node::Either(branches) => branches.iter().find_map(|b| self.match_node(b, at)),
             Node::Repeat { of, least, most, greedy } => {
-                let ends = self.repeats(of, *most, at);
+                let ends = self.repeat_ends(of, *most, at);
                 if ends.len() <= *least {
                     None
                 } else if *greedy {
@@ -275,23 +275,23 @@ impl Pattern {
     pub fn new(pattern: &str) -> Result<Self, String> {
         let text: Vec<char> = pattern.chars().collect();
         let mut reader = Reader { text: &text, at: 0, depth: 0 };
-        let node = reader.either()?;
+        let node = reader.parse_alternatives()?;
         if reader.at < text.len() { Err("a bracket is closed that was not opened".to_owned()) } else { Ok(Self(node)) }
     }
 
     /// Returns true if it matches anywhere in the text; `None` if the step limit is reached.
     #[must_use]
-    pub fn search(&self, text: &str) -> Option<bool> {
+    pub fn find_match(&self, text: &str) -> Option<bool> {
         let text: Vec<char> = text.chars().collect();
         let mut search = Search { text: &text, steps: STEPS };
-        let found = (0..=text.len()).any(|at| search.one(&self.0, at).is_some());
+        let found = (0..=text.len()).any(|at| search.match_node(&self.0, at).is_some());
         (found || search.steps > 0).then_some(found)
     }
 }
 
 /// Describes constructs that the engines interpret differently: the construct, and its meaning to AMD's engine.
 #[must_use]
-pub fn differences(pattern: &str) -> Vec<&'static str> {
+pub fn engine_differences(pattern: &str) -> Vec<&'static str> {
     let mut out = Vec::new();
     let letters: Vec<char> = pattern.chars().collect();
     let (mut at, mut set) = (0, false);
@@ -352,7 +352,7 @@ pub fn way_back(pattern: &str) -> Option<&str> {
     None
 }
 
-/// One alternative of a pattern, for [`ways`].
+/// One alternative of a pattern, for [`count_pattern_paths`].
 #[derive(Clone, Copy)]
 struct Choice {
     /// Number of paths of the alternatives before it.
@@ -367,19 +367,19 @@ struct Choice {
 impl Choice {
     const NEW: Self = Self { before: 0.0, pieces: 1.0, last: 1.0, loops: 0 };
 
-    fn piece(&mut self, ways: f64) {
+    fn add_piece(&mut self, ways: f64) {
         self.pieces *= self.last;
         self.last = ways;
     }
 
     /// Returns the number of paths of all alternatives so far: `n` characters are distributed among the loops.
-    fn ways(&self, n: f64) -> f64 {
+    fn count_paths(&self, n: f64) -> f64 {
         self.before + (1..=self.loops).map(f64::from).fold(self.pieces * self.last, |w, i| w * (n + i) / i)
     }
 }
 
 /// Estimates an upper bound of the paths that a backtracking engine may try on a text of `n` characters.
-fn ways(pattern: &str, n: f64) -> f64 {
+fn count_pattern_paths(pattern: &str, n: f64) -> f64 {
     let mut open = vec![Choice::NEW];
     let mut letters = pattern.chars().peekable();
     // `?` after a quantifier makes it lazy.
@@ -399,16 +399,16 @@ fn ways(pattern: &str, n: f64) -> f64 {
                     part.loops += 1;
                 }
             }
-            '|' => *part = Choice { before: part.ways(n), ..Choice::NEW },
+            '|' => *part = Choice { before: part.count_paths(n), ..Choice::NEW },
             '(' => {
                 open.push(Choice::NEW);
                 // The question mark of `(?:`, `(?=`, `(?!` is not a quantifier.
                 let _ = letters.next_if_eq(&'?');
             }
             ')' if nested => {
-                let inside = open.pop().map_or(1.0, |p| p.ways(n));
+                let inside = open.pop().map_or(1.0, |p| p.count_paths(n));
                 if let Some(around) = open.last_mut() {
-                    around.piece(inside);
+                    around.add_piece(inside);
                 }
             }
             '[' => {
@@ -419,16 +419,16 @@ fn ways(pattern: &str, n: f64) -> f64 {
                     }
                     escaped = l == '\\' && !escaped;
                 }
-                part.piece(1.0);
+                part.add_piece(1.0);
             }
             '\\' => {
                 let _ = letters.next();
-                part.piece(1.0);
+                part.add_piece(1.0);
             }
-            _ => part.piece(1.0),
+            _ => part.add_piece(1.0),
         }
     }
-    open.iter().map(|p| p.ways(n)).product::<f64>() * (n + 1.0)
+    open.iter().map(|p| p.count_paths(n)).product::<f64>() * (n + 1.0)
 }
 
 /// A pattern compiled by both engines.
@@ -452,11 +452,11 @@ impl Engines {
 
     /// Returns true if it matches anywhere in the text, up to `ROCm` 7.0 and from 7.1 on; `None` if unknown.
     #[must_use]
-    pub fn search(&self, text: &str) -> [Option<bool>; 2] {
+    pub fn find_matches(&self, text: &str) -> [Option<bool>; 2] {
         let letters = f64::from(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
-        let short = ways(&self.pattern, letters) <= MOST_WAYS;
+        let short = count_pattern_paths(&self.pattern, letters) <= MOST_WAYS;
         let old = self.old.as_ref().ok().filter(|_| short).map(|r| r.find(text).is_some());
-        [old, self.new.as_ref().ok().and_then(|p| p.search(text))]
+        [old, self.new.as_ref().ok().and_then(|p| p.find_match(text))]
     }
 }
 
@@ -478,7 +478,7 @@ mod tests {
             ("(gemm|conv)_kernel<.*?>".to_owned(), true),
             ((0..2_000).map(|n| format!("kernel_{n}|")).collect::<Vec<_>>().concat() + "gemm", true),
         ] {
-            let old = Engines::new(&pattern).search(name)[0];
+            let old = Engines::new(&pattern).find_matches(name)[0];
             assert_eq!(old, tried.then_some(true), "{pattern:.40}");
         }
     }
@@ -505,8 +505,8 @@ mod tests {
             ("x-y", r"[a\-z]y", Some(true), true),
         ];
         for (text, pattern, new, old) in cases {
-            assert_eq!(Pattern::new(pattern).unwrap().search(text), new, "{pattern} in {text}");
-            assert_eq!(Engines::new(pattern).search(text)[0], Some(old), "{pattern} in {text}");
+            assert_eq!(Pattern::new(pattern).unwrap().find_match(text), new, "{pattern} in {text}");
+            assert_eq!(Engines::new(pattern).find_matches(text)[0], Some(old), "{pattern} in {text}");
         }
         for pattern in ["(a", "a)", "[a"] {
             assert!(Pattern::new(pattern).is_err(), "{pattern}");
@@ -516,7 +516,7 @@ mod tests {
     #[test]
     fn no_pattern_takes_forever() {
         let p = Pattern::new(r".*a.*b.*c.*d.*e.*f.*g.*h!").unwrap();
-        assert_eq!(p.search(&"abcdefgh".repeat(200)), None);
+        assert_eq!(p.find_match(&"abcdefgh".repeat(200)), None);
         assert!(Pattern::new(&"(".repeat(1000)).is_err());
     }
 }

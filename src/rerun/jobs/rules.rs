@@ -1,62 +1,62 @@
 //! Checks of combinations of options in a job, and of the jobs in a file.
 
 use super::Finding;
-use super::filter::{Filter, Numbers, Spelled, given, ranges};
-use super::options::{Kind, option};
+use super::filter::{Filter, Numbers, Spelled, find_value, parse_ranges};
+use super::options::{Kind, find_option};
 use super::read::{Job, Key, Value};
-use super::regex::{Engines, differences, way_back};
+use super::regex::{Engines, engine_differences, way_back};
 use crate::model::Severity::{Error, Info, Warning};
 
 /// Derived counters missing for CDNA 3 (gfx942, gfx950) in `ROCm` 7.0's `counter_defs.yaml`.
 const GONE: [&str; 4] = ["Wavefronts", "L2CacheHit", "MemUnitBusy", "VALUInsts"];
 
-fn line(job: &Job, name: &str) -> Option<usize> {
+fn option_line(job: &Job, name: &str) -> Option<usize> {
     job.keys.iter().find(|k| k.name == name).and_then(|k| k.line).or(job.line)
 }
 
-fn texts(value: Option<&Value>) -> Vec<String> {
+fn value_texts(value: Option<&Value>) -> Vec<String> {
     match value {
-        Some(Value::List(list)) => list.iter().map(Value::written).collect(),
-        Some(other) => vec![other.written()],
+        Some(Value::List(list)) => list.iter().map(Value::to_text).collect(),
+        Some(other) => vec![other.to_text()],
         None => Vec::new(),
     }
 }
 
 /// Describes the data collected by a job.
-pub(super) fn collects(job: &Job) -> Vec<String> {
+pub(super) fn collected_data(job: &Job) -> Vec<String> {
     let mut out = Vec::new();
     let traces: Vec<String> = job
         .keys
         .iter()
-        .filter(|k| option(&k.name).is_some_and(|o| o.0 == Kind::Trace) && k.name.ends_with("_trace") && k.value.is_true())
+        .filter(|k| find_option(&k.name).is_some_and(|o| o.0 == Kind::Trace) && k.name.ends_with("_trace") && k.value.is_true())
         .map(|k| k.name.trim_end_matches("_trace").replace('_', " "))
         .collect();
     if !traces.is_empty() {
         out.push(format!("a trace ({})", traces.join(", ")));
     }
-    let counters = texts(given(job, "pmc"));
+    let counters = value_texts(find_value(job, "pmc"));
     if !counters.is_empty() {
         out.push(format!("counters ({})", counters.join(", ")));
     }
-    if let Some(Value::List(groups)) = given(job, "pmc_groups") {
+    if let Some(Value::List(groups)) = find_value(job, "pmc_groups") {
         out.push(format!("{} groups of counters in turn over the selected launches", groups.len()));
     }
-    if given(job, "advanced_thread_trace").is_some() {
+    if find_value(job, "advanced_thread_trace").is_some() {
         out.push("a thread trace".to_owned());
     }
-    if given(job, "pc_sampling_beta_enabled").is_some() {
+    if find_value(job, "pc_sampling_beta_enabled").is_some() {
         out.push("PC samples".to_owned());
     }
-    if given(job, "spm").is_some() {
+    if find_value(job, "spm").is_some() {
         out.push("counters over time (SPM)".to_owned());
     }
     out
 }
 
 /// Checks a name pattern.
-fn pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
-    let Some(Value::Text(text)) = given(job, name) else { return Vec::new() };
-    let at = line(job, name);
+fn check_pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
+    let Some(Value::Text(text)) = find_value(job, name) else { return Vec::new() };
+    let at = option_line(job, name);
     let mut out = Vec::new();
     let errors = Engines::new(text).errors().map(|e| e.map(str::to_owned));
     match errors {
@@ -80,17 +80,17 @@ fn pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
         )),
         [None, None] => {}
     }
-    for difference in differences(text) {
+    for difference in engine_differences(text) {
         out.push(
             Finding::new(Error, "other-engine", at, format!("`{name}`: {difference}"))
-                .fix("use only escaped letters, `.*`, classes like [a-z], `^` and `$`, and `|` outside of groups"),
+                .with_fix("use only escaped letters, `.*`, classes like [a-z], `^` and `$`, and `|` outside of groups"),
         );
     }
     if let Some(group) = way_back(text) {
         let text = format!(
             "`{name}`: from ROCm 7.1 on nothing after the group `{group}` makes it try another way to match, so names may be missed"
         );
-        out.push(Finding::new(Warning, "no-way-back", at, text).fix("write the alternatives whole, with `|` outside of groups"));
+        out.push(Finding::new(Warning, "no-way-back", at, text).with_fix("write the alternatives whole, with `|` outside of groups"));
     }
     let parameters = text.contains("\\(") || text.contains('<');
     match spelled {
@@ -103,7 +103,7 @@ fn pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
                     "`{name}` asks for template arguments or parameters, and with truncate_kernels names have none: it matches nothing"
                 ),
             )
-            .fix("leave them out of the pattern, or truncate_kernels out of the job"),
+            .with_fix("leave them out of the pattern, or truncate_kernels out of the job"),
         ),
         Spelled::Mangled if parameters => out.push(Finding::new(
             Error,
@@ -122,11 +122,11 @@ fn pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
 }
 
 /// Checks the launch numbers.
-fn numbers(job: &Job) -> Vec<Finding> {
-    let Some(value) = given(job, "kernel_iteration_range") else { return Vec::new() };
-    let at = line(job, "kernel_iteration_range");
-    let list = texts(Some(value));
-    let written = ranges(&list.iter().map(String::as_str).collect::<Vec<_>>());
+fn check_numbers(job: &Job) -> Vec<Finding> {
+    let Some(value) = find_value(job, "kernel_iteration_range") else { return Vec::new() };
+    let at = option_line(job, "kernel_iteration_range");
+    let list = value_texts(Some(value));
+    let written = parse_ranges(&list.iter().map(String::as_str).collect::<Vec<_>>());
     let mut out = Vec::new();
     if !written.wrong.is_empty() {
         let text = format!(
@@ -153,7 +153,7 @@ fn numbers(job: &Job) -> Vec<Finding> {
         ));
     }
     if written.nested && written.wrong.is_empty() {
-        let text = format!("brackets inside brackets mean nothing: these are {}", Numbers::These(written.ranges).words());
+        let text = format!("brackets inside brackets mean nothing: these are {}", Numbers::These(written.ranges).describe());
         out.push(Finding::new(Info, "nested", at, text));
     }
     out
@@ -161,11 +161,11 @@ fn numbers(job: &Job) -> Vec<Finding> {
 
 /// Checks combinations of a job's options. `several`: the file has other jobs.
 pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<Finding> {
-    let has = |name: &str| given(job, name).is_some();
+    let has = |name: &str| find_value(job, name).is_some();
     let mut out = Vec::new();
-    let mut add = |severity, id, name: &str, text: &str| out.push(Finding::new(severity, id, line(job, name), text));
+    let mut add = |severity, id, name: &str, text: &str| out.push(Finding::new(severity, id, option_line(job, name), text));
     let counters = has("pmc") || has("pmc_groups");
-    let (att, traced) = (has("advanced_thread_trace"), collects(job).iter().any(|c| c.starts_with("a trace")));
+    let (att, traced) = (has("advanced_thread_trace"), collected_data(job).iter().any(|c| c.starts_with("a trace")));
     if several && !has("pmc") {
         add(
             Error,
@@ -263,15 +263,15 @@ pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<F
         );
         add(if numbered { Warning } else { Info }, "regions", "selected_regions", &text);
     }
-    if collects(job).is_empty() && !has("list_avail") && !has("list_metrics") {
+    if collected_data(job).is_empty() && !has("list_avail") && !has("list_metrics") {
         add(Warning, "collects-nothing", "", "this job collects nothing: no trace, no counters, no thread trace");
     }
-    let gone: Vec<String> = texts(given(job, "pmc")).into_iter().filter(|c| GONE.contains(&c.as_str())).collect();
+    let gone: Vec<String> = value_texts(find_value(job, "pmc")).into_iter().filter(|c| GONE.contains(&c.as_str())).collect();
     if !gone.is_empty() {
         let text = format!("{} do not exist on MI300 and MI350 (gfx942, gfx950): rocprofv3 warns and leaves them out", gone.join(", "));
         add(Warning, "counter-gone", "pmc", &text);
     }
-    let named: Vec<String> = ["output_file", "output_directory"].iter().filter_map(|n| given(job, n)).map(Value::written).collect();
+    let named: Vec<String> = ["output_file", "output_directory"].iter().filter_map(|n| find_value(job, n)).map(Value::to_text).collect();
     if has("output_file") && named.iter().all(|n| !n.contains('%') && !n.contains('{')) {
         add(
             Info,
@@ -281,9 +281,9 @@ pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<F
         );
     }
     if let Some(filter) = filter {
-        out.extend(pattern(job, "kernel_include_regex", filter.spelled));
-        out.extend(pattern(job, "kernel_exclude_regex", filter.spelled));
-        out.extend(numbers(job));
+        out.extend(check_pattern(job, "kernel_include_regex", filter.spelled));
+        out.extend(check_pattern(job, "kernel_exclude_regex", filter.spelled));
+        out.extend(check_numbers(job));
     }
     out
 }
@@ -294,8 +294,8 @@ pub(super) fn of_file(name: &str, jobs: &[Job], beside: &[Key]) -> Vec<Finding> 
     // `rocprofv3.py` reads only `data["jobs"]`, in all releases up to 7.2.
     for key in beside {
         let text = format!("`{}` is outside `jobs`: rocprofv3 reads only the list `jobs` and silently ignores it", key.name);
-        out.push(match option(&key.name) {
-            Some(_) => Finding::new(Error, "beside-jobs", key.line, text).fix("put it into each job that it is meant for"),
+        out.push(match find_option(&key.name) {
+            Some(_) => Finding::new(Error, "beside-jobs", key.line, text).with_fix("put it into each job that it is meant for"),
             None => Finding::new(Info, "beside-jobs", key.line, text),
         });
     }
@@ -304,9 +304,9 @@ pub(super) fn of_file(name: &str, jobs: &[Job], beside: &[Key]) -> Vec<Finding> 
     }
     if matches!(name.rsplit_once('.'), Some((_, "txt" | "text"))) {
         let text = "text files are out of date since ROCm 7.2.4; of their lines rocprofv3 reads `pmc:` only, no filters";
-        out.push(Finding::new(Warning, "text-file", None, text).fix("write the jobs as YAML"));
+        out.push(Finding::new(Warning, "text-file", None, text).with_fix("write the jobs as YAML"));
     }
-    let with = jobs.iter().filter(|j| given(j, "pmc").is_some()).count();
+    let with = jobs.iter().filter(|j| find_value(j, "pmc").is_some()).count();
     if jobs.len() > 1 && with < jobs.len() {
         let text = format!(
             "{with} of {} jobs have counters: up to ROCm 7.2.3 the program runs once for each job, from 7.2.4 on only for {}",
@@ -319,7 +319,7 @@ pub(super) fn of_file(name: &str, jobs: &[Job], beside: &[Key]) -> Vec<Finding> 
         );
         out.push(
             Finding::new(Error, "jobs-dropped", None, text)
-                .fix("put each job without counters in a file of its own, and run rocprofv3 for each file"),
+                .with_fix("put each job without counters in a file of its own, and run rocprofv3 for each file"),
         );
     } else if jobs.len() > 1 {
         let text = format!("the program runs {} times, once for each job; results are in pass_1 to pass_{}", jobs.len(), jobs.len());

@@ -35,7 +35,7 @@ pub struct Selected {
 pub const SHOWN: usize = 20;
 
 /// Returns a name in the form that the job's patterns match, if the report has it.
-fn spelled(kernel: &Kernel, spelled: Spelled) -> Option<String> {
+fn spell_name(kernel: &Kernel, spelled: Spelled) -> Option<String> {
     match spelled {
         Spelled::Demangled => Some(kernel.demangled().to_owned()).filter(|n| !n.starts_with("_Z")),
         Spelled::Truncated => Some(kernel.function().to_owned()),
@@ -49,7 +49,7 @@ fn spelled(kernel: &Kernel, spelled: Spelled) -> Option<String> {
 ///
 /// # Errors
 /// A sentence about a report that lacks the required data.
-pub fn select(profile: &Profile, filter: &Filter) -> Result<Selected, String> {
+pub fn select_launches(profile: &Profile, filter: &Filter) -> Result<Selected, String> {
     if profile.devices.iter().any(|d| d.maker != Maker::Amd) {
         return Err("the report is not of AMD GPUs".to_owned());
     }
@@ -61,10 +61,10 @@ pub fn select(profile: &Profile, filter: &Filter) -> Result<Selected, String> {
             "a report does not say which launches lie between roctxProfilerResume and roctxProfilerPause (`selected_regions`)".to_owned()
         );
     }
-    if let [Some(old), Some(_)] = filter.errors() {
+    if let [Some(old), Some(_)] = filter.pattern_errors() {
         return Err(format!("nothing: a pattern is no regular expression ({old})"));
     }
-    let names: Vec<Option<String>> = profile.kernels.iter().map(|k| spelled(k, filter.spelled)).collect();
+    let names: Vec<Option<String>> = profile.kernels.iter().map(|k| spell_name(k, filter.spelled)).collect();
     if names.iter().all(Option::is_none) {
         return Err("the report does not have the names that this job's patterns are searched in".to_owned());
     }
@@ -72,7 +72,7 @@ pub fn select(profile: &Profile, filter: &Filter) -> Result<Selected, String> {
     let mut by_name = vec![None; names.len()];
     for (at, name) in names.iter().enumerate() {
         let Some(name) = name else { continue };
-        let [old, new] = filter.takes(name);
+        let [old, new] = filter.matches_name(name);
         match (old, new) {
             (Some(old), Some(new)) if old != new => out.differ.push(name.clone()),
             _ => {}
@@ -99,7 +99,7 @@ pub fn select(profile: &Profile, filter: &Filter) -> Result<Selected, String> {
         });
         let Some(taken) = out.taken.get_mut(index) else { continue };
         taken.launches += 1;
-        if filter.numbers.has(taken.launches) {
+        if filter.numbers.contains_number(taken.launches) {
             taken.selected += 1;
             if taken.numbers.len() < SHOWN {
                 taken.numbers.push(taken.launches);

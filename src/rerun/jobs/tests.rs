@@ -8,7 +8,7 @@ fn ids(file: &File, job: usize) -> Vec<&'static str> {
 
 fn one(keys: &str) -> File {
     let body = keys.lines().map(|l| format!("    {l}")).collect::<Vec<_>>().join("\n");
-    check("a.yaml", &format!("jobs:\n  -\n{body}")).unwrap()
+    check_file("a.yaml", &format!("jobs:\n  -\n{body}")).unwrap()
 }
 
 /// Example from the documentation: tracing and a thread trace in one job, counters in the next.
@@ -32,17 +32,17 @@ const DOCUMENTED: &str = r#"jobs:
 
 #[test]
 fn a_documented_file_loses_its_first_job() {
-    let file = check("trace.yaml", DOCUMENTED).unwrap();
-    assert_eq!(file.worst(), Some(Severity::Error));
+    let file = check_file("trace.yaml", DOCUMENTED).unwrap();
+    assert_eq!(file.max_severity(), Some(Severity::Error));
     assert_eq!(file.findings.iter().map(|f| f.id).collect::<Vec<_>>(), ["jobs-dropped"]);
     assert_eq!(ids(&file, 0), ["job-dropped", "simd-select", "newer-release", "trace-unfiltered", "one-process", "searched", "nested"]);
     assert_eq!(file.jobs[0].collects, ["a trace (sys)", "a thread trace"]);
-    let words = file.jobs[0].filter.as_ref().unwrap().words();
+    let words = file.jobs[0].filter.as_ref().unwrap().describe();
     assert_eq!(
         words,
         "launches 1, 3–4 of each kernel in whose base name (without template arguments and parameters) `(.*name_patten1.*)|(.*name_patten2.*)` is found"
     );
-    assert_eq!(file.jobs[1].filter.as_ref().unwrap().words(), "every launch of each kernel");
+    assert_eq!(file.jobs[1].filter.as_ref().unwrap().describe(), "every launch of each kernel");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn what_is_right_is_left_alone() {
         "pmc: [SQ_WAVES]\nkernel_include_regex: '^.*(gemm|conv).*$'",
     ] {
         let file = one(keys);
-        assert!(file.worst().is_none_or(|w| w == Severity::Info), "{keys}: {:?}", file.jobs[0].findings);
+        assert!(file.max_severity().is_none_or(|w| w == Severity::Info), "{keys}: {:?}", file.jobs[0].findings);
     }
 }
 
@@ -107,13 +107,13 @@ fn keys_beside_the_jobs_are_ignored_and_said() {
         ("a.yaml", "Other: {a: 1}\njobs:\n  - pmc: [SQ_WAVES]\npmc: [SQ_WAVES]\nkernel_trace: true\n"),
         ("a.json", r#"{"Other": {"a": 1}, "jobs": [{"pmc": ["SQ_WAVES"]}], "pmc": ["SQ_WAVES"], "kernel_trace": true}"#),
     ] {
-        let file = check(name, text).unwrap();
+        let file = check_file(name, text).unwrap();
         let mut said: Vec<_> = file.findings.iter().map(|f| (f.id, f.severity, f.text.split('`').nth(1).unwrap())).collect();
         said.sort_unstable_by_key(|f| f.2);
         let wanted = [("Other", Severity::Info), ("kernel_trace", Severity::Error), ("pmc", Severity::Error)];
         assert_eq!(said, wanted.map(|(name, severity)| ("beside-jobs", severity, name)), "{name}");
     }
-    assert!(check("a.yaml", "jobs:\n  - pmc: [SQ_WAVES]\n").unwrap().findings.is_empty());
+    assert!(check_file("a.yaml", "jobs:\n  - pmc: [SQ_WAVES]\n").unwrap().findings.is_empty());
 }
 
 #[test]
@@ -122,10 +122,10 @@ fn launches_in_regions_cannot_be_told_from_a_report() {
     let found = file.jobs[0].findings.iter().find(|f| f.id == "regions").unwrap();
     assert_eq!((found.severity, found.text.contains("counted from the program's start")), (Severity::Warning, true));
     assert!(
-        select::select(&crate::model::Profile::new(crate::model::Source::default()), file.jobs[0].filter.as_ref().unwrap())
+        select::select_launches(&crate::model::Profile::new(crate::model::Source::default()), file.jobs[0].filter.as_ref().unwrap())
             .unwrap_err()
             .contains("roctxProfilerResume")
     );
     assert!(!ids(&one("pmc: [SQ_WAVES]\nselected_regions: false"), 0).contains(&"regions"));
-    assert_eq!(one("pmc: [SQ_WAVES]\nselected_regions: true").worst(), Some(Severity::Info));
+    assert_eq!(one("pmc: [SQ_WAVES]\nselected_regions: true").max_severity(), Some(Severity::Info));
 }

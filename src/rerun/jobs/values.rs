@@ -1,28 +1,30 @@
 //! Checks of single option values: rocprofv3 takes them from the file as Python parses them.
 
 use super::Finding;
-use super::options::{Kind, names, option};
-use super::read::{Job, Key, Value, number};
-use crate::analysis::fuzzy::nearest;
+use super::options::{Kind, find_option, option_names};
+use super::read::{Job, Key, Value, parse_int};
+use crate::analysis::fuzzy::nearest_match;
 use crate::model::Severity::{Error, Info, Warning};
 
 /// Output formats of rocprofv3.
 const FORMATS: [&str; 5] = ["csv", "json", "pftrace", "otf2", "rocpd"];
 
-fn said(words: &str) -> bool {
+fn is_false_word(words: &str) -> bool {
     matches!(words.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | "n" | "f")
 }
 
-fn one(key: &Key) -> Vec<Finding> {
+fn check_value(key: &Key) -> Vec<Finding> {
     let Key { name, value, line } = key;
     let error = |id, text: String| Finding::new(Error, id, *line, text);
-    let Some((kind, since)) = option(name) else {
+    let Some((kind, since)) = find_option(name) else {
         let found = error("unknown-option", format!("`{name}` is no option of rocprofv3, which ignores it without a word"));
-        let near = nearest(name, names());
+        let near = nearest_match(name, option_names());
         let dashed = name.replace('-', "_");
         return vec![match near {
-            _ if name.contains('-') && option(&dashed).is_some() => found.fix(format!("write `{dashed}`: in files the names have `_`")),
-            Some(near) => found.fix(format!("`{near}` is the nearest that exists")),
+            _ if name.contains('-') && find_option(&dashed).is_some() => {
+                found.with_fix(format!("write `{dashed}`: in files the names have `_`"))
+            }
+            Some(near) => found.with_fix(format!("`{near}` is the nearest that exists")),
             None => found,
         }];
     };
@@ -30,56 +32,55 @@ fn one(key: &Key) -> Vec<Finding> {
     if !since.is_empty() {
         out.push(Finding::new(Info, "newer-release", *line, format!("`{name}` needs ROCm {since} or newer; older ones ignore it")));
     }
-    let written = value.written();
+    let written = value.to_text();
     match (kind, value) {
         (_, Value::Null) => out.push(Finding::new(Warning, "empty-value", *line, format!("`{name}` has no value and is ignored"))),
         (Kind::Texts, Value::Text(text)) if name != "kernel_iteration_range" => {
             let pieces: Vec<&str> = text.split([' ', ',']).filter(|p| !p.is_empty()).collect();
             out.push(
                 error("letter-by-letter", format!("`{name}` is a text, not a list: rocprofv3 takes it letter by letter"))
-                    .fix(format!("write `{name}: [{}]`", pieces.join(", "))),
+                    .with_fix(format!("write `{name}: [{}]`", pieces.join(", "))),
             );
         }
         (Kind::Texts, Value::Number(_) | Value::Bool(_) | Value::Map(_)) => out.push(
-            error("wrong-type", format!("`{name}: {written}` is no text: rocprofv3 ends with a TypeError before the program starts")).fix(
-                if name == "kernel_iteration_range" {
+            error("wrong-type", format!("`{name}: {written}` is no text: rocprofv3 ends with a TypeError before the program starts"))
+                .with_fix(if name == "kernel_iteration_range" {
                     format!("write `{name}: '[{written}]'`")
                 } else {
                     format!("write `{name}: ['{written}']`")
-                },
-            ),
+                }),
         ),
         (Kind::Texts, Value::List(list)) => {
             if let Some(wrong) = list.iter().find(|v| !matches!(v, Value::Text(_))) {
                 let base = matches!(wrong, Value::Number(n) if n.contains(':'));
                 let what = if base { "a number of base 60 in YAML" } else { "no text" };
-                let text = format!("`{}` in `{name}` is {what}: rocprofv3 ends with an error before the program starts", wrong.written());
-                out.push(error("wrong-type", text).fix(format!("put it in quotes: '{}'", wrong.written())));
+                let text = format!("`{}` in `{name}` is {what}: rocprofv3 ends with an error before the program starts", wrong.to_text());
+                out.push(error("wrong-type", text).with_fix(format!("put it in quotes: '{}'", wrong.to_text())));
             }
         }
         (Kind::Groups, value) if !matches!(value, Value::List(l) if l.iter().all(|g| matches!(g, Value::List(_)))) => {
-            out.push(error("wrong-type", format!("`{name}` is no list of lists")).fix("write it as [[A, B], [C]]"));
+            out.push(error("wrong-type", format!("`{name}` is no list of lists")).with_fix("write it as [[A, B], [C]]"));
         }
         (Kind::Trace | Kind::Switch, Value::Text(text)) if !text.is_empty() => out.push(
-            if said(text) {
+            if is_false_word(text) {
                 error("text-means-on", format!("`{name}: '{text}'` is a text, and any text means on"))
             } else {
                 Finding::new(Warning, "text-means-on", *line, format!("`{name}: '{text}'` is a text, and any text means on"))
             }
-            .fix("write true or false without quotes"),
+            .with_fix("write true or false without quotes"),
         ),
         (Kind::Text, Value::List(_) | Value::Map(_)) => {
             out.push(error("wrong-type", format!("`{name}` takes one text; the list would be used as Python prints it")));
         }
-        (Kind::Mask, Value::Text(text)) if mask(text).is_none() => {
+        (Kind::Mask, Value::Text(text)) if parse_mask(text).is_none() => {
             out.push(
                 error("not-a-number", format!("`{name}: '{text}'` is no number: rocprofv3 ends with a ValueError"))
-                    .fix("write '0x…' or a decimal number"),
+                    .with_fix("write '0x…' or a decimal number"),
             );
         }
-        (Kind::Mask, Value::Number(text)) if number(text) == Some(0) => out.push(
+        (Kind::Mask, Value::Number(text)) if parse_int(text) == Some(0) => out.push(
             Finding::new(Warning, "zero-is-default", *line, format!("`{name}: 0` counts as not given, so the default is used"))
-                .fix("write it as text: '0x0'"),
+                .with_fix("write it as text: '0x0'"),
         ),
         (Kind::Mask, Value::List(_) | Value::Map(_) | Value::Bool(_)) => {
             out.push(error("wrong-type", format!("`{name}: {written}` is neither a number nor a text with one")));
@@ -87,24 +88,24 @@ fn one(key: &Key) -> Vec<Finding> {
         (Kind::Number, Value::Text(text)) => {
             out.push(
                 Finding::new(Warning, "wrong-type", *line, format!("`{name}: '{text}'` is a text where a number is wanted"))
-                    .fix("leave the quotes out"),
+                    .with_fix("leave the quotes out"),
             );
         }
         _ => {}
     }
-    out.extend(limits(key));
+    out.extend(check_limits(key));
     out
 }
 
 /// Parses a text like rocprofv3's `int_auto`: base 16 if it contains `0x`.
-fn mask(text: &str) -> Option<i64> {
-    if text.contains("0x") { number(text) } else { text.trim().parse().ok() }
+fn parse_mask(text: &str) -> Option<i64> {
+    if text.contains("0x") { parse_int(text) } else { text.trim().parse().ok() }
 }
 
 /// Checks values of the right type against the limits of the option.
-fn limits(Key { name, value, line }: &Key) -> Vec<Finding> {
+fn check_limits(Key { name, value, line }: &Key) -> Vec<Finding> {
     let n = match value {
-        Value::Number(text) | Value::Text(text) => mask(text).or_else(|| number(text)),
+        Value::Number(text) | Value::Text(text) => parse_mask(text).or_else(|| parse_int(text)),
         _ => None,
     };
     let mut out = Vec::new();
@@ -134,13 +135,13 @@ fn limits(Key { name, value, line }: &Key) -> Vec<Finding> {
     if name == "output_format"
         && let Value::List(list) = value
     {
-        for format in list.iter().map(Value::written).filter(|f| !FORMATS.contains(&f.to_ascii_lowercase().as_str())) {
+        for format in list.iter().map(Value::to_text).filter(|f| !FORMATS.contains(&f.to_ascii_lowercase().as_str())) {
             let text = format!("`{format}` is no format that rocprofv3 writes");
-            out.push(Finding::new(Error, "unknown-format", *line, text).fix(format!("one of {}", FORMATS.join(", "))));
+            out.push(Finding::new(Error, "unknown-format", *line, text).with_fix(format!("one of {}", FORMATS.join(", "))));
         }
-        if list.iter().all(|f| f.written().eq_ignore_ascii_case("otf2")) && !list.is_empty() {
+        if list.iter().all(|f| f.to_text().eq_ignore_ascii_case("otf2")) && !list.is_empty() {
             let text = "OTF2 alone cannot be opened by warpscope";
-            out.push(Finding::new(Info, "otf2", *line, text).fix("add json or rocpd"));
+            out.push(Finding::new(Info, "otf2", *line, text).with_fix("add json or rocpd"));
         }
     }
     out
@@ -148,18 +149,19 @@ fn limits(Key { name, value, line }: &Key) -> Vec<Finding> {
 
 /// Checks each option of a job separately.
 pub(super) fn of_job(job: &Job) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = job.keys.iter().flat_map(one).collect();
+    let mut findings: Vec<Finding> = job.keys.iter().flat_map(check_value).collect();
     // Report a release required by several options once.
     let mut newest: Vec<&'static str> = Vec::new();
     let mut needing: Vec<&str> = Vec::new();
-    for (key, since) in job.keys.iter().filter_map(|k| option(&k.name).map(|o| (k, o.1))).filter(|(_, since)| !since.is_empty()) {
+    for (key, since) in job.keys.iter().filter_map(|k| find_option(&k.name).map(|o| (k, o.1))).filter(|(_, since)| !since.is_empty()) {
         newest.push(since);
         needing.push(&key.name);
     }
     findings.retain(|f| f.id != "newer-release");
     let release = |t: &&str| t.split('.').filter_map(|n| n.parse::<u32>().ok()).collect::<Vec<_>>();
     if let Some(since) = newest.iter().max_by_key(|t| release(t)) {
-        let names: Vec<String> = needing.iter().filter(|n| option(n).is_some_and(|o| o.1 == *since)).map(|n| format!("`{n}`")).collect();
+        let names: Vec<String> =
+            needing.iter().filter(|n| find_option(n).is_some_and(|o| o.1 == *since)).map(|n| format!("`{n}`")).collect();
         let text = format!("needs ROCm {since} or newer: older ones ignore {}", names.join(", "));
         findings.push(Finding::new(Info, "newer-release", job.line, text));
     }

@@ -6,11 +6,11 @@ use super::user::User;
 
 /// Returns a built-in recipe by its name.
 #[must_use]
-pub fn recipe(id: &str) -> Option<&'static Recipe<'static>> {
+pub fn built_in_recipe(id: &str) -> Option<&'static Recipe<'static>> {
     RECIPES.iter().find(|r| r.id == id)
 }
 
-fn of(user: &User) -> Recipe<'_> {
+fn from_user(user: &User) -> Recipe<'_> {
     Recipe {
         id: &user.id,
         tool: &user.tool,
@@ -24,11 +24,11 @@ fn of(user: &User) -> Recipe<'_> {
 
 /// Finds a recipe by its name among the built-in ones and the user's.
 #[must_use]
-pub fn find<'a>(id: &str, users: &'a [User]) -> Option<Recipe<'a>> {
-    recipe(id).copied().or_else(|| users.iter().find(|u| u.id == id).map(of))
+pub fn find_recipe<'a>(id: &str, users: &'a [User]) -> Option<Recipe<'a>> {
+    built_in_recipe(id).copied().or_else(|| users.iter().find(|u| u.id == id).map(from_user))
 }
 
 /// Returns all recipes: the built-in ones, then the user's.
-pub fn all(users: &[User]) -> impl Iterator<Item = Recipe<'_>> {
-    RECIPES.iter().copied().chain(users.iter().map(of))
+pub fn all_recipes(users: &[User]) -> impl Iterator<Item = Recipe<'_>> {
+    RECIPES.iter().copied().chain(users.iter().map(from_user))
 }

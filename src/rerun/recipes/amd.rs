@@ -2,8 +2,8 @@
 //! `ROCm` 6.2 to 7; nothing was run on AMD hardware.
 
 use super::pattern::Pattern;
-use super::prepared::{Place, Prepared, Wanted, part, program};
-use crate::model::text::unsafe_to_show;
+use super::prepared::{Place, Prepared, Wanted, part, program_part};
+use crate::model::text::is_unsafe_to_show;
 use crate::rerun::{Part, PartId, shell};
 use std::fmt::Write as _;
 
@@ -28,15 +28,15 @@ const BUFFER: &str = "0x6000000";
 impl Job {
     /// Returns true if it accepts a kernel name and launch numbers: rocprofv3 filters only counters and thread
     /// traces.
-    pub(super) fn filters(self) -> bool {
+    pub(super) fn supports_filters(self) -> bool {
         matches!(self, Self::Counters | Self::Threads | Self::File)
     }
 }
 
 /// Returns rocprofv3's filters: a regular expression on the printed kernel name, and launch numbers per kernel, from
 /// 1.
-fn filters(wanted: &Wanted) -> (Option<String>, Option<String>) {
-    let regex = wanted.kernel.as_ref().map(|k| format!("^{}$", shell::regex(k)));
+fn kernel_filters(wanted: &Wanted) -> (Option<String>, Option<String>) {
+    let regex = wanted.kernel.as_ref().map(|k| format!("^{}$", shell::escape_regex(k)));
     let first = wanted.skip.unwrap_or(0).saturating_add(1);
     let last = first.saturating_add(wanted.count.unwrap_or(1) - 1);
     let range = if first == last { format!("[{first}]") } else { format!("[{first}-{last}]") };
@@ -44,7 +44,7 @@ fn filters(wanted: &Wanted) -> (Option<String>, Option<String>) {
 }
 
 fn filter_parts(wanted: &Wanted) -> Vec<Part> {
-    let (regex, range) = filters(wanted);
+    let (regex, range) = kernel_filters(wanted);
     let mut out = Vec::new();
     if let Some(regex) = regex {
         let why = "Only kernels of this name, as rocprofv3 prints it.";
@@ -60,8 +60,8 @@ fn filter_parts(wanted: &Wanted) -> Vec<Part> {
 
 /// Formats a YAML scalar in single quotes, where only the quote itself is special. Texts with line breaks (folded to
 /// blanks there) or control characters (not allowed in YAML) are escaped in double quotes.
-fn scalar(text: &str) -> String {
-    if !text.contains(|c| unsafe_to_show(c) || matches!(c, '\u{fffe}' | '\u{ffff}')) {
+fn quote_yaml(text: &str) -> String {
+    if !text.contains(|c| is_unsafe_to_show(c) || matches!(c, '\u{fffe}' | '\u{ffff}')) {
         return format!("'{}'", text.replace('\'', "''"));
     }
     let letter = |c: char| match c {
@@ -76,16 +76,16 @@ fn scalar(text: &str) -> String {
 /// later drop jobs without counters beside others, and because kernels are serialized while counters are collected,
 /// which would distort a trace.
 fn job_files(folder: &str, stem: &str, wanted: &Wanted) -> [(String, String); 3] {
-    let (regex, range) = filters(wanted);
+    let (regex, range) = kernel_filters(wanted);
     let mut filter = String::new();
     if let Some(regex) = regex {
-        let _ = writeln!(filter, "    kernel_include_regex: {}", scalar(&regex));
+        let _ = writeln!(filter, "    kernel_include_regex: {}", quote_yaml(&regex));
     }
     if let Some(range) = range {
-        let _ = writeln!(filter, "    kernel_iteration_range: {}", scalar(&range));
+        let _ = writeln!(filter, "    kernel_iteration_range: {}", quote_yaml(&range));
     }
-    let place = |folder: &str| format!("    output_directory: {}\n", scalar(folder));
-    let here = format!("{}    output_file: {}\n", place(folder), scalar(stem));
+    let place = |folder: &str| format!("    output_directory: {}\n", quote_yaml(folder));
+    let here = format!("{}    output_file: {}\n", place(folder), quote_yaml(stem));
     let att = place(&format!("{folder}/{stem}.att"));
     let counters = COUNTERS.join(", ");
     [
@@ -159,16 +159,16 @@ pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
             );
             parts.extend(filter_parts(wanted));
             prepared.reports = vec![
-                Pattern::between(format!("{stem}.att/stats_"), ".csv"),
-                Pattern::between(format!("{stem}.att/"), ".att"),
-                Pattern::between(format!("{stem}.att/"), ".out"),
+                Pattern::with_wildcard(format!("{stem}.att/stats_"), ".csv"),
+                Pattern::with_wildcard(format!("{stem}.att/"), ".att"),
+                Pattern::with_wildcard(format!("{stem}.att/"), ".out"),
             ];
         }
         Job::File => {
             let files = job_files(folder, stem, wanted);
-            collect(&mut parts, &["--input", &place.beside(&files[0].0)], "The job file of the trace, which is written first.");
-            let program = shell::line(&wanted.program);
-            let run = |file: &str| format!("rocprofv3 --input {} -- {program}", shell::quote(&place.beside(file)));
+            collect(&mut parts, &["--input", &place.sibling_path(&files[0].0)], "The job file of the trace, which is written first.");
+            let program = shell::command_line(&wanted.program);
+            let run = |file: &str| format!("rocprofv3 --input {} -- {program}", shell::quote(&place.sibling_path(file)));
             prepared.notes.push(format!("counters, in a run of their own: {}", run(&files[1].0)));
             prepared.notes.push(format!("a thread trace (ROCm 7 and its decoder), likewise: {}", run(&files[2].0)));
             prepared.files = files.into();
@@ -189,7 +189,7 @@ pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
         _ => parts.push(output(&["--output-directory", folder, "--output-file", stem], format!("Files are named {}_… .", place.output))),
     }
     parts.push(part(PartId::Tool, &["--"], "Ends rocprofv3's own options."));
-    parts.push(program(&wanted.program));
+    parts.push(program_part(&wanted.program));
     prepared.parts = parts;
     Ok(prepared)
 }
@@ -208,7 +208,7 @@ mod tests {
             ("k<é>", "'k<é>'"),
             ("é\u{2028}", r#""\U000000e9\U00002028""#),
         ] {
-            assert_eq!(scalar(text), want, "{text:?}");
+            assert_eq!(quote_yaml(text), want, "{text:?}");
         }
     }
 

@@ -21,7 +21,7 @@ mod torch;
 mod trace;
 pub mod user;
 
-pub use all::{all, find, recipe};
+pub use all::{all_recipes, built_in_recipe, find_recipe};
 pub use pattern::Pattern;
 pub use prepared::{Prepared, Wanted};
 pub use recipe::Recipe;

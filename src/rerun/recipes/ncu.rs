@@ -33,11 +33,11 @@ impl What {
         match self {
             Self::Duration => None,
             Self::Set(word) | Self::SetWithSource(word) => Some(Collect::Set(word.to_owned())),
-            Self::Question(word) => collect::question(word).map(|q| Collect::Question(q.word)),
+            Self::Question(word) => collect::find_question(word).map(|q| Collect::Question(q.word)),
         }
     }
 
-    fn parts(self) -> Vec<Part> {
+    fn to_parts(self) -> Vec<Part> {
         let mut out = Vec::new();
         match self.collect() {
             None => {
@@ -46,7 +46,7 @@ impl What {
             }
             Some(collect) => {
                 let source = matches!(self, Self::SetWithSource(_)) || collect.wants_source();
-                out.push(Part { id: PartId::Collect, words: collect.words(), why: format!("What is measured: {}.", collect.about()) });
+                out.push(Part { id: PartId::Collect, words: collect.to_args(), why: format!("What is measured: {}.", collect.describe()) });
                 if source {
                     let why = "CUDA source is imported into the report; the program must be built with -lineinfo.";
                     out.push(part(PartId::Source, &["--import-source", "yes"], why));
@@ -59,7 +59,7 @@ impl What {
 
 /// Converts nsys' notation of a push/pop range (NAME, NAME@DOMAIN or NAME@*, with `\@` for an `@` in the name) into
 /// ncu's expression.
-pub(super) fn include(range: &str) -> Result<String, String> {
+pub(super) fn include_expression(range: &str) -> Result<String, String> {
     let (mut name, mut domain, mut escaped) = (String::new(), None::<String>, false);
     for c in range.chars() {
         match c {
@@ -87,7 +87,7 @@ pub(super) fn include(range: &str) -> Result<String, String> {
 }
 
 /// Returns the options that select launches by name and number.
-fn which(counters: &Counters, wanted: &Wanted, ranks: bool) -> Vec<Part> {
+fn selection_parts(counters: &Counters, wanted: &Wanted, ranks: bool) -> Vec<Part> {
     let mut out = Vec::new();
     match &wanted.kernel {
         Some(kernel) => {
@@ -121,31 +121,31 @@ pub(super) fn prepare(counters: &Counters, wanted: &Wanted, place: &Place<'_>) -
     let mut gate = Vec::new();
     if let Some(range) = &wanted.range {
         let why = "Only launches inside this push/pop range are counted, on the thread that opened it.";
-        gate.push(part(PartId::Gate, &["--nvtx", "--nvtx-include", &include(range)?], why));
+        gate.push(part(PartId::Gate, &["--nvtx", "--nvtx-include", &include_expression(range)?], why));
     }
     let profiler = |ranks: &Ranks| {
         let mut out = vec![parts::tool()];
         out.extend(gate.iter().cloned());
-        out.extend(which(counters, wanted, ranks.variable().is_some()));
-        out.extend(counters.what.parts());
+        out.extend(selection_parts(counters, wanted, ranks.rank_variable().is_some()));
+        out.extend(counters.what.to_parts());
         match ranks {
             Ranks::Together => out.push(parts::output(place.output, false)),
             each => {
-                let why = format!("{} ncu refuses to start if it already exists.", each.why(place, "ncu-rep"));
-                out.push(Part { id: PartId::Output, words: vec!["--export".to_owned(), each.output(place)], why });
+                let why = format!("{} ncu refuses to start if it already exists.", each.describe_report(place, "ncu-rep"));
+                out.push(Part { id: PartId::Output, words: vec!["--export".to_owned(), each.report_name(place)], why });
             }
         }
         out
     };
     // ncu counts across all processes that it follows, which is racy among ranks: run one ncu per rank.
-    let apart = wanted.ranks || ranks::launcher(&wanted.program).is_some();
-    let ranks = ranks::of(wanted, apart, profiler)?;
+    let apart = wanted.ranks || ranks::launcher_name(&wanted.program).is_some();
+    let ranks = ranks::resolve_ranks(wanted, apart, profiler)?;
     let stem = place.stem;
     let reports = match ranks {
         Ranks::Together => Pattern::exact(format!("{stem}.ncu-rep")),
-        _ => Pattern::between(format!("{stem}."), ".ncu-rep"),
+        _ => Pattern::with_wildcard(format!("{stem}."), ".ncu-rep"),
     };
-    Ok(Prepared { parts: ranks.around(profiler(&ranks), wanted), reports: vec![reports], ..Prepared::default() })
+    Ok(Prepared { parts: ranks.wrap_profiler(profiler(&ranks), wanted), reports: vec![reports], ..Prepared::default() })
 }
 
 #[cfg(test)]
@@ -154,9 +154,9 @@ mod tests {
 
     #[test]
     fn ranges_are_written_as_ncu_reads_them() {
-        assert_eq!(include("step").unwrap(), "step/");
-        assert_eq!(include("step[3]@LLM").unwrap(), r"LLM@step\[3\]/");
-        assert_eq!(include(r"LLM\@decode_all@LLM").unwrap(), r"LLM@LLM\@decode_all/");
-        assert!(include("step@*").is_err() && include("").is_err() && include("@LLM").is_err());
+        assert_eq!(include_expression("step").unwrap(), "step/");
+        assert_eq!(include_expression("step[3]@LLM").unwrap(), r"LLM@step\[3\]/");
+        assert_eq!(include_expression(r"LLM\@decode_all@LLM").unwrap(), r"LLM@LLM\@decode_all/");
+        assert!(include_expression("step@*").is_err() && include_expression("").is_err() && include_expression("@LLM").is_err());
     }
 }

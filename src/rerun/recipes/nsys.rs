@@ -30,7 +30,7 @@ pub(super) const API_EACH: Group = (
 );
 
 /// Returns the profiler and its options, without output and program.
-pub(super) fn options(groups: &[Group], range: Option<&str>) -> Vec<Part> {
+pub(super) fn option_parts(groups: &[Group], range: Option<&str>) -> Vec<Part> {
     let mut parts = vec![part(PartId::Tool, &["nsys", "profile"], "NVIDIA's timeline profiler.")];
     for (words, why) in groups {
         let words = words.iter().map(|w| w.replace("{RANGE}", range.unwrap_or_default())).collect();
@@ -39,29 +39,30 @@ pub(super) fn options(groups: &[Group], range: Option<&str>) -> Vec<Part> {
     parts
 }
 
-pub(super) fn output(ranks: &Ranks, place: &Place<'_>) -> Part {
-    let why = format!("{} nsys does not overwrite: if it already exists, the new one stays in TMPDIR.", ranks.why(place, "nsys-rep"));
-    Part { id: PartId::Output, words: vec!["--output".to_owned(), ranks.output(place)], why }
+pub(super) fn output_part(ranks: &Ranks, place: &Place<'_>) -> Part {
+    let why =
+        format!("{} nsys does not overwrite: if it already exists, the new one stays in TMPDIR.", ranks.describe_report(place, "nsys-rep"));
+    Part { id: PartId::Output, words: vec!["--output".to_owned(), ranks.report_name(place)], why }
 }
 
 /// Returns patterns for the reports of a timeline.
-pub(super) fn reports(place: &Place<'_>, ranks: bool, each: bool) -> Vec<Pattern> {
+pub(super) fn report_patterns(place: &Place<'_>, ranks: bool, each: bool) -> Vec<Pattern> {
     let stem = place.stem;
-    let numbered = (ranks || each).then(|| Pattern::between(format!("{stem}."), ".nsys-rep"));
+    let numbered = (ranks || each).then(|| Pattern::with_wildcard(format!("{stem}."), ".nsys-rep"));
     // The number of a single repeated range depends on the version of nsys.
     [Pattern::exact(format!("{stem}.nsys-rep"))].into_iter().filter(|_| !ranks).chain(numbered).collect()
 }
 
 pub(super) fn prepare(id: &str, timeline: &Timeline, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     let profiler = |ranks: &Ranks| {
-        let mut parts = options(timeline.groups, wanted.range.as_deref());
-        parts.push(output(ranks, place));
+        let mut parts = option_parts(timeline.groups, wanted.range.as_deref());
+        parts.push(output_part(ranks, place));
         parts
     };
-    let ranks = ranks::of(wanted, timeline.ranks, profiler)?;
+    let ranks = ranks::resolve_ranks(wanted, timeline.ranks, profiler)?;
     let mut prepared = Prepared::default();
     match &ranks {
-        Ranks::Together => match ranks::launcher(&wanted.program) {
+        Ranks::Together => match ranks::launcher_name(&wanted.program) {
             Some("srun") => {
                 return Err(format!(
                     "srun's tasks are not its children, so recipe {id} would record none of them: use --ranks or the recipe `rank`, which start nsys in each task"
@@ -78,7 +79,7 @@ pub(super) fn prepare(id: &str, timeline: &Timeline, wanted: &Wanted, place: &Pl
         }
         _ => {}
     }
-    prepared.parts = ranks.around(profiler(&ranks), wanted);
-    prepared.reports = reports(place, ranks.variable().is_some(), timeline.each);
+    prepared.parts = ranks.wrap_profiler(profiler(&ranks), wanted);
+    prepared.reports = report_patterns(place, ranks.rank_variable().is_some(), timeline.each);
     Ok(prepared)
 }

@@ -20,7 +20,7 @@ impl Pattern {
 
     /// Creates a pattern with a variable part in the middle.
     #[must_use]
-    pub fn between(head: impl Into<String>, tail: impl Into<String>) -> Self {
+    pub fn with_wildcard(head: impl Into<String>, tail: impl Into<String>) -> Self {
         Self { head: head.into(), tail: Some(tail.into()) }
     }
 
@@ -57,11 +57,11 @@ mod tests {
 
     #[test]
     fn a_star_is_any_text_in_one_folder() {
-        let p = Pattern::between("run.", ".nsys-rep");
+        let p = Pattern::with_wildcard("run.", ".nsys-rep");
         assert!(p.matches("run.0.nsys-rep") && p.matches("run.12.3.nsys-rep"));
         assert!(!p.matches("run.nsys-rep") && !p.matches("run.0.sqlite") && !p.matches("run.a/b.nsys-rep"));
         assert_eq!((p.to_string(), p.folder()), ("run.*.nsys-rep".to_owned(), ""));
         assert!(Pattern::exact("a*b").matches("a*b") && !Pattern::exact("a*b").matches("axb"));
-        assert_eq!(Pattern::between("run.torch/", ".json.gz").folder(), "run.torch");
+        assert_eq!(Pattern::with_wildcard("run.torch/", ".json.gz").folder(), "run.torch");
     }
 }

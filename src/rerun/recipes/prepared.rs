@@ -78,7 +78,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    pub(super) fn of(output: &'a str) -> Result<Self, String> {
+    pub(super) fn from_output(output: &'a str) -> Result<Self, String> {
         let (folder, stem) = match output.rsplit_once('/') {
             Some((folder, stem)) => (Some(if folder.is_empty() { "/" } else { folder }), stem),
             None => (None, output),
@@ -90,7 +90,7 @@ impl<'a> Place<'a> {
     }
 
     /// Returns the path of a file next to the report, in a form that cannot be taken for an option.
-    pub(super) fn beside(&self, name: &str) -> String {
+    pub(super) fn sibling_path(&self, name: &str) -> String {
         match self.folder {
             Some("/") => format!("/{name}"),
             Some(folder) => format!("{folder}/{name}"),
@@ -99,8 +99,8 @@ impl<'a> Place<'a> {
     }
 
     /// Returns the absolute path of a file next to the report, if the directory is known.
-    pub(super) fn absolute(&self, wanted: &Wanted, name: &str) -> String {
-        let path = self.beside(name);
+    pub(super) fn absolute_path(&self, wanted: &Wanted, name: &str) -> String {
+        let path = self.sibling_path(name);
         match &wanted.directory {
             Some(directory) if !path.starts_with('/') => {
                 format!("{}/{}", directory.trim_end_matches('/'), path.strip_prefix("./").unwrap_or(&path))
@@ -111,12 +111,12 @@ impl<'a> Place<'a> {
 }
 
 /// Returns the program's words, or the placeholder.
-pub(super) fn words(program: &[String]) -> Vec<String> {
+pub(super) fn program_words(program: &[String]) -> Vec<String> {
     if program.is_empty() { vec![PLACEHOLDER.to_owned()] } else { program.to_vec() }
 }
 
-pub(super) fn program(program: &[String]) -> Part {
-    Part { id: PartId::Program, words: words(program), why: "The program and its arguments.".to_owned() }
+pub(super) fn program_part(program: &[String]) -> Part {
+    Part { id: PartId::Program, words: program_words(program), why: "The program and its arguments.".to_owned() }
 }
 
 pub(super) fn part(id: PartId, text: &[&str], why: impl Into<String>) -> Part {
@@ -134,7 +134,7 @@ pub(super) fn is_override(word: &str) -> bool {
 
 /// Returns true if a command looks like a Hydra multirun: `-m` or `--multirun` of a program with overrides. Python's
 /// own `-m` is excluded.
-pub(super) fn multirun(argv: &[String]) -> bool {
+pub(super) fn is_multirun(argv: &[String]) -> bool {
     let overrides = argv.iter().skip(1).any(|w| is_override(w));
     let own = argv.iter().enumerate().skip(1).any(|(i, w)| {
         let before = &argv[i - 1];

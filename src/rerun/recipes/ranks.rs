@@ -1,6 +1,6 @@
 //! Runs the profiler between a launcher and the program: one report for each rank.
 
-use super::prepared::{Place, Wanted, program};
+use super::prepared::{Place, Wanted, program_part};
 use crate::rerun::launchers::{self, Launched};
 use crate::rerun::{Part, PartId, shell};
 
@@ -17,7 +17,7 @@ pub(super) enum Ranks {
 
 impl Ranks {
     /// Returns the rank variable.
-    pub(super) fn variable(&self) -> Option<&'static str> {
+    pub(super) fn rank_variable(&self) -> Option<&'static str> {
         match self {
             Self::Together => None,
             Self::Each(launched) => Some(launched.variable),
@@ -27,13 +27,13 @@ impl Ranks {
 
     /// Returns the report name for an option of nsys or ncu. The macro is expanded by the profiler, which runs inside
     /// the rank; the name before it is literal.
-    pub(super) fn output(&self, place: &Place<'_>) -> String {
+    pub(super) fn report_name(&self, place: &Place<'_>) -> String {
         let name = shell::output_path(place.output);
-        self.variable().map_or(name.clone(), |variable| format!("{name}.%q{{{variable}}}"))
+        self.rank_variable().map_or(name.clone(), |variable| format!("{name}.%q{{{variable}}}"))
     }
 
     /// Describes the report name, including its suffix.
-    pub(super) fn why(&self, place: &Place<'_>, suffix: &str) -> String {
+    pub(super) fn describe_report(&self, place: &Place<'_>, suffix: &str) -> String {
         let output = place.output;
         match self {
             Self::Together => format!("The report: {output}.{suffix}."),
@@ -51,7 +51,7 @@ impl Ranks {
     }
 
     /// Returns the profiler's parts between the launcher and the program.
-    pub(super) fn around(&self, profiler: Vec<Part>, wanted: &Wanted) -> Vec<Part> {
+    pub(super) fn wrap_profiler(&self, profiler: Vec<Part>, wanted: &Wanted) -> Vec<Part> {
         let mut parts = Vec::with_capacity(profiler.len() + 2);
         let inner = match self {
             Self::Each(launched) => {
@@ -61,9 +61,9 @@ impl Ranks {
                     "The launcher, unchanged."
                 };
                 parts.push(Part { id: PartId::Processes, words: launched.head.clone(), why: why.to_owned() });
-                program(&launched.inner)
+                program_part(&launched.inner)
             }
-            Self::Together | Self::Inner => program(&wanted.program),
+            Self::Together | Self::Inner => program_part(&wanted.program),
         };
         parts.extend(profiler);
         parts.push(inner);
@@ -74,31 +74,31 @@ impl Ranks {
 /// Decides whether ranks are profiled separately. `always` means that the recipe does so for any launcher. A launcher
 /// command that cannot be parsed is an error with a sentence that shows how to write it by hand, for which `inner`
 /// returns the profiler's command.
-pub(super) fn of(wanted: &Wanted, always: bool, inner: impl Fn(&Ranks) -> Vec<Part>) -> Result<Ranks, String> {
+pub(super) fn resolve_ranks(wanted: &Wanted, always: bool, inner: impl Fn(&Ranks) -> Vec<Part>) -> Result<Ranks, String> {
     if !wanted.ranks && !always {
         return Ok(Ranks::Together);
     }
-    match launchers::split(&wanted.program) {
+    match launchers::split_command(&wanted.program) {
         Some(Ok(launched)) => Ok(Ranks::Each(launched)),
         Some(Err(word)) => {
             let name = wanted.program.first().map_or("", String::as_str);
             let by_hand: Vec<String> = inner(&Ranks::Inner).into_iter().flat_map(|p| p.words).collect();
             Err(format!(
                 "cannot tell where the program starts in this command of {name} (at `{word}`); write it by hand: {name} OPTIONS {} PROGRAM ARGUMENTS, with the launcher's own variable for RANK",
-                shell::line(&by_hand)
+                shell::command_line(&by_hand)
             ))
         }
         None if wanted.ranks && !wanted.program.is_empty() => Err(format!(
             "no launcher in `{}`: torchrun, mpirun, mpiexec or srun must start the program, or drop the option that asks for ranks",
-            shell::line(&wanted.program)
+            shell::command_line(&wanted.program)
         )),
         None => Ok(Ranks::Inner),
     }
 }
 
 /// Returns the name of the launcher of a program whose ranks are not profiled separately.
-pub(super) fn launcher(argv: &[String]) -> Option<&'static str> {
-    match launchers::split(argv)? {
+pub(super) fn launcher_name(argv: &[String]) -> Option<&'static str> {
+    match launchers::split_command(argv)? {
         Ok(launched) => launched.launcher.names.first().copied(),
         Err(_) => {
             let name = argv.first()?.rsplit('/').next()?;

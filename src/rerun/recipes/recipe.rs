@@ -1,6 +1,6 @@
 //! A recipe: the data it records, and the command that it builds for a program.
 
-use super::prepared::{Place, Prepared, Wanted, multirun};
+use super::prepared::{Place, Prepared, Wanted, is_multirun};
 use super::user::User;
 use super::{amd, ncu, nsys, servers, torch, trace};
 use crate::rerun::command::Part;
@@ -36,8 +36,8 @@ pub(super) enum How<'a> {
 impl Recipe<'_> {
     /// Prepares the command. Errors are one sentence: a missing input, or an unsupported program.
     pub fn prepare(&self, wanted: &Wanted) -> Result<Prepared, String> {
-        let place = Place::of(&wanted.output)?;
-        self.check(wanted)?;
+        let place = Place::from_output(&wanted.output)?;
+        self.check_options(wanted)?;
         let mut prepared = match self.how {
             How::Nsys(timeline) => nsys::prepare(self.id, &timeline, wanted, &place)?,
             How::Ncu(counters) => ncu::prepare(&counters, wanted, &place)?,
@@ -50,7 +50,7 @@ impl Recipe<'_> {
         if wanted.program.is_empty() {
             prepared.by_hand = Some("no program given: put it and its arguments at the end".to_owned());
         }
-        if multirun(&wanted.program) {
+        if is_multirun(&wanted.program) {
             prepared.notes.push(
                 "This looks like a Hydra multirun (-m): all its jobs would go into one report. Start one profiler for each job instead, with its overrides and without -m."
                     .to_owned(),
@@ -69,7 +69,7 @@ impl Recipe<'_> {
     }
 
     /// Rejects options that the recipe would ignore.
-    fn check(&self, wanted: &Wanted) -> Result<(), String> {
+    fn check_options(&self, wanted: &Wanted) -> Result<(), String> {
         let id = self.id;
         if self.needs_range && wanted.range.is_none() {
             return Err(format!("recipe {id} needs the name of an NVTX range"));
@@ -80,8 +80,8 @@ impl Recipe<'_> {
             How::Ncu(_) => (true, true, true, false, true),
             How::Torch => (false, false, false, true, true),
             How::Trace(_) => (self.needs_range, false, false, true, false),
-            How::Rocprof(job) => (false, job.filters(), job.filters(), false, false),
-            How::Server(server) => (false, server.iterations(), false, false, false),
+            How::Rocprof(job) => (false, job.supports_filters(), job.supports_filters(), false, false),
+            How::Server(server) => (false, server.counts_iterations(), false, false, false),
             How::User(_) => (self.needs_range, false, false, false, false),
         };
         let refuse = |given: bool, takes: bool, what: &str| {

@@ -6,7 +6,7 @@
 
 use super::nsys::{self, API_EACH, CUDA, Group, NO_CPU, NODES};
 use super::pattern::Pattern;
-use super::prepared::{Place, Prepared, Wanted, program, words};
+use super::prepared::{Place, Prepared, Wanted, program_part, program_words};
 use super::ranks::Ranks;
 use super::steps::{Role, Step};
 use crate::rerun::{Part, PartId};
@@ -45,13 +45,13 @@ const TRTLLM: &[Group] = &[
 
 impl Server {
     /// Returns true if it counts iterations.
-    pub(super) fn iterations(self) -> bool {
+    pub(super) fn counts_iterations(self) -> bool {
         matches!(self, Self::TrtllmNsys | Self::TrtllmTorch)
     }
 }
 
 /// Returns the value of an option, written `--name value` or `--name=value`.
-fn option<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
+fn option_value<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
     argv.iter().enumerate().find_map(
         |(i, w)| {
             if w == name { argv.get(i + 1).map(String::as_str) } else { w.strip_prefix(name)?.strip_prefix('=') }
@@ -59,12 +59,12 @@ fn option<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
     )
 }
 
-fn has(argv: &[String], name: &str) -> bool {
+fn has_option(argv: &[String], name: &str) -> bool {
     argv.iter().any(|w| w == name || w.strip_prefix(name).is_some_and(|rest| rest.starts_with(['=', '.'])))
 }
 
 /// Returns the word after another one, unless it is an option.
-fn after<'a>(argv: &'a [String], word: &str) -> Option<&'a str> {
+fn word_after<'a>(argv: &'a [String], word: &str) -> Option<&'a str> {
     let at = argv.iter().position(|w| w.rsplit('/').next() == Some(word))?;
     argv.get(at + 1).map(String::as_str).filter(|w| !w.starts_with('-'))
 }
@@ -77,21 +77,23 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    fn of(argv: &[String], command: &str) -> Self {
+    fn from_command(argv: &[String], command: &str) -> Self {
         // A server that listens on all interfaces answers on localhost.
-        let host = option(argv, "--host").filter(|h| !matches!(*h, "0.0.0.0" | "::" | "")).unwrap_or("localhost");
+        let host = option_value(argv, "--host").filter(|h| !matches!(*h, "0.0.0.0" | "::" | "")).unwrap_or("localhost");
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-        let model =
-            option(argv, "--served-model-name").or_else(|| after(argv, command)).or_else(|| option(argv, "--model")).unwrap_or("MODEL");
+        let model = option_value(argv, "--served-model-name")
+            .or_else(|| word_after(argv, command))
+            .or_else(|| option_value(argv, "--model"))
+            .unwrap_or("MODEL");
         Self {
-            url: format!("http://{host}:{}", option(argv, "--port").unwrap_or("8000")),
+            url: format!("http://{host}:{}", option_value(argv, "--port").unwrap_or("8000")),
             model: model.to_owned(),
-            key: option(argv, "--api-key").map(str::to_owned),
+            key: option_value(argv, "--api-key").map(str::to_owned),
         }
     }
 
     /// Returns the step that waits for the server: `curl` retries once a second for up to half an hour.
-    fn wait(&self) -> Step {
+    fn wait_step(&self) -> Step {
         let words = "curl --silent --fail --output /dev/null --retry 1800 --retry-delay 1 --retry-max-time 1800 --retry-connrefused";
         Step {
             role: Role::Wait,
@@ -101,14 +103,14 @@ impl Endpoint {
         }
     }
 
-    fn post(&self, path: &str) -> Vec<String> {
+    fn post_command(&self, path: &str) -> Vec<String> {
         let words = "curl --silent --show-error --fail --request POST";
         words.split(' ').map(str::to_owned).chain([format!("{}{path}", self.url)]).collect()
     }
 
-    fn completion(&self, tokens: u64) -> Vec<String> {
+    fn completion_command(&self, tokens: u64) -> Vec<String> {
         let body = json!({ "model": self.model, "prompt": "San Francisco is a", "max_tokens": tokens });
-        let mut argv = self.post("/v1/completions");
+        let mut argv = self.post_command("/v1/completions");
         argv.extend(["--header".to_owned(), "Content-Type: application/json".to_owned()]);
         if let Some(key) = &self.key {
             argv.extend(["--header".to_owned(), format!("Authorization: Bearer {key}")]);
@@ -122,7 +124,7 @@ fn step(role: Role, what: &str, argv: Vec<String>, why: &str) -> Step {
     Step { role, what: what.to_owned(), argv, why: why.to_owned() }
 }
 
-fn start() -> Step {
+fn start_step() -> Step {
     step(
         Role::Start,
         "Start the server under the profiler, and leave it running.",
@@ -131,18 +133,18 @@ fn start() -> Step {
     )
 }
 
-fn stop(why: &str) -> Step {
+fn stop_step(why: &str) -> Step {
     step(Role::Stop, "End the server: Ctrl-C in its terminal, once.", Vec::new(), why)
 }
 
 pub(super) fn prepare(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     match server {
-        Server::TrtllmNsys | Server::TrtllmTorch => trtllm(server, wanted, place),
-        _ => vllm(server, wanted, place),
+        Server::TrtllmNsys | Server::TrtllmTorch => prepare_trtllm(server, wanted, place),
+        _ => prepare_vllm(server, wanted, place),
     }
 }
 
-fn vllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+fn prepare_vllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     let argv = &wanted.program;
     let serves = argv.iter().any(|w| w == "serve" || w.ends_with("api_server") || w.ends_with("api_server.py"));
     if !argv.is_empty() && !serves {
@@ -151,7 +153,7 @@ fn vllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, 
                 .to_owned(),
         );
     }
-    if has(argv, "--profiler-config") {
+    if has_option(argv, "--profiler-config") {
         return Err("the recipe sets vLLM's --profiler-config: remove it from the command".to_owned());
     }
     let set = |config: serde_json::Value, why: &str| Part {
@@ -161,21 +163,21 @@ fn vllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, 
     };
     let stem = place.stem;
     let folder = format!("{stem}.vllm");
-    let traces = Pattern::between(format!("{folder}/"), ".pt.trace.json.gz");
-    let path = place.absolute(wanted, &folder);
-    let server_part = Part { why: "The server.".to_owned(), ..program(argv) };
+    let traces = Pattern::with_wildcard(format!("{folder}/"), ".pt.trace.json.gz");
+    let path = place.absolute_path(wanted, &folder);
+    let server_part = Part { why: "The server.".to_owned(), ..program_part(argv) };
     let mut prepared = Prepared { env: vec![("VLLM_RPC_TIMEOUT".to_owned(), RPC_TIMEOUT.to_owned())], ..Prepared::default() };
     match server {
         Server::VllmNsys => {
             // nsys does not follow a fork without exec.
             prepared.env.push(("VLLM_WORKER_MULTIPROC_METHOD".to_owned(), "spawn".to_owned()));
-            prepared.parts = nsys::options(&[CUDA, NO_CPU, NODES, API_EACH], None);
-            prepared.parts.push(nsys::output(&Ranks::Together, place));
+            prepared.parts = nsys::option_parts(&[CUDA, NO_CPU, NODES, API_EACH], None);
+            prepared.parts.push(nsys::output_part(&Ranks::Together, place));
             prepared.parts.push(server_part);
             let why =
                 "The server calls cudaProfilerStart and cudaProfilerStop in its workers when /start_profile and /stop_profile are posted.";
             prepared.parts.push(set(json!({ "profiler": "cuda" }), why));
-            prepared.reports = nsys::reports(place, false, true);
+            prepared.reports = nsys::report_patterns(place, false, true);
         }
         Server::VllmTorch => {
             let why =
@@ -192,30 +194,30 @@ fn vllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, 
     if server != Server::VllmNsys && !path.starts_with('/') {
         prepared.notes.push(format!("vLLM wants an absolute path for its traces: put the directory before {path}."));
     }
-    let at = Endpoint::of(argv, "serve");
+    let at = Endpoint::from_command(argv, "serve");
     prepared.steps = vec![
-        start(),
-        at.wait(),
+        start_step(),
+        at.wait_step(),
         step(
             Role::WarmUp,
             "Warm it up.",
-            at.completion(16),
+            at.completion_command(16),
             "The first requests compile and autotune kernels, which would dominate the recording.",
         ),
-        step(Role::Open, "Open the recording.", at.post("/start_profile"), "Earlier requests are not recorded."),
+        step(Role::Open, "Open the recording.", at.post_command("/start_profile"), "Earlier requests are not recorded."),
         step(
             Role::Load,
             "Send the load that you want to profile: only a few requests, because traces grow fast.",
-            at.completion(64),
+            at.completion_command(64),
             "Any client will do; `vllm bench serve --profile` opens and closes the recording itself.",
         ),
         step(
             Role::Close,
             "Close the recording, and wait until it is written.",
-            at.post("/stop_profile"),
+            at.post_command("/stop_profile"),
             "The workers write their traces now, which can take minutes. If you open it again, the next recording gets its own report.",
         ),
-        stop(if server == Server::VllmNsys {
+        stop_step(if server == Server::VllmNsys {
             "nsys finishes its reports when the server exits."
         } else {
             "The traces are already written."
@@ -224,7 +226,7 @@ fn vllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, 
     Ok(prepared)
 }
 
-fn trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+fn prepare_trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     let argv = &wanted.program;
     let first = wanted.skip.unwrap_or(ITERATIONS.0);
     let last = first.saturating_add(wanted.count.unwrap_or(ITERATIONS.1));
@@ -241,19 +243,19 @@ fn trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared
         env.push(("TLLM_LLMAPI_ENABLE_NVTX".to_owned(), "1".to_owned()));
         env.push(("TLLM_NVTX_DEBUG".to_owned(), "1".to_owned()));
         env.push(("TLLM_PROFILE_RECORD_GC".to_owned(), "1".to_owned()));
-        prepared.parts = nsys::options(TRTLLM, None);
-        prepared.parts.push(nsys::output(&Ranks::Together, place));
-        prepared.parts.push(program(argv));
-        prepared.reports = nsys::reports(place, false, false);
+        prepared.parts = nsys::option_parts(TRTLLM, None);
+        prepared.parts.push(nsys::output_part(&Ranks::Together, place));
+        prepared.parts.push(program_part(argv));
+        prepared.reports = nsys::report_patterns(place, false, false);
     } else {
-        let path = place.absolute(wanted, &format!("{stem}.pt.trace.json"));
+        let path = place.absolute_path(wanted, &format!("{stem}.pt.trace.json"));
         if !path.starts_with('/') {
             prepared.notes.push(format!("TensorRT-LLM wants an absolute path for its trace: put the directory before {path}."));
         }
         env.push(("TLLM_TORCH_PROFILE_TRACE".to_owned(), path));
         let why = format!("The program; its PyTorch workflow traces iterations {first} to {last}.");
-        prepared.parts = vec![Part { id: PartId::Program, words: words(argv), why }];
-        prepared.reports = vec![Pattern::between(format!("{stem}.pt.trace"), "json")];
+        prepared.parts = vec![Part { id: PartId::Program, words: program_words(argv), why }];
+        prepared.reports = vec![Pattern::with_wildcard(format!("{stem}.pt.trace"), "json")];
     }
     prepared.env = env;
     prepared.notes.push(format!(
@@ -261,17 +263,17 @@ fn trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared
     ));
     // trtllm-bench generates its own load and ends by itself.
     if argv.is_empty() || argv.iter().any(|w| w.rsplit('/').next() == Some("trtllm-serve")) {
-        let at = Endpoint::of(argv, if after(argv, "trtllm-serve") == Some("serve") { "serve" } else { "trtllm-serve" });
+        let at = Endpoint::from_command(argv, if word_after(argv, "trtllm-serve") == Some("serve") { "serve" } else { "trtllm-serve" });
         prepared.steps = vec![
-            start(),
-            at.wait(),
+            start_step(),
+            at.wait_step(),
             step(
                 Role::Load,
                 "Send load until the last recorded iteration has passed.",
-                at.completion(last.saturating_add(50)),
+                at.completion_command(last.saturating_add(50)),
                 "Each generated token is about one iteration; the first ones, before the recording, warm the server up.",
             ),
-            stop("The profiler finishes its report when the server exits."),
+            stop_step("The profiler finishes its report when the server exits."),
         ];
     }
     Ok(prepared)
@@ -284,10 +286,10 @@ mod tests {
     #[test]
     fn endpoints_are_read_from_the_command() {
         let argv = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let e = Endpoint::of(&argv("vllm serve org/model --port=9001 --host 0.0.0.0 --api-key k"), "serve");
+        let e = Endpoint::from_command(&argv("vllm serve org/model --port=9001 --host 0.0.0.0 --api-key k"), "serve");
         assert_eq!((e.url.as_str(), e.model.as_str(), e.key.as_deref()), ("http://localhost:9001", "org/model", Some("k")));
-        assert!(e.completion(3).contains(&"Authorization: Bearer k".to_owned()));
-        let e = Endpoint::of(&argv("python -m vllm.entrypoints.openai.api_server --model m --host ::1"), "serve");
+        assert!(e.completion_command(3).contains(&"Authorization: Bearer k".to_owned()));
+        let e = Endpoint::from_command(&argv("python -m vllm.entrypoints.openai.api_server --model m --host ::1"), "serve");
         assert_eq!((e.url.as_str(), e.model.as_str()), ("http://[::1]:8000", "m"));
     }
 }

@@ -22,7 +22,7 @@ pub fn expected_bytes(tool: &str, argv: &[String]) -> Option<u64> {
             let count: u64 = value("--launch-count")?.parse().ok()?;
             let sections: Vec<String> =
                 argv.iter().zip(argv.iter().skip(1)).filter(|(option, _)| *option == "--section").map(|(_, id)| id.clone()).collect();
-            let figure = |collect: Collect| collect.figure().map(|(Figure { bytes, .. }, _)| bytes);
+            let figure = |collect: Collect| collect.cost_per_result().map(|(Figure { bytes, .. }, _)| bytes);
             let each = match (value("--set"), value("--metrics")) {
                 (Some(set), _) => figure(Collect::Set(set.to_owned()))?,
                 (None, Some(_)) if sections.is_empty() => SCAN_BYTES,

@@ -14,12 +14,12 @@ fn wanted(program: &str) -> Wanted {
 }
 
 fn line(id: &str, wanted: &Wanted) -> String {
-    recipe(id).unwrap().argv(wanted).unwrap().join(" ")
+    built_in_recipe(id).unwrap().argv(wanted).unwrap().join(" ")
 }
 
 fn program_for(recipe: &Recipe<'_>) -> &'static str {
     match recipe.how {
-        How::Server(s) if !s.iterations() => "vllm serve m",
+        How::Server(s) if !s.counts_iterations() => "vllm serve m",
         _ => "python3 a.py",
     }
 }
@@ -62,7 +62,7 @@ fn costs_of_counters_are_those_that_were_measured() {
     for recipe in RECIPES {
         let How::Ncu(counters) = recipe.how else { continue };
         let Some(collect) = counters.what.collect() else { continue };
-        let (passes, seconds) = rounded(collect.figure().unwrap().0);
+        let (passes, seconds) = rounded(collect.cost_per_result().unwrap().0);
         assert!(recipe.cost.contains(&format!("{passes} passes, about {seconds} s")), "{}: {passes} passes, {seconds} s", recipe.id);
     }
 }
@@ -91,12 +91,12 @@ fn ncu_takes_chosen_launches_and_is_bounded_without() {
     assert!(line("scan", &wanted("./app")).contains("--launch-count 2000 --metrics gpu__time_duration.sum --clock-control none"));
     let ranged = Wanted { range: Some("step@LLM".into()), ..wanted("./app") };
     assert!(line("ncu-memory", &ranged).starts_with("ncu --config-file off --nvtx --nvtx-include LLM@step/ --launch-count 5"));
-    assert!(recipe("ncu-sol").unwrap().argv(&Wanted { count: Some(0), ..wanted("./app") }).is_err());
+    assert!(built_in_recipe("ncu-sol").unwrap().argv(&Wanted { count: Some(0), ..wanted("./app") }).is_err());
 }
 
 #[test]
 fn wishes_that_a_recipe_would_ignore_are_refused() {
-    let refused = |id: &str, w: &Wanted| recipe(id).unwrap().argv(w).unwrap_err();
+    let refused = |id: &str, w: &Wanted| built_in_recipe(id).unwrap().argv(w).unwrap_err();
     assert_eq!(refused("exact", &Wanted { range: Some("a".into()), ..wanted("./app") }), "recipe exact takes no NVTX range");
     assert!(refused("exact", &Wanted { kernel: Some("a".into()), ..wanted("./app") }).contains("takes no kernel"));
     assert!(refused("torch", &Wanted { skip: Some(1), ..wanted("python a.py") }).contains("takes no number of launches"));
@@ -119,9 +119,9 @@ fn the_profiler_goes_between_launcher_and_program() {
     );
     assert_eq!(line("rank", &wanted("mpiexec -ppn 4 ./app")), format!("mpiexec -ppn 4 {nsys} out.%q{{PMI_RANK}} ./app"));
     assert_eq!(line("rank", &wanted("srun -n 4 ./app")), format!("srun -n 4 {nsys} out.%q{{SLURM_PROCID}} ./app"));
-    let prepared = recipe("rank").unwrap().prepare(&wanted("srun -n 4 ./app")).unwrap();
+    let prepared = built_in_recipe("rank").unwrap().prepare(&wanted("srun -n 4 ./app")).unwrap();
     assert!(prepared.reports[0].to_string() == "out.*.nsys-rep" && prepared.by_hand.is_none());
-    let unknown = recipe("rank").unwrap().prepare(&wanted("mpirun --mystery 3 ./app")).unwrap_err();
+    let unknown = built_in_recipe("rank").unwrap().prepare(&wanted("mpirun --mystery 3 ./app")).unwrap_err();
     assert!(
         unknown.contains("at `--mystery`") && unknown.contains(&format!("mpirun OPTIONS {nsys} 'out.%q{{RANK}}' PROGRAM")),
         "{unknown}"
@@ -130,8 +130,8 @@ fn the_profiler_goes_between_launcher_and_program() {
     let each = Wanted { ranks: true, ..wanted("srun -n 2 ./app") };
     assert!(line("gpu-metrics", &each).starts_with("srun -n 2 nsys profile "));
     // Around torchrun, one report has all ranks of the machine; around srun, it would have none.
-    assert_eq!(recipe("exact").unwrap().prepare(&wanted("torchrun --standalone t.py")).unwrap().notes.len(), 1);
-    assert!(recipe("exact").unwrap().prepare(&wanted("srun -n 2 ./app")).unwrap_err().contains("--ranks"));
+    assert_eq!(built_in_recipe("exact").unwrap().prepare(&wanted("torchrun --standalone t.py")).unwrap().notes.len(), 1);
+    assert!(built_in_recipe("exact").unwrap().prepare(&wanted("srun -n 2 ./app")).unwrap_err().contains("--ranks"));
     // Counting is racy among ranks unless each counts separately.
     let sol = line("ncu-sol", &wanted("mpirun -np 2 ./app"));
     assert!(sol.starts_with("mpirun -np 2 ncu --config-file off --kernel-name regex:^(?!nccl) --launch-count 20 "), "{sol}");
@@ -157,7 +157,7 @@ fn overrides_pass_through_untouched() {
     ];
     for recipe in RECIPES {
         let program: Vec<String> = match recipe.how {
-            How::Server(s) if !s.iterations() => vec!["vllm".into(), "serve".into(), "m".into()],
+            How::Server(s) if !s.counts_iterations() => vec!["vllm".into(), "serve".into(), "m".into()],
             _ => vec!["python3".into(), "-m".into(), "pkg.train".into()],
         };
         let program: Vec<String> = program.into_iter().chain(overrides.map(str::to_owned)).collect();
@@ -175,7 +175,7 @@ fn overrides_pass_through_untouched() {
         ("python3 train.py -m model.bin", false),
         ("torchrun -m pkg.train a=1", false),
     ] {
-        let notes = recipe("light").unwrap().prepare(&wanted(text)).unwrap().notes;
+        let notes = built_in_recipe("light").unwrap().prepare(&wanted(text)).unwrap().notes;
         assert_eq!(notes.iter().any(|n| n.contains("Hydra multirun")), is, "{text}");
     }
 }
@@ -183,14 +183,14 @@ fn overrides_pass_through_untouched() {
 #[test]
 fn torch_puts_a_script_between_python_and_the_program() {
     let w = Wanted { output: "runs/a".into(), seconds: Some(5), ..wanted("/v/bin/python -u train.py --lr 1") };
-    let prepared = recipe("torch").unwrap().prepare(&w).unwrap();
+    let prepared = built_in_recipe("torch").unwrap().prepare(&w).unwrap();
     assert_eq!(prepared.argv().join(" "), "/v/bin/python -u runs/a.torch.py --seconds 5 --trace runs/a.pt.trace.json.gz train.py --lr 1");
     assert_eq!((prepared.files[0].0.as_str(), prepared.files[0].1.as_str()), ("a.torch.py", torch::WRAPPER));
     assert_eq!(prepared.reports, [Pattern::exact("a.pt.trace.json.gz")]);
     assert!(torch::WRAPPER.contains(&format!("NO_TORCH = {NO_TORCH}\n")));
     // The script's name must never be parsed as an option of Python.
     assert!(line("torch", &Wanted { output: "-c".into(), ..wanted("python a.py") }).starts_with("python ./-c.torch.py --seconds 60 "));
-    let each = recipe("torch").unwrap().prepare(&wanted("torchrun --standalone -m pkg.train a=1")).unwrap();
+    let each = built_in_recipe("torch").unwrap().prepare(&wanted("torchrun --standalone -m pkg.train a=1")).unwrap();
     assert_eq!(
         each.argv().join(" "),
         "torchrun --standalone --no-python python3 ./out.torch.py --seconds 60 --trace ./out.{rank}.pt.trace.json.gz -m pkg.train a=1"
@@ -205,13 +205,13 @@ fn rocprofv3_counts_launches_of_each_kernel_from_one() {
         "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace --output-format json --output-directory d --output-file r -- ./app 1"
     );
     let chosen = Wanted { kernel: Some("void f<int>(int)".into()), skip: Some(2), count: Some(3), ..wanted("./app") };
-    let counters = recipe("rocprof-counters").unwrap().argv(&chosen).unwrap();
+    let counters = built_in_recipe("rocprof-counters").unwrap().argv(&chosen).unwrap();
     let filter = ["--kernel-include-regex", r"^void f<int>\(int\)$", "--kernel-iteration-range", "[3-5]"];
     assert!(counters.windows(4).any(|w| w == filter), "{counters:?}");
     assert!(line("rocprof-att", &wanted("./app")).contains("--kernel-iteration-range [1] --output-directory ./out.att -- ./app"));
-    assert!(recipe("rocprof").unwrap().argv(&chosen).is_err(), "traces are not filtered");
-    assert!(recipe("rocprof").unwrap().argv(&Wanted { output: "r%".into(), ..wanted("./app") }).is_err());
-    let jobs = recipe("rocprof-jobs").unwrap().prepare(&wanted("./app")).unwrap();
+    assert!(built_in_recipe("rocprof").unwrap().argv(&chosen).is_err(), "traces are not filtered");
+    assert!(built_in_recipe("rocprof").unwrap().argv(&Wanted { output: "r%".into(), ..wanted("./app") }).is_err());
+    let jobs = built_in_recipe("rocprof-jobs").unwrap().prepare(&wanted("./app")).unwrap();
     assert_eq!(jobs.argv().join(" "), "rocprofv3 --input ./out.trace.yaml -- ./app");
     assert!(jobs.files.len() == 3 && jobs.notes[0].contains("rocprofv3 --input ./out.counters.yaml -- ./app"));
 }
@@ -219,7 +219,7 @@ fn rocprofv3_counts_launches_of_each_kernel_from_one() {
 #[test]
 fn servers_come_with_steps_that_can_be_typed() {
     let w = Wanted { directory: Some("/data".into()), ..wanted("vllm serve org/m --port 9001") };
-    let nsys = recipe("vllm").unwrap().prepare(&w).unwrap();
+    let nsys = built_in_recipe("vllm").unwrap().prepare(&w).unwrap();
     let argv = nsys.argv();
     assert_eq!(argv[argv.len() - 2..], ["--profiler-config", r#"{"profiler":"cuda"}"#]);
     assert!(argv.contains(&"--capture-range-end=repeat".to_owned()));
@@ -233,15 +233,15 @@ fn servers_come_with_steps_that_can_be_typed() {
     }
     assert_eq!(nsys.steps[3].argv.last().unwrap(), "http://localhost:9001/start_profile");
     assert!(nsys.steps[2].argv.last().unwrap().contains(r#""model":"org/m""#));
-    let torch = recipe("vllm-torch").unwrap().prepare(&w).unwrap();
+    let torch = built_in_recipe("vllm-torch").unwrap().prepare(&w).unwrap();
     assert_eq!(torch.argv().last().unwrap(), r#"{"profiler":"torch","torch_profiler_dir":"/data/out.vllm"}"#);
     assert_eq!(torch.reports[0].to_string(), "out.vllm/*.pt.trace.json.gz");
-    let old = recipe("vllm-torch-old").unwrap().prepare(&wanted("vllm serve m")).unwrap();
+    let old = built_in_recipe("vllm-torch-old").unwrap().prepare(&wanted("vllm serve m")).unwrap();
     assert!(old.env.contains(&("VLLM_TORCH_PROFILER_DIR".to_owned(), "./out.vllm".to_owned())) && old.notes[0].contains("absolute"));
     let w = Wanted { skip: Some(10), count: Some(5), ..wanted("trtllm-serve m") };
-    let trt = recipe("trtllm").unwrap().prepare(&w).unwrap();
+    let trt = built_in_recipe("trtllm").unwrap().prepare(&w).unwrap();
     assert!(trt.env.contains(&("TLLM_PROFILE_START_STOP".to_owned(), "10-15".to_owned())));
     assert!(trt.env.contains(&("TLLM_LLMAPI_ENABLE_NVTX".to_owned(), "1".to_owned())) && trt.steps.len() == 4);
     assert!(!trt.env.iter().any(|(n, _)| n == "TLLM_TORCH_PROFILE_TRACE"), "Kineto cannot run under nsys");
-    assert!(recipe("trtllm").unwrap().prepare(&wanted("trtllm-bench throughput")).unwrap().steps.is_empty());
+    assert!(built_in_recipe("trtllm").unwrap().prepare(&wanted("trtllm-bench throughput")).unwrap().steps.is_empty());
 }

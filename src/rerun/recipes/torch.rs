@@ -1,7 +1,7 @@
 //! PyTorch traces of unmodified Python programs: a small script runs between Python and the program.
 
 use super::pattern::Pattern;
-use super::prepared::{Place, Prepared, Wanted, part, words};
+use super::prepared::{Place, Prepared, Wanted, part, program_words};
 use super::ranks::{self, Ranks};
 use crate::rerun::{Part, PartId};
 
@@ -20,7 +20,7 @@ pub(super) const WRAPPER: &str = include_str!("torch_trace.py");
 const FLAGS: &str = "bBdEIOPqsSuv";
 
 /// Splits a Python command line before the script or `-m MODULE`.
-fn taken(argv: &[String]) -> Result<(Vec<String>, Vec<String>), String> {
+fn split_python_command(argv: &[String]) -> Result<(Vec<String>, Vec<String>), String> {
     let python = argv.first().map_or("", String::as_str);
     let name = python.rsplit('/').next().unwrap_or_default();
     let version = name.strip_prefix("python").map(|v| v.trim_end_matches('t'));
@@ -75,8 +75,8 @@ fn taken(argv: &[String]) -> Result<(Vec<String>, Vec<String>), String> {
 }
 
 pub(super) fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
-    let launcher = ranks::launcher(&wanted.program);
-    let ranks = match ranks::of(wanted, launcher.is_some(), |_| vec![part(PartId::Tool, &["python3", "WRAPPER"], "")]) {
+    let launcher = ranks::launcher_name(&wanted.program);
+    let ranks = match ranks::resolve_ranks(wanted, launcher.is_some(), |_| vec![part(PartId::Tool, &["python3", "WRAPPER"], "")]) {
         Ok(ranks) => ranks,
         Err(_) if launcher.is_some() => {
             return Err(format!(
@@ -90,13 +90,13 @@ pub(super) fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, St
         Ranks::Each(launched) => (launched.head.clone(), launched.inner.clone()),
         _ => (Vec::new(), wanted.program.clone()),
     };
-    let (python, tail) = if inner.is_empty() { (vec!["python3".to_owned()], words(&[])) } else { taken(&inner)? };
+    let (python, tail) = if inner.is_empty() { (vec!["python3".to_owned()], program_words(&[])) } else { split_python_command(&inner)? };
     let stem = place.stem;
     let each = !head.is_empty();
     let wrapper = format!("{stem}.torch.py");
     let seconds = wanted.seconds.unwrap_or(TRACE_SECONDS);
     let (trace, report) = if each {
-        (format!("{stem}.{{rank}}.pt.trace.json.gz"), Pattern::between(format!("{stem}."), ".pt.trace.json.gz"))
+        (format!("{stem}.{{rank}}.pt.trace.json.gz"), Pattern::with_wildcard(format!("{stem}."), ".pt.trace.json.gz"))
     } else {
         (format!("{stem}.pt.trace.json.gz"), Pattern::exact(format!("{stem}.pt.trace.json.gz")))
     };
@@ -111,7 +111,7 @@ pub(super) fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, St
     let why = format!(
         "A script that is written beforehand: it runs the program as Python would, and traces it with torch.profiler from its `import torch` on. Exit code and traceback stay the program's; without torch the exit code is {NO_TORCH}."
     );
-    parts.push(Part { id: PartId::Tool, words: vec![place.beside(&wrapper)], why });
+    parts.push(Part { id: PartId::Tool, words: vec![place.sibling_path(&wrapper)], why });
     parts.push(part(
         PartId::Collect,
         &["--seconds", &seconds.to_string()],
@@ -124,7 +124,7 @@ pub(super) fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, St
     } else {
         "The trace. Written also when the program raises, exits, or is ended by SIGINT, SIGTERM or SIGHUP."
     };
-    parts.push(part(PartId::Output, &["--trace", &place.beside(&trace)], why));
+    parts.push(part(PartId::Output, &["--trace", &place.sibling_path(&trace)], why));
     parts.push(Part { id: PartId::Program, words: tail, why: "The program and its arguments.".to_owned() });
     Ok(Prepared { parts, files: vec![(wrapper, WRAPPER.to_owned())], reports: vec![report], ..Prepared::default() })
 }
@@ -135,7 +135,7 @@ mod tests {
 
     fn taken_as(text: &str) -> Result<String, String> {
         let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
-        taken(&argv).map(|(head, tail)| format!("{} | {}", head.join(" "), tail.join(" ")))
+        split_python_command(&argv).map(|(head, tail)| format!("{} | {}", head.join(" "), tail.join(" ")))
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! all its processes.
 
 use super::pattern::Pattern;
-use super::prepared::{Place, Prepared, Wanted, part, program};
+use super::prepared::{Place, Prepared, Wanted, part, program_part};
 use crate::rerun::PartId;
 
 /// Options of a trace, and their explanations.
@@ -48,10 +48,10 @@ pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> 
     }
     let why = format!("The traces: {}.PID{SUFFIX}, one for each process that uses CUDA; `warpscope run` joins them.", place.output);
     // A name that begins with a hyphen would be parsed as an option.
-    let name = if place.folder.is_none() { place.beside(place.stem) } else { place.output.to_owned() };
+    let name = if place.folder.is_none() { place.sibling_path(place.stem) } else { place.output.to_owned() };
     parts.push(part(PartId::Output, &["--output", &name], why));
-    parts.push(program(&wanted.program));
+    parts.push(program_part(&wanted.program));
     let stem = place.stem;
-    let reports = vec![Pattern::exact(format!("{stem}{SUFFIX}")), Pattern::between(format!("{stem}."), SUFFIX)];
+    let reports = vec![Pattern::exact(format!("{stem}{SUFFIX}")), Pattern::with_wildcard(format!("{stem}."), SUFFIX)];
     Prepared { parts, reports, ..Prepared::default() }
 }

@@ -1,8 +1,8 @@
 //! User-defined recipes: argv lists with placeholders for the report and the range.
 
 use super::pattern::Pattern;
-use super::prepared::{Place, Prepared, Wanted, program};
-use crate::analysis::fuzzy::nearest;
+use super::prepared::{Place, Prepared, Wanted, program_part};
+use crate::analysis::fuzzy::nearest_match;
 use crate::rerun::command::{Part, PartId};
 use crate::rerun::shell;
 
@@ -12,7 +12,7 @@ pub const TOOLS: [&str; 5] = ["trace", "nsys", "ncu", "torch", "rocprofv3"];
 const OUTPUT: &str = "{OUTPUT}";
 const RANGE: &str = "{RANGE}";
 
-/// A user-defined recipe. Call [`check`](Self::check) before using it.
+/// A user-defined recipe. Call [`check_recipe`](Self::check_recipe) before using it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     pub id: String,
@@ -42,7 +42,7 @@ fn unknown_place(text: &str) -> Option<&str> {
 }
 
 /// Replaces the placeholders in one pass, since values may look like placeholders themselves.
-fn fill(text: &str, output: &str, range: &str) -> String {
+fn fill_placeholders(text: &str, output: &str, range: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('{') {
         let (before, from) = rest.split_at(at);
@@ -63,7 +63,7 @@ fn fill(text: &str, output: &str, range: &str) -> String {
 impl User {
     /// Checks that it can be used beside the built-in recipes, given by their names; the error is one sentence that
     /// names it.
-    pub fn check(&self, built_in: impl Fn(&str) -> bool) -> Result<(), String> {
+    pub fn check_recipe(&self, built_in: impl Fn(&str) -> bool) -> Result<(), String> {
         let id = &self.id;
         let wrong = |what: String| Err(format!("recipe `{id}`: {what}"));
         if built_in(id) {
@@ -75,7 +75,7 @@ impl User {
         }
         if !TOOLS.contains(&self.tool.as_str()) {
             let tools = TOOLS.join(", ");
-            let hint = nearest(&self.tool, TOOLS).map_or_else(|| format!("there are {tools}"), |n| format!("did you mean `{n}`?"));
+            let hint = nearest_match(&self.tool, TOOLS).map_or_else(|| format!("there are {tools}"), |n| format!("did you mean `{n}`?"));
             return wrong(format!("unknown tool `{}`; {hint}", self.tool));
         }
         if self.argv.first().is_none_or(String::is_empty) {
@@ -112,17 +112,17 @@ impl User {
         let macros = matches!(self.tool.as_str(), "nsys" | "ncu");
         let escaped = if macros { shell::output_path(place.output) } else { place.output.to_owned() };
         let range = wanted.range.as_deref().unwrap_or_default();
-        let words: Vec<String> = self.argv.iter().map(|w| fill(w, &escaped, range)).collect();
+        let words: Vec<String> = self.argv.iter().map(|w| fill_placeholders(w, &escaped, range)).collect();
         let pattern = |report: &String| {
             let rest = report.strip_prefix(OUTPUT).unwrap_or(report);
             match rest.split_once('*') {
                 None => Pattern::exact(format!("{}{rest}", place.stem)),
-                Some((before, after)) => Pattern::between(format!("{}{before}", place.stem), after),
+                Some((before, after)) => Pattern::with_wildcard(format!("{}{before}", place.stem), after),
             }
         };
         Prepared {
-            parts: vec![Part { id: PartId::Tool, words, why: format!("Your own recipe `{}`.", self.id) }, program(&wanted.program)],
-            env: self.env.iter().map(|(n, v)| (n.clone(), fill(v, place.output, range))).collect(),
+            parts: vec![Part { id: PartId::Tool, words, why: format!("Your own recipe `{}`.", self.id) }, program_part(&wanted.program)],
+            env: self.env.iter().map(|(n, v)| (n.clone(), fill_placeholders(v, place.output, range))).collect(),
             reports: self.reports.iter().map(pattern).collect(),
             ..Prepared::default()
         }
@@ -132,10 +132,10 @@ impl User {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rerun::recipes::{find, recipe};
+    use crate::rerun::recipes::{built_in_recipe, find_recipe};
 
     fn built_in(id: &str) -> bool {
-        recipe(id).is_some()
+        built_in_recipe(id).is_some()
     }
 
     fn mine() -> User {
@@ -152,20 +152,20 @@ mod tests {
     #[test]
     fn places_are_filled_and_the_program_comes_last() {
         let user = mine();
-        user.check(built_in).unwrap();
+        user.check_recipe(built_in).unwrap();
         let wanted = Wanted { program: vec!["./a b".into()], output: "d/r%".into(), range: Some("{OUTPUT}".into()), ..Wanted::default() };
-        let prepared = find("mine", std::slice::from_ref(&user)).unwrap().prepare(&wanted).unwrap();
+        let prepared = find_recipe("mine", std::slice::from_ref(&user)).unwrap().prepare(&wanted).unwrap();
         assert_eq!(prepared.argv(), ["nsys", "profile", "-p", "{OUTPUT}", "-o", "d/r%%.%q{RANK}", "./a b"]);
         assert_eq!(prepared.env, [("LOG".to_owned(), "d/r%.log".to_owned())]);
         assert!(prepared.reports[0].matches("r%.3.nsys-rep"));
         assert!(
-            find("mine", std::slice::from_ref(&user))
+            find_recipe("mine", std::slice::from_ref(&user))
                 .unwrap()
                 .prepare(&Wanted { range: None, ..wanted })
                 .unwrap_err()
                 .contains("needs the name of an NVTX range")
         );
-        assert!(find("mine", &[user]).is_some() && find("exact", &[]).is_some() && find("mine", &[]).is_none());
+        assert!(find_recipe("mine", &[user]).is_some() && find_recipe("exact", &[]).is_some() && find_recipe("mine", &[]).is_none());
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         let refused = |change: fn(&mut User)| {
             let mut user = mine();
             change(&mut user);
-            user.check(built_in).unwrap_err()
+            user.check_recipe(built_in).unwrap_err()
         };
         assert_eq!(refused(|u| u.id = "exact".into()), "recipe `exact`: this is a built-in name; choose another");
         assert_eq!(refused(|u| u.tool = "nsy".into()), "recipe `mine`: unknown tool `nsy`; did you mean `nsys`?");

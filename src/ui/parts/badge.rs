@@ -2,12 +2,12 @@
 
 use super::super::{Role, Theme};
 use crate::analysis::hints::{Diagnosis, Severity};
-use crate::ui::text::left;
+use crate::ui::text::align_left;
 use ratatui::text::Span;
 
 /// Glyph and colour of a severity.
 #[must_use]
-pub fn glyph(severity: Severity) -> (&'static str, Role) {
+pub fn severity_glyph(severity: Severity) -> (&'static str, Role) {
     match severity {
         Severity::Healthy => ("✓", Role::Good),
         Severity::Low => ("·", Role::Dim),
@@ -18,7 +18,10 @@ pub fn glyph(severity: Severity) -> (&'static str, Role) {
 
 /// Table cell of a first hint: glyph and id.
 #[must_use]
-pub fn badge(id: Diagnosis, severity: Severity, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
-    let (mark, role) = glyph(severity);
-    vec![Span::styled(format!("{mark} "), theme.style(role)), Span::styled(left(id.id(), columns.saturating_sub(2)), theme.style(role))]
+pub fn hint_badge(id: Diagnosis, severity: Severity, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
+    let (mark, role) = severity_glyph(severity);
+    vec![
+        Span::styled(format!("{mark} "), theme.style(role)),
+        Span::styled(align_left(id.id(), columns.saturating_sub(2)), theme.style(role)),
+    ]
 }

@@ -2,8 +2,8 @@
 
 use super::super::{Role, Theme};
 use super::gauge;
-use crate::analysis::labels::width;
-use crate::ui::text::{left, right};
+use crate::analysis::labels::display_width;
+use crate::ui::text::{align_left, align_right};
 use ratatui::text::Span;
 
 /// Width of a percentage.
@@ -12,7 +12,7 @@ const FIGURE: usize = 4;
 /// Draws the first measure to the left of the name and the second to its right, both 0 to 1, each with its
 /// figure. Measures at or above the threshold are brighter.
 #[must_use]
-pub fn both(
+pub fn mirror_bar(
     name: &str,
     (first, second): (Option<f64>, Option<f64>),
     columns: usize,
@@ -30,17 +30,17 @@ pub fn both(
         let from = theme.style(Role::Bar);
         spans.into_iter().map(|s| if s.style == from { s.style(theme.style(Role::Peak)) } else { s }).collect()
     };
-    let mut out = vec![Span::styled(right(&figure(first), FIGURE), theme.style(Role::Title)), Span::raw(" ")];
-    out.extend(mirrored(bright(first, drawn(first))));
-    let name = right(name, wide.midpoint(width(name)));
-    out.push(Span::styled(format!(" {} ", left(&name, wide)), theme.style(Role::Text)));
+    let mut out = vec![Span::styled(align_right(&figure(first), FIGURE), theme.style(Role::Title)), Span::raw(" ")];
+    out.extend(mirror_spans(bright(first, drawn(first))));
+    let name = align_right(name, wide.midpoint(display_width(name)));
+    out.push(Span::styled(format!(" {} ", align_left(&name, wide)), theme.style(Role::Text)));
     out.extend(bright(second, drawn(second)));
-    out.push(Span::styled(right(&figure(second), FIGURE), theme.style(Role::Title)));
+    out.push(Span::styled(align_right(&figure(second), FIGURE), theme.style(Role::Title)));
     out
 }
 
 /// Mirrors a bar so that it grows to the left; only half blocks exist on that side.
-fn mirrored(spans: Vec<Span<'static>>) -> Vec<Span<'static>> {
+fn mirror_spans(spans: Vec<Span<'static>>) -> Vec<Span<'static>> {
     let turned = |c: char| match c {
         '▏' | '▎' | '▍' => '▕',
         '▌' | '▋' | '▊' => '▐',
@@ -59,11 +59,11 @@ mod tests {
     #[test]
     fn two_bars_grow_from_the_name() {
         let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
-        let text = |values| both("L2", values, 36, 4, 0.8, &theme).iter().map(|s| s.content.to_string()).collect::<String>();
+        let text = |values| mirror_bar("L2", values, 36, 4, 0.8, &theme).iter().map(|s| s.content.to_string()).collect::<String>();
         assert_eq!(text((Some(0.5), Some(1.0))), "  50 ░░░░░█████  L2  ██████████ 100");
         assert_eq!(text((None, Some(0.25))), "   –             L2  ██▌░░░░░░░  25");
         assert_eq!(text((Some(0.25), None)), "  25 ░░░░░░░▐██  L2               –");
-        let style = |v: f64| both("L2", (Some(v), None), 36, 4, 0.8, &theme)[3].style;
+        let style = |v: f64| mirror_bar("L2", (Some(v), None), 36, 4, 0.8, &theme)[3].style;
         assert_ne!(style(0.9), style(0.79));
     }
 }

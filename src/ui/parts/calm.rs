@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier};
 const SEEN: Modifier = Modifier::REVERSED.union(Modifier::UNDERLINED).union(Modifier::CROSSED_OUT);
 
 /// Clears the invisible style of each blank, so that blanks of different styles do not differ between two frames.
-pub fn calm(buffer: &mut Buffer) {
+pub fn normalize_blanks(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol() == " " && !cell.modifier.intersects(SEEN) {
             (cell.fg, cell.modifier) = (Color::Reset, Modifier::empty());
@@ -27,7 +27,7 @@ mod tests {
         buffer.set_string(0, 0, "a b", Style::default().fg(Color::Red).add_modifier(Modifier::BOLD));
         buffer.set_string(3, 0, " ", Style::default().fg(Color::Blue).add_modifier(Modifier::UNDERLINED));
         buffer.set_string(5, 0, " ", Style::default().fg(Color::Blue).bg(Color::Green));
-        calm(&mut buffer);
+        normalize_blanks(&mut buffer);
         let cell = |x: u16| buffer.cell((x, 0)).map(|c| (c.symbol().to_owned(), c.fg, c.bg, c.modifier)).unwrap();
         assert_eq!(cell(0), ("a".to_owned(), Color::Red, Color::Reset, Modifier::BOLD));
         assert_eq!(cell(1), (" ".to_owned(), Color::Reset, Color::Reset, Modifier::empty()));

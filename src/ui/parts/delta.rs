@@ -7,7 +7,7 @@ use ratatui::text::Span;
 
 /// A bar of `columns` columns for a change from -1 to 1; larger changes are clamped.
 #[must_use]
-pub fn delta(change: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
+pub fn change_bar(change: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
     let half = columns.saturating_sub(1) / 2;
     let full: String = bar(change.abs().min(1.0), half, style, theme).iter().map(|s| s.content.to_string()).collect();
     let drawn = full.trim_end().to_owned();
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn less_goes_left_and_more_goes_right() {
         let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
-        let text = |change| delta(change, 13, Style::default(), &theme).iter().map(|s| s.content.to_string()).collect::<String>();
+        let text = |change| change_bar(change, 13, Style::default(), &theme).iter().map(|s| s.content.to_string()).collect::<String>();
         assert_eq!(text(0.5), "      │███   ");
         assert_eq!(text(-0.5), "   ███│      ");
         assert_eq!(text(-0.25), "    ▐█│      ");

@@ -5,7 +5,7 @@ use super::gauge;
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::metric::Lookup;
 use crate::model::{Metrics, ResultMetrics};
-use crate::ui::text::{left, right};
+use crate::ui::text::{align_left, align_right};
 use ratatui::text::{Line, Span};
 
 /// The four primary figures.
@@ -28,16 +28,16 @@ const WORD: usize = 10;
 
 /// A line for each figure that was measured.
 #[must_use]
-pub fn gauges(metrics: &Metrics, result: &ResultMetrics, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn gauge_lines(metrics: &Metrics, result: &ResultMetrics, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let lookup = Lookup::new(metrics, result);
     let bar = columns.saturating_sub(WORD + 5);
     let line = |(word, names): &(&str, &[&str])| {
-        let percent = lookup.first(names)?;
+        let percent = lookup.first_finite(names)?;
         // Occupancy is not a share of a unit's peak.
         let limit = (*word != "occupancy").then_some(AT_LIMIT.value / 100.0);
-        let mut spans = vec![Span::styled(left(word, WORD), theme.style(Role::Dim))];
+        let mut spans = vec![Span::styled(align_left(word, WORD), theme.style(Role::Dim))];
         spans.extend(gauge(percent / 100.0, bar, limit, theme));
-        spans.push(Span::styled(right(&format!("{percent:.0}%"), 5), theme.style(Role::Title)));
+        spans.push(Span::styled(align_right(&format!("{percent:.0}%"), 5), theme.style(Role::Title)));
         Some(Line::from(spans))
     };
     FIGURES.iter().filter_map(line).collect()

@@ -1,13 +1,13 @@
 //! Key–value block.
 
-use crate::model::text::clean;
-use crate::ui::text::{left, wrap};
+use crate::model::text::escape_unsafe;
+use crate::ui::text::{align_left, wrap_text};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 /// One line per pair, more if the text is wrapped; words in `dim`, texts in `text`.
 #[must_use]
-pub fn pairs<'a>(
+pub fn key_value_lines<'a>(
     all: impl IntoIterator<Item = (&'a str, &'a str)>,
     (word, columns): (usize, usize),
     dim: Style,
@@ -15,9 +15,9 @@ pub fn pairs<'a>(
 ) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for (title, value) in all {
-        for (at, line) in wrap(&clean(value), columns.saturating_sub(word).max(8)).into_iter().enumerate() {
+        for (at, line) in wrap_text(&escape_unsafe(value), columns.saturating_sub(word).max(8)).into_iter().enumerate() {
             let title = if at == 0 { title } else { "" };
-            out.push(Line::from(vec![Span::styled(left(title, word), dim), Span::styled(line, text)]));
+            out.push(Line::from(vec![Span::styled(align_left(title, word), dim), Span::styled(line, text)]));
         }
     }
     out
@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn long_texts_stay_in_their_column() {
         let all = [("folder", "/tmp"), ("command", "python3 train.py --steps 10")];
-        let text: Vec<String> = pairs(all, (9, 24), Style::default(), Style::default()).iter().map(Line::to_string).collect();
+        let text: Vec<String> = key_value_lines(all, (9, 24), Style::default(), Style::default()).iter().map(Line::to_string).collect();
         assert_eq!(text, ["folder   /tmp", "command  python3", "         train.py", "         --steps 10"]);
     }
 }

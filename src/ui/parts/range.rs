@@ -7,7 +7,7 @@ use ratatui::text::Span;
 /// A bar of `columns` columns for a measure between `least` and `most` (both 0 to 1): full up to `least`, shaded to
 /// `most`, the rest empty.
 #[must_use]
-pub fn range(least: f64, most: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
+pub fn range_bar(least: f64, most: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
     let at = |share: f64| ((share.clamp(0.0, 1.0) * columns as f64).round() as usize).min(columns);
     let (full, end) = (at(least), at(most.max(least)));
     let parts = [("█", full, style), ("▒", end - full, style), ("░", columns - end, theme.style(Role::BarEmpty))];
@@ -23,7 +23,7 @@ mod tests {
     #[test]
     fn a_range_is_full_then_shaded_then_empty() {
         let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
-        let text = |a, b| range(a, b, 10, theme.style(Role::Bar), &theme).iter().map(|s| s.content.to_string()).collect::<String>();
+        let text = |a, b| range_bar(a, b, 10, theme.style(Role::Bar), &theme).iter().map(|s| s.content.to_string()).collect::<String>();
         assert_eq!(
             [text(0.4, 0.7), text(0.0, 0.9), text(0.5, 0.5), text(0.8, 2.0)],
             ["████▒▒▒░░░", "▒▒▒▒▒▒▒▒▒░", "█████░░░░░", "████████▒▒"]

@@ -10,7 +10,7 @@ const BLOCKS: std::ops::RangeInclusive<char> = '▀'..='▟';
 
 /// Highlights a row that has been drawn. Severities keep their colours, even if the selection has a text
 /// colour of its own; dimmed text is not dimmed here, where the background is brighter.
-pub fn select(buffer: &mut Buffer, area: Rect, theme: &Theme) {
+pub fn highlight_row(buffer: &mut Buffer, area: Rect, theme: &Theme) {
     let selected = theme.style(Role::Selected);
     let colour = |role| theme.style(role).fg;
     let severities = [Role::Good, Role::Warn, Role::Bad].map(colour);
@@ -66,12 +66,12 @@ mod tests {
                     let Some(own) = theme.style(role).fg else { continue };
                     let mut bar = Buffer::empty(Rect::new(0, 0, 1, 1));
                     Line::styled("█", theme.style(Role::Bar)).render(bar.area, &mut bar);
-                    select(&mut bar, Rect::new(0, 0, 1, 1), &theme);
+                    highlight_row(&mut bar, Rect::new(0, 0, 1, 1), &theme);
                     assert_eq!(Some(bar.cell((0, 0)).unwrap().fg), theme.style(Role::Bar).fg, "{name} {mode:?}");
                     let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 1));
                     Line::from(vec![Span::styled("▲", theme.style(role)), Span::styled(" text", theme.style(Role::Text))])
                         .render(buffer.area, &mut buffer);
-                    select(&mut buffer, Rect::new(0, 0, 8, 1), &theme);
+                    highlight_row(&mut buffer, Rect::new(0, 0, 8, 1), &theme);
                     let mark = buffer.cell((0, 0)).unwrap();
                     assert!(mark.fg == own || mark.bg == own, "{name} {mode:?} {role:?}: {mark:?}");
                     assert_ne!(mark.fg, mark.bg, "{name} {mode:?} {role:?}");

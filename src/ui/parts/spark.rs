@@ -3,7 +3,7 @@
 /// The last `columns` shares (0 to 1) as eighth blocks, one column each; missing values are blank, and
 /// non-zero ones are always visible.
 #[must_use]
-pub fn spark(shares: impl DoubleEndedIterator<Item = Option<f64>>, columns: usize) -> String {
+pub fn share_sparkline(shares: impl DoubleEndedIterator<Item = Option<f64>>, columns: usize) -> String {
     const LEVELS: [char; 9] = ['▁', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let mut out: Vec<char> = shares
         .rev()
@@ -21,8 +21,8 @@ mod tests {
     #[test]
     fn the_latest_is_on_the_right() {
         let all = [Some(0.0), Some(0.5), None, Some(1.0)];
-        assert_eq!(spark(all.into_iter(), 6), "  ·▄ █");
-        assert_eq!(spark(all.into_iter(), 2), " █");
-        assert_eq!(spark([Some(0.01)].into_iter(), 1), "▁");
+        assert_eq!(share_sparkline(all.into_iter(), 6), "  ·▄ █");
+        assert_eq!(share_sparkline(all.into_iter(), 2), " █");
+        assert_eq!(share_sparkline([Some(0.01)].into_iter(), 1), "▁");
     }
 }

@@ -1,7 +1,7 @@
 //! Stacked bar of shares, and its legend.
 
 use super::super::Theme;
-use crate::analysis::labels::{cut_end, width};
+use crate::analysis::labels::{cut_end, display_width};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
@@ -19,7 +19,7 @@ const SHADES: [&str; 4] = ["█", "▓", "▒", "░"];
 /// Stacked bar: each part as wide as its share, with its percentage inside if there is room. The rest of the
 /// whole stays empty.
 #[must_use]
-pub fn stacked(parts: &[Share], columns: usize) -> Line<'static> {
+pub fn stacked_bar(parts: &[Share], columns: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let (mut done, mut sum) = (0, 0.0);
     for (at, part) in parts.iter().enumerate() {
@@ -31,12 +31,12 @@ pub fn stacked(parts: &[Share], columns: usize) -> Line<'static> {
         }
         done = end;
         let plain = part.style.fg.is_none();
-        let text = Some(format!(" {:.0}%", part.share * 100.0)).filter(|t| width(t) < wide).unwrap_or_default();
+        let text = Some(format!(" {:.0}%", part.share * 100.0)).filter(|t| display_width(t) < wide).unwrap_or_default();
         if plain {
             let shade = SHADES[at % SHADES.len()];
             spans.push(Span::styled(shade.repeat(wide), part.style));
         } else {
-            let blank = " ".repeat(wide - width(&text));
+            let blank = " ".repeat(wide - display_width(&text));
             spans.push(Span::styled(format!("{text}{blank}"), part.style.add_modifier(Modifier::REVERSED).remove_modifier(Modifier::BOLD)));
         }
     }
@@ -45,13 +45,13 @@ pub fn stacked(parts: &[Share], columns: usize) -> Line<'static> {
 
 /// Legend of the parts, in as many lines as needed up to `rows`, each with the swatch of its colour or its shade.
 #[must_use]
-pub fn legend(parts: &[Share], columns: usize, rows: usize, dim: Style, theme: &Theme) -> Vec<Line<'static>> {
+pub fn share_legend(parts: &[Share], columns: usize, rows: usize, dim: Style, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
     let mut used = usize::MAX;
     for (at, part) in parts.iter().enumerate() {
         let swatch = if part.style.fg.is_none() { SHADES[at % SHADES.len()] } else { "■" };
         let text = format!("{} {:.0}%", part.name, part.share * 100.0);
-        let wide = 2 + width(&text) + 2;
+        let wide = 2 + display_width(&text) + 2;
         if used.saturating_add(wide) > columns + 2 {
             if out.len() == rows {
                 break;
@@ -83,21 +83,21 @@ mod tests {
     fn parts_fill_their_share_and_say_what_they_are() {
         let part = |name: &str, share, colour| Share { name: name.to_owned(), share, style: Style::default().fg(colour) };
         let parts = [part("loads", 0.61, Color::Red), part("queue", 0.23, Color::Blue), part("rest", 0.16, Color::Gray)];
-        let bar = stacked(&parts, 20);
+        let bar = stacked_bar(&parts, 20);
         assert_eq!(bar.width(), 20);
         assert_eq!(bar.spans.iter().map(|s| s.content.to_string()).collect::<Vec<_>>(), [" 61%        ", " 23% ", "   "]);
         let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
-        let lines = legend(&parts, 24, 4, Style::default(), &theme);
+        let lines = share_legend(&parts, 24, 4, Style::default(), &theme);
         assert_eq!(
             lines.iter().map(|l| l.to_string().trim_end().to_owned()).collect::<Vec<_>>(),
             ["■ loads 61%  ■ queue 23%", "■ rest 16%"]
         );
-        assert_eq!(legend(&parts, 24, 1, Style::default(), &theme).len(), 1);
+        assert_eq!(share_legend(&parts, 24, 1, Style::default(), &theme).len(), 1);
     }
 
     #[test]
     fn without_colours_neighbours_have_different_shades() {
         let parts = [0.5, 0.5].map(|share| Share { name: String::new(), share, style: Style::default() });
-        assert_eq!(stacked(&parts, 8).to_string(), "████▓▓▓▓");
+        assert_eq!(stacked_bar(&parts, 8).to_string(), "████▓▓▓▓");
     }
 }

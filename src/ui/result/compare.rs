@@ -1,26 +1,26 @@
 //! Comparison of two results: durations, unit utilisation, warp stall reasons, and every metric of both.
 //! Better and worse are coloured only if enough launches were measured to distinguish them from chance.
 
-use super::super::panel::{Panel, bordered, lines, panel, take};
-use super::super::parts::{both, delta, glyph};
+use super::super::panel::{Panel, draw_lines, draw_panel, fits_borders, split_top};
+use super::super::parts::{change_bar, mirror_bar, severity_glyph};
 use super::super::table::{self, Rows};
-use super::super::text::{bar, left, right, wrap};
+use super::super::text::{align_left, align_right, bar, wrap_text};
 use super::super::view::View;
 use super::super::{Role, Theme};
 use crate::analysis::compare::{Change, Row};
 use crate::analysis::diff::MATTERS;
-use crate::analysis::fuzzy::similarity;
+use crate::analysis::fuzzy::name_similarity;
 use crate::analysis::hints::case::Case;
 use crate::analysis::hints::demand::Busy;
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::hints::stalls::Stalls;
 use crate::analysis::hints::{Hint, Severity, Subject};
-use crate::analysis::labels::{apart, cut_end, width};
+use crate::analysis::labels::{cut_end, cut_pair, display_width};
 use crate::analysis::promise::{Outcome, Promise};
 use crate::app::{ActionId, App, ResultScreen};
-use crate::model::config::dim3;
-use crate::model::text::clean;
-use crate::model::units::count;
+use crate::model::config::format_dim3;
+use crate::model::text::escape_unsafe;
+use crate::model::units::format_count;
 use crate::model::{Metrics, Nanos, ResultMetrics};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -66,21 +66,21 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    fn ns(&self) -> Option<f64> {
+    fn duration_ns(&self) -> Option<f64> {
         self.metrics.duration(self.result).map(|d| d.0 as f64)
     }
 
-    fn name(&self) -> String {
-        clean(self.result.kernel.function()).into_owned()
+    fn kernel_name(&self) -> String {
+        escape_unsafe(self.result.kernel.function()).into_owned()
     }
 
-    fn hint(&self) -> Option<&Hint> {
+    fn first_hint(&self) -> Option<&Hint> {
         self.subject.hints.first()
     }
 
     /// Launch configuration, position in the report, and file, followed by shorter forms.
-    fn places(&self) -> [String; 3] {
-        let dims = |d: Option<[u32; 3]>| d.map(dim3).unwrap_or_default();
+    fn place_forms(&self) -> [String; 3] {
+        let dims = |d: Option<[u32; 3]>| d.map(format_dim3).unwrap_or_default();
         let file = if self.file.is_empty() { String::new() } else { format!(" in {}", self.file) };
         let (grid, block) = (dims(self.result.grid), dims(self.result.block));
         let (launch, at) = (format!("({grid}) × ({block})"), format!("{} of {}{file}", self.at + 1, self.metrics.results.len()));
@@ -88,7 +88,7 @@ impl Side<'_> {
     }
 }
 
-fn sides<'a>(app: &App, screen: &'a ResultScreen) -> Option<[Side<'a>; 2]> {
+fn both_sides<'a>(app: &App, screen: &'a ResultScreen) -> Option<[Side<'a>; 2]> {
     let (report, metrics, other) = screen.compare.other.as_ref()?;
     let file = app.session.reports.get(*report).filter(|_| *report != screen.report).and_then(|r| r.file.file_name());
     Some([
@@ -107,21 +107,21 @@ fn sides<'a>(app: &App, screen: &'a ResultScreen) -> Option<[Side<'a>; 2]> {
             result: metrics.results.get(*other)?,
             at: *other,
             subject: &screen.compare.subject,
-            file: file.map(|f| clean(&f.to_string_lossy()).into_owned()).unwrap_or_default(),
+            file: file.map(|f| escape_unsafe(&f.to_string_lossy()).into_owned()).unwrap_or_default(),
             launches: screen.compare.launches.1,
         },
     ])
 }
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
-    let Some(sides) = sides(app, screen) else { return };
-    let framed = bordered(area) && area.height >= ABOVE;
+    let Some(sides) = both_sides(app, screen) else { return };
+    let framed = fits_borders(area) && area.height >= ABOVE;
     if !framed {
         let mut rest = area;
-        let head = head(screen, &sides, area.width.into(), theme);
+        let head = header_lines(screen, &sides, area.width.into(), theme);
         let tall = u16::try_from(head.len()).unwrap_or(3);
-        lines(frame, take(&mut rest, tall), head);
-        metrics(frame, rest, screen, view, theme);
+        draw_lines(frame, split_top(&mut rest, tall), head);
+        draw_metrics(frame, rest, screen, view, theme);
         return;
     }
     let (mut pictures, rest) = if area.width >= BESIDE {
@@ -131,19 +131,19 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         let [pictures, rest] = Layout::vertical([Constraint::Length(14), Constraint::Min(8)]).areas(area);
         (pictures, rest)
     };
-    let key = app.session.key(ActionId::CompareWith);
+    let key = app.session.key_label(ActionId::CompareWith);
     let inside = usize::from(pictures.width.saturating_sub(4));
-    let head = head(screen, &sides, inside, theme);
-    let place = take(&mut pictures, u16::try_from(head.len() + 2).unwrap_or(5));
+    let head = header_lines(screen, &sides, inside, theme);
+    let place = split_top(&mut pictures, u16::try_from(head.len() + 2).unwrap_or(5));
     let note = vec![Span::styled(key, theme.style(Role::Key)), Span::styled(" another", theme.style(Role::Dim))];
     let inner = Panel::new(vec![Span::styled("Side by side", theme.style(Role::Title))]).note(note).draw(frame, place, true, theme);
-    lines(frame, inner, head);
+    draw_lines(frame, inner, head);
     let cases = sides.each_ref().map(|s| Case::new(&s.subject.facts));
-    let (units, stalls) = (units(&cases), stalls(&cases));
+    let (units, stalls) = (ranked_units(&cases), ranked_stalls(&cases));
     if area.width >= BESIDE {
         let tall = |listed: usize| u16::try_from(listed.clamp(1, LISTED)).unwrap_or(1) + 2;
-        draw_units(frame, take(&mut pictures, tall(units.len())), &units, &cases, theme);
-        draw_stalls(frame, take(&mut pictures, tall(stalls.len())), &stalls, &cases, theme);
+        draw_units(frame, split_top(&mut pictures, tall(units.len())), &units, &cases, theme);
+        draw_stalls(frame, split_top(&mut pictures, tall(stalls.len())), &stalls, &cases, theme);
         if pictures.height >= 4 {
             draw_hints(frame, pictures, &sides, theme);
         }
@@ -154,65 +154,65 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     }
     let rows = format!("  {} of {}", (screen.compare.selected + 1).min(screen.compare.rows.len()), screen.compare.rows.len());
     let title = vec![Span::styled("Metrics", theme.style(Role::Title)), Span::styled(rows, theme.style(Role::Dim))];
-    let note = vec![Span::styled(told(screen, theme), theme.style(Role::Dim))];
+    let note = vec![Span::styled(table_legend(screen, theme), theme.style(Role::Dim))];
     let inner = Panel::new(title).note(note).focused().draw(frame, rest, true, theme);
-    metrics(frame, inner, screen, view, theme);
+    draw_metrics(frame, inner, screen, view, theme);
 }
 
 /// Legend of the table's colours and bars.
-fn told(screen: &ResultScreen, theme: &Theme) -> String {
+fn table_legend(screen: &ResultScreen, theme: &Theme) -> String {
     let scale = format!("bars: up to {FULL_FACTOR}×, log scale");
     if screen.compare.rows.iter().any(|r| r.p.is_some()) { format!("{}: more than chance  {scale}", theme.accent()) } else { scale }
 }
 
 /// Both results with their durations as bars, and the conclusion.
-fn head(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let most = sides.iter().filter_map(Side::ns).fold(0.0, f64::max);
+fn header_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let most = sides.iter().filter_map(Side::duration_ns).fold(0.0, f64::max);
     let narrow = columns < 84;
     let bars = if narrow { 12 } else { (columns / 4).min(30) };
     let badge = |s: &Side<'_>| {
-        s.hint().map_or_else(Vec::new, |h| {
-            let (mark, role) = glyph(h.severity);
+        s.first_hint().map_or_else(Vec::new, |h| {
+            let (mark, role) = severity_glyph(h.severity);
             vec![Span::styled(format!("  {mark} {}", h.id.id()), theme.style(role))]
         })
     };
     let tails = sides.each_ref().map(|s| {
-        let mut tail = s.ns().map_or_else(Vec::new, |ns| {
+        let mut tail = s.duration_ns().map_or_else(Vec::new, |ns| {
             let mut bar = bar(if most > 0.0 { ns / most } else { 0.0 }, bars, theme.style(Role::Bar), theme);
-            bar.push(Span::styled(right(&Nanos::human(ns), 9), theme.style(Role::Title)));
+            bar.push(Span::styled(align_right(&Nanos::format_ns(ns), 9), theme.style(Role::Title)));
             bar
         });
         tail.extend(badge(s));
         tail
     });
-    let taken = tails.iter().map(|t| t.iter().map(|s| width(&s.content)).sum::<usize>()).max().unwrap_or(0);
+    let taken = tails.iter().map(|t| t.iter().map(|s| display_width(&s.content)).sum::<usize>()).max().unwrap_or(0);
     let room = columns.saturating_sub(6 + taken + 2);
     // Names come first, so that their difference stays visible.
-    let names = apart(&sides[0].name(), &sides[1].name(), room);
-    let longest = width(&names.0).max(width(&names.1));
+    let names = cut_pair(&sides[0].kernel_name(), &sides[1].kernel_name(), room);
+    let longest = display_width(&names.0).max(display_width(&names.1));
     let mut out: Vec<Line<'static>> = Vec::new();
     for ((side, tail), name) in sides.iter().zip(tails).zip([names.0, names.1]) {
         // The longest form of the place that fits.
-        let fits = |p: &String| longest + 2 + width(p) <= room;
-        let place = side.places().into_iter().find(fits).map_or_else(String::new, |p| format!("  {p}"));
+        let fits = |p: &String| longest + 2 + display_width(p) <= room;
+        let place = side.place_forms().into_iter().find(fits).map_or_else(String::new, |p| format!("  {p}"));
         let mut spans = vec![
-            Span::styled(left(side.word, 6), theme.style(Role::Dim)),
-            Span::styled(left(&name, longest), theme.style(Role::Title)),
-            Span::styled(left(&place, room.saturating_sub(longest)), theme.style(Role::Dim)),
+            Span::styled(align_left(side.word, 6), theme.style(Role::Dim)),
+            Span::styled(align_left(&name, longest), theme.style(Role::Title)),
+            Span::styled(align_left(&place, room.saturating_sub(longest)), theme.style(Role::Dim)),
             Span::raw("  "),
         ];
         spans.extend(tail);
         out.push(Line::from(spans));
     }
-    let mut verdict = verdict(screen, sides, columns, theme);
+    let mut verdict = verdict_lines(screen, sides, columns, theme);
     verdict.truncate(if narrow { 1 } else { 2 });
     out.extend(verdict);
     out
 }
 
 /// Speedup or slowdown of the other result, and whether it was tested.
-fn verdict(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let (Some(this), Some(other)) = (sides[0].ns(), sides[1].ns()) else {
+fn verdict_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let (Some(this), Some(other)) = (sides[0].duration_ns(), sides[1].duration_ns()) else {
         return vec![Line::styled("no duration was collected: --section SpeedOfLight", theme.style(Role::Dim))];
     };
     let row = screen.compare.rows.iter().find(|r| &*r.name == "gpu__time_duration.sum");
@@ -222,7 +222,7 @@ fn verdict(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: 
             let word = if other < this { "less" } else { "more" };
             let factor = if other < this { this / other.max(1.0) } else { other / this.max(1.0) };
             let speed = if other < this { "faster" } else { "slower" };
-            let text = format!("the other takes {} {word}: {factor:.2}× {speed}", Nanos::human((other - this).abs()));
+            let text = format!("the other takes {} {word}: {factor:.2}× {speed}", Nanos::format_ns((other - this).abs()));
             let role = match change {
                 Some(Change::Better) => Role::Good,
                 Some(Change::Worse) => Role::Bad,
@@ -231,7 +231,7 @@ fn verdict(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: 
             (text, role)
         }
     };
-    let launches = |s: &Side<'_>| count(s.launches, "launch");
+    let launches = |s: &Side<'_>| format_count(s.launches, "launch");
     let tested = match row.and_then(|r| r.p) {
         Some(p) if p < 0.001 => " (p < 0.001)".to_owned(),
         Some(p) => format!(" (p {p:.3})"),
@@ -244,22 +244,22 @@ fn verdict(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: 
         format!("{a} against {b}{tested}")
     };
     let mut spans = vec![Span::styled(format!("{said}  "), theme.style(role))];
-    let room = columns.saturating_sub(width(&said) + 2);
-    if room >= width(&how) {
+    let room = columns.saturating_sub(display_width(&said) + 2);
+    if room >= display_width(&how) {
         spans.push(Span::styled(how, theme.style(Role::Dim)));
         return vec![Line::from(spans)];
     }
     let mut out = vec![Line::from(spans)];
-    out.extend(wrap(&how, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    out.extend(wrap_text(&how, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     out
 }
 
-fn title(word: &'static str, of: &'static str, theme: &Theme) -> Vec<Span<'static>> {
+fn panel_title(word: &'static str, of: &'static str, theme: &Theme) -> Vec<Span<'static>> {
     vec![Span::styled(word, theme.style(Role::Title)), Span::styled(of, theme.style(Role::Dim))]
 }
 
 /// Legend of the two sides, for the panels' edges.
-fn which(theme: &Theme) -> Vec<Span<'static>> {
+fn sides_legend(theme: &Theme) -> Vec<Span<'static>> {
     vec![
         Span::styled("this ", theme.style(Role::Dim)),
         Span::styled("│", theme.style(Role::Border)),
@@ -268,13 +268,13 @@ fn which(theme: &Theme) -> Vec<Span<'static>> {
 }
 
 fn not_collected(frame: &mut Frame<'_>, area: Rect, word: &'static str, theme: &Theme) {
-    let inner = panel(frame, area, vec![Span::styled(word, theme.style(Role::Dim))], true, theme);
-    lines(frame, inner, vec![Line::styled("Not collected for either of them.", theme.style(Role::Dim))]);
+    let inner = draw_panel(frame, area, vec![Span::styled(word, theme.style(Role::Dim))], true, theme);
+    draw_lines(frame, inner, vec![Line::styled("Not collected for either of them.", theme.style(Role::Dim))]);
 }
 
 /// Units of both results, the busiest first.
-fn units(cases: &[Case<'_>; 2]) -> Vec<Busy> {
-    let mut all: Vec<Busy> = cases.iter().flat_map(|c| c.demand.ranked()).collect();
+fn ranked_units(cases: &[Case<'_>; 2]) -> Vec<Busy> {
+    let mut all: Vec<Busy> = cases.iter().flat_map(|c| c.demand.ranked_units()).collect();
     all.sort_by(|a, b| b.share.total_cmp(&a.share));
     let mut seen = Vec::new();
     all.retain(|u| {
@@ -290,17 +290,17 @@ fn draw_units(frame: &mut Frame<'_>, area: Rect, units: &[Busy], cases: &[Case<'
         not_collected(frame, area, "Units", theme);
         return;
     }
-    let inner = Panel::new(title("Units", ", % of peak", theme)).note(which(theme)).draw(frame, area, true, theme);
+    let inner = Panel::new(panel_title("Units", ", % of peak", theme)).note(sides_legend(theme)).draw(frame, area, true, theme);
     let line = |u: &Busy| {
         let values = (cases[0].demand.get(u.unit), cases[1].demand.get(u.unit));
-        Line::from(both(u.unit.label(), values, inner.width.into(), UNIT, AT_LIMIT.value / 100.0, theme))
+        Line::from(mirror_bar(u.unit.label(), values, inner.width.into(), UNIT, AT_LIMIT.value / 100.0, theme))
     };
-    lines(frame, inner, units.iter().take(inner.height.into()).map(line).collect());
+    draw_lines(frame, inner, units.iter().take(inner.height.into()).map(line).collect());
 }
 
 /// Stall reasons of both results, the largest first.
-fn stalls(cases: &[Case<'_>; 2]) -> Vec<&'static str> {
-    let mut all: Vec<(&'static str, f64)> = cases.iter().filter_map(|c| c.stalls.as_ref()).flat_map(Stalls::ranked).collect();
+fn ranked_stalls(cases: &[Case<'_>; 2]) -> Vec<&'static str> {
+    let mut all: Vec<(&'static str, f64)> = cases.iter().filter_map(|c| c.stalls.as_ref()).flat_map(Stalls::ranked_reasons).collect();
     all.retain(|r| r.1 >= 0.005);
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let mut out: Vec<&'static str> = Vec::new();
@@ -317,56 +317,57 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, reasons: &[&'static str], case
         not_collected(frame, area, "Warps wait for", theme);
         return;
     }
-    let inner = Panel::new(title("Warps wait for", ", % of their cycles", theme)).note(which(theme)).draw(frame, area, true, theme);
+    let inner =
+        Panel::new(panel_title("Warps wait for", ", % of their cycles", theme)).note(sides_legend(theme)).draw(frame, area, true, theme);
     let share = |case: &Case<'_>, reason: &str| case.stalls.as_ref().map(|s| s.share(reason));
     let line = |reason: &&'static str| {
         let word = if *reason == "selected" { "issuing".to_owned() } else { reason.replace('_', " ") };
         let values = (share(&cases[0], reason), share(&cases[1], reason));
         // A share of the time has no peak to reach.
-        Line::from(both(&word, values, inner.width.into(), REASON, f64::INFINITY, theme))
+        Line::from(mirror_bar(&word, values, inner.width.into(), REASON, f64::INFINITY, theme))
     };
-    lines(frame, inner, reasons.iter().take(inner.height.into()).map(line).collect());
+    draw_lines(frame, inner, reasons.iter().take(inner.height.into()).map(line).collect());
 }
 
 /// Gain predicted by the hint on the slower result, and the gain measured in the faster one; `None` for
 /// unrelated kernels.
-fn promised(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option<(String, Role)> {
+fn predicted_gain(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option<(String, Role)> {
     let other = sides.iter().find(|s| s.word != side.word)?;
-    let saved = 1.0 - other.ns()? / side.ns().filter(|ns| *ns > 0.0)?;
-    let related = similarity(&side.name(), &other.name()) >= RELATED;
+    let saved = 1.0 - other.duration_ns()? / side.duration_ns().filter(|ns| *ns > 0.0)?;
+    let related = name_similarity(&side.kernel_name(), &other.kernel_name()) >= RELATED;
     if !related || saved * 100.0 < MATTERS || hint.severity == Severity::Healthy {
         return None;
     }
     let promise = Promise { id: hint.id, gain: hint.gain.clone() };
-    let role = match promise.outcome(saved) {
+    let role = match promise.classify_outcome(saved) {
         Outcome::Kept | Outcome::More => Role::Good,
         Outcome::Less => Role::Text,
         Outcome::Beyond => Role::Warn,
     };
-    Some((format!("promised {}, the {} one saves {:.0}%", hint.gain.words(), other.word, saved * 100.0), role))
+    Some((format!("promised {}, the {} one saves {:.0}%", hint.gain.to_text(), other.word, saved * 100.0), role))
 }
 
 /// First hint of each result with its headline, and its advice.
 fn draw_hints(frame: &mut Frame<'_>, area: Rect, sides: &[Side<'_>; 2], theme: &Theme) {
-    let inner = panel(frame, area, vec![Span::styled("Diagnosis", theme.style(Role::Title))], true, theme);
+    let inner = draw_panel(frame, area, vec![Span::styled("Diagnosis", theme.style(Role::Title))], true, theme);
     let columns = usize::from(inner.width);
     let mut out: Vec<Line<'static>> = Vec::new();
     for side in sides {
-        let Some(hint) = side.hint() else { continue };
+        let Some(hint) = side.first_hint() else { continue };
         if !out.is_empty() {
             out.push(Line::default());
         }
-        let (mark, role) = glyph(hint.severity);
+        let (mark, role) = severity_glyph(hint.severity);
         out.push(Line::from(vec![
-            Span::styled(left(side.word, 6), theme.style(Role::Dim)),
+            Span::styled(align_left(side.word, 6), theme.style(Role::Dim)),
             Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
         ]));
-        out.extend(wrap(&clean(&hint.headline), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
-        if let Some((text, role)) = promised(side, sides, hint) {
-            out.extend(wrap(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
+        out.extend(wrap_text(&escape_unsafe(&hint.headline), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+        if let Some((text, role)) = predicted_gain(side, sides, hint) {
+            out.extend(wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
         }
         for change in &hint.actions {
-            let text = wrap(&clean(change), columns.saturating_sub(2));
+            let text = wrap_text(&escape_unsafe(change), columns.saturating_sub(2));
             out.extend(
                 text.into_iter()
                     .enumerate()
@@ -375,13 +376,13 @@ fn draw_hints(frame: &mut Frame<'_>, area: Rect, sides: &[Side<'_>; 2], theme: &
         }
     }
     out.truncate(inner.height.into());
-    lines(frame, inner, out);
+    draw_lines(frame, inner, out);
 }
 
-fn metrics(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
+fn draw_metrics(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width);
     let rows = &screen.compare.rows;
-    let widest = rows.iter().flat_map(|r| [width(&r.first), width(&r.second)]).max().unwrap_or(0);
+    let widest = rows.iter().flat_map(|r| [display_width(&r.first), display_width(&r.second)]).max().unwrap_or(0);
     let most = if columns >= WIDE { VALUE.2 } else { VALUE.1 };
     let value = widest.clamp(VALUE.0, most).min(columns.saturating_sub(LABEL + CHANGE) / 2 - 2) + 2;
     let bars = (columns / BAR.1).min(BAR.0) | 1;
@@ -390,11 +391,17 @@ fn metrics(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut 
     let full = label.saturating_sub(48);
     let label = label.min(if full >= 30 { 48 } else { usize::MAX });
     let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
-    let ends = if bars > 0 { format!("  {}{}", left("less", bars / 2 + 1), right("more", bars / 2)) } else { String::new() };
-    let titles = format!("{}{}{}{}{ends}", left("metric", label), right("this", value), right("other", value), right("change", CHANGE));
+    let ends = if bars > 0 { format!("  {}{}", align_left("less", bars / 2 + 1), align_right("more", bars / 2)) } else { String::new() };
+    let titles = format!(
+        "{}{}{}{}{ends}",
+        align_left("metric", label),
+        align_right("this", value),
+        align_right("other", value),
+        align_right("change", CHANGE)
+    );
     frame.render_widget(Line::styled(cut_end(&titles, columns), theme.style(Role::Head)), head);
     let of = Rows { list: "compare", count: rows.len(), selected: screen.compare.selected };
-    table::rows(frame, body, of, view, theme, |at, _| {
+    table::draw_rows(frame, body, of, view, theme, |at, _| {
         let Some(row) = rows.get(at) else { return Vec::new() };
         let role = match row.change {
             Change::Better => Role::Good,
@@ -404,27 +411,27 @@ fn metrics(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut 
         };
         let quiet = matches!(row.change, Change::Same | Change::Alone);
         let text = theme.style(if quiet { Role::Dim } else { Role::Text });
-        let cell = |t: &str| right(&cut_end(&clean(t), value - 2), value);
+        let cell = |t: &str| align_right(&cut_end(&escape_unsafe(t), value - 2), value);
         let mut spans = vec![
-            Span::styled(left(&cut_end(&clean(&row.label), label.saturating_sub(1)), label), text),
+            Span::styled(align_left(&cut_end(&escape_unsafe(&row.label), label.saturating_sub(1)), label), text),
             Span::styled(cell(&row.first), text),
             Span::styled(cell(&row.second), text),
-            Span::styled(right(&change(row), CHANGE), theme.style(role)),
+            Span::styled(align_right(&format_change(row), CHANGE), theme.style(role)),
         ];
         if bars > 0 {
             spans.push(Span::raw("  "));
             let style = theme.style(if role == Role::Text { Role::Bar } else { role });
-            spans.extend(delta(filled(row), bars, style, theme));
+            spans.extend(change_bar(bar_fill(row), bars, style, theme));
         }
         if full >= 30 {
-            spans.push(Span::styled(format!("  {}", cut_end(&clean(&row.name), full.saturating_sub(2))), theme.style(Role::Faint)));
+            spans.push(Span::styled(format!("  {}", cut_end(&escape_unsafe(&row.name), full.saturating_sub(2))), theme.style(Role::Faint)));
         }
         spans
     });
 }
 
 /// Fill of the change bar, -1 to 1; factors are on a logarithmic scale.
-fn filled(row: &Row) -> f64 {
+fn bar_fill(row: &Row) -> f64 {
     match (row.delta, row.change) {
         (_, Change::Same | Change::Alone) | (None, _) => 0.0,
         (Some(d), _) if row.points => d / FULL_POINTS,
@@ -433,7 +440,7 @@ fn filled(row: &Row) -> f64 {
 }
 
 /// Formats a change: `+12.3%`, `-4.5 pts`, `3.1×`, or a word.
-fn change(row: &Row) -> String {
+fn format_change(row: &Row) -> String {
     let mark = match row.change {
         Change::Better => "✓ ",
         Change::Worse => "▲ ",

@@ -2,20 +2,20 @@
 //! NVIDIA's own rules for comparison.
 
 use super::super::panel::Panel;
-use super::super::parts::{glyph, range};
-use super::super::text::{left, right, wrap};
+use super::super::parts::{range_bar, severity_glyph};
+use super::super::text::{align_left, align_right, wrap_text};
 use super::super::view::View;
 use super::super::{Role, Theme};
 use super::picture;
 use crate::analysis::hints::{Evidence, Hint, Severity};
-use crate::analysis::labels::{cut_end, width};
+use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::path::{self, Step};
 use crate::app::screens::result::hints::Line as Row;
 use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::Scope;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::report::hints::TOO_LITTLE;
-use crate::report::hints::{threshold, value};
+use crate::report::hints::{format_threshold, format_value};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
@@ -25,10 +25,10 @@ const REASON: usize = 12;
 
 /// Steps from a hot kernel to a comparison, with completed ones ticked.
 #[must_use]
-pub fn steps(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) -> Line<'static> {
+pub fn step_line(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) -> Line<'static> {
     // Comparing with another report implies a change between the two.
     let compared = screen.compare.other.as_ref().is_some_and(|o| o.0 != screen.report);
-    let steps = path::steps(&screen.subject, compared, app.session.reports.len() > 1);
+    let steps = path::workflow_steps(&screen.subject, compared, app.session.reports.len() > 1);
     let mut spans = Vec::new();
     let mut used = 0;
     for Step { word, done, now } in steps {
@@ -41,10 +41,10 @@ pub fn steps(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) ->
         };
         let text = format!("{mark} {word}");
         let gap = if spans.is_empty() { "" } else { "  " };
-        if used + gap.len() + width(&text) > columns {
+        if used + gap.len() + display_width(&text) > columns {
             break;
         }
-        used += gap.len() + width(&text);
+        used += gap.len() + display_width(&text);
         spans.push(Span::raw(gap));
         spans.push(Span::styled(text, theme.style(role)));
     }
@@ -53,7 +53,7 @@ pub fn steps(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) ->
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let [path, mut body] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
-    frame.render_widget(steps(app, screen, area.width.into(), theme), path);
+    frame.render_widget(step_line(app, screen, area.width.into(), theme), path);
     let pictures = area.height >= picture::ABOVE && area.width >= 100 && screen.subject.result.is_some() && !screen.subject.failed;
     if pictures {
         body = picture::draw(frame, body, app, screen, theme);
@@ -69,16 +69,16 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         screen,
         theme,
         columns: body.width.into(),
-        rerun: app.session.key(ActionId::Rerun),
-        source: app.session.key(ActionId::Source),
+        rerun: app.session.key_label(ActionId::Rerun),
+        source: app.session.key_label(ActionId::Source),
     };
-    let blocks: Vec<Vec<Line<'static>>> = screen.hints.lines.iter().enumerate().map(|(i, r)| draw.lines(i, r)).collect();
-    scrolled(frame, body, &blocks, screen.hints.selected, view, theme);
+    let blocks: Vec<Vec<Line<'static>>> = screen.hints.lines.iter().enumerate().map(|(i, r)| draw.row_lines(i, r)).collect();
+    draw_scrolled(frame, body, &blocks, screen.hints.selected, view, theme);
 }
 
 /// Draws blocks of lines, with the selected one highlighted and visible.
-fn scrolled(frame: &mut Frame<'_>, area: Rect, blocks: &[Vec<Line<'static>>], selected: usize, view: &mut View, theme: &Theme) {
-    let top = view.top("hints");
+fn draw_scrolled(frame: &mut Frame<'_>, area: Rect, blocks: &[Vec<Line<'static>>], selected: usize, view: &mut View, theme: &Theme) {
+    let top = view.scroll_offset("hints");
     let height = usize::from(area.height);
     let first: usize = blocks.iter().take(selected).map(Vec::len).sum();
     let tall = blocks.get(selected).map_or(1, Vec::len);
@@ -99,7 +99,7 @@ fn scrolled(frame: &mut Frame<'_>, area: Rect, blocks: &[Vec<Line<'static>>], se
         let rect = Rect { y: area.y + y, height: 1, ..area };
         frame.render_widget(line.clone(), rect);
         if at == selected {
-            crate::ui::parts::select(frame.buffer_mut(), rect, theme);
+            crate::ui::parts::highlight_row(frame.buffer_mut(), rect, theme);
         }
         view.hits.push((rect, Mouse::Row(at)));
     }
@@ -114,7 +114,7 @@ struct Draw<'a> {
 }
 
 impl Draw<'_> {
-    fn hint(&self, at: usize) -> Option<&Hint> {
+    fn find_hint(&self, at: usize) -> Option<&Hint> {
         self.screen.subject.hints.get(at)
     }
 
@@ -124,64 +124,67 @@ impl Draw<'_> {
     }
 
     /// A text after a label, both indented.
-    fn under(&self, word: &str, text: &str, role: Role) -> Vec<Line<'static>> {
+    fn labelled_lines(&self, word: &str, text: &str, role: Role) -> Vec<Line<'static>> {
         const WORD: usize = 10;
         let room = self.columns.saturating_sub(4 + WORD).max(20);
-        let lines = wrap(&clean(text), room).into_iter().enumerate();
+        let lines = wrap_text(&escape_unsafe(text), room).into_iter().enumerate();
         lines
             .map(|(i, line)| {
                 Line::from(vec![
                     Span::raw("    "),
-                    Span::styled(left(if i == 0 { word } else { "" }, WORD), self.theme.style(Role::Dim)),
+                    Span::styled(align_left(if i == 0 { word } else { "" }, WORD), self.theme.style(Role::Dim)),
                     Span::styled(line, self.theme.style(role)),
                 ])
             })
             .collect()
     }
 
-    fn lines(&self, at: usize, row: &Row) -> Vec<Line<'static>> {
+    fn row_lines(&self, at: usize, row: &Row) -> Vec<Line<'static>> {
         let theme = self.theme;
         match row {
             Row::Hint(i, open) => {
                 let mut out = if at > 0 { vec![Line::default()] } else { Vec::new() };
-                out.extend(self.hint(*i).map(|h| self.head(h, *open)).unwrap_or_default());
+                out.extend(self.find_hint(*i).map(|h| self.heading_lines(h, *open)).unwrap_or_default());
                 out
             }
             Row::Bound(i) => {
-                let Some(hint) = self.hint(*i) else { return Vec::new() };
-                if hint.severity == Severity::Healthy || hint.limit() == hint.bound {
-                    return if hint.bound.is_empty() { Vec::new() } else { self.under("at best", &hint.bound, Role::Dim) };
+                let Some(hint) = self.find_hint(*i) else { return Vec::new() };
+                if hint.severity == Severity::Healthy || hint.limit_text() == hint.bound {
+                    return if hint.bound.is_empty() { Vec::new() } else { self.labelled_lines("at best", &hint.bound, Role::Dim) };
                 }
                 // The rule's stake is a part of the maximum gain of its change.
-                let mut out = self.under("at most", &format!("{:.0}%: {}", hint.gain.at_most * 100.0, hint.limit()), Role::Dim);
+                let mut out =
+                    self.labelled_lines("at most", &format!("{:.0}%: {}", hint.gain.at_most * 100.0, hint.limit_text()), Role::Dim);
                 if !hint.bound.is_empty() {
-                    out.extend(self.under("at stake", &format!("{:.0}%: {}", hint.percent(), hint.bound), Role::Dim));
+                    out.extend(self.labelled_lines("at stake", &format!("{:.0}%: {}", hint.gain_percent(), hint.bound), Role::Dim));
                 }
                 out
             }
-            Row::Evidence(i, e) => self.hint(*i).and_then(|h| h.evidence.get(*e)).map(|e| vec![self.evidence(e)]).unwrap_or_default(),
+            Row::Evidence(i, e) => {
+                self.find_hint(*i).and_then(|h| h.evidence.get(*e)).map(|e| vec![self.evidence_line(e)]).unwrap_or_default()
+            }
             Row::Effect(i, e) => {
-                let effect = self.hint(*i).and_then(|h| h.effects.get(*e));
-                effect.map(|(id, text)| self.under("so", &format!("{}: {text}", id.id()), Role::Dim)).unwrap_or_default()
+                let effect = self.find_hint(*i).and_then(|h| h.effects.get(*e));
+                effect.map(|(id, text)| self.labelled_lines("so", &format!("{}: {text}", id.id()), Role::Dim)).unwrap_or_default()
             }
             Row::Action(i, a) => {
-                let action = self.hint(*i).and_then(|h| h.actions.get(*a)).cloned().unwrap_or_default();
-                self.under(if *a == 0 { "change" } else { "" }, &action, Role::Text)
+                let action = self.find_hint(*i).and_then(|h| h.actions.get(*a)).cloned().unwrap_or_default();
+                self.labelled_lines(if *a == 0 { "change" } else { "" }, &action, Role::Text)
             }
             Row::Confirm(i) => {
-                let Some(confirm) = self.hint(*i).map(|h| &h.confirm) else { return Vec::new() };
+                let Some(confirm) = self.find_hint(*i).map(|h| &h.confirm) else { return Vec::new() };
                 if self.lines_here(&confirm.sections) {
-                    return self.under("confirm", &format!("{} shows {}", self.source, confirm.why), Role::Next);
+                    return self.labelled_lines("confirm", &format!("{} shows {}", self.source, confirm.why), Role::Next);
                 }
                 if confirm.sections.is_empty() {
-                    return self.under("confirm", &confirm.why, Role::Next);
+                    return self.labelled_lines("confirm", &confirm.why, Role::Next);
                 }
                 let source = if confirm.source { " with sources" } else { "" };
                 let text = format!("{} collects {}{source}: {}", self.rerun, confirm.sections.join(", "), confirm.why);
-                self.under("confirm", &text, Role::Next)
+                self.labelled_lines("confirm", &text, Role::Next)
             }
             Row::Title(text) => {
-                let rest = self.columns.saturating_sub(width(text) + 4);
+                let rest = self.columns.saturating_sub(display_width(text) + 4);
                 vec![
                     Line::default(),
                     Line::from(vec![
@@ -193,34 +196,34 @@ impl Draw<'_> {
             }
             Row::Reason(text) => {
                 let (word, rest) = text.split_once(": ").unwrap_or(("", text));
-                let lines = wrap(&clean(rest), self.columns.saturating_sub(REASON + 3).max(20)).into_iter().enumerate();
+                let lines = wrap_text(&escape_unsafe(rest), self.columns.saturating_sub(REASON + 3).max(20)).into_iter().enumerate();
                 lines
                     .map(|(i, line)| {
                         Line::from(vec![
-                            Span::styled(format!("   {}", left(if i == 0 { word } else { "" }, REASON)), theme.style(Role::Dim)),
+                            Span::styled(format!("   {}", align_left(if i == 0 { word } else { "" }, REASON)), theme.style(Role::Dim)),
                             Span::styled(line, theme.style(Role::Text)),
                         ])
                     })
                     .collect()
             }
-            Row::Theirs(r, m) => vec![self.theirs(*r, *m)],
-            Row::Nothing => self.nothing(),
+            Row::Theirs(r, m) => vec![self.ncu_rule_line(*r, *m)],
+            Row::Nothing => self.empty_lines(),
         }
     }
 
-    fn nothing(&self) -> Vec<Line<'static>> {
+    fn empty_lines(&self) -> Vec<Line<'static>> {
         let subject = &self.screen.subject;
         let mut out = Vec::new();
         if subject.failed {
             out.push(Line::styled("ncu could not profile this launch: it failed, or was never run.", self.theme.style(Role::Warn)));
-        } else if let Some(collect) = subject.collect() {
+        } else if let Some(collect) = subject.sections_to_collect() {
             let text = format!(
                 "Not enough was collected to name a cause. {} collects {}: {}.",
                 self.rerun,
                 collect.sections.join(", "),
                 collect.why
             );
-            out.extend(wrap(&text, self.columns).into_iter().map(|l| Line::styled(l, self.theme.style(Role::Next))));
+            out.extend(wrap_text(&text, self.columns).into_iter().map(|l| Line::styled(l, self.theme.style(Role::Next))));
         } else {
             out.push(Line::styled("No rule found anything that stands out; the reasoning is below.", self.theme.style(Role::Text)));
         }
@@ -228,9 +231,9 @@ impl Draw<'_> {
     }
 
     /// Glyph, id and stake; the headline below.
-    fn head(&self, hint: &Hint, open: bool) -> Vec<Line<'static>> {
+    fn heading_lines(&self, hint: &Hint, open: bool) -> Vec<Line<'static>> {
         let theme = self.theme;
-        let (mark, role) = glyph(hint.severity);
+        let (mark, role) = severity_glyph(hint.severity);
         let arrow = if open { "▾ " } else { "▸ " };
         let id = hint.id.id();
         let mut spans = vec![
@@ -238,36 +241,36 @@ impl Draw<'_> {
             Span::styled(format!("{mark} "), theme.style(role)),
             Span::styled(id, theme.style(role)),
         ];
-        let stake = hint.promise();
-        let sure = hint.sure.word();
+        let stake = hint.gain_text();
+        let sure = hint.sure.as_str();
         let bars = if self.columns >= 100 { 14 } else { 8 };
         // If room is short, the bar is dropped first, then the confidence.
         let room = self.columns.saturating_sub(4 + id.len() + 2);
-        let (least, most) = hint.ends();
-        let tail: Vec<Span<'static>> = if width(&stake) + 2 + bars + 2 + sure.len() <= room {
+        let (least, most) = hint.gain_range();
+        let tail: Vec<Span<'static>> = if display_width(&stake) + 2 + bars + 2 + sure.len() <= room {
             let mut tail = vec![Span::styled(stake, theme.style(Role::Title)), Span::raw("  ")];
-            tail.extend(range(least, most, bars, theme.style(role), theme));
+            tail.extend(range_bar(least, most, bars, theme.style(role), theme));
             tail.push(Span::styled(format!("  {sure}"), theme.style(Role::Dim)));
             tail
         } else {
-            vec![Span::styled(hint.short(), theme.style(Role::Title)), Span::styled(format!("  {sure}"), theme.style(Role::Dim))]
+            vec![Span::styled(hint.short_gain_text(), theme.style(Role::Title)), Span::styled(format!("  {sure}"), theme.style(Role::Dim))]
         };
-        let used: usize = tail.iter().map(|s| width(&s.content)).sum();
+        let used: usize = tail.iter().map(|s| display_width(&s.content)).sum();
         spans.push(Span::raw(" ".repeat((room + 2).saturating_sub(used))));
         spans.extend(tail);
         let mut out = vec![Line::from(spans)];
-        let text = wrap(&clean(&hint.headline), self.columns.saturating_sub(4).max(20));
+        let text = wrap_text(&escape_unsafe(&hint.headline), self.columns.saturating_sub(4).max(20));
         if open {
             out.extend(text.into_iter().map(|l| Line::styled(format!("    {l}"), theme.style(Role::Title))));
         } else {
-            let one = cut_end(&clean(&hint.headline), self.columns.saturating_sub(4));
+            let one = cut_end(&escape_unsafe(&hint.headline), self.columns.saturating_sub(4));
             out.push(Line::styled(format!("    {one}"), theme.style(Role::Text)));
         }
         out
     }
 
     /// Label, value, threshold and its source; with room the metric's name.
-    fn evidence(&self, e: &Evidence) -> Line<'static> {
+    fn evidence_line(&self, e: &Evidence) -> Line<'static> {
         const VALUE: usize = 14;
         const THAN: usize = 10;
         let theme = self.theme;
@@ -277,20 +280,20 @@ impl Draw<'_> {
         let label = if wide { (self.columns * 2 / 5).clamp(24, 52) } else { self.columns.saturating_sub(6 + VALUE + THAN + 1).max(20) };
         let mut spans = vec![
             Span::raw("      "),
-            Span::styled(left(&cut_end(&clean(&e.label), label - 1), label), theme.style(Role::Text)),
-            Span::styled(right(&value(e), VALUE), theme.style(Role::Title)),
-            Span::styled(right(&threshold(e).unwrap_or_default(), THAN), theme.style(Role::Warn)),
+            Span::styled(align_left(&cut_end(&escape_unsafe(&e.label), label - 1), label), theme.style(Role::Text)),
+            Span::styled(align_right(&format_value(e), VALUE), theme.style(Role::Title)),
+            Span::styled(align_right(&format_threshold(e).unwrap_or_default(), THAN), theme.style(Role::Warn)),
         ];
         if wide {
             let room = self.columns.saturating_sub(6 + label + VALUE + THAN + 2);
             let source = e.threshold.map_or(e.metric.as_str(), |t| t.source);
-            spans.push(Span::styled(format!("  {}", cut_end(&clean(source), room)), theme.style(Role::Faint)));
+            spans.push(Span::styled(format!("  {}", cut_end(&escape_unsafe(source), room)), theme.style(Role::Faint)));
         }
         Line::from(spans)
     }
 
     /// One of NVIDIA's rules: its estimate and its title.
-    fn theirs(&self, rule: usize, message: usize) -> Line<'static> {
+    fn ncu_rule_line(&self, rule: usize, message: usize) -> Line<'static> {
         let theme = self.theme;
         let found = self.screen.details.get().and_then(|d| d.rules.get(rule));
         let Some((rule, message)) = found.and_then(|r| Some((r, r.messages.get(message)?))) else { return Line::default() };
@@ -298,34 +301,34 @@ impl Draw<'_> {
         let of = if scope == Scope::Global { "of the kernel" } else { "of this part" };
         let title = if message.title.is_empty() { &rule.name } else { &message.title };
         Line::from(vec![
-            Span::styled(right(&format!("{percent:.0}%"), 8), theme.style(Role::Text)),
+            Span::styled(align_right(&format!("{percent:.0}%"), 8), theme.style(Role::Text)),
             Span::styled(format!(" {of}  "), theme.style(Role::Dim)),
-            Span::styled(cut_end(&clean(title), self.columns.saturating_sub(24)), theme.style(Role::Text)),
+            Span::styled(cut_end(&escape_unsafe(title), self.columns.saturating_sub(24)), theme.style(Role::Text)),
         ])
     }
 }
 
 /// Draws the first hints in a narrow column beside the metrics.
-pub fn pane(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, theme: &Theme) {
+pub fn draw_pane(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, theme: &Theme) {
     let columns = usize::from(area.width);
     let mut out: Vec<Line<'static>> = Vec::new();
     for hint in &screen.subject.hints {
-        let (mark, role) = glyph(hint.severity);
+        let (mark, role) = severity_glyph(hint.severity);
         if !out.is_empty() {
             out.push(Line::default());
         }
         out.push(Line::from(vec![
             Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
-            Span::styled(format!("  {}", hint.short()), theme.style(Role::Dim)),
+            Span::styled(format!("  {}", hint.short_gain_text()), theme.style(Role::Dim)),
         ]));
         out.extend(
-            wrap(&clean(&hint.headline), columns.saturating_sub(2))
+            wrap_text(&escape_unsafe(&hint.headline), columns.saturating_sub(2))
                 .into_iter()
                 .map(|l| Line::styled(format!("  {l}"), theme.style(Role::Text))),
         );
         if let Some(action) = hint.actions.first() {
             out.extend(
-                wrap(&clean(action), columns.saturating_sub(4))
+                wrap_text(&escape_unsafe(action), columns.saturating_sub(4))
                     .into_iter()
                     .enumerate()
                     .map(|(i, l)| Line::styled(format!("  {}{l}", if i == 0 { "→ " } else { "  " }), theme.style(Role::Next))),
@@ -335,14 +338,14 @@ pub fn pane(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, theme: &Th
     if screen.subject.hints.is_empty() {
         let text = if let Some(text) = &screen.subject.not_counted {
             text
-        } else if screen.subject.amd() {
+        } else if screen.subject.is_amd() {
             TOO_LITTLE
-        } else if screen.subject.collect().is_some() {
+        } else if screen.subject.sections_to_collect().is_some() {
             "not enough was collected to name a cause"
         } else {
             "nothing stands out"
         };
-        out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+        out.extend(wrap_text(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
     frame.render_widget(Text::from(out), area);
 }

@@ -2,22 +2,22 @@
 //! peak, the busiest highlighted.
 
 use super::super::{Role, Theme};
-use crate::analysis::labels::{cut_end, width};
+use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::memory_chart::{Edge, Flow};
-use crate::analysis::metric::{count, human_number};
+use crate::analysis::metric::{format_count, human_number};
 use ratatui::text::{Line, Span};
 
 /// Width of a unit's box.
 const UNIT: usize = 11;
 
-fn centred(text: &str, columns: usize) -> String {
+fn center_text(text: &str, columns: usize) -> String {
     let text = cut_end(text, columns);
-    let rest = columns - width(&text);
+    let rest = columns - display_width(&text);
     format!("{}{text}{}", " ".repeat(rest / 2), " ".repeat(rest - rest / 2))
 }
 
 /// Labels of a link: share of the peak, and rate.
-fn words(edge: Option<&Edge>) -> (String, String) {
+fn edge_labels(edge: Option<&Edge>) -> (String, String) {
     let Some(edge) = edge else { return (String::new(), String::new()) };
     let percent = edge.percent.map_or_else(String::new, |p| format!("{p:.0}%"));
     let rate = edge.rate.map_or_else(String::new, |r| {
@@ -31,7 +31,7 @@ fn words(edge: Option<&Edge>) -> (String, String) {
 #[must_use]
 pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    let busiest = flow.busiest().map(|(e, _)| e.metric.clone());
+    let busiest = flow.busiest_edge().map(|(e, _)| e.metric.clone());
     let way = (columns.saturating_sub(4 * UNIT + 4) / 3).clamp(8, 22);
     let hit = |h: Option<f64>| h.map_or_else(String::new, |h| format!("hit {h:.0}%"));
     let busy = |b: Option<f64>| b.map_or_else(String::new, |b| format!("busy {b:.0}%"));
@@ -65,7 +65,7 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
                         _ => (String::new(), Role::Dim),
                     };
                     spans.push(Span::styled("│", border));
-                    spans.push(Span::styled(centred(&text, inside), theme.style(role)));
+                    spans.push(Span::styled(center_text(&text, inside), theme.style(role)));
                     spans.push(Span::styled("│", border));
                 }
             }
@@ -73,11 +73,11 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
                 continue;
             }
             let (edge, blank) = (if row < 3 { inward[i].as_ref() } else { outward[i].as_ref() }, " ".repeat(way));
-            let (percent, rate) = words(edge);
+            let (percent, rate) = edge_labels(edge);
             let text = match row {
                 _ if edge.is_none() => blank,
-                0 | 5 => centred(&percent, way),
-                1 | 4 => centred(&rate, way),
+                0 | 5 => center_text(&percent, way),
+                1 | 4 => center_text(&rate, way),
                 2 => format!("◀{}", "─".repeat(way - 1)),
                 _ => format!("{}▶", "─".repeat(way - 1)),
             };
@@ -86,8 +86,8 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         out.push(Line::from(spans));
     }
     if let Some(shared) = &flow.shared {
-        let (percent, _) = words(Some(shared));
-        let count = shared.bytes.map_or_else(String::new, count);
+        let (percent, _) = edge_labels(Some(shared));
+        let count = shared.bytes.map_or_else(String::new, format_count);
         out.push(Line::from(vec![
             Span::styled("  shared memory  ", theme.style(Role::Dim)),
             Span::styled(format!("{percent} of peak"), lit(Some(shared))),
@@ -95,7 +95,7 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         ]));
     }
     for kind in &flow.kinds {
-        let number = |n: Option<f64>| n.map_or_else(String::new, count);
+        let number = |n: Option<f64>| n.map_or_else(String::new, format_count);
         let mut spans = vec![Span::styled(format!("  {:<15}", kind.word), theme.style(Role::Dim))];
         spans.push(Span::styled(format!("{:>12} inst", number(kind.instructions)), theme.style(Role::Text)));
         if let Some(sectors) = kind.sectors {
@@ -109,7 +109,7 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         out.push(Line::from(spans));
     }
     for edge in &flow.far {
-        let (_, rate) = words(Some(edge));
+        let (_, rate) = edge_labels(Some(edge));
         let bytes = edge.bytes.map_or_else(String::new, |b| {
             let (n, u) = human_number(b, "byte");
             format!("{n} {u}")
@@ -124,7 +124,7 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         let text = format!("  busy: throughput in % of peak over the launch{l1}");
         out.push(Line::styled(cut_end(&text, columns), theme.style(Role::Faint)));
     }
-    if let Some((edge, percent)) = flow.busiest() {
+    if let Some((edge, percent)) = flow.busiest_edge() {
         out.push(Line::styled(format!("  busiest: {} at {percent:.0}% of its peak", edge.metric), theme.style(Role::Faint)));
     }
     out

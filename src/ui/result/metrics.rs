@@ -2,17 +2,17 @@
 //! if there is room.
 
 use super::super::panel::Panel;
-use super::super::text::{bar, left, right, wrap};
+use super::super::text::{align_left, align_right, bar, wrap_text};
 use super::super::view::View;
 use super::super::{Role, Theme, chart};
-use super::{level, memory_chart, picture};
+use super::{level_role, memory_chart, picture};
 use crate::analysis::hints::Hint;
-use crate::analysis::labels::{cut_end, width};
+use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::page::{Cell, Chart, Row};
 use crate::app::screens::result::Asked;
 use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::{Message, Piece, Scope, Verdict};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::units;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -33,43 +33,43 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     let mut body = area;
     if screen.sections.finder.typing || !screen.sections.finder.text().is_empty() {
         let [line, rest] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
-        frame.render_widget(search(screen, theme), line);
+        frame.render_widget(search_line(screen, theme), line);
         body = rest;
     }
-    if let Some(text) = state(app, screen) {
+    if let Some(text) = status_text(app, screen) {
         let [line, rest] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(body);
         let role = if matches!(screen.details, Asked::Failed(_)) { Role::Bad } else { Role::Dim };
-        frame.render_widget(Line::styled(cut_end(&clean(&text), body.width.into()), theme.style(role)), line);
+        frame.render_widget(Line::styled(cut_end(&escape_unsafe(&text), body.width.into()), theme.style(role)), line);
         body = rest;
     }
     let alone = !screen.sections.finder.text().is_empty();
     let bordered = area.width >= WIDE && area.height >= picture::ABOVE && !alone;
-    if bordered && screen.subject.result.is_some() && !screen.subject.failed && !screen.subject.amd() {
+    if bordered && screen.subject.result.is_some() && !screen.subject.failed && !screen.subject.is_amd() {
         body = picture::above_metrics(frame, body, app, screen, theme);
     }
     if area.width >= WIDE && !alone {
         let [list, main] = Layout::horizontal([Constraint::Length(RAIL), Constraint::Min(40)]).areas(body);
         let list = Panel::new(vec![Span::styled("Sections", theme.style(Role::Title))]).draw(frame, list, bordered, theme);
-        rail(frame, list, screen, view, theme);
+        draw_section_list(frame, list, screen, view, theme);
         body = main;
     }
     if area.width >= WIDEST && !alone {
         let [main, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length(PANE)]).areas(body);
         let title = vec![
             Span::styled("Hints", theme.style(Role::Title)),
-            Span::styled(format!("  {} shows why", app.session.key(ActionId::Hints)), theme.style(Role::Dim)),
+            Span::styled(format!("  {} shows why", app.session.key_label(ActionId::Hints)), theme.style(Role::Dim)),
         ];
         let side = Panel::new(title).draw(frame, side, bordered, theme);
-        super::hints::pane(frame, side, screen, theme);
+        super::hints::draw_pane(frame, side, screen, theme);
         body = main;
     }
     if bordered {
         body = Panel::new(vec![Span::styled("Metrics", theme.style(Role::Title))]).focused().draw(frame, body, true, theme);
     }
-    rows(frame, body, screen, view, theme);
+    draw_rows(frame, body, screen, view, theme);
 }
 
-fn state(app: &App, screen: &ResultScreen) -> Option<String> {
+fn status_text(app: &App, screen: &ResultScreen) -> Option<String> {
     if let Asked::Failed(why) = &screen.details {
         return Some(why.clone());
     }
@@ -77,26 +77,26 @@ fn state(app: &App, screen: &ResultScreen) -> Option<String> {
         return Some("reading sections and rules …".to_owned());
     }
     if screen.sections.rows.is_empty() && !screen.sections.finder.text().is_empty() {
-        return Some(format!("no metric matches; {} clears", app.session.key(ActionId::Back)));
+        return Some(format!("no metric matches; {} clears", app.session.key_label(ActionId::Back)));
     }
     let nvtx = screen.details.get().filter(|d| !d.nvtx.is_empty()).map(|d| d.nvtx.join(" › "));
     nvtx.map(|n| format!("NVTX {n}"))
 }
 
-fn search(screen: &ResultScreen, theme: &Theme) -> Line<'static> {
+fn search_line(screen: &ResultScreen, theme: &Theme) -> Line<'static> {
     let mut spans = vec![
         Span::styled("find ", theme.style(Role::Dim)),
-        Span::styled(clean(screen.sections.finder.text()).into_owned(), theme.style(Role::Match)),
+        Span::styled(escape_unsafe(screen.sections.finder.text()).into_owned(), theme.style(Role::Match)),
     ];
     if screen.sections.finder.typing {
         spans.push(Span::styled("▏", theme.style(Role::Key)));
     }
     let found = screen.sections.rows.len();
-    spans.push(Span::styled(format!("  {}", units::count(found, "metric")), theme.style(Role::Dim)));
+    spans.push(Span::styled(format!("  {}", units::format_count(found, "metric")), theme.style(Role::Dim)));
     Line::from(spans)
 }
 
-fn glyph(verdict: Verdict) -> (&'static str, Role) {
+fn verdict_glyph(verdict: Verdict) -> (&'static str, Role) {
     match verdict {
         Verdict::Error => ("✗", Role::Bad),
         Verdict::Warning | Verdict::Optimization => ("▲", Role::Warn),
@@ -105,7 +105,7 @@ fn glyph(verdict: Verdict) -> (&'static str, Role) {
 }
 
 /// Draws the list of sections, with the selected one highlighted.
-fn rail(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
+fn draw_section_list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let heads: Vec<(usize, &str, Option<Verdict>)> = screen
         .sections
         .rows
@@ -122,12 +122,12 @@ fn rail(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
     let columns = usize::from(area.width);
     for (y, (i, (at, name, verdict))) in (0..).zip(heads.iter().enumerate().skip(top).take(height)) {
         let rect = Rect { y: area.y + y, height: 1, ..area };
-        let (mark, role) = verdict.map_or((" ", Role::Dim), glyph);
+        let (mark, role) = verdict.map_or((" ", Role::Dim), verdict_glyph);
         let style = theme.style(if i == here { Role::Title } else { Role::Dim });
-        let name = cut_end(&clean(name), columns.saturating_sub(4));
+        let name = cut_end(&escape_unsafe(name), columns.saturating_sub(4));
         let line = vec![
             Span::styled(if i == here { "▸ " } else { "  " }, theme.style(Role::Key)),
-            Span::styled(left(&name, columns.saturating_sub(4)), style),
+            Span::styled(align_left(&name, columns.saturating_sub(4)), style),
             Span::styled(format!(" {mark}"), theme.style(role)),
         ];
         view.hits.push((rect, Mouse::Row(*at)));
@@ -135,10 +135,10 @@ fn rail(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
     }
 }
 
-fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
+fn draw_rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let (columns, height) = (usize::from(area.width), usize::from(area.height));
     let draw = Draw { screen, theme, columns };
-    let heights: Vec<usize> = screen.sections.rows.iter().enumerate().map(|(i, r)| draw.height(i, r)).collect();
+    let heights: Vec<usize> = screen.sections.rows.iter().enumerate().map(|(i, r)| draw.row_height(i, r)).collect();
     let start: Vec<usize> = heights
         .iter()
         .scan(0, |at, h| {
@@ -150,7 +150,7 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
     let total: usize = heights.iter().sum();
     let (first, rows) =
         (start.get(screen.sections.selected).copied().unwrap_or(0), heights.get(screen.sections.selected).copied().unwrap_or(1));
-    let mut top = (*view.top("sections")).min(total.saturating_sub(height));
+    let mut top = (*view.scroll_offset("sections")).min(total.saturating_sub(height));
     let is_section = matches!(screen.sections.rows.get(screen.sections.selected), Some(Row::Section { .. }));
     if first < top || first + rows > top + height {
         // A section is shown from its title on, a long rule from its beginning.
@@ -159,11 +159,11 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
         top = first;
     }
     // Selecting the first selectable row also shows the rows above it.
-    if screen.sections.rows.iter().position(Row::selectable) == Some(screen.sections.selected) && first < height {
+    if screen.sections.rows.iter().position(Row::is_selectable) == Some(screen.sections.selected) && first < height {
         top = 0;
     }
-    *view.top("sections") = top.min(total.saturating_sub(height));
-    let top = *view.top("sections");
+    *view.scroll_offset("sections") = top.min(total.saturating_sub(height));
+    let top = *view.scroll_offset("sections");
     let mut y = 0;
     for (at, row) in screen.sections.rows.iter().enumerate() {
         let (from, tall) = (start[at], heights[at]);
@@ -173,7 +173,7 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
         if y >= height {
             break;
         }
-        let lines = draw.lines(at, row);
+        let lines = draw.row_lines(at, row);
         let last = lines.len().saturating_sub(1);
         for (n, line) in lines.into_iter().enumerate().skip(top.saturating_sub(from)) {
             if y >= height {
@@ -183,7 +183,7 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
             frame.render_widget(line, rect);
             // The blank line before a section's title is not part of it.
             if at == screen.sections.selected && (n == last || !matches!(row, Row::Section { .. })) {
-                crate::ui::parts::select(frame.buffer_mut(), rect, theme);
+                crate::ui::parts::highlight_row(frame.buffer_mut(), rect, theme);
             }
             view.hits.push((rect, Mouse::Row(at)));
             y += 1;
@@ -193,7 +193,7 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
     if total > height && screen.sections.finder.text().is_empty() {
         // A line range, not a percentage, which would look like a metric.
         let text = format!(" {}–{} of {total} ", top + 1, (top + height).min(total));
-        let w = u16::try_from(width(&text)).unwrap_or(0);
+        let w = u16::try_from(display_width(&text)).unwrap_or(0);
         // To the left of a section's mark at the end of the line.
         let place = Rect { x: (area.x + area.width).saturating_sub(w + 3), y: area.y, width: w.min(area.width), height: 1 };
         frame.render_widget(Line::styled(text, theme.style(Role::Faint)), place);
@@ -207,28 +207,28 @@ struct Draw<'a> {
 }
 
 impl Draw<'_> {
-    fn message(&self, rule: usize, message: usize) -> Option<&Message> {
+    fn find_message(&self, rule: usize, message: usize) -> Option<&Message> {
         self.screen.details.get()?.rules.get(rule)?.messages.get(message)
     }
 
-    fn height(&self, at: usize, row: &Row) -> usize {
+    fn row_height(&self, at: usize, row: &Row) -> usize {
         match row {
             Row::Section { .. } => 1 + usize::from(at > 0),
-            Row::Rule(r, m) => self.message(*r, *m).map_or(1, |m| self.rule(m).len()),
+            Row::Rule(r, m) => self.find_message(*r, *m).map_or(1, |m| self.rule_lines(m).len()),
             Row::Chart(Chart::Memory(flow)) => memory_chart::lines(flow, self.columns, self.theme).len(),
             Row::Chart(Chart::Curve { .. }) => CURVE + 1,
-            Row::Note(text) => wrap(text, self.columns.saturating_sub(2)).len().max(1),
+            Row::Note(text) => wrap_text(text, self.columns.saturating_sub(2)).len().max(1),
             _ => 1,
         }
     }
 
-    fn lines(&self, at: usize, row: &Row) -> Vec<Line<'static>> {
+    fn row_lines(&self, at: usize, row: &Row) -> Vec<Line<'static>> {
         let theme = self.theme;
         match row {
             Row::Section { name, verdict, .. } => {
-                let mark = verdict.filter(|v| *v > Verdict::Info).map(glyph);
-                let name = cut_end(&clean(name), self.columns.saturating_sub(8));
-                let rest = self.columns.saturating_sub(width(&name) + 6);
+                let mark = verdict.filter(|v| *v > Verdict::Info).map(verdict_glyph);
+                let name = cut_end(&escape_unsafe(name), self.columns.saturating_sub(8));
+                let rest = self.columns.saturating_sub(display_width(&name) + 6);
                 let mut spans = vec![
                     Span::styled("── ", theme.style(Role::Border)),
                     Span::styled(name, theme.style(Role::Title)),
@@ -246,88 +246,89 @@ impl Draw<'_> {
             }
             Row::Fold { label, count, open, .. } => vec![Line::from(vec![
                 Span::styled(if *open { " ▾ " } else { " ▸ " }, theme.style(Role::Key)),
-                Span::styled(cut_end(&clean(label), self.columns.saturating_sub(14)), theme.style(Role::Head)),
+                Span::styled(cut_end(&escape_unsafe(label), self.columns.saturating_sub(14)), theme.style(Role::Head)),
                 Span::styled(format!("  {count}"), theme.style(Role::Dim)),
             ])],
             Row::Label(text) => {
-                vec![Line::styled(format!("   {}", cut_end(&clean(text), self.columns.saturating_sub(3))), theme.style(Role::Head))]
+                vec![Line::styled(format!("   {}", cut_end(&escape_unsafe(text), self.columns.saturating_sub(3))), theme.style(Role::Head))]
             }
-            Row::Metric(cell) => vec![self.metric(cell, cell.percent.map(|p| (p / 100.0, theme.style(level(p)))))],
+            Row::Metric(cell) => vec![self.metric_line(cell, cell.percent.map(|p| (p / 100.0, theme.style(level_role(p)))))],
             Row::Bar { cell, share } => {
-                let role = cell.percent.map_or(Role::Bar, level);
-                vec![self.metric(cell, Some((*share, theme.style(role))))]
+                let role = cell.percent.map_or(Role::Bar, level_role);
+                vec![self.metric_line(cell, Some((*share, theme.style(role))))]
             }
-            Row::Cells { label, cells, head, .. } => vec![self.cells(label, cells, *head)],
-            Row::Rule(r, m) => self.message(*r, *m).map(|m| self.rule(m)).unwrap_or_default(),
-            Row::Hint(i) => self.screen.subject.hints.get(*i).map(|h| vec![self.hint(h)]).unwrap_or_default(),
-            Row::Note(text) => wrap(text, self.columns.saturating_sub(2))
+            Row::Cells { label, cells, head, .. } => vec![self.cell_line(label, cells, *head)],
+            Row::Rule(r, m) => self.find_message(*r, *m).map(|m| self.rule_lines(m)).unwrap_or_default(),
+            Row::Hint(i) => self.screen.subject.hints.get(*i).map(|h| vec![self.hint_line(h)]).unwrap_or_default(),
+            Row::Note(text) => wrap_text(text, self.columns.saturating_sub(2))
                 .into_iter()
                 .map(|l| Line::styled(format!("  {l}"), theme.style(Role::Dim)))
                 .collect(),
-            Row::Chart(chart) => self.chart(chart),
+            Row::Chart(chart) => self.chart_lines(chart),
         }
     }
 
     /// Label, number, unit, bar.
-    fn metric(&self, cell: &Cell, share: Option<(f64, ratatui::style::Style)>) -> Line<'static> {
+    fn metric_line(&self, cell: &Cell, share: Option<(f64, ratatui::style::Style)>) -> Line<'static> {
         const NUMBER: usize = 13;
         const UNIT: usize = 9;
         let theme = self.theme;
         let bars = (self.columns / 5).clamp(8, 28);
         let label_room = self.columns.saturating_sub(3 + NUMBER + 1 + UNIT + 1 + bars).clamp(16, 58);
-        let label = cut_end(&clean(&cell.label), label_room);
-        let mut spans = vec![Span::styled(format!("   {}", left(&label, label_room)), theme.style(Role::Text))];
+        let label = cut_end(&escape_unsafe(&cell.label), label_room);
+        let mut spans = vec![Span::styled(format!("   {}", align_left(&label, label_room)), theme.style(Role::Text))];
         if cell.number.is_empty() {
-            spans.push(Span::styled(right("not collected", NUMBER), theme.style(Role::Faint)));
+            spans.push(Span::styled(align_right("not collected", NUMBER), theme.style(Role::Faint)));
             return Line::from(spans);
         }
         // A text value takes the room of bar and unit, too.
         if cell.unit.is_empty() && cell.number.chars().any(char::is_alphabetic) && cell.number.len() > NUMBER {
             let room = self.columns.saturating_sub(label_room + 4);
-            spans.push(Span::styled(format!(" {}", cut_end(&clean(&cell.number), room)), theme.style(Role::Title)));
+            spans.push(Span::styled(format!(" {}", cut_end(&escape_unsafe(&cell.number), room)), theme.style(Role::Title)));
             return Line::from(spans);
         }
-        spans.push(Span::styled(right(&clean(&cell.number), NUMBER), theme.style(Role::Title)));
-        spans.push(Span::styled(format!(" {}", left(&cut_end(&clean(&cell.unit), UNIT), UNIT)), theme.style(Role::Dim)));
+        spans.push(Span::styled(align_right(&escape_unsafe(&cell.number), NUMBER), theme.style(Role::Title)));
+        spans.push(Span::styled(format!(" {}", align_left(&cut_end(&escape_unsafe(&cell.unit), UNIT), UNIT)), theme.style(Role::Dim)));
         if let Some((share, style)) = share {
             spans.push(Span::raw(" "));
-            spans.extend(super::track(bar(share, bars, style, theme)));
+            spans.extend(super::shade_track(bar(share, bars, style, theme)));
         }
         Line::from(spans)
     }
 
-    fn cells(&self, label: &str, cells: &[String], head: bool) -> Line<'static> {
+    fn cell_line(&self, label: &str, cells: &[String], head: bool) -> Line<'static> {
         let theme = self.theme;
         let name = (self.columns / 4).clamp(14, 34);
         let each = (self.columns.saturating_sub(name + 3) / cells.len().max(1)).clamp(6, 15);
         let fits = self.columns.saturating_sub(name + 3) / each;
         let style = theme.style(if head { Role::Head } else { Role::Title });
-        let mut spans = vec![Span::styled(format!("   {}", left(&cut_end(&clean(label), name), name)), theme.style(Role::Text))];
-        spans.extend(cells.iter().take(fits).map(|c| Span::styled(right(&clean(c), each), style)));
+        let mut spans =
+            vec![Span::styled(format!("   {}", align_left(&cut_end(&escape_unsafe(label), name), name)), theme.style(Role::Text))];
+        spans.extend(cells.iter().take(fits).map(|c| Span::styled(align_right(&escape_unsafe(c), each), style)));
         Line::from(spans)
     }
 
     /// A hint on one line: glyph, id, stake, headline.
-    fn hint(&self, hint: &Hint) -> Line<'static> {
+    fn hint_line(&self, hint: &Hint) -> Line<'static> {
         const ID: usize = 24;
         let theme = self.theme;
-        let (mark, role) = crate::ui::parts::glyph(hint.severity);
+        let (mark, role) = crate::ui::parts::severity_glyph(hint.severity);
         let room = self.columns.saturating_sub(3 + ID + 10);
         Line::from(vec![
             Span::styled(format!(" {mark} "), theme.style(role)),
-            Span::styled(left(hint.id.id(), ID), theme.style(role)),
-            Span::styled(right(&hint.short(), 7), theme.style(Role::Title)),
-            Span::styled(format!("   {}", cut_end(&clean(&hint.headline), room)), theme.style(Role::Text)),
+            Span::styled(align_left(hint.id.id(), ID), theme.style(role)),
+            Span::styled(align_right(&hint.short_gain_text(), 7), theme.style(Role::Title)),
+            Span::styled(format!("   {}", cut_end(&escape_unsafe(&hint.headline), room)), theme.style(Role::Text)),
         ])
     }
 
     /// Mark, title, and estimated speedup.
     fn rule_head(&self, message: &Message) -> Line<'static> {
         let theme = self.theme;
-        let (mark, role) = glyph(message.verdict);
+        let (mark, role) = verdict_glyph(message.verdict);
         let mut head = vec![Span::styled(format!(" {mark} "), theme.style(role))];
         if !message.title.is_empty() {
-            head.push(Span::styled(clean(&message.title).into_owned(), theme.style(role)));
+            head.push(Span::styled(escape_unsafe(&message.title).into_owned(), theme.style(role)));
         }
         if let Some((scope, percent)) = message.speedup {
             let scope = if scope == Scope::Global { "of the kernel" } else { "of this part" };
@@ -337,19 +338,19 @@ impl Draw<'_> {
     }
 
     /// A rule's message: heading, and text with its links highlighted.
-    fn rule(&self, message: &Message) -> Vec<Line<'static>> {
+    fn rule_lines(&self, message: &Message) -> Vec<Line<'static>> {
         let theme = self.theme;
         let mut out = vec![self.rule_head(message)];
         let text: String = message
             .text
             .iter()
             .map(|p| match p {
-                Piece::Text(t) => clean(t).replace("^J", " "),
-                Piece::Section { label, .. } => format!("‹{}›", clean(label)),
-                Piece::Link { label, .. } => clean(label).into_owned(),
+                Piece::Text(t) => escape_unsafe(t).replace("^J", " "),
+                Piece::Section { label, .. } => format!("‹{}›", escape_unsafe(label)),
+                Piece::Link { label, .. } => escape_unsafe(label).into_owned(),
             })
             .collect();
-        for line in wrap(&text, self.columns.saturating_sub(6).max(20)) {
+        for line in wrap_text(&text, self.columns.saturating_sub(6).max(20)) {
             let mut spans = vec![Span::raw("   ")];
             // Links to sections are in brackets.
             let mut rest = line.as_str();
@@ -365,7 +366,7 @@ impl Draw<'_> {
         out
     }
 
-    fn chart(&self, chart: &Chart) -> Vec<Line<'static>> {
+    fn chart_lines(&self, chart: &Chart) -> Vec<Line<'static>> {
         let theme = self.theme;
         match chart {
             Chart::Memory(flow) => memory_chart::lines(flow, self.columns, theme),
@@ -373,10 +374,10 @@ impl Draw<'_> {
                 let room = (self.columns / 3).clamp(18, 40);
                 let most = values.iter().copied().fold(f64::MIN, f64::max);
                 let columns = self.columns.saturating_sub(room + 26).max(10);
-                let drawn = chart::spark(values, columns);
+                let drawn = chart::spark_line(values, columns);
                 let (most, unit) = crate::analysis::metric::human_number(most, unit);
                 vec![Line::from(vec![
-                    Span::styled(format!("   {}", left(&cut_end(&clean(label), room), room)), theme.style(Role::Text)),
+                    Span::styled(format!("   {}", align_left(&cut_end(&escape_unsafe(label), room), room)), theme.style(Role::Text)),
                     Span::styled(drawn, theme.style(Role::Next)),
                     Span::styled(format!("  max {most} {unit}"), theme.style(Role::Dim)),
                 ])]
@@ -397,20 +398,20 @@ impl Draw<'_> {
                 }
                 let own = here.map(at).filter(|c| *c < columns);
                 let mut out = Vec::new();
-                for row in chart::steps(&heights, most, CURVE).into_iter().zip(0..) {
+                for row in chart::step_lines(&heights, most, CURVE).into_iter().zip(0..) {
                     let (text, i) = row;
-                    let scale = if i == 0 { short(most) } else { String::new() };
-                    let mut spans = vec![Span::styled(format!("   {} ", right(&scale, 6)), theme.style(Role::Faint))];
+                    let scale = if i == 0 { format_axis_number(most) } else { String::new() };
+                    let mut spans = vec![Span::styled(format!("   {} ", align_right(&scale, 6)), theme.style(Role::Faint))];
                     for (c, ch) in text.chars().enumerate() {
                         let role = if own == Some(c) { Role::Peak } else { Role::Bar };
                         spans.push(Span::styled(ch.to_string(), theme.style(role)));
                     }
                     out.push(Line::from(spans));
                 }
-                let said = here.map_or_else(String::new, |h| format!("this launch: {}", short(h)));
-                let (low, high) = (short(first), short(last));
-                let middle = format!("{} {said}", clean(axis));
-                let gap = columns.saturating_sub(width(&low) + width(&high) + width(&middle)) / 2;
+                let said = here.map_or_else(String::new, |h| format!("this launch: {}", format_axis_number(h)));
+                let (low, high) = (format_axis_number(first), format_axis_number(last));
+                let middle = format!("{} {said}", escape_unsafe(axis));
+                let gap = columns.saturating_sub(display_width(&low) + display_width(&high) + display_width(&middle)) / 2;
                 let line = format!("{low}{}{middle}{}{high}", " ".repeat(gap), " ".repeat(gap));
                 out.push(Line::styled(format!("          {}", cut_end(&line, columns)), theme.style(Role::Faint)));
                 out
@@ -420,7 +421,7 @@ impl Draw<'_> {
 }
 
 /// Formats a number on an axis.
-fn short(value: f64) -> String {
+fn format_axis_number(value: f64) -> String {
     if value.abs() >= 10_000.0 {
         let (number, unit) = crate::analysis::metric::human_number(value, "byte");
         return format!("{number}{}", unit.trim_end_matches('B'));

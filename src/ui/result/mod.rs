@@ -19,9 +19,9 @@ use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::labels::cut_middle;
 use crate::analysis::metric::Lookup;
 use crate::app::{App, LaunchesScreen, ResultScreen, ResultView};
-use crate::model::config::dim3;
+use crate::model::config::format_dim3;
 use crate::model::metrics::IN_PLACE;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -30,8 +30,8 @@ use ratatui::text::{Line, Span};
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let [title, figures, body] = Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(4)]).areas(inner);
-    frame.render_widget(heading(app, screen, theme, inner.width.into()), title);
-    frame.render_widget(summary(screen, theme, inner.width.into()), figures);
+    frame.render_widget(heading_line(app, screen, theme, inner.width.into()), title);
+    frame.render_widget(summary_line(screen, theme, inner.width.into()), figures);
     match screen.view {
         ResultView::Metrics => metrics::draw(frame, body, app, screen, view, theme),
         ResultView::Hints => hints::draw(frame, body, app, screen, view, theme),
@@ -42,7 +42,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
 }
 
 /// Kernel, launch configuration, duration measured by ncu, and position among the results.
-fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static> {
+fn heading_line(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static> {
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let Some(result) = screen.metrics.results.get(screen.result) else { return Line::default() };
     let mut tail = Vec::new();
@@ -53,26 +53,26 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
         let clocks = match result.clocks_locked {
             _ if screen.metrics.source.tool == IN_PLACE => "in place",
             // AMD's tools, by the version that wrote the report.
-            _ if screen.subject.amd() => &screen.metrics.source.tool,
+            _ if screen.subject.is_amd() => &screen.metrics.source.tool,
             Some(true) => "ncu, locked clocks",
             _ => "ncu",
         };
         tail.push(part(1, vec![Span::styled(d.to_string(), text), Span::styled(format!(" ({clocks})"), dim)]));
     }
     if let (Some(grid), Some(block)) = (result.grid, result.block) {
-        tail.push(part(2, vec![Span::styled(format!("({}) × ({})", dim3(grid), dim3(block)), text)]));
+        tail.push(part(2, vec![Span::styled(format!("({}) × ({})", format_dim3(grid), format_dim3(block)), text)]));
     }
     tail.push(part(
         3,
         vec![Span::styled(format!("result {} ({} of {})", screen.result, screen.result + 1, screen.metrics.results.len()), dim)],
     ));
     if let Some(sure) = screen.sure {
-        let behind = app.launches(app.session.active).and_then(LaunchesScreen::launch);
+        let behind = app.launches_screen(app.session.active).and_then(LaunchesScreen::selected_launch);
         let pair = app.report().and_then(|r| r.launch_of(screen.report, screen.result));
         let other = behind.zip(pair).is_some_and(|(b, p)| b != p.launch);
         let (word, role) = if other {
             ("of another launch", Role::Warn)
-        } else if sure.exact() {
+        } else if sure.is_exact() {
             ("◆ this launch", Role::Good)
         } else {
             ("◇ similar launch", Role::Warn)
@@ -82,7 +82,7 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
         tail.push(part(4, vec![Span::styled("of another launch", theme.style(Role::Warn))]));
     }
     let tail = fit_parts(tail, &Span::raw("   "), columns * 2 / 3);
-    let name = clean(result.kernel.function()).into_owned();
+    let name = escape_unsafe(result.kernel.function()).into_owned();
     let room = columns.saturating_sub(tail.width() + 5);
     let mut spans =
         vec![Span::styled("‹ ", theme.style(Role::Key)), Span::styled(cut_middle(&name, room), theme.style(Role::Title)), Span::raw("   ")];
@@ -90,13 +90,13 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
     Line::from(spans)
 }
 
-fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static> {
+fn summary_line(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static> {
     let Some(result) = screen.metrics.results.get(screen.result) else { return Line::default() };
     let lookup = Lookup::new(&screen.metrics, result);
     let bars = if columns >= 110 { 12 } else { 6 };
     let mut parts = Vec::new();
     for ((word, names), rank) in FIGURES.into_iter().zip(0..) {
-        if let Some(percent) = lookup.first(names) {
+        if let Some(percent) = lookup.first_finite(names) {
             let mut spans = vec![Span::styled(format!("{word} "), theme.style(Role::Dim))];
             spans.push(Span::styled(format!("{percent:.0}% "), theme.style(Role::Title)));
             let limit = (word != "occupancy").then_some(AT_LIMIT.value / 100.0);
@@ -104,7 +104,7 @@ fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static
             parts.push(part(rank, spans));
         }
     }
-    if screen.subject.amd() {
+    if screen.subject.is_amd() {
         for ((unit, share), rank) in screen.subject.units.iter().zip(0..) {
             let mut spans = vec![Span::styled(format!("{unit} "), theme.style(Role::Dim))];
             spans.push(Span::styled(format!("{:.0}% ", share * 100.0), theme.style(Role::Title)));
@@ -112,8 +112,8 @@ fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static
             parts.push(part(rank, spans));
         }
     }
-    if parts.is_empty() && screen.subject.amd() {
-        let text = if crate::analysis::code::traced(&screen.metrics) {
+    if parts.is_empty() && screen.subject.is_amd() {
+        let text = if crate::analysis::code::has_thread_trace(&screen.metrics) {
             if screen.metrics.names.iter().any(|n| &**n == "PC_Issued") {
                 "PC samples of waves, instruction by instruction"
             } else {
@@ -136,7 +136,7 @@ fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static
 }
 
 /// Shades the empty part of a bar, so that its full length is visible.
-fn track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
+fn shade_track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
     if let Some(rest) = bar.last_mut() {
         rest.content = rest.content.replace(' ', "░").into();
     }
@@ -145,6 +145,6 @@ fn track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
 
 /// Brightness of a percentage of a peak: from 80 on the unit is at its limit, according to NVIDIA's
 /// speed-of-light rule. That is not a problem by itself, so it has no warning colour.
-fn level(percent: f64) -> Role {
+fn level_role(percent: f64) -> Role {
     if percent >= AT_LIMIT.value { Role::Peak } else { Role::Bar }
 }

@@ -1,21 +1,21 @@
 //! Roofline screen: work over intensity, both on logarithmic scales, with the roofs at this clock, and the
 //! points of this kernel and of others.
 
-pub use super::roofline_chart::mini;
+pub use super::roofline_chart::draw_mini_chart;
 
-use super::super::panel::{Panel, bordered, lines, panel};
+use super::super::panel::{Panel, draw_lines, draw_panel, fits_borders};
 use super::super::parts::gauge;
 use super::super::table::{self, Rows};
-use super::super::text::{left, right, wrap};
+use super::super::text::{align_left, align_right, wrap_text};
 use super::super::view::View;
 use super::super::{Role, Theme};
-use super::roofline_chart::{legend, mark, picture};
+use super::roofline_chart::{draw_full_chart, legend_spans, level_mark};
 use crate::analysis::labels::{cut_end, cut_middle};
-use crate::analysis::metric::{count, human_number};
+use crate::analysis::metric::{format_count, human_number};
 use crate::analysis::roofline::Plot;
 use crate::app::ResultScreen;
 use crate::model::Maker;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -35,32 +35,32 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     if plot.points.is_empty() {
         // Show remarks and rates instead of an empty chart.
         let columns = columns.saturating_sub(4).min(100);
-        let mut said = remarks(plot, columns, theme);
-        said.extend(rates(plot, columns, theme));
+        let mut said = remark_lines(plot, columns, theme);
+        said.extend(rate_lines(plot, columns, theme));
         let place = Rect { height: u16::try_from(said.len() + 2).unwrap_or(u16::MAX).min(area.height), ..area };
         let framed = area.width >= 100;
-        let inner = panel(frame, place, vec![Span::styled("Roofline", theme.style(Role::Title))], framed, theme);
-        lines(frame, inner, said);
+        let inner = draw_panel(frame, place, vec![Span::styled("Roofline", theme.style(Role::Title))], framed, theme);
+        draw_lines(frame, inner, said);
         return;
     }
-    let framed = bordered(area) || area.height >= FRAMED && area.width >= 100;
+    let framed = fits_borders(area) || area.height >= FRAMED && area.width >= 100;
     if !framed {
-        narrow(frame, area, screen, plot, view, theme);
+        draw_narrow(frame, area, screen, plot, view, theme);
         return;
     }
-    let title = vec![Span::styled("Roofline", theme.style(Role::Title)), Span::styled(clock(plot), theme.style(Role::Dim))];
+    let title = vec![Span::styled("Roofline", theme.style(Role::Title)), Span::styled(clock_note(plot), theme.style(Role::Dim))];
     let (main, side) = if area.width >= WIDE {
         let [main, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length((area.width * 2 / 5).max(SIDE))]).areas(area);
         (main, side)
     } else {
         let rows = u16::try_from(plot.points.len() + 3).unwrap_or(u16::MAX).clamp(4, (area.height / 4).max(5));
-        let notes = u16::try_from(remarks(plot, columns.saturating_sub(4), theme).len()).unwrap_or(0).min(4);
+        let notes = u16::try_from(remark_lines(plot, columns.saturating_sub(4), theme).len()).unwrap_or(0).min(4);
         let [main, side] = Layout::vertical([Constraint::Min(8), Constraint::Length(rows + notes)]).areas(area);
         (main, side)
     };
-    let inner = Panel::new(title).note(legend(plot, theme)).draw(frame, main, true, theme);
-    picture(frame, inner, screen.roofline.selected, plot, theme);
-    let notes = remarks(plot, usize::from(side.width.saturating_sub(4)), theme);
+    let inner = Panel::new(title).note(legend_spans(plot, theme)).draw(frame, main, true, theme);
+    draw_full_chart(frame, inner, screen.roofline.selected, plot, theme);
+    let notes = remark_lines(plot, usize::from(side.width.saturating_sub(4)), theme);
     let inside = if area.width < WIDE { side.height } else { panel_height(plot, side) };
     let [list, text] = Layout::vertical([Constraint::Length(inside), Constraint::Min(0)]).areas(side);
     let title =
@@ -71,18 +71,18 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         let tall = u16::try_from(notes.len()).unwrap_or(0).min(inner.height.saturating_sub(3));
         let text = Rect { y: inner.bottom().saturating_sub(tall), height: tall, ..inner };
         inner.height -= tall;
-        lines(frame, text, cut(notes, tall.into(), usize::from(inner.width)));
+        draw_lines(frame, text, truncate_lines(notes, tall.into(), usize::from(inner.width)));
     } else if text.height >= 3 {
-        let inside = panel(frame, text, vec![Span::styled("About the selected point", theme.style(Role::Title))], true, theme);
+        let inside = draw_panel(frame, text, vec![Span::styled("About the selected point", theme.style(Role::Title))], true, theme);
         let (tall, columns) = (usize::from(inside.height), usize::from(inside.width));
         let mut all = super::explain::lines(screen, columns, theme);
         if !notes.is_empty() {
             all.push(Line::default());
             all.extend(notes);
         }
-        lines(frame, inside, cut(all, tall, columns));
+        draw_lines(frame, inside, truncate_lines(all, tall, columns));
     }
-    table(frame, inner, screen, plot, view, theme);
+    draw_table(frame, inner, screen, plot, view, theme);
 }
 
 /// Rows of the list of points: at most half of the column.
@@ -91,7 +91,7 @@ fn panel_height(plot: &Plot, side: Rect) -> u16 {
 }
 
 /// Truncates lines; the last one marks that there are more.
-fn cut(mut all: Vec<Line<'static>>, most: usize, columns: usize) -> Vec<Line<'static>> {
+fn truncate_lines(mut all: Vec<Line<'static>>, most: usize, columns: usize) -> Vec<Line<'static>> {
     if all.len() > most {
         all.truncate(most);
         if let Some(last) = all.last_mut() {
@@ -102,16 +102,16 @@ fn cut(mut all: Vec<Line<'static>>, most: usize, columns: usize) -> Vec<Line<'st
 }
 
 /// Draws the chart, the list and a few notes without borders.
-fn narrow(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, view: &mut View, theme: &Theme) {
-    let notes = remarks(plot, area.width.into(), theme);
+fn draw_narrow(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, view: &mut View, theme: &Theme) {
+    let notes = remark_lines(plot, area.width.into(), theme);
     let n = u16::try_from(notes.len()).unwrap_or(0).min(2);
     let rows = u16::try_from(plot.points.len() + 1).unwrap_or(u16::MAX).clamp(2, (area.height / 3).max(4));
     let [main, key, list, text] =
         Layout::vertical([Constraint::Min(6), Constraint::Length(1), Constraint::Length(rows), Constraint::Length(n)]).areas(area);
-    picture(frame, main, screen.roofline.selected, plot, theme);
-    frame.render_widget(Line::from(legend(plot, theme)), key);
-    table(frame, list, screen, plot, view, theme);
-    lines(frame, text, cut(notes, n.into(), area.width.into()));
+    draw_full_chart(frame, main, screen.roofline.selected, plot, theme);
+    frame.render_widget(Line::from(legend_spans(plot, theme)), key);
+    draw_table(frame, list, screen, plot, view, theme);
+    draw_lines(frame, text, truncate_lines(notes, n.into(), area.width.into()));
 }
 
 /// Returns true if work was counted, and is zero in every known precision.
@@ -120,14 +120,14 @@ fn no_work(plot: &Plot) -> bool {
 }
 
 /// Counted rates if nothing can be plotted: traffic of each level and work, relative to their peaks.
-fn rates(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn rate_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let rate = |v: f64, unit: &str| {
         let (number, unit) = human_number(v, unit);
         format!("{number} {unit}")
     };
     let row = |name: &str, value: String, of: Option<(f64, String)>| {
-        let mut spans = vec![Span::styled(format!("  {} {}  ", left(name, 13), right(&value, 13)), theme.style(Role::Text))];
+        let mut spans = vec![Span::styled(format!("  {} {}  ", align_left(name, 13), align_right(&value, 13)), theme.style(Role::Text))];
         if let Some((share, peak)) = of {
             spans.extend(gauge(share, 20, None, theme));
             spans.push(Span::styled(format!("  {:.0}% of {peak}", share * 100.0), theme.style(Role::Text)));
@@ -136,11 +136,11 @@ fn rates(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     };
     for t in &plot.placed.traffic {
         let (Some(achieved), Some(peak)) = (t.achieved, t.peak) else { continue };
-        out.push(row(plot.placed.word(t.level), rate(achieved, "byte/second"), Some((achieved / peak, rate(peak, "byte/second")))));
+        out.push(row(plot.placed.level_name(t.level), rate(achieved, "byte/second"), Some((achieved / peak, rate(peak, "byte/second")))));
     }
     for w in &plot.placed.work {
         let (Some(achieved), Some(peak)) = (w.achieved, w.peak) else { continue };
-        out.push(row(&w.amount.marked(&w.name), rate(achieved, "flop/second"), Some((achieved / peak, rate(peak, "flop/second")))));
+        out.push(row(&w.amount.mark_name(&w.name), rate(achieved, "flop/second"), Some((achieved / peak, rate(peak, "flop/second")))));
     }
     if out.is_empty() {
         return out;
@@ -160,13 +160,13 @@ fn rates(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     if no_work(plot) && !plot.placed.traffic.is_empty() {
         all.push(Line::default());
         let text = "A roofline places floating-point work. For a kernel without any, the share of the memory's peak says how near it is to that limit.";
-        all.extend(wrap(text, columns.max(20)).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+        all.extend(wrap_text(text, columns.max(20)).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
     all
 }
 
 /// SM clock of the roofs.
-fn clock(plot: &Plot) -> String {
+fn clock_note(plot: &Plot) -> String {
     plot.placed.clock.map_or_else(String::new, |c| {
         let (number, unit) = human_number(c, "cycle/second");
         format!("  at an SM clock of {number} {unit}")
@@ -174,10 +174,10 @@ fn clock(plot: &Plot) -> String {
 }
 
 /// Missing metrics, remarks, and the clock.
-fn remarks(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn remark_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let mut say = |text: &str, role: Role| {
-        out.extend(wrap(text, columns.max(20)).into_iter().map(|l| Line::styled(l, theme.style(role))));
+        out.extend(wrap_text(text, columns.max(20)).into_iter().map(|l| Line::styled(l, theme.style(role))));
     };
     if plot.points.is_empty() && no_work(plot) {
         say("nothing to plot: this launch did no floating-point work", Role::Warn);
@@ -198,29 +198,29 @@ fn remarks(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     out
 }
 
-fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, view: &mut View, theme: &Theme) {
+fn draw_table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width);
     let name = columns.saturating_sub(60).clamp(10, 40);
     let wide = columns >= 96;
     let name = if wide { columns.saturating_sub(84).clamp(10, 40) } else { name };
     let head = format!(
         "  {} {} {} {} {} {} {}{}",
-        left("kernel", name),
-        left("work", 11),
-        left("level", 5),
-        right("FLOP/byte", 9),
-        right("achieved", 12),
-        right("of roof", 8),
-        if wide { format!("{} {} ", right("attainable", 12), right("of peak", 8)) } else { String::new() },
+        align_left("kernel", name),
+        align_left("work", 11),
+        align_left("level", 5),
+        align_right("FLOP/byte", 9),
+        align_right("achieved", 12),
+        align_right("of roof", 8),
+        if wide { format!("{} {} ", align_right("attainable", 12), align_right("of peak", 8)) } else { String::new() },
         "roof"
     );
     frame.render_widget(Line::styled(cut_end(&head, columns), theme.style(Role::Head)), Rect { height: 1.min(area.height), ..area });
     let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let of = Rows { list: "roofline", count: plot.points.len(), selected: screen.roofline.selected };
-    table::rows(frame, below, of, view, theme, |at, _| {
+    table::draw_rows(frame, below, of, view, theme, |at, _| {
         let Some(p) = plot.points.get(at) else { return Vec::new() };
         let glyph = if p.own {
-            mark(p.level)
+            level_mark(p.level)
         } else if p.marked {
             "●"
         } else {
@@ -229,19 +229,26 @@ fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, 
         let role = if p.own { Role::Title } else { Role::Text };
         let (number, unit) = human_number(p.achieved, "flop/second");
         let share = p.achieved / p.attainable * 100.0;
-        let intensity = if p.intensity.is_finite() { count(p.intensity) } else { "∞".to_owned() };
-        let bound = if p.memory_bound { plot.placed.word(p.level) } else { "compute" };
+        let intensity = if p.intensity.is_finite() { format_count(p.intensity) } else { "∞".to_owned() };
+        let bound = if p.memory_bound { plot.placed.level_name(p.level) } else { "compute" };
         vec![
             Span::styled(format!("{glyph} "), theme.style(if p.marked { Role::Mark } else { Role::Work(p.precision) })),
-            Span::styled(format!("{} ", left(&cut_middle(&clean(&p.kernel), name), name)), theme.style(role)),
-            Span::styled(format!("{} {} ", left(&cut_end(&p.work(), 11), 11), left(plot.placed.word(p.level), 5)), theme.style(Role::Text)),
-            Span::styled(format!("{} ", right(&intensity, 9)), theme.style(Role::Text)),
-            Span::styled(format!("{} ", right(&format!("{number} {unit}"), 12)), theme.style(role)),
-            Span::styled(format!("{} ", right(&format!("{share:.1}%"), 8)), theme.style(Role::Title)),
+            Span::styled(format!("{} ", align_left(&cut_middle(&escape_unsafe(&p.kernel), name), name)), theme.style(role)),
+            Span::styled(
+                format!("{} {} ", align_left(&cut_end(&p.work_label(), 11), 11), align_left(plot.placed.level_name(p.level), 5)),
+                theme.style(Role::Text),
+            ),
+            Span::styled(format!("{} ", align_right(&intensity, 9)), theme.style(Role::Text)),
+            Span::styled(format!("{} ", align_right(&format!("{number} {unit}"), 12)), theme.style(role)),
+            Span::styled(format!("{} ", align_right(&format!("{share:.1}%"), 8)), theme.style(Role::Title)),
             Span::styled(
                 if wide {
                     let (number, unit) = human_number(p.attainable, "flop/second");
-                    format!("{} {} ", right(&format!("{number} {unit}"), 12), right(&format!("{:.1}%", p.achieved / p.peak * 100.0), 8))
+                    format!(
+                        "{} {} ",
+                        align_right(&format!("{number} {unit}"), 12),
+                        align_right(&format!("{:.1}%", p.achieved / p.peak * 100.0), 8)
+                    )
                 } else {
                     String::new()
                 },

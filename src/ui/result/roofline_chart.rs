@@ -1,9 +1,9 @@
 //! Roofline chart: roofs by precision, memory levels as slopes, points; labels are drawn only over blank cells.
 
 use super::super::chart::Canvas;
-use super::super::text::right;
+use super::super::text::align_right;
 use super::super::{Role, Theme};
-use crate::analysis::labels::{cut_end, width};
+use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::metric::human_number;
 use crate::analysis::roofline::{Level, Plot, Point, Precision};
 use ratatui::Frame;
@@ -18,7 +18,7 @@ const FAR: usize = 16;
 const DOTTED: usize = 6;
 
 /// Colour of a memory level's slope: the farther from the SM, the brighter.
-fn slope(level: Level) -> Role {
+fn slope_role(level: Level) -> Role {
     match level {
         Level::Dram => Role::Text,
         Level::L2 => Role::Dim,
@@ -28,7 +28,7 @@ fn slope(level: Level) -> Role {
 
 /// Glyph of a memory level's points.
 #[must_use]
-pub fn mark(level: Level) -> &'static str {
+pub fn level_mark(level: Level) -> &'static str {
     match level {
         Level::Dram => "●",
         Level::L2 => "◆",
@@ -45,8 +45,8 @@ struct Axes {
 /// Maximum powers of ten of an axis.
 const MOST_DECADES: f64 = 10.0;
 
-fn axes(plot: &Plot) -> Option<Axes> {
-    let roofs = plot.roofs();
+fn fit_axes(plot: &Plot) -> Option<Axes> {
+    let roofs = plot.known_roofs();
     let top = roofs.iter().map(|r| r.peak).chain(plot.points.iter().map(|p| p.achieved)).fold(0.0, f64::max);
     let slopes: Vec<f64> = plot.placed.traffic.iter().filter_map(|t| t.peak).filter(|p| *p > 0.0).collect();
     if top <= 0.0 || slopes.is_empty() {
@@ -72,14 +72,14 @@ fn decades((low, high): (f64, f64)) -> impl DoubleEndedIterator<Item = i32> {
 }
 
 /// Draws roofs and points without numbers and names, for small areas.
-pub fn mini(frame: &mut Frame<'_>, area: Rect, selected: usize, plot: &Plot, theme: &Theme) {
-    if let Some(axes) = axes(plot) {
-        chart(frame, area, (selected, plot, &axes), 0, theme);
+pub fn draw_mini_chart(frame: &mut Frame<'_>, area: Rect, selected: usize, plot: &Plot, theme: &Theme) {
+    if let Some(axes) = fit_axes(plot) {
+        draw_chart(frame, area, (selected, plot, &axes), 0, theme);
     }
 }
 
-pub fn picture(frame: &mut Frame<'_>, area: Rect, selected: usize, plot: &Plot, theme: &Theme) {
-    let Some(axes) = axes(plot) else {
+pub fn draw_full_chart(frame: &mut Frame<'_>, area: Rect, selected: usize, plot: &Plot, theme: &Theme) {
+    let Some(axes) = fit_axes(plot) else {
         let text = "no chart: no roof is known; what to collect is listed below";
         frame.render_widget(
             Line::styled(cut_end(text, area.width.into()), theme.style(Role::Dim)),
@@ -87,7 +87,7 @@ pub fn picture(frame: &mut Frame<'_>, area: Rect, selected: usize, plot: &Plot, 
         );
         return;
     };
-    chart(frame, area, (selected, plot, &axes), SCALE, theme);
+    draw_chart(frame, area, (selected, plot, &axes), SCALE, theme);
 }
 
 /// Cells that are already drawn on.
@@ -97,12 +97,12 @@ struct Taken {
 }
 
 impl Taken {
-    fn of(canvas: &Canvas<Role>, columns: usize, rows: usize) -> Self {
-        let cells = (0..rows).flat_map(|r| canvas.row(r).map(|(c, _)| c != ' ').collect::<Vec<_>>()).collect();
+    fn from_canvas(canvas: &Canvas<Role>, columns: usize, rows: usize) -> Self {
+        let cells = (0..rows).flat_map(|r| canvas.row_cells(r).map(|(c, _)| c != ' ').collect::<Vec<_>>()).collect();
         Self { columns, cells }
     }
 
-    fn take(&mut self, x: usize, y: usize, wide: usize) {
+    fn mark_taken(&mut self, x: usize, y: usize, wide: usize) {
         let from = y * self.columns + x;
         if let Some(cells) = self.cells.get_mut(from..from + wide) {
             cells.fill(true);
@@ -110,7 +110,7 @@ impl Taken {
     }
 
     /// Returns true if these cells and their direct neighbours are free.
-    fn free(&self, x: usize, y: usize, wide: usize) -> bool {
+    fn is_free(&self, x: usize, y: usize, wide: usize) -> bool {
         let (from, to) = (x.saturating_sub(1), (x + wide + 1).min(self.columns));
         x + wide <= self.columns && self.cells.get(y * self.columns + from..y * self.columns + to).is_some_and(|c| !c.contains(&true))
     }
@@ -120,7 +120,7 @@ impl Taken {
 type Placed = (usize, usize, &'static str, Role);
 
 /// Draws roofs and points; with a scale width above 0 also numbers and names.
-fn chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize, &Plot, &Axes), scale: usize, theme: &Theme) {
+fn draw_chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize, &Plot, &Axes), scale: usize, theme: &Theme) {
     let below = if scale > 0 { 2 } else { 0 };
     let (columns, rows) = (usize::from(area.width).saturating_sub(scale), usize::from(area.height).saturating_sub(below));
     if columns < 12 || rows < 3 {
@@ -130,7 +130,7 @@ fn chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize, &Plo
     let (wide, tall) = canvas.size();
     let to_x = |v: f64| (v.log10() - axes.x.0) / (axes.x.1 - axes.x.0) * (wide - 1) as f64;
     let to_y = |v: f64| (1.0 - (v.log10() - axes.y.0) / (axes.y.1 - axes.y.0)) * (tall - 1) as f64;
-    let roofs = plot.roofs();
+    let roofs = plot.known_roofs();
     let top = roofs.iter().map(|r| r.peak).fold(0.0, f64::max);
     let fastest = plot.placed.traffic.iter().filter_map(|t| t.peak).fold(0.0, f64::max);
     for x in 0..wide {
@@ -139,30 +139,32 @@ fn chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize, &Plo
             let Some(peak) = t.peak else { continue };
             let y = intensity * peak;
             if y <= top {
-                put(&mut canvas, x, to_y(y), slope(t.level));
+                plot_dot(&mut canvas, x, to_y(y), slope_role(t.level));
             }
         }
         // A roof begins where the fastest memory reaches it. Roofs of work that this result does not do are dotted.
         for roof in &roofs {
             if intensity * fastest >= roof.peak && (roof.used || x % DOTTED == 0) {
-                put(&mut canvas, x, to_y(roof.peak), Role::Work(roof.work.precision));
+                plot_dot(&mut canvas, x, to_y(roof.peak), Role::Work(roof.work.precision));
             }
         }
     }
     for row in 0..rows {
-        let spans: Vec<Span<'static>> =
-            canvas.row(row).map(|(c, role)| Span::styled(c.to_string(), role.map_or_else(Default::default, |r| theme.style(r)))).collect();
+        let spans: Vec<Span<'static>> = canvas
+            .row_cells(row)
+            .map(|(c, role)| Span::styled(c.to_string(), role.map_or_else(Default::default, |r| theme.style(r))))
+            .collect();
         let y = area.y + u16::try_from(row).unwrap_or(0);
         frame.render_widget(Line::from(spans), Rect { x: area.x + scale as u16, y, width: area.width - scale as u16, height: 1 });
     }
-    let points = points(selected, plot, (columns, rows), (&to_x, &to_y));
+    let points = place_points(selected, plot, (columns, rows), (&to_x, &to_y));
     if scale > 0 {
-        scales(frame, area, (columns, rows), axes, theme);
-        let mut taken = Taken::of(&canvas, columns, rows);
+        draw_scales(frame, area, (columns, rows), axes, theme);
+        let mut taken = Taken::from_canvas(&canvas, columns, rows);
         for (x, y, ..) in &points {
-            taken.take(*x, *y, 1);
+            taken.mark_taken(*x, *y, 1);
         }
-        labels(frame, area, (plot, axes), (columns, rows), (&to_x, &to_y), &mut taken, theme);
+        draw_labels(frame, area, (plot, axes), (columns, rows), (&to_x, &to_y), &mut taken, theme);
     }
     for (x, y, glyph, role) in points {
         let rect = Rect { x: area.x + (scale + x) as u16, y: area.y + y as u16, width: 1, height: 1 };
@@ -171,7 +173,7 @@ fn chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize, &Plo
 }
 
 /// Others first, own points over them, the selected one last. Points off the chart become arrows at its edge.
-fn points(selected: usize, plot: &Plot, (columns, rows): (usize, usize), (to_x, to_y): To<'_>) -> Vec<Placed> {
+fn place_points(selected: usize, plot: &Plot, (columns, rows): (usize, usize), (to_x, to_y): To<'_>) -> Vec<Placed> {
     let selected = plot.points.get(selected);
     let chosen = |p: &Point| selected.is_some_and(|s| std::ptr::eq(s, p));
     let mut points: Vec<&Point> = plot.points.iter().collect();
@@ -180,7 +182,7 @@ fn points(selected: usize, plot: &Plot, (columns, rows): (usize, usize), (to_x, 
     let of = |point: &&Point| {
         let size = point.duration / longest;
         let glyph = match point {
-            p if p.own => mark(p.level),
+            p if p.own => level_mark(p.level),
             _ if size > 0.3 => "●",
             _ if size > 0.03 => "•",
             _ => "·",
@@ -205,14 +207,14 @@ fn points(selected: usize, plot: &Plot, (columns, rows): (usize, usize), (to_x, 
     points.iter().map(of).collect()
 }
 
-fn put(canvas: &mut Canvas<Role>, x: usize, y: f64, role: Role) {
+fn plot_dot(canvas: &mut Canvas<Role>, x: usize, y: f64, role: Role) {
     if y >= 0.0 && y.is_finite() {
-        canvas.dot(x, y.round() as usize, role);
+        canvas.set_dot(x, y.round() as usize, role);
     }
 }
 
 /// Draws numbers along both axes.
-fn scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), axes: &Axes, theme: &Theme) {
+fn draw_scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), axes: &Axes, theme: &Theme) {
     let faint = theme.style(Role::Faint);
     let mut free = 0;
     for power in decades(axes.y).rev() {
@@ -223,7 +225,7 @@ fn scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), ax
         let y = ((axes.y.1 - f64::from(power)) / (axes.y.1 - axes.y.0) * (rows - 1) as f64).round() as u16;
         // With many powers of ten in few rows, some have no number.
         if y >= free {
-            let text = right(&text, SCALE - 1);
+            let text = align_right(&text, SCALE - 1);
             frame.render_widget(Line::styled(text, faint), Rect { x: area.x, y: area.y + y, width: SCALE as u16, height: 1 });
             free = y + 2;
         }
@@ -253,7 +255,7 @@ fn scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), ax
 type To<'a> = (&'a dyn Fn(f64) -> f64, &'a dyn Fn(f64) -> f64);
 
 /// Draws the names of roofs and slopes over blank cells; those that do not fit are only in the legend.
-fn labels(
+fn draw_labels(
     frame: &mut Frame<'_>,
     area: Rect,
     (plot, axes): (&Plot, &Axes),
@@ -264,24 +266,24 @@ fn labels(
 ) {
     let mut place = |texts: &[String], spots: &[(usize, usize)], role: Role| {
         for text in texts {
-            let wide = width(text);
-            let Some(&(x, y)) = spots.iter().find(|(x, y)| taken.free(*x, *y, wide)) else { continue };
-            taken.take(x, y, wide);
+            let wide = display_width(text);
+            let Some(&(x, y)) = spots.iter().find(|(x, y)| taken.is_free(*x, *y, wide)) else { continue };
+            taken.mark_taken(x, y, wide);
             let rect = Rect { x: area.x + (SCALE + x) as u16, y: area.y + y as u16, width: wide as u16, height: 1 };
             frame.render_widget(Line::styled(text.clone(), theme.style(role)), rect);
             return;
         }
     };
     let fastest = plot.placed.traffic.iter().filter_map(|t| t.peak).fold(0.0, f64::max);
-    let top = plot.roofs().iter().map(|r| r.peak).fold(0.0, f64::max);
+    let top = plot.known_roofs().iter().map(|r| r.peak).fold(0.0, f64::max);
     let row_of = |y: f64| (y / 4.0).floor().clamp(0.0, (rows - 1) as f64) as usize;
-    for roof in plot.roofs() {
+    for roof in plot.known_roofs() {
         let (number, unit) = human_number(roof.peak, "flop/second");
         let text = format!("{} {number} {unit}", roof.work.name);
         let row = row_of(to_y(roof.peak));
         // Above or below the line, preferably at the right end.
         let beside = [row.checked_sub(1), Some(row + 1).filter(|r| *r < rows)];
-        let last = columns.saturating_sub(width(&text) + 1);
+        let last = columns.saturating_sub(display_width(&text) + 1);
         // Preferably not to the left of the start of the roof.
         let from = (to_x(roof.peak / fastest.max(1.0)) / 2.0).clamp(0.0, last as f64) as usize;
         let spots: Vec<(usize, usize)> = (from..=last)
@@ -300,7 +302,7 @@ fn labels(
     for t in &plot.placed.traffic {
         let Some(peak) = t.peak.filter(|p| *p > 0.0) else { continue };
         let (number, unit) = human_number(peak, "byte/second");
-        let text = format!("{} {number} {unit}", plot.placed.word(t.level));
+        let text = format!("{} {number} {unit}", plot.placed.level_name(t.level));
         // Beside its slope, from the middle of the chart down, then up; never above the highest roof, where
         // the slope ends.
         let (first, middle) = (row_of(to_y(top)), rows / 2);
@@ -309,7 +311,7 @@ fn labels(
             let value = 10_f64.powf(axes.y.1 - (y as f64 * 4.0 + 2.0) / (rows as f64 * 4.0) * (axes.y.1 - axes.y.0));
             (to_x(value / peak) / 2.0).round()
         };
-        let wide = width(&text);
+        let wide = display_width(&text);
         // The nearest free place: where the slope is flat, one of its rows spans many columns.
         let beside = |(x, y): (usize, usize)| {
             (2..FAR).flat_map(move |d| [Some(x + d), x.checked_sub(wide + d)].into_iter().flatten().map(move |x| (x, y)))
@@ -318,23 +320,23 @@ fn labels(
             .filter_map(|y| Some((at(y), y)).filter(|s| s.0 >= 0.0 && s.0 < columns as f64))
             .flat_map(|(x, y)| beside((x as usize, y)))
             .collect();
-        place(&[text, plot.placed.word(t.level).to_owned()], &spots, slope(t.level));
+        place(&[text, plot.placed.level_name(t.level).to_owned()], &spots, slope_role(t.level));
     }
 }
 
 /// Legend of glyphs and colours.
 #[must_use]
-pub fn legend(plot: &Plot, theme: &Theme) -> Vec<Span<'static>> {
+pub fn legend_spans(plot: &Plot, theme: &Theme) -> Vec<Span<'static>> {
     let mut out = Vec::new();
     for level in Level::ALL.into_iter().filter(|l| plot.points.iter().any(|p| p.level == *l)) {
-        out.push(Span::styled(format!("{} {}  ", mark(level), plot.placed.word(level)), theme.style(Role::Dim)));
+        out.push(Span::styled(format!("{} {}  ", level_mark(level), plot.placed.level_name(level)), theme.style(Role::Dim)));
     }
-    let there = |p: Precision| plot.roofs().iter().any(|r| r.work.precision == p);
+    let there = |p: Precision| plot.known_roofs().iter().any(|r| r.work.precision == p);
     // Identical lines explain nothing: without colours, the names on the chart identify them.
     let coloured = |p: &Precision| theme.style(Role::Work(*p)).fg.is_some();
     for precision in Precision::ALL.into_iter().filter(|p| there(*p)).filter(coloured) {
         out.push(Span::styled("━ ", theme.style(Role::Work(precision))));
-        out.push(Span::styled(format!("{}  ", plot.placed.units(precision)), theme.style(Role::Dim)));
+        out.push(Span::styled(format!("{}  ", plot.placed.precision_name(precision)), theme.style(Role::Dim)));
     }
     if let Some(last) = out.last_mut() {
         last.content = last.content.trim_end().to_owned().into();

@@ -1,17 +1,17 @@
 //! Source screen: the hottest lines or instructions, with their stall reasons and counters.
 
-use super::super::panel::{Panel, take};
-use super::super::parts::stack::{Share, legend, stacked};
+use super::super::panel::{Panel, split_top};
+use super::super::parts::stack::{Share, share_legend, stacked_bar};
 use super::super::table::{self, Rows};
-use super::super::text::{bar, left, right, wrap};
+use super::super::text::{align_left, align_right, bar, wrap_text};
 use super::super::view::View;
 use super::super::{Role, Theme};
 use crate::analysis::code::{Counts, Instruction, Listing};
 use crate::analysis::labels::{cut_end, cut_middle};
-use crate::analysis::metric::count;
+use crate::analysis::metric::format_count;
 use crate::app::ResultScreen;
 use crate::app::screens::result::Asked;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::units;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -20,7 +20,7 @@ use ratatui::text::{Line, Span, Text};
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width);
     let say = |frame: &mut Frame<'_>, text: &str, role: Role| {
-        let lines = wrap(&clean(text), columns).into_iter().map(|l| Line::styled(l, theme.style(role)));
+        let lines = wrap_text(&escape_unsafe(text), columns).into_iter().map(|l| Line::styled(l, theme.style(role)));
         frame.render_widget(Text::from(lines.collect::<Vec<_>>()), area);
     };
     match (&screen.source.code, &screen.source.listing) {
@@ -29,8 +29,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         _ => {}
     }
     let Some(listing) = &screen.source.listing else { return };
-    let notes: Vec<Line<'static>> =
-        listing.remarks.iter().flat_map(|r| wrap(&clean(r), columns)).take(3).map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+    let notes: Vec<Line<'static>> = listing
+        .remarks
+        .iter()
+        .flat_map(|r| wrap_text(&escape_unsafe(r), columns))
+        .take(3)
+        .map(|l| Line::styled(l, theme.style(Role::Dim)))
+        .collect();
     let n = u16::try_from(notes.len()).unwrap_or(0);
     let [mut main, foot] = Layout::vertical([Constraint::Min(3), Constraint::Length(n)]).areas(area);
     frame.render_widget(Text::from(notes), foot);
@@ -42,7 +47,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         if screen.source.instructions { listing.instructions.len() } else { listing.lines.iter().filter(|l| l.instructions > 0).count() };
     let title = vec![
         Span::styled(format!("{known} {}", if known == 1 { what.trim_end_matches('s') } else { what }), theme.style(Role::Title)),
-        Span::styled(format!(", {order}   {} {}", count(listing.samples), listing.unit), theme.style(Role::Dim)),
+        Span::styled(format!(", {order}   {} {}", format_count(listing.samples), listing.unit), theme.style(Role::Dim)),
     ];
     if bordered {
         // Details of the selected row: beside the list on a wide terminal, else below it.
@@ -54,40 +59,40 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         } else {
             let [mut a, b] = Layout::vertical([Constraint::Min(6), Constraint::Length(WAITS)]).areas(main);
             // Under a short list there is room for the line's instructions.
-            let wanted = u16::try_from(screen.source.rows() + 3).unwrap_or(u16::MAX);
+            let wanted = u16::try_from(screen.source.row_count() + 3).unwrap_or(u16::MAX);
             if !screen.source.instructions && wanted + SASS <= a.height {
-                let list = take(&mut a, wanted);
+                let list = split_top(&mut a, wanted);
                 sass_of(frame, a, screen, listing, theme);
                 a = list;
             }
             (a, b)
         };
-        waits(frame, split.1, screen, listing, theme);
+        draw_stalls(frame, split.1, screen, listing, theme);
         main = Panel::new(title.clone()).focused().draw(frame, split.0, true, theme);
     }
-    let below = if !bordered && area.height > 14 && screen.source.rows() > 0 { 3 } else { 0 };
+    let below = if !bordered && area.height > 14 && screen.source.row_count() > 0 { 3 } else { 0 };
     let [head, titles, rows, detail] =
         Layout::vertical([Constraint::Length(u16::from(!bordered)), Constraint::Length(1), Constraint::Min(3), Constraint::Length(below)])
             .areas(main);
     frame.render_widget(Line::from(title), head);
     let columns = usize::from(main.width);
-    let layout = layout(columns, screen, listing);
+    let layout = fit_layout(columns, screen, listing);
     let title = format!(
         "{}{}{}{}  {}",
-        right(listing.unit, 8 + layout.bar + usize::from(layout.stall > 0)),
-        right(if layout.stall > 0 { "top stall" } else { "" }, layout.stall),
-        right(if layout.executed > 0 { "executed" } else { "" }, layout.executed),
-        if layout.excess { right("excess", 12) } else { String::new() },
+        align_right(listing.unit, 8 + layout.bar + usize::from(layout.stall > 0)),
+        align_right(if layout.stall > 0 { "top stall" } else { "" }, layout.stall),
+        align_right(if layout.executed > 0 { "executed" } else { "" }, layout.executed),
+        if layout.excess { align_right("excess", 12) } else { String::new() },
         if screen.source.instructions {
             "offset    instruction".to_owned()
         } else {
-            format!("{} source", if layout.place < 16 { right("line", layout.place) } else { left("line", layout.place) })
+            format!("{} source", if layout.place < 16 { align_right("line", layout.place) } else { align_left("line", layout.place) })
         }
     );
     frame.render_widget(Line::styled(cut_end(&title, columns), theme.style(Role::Head)), titles);
-    list(frame, rows, screen, listing, &layout, view, theme);
+    draw_list(frame, rows, screen, listing, &layout, view, theme);
     if below > 0 {
-        frame.render_widget(Text::from(selected(screen, listing, columns, theme)), detail);
+        frame.render_widget(Text::from(selected_lines(screen, listing, columns, theme)), detail);
     }
 }
 
@@ -103,7 +108,7 @@ const SASS: u16 = 6;
 const REASONS: [Role; 5] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border];
 
 /// Counters of the selected row.
-fn chosen<'a>(screen: &ResultScreen, listing: &'a Listing) -> Option<&'a Counts> {
+fn selected_counts<'a>(screen: &ResultScreen, listing: &'a Listing) -> Option<&'a Counts> {
     if screen.source.instructions {
         listing.instructions.get(screen.source.selected).map(|i| &i.counts)
     } else {
@@ -112,15 +117,15 @@ fn chosen<'a>(screen: &ResultScreen, listing: &'a Listing) -> Option<&'a Counts>
 }
 
 /// Draws the stall reasons of the selected row as a bar, and its counters.
-fn waits(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Listing, theme: &Theme) {
+fn draw_stalls(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Listing, theme: &Theme) {
     let inner = Panel::new(vec![Span::styled("Selected", theme.style(Role::Title))]).draw(frame, area, true, theme);
     let columns = usize::from(inner.width);
-    let mut text = selected(screen, listing, columns, theme);
-    let total: f64 = chosen(screen, listing).map_or(0.0, |c| c.stalls.iter().map(|s| s.1).sum());
-    if let Some(counts) = chosen(screen, listing).filter(|_| total > 0.0) {
+    let mut text = selected_lines(screen, listing, columns, theme);
+    let total: f64 = selected_counts(screen, listing).map_or(0.0, |c| c.stalls.iter().map(|s| s.1).sum());
+    if let Some(counts) = selected_counts(screen, listing).filter(|_| total > 0.0) {
         let mut shares: Vec<Share> = Vec::new();
         for (role, (reason, n)) in REASONS.into_iter().zip(&counts.stalls) {
-            shares.push(Share { name: clean(reason).replace('_', " "), share: n / total, style: theme.style(role) });
+            shares.push(Share { name: escape_unsafe(reason).replace('_', " "), share: n / total, style: theme.style(role) });
         }
         let rest = 1.0 - shares.iter().map(|s| s.share).sum::<f64>();
         if rest > 0.005 {
@@ -128,8 +133,8 @@ fn waits(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Lis
         }
         // The bar and its legend replace the line of stalls.
         text.remove(1);
-        let mut picture = vec![stacked(&shares, columns)];
-        picture.extend(legend(&shares, columns, 3, theme.style(Role::Text), theme));
+        let mut picture = vec![stacked_bar(&shares, columns)];
+        picture.extend(share_legend(&shares, columns, 3, theme.style(Role::Text), theme));
         text.splice(1..1, picture);
     }
     frame.render_widget(Text::from(text), inner);
@@ -144,10 +149,10 @@ fn sass_of(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &L
     };
     let mut own: Vec<&Instruction> = listing.instructions.iter().filter(|i| i.line == line && line.is_some()).collect();
     own.sort_by_key(|i| i.address);
-    let isa = if screen.subject.amd() { "ISA" } else { "SASS" };
+    let isa = if screen.subject.is_amd() { "ISA" } else { "SASS" };
     let title = match own.len() {
         0 => isa.to_owned(),
-        n => format!("{isa} of line {}, {}", line.map_or(0, |l| l.1), units::count(n, "instruction")),
+        n => format!("{isa} of line {}, {}", line.map_or(0, |l| l.1), units::format_count(n, "instruction")),
     };
     let inner = Panel::new(vec![Span::styled(title, theme.style(Role::Title))]).draw(frame, area, true, theme);
     if own.is_empty() {
@@ -165,10 +170,10 @@ fn sass_of(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &L
         let offset = i.place.as_ref().map_or_else(|| format!("{:#x}", i.address), |(_, o)| format!("+{o:04x}"));
         let mut spans = bar(if most > 0.0 { i.counts.samples / most } else { 0.0 }, 8, theme.style(Role::Bar), theme);
         let figure = if share > 0.0 { format!("{share:.1}%") } else { String::new() };
-        spans.push(Span::styled(right(&figure, 7), theme.style(Role::Title)));
-        spans.push(Span::styled(format!("  {}", left(&offset, 8)), theme.style(Role::Dim)));
+        spans.push(Span::styled(align_right(&figure, 7), theme.style(Role::Title)));
+        spans.push(Span::styled(format!("  {}", align_left(&offset, 8)), theme.style(Role::Dim)));
         let text = i.text.as_deref().unwrap_or("");
-        spans.push(Span::styled(cut_end(&clean(text.trim()), room), theme.style(Role::Text)));
+        spans.push(Span::styled(cut_end(&escape_unsafe(text.trim()), room), theme.style(Role::Text)));
         Line::from(spans)
     });
     frame.render_widget(Text::from(rows.collect::<Vec<_>>()), inner);
@@ -188,7 +193,7 @@ struct Columns {
 /// Minimum width to show the counters beside code in program order; the panel of the selected line has them, too.
 const ROOMY: usize = 140;
 
-fn layout(columns: usize, screen: &ResultScreen, listing: &Listing) -> Columns {
+fn fit_layout(columns: usize, screen: &ResultScreen, listing: &Listing) -> Columns {
     let bar = if columns >= 100 { 12 } else { 5 };
     let files = listing.lines.iter().any(|l| l.file != listing.lines[0].file);
     if screen.source.in_order && !screen.source.instructions && columns < ROOMY {
@@ -198,15 +203,23 @@ fn layout(columns: usize, screen: &ResultScreen, listing: &Listing) -> Columns {
     Columns { bar, stall: if columns >= 90 { 26 } else { 19 }, executed: 12, excess: columns >= 110, place }
 }
 
-fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Listing, layout: &Columns, view: &mut View, theme: &Theme) {
+fn draw_list(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    screen: &ResultScreen,
+    listing: &Listing,
+    layout: &Columns,
+    view: &mut View,
+    theme: &Theme,
+) {
     let columns = usize::from(area.width);
     let most = if screen.source.instructions {
         listing.instructions.iter().map(|i| i.counts.samples).fold(0.0, f64::max)
     } else {
         listing.lines.iter().map(|l| l.counts.samples).fold(0.0, f64::max)
     };
-    let of = Rows { list: "source", count: screen.source.rows(), selected: screen.source.selected };
-    table::rows(frame, area, of, view, theme, |at, _| {
+    let of = Rows { list: "source", count: screen.source.row_count(), selected: screen.source.selected };
+    table::draw_rows(frame, area, of, view, theme, |at, _| {
         let (counts, place, text): (&Counts, String, String) = if screen.source.instructions {
             let Some(i) = listing.instructions.get(at) else { return Vec::new() };
             let offset = i.place.as_ref().map_or_else(|| format!("{:#x}", i.address), |(_, o)| format!("+{o:04x}"));
@@ -214,8 +227,8 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &List
         } else {
             let Some(l) = listing.lines.get(at) else { return Vec::new() };
             let place = match layout.place {
-                ..16 => right(&l.line.to_string(), layout.place),
-                _ => format!("{}:{}", cut_middle(&clean(&l.name), 22), l.line),
+                ..16 => align_right(&l.line.to_string(), layout.place),
+                _ => format!("{}:{}", cut_middle(&escape_unsafe(&l.name), 22), l.line),
             };
             (&l.counts, place, l.text.clone().unwrap_or_default())
         };
@@ -223,24 +236,29 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &List
         let reads = !screen.source.instructions && listing.lines.get(at).is_some_and(|l| l.instructions == 0);
         let figure = if reads { String::new() } else { format!("{share:.1}%") };
         let hot = if share >= 10.0 { Role::Peak } else { Role::Bar };
-        let mut spans = vec![Span::styled(format!("{} ", right(&figure, 7)), theme.style(Role::Title))];
+        let mut spans = vec![Span::styled(format!("{} ", align_right(&figure, 7)), theme.style(Role::Title))];
         spans.extend(bar(if most > 0.0 { counts.samples / most } else { 0.0 }, layout.bar, theme.style(hot), theme));
-        let stall =
-            counts.top_stall().filter(|s| s.1 > 0.0).map_or_else(String::new, |(r, p)| format!("{} {p:.0}%", clean(r).replace('_', " ")));
+        let stall = counts
+            .top_stall()
+            .filter(|s| s.1 > 0.0)
+            .map_or_else(String::new, |(r, p)| format!("{} {p:.0}%", escape_unsafe(r).replace('_', " ")));
         if layout.stall > 0 {
-            spans.push(Span::styled(right(&stall, layout.stall + 1), theme.style(Role::Dim)));
+            spans.push(Span::styled(align_right(&stall, layout.stall + 1), theme.style(Role::Dim)));
         }
-        spans.push(Span::styled(right(&counts.executed.map_or_else(String::new, count), layout.executed), theme.style(Role::Text)));
+        spans.push(Span::styled(
+            align_right(&counts.executed.map_or_else(String::new, format_count), layout.executed),
+            theme.style(Role::Text),
+        ));
         if layout.excess {
             let excess = counts.excess_l2.unwrap_or(0.0) + counts.excess_shared.unwrap_or(0.0);
-            let text = if excess > 0.0 { count(excess) } else { String::new() };
-            spans.push(Span::styled(right(&text, 12), theme.style(Role::Warn)));
+            let text = if excess > 0.0 { format_count(excess) } else { String::new() };
+            spans.push(Span::styled(align_right(&text, 12), theme.style(Role::Warn)));
         }
         let stall = if layout.stall > 0 { layout.stall + 1 } else { 0 };
         let used = 8 + layout.bar + stall + layout.executed + if layout.excess { 12 } else { 0 } + 2;
         let width = layout.place;
-        spans.push(Span::styled(format!("  {} ", left(&place, width)), theme.style(Role::Dim)));
-        let text = clean(text.trim_end()).replace("^I", "  ");
+        spans.push(Span::styled(format!("  {} ", align_left(&place, width)), theme.style(Role::Dim)));
+        let text = escape_unsafe(text.trim_end()).replace("^I", "  ");
         let text = if screen.source.instructions || screen.source.in_order { text } else { text.trim_start().to_owned() };
         let role = if reads { Role::Dim } else { Role::Text };
         spans.push(Span::styled(cut_end(&text, columns.saturating_sub(used + width + 1)), theme.style(role)));
@@ -249,33 +267,34 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &List
 }
 
 /// Stalls and counters of the selected row.
-fn selected(screen: &ResultScreen, listing: &Listing, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn selected_lines(screen: &ResultScreen, listing: &Listing, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (counts, place) = if screen.source.instructions {
         let Some(i) = listing.instructions.get(screen.source.selected) else { return Vec::new() };
-        let function = i.place.as_ref().map_or_else(String::new, |(f, o)| format!("{} +{o:#x}", clean(f)));
+        let function = i.place.as_ref().map_or_else(String::new, |(f, o)| format!("{} +{o:#x}", escape_unsafe(f)));
         let line = i.line.and_then(|l| listing.lines.iter().find(|x| (x.file, x.line) == l));
         let from =
             line.map_or_else(String::new, |l| format!("  from {}:{}  {}", l.name, l.line, l.text.as_deref().unwrap_or_default().trim()));
         (&i.counts, format!("{function}{from}"))
     } else {
         let Some(l) = listing.lines.get(screen.source.selected) else { return Vec::new() };
-        (&l.counts, format!("{}:{}, {}", l.name, l.line, units::count(l.instructions, "instruction")))
+        (&l.counts, format!("{}:{}, {}", l.name, l.line, units::format_count(l.instructions, "instruction")))
     };
-    let stalls: Vec<String> = counts.stalls.iter().take(6).map(|(r, n)| format!("{} {}", clean(r).replace('_', " "), count(*n))).collect();
+    let stalls: Vec<String> =
+        counts.stalls.iter().take(6).map(|(r, n)| format!("{} {}", escape_unsafe(r).replace('_', " "), format_count(*n))).collect();
     let lanes = counts.executed.filter(|e| *e > 0.0).zip(counts.threads);
     let lanes = lanes.map_or_else(String::new, |(warps, threads)| format!(", {:.1} of 32 threads active", threads / warps));
     let mut more = match counts.executed {
-        Some(n) => vec![format!("executed {} times by {}{lanes}", count(n), screen.subject.maker.words().warps)],
+        Some(n) => vec![format!("executed {} times by {}{lanes}", format_count(n), screen.subject.maker.vendor_terms().warps)],
         None => vec!["executions were not collected".to_owned()],
     };
     if let Some(n) = counts.excess_l2.filter(|n| *n > 0.0) {
-        more.push(format!("{} excess L2 sectors", count(n)));
+        more.push(format!("{} excess L2 sectors", format_count(n)));
     }
     if let Some(n) = counts.excess_shared.filter(|n| *n > 0.0) {
-        more.push(format!("{} excess shared-memory wavefronts", count(n)));
+        more.push(format!("{} excess shared-memory wavefronts", format_count(n)));
     }
     vec![
-        Line::styled(cut_end(&clean(&place), columns), theme.style(Role::Text)),
+        Line::styled(cut_end(&escape_unsafe(&place), columns), theme.style(Role::Text)),
         Line::styled(
             cut_end(&format!("stalls: {}", if stalls.is_empty() { "none sampled".to_owned() } else { stalls.join(", ") }), columns),
             theme.style(Role::Next),

@@ -2,7 +2,7 @@
 
 use crate::analysis::timeline::Category;
 use crate::analysis::triage::Part;
-use crate::report::timeline::paint::{Fill, Glyph, level};
+use crate::report::timeline::paint::{Fill, Glyph, level_char};
 use crate::ui::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,7 +11,7 @@ use ratatui::style::{Modifier, Style};
 /// Colour of a category: device operations have the colours of the time breakdown, calls that of the idle
 /// time that they cause.
 #[must_use]
-pub fn role(category: Category) -> Role {
+pub fn category_role(category: Category) -> Role {
     match category {
         Category::Kernel => Role::Part(Part::Kernels),
         Category::Collective => Role::Part(Part::Collectives),
@@ -43,7 +43,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], lit: Lit, matched
     let mono = theme.style(Role::Part(Part::Kernels)).fg.is_none();
     for (x, (column, glyph)) in (area.x..area.right()).zip(glyphs.iter().enumerate()) {
         let Some(cell) = buffer.cell_mut((x, area.y)) else { break };
-        let own = glyph.category.map_or_else(|| theme.style(Role::Text), |c| theme.style(role(c)));
+        let own = glyph.category.map_or_else(|| theme.style(Role::Text), |c| theme.style(category_role(c)));
         let own = if matched.get(column).copied().unwrap_or_default() { own.patch(theme.style(Role::Match)) } else { own };
         let chosen = glyph.event.is_some() && glyph.event == lit.selected;
         let other = glyph.event.is_some() && glyph.event == lit.other;
@@ -58,7 +58,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], lit: Lit, matched
         let bare = ascii && mono;
         let (symbol, style): (&str, Style) = match &glyph.fill {
             Fill::Blank => continue,
-            Fill::Level(n) => (level(*n), if chosen { own.patch(theme.style(Role::Selected)) } else { own }),
+            Fill::Level(n) => (level_char(*n), if chosen { own.patch(theme.style(Role::Selected)) } else { own }),
             Fill::Begin if bare => ("[", own),
             Fill::End if bare => ("]", own),
             Fill::Begin => (if ascii { "|" } else { "▏" }, block),

@@ -4,7 +4,7 @@ use super::lanes::{self, Lit};
 use crate::analysis::timeline::{GroupKey, Window};
 use crate::app::Report;
 use crate::app::screens::timeline::look::Look;
-use crate::report::timeline::{paint, shades};
+use crate::report::timeline::{idle_shades, paint};
 use crate::ui::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -18,8 +18,8 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
     let whole = Window::new(look.timeline.span.0, look.timeline.span.1, columns);
     let first = look.timeline.groups.iter().find(|g| matches!(g.key, GroupKey::Device(_))).or(look.timeline.groups.first());
     if let Some(group) = first {
-        let cells = group.summary(&look.events, whole);
-        let glyphs = paint::summary(&cells, &shades(look.gaps, group, whole), &look.events, group.telling().map(|t| t.1));
+        let cells = group.summary_cells(&look.events, whole);
+        let glyphs = paint::summary_glyphs(&cells, &idle_shades(look.gaps, group, whole), &look.events, group.main_lane().map(|t| t.1));
         lanes::draw(buffer, Rect { height: 1, ..area }, &glyphs, Lit::default(), &[], ascii, theme);
     }
     if area.height < 2 {
@@ -27,7 +27,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
     }
     let y = area.y + 1;
     let x = |column: usize| area.x + u16::try_from(column).unwrap_or(0);
-    let (from, to) = (whole.column(shown.start), whole.column(shown.end - 1));
+    let (from, to) = (whole.column_at(shown.start), whole.column_at(shown.end - 1));
     let all = (from, to) == (0, columns - 1);
     for column in from..=to {
         if let Some(cell) = buffer.cell_mut((x(column), y)) {
@@ -39,8 +39,8 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
     let steps = report.whole_triage().map_or(&[][..], |t| &t.steps);
     if steps.len() * 3 <= columns {
         for step in steps {
-            if let Some(cell) = buffer.cell_mut((x(whole.column(step.start)), y)) {
-                let inside = (from..=to).contains(&whole.column(step.start));
+            if let Some(cell) = buffer.cell_mut((x(whole.column_at(step.start)), y)) {
+                let inside = (from..=to).contains(&whole.column_at(step.start));
                 cell.set_symbol(match (inside, all) {
                     (true, true) => "┴",
                     (true, false) => "┷",
@@ -52,7 +52,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
     }
     // Phases that are left out of the verdict, by name where there is room.
     for left in report.whole_triage().map_or(&[][..], |t| &t.left_out) {
-        let (begin, end) = (whole.column(left.start), whole.column(left.end - 1));
+        let (begin, end) = (whole.column_at(left.start), whole.column_at(left.end - 1));
         let word = left.phase.word();
         let room = (end + 1).saturating_sub(begin);
         if room < word.len() + 2 {
@@ -69,7 +69,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
     // The window that all other screens are narrowed to.
     if let Some(window) = report.window {
         for (ns, symbol) in [(window.0, "["), (window.1 - 1, "]")] {
-            if let Some(cell) = buffer.cell_mut((x(whole.column(ns)), y)) {
+            if let Some(cell) = buffer.cell_mut((x(whole.column_at(ns)), y)) {
                 cell.set_symbol(symbol);
                 cell.set_style(theme.style(Role::Mark));
             }

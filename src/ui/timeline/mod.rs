@@ -4,20 +4,20 @@ mod lanes;
 mod map;
 mod pane;
 
-use super::panel::{BORDERED, lines, panel, take};
-use super::text::{left, wrap};
+use super::panel::{BORDERED, draw_lines, draw_panel, split_top};
+use super::text::{align_left, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
-use crate::analysis::labels::{cut_end, width};
+use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::timeline::{Content, Event, Spot, Window, link};
 use crate::app::screens::timeline::look::{Found, Look};
-use crate::app::screens::timeline::{MAP, columns, label_columns};
+use crate::app::screens::timeline::{MAP, label_columns, lane_columns};
 use crate::app::sight::Line as Row;
-use crate::app::sight::lines::device;
+use crate::app::sight::lines::find_device;
 use crate::app::{ActionId, App, Mouse, Report, TimelineScreen};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
-use crate::report::timeline::{paint, ruler, shades};
+use crate::report::timeline::{idle_shades, paint, ruler};
 use lanes::Lit;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -47,12 +47,12 @@ fn blank_rows(screen: &TimelineScreen, height: u16) -> usize {
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
-    let Some(look) = Look::of(report).filter(|l| !l.timeline.groups.is_empty() && screen.place.is_some()) else {
-        waiting(frame, area, app, report, theme);
+    let Some(look) = Look::from_report(report).filter(|l| !l.timeline.groups.is_empty() && screen.place.is_some()) else {
+        draw_waiting(frame, area, app, report, theme);
         return;
     };
     let Some(place) = screen.place else { return };
-    let window = place.window(columns(app.session.size));
+    let window = place.window(lane_columns(app.session.size));
     let bordered = area.height >= BORDERED;
     let edge = if bordered { 2 } else { 1 };
     let mut rest = area;
@@ -63,35 +63,39 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScree
         ..area
     };
     // The map, in the columns of the lanes.
-    let inner = panel(frame, take(&mut rest, 2 + edge), title(app, report, screen, window, theme), bordered, theme);
+    let inner = draw_panel(frame, split_top(&mut rest, 2 + edge), title_spans(app, report, screen, window, theme), bordered, theme);
     let lane_area = body(Rect { y: inner.y, height: 2.min(inner.height), ..area });
     let lane_area = if bordered { Rect { width: lane_area.width.saturating_sub(2), ..lane_area } } else { lane_area };
-    lines(frame, Rect { x: area.x + 2, width: label, y: inner.y, height: inner.height }, map_labels(&look, usize::from(label) - 2, theme));
+    draw_lines(
+        frame,
+        Rect { x: area.x + 2, width: label, y: inner.y, height: inner.height },
+        map_labels(&look, usize::from(label) - 2, theme),
+    );
     view.hits.push((lane_area, Mouse::Spot(MAP, 0)));
     map::draw(frame.buffer_mut(), lane_area, report, &look, window, view.ascii, theme);
     // The axis.
-    let axis = take(&mut rest, 1);
+    let axis = split_top(&mut rest, 1);
     draw_axis(frame, axis, body(axis), (report, screen, window), theme);
     let blank = blank_rows(screen, rest.height);
     let pane = pane_rows(rest.height, screen.lines.len() + blank).min(rest.height / 2 + 1);
     let room = rest.height.saturating_sub(pane);
-    let rows = take(&mut rest, room);
+    let rows = split_top(&mut rest, room);
     draw_rows(frame, rows, body(rows), (&look, screen, window), blank > 0, view, theme);
     draw_pane(frame, rest, (app, report), (&look, screen, window), bordered, theme);
 }
 
 /// Draws a message before the timeline is available.
-fn waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme: &Theme) {
-    let table = app.session.key(ActionId::Kernels);
-    let text = if report.reading() {
+fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme: &Theme) {
+    let table = app.session.key_label(ActionId::Kernels);
+    let text = if report.is_reading() {
         format!("The report is being read; {table} goes to the table of kernels, which is there already.")
-    } else if report.lanes.complete() {
+    } else if report.lanes.is_complete() {
         format!("Nothing in this report has a time. {table} goes to the table of kernels.")
     } else {
         "Putting events in order …".to_owned()
     };
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
-    let text: Vec<Line<'_>> = wrap(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+    let text: Vec<Line<'_>> = wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
     let down = area.height / 3;
     frame.render_widget(
         Text::from(text),
@@ -99,7 +103,7 @@ fn waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme:
     );
 }
 
-fn title(app: &App, report: &Report, screen: &TimelineScreen, window: Window, theme: &Theme) -> Vec<Span<'static>> {
+fn title_spans(app: &App, report: &Report, screen: &TimelineScreen, window: Window, theme: &Theme) -> Vec<Span<'static>> {
     let span = report.lanes.span;
     let dim = theme.style(Role::Dim);
     let mut out = vec![Span::styled("Timeline", theme.style(Role::Title))];
@@ -110,18 +114,18 @@ fn title(app: &App, report: &Report, screen: &TimelineScreen, window: Window, th
         format!("  {} of {}", Nanos(window.length()), Nanos(span.1 - span.0))
     };
     out.push(Span::styled(shown, theme.style(Role::Text)));
-    out.push(Span::styled(format!(", {} a column", Nanos(window.step())), dim));
-    if !report.lanes.complete() {
+    out.push(Span::styled(format!(", {} a column", Nanos(window.column_width())), dim));
+    if !report.lanes.is_complete() {
         out.push(Span::styled("  still reading …", dim));
     } else if report.gaps.is_none() && app.session.size.0 >= 100 {
         out.push(Span::styled("  idle causes are being worked out …", dim));
     }
-    if screen.arrangement.hidden() > 0 {
-        out.push(Span::styled(format!("  {} hidden", screen.arrangement.hidden()), dim));
+    if screen.arrangement.hidden_count() > 0 {
+        out.push(Span::styled(format!("  {} hidden", screen.arrangement.hidden_count()), dim));
     }
     if screen.finder.typing || !screen.finder.is_empty() {
         out.push(Span::styled("  / ", theme.style(Role::Key)));
-        out.push(Span::styled(clean(screen.finder.text()).into_owned(), theme.style(Role::Match)));
+        out.push(Span::styled(escape_unsafe(screen.finder.text()).into_owned(), theme.style(Role::Match)));
         if screen.finder.typing {
             out.push(Span::styled("▏", theme.style(Role::Key)));
         }
@@ -129,7 +133,7 @@ fn title(app: &App, report: &Report, screen: &TimelineScreen, window: Window, th
         let said = match found {
             _ if screen.finder.is_empty() => String::new(),
             Some(s) if s.matches.total == 0 => "  no match".to_owned(),
-            Some(s) => format!("  {}", units::count(s.matches.total, "match")),
+            Some(s) => format!("  {}", units::format_count(s.matches.total, "match")),
             None => "  …".to_owned(),
         };
         out.push(Span::styled(said, dim));
@@ -138,7 +142,7 @@ fn title(app: &App, report: &Report, screen: &TimelineScreen, window: Window, th
 }
 
 fn map_labels(look: &Look<'_>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let device = look.timeline.groups.first().map_or_else(String::new, |g| clean(&g.name).into_owned());
+    let device = look.timeline.groups.first().map_or_else(String::new, |g| escape_unsafe(&g.name).into_owned());
     let dim = theme.style(Role::Dim);
     vec![Line::styled(cut_end(&format!("{device}, all"), columns), dim), Line::styled(cut_end("shown, steps", columns), dim)]
 }
@@ -148,15 +152,18 @@ fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, wi
     let cursor = screen.place.map_or(0, |p| p.cursor);
     // Labels that the cursor or the mark would overlap are omitted.
     let taken: Vec<usize> =
-        [Some(cursor), screen.mark].into_iter().flatten().filter(|&t| window.contains(t)).map(|t| window.column(t)).collect();
-    frame.render_widget(Line::styled(ruler::line(window, &taken), theme.style(Role::Dim)), lanes);
-    if let Some((from, to)) = screen.marked() {
-        let x = |time: i64| lanes.x + u16::try_from(window.column(time)).unwrap_or(0);
+        [Some(cursor), screen.mark].into_iter().flatten().filter(|&t| window.contains(t)).map(|t| window.column_at(t)).collect();
+    frame.render_widget(Line::styled(ruler::axis_line(window, &taken), theme.style(Role::Dim)), lanes);
+    if let Some((from, to)) = screen.marked_window() {
+        let x = |time: i64| lanes.x + u16::try_from(window.column_at(time)).unwrap_or(0);
         let span = Rect { x: x(from), width: x(to) - x(from) + 1, height: 1, ..lanes };
         frame.buffer_mut().set_style(span, theme.style(Role::Mark).add_modifier(Modifier::UNDERLINED));
     }
     let label = Span::styled(
-        left(&crate::report::timeline::describe::time(cursor, window.step().min(1_000)), usize::from(lanes.x - area.x - 2)),
+        align_left(
+            &crate::report::timeline::describe::format_time(cursor, window.column_width().min(1_000)),
+            usize::from(lanes.x - area.x - 2),
+        ),
         theme.style(Role::Key),
     );
     frame.render_widget(Line::from(label), Rect { x: area.x + 2, width: lanes.x - area.x - 2, height: 1, ..area });
@@ -164,7 +171,7 @@ fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, wi
     let all = report.whole_triage().map_or(&[][..], |t| &t.steps);
     let steps: Vec<i64> = all.iter().map(|s| s.start).filter(|&s| window.contains(s)).collect();
     for &start in steps.iter().filter(|_| steps.len() * 3 <= window.columns) {
-        let at = (lanes.x + u16::try_from(window.column(start)).unwrap_or(0), area.y);
+        let at = (lanes.x + u16::try_from(window.column_at(start)).unwrap_or(0), area.y);
         if let Some(cell) = frame.buffer_mut().cell_mut(at).filter(|c| c.symbol() == " ") {
             cell.set_symbol("╷");
             cell.set_style(theme.style(Role::Key));
@@ -172,7 +179,7 @@ fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, wi
     }
     let mut put = |time: i64, symbol: &str, role: Role| {
         if window.contains(time)
-            && let Some(cell) = frame.buffer_mut().cell_mut((lanes.x + u16::try_from(window.column(time)).unwrap_or(0), area.y))
+            && let Some(cell) = frame.buffer_mut().cell_mut((lanes.x + u16::try_from(window.column_at(time)).unwrap_or(0), area.y))
         {
             cell.set_symbol(symbol);
             cell.set_style(theme.style(role));
@@ -190,11 +197,14 @@ fn row_label(look: &Look<'_>, screen: &TimelineScreen, line: Row, at: usize, col
     let dim = theme.style(Role::Dim);
     match line {
         Row::Group(g) => {
-            let sign = if screen.arrangement.folded(look.timeline, g) { "▸ " } else { "▾ " };
-            let name = clean(&group.name).into_owned();
-            let room = columns.saturating_sub(2 + width(&name) + 1);
-            let about =
-                if room >= 4 && !group.about.is_empty() { format!(" {}", cut_end(&clean(&group.about), room)) } else { String::new() };
+            let sign = if screen.arrangement.is_folded(look.timeline, g) { "▸ " } else { "▾ " };
+            let name = escape_unsafe(&group.name).into_owned();
+            let room = columns.saturating_sub(2 + display_width(&name) + 1);
+            let about = if room >= 4 && !group.about.is_empty() {
+                format!(" {}", cut_end(&escape_unsafe(&group.about), room))
+            } else {
+                String::new()
+            };
             vec![
                 Span::styled(sign, theme.style(Role::Key)),
                 Span::styled(cut_end(&name, columns.saturating_sub(2)), theme.style(Role::Title)),
@@ -203,20 +213,21 @@ fn row_label(look: &Look<'_>, screen: &TimelineScreen, line: Row, at: usize, col
         }
         Row::Lane(_, row, lane) => {
             let Some(row) = group.rows.get(row) else { return Vec::new() };
-            let last = screen.arrangement.shallow(row) && screen.lines.get(at + 1).and_then(|l| l.row()) != line.row();
+            let last = screen.arrangement.is_truncated(row) && screen.lines.get(at + 1).and_then(|l| l.row()) != line.row();
             if lane == 0 {
-                let pinned = if screen.arrangement.pinned(row.key) { format!("• {} ", clean(&group.name)) } else { "  ".to_owned() };
-                vec![Span::styled(cut_end(&format!("{pinned}{}", clean(&row.name)), columns), theme.style(Role::Text))]
+                let pinned =
+                    if screen.arrangement.is_pinned(row.key) { format!("• {} ", escape_unsafe(&group.name)) } else { "  ".to_owned() };
+                vec![Span::styled(cut_end(&format!("{pinned}{}", escape_unsafe(&row.name)), columns), theme.style(Role::Text))]
             } else if last {
                 let more = row.lanes().len() - lane - 1;
-                vec![Span::styled(cut_end(&format!("    +{}", units::count(more, "lane")), columns), dim)]
+                vec![Span::styled(cut_end(&format!("    +{}", units::format_count(more, "lane")), columns), dim)]
             } else {
                 Vec::new()
             }
         }
         Row::Plot(_, row) => {
             let Some(row) = group.rows.get(row) else { return Vec::new() };
-            vec![Span::styled(cut_end(&format!("  {}", clean(&row.name)), columns), theme.style(Role::Text))]
+            vec![Span::styled(cut_end(&format!("  {}", escape_unsafe(&row.name)), columns), theme.style(Role::Text))]
         }
     }
 }
@@ -234,10 +245,10 @@ fn draw_rows(
         let text = "all rows are hidden";
         frame.render_widget(Line::styled(text, theme.style(Role::Dim)), Rect { x: lanes.x, height: 1.min(area.height), ..lanes });
     }
-    let top = view.scrolled("timeline", screen.selected, screen.lines.len(), area.height.into());
-    let cursor = screen.place.map(|p| p.cursor).filter(|&t| window.contains(t)).map(|t| window.column(t));
-    let line = screen.current();
-    let selected = screen.place.zip(line).and_then(|(p, l)| look.event(l, p.cursor, window));
+    let top = view.scroll_to("timeline", screen.selected, screen.lines.len(), area.height.into());
+    let cursor = screen.place.map(|p| p.cursor).filter(|&t| window.contains(t)).map(|t| window.column_at(t));
+    let line = screen.current_line();
+    let selected = screen.place.zip(line).and_then(|(p, l)| look.event_at(l, p.cursor, window));
     let other = selected.and_then(|(_, e)| link::other_end(look.timeline, &look.events, e));
     let mut shown: Vec<(Row, u16)> = Vec::new();
     let mut y = area.y;
@@ -258,7 +269,7 @@ fn draw_rows(
         shown.push((row, y));
         let of = |spot: Option<Spot>| spot.filter(|s| row == Row::Lane(s.group, s.row, s.lane)).map(|s| s.at);
         let lit = Lit { selected: of(selected.map(|s| s.0)), other: of(other) };
-        let (glyphs, matched) = glyphs(look, screen, row, window);
+        let (glyphs, matched) = row_glyphs(look, screen, row, window);
         lanes::draw(frame.buffer_mut(), rect, &glyphs, lit, &matched, view.ascii, theme);
         // The cursor line crosses blank cells, and its own row.
         if let Some(column) = cursor
@@ -275,27 +286,30 @@ fn draw_rows(
         y += 1;
     }
     if let (Some((_, event)), Some(other)) = (selected, other) {
-        arrow(frame, lanes, (look, window), (event, other), &shown, theme);
+        draw_arrow(frame, lanes, (look, window), (event, other), &shown, theme);
     }
 }
 
 /// Glyphs of a row, and the columns that match the search.
-fn glyphs(look: &Look<'_>, screen: &TimelineScreen, row: Row, window: Window) -> (Vec<paint::Glyph>, Vec<bool>) {
+fn row_glyphs(look: &Look<'_>, screen: &TimelineScreen, row: Row, window: Window) -> (Vec<paint::Glyph>, Vec<bool>) {
     let Some(group) = look.group(row) else { return (Vec::new(), Vec::new()) };
     let search = screen.search.as_ref().filter(|s| s.matches.total > 0);
     match row {
         Row::Group(_) => {
-            if let (None, None, Some(Content::Plot(plot))) = (&group.union, group.telling(), group.rows.first().map(|r| &r.content)) {
-                return (paint::area(plot, look.profile, window), Vec::new());
+            if let (None, None, Some(Content::Plot(plot))) = (&group.union, group.main_lane(), group.rows.first().map(|r| &r.content)) {
+                return (paint::area_glyphs(plot, look.profile, window), Vec::new());
             }
-            let cells = group.summary(&look.events, window);
-            (paint::summary(&cells, &shades(look.gaps, group, window), &look.events, group.telling().map(|t| t.1)), Vec::new())
+            let cells = group.summary_cells(&look.events, window);
+            (
+                paint::summary_glyphs(&cells, &idle_shades(look.gaps, group, window), &look.events, group.main_lane().map(|t| t.1)),
+                Vec::new(),
+            )
         }
         Row::Lane(_, r, l) => {
             let Some((row, lane)) = group.rows.get(r).and_then(|row| Some((row, row.lanes().get(l)?))) else {
                 return (Vec::new(), Vec::new());
             };
-            let glyphs = paint::lane(lane, &look.events, window);
+            let glyphs = paint::lane_glyphs(lane, &look.events, window);
             let Some(search) = search else { return (glyphs, Vec::new()) };
             let matched = glyphs
                 .iter()
@@ -303,24 +317,25 @@ fn glyphs(look: &Look<'_>, screen: &TimelineScreen, row: Row, window: Window) ->
                 .map(|(column, glyph)| {
                     let (from, to) = match glyph.event {
                         Some(at) => (at, at + 1),
-                        None => {
-                            (lane.count_before(&look.events, window.edge(column)), lane.count_before(&look.events, window.edge(column + 1)))
-                        }
+                        None => (
+                            lane.count_before(&look.events, window.column_start(column)),
+                            lane.count_before(&look.events, window.column_start(column + 1)),
+                        ),
                     };
-                    search.matches.between(row.key, l, from, to) > 0
+                    search.matches.count_between(row.key, l, from, to) > 0
                 })
                 .collect();
             (glyphs, matched)
         }
         Row::Plot(_, r) => match group.rows.get(r).map(|r| &r.content) {
-            Some(Content::Plot(plot)) => (paint::area(plot, look.profile, window), Vec::new()),
+            Some(Content::Plot(plot)) => (paint::area_glyphs(plot, look.profile, window), Vec::new()),
             _ => (Vec::new(), Vec::new()),
         },
     }
 }
 
 /// Draws a line over blank cells between a call and the operation that it started.
-fn arrow(
+fn draw_arrow(
     frame: &mut Frame<'_>,
     lanes: Rect,
     (look, window): (&Look<'_>, Window),
@@ -329,17 +344,20 @@ fn arrow(
     theme: &Theme,
 ) {
     let row_of = |spot: Spot| shown.iter().find(|(r, _)| *r == Row::Lane(spot.group, spot.row, spot.lane)).map(|s| s.1);
-    let own = look.timeline.find(&look.events, event.into());
+    let own = look.timeline.find_event(&look.events, event.into());
     let (Some(from), Some(to)) = (own.and_then(row_of), row_of(other)) else { return };
-    let Some(partner) = look.timeline.event(other) else { return };
-    let (call, device, call_y, device_y) =
-        if link::started(look.profile, event).is_some() { (event, partner.event(), from, to) } else { (partner.event(), event, to, from) };
+    let Some(partner) = look.timeline.event_at(other) else { return };
+    let (call, device, call_y, device_y) = if link::started_operation(look.profile, event).is_some() {
+        (event, partner.to_event(), from, to)
+    } else {
+        (partner.to_event(), event, to, from)
+    };
     let (called, began) = (look.events.span(call).0, look.events.span(device).0);
     if !window.contains(called) {
         return;
     }
     let style = theme.style(Role::Key);
-    let x = |time: i64| lanes.x + u16::try_from(window.column(time)).unwrap_or(0);
+    let x = |time: i64| lanes.x + u16::try_from(window.column_at(time)).unwrap_or(0);
     let mut put = |x: u16, y: u16, symbol: &str| {
         if let Some(cell) = frame.buffer_mut().cell_mut((x, y)).filter(|c| matches!(c.symbol(), " " | "│" | "░")) {
             cell.set_symbol(symbol);
@@ -374,7 +392,7 @@ fn draw_pane(
     };
     let room = |area: Rect| usize::from(area.width.saturating_sub(4));
     let show = |frame: &mut Frame<'_>, area: Rect, pane: pane::Pane| {
-        let inner = panel(frame, area, pane.title, bordered, theme);
+        let inner = draw_panel(frame, area, pane.title, bordered, theme);
         let mut text = pane.lines;
         let height = usize::from(inner.height);
         if text.len() > height && height > 0 {
@@ -383,12 +401,12 @@ fn draw_pane(
                 last.spans.push(Span::styled(" …", theme.style(Role::Dim)));
             }
         }
-        lines(frame, inner, text);
+        draw_lines(frame, inner, text);
     };
-    let around = |area: Rect| pane::window(look, screen, window, room(area), theme);
+    let around = |area: Rect| pane::window_pane(look, screen, window, room(area), theme);
     match two {
-        None if screen.marked().is_some() => show(frame, one, around(one)),
-        _ => show(frame, one, pane::cursor(app, report, look, screen, window, room(one), theme)),
+        None if screen.marked_window().is_some() => show(frame, one, around(one)),
+        _ => show(frame, one, pane::cursor_pane(app, report, look, screen, window, room(one), theme)),
     }
     if let Some(two) = two {
         show(frame, two, around(two));
@@ -398,10 +416,10 @@ fn draw_pane(
 /// Suggested next step.
 #[must_use]
 pub fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
-    let look = Look::of(app.report()?)?;
-    let (place, line) = (screen.place?, screen.current()?);
-    let key = |id| app.session.link(id);
-    Some(match look.found(line, place.cursor, place.window(columns(app.session.size))) {
+    let look = Look::from_report(app.report()?)?;
+    let (place, line) = (screen.place?, screen.current_line()?);
+    let key = |id| app.session.key_link(id);
+    Some(match look.content_at(line, place.cursor, place.window(lane_columns(app.session.size))) {
         Found::Event(_, Event::Launch(_)) => format!(
             "{} follows it to its call, {} lists its launches, {} profiles this very launch again",
             key(ActionId::Follow),
@@ -418,8 +436,8 @@ pub fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
         }
         Found::Event(..) => format!("{} follows it to what it belongs to, {} zooms to it", key(ActionId::Follow), key(ActionId::ZoomTo)),
         Found::Idle(gap, _) => {
-            let step = place.window(columns(app.session.size)).step();
-            let later = device(look.timeline, Some(line)).and_then(|d| look.gaps?.next(d, gap.start, step, true));
+            let step = place.window(lane_columns(app.session.size)).column_width();
+            let later = find_device(look.timeline, Some(line)).and_then(|d| look.gaps?.next(d, gap.start, step, true));
             let next = later.map_or_else(String::new, |_| format!(", {} goes to the next one", key(ActionId::NextGap)));
             format!("{} zooms to this idle time{next}", key(ActionId::ZoomTo))
         }

@@ -1,17 +1,17 @@
 //! Details at the cursor, and figures of the time between the mark and the cursor.
 
-use crate::analysis::labels::{cut_end, width};
+use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::metric::human_number;
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::analysis::timeline::{Category, Event, GroupKey, Window};
 use crate::analysis::triage::{Part, Triage, Verdict};
 use crate::app::screens::timeline::look::{Found, Look};
 use crate::app::{ActionId, App, Report, TimelineScreen};
 use crate::model::Nanos;
-use crate::model::text::clean;
-use crate::model::units::{self, human_percent};
-use crate::report::timeline::{describe, unit};
-use crate::ui::text::{left, right, wrap};
+use crate::model::text::escape_unsafe;
+use crate::model::units::{self, format_percent};
+use crate::report::timeline::{describe, metric_unit};
+use crate::ui::text::{align_left, align_right, wrap_text};
 use crate::ui::{Role, Theme};
 use ratatui::text::{Line, Span};
 
@@ -28,13 +28,13 @@ pub struct Pane {
     pub lines: Vec<Line<'static>>,
 }
 
-fn facts(facts: &[(String, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let label = |text: &str| Span::styled(left(text, LABEL), theme.style(Role::Dim));
+fn fact_lines(facts: &[(String, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let label = |text: &str| Span::styled(align_left(text, LABEL), theme.style(Role::Dim));
     let mut out = Vec::new();
     let mut short: Option<Vec<Span<'static>>> = None;
     let half = columns / 2;
     for (name, value) in facts {
-        let two = columns >= TWO && width(value) <= SHORT.min(half.saturating_sub(LABEL + 2));
+        let two = columns >= TWO && display_width(value) <= SHORT.min(half.saturating_sub(LABEL + 2));
         if two {
             match short.take() {
                 Some(mut spans) => {
@@ -42,12 +42,12 @@ fn facts(facts: &[(String, String)], columns: usize, theme: &Theme) -> Vec<Line<
                     spans.push(Span::styled(value.clone(), theme.style(Role::Text)));
                     out.push(Line::from(spans));
                 }
-                None => short = Some(vec![label(name), Span::styled(left(value, half - LABEL), theme.style(Role::Text))]),
+                None => short = Some(vec![label(name), Span::styled(align_left(value, half - LABEL), theme.style(Role::Text))]),
             }
             continue;
         }
         out.extend(short.take().map(Line::from));
-        for (at, line) in wrap(value, columns.saturating_sub(LABEL).max(12)).into_iter().enumerate() {
+        for (at, line) in wrap_text(value, columns.saturating_sub(LABEL).max(12)).into_iter().enumerate() {
             out.push(Line::from(vec![label(if at == 0 { name } else { "" }), Span::styled(line, theme.style(Role::Text))]));
         }
     }
@@ -57,12 +57,20 @@ fn facts(facts: &[(String, String)], columns: usize, theme: &Theme) -> Vec<Line<
 
 /// Details at the cursor.
 #[must_use]
-pub fn cursor(app: &App, report: &Report, look: &Look<'_>, screen: &TimelineScreen, window: Window, columns: usize, theme: &Theme) -> Pane {
-    let (Some(place), Some(line)) = (screen.place, screen.current()) else { return Pane { title: Vec::new(), lines: Vec::new() } };
-    let step = window.step();
+pub fn cursor_pane(
+    app: &App,
+    report: &Report,
+    look: &Look<'_>,
+    screen: &TimelineScreen,
+    window: Window,
+    columns: usize,
+    theme: &Theme,
+) -> Pane {
+    let (Some(place), Some(line)) = (screen.place, screen.current_line()) else { return Pane { title: Vec::new(), lines: Vec::new() } };
+    let step = window.column_width();
     let head = |role: Role, text: String| vec![Span::styled(cut_end(&text, columns.saturating_sub(2)), theme.style(role))];
-    let time = ("at".to_owned(), describe::time(place.cursor, step.min(1_000)));
-    match look.found(line, place.cursor, window) {
+    let time = ("at".to_owned(), describe::format_time(place.cursor, step.min(1_000)));
+    match look.content_at(line, place.cursor, window) {
         Found::Event(_, event) => {
             let category = look.events.category(event);
             // The kind says that it is a launch call; the name is the kernel's, unless it launched a graph.
@@ -70,34 +78,37 @@ pub fn cursor(app: &App, report: &Report, look: &Look<'_>, screen: &TimelineScre
                 Event::LaunchCall(row) if look.events.graph_kernels(row).is_none() => Event::Launch(row),
                 other => other,
             };
-            let name = clean(&look.events.name(named)).into_owned();
-            let role = super::lanes::role(category);
-            let mut title =
-                vec![Span::styled(format!("{} ", category.word()), theme.style(if role == Role::Dim { Role::Title } else { role }))];
-            let room = columns.saturating_sub(width(category.word()) + 3);
-            if name != category.word() {
+            let name = escape_unsafe(&look.events.event_name(named)).into_owned();
+            let role = super::lanes::category_role(category);
+            let mut title = vec![Span::styled(
+                format!("{} ", category.display_name()),
+                theme.style(if role == Role::Dim { Role::Title } else { role }),
+            )];
+            let room = columns.saturating_sub(display_width(category.display_name()) + 3);
+            if name != category.display_name() {
                 title.push(Span::styled(cut_end(&name, room), theme.style(Role::Title)));
             }
             let mut all: Vec<(String, String)> =
-                describe::facts(look.timeline, &look.events, event, step).into_iter().map(|(l, v)| (l.to_owned(), v)).collect();
-            if let Some(hint) = diagnosis(report, event) {
+                describe::event_facts(look.timeline, &look.events, event, step).into_iter().map(|(l, v)| (l.to_owned(), v)).collect();
+            if let Some(hint) = launch_diagnosis(report, event) {
                 all.insert(2.min(all.len()), ("diagnosis".to_owned(), hint));
             }
             // Long values come last, where they may be cut.
-            let full = clean(&describe::name(&look.events, named)).into_owned();
+            let full = escape_unsafe(&describe::full_name(&look.events, named)).into_owned();
             // A column may hold many events, but only one is shown: say so.
-            let (start, end) = (window.edge(window.column(place.cursor)), window.edge(window.column(place.cursor) + 1));
+            let (start, end) =
+                (window.column_start(window.column_at(place.cursor)), window.column_start(window.column_at(place.cursor) + 1));
             let many: usize =
                 look.lanes(line).iter().map(|(_, l)| l.count_before(&look.events, end) - l.count_before(&look.events, start)).sum();
             if many > 1 {
-                let zoom = app.session.key(ActionId::ZoomIn);
-                all.push(("in column".to_owned(), format!("{} begin here; {zoom} zooms in", units::count(many, "event"))));
+                let zoom = app.session.key_label(ActionId::ZoomIn);
+                all.push(("in column".to_owned(), format!("{} begin here; {zoom} zooms in", units::format_count(many, "event"))));
             }
             let copy = matches!(event, Event::Mem(_));
-            if !copy && (full != name || width(&name) > room) {
+            if !copy && (full != name || display_width(&name) > room) {
                 all.push(("name".to_owned(), full));
             }
-            Pane { title, lines: facts(&all, columns, theme) }
+            Pane { title, lines: fact_lines(&all, columns, theme) }
         }
         Found::Idle(gap, piece) => {
             let part = gap.most.cause.part();
@@ -105,60 +116,60 @@ pub fn cursor(app: &App, report: &Report, look: &Look<'_>, screen: &TimelineScre
                 Span::styled("idle ", theme.style(Role::Part(part))),
                 Span::styled(Nanos(gap.end - gap.start).to_string(), theme.style(Role::Title)),
                 Span::styled(
-                    cut_end(&format!("  the host: {}", gap.most.cause.word()), columns.saturating_sub(16)),
+                    cut_end(&format!("  the host: {}", gap.most.cause.as_text()), columns.saturating_sub(16)),
                     theme.style(Role::Text),
                 ),
             ];
             let mut all = vec![
-                ("start".to_owned(), describe::time(gap.start, step.min(1_000))),
-                ("end".to_owned(), describe::time(gap.end, step.min(1_000))),
+                ("start".to_owned(), describe::format_time(gap.start, step.min(1_000))),
+                ("end".to_owned(), describe::format_time(gap.end, step.min(1_000))),
             ];
             if piece.end - piece.start < gap.end - gap.start {
-                all.push(("at the cursor".to_owned(), format!("{} ({})", piece.cause.word(), Nanos(piece.end - piece.start))));
+                all.push(("at the cursor".to_owned(), format!("{} ({})", piece.cause.as_text(), Nanos(piece.end - piece.start))));
             }
-            let mut lines = facts(&all, columns, theme);
+            let mut lines = fact_lines(&all, columns, theme);
             if let (Some(gaps), Some(GroupKey::Device(number))) = (look.gaps, look.group(line).map(|g| g.key)) {
-                let sums = gaps.sums(number, gap.start, gap.end);
-                let pieces = sums.into_iter().map(|(part, ns)| (format!("{} {}", part.short(), Nanos(ns)), Role::Part(part)));
-                lines.extend(flow("of that", pieces.collect(), columns, theme));
+                let sums = gaps.sum_by_part(number, gap.start, gap.end);
+                let pieces = sums.into_iter().map(|(part, ns)| (format!("{} {}", part.short_label(), Nanos(ns)), Role::Part(part)));
+                lines.extend(flow_pieces("of that", pieces.collect(), columns, theme));
             }
             Pane { title, lines }
         }
         Found::Value(plot, value) => {
             let text = |v: f64| {
-                let (number, unit) = human_number(v, unit(&plot.unit));
+                let (number, unit) = human_number(v, metric_unit(&plot.unit));
                 format!("{number} {unit}").trim_end().to_owned()
             };
-            let name = look.row(line).map_or_else(String::new, |r| clean(&r.name).into_owned());
+            let name = look.row(line).map_or_else(String::new, |r| escape_unsafe(&r.name).into_owned());
             let mut all = vec![time, ("value".to_owned(), text(value)), ("maximum".to_owned(), text(plot.most))];
-            let levels = plot.levels(look.profile, Window::new(window.start, window.end, 1));
+            let levels = plot.column_levels(look.profile, Window::new(window.start, window.end, 1));
             all.extend(levels.first().copied().flatten().map(|l| ("mean in view".to_owned(), text(l.mean))));
-            Pane { title: head(Role::Title, name), lines: facts(&all, columns, theme) }
+            Pane { title: head(Role::Title, name), lines: fact_lines(&all, columns, theme) }
         }
         Found::Nothing => {
-            let group = look.group(line).map_or_else(String::new, |g| clean(&g.name).into_owned());
-            Pane { title: head(Role::Dim, format!("{group}: nothing here")), lines: facts(&[time], columns, theme) }
+            let group = look.group(line).map_or_else(String::new, |g| escape_unsafe(&g.name).into_owned());
+            Pane { title: head(Role::Dim, format!("{group}: nothing here")), lines: fact_lines(&[time], columns, theme) }
         }
     }
 }
 
 /// First hint of a launch, if ncu measured it.
-fn diagnosis(report: &Report, event: Event) -> Option<String> {
+fn launch_diagnosis(report: &Report, event: Event) -> Option<String> {
     let Event::Launch(launch) = event else { return None };
-    let (other, pair) = report.pair(launch)?;
+    let (other, pair) = report.find_pair(launch)?;
     let hint = report.verdicts.get(&(Some(other), pair.result))?;
     Some(format!("{}: {}", hint.id.id(), hint.headline))
 }
 
 /// Labelled pieces of text, in as many lines as needed.
-fn flow(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn flow_pieces(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
     let mut used = usize::MAX;
     for (text, role) in pieces {
-        let wide = width(&text) + 2;
+        let wide = display_width(&text) + 2;
         if used.saturating_add(wide) > columns + 2 {
             let label = if out.is_empty() { label } else { "" };
-            out.push(Line::from(Span::styled(left(label, LABEL), theme.style(Role::Dim))));
+            out.push(Line::from(Span::styled(align_left(label, LABEL), theme.style(Role::Dim))));
             used = LABEL;
         }
         used += wide;
@@ -171,38 +182,39 @@ fn flow(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: &Theme)
 }
 
 /// Name of an idle category; without colours, preceded by its letter in the rows.
-fn word(part: Part, theme: &Theme) -> String {
+fn idle_label(part: Part, theme: &Theme) -> String {
     let letter = if theme.style(Role::Part(part)).fg.is_none() { format!("{} ", part.letter().to_lowercase()) } else { String::new() };
-    format!("{letter}{}", part.short())
+    format!("{letter}{}", part.short_label())
 }
 
 /// Activity of the devices in a window, from their lanes alone, so that it is available at once.
-fn busy(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     const WORDS: [(Category, &str); 4] =
         [(Category::Kernel, "kernels"), (Category::Collective, "collectives"), (Category::Copy, "memcpys"), (Category::Set, "memsets")];
     let length = (to - from).max(1) as f64;
     let mut out = Vec::new();
     for group in look.timeline.groups.iter().filter(|g| matches!(g.key, GroupKey::Device(_))) {
-        let (before, after) = (group.before(&look.events, from), group.before(&look.events, to));
+        let (before, after) = (group.busy_before(&look.events, from), group.busy_before(&look.events, to));
         let share = |c: Category| (after.busy[c as usize] - before.busy[c as usize]) as f64 / length * 100.0;
         let busy: f64 = WORDS.iter().map(|w| share(w.0)).sum();
         let there = WORDS.iter().filter(|w| share(w.0) > 0.0);
         let mut pieces: Vec<(String, Role)> =
-            there.map(|(c, word)| (format!("{word} {}", human_percent(share(*c))), super::lanes::role(*c))).collect();
-        pieces.push((format!("idle {}", human_percent((100.0 - busy).max(0.0))), Role::Text));
-        out.extend(flow(&clean(&group.name), pieces, columns, theme));
+            there.map(|(c, word)| (format!("{word} {}", format_percent(share(*c))), super::lanes::category_role(*c))).collect();
+        pieces.push((format!("idle {}", format_percent((100.0 - busy).max(0.0))), Role::Text));
+        out.extend(flow_pieces(&escape_unsafe(&group.name), pieces, columns, theme));
         if let (Some(gaps), GroupKey::Device(number)) = (look.gaps, group.key) {
             let percent = |ns: i64| ns as f64 / length * 100.0;
-            let sums = gaps.sums(number, from, to);
+            let sums = gaps.sum_by_part(number, from, to);
             let rest = (100.0 - busy) - sums.iter().map(|s| percent(s.1)).sum::<f64>();
             let shown = sums.into_iter().filter(|s| percent(s.1) >= 0.05);
-            let mut pieces: Vec<(String, Role)> =
-                shown.map(|(part, ns)| (format!("{} {}", word(part, theme), human_percent(percent(ns))), Role::Part(part))).collect();
+            let mut pieces: Vec<(String, Role)> = shown
+                .map(|(part, ns)| (format!("{} {}", idle_label(part, theme), format_percent(percent(ns))), Role::Part(part)))
+                .collect();
             // Before its first and after its last operation, a device has nothing to wait for.
             if rest >= 0.5 {
-                pieces.push((format!("not in use {}", human_percent(rest)), Role::Dim));
+                pieces.push((format!("not in use {}", format_percent(rest)), Role::Dim));
             }
-            out.extend(flow("  idle", pieces, columns, theme));
+            out.extend(flow_pieces("  idle", pieces, columns, theme));
         }
     }
     out
@@ -210,22 +222,22 @@ fn busy(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> V
 
 /// Activity and limits between the mark and the cursor, or of the visible window.
 #[must_use]
-pub fn window(look: &Look<'_>, screen: &TimelineScreen, window: Window, columns: usize, theme: &Theme) -> Pane {
-    let marked = screen.marked();
+pub fn window_pane(look: &Look<'_>, screen: &TimelineScreen, window: Window, columns: usize, theme: &Theme) -> Pane {
+    let marked = screen.marked_window();
     let (from, to) = marked.unwrap_or((window.start, window.end));
     let word = if marked.is_some() { ("Marked", Role::Mark) } else { ("In view", Role::Title) };
     let step = (to - from) / 100;
     let title = vec![
         Span::styled(word.0, theme.style(word.1)),
         Span::styled(format!("  {}", Nanos(to - from)), theme.style(Role::Title)),
-        Span::styled(format!("  {} to {}", describe::time(from, step), describe::time(to, step)), theme.style(Role::Dim)),
+        Span::styled(format!("  {} to {}", describe::format_time(from, step), describe::format_time(to, step)), theme.style(Role::Dim)),
     ];
-    let mut lines = busy(look, from, to, columns, theme);
+    let mut lines = activity_lines(look, from, to, columns, theme);
     // Waves of a kernel are not a run, and have no limits.
-    let run = !look.events.profile.ranges.hardware();
+    let run = !look.events.profile.ranges.is_hardware();
     let judged = screen.judged.as_ref().filter(|j| run && (marked.is_none() || j.window == (from, to)));
     match judged.map(|j| (&j.triage, j.window)) {
-        Some((Some(Some(triage)), of)) if of == (from, to) => lines.extend(limits(look, triage, columns, theme)),
+        Some((Some(Some(triage)), of)) if of == (from, to) => lines.extend(limit_lines(look, triage, columns, theme)),
         Some((Some(None), _)) => lines.push(Line::styled("nothing ran on a GPU in it", theme.style(Role::Dim))),
         Some(_) => lines.push(Line::styled("working out what limits it …", theme.style(Role::Dim))),
         None => {}
@@ -234,14 +246,14 @@ pub fn window(look: &Look<'_>, screen: &TimelineScreen, window: Window, columns:
 }
 
 /// The first findings and the first kernels.
-fn limits(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn limit_lines(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    for finding in triage.findings.iter().filter(|f| f.id != Verdict::ShortCapture && f.percent() >= 1.0).take(2) {
-        let text = format!("{} ({:.0}%): {}", finding.id.id(), finding.percent(), clean(&finding.headline));
-        for (at, line) in wrap(&text, columns.saturating_sub(LABEL).max(20)).into_iter().enumerate() {
+    for finding in triage.findings.iter().filter(|f| f.id != Verdict::ShortCapture && f.gain_percent() >= 1.0).take(2) {
+        let text = format!("{} ({:.0}%): {}", finding.id.id(), finding.gain_percent(), escape_unsafe(&finding.headline));
+        for (at, line) in wrap_text(&text, columns.saturating_sub(LABEL).max(20)).into_iter().enumerate() {
             let label = if at == 0 { "limit" } else { "" };
             out.push(Line::from(vec![
-                Span::styled(left(label, LABEL), theme.style(Role::Dim)),
+                Span::styled(align_left(label, LABEL), theme.style(Role::Dim)),
                 Span::styled(line, theme.style(Role::Text)),
             ]));
         }
@@ -250,13 +262,13 @@ fn limits(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Ve
         let Some(k) = look.profile.kernels.get(*kernel as usize) else { continue };
         let figures = format!(
             "{} {}",
-            right(&Nanos(*ns).to_string(), 9),
-            right(&format!("×{}", units::grouped(i64::try_from(*count).unwrap_or(i64::MAX))), 8)
+            align_right(&Nanos(*ns).to_string(), 9),
+            align_right(&format!("×{}", units::format_grouped(i64::try_from(*count).unwrap_or(i64::MAX))), 8)
         );
-        let room = columns.saturating_sub(LABEL + width(&figures) + 2);
+        let room = columns.saturating_sub(LABEL + display_width(&figures) + 2);
         out.push(Line::from(vec![
-            Span::styled(left(if at == 0 { "kernels" } else { "" }, LABEL), theme.style(Role::Dim)),
-            Span::styled(left(&clean(&readable(k)), room), theme.style(Role::Text)),
+            Span::styled(align_left(if at == 0 { "kernels" } else { "" }, LABEL), theme.style(Role::Dim)),
+            Span::styled(align_left(&escape_unsafe(&readable_name(k)), room), theme.style(Role::Text)),
             Span::styled(figures, theme.style(Role::Dim)),
         ]));
     }

@@ -23,20 +23,20 @@ fuzz_target!(|data: &[u8]| {
 
 fn look(input: &Input) {
     let job = Job::new(Wants::ALL, &|_| {});
-    let _ = session::read(input);
+    let _ = session::read_facts(input);
     let Ok(metrics) = ncu::read_input(input, &job, None) else { return };
     let metrics = std::sync::Arc::new(metrics);
     for (at, result) in metrics.results.iter().enumerate().take(4) {
-        let Ok(details) = details::read(input, result) else { continue };
-        let rows = page::rows(&metrics, at, &details, &Wish::default());
+        let Ok(details) = details::read_details(input, result) else { continue };
+        let rows = page::build_rows(&metrics, at, &details, &Wish::default());
         let open = rows.iter().filter_map(|r| if let warpscope::analysis::rows::Row::Fold { key, .. } = r { Some(key.clone()) } else { None });
-        let _ = page::rows(&metrics, at, &details, &Wish { open: open.collect(), ..Wish::default() });
-        let _ = page::rows(&metrics, at, &details, &Wish { filter: "hit".to_owned(), ..Wish::default() });
-        if let Ok(found) = source::read(input, &metrics, at, &details, &[], &Cancel::default()) {
-            let _ = code::list(&metrics, at, &details, &found, false);
+        let _ = page::build_rows(&metrics, at, &details, &Wish { open: open.collect(), ..Wish::default() });
+        let _ = page::build_rows(&metrics, at, &details, &Wish { filter: "hit".to_owned(), ..Wish::default() });
+        if let Ok(found) = source::read_code(input, &metrics, at, &details, &[], &Cancel::default()) {
+            let _ = code::build_listing(&metrics, at, &details, &found, false);
         }
-        let _ = Plot::of(&metrics, at, &[]);
-        let _ = compare::rows(&metrics, at, &metrics, 0, "");
+        let _ = Plot::from_result(&metrics, at, &[]);
+        let _ = compare::compare_metrics(&metrics, at, &metrics, 0, "");
     }
     let metrics = std::sync::Arc::unwrap_or_clone(metrics);
     let _ = ncu::profile_of(metrics);

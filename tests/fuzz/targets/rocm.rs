@@ -18,11 +18,11 @@ fuzz_target!(|data: &[u8]| {
             if importer.knows(&input)
                 && let Ok(profile) = importer.read(&input, &job)
             {
-                let paths = Paths::of(&profile);
+                let paths = Paths::from_profile(&profile);
                 for by in GroupBy::ALL {
-                    let _ = Grouping::of(&profile, by, Some(&paths));
+                    let _ = Grouping::from_profile(&profile, by, Some(&paths));
                 }
-                let _ = Overview::of(&profile);
+                let _ = Overview::from_profile(&profile);
             }
         }
     }

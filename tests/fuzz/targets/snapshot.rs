@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpscope::analysis::memory::{rows, usage as memory_usage};
+use warpscope::analysis::memory::{analyze_usage, held_rows};
 use warpscope::import::snapshot::TorchSnapshot;
 use warpscope::import::{Importer, Input, Job, Wants};
 use warpscope::model::Cancel;
@@ -12,10 +12,10 @@ fuzz_target!(|data: &[u8]| {
     let leaked: &'static mut [u8] = Box::leak(data.to_vec().into_boxed_slice());
     let raw: *mut [u8] = leaked;
     if let Ok(profile) = TorchSnapshot.read(&Input::built_in("x.pickle", unsafe { &*raw }), &Job::new(Wants::ALL, &|_| {}))
-        && let Some(usage) = memory_usage(&profile, &Cancel::default())
+        && let Some(usage) = analyze_usage(&profile, &Cancel::default())
     {
         for device in &usage.devices {
-            let _ = rows(device, &usage.sites, device.peak.0);
+            let _ = held_rows(device, &usage.sites, device.peak.0);
         }
     }
     drop(unsafe { Box::from_raw(raw) });

@@ -33,11 +33,11 @@ fuzz_target!(|data: &[u8]| {
         if import::Importer::knows(&WarpscopeTrace, &input)
             && let Ok(profile) = import::Importer::read(&WarpscopeTrace, &input, &job)
         {
-            let paths = Paths::of(&profile);
+            let paths = Paths::from_profile(&profile);
             for by in GroupBy::ALL {
-                let _ = Grouping::of(&profile, by, Some(&paths));
+                let _ = Grouping::from_profile(&profile, by, Some(&paths));
             }
-            let _ = Overview::of(&profile);
+            let _ = Overview::from_profile(&profile);
         }
     }
     drop(unsafe { Box::from_raw(raw) });

@@ -2,7 +2,7 @@
 //! of unequal length.
 
 use super::facts::Amd;
-use crate::analysis::hints::case::pct;
+use crate::analysis::hints::case::format_percent;
 use crate::analysis::hints::demand::Demand;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
@@ -15,31 +15,31 @@ const FEW: Threshold = Threshold { op: "≤", value: 0.5, source: "half of what 
 const BALANCED: Threshold = Threshold { op: "<", value: 80.0, source: "our bound; AMD gives none" };
 
 /// `launch-overhead`.
-pub fn overhead(amd: &Amd<'_>) -> Option<Hint> {
+pub fn launch_overhead(amd: &Amd<'_>) -> Option<Hint> {
     let ns = amd.ns.filter(|ns| *ns < SHORT.value)?;
-    let empty = if amd.counted() { EMPTY_KERNEL_NS } else { EMPTY_IN_TIMELINE_NS };
+    let empty = if amd.has_counters() { EMPTY_KERNEL_NS } else { EMPTY_IN_TIMELINE_NS };
     let stake = empty / ns;
     Some(
         Hint::new(
             Diagnosis::LaunchOverhead,
             stake,
-            format!("only {} long: starting and ending a kernel may take {} of that", Nanos::human(ns), pct(stake.min(1.0))),
+            format!("only {} long: starting and ending a kernel may take {} of that", Nanos::format_ns(ns), format_percent(stake.min(1.0))),
         )
-        .bound(format!(
+        .with_gain_basis(format!(
             "an empty kernel of an NVIDIA GPU takes about {}{}; none was measured on AMD's",
-            Nanos::human(empty),
-            if amd.counted() { " while counters are collected" } else { " in a timeline" }
+            Nanos::format_ns(empty),
+            if amd.has_counters() { " while counters are collected" } else { " in a timeline" }
         ))
-        .sure(Sure::Likely)
-        .because([
-            Evidence::computed("duration", ns, "nsecond", Some(SHORT)),
-            amd.workgroups.and_then(|w| Evidence::computed("workgroups", w, "", None)),
+        .with_confidence(Sure::Likely)
+        .with_evidence([
+            Evidence::from_value("duration", ns, "nsecond", Some(SHORT)),
+            amd.workgroups.and_then(|w| Evidence::from_value("workgroups", w, "", None)),
         ])
-        .change(&[
+        .with_actions(&[
             "fuse it with its neighbours, or give it more work at a time (larger batches)",
             "launch it in a HIP graph (torch.compile(mode=\"reduce-overhead\")), so that a launch costs less",
         ])
-        .confirm(&[], false, "how often it runs and what happens in between: the timeline"),
+        .with_confirmation(&[], false, "how often it runs and what happens in between: the timeline"),
     )
 }
 
@@ -51,7 +51,7 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
     if !few && rounds.is_none_or(|r| r > FEW.value) {
         return None;
     }
-    let peak = amd.peak();
+    let peak = amd.peak_share();
     let empty = if few { 1.0 - groups / units } else { 0.0 };
     let filled = rounds.unwrap_or(1.0).min(1.0);
     // Compute units without a workgroup are a certain loss; latency that more waves on the others would hide counts
@@ -61,46 +61,50 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
         * Demand::waiting_counts(peak)
         * if amd.roofs_known() { 1.0 } else { 0.5 };
     let headline = if few {
-        format!("{groups:.0} workgroup{} for {units:.0} CUs: {} of the CUs get none", if groups > 1.0 { "s" } else { "" }, pct(empty))
+        format!(
+            "{groups:.0} workgroup{} for {units:.0} CUs: {} of the CUs get none",
+            if groups > 1.0 { "s" } else { "" },
+            format_percent(empty)
+        )
     } else {
         format!("only {groups:.0} workgroups; the CUs could hold {:.0} times as many at once", 1.0 / filled)
     };
     Some(
         Hint::new(Diagnosis::SmallGrid, (empty + hidden).min(1.0 - peak), headline)
-            .bound(if few {
-                format!("all CUs filled: {} have no workgroup", pct(empty))
+            .with_gain_basis(if few {
+                format!("all CUs filled: {} have no workgroup", format_percent(empty))
             } else if amd.roofs_known() {
                 "enough waves on each CU to hide what they wait for".to_owned()
             } else {
                 "half of what the GPU could hold besides; what its units do was not collected".to_owned()
             })
-            .sure(if few {
+            .with_confidence(if few {
                 Sure::Certain
             } else if amd.roofs_known() {
                 Sure::Likely
             } else {
                 Sure::Possible
             })
-            .because([
-                Evidence::computed("workgroups", groups, "", None),
-                Evidence::computed("compute units", units, "", None),
-                rounds.and_then(|r| Evidence::computed("workgroups over what the GPU holds at once", r, "", Some(FEW))),
+            .with_evidence([
+                Evidence::from_value("workgroups", groups, "", None),
+                Evidence::from_value("compute units", units, "", None),
+                rounds.and_then(|r| Evidence::from_value("workgroups over what the GPU holds at once", r, "", Some(FEW))),
                 amd.evidence("CUs with a wave", "SIMD_UTILIZATION", Some(BALANCED)),
             ])
-            .change(&[
+            .with_actions(&[
                 "make more workgroups: smaller tiles, split the inner dimension (split-K, stream-K), a larger batch",
                 "run other kernels at the same time: streams, or one launch for several problems",
             ])
-            .confirm(&["GRBM_GUI_ACTIVE", "SQ_BUSY_CU_CYCLES", "SQ_WAVES"], false, "the share of the CUs that had waves"),
+            .with_confirmation(&["GRBM_GUI_ACTIVE", "SQ_BUSY_CU_CYCLES", "SQ_WAVES"], false, "the share of the CUs that had waves"),
     )
 }
 
 /// `tail-effect`.
-pub fn tail(amd: &Amd<'_>) -> Option<Hint> {
+pub fn tail_effect(amd: &Amd<'_>) -> Option<Hint> {
     let rounds = amd.occupancy.as_ref()?.waves.filter(|r| *r > 1.0 && r.floor() <= TAIL_WAVES && r.fract() > 1e-6)?;
     let idle = amd.share("SIMD_UTILIZATION").filter(|_| amd.cycles_fit() && !amd.cycles_unknown()).map(|u| (1.0 - u).max(0.0));
     let theory = 1.0 - rounds / rounds.ceil();
-    let stake = idle.map_or(theory, |i| i.min(theory)).min(1.0 - amd.peak());
+    let stake = idle.map_or(theory, |i| i.min(theory)).min(1.0 - amd.peak_share());
     let whole = rounds.floor();
     Some(
         Hint::new(
@@ -109,25 +113,25 @@ pub fn tail(amd: &Amd<'_>) -> Option<Hint> {
             format!(
                 "workgroups for {rounds:.2} times what the GPU holds at once: after {whole:.0} full round{} the last one fills {} of it",
                 if whole > 1.0 { "s" } else { "" },
-                pct(rounds.fract())
+                format_percent(rounds.fract())
             ),
         )
-        .bound(format!("{:.0} rounds' time for {rounds:.2} rounds' work, if all workgroups take equally long", rounds.ceil()))
-        .sure(if idle.is_some() { Sure::Certain } else { Sure::Likely })
-        .because([
-            Evidence::computed("workgroups over what the GPU holds at once", rounds, "", None),
+        .with_gain_basis(format!("{:.0} rounds' time for {rounds:.2} rounds' work, if all workgroups take equally long", rounds.ceil()))
+        .with_confidence(if idle.is_some() { Sure::Certain } else { Sure::Likely })
+        .with_evidence([
+            Evidence::from_value("workgroups over what the GPU holds at once", rounds, "", None),
             amd.evidence("CUs with a wave", "SIMD_UTILIZATION", Some(BALANCED)),
         ])
-        .change(&[
+        .with_actions(&[
             "choose tiles or workgroups so that rounds come out whole, or far more of them, smaller",
             "let workgroups take work from a queue (persistent kernel, stream-K)",
         ])
-        .confirm(&["GRBM_GUI_ACTIVE", "SQ_BUSY_CU_CYCLES", "SQ_WAVES"], false, "the share of the CUs that had waves"),
+        .with_confirmation(&["GRBM_GUI_ACTIVE", "SQ_BUSY_CU_CYCLES", "SQ_WAVES"], false, "the share of the CUs that had waves"),
     )
 }
 
 /// `workload-imbalance`.
-pub fn imbalance(amd: &Amd<'_>) -> Option<Hint> {
+pub fn workload_imbalance(amd: &Amd<'_>) -> Option<Hint> {
     // While the GPU had no waves at all, no CU was worse off than another. Cycles that may belong to work before or
     // after the kernel are not judged.
     let with_waves = amd.with_waves();
@@ -145,7 +149,7 @@ pub fn imbalance(amd: &Amd<'_>) -> Option<Hint> {
     }
     let theory = amd.occupancy.as_ref().and_then(|o| o.waves).filter(|r| *r > 1.0).map_or(0.0, |r| 1.0 - r / r.ceil());
     let fixed = amd.ns.map_or(0.0, |ns| EMPTY_KERNEL_NS / ns);
-    let stake = ((1.0 - busy) * with_waves.unwrap_or(1.0) - theory - fixed).max(0.0).min(1.0 - amd.peak());
+    let stake = ((1.0 - busy) * with_waves.unwrap_or(1.0) - theory - fixed).max(0.0).min(1.0 - amd.peak_share());
     Some(
         Hint::new(
             Diagnosis::Imbalance,
@@ -153,23 +157,23 @@ pub fn imbalance(amd: &Amd<'_>) -> Option<Hint> {
             match with_waves {
                 Some(share) => format!(
                     "the CUs have a wave in only {} of the time in which the GPU has any ({} of its cycles), although there are workgroups for all of them",
-                    pct(busy),
-                    pct(share)
+                    format_percent(busy),
+                    format_percent(share)
                 ),
-                None => format!("the CUs have a wave in only {} of the time, although there are workgroups for all of them", pct(busy)),
+                None => format!("the CUs have a wave in only {} of the time, although there are workgroups for all of them", format_percent(busy)),
             },
         )
-        .bound("all CUs busy to the end")
-        .sure(Sure::Likely)
-        .because([
+        .with_gain_basis("all CUs busy to the end")
+        .with_confidence(Sure::Likely)
+        .with_evidence([
             amd.evidence("CUs with a wave", "SIMD_UTILIZATION", Some(BALANCED)),
-            with_waves.and_then(|s| Evidence::computed("cycles in which the GPU has waves", s * 100.0, "%", None)),
-            amd.workgroups.and_then(|w| Evidence::computed("workgroups", w, "", None)),
+            with_waves.and_then(|s| Evidence::from_value("cycles in which the GPU has waves", s * 100.0, "%", None)),
+            amd.workgroups.and_then(|w| Evidence::from_value("workgroups", w, "", None)),
         ])
-        .change(&[
+        .with_actions(&[
             "give workgroups equal work: split the long ones, sort work by size, or let workgroups take work from a queue",
             "workgroups go to the dies (XCDs) in turn: see that neighbouring ones are of equal cost",
         ])
-        .confirm(&[], false, "a thread trace (`--att`): when the waves of each CU begin and end"),
+        .with_confirmation(&[], false, "a thread trace (`--att`): when the waves of each CU begin and end"),
     )
 }

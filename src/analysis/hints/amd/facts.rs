@@ -1,7 +1,7 @@
 //! Metric values of a kernel on an AMD GPU.
 
 use crate::analysis::Occupancy;
-use crate::analysis::chips_amd::{Product, product};
+use crate::analysis::chips_amd::{Product, find_product};
 use crate::analysis::hints::hint::{Evidence, Threshold};
 use crate::analysis::metric::Lookup;
 use crate::model::{Bytes, Device, LaunchConfig, Maker, Metrics, Value};
@@ -33,7 +33,7 @@ pub struct Amd<'a> {
 }
 
 /// Lanes per wave of an architecture. RDNA also runs waves of 64 lanes; with 32, their other lanes are not judged.
-fn wave(arch: &str) -> Option<f64> {
+fn lanes_per_wave(arch: &str) -> Option<f64> {
     if arch.starts_with("gfx9") { Some(64.0) } else { arch.starts_with("gfx1").then_some(32.0) }
 }
 
@@ -45,14 +45,14 @@ impl<'a> Amd<'a> {
         Self {
             counters: None,
             ns: Some(ns).filter(|ns| *ns > 0.0),
-            workgroups: config.blocks().map(|b| b as f64),
-            items: config.threads().map(|t| t as f64),
+            workgroups: config.block_count().map(|b| b as f64),
+            items: config.threads_per_block().map(|t| t as f64),
             units: device.sm_count.map(f64::from),
             scratch: config.local_per_thread.map(|b| b.0 as f64),
-            occupancy: Occupancy::of(config, device),
+            occupancy: Occupancy::from_config(config, device),
             rdna: device.arch.as_deref().is_some_and(|a| a.starts_with("gfx1")),
-            product: product(name),
-            wave: device.warp_size.map(f64::from).or_else(|| wave(device.arch.as_deref()?)),
+            product: find_product(name),
+            wave: device.warp_size.map(f64::from).or_else(|| lanes_per_wave(device.arch.as_deref()?)),
         }
     }
 
@@ -61,7 +61,7 @@ impl<'a> Amd<'a> {
     pub fn of_result(metrics: &'a Metrics, result: usize) -> Option<Self> {
         let result = metrics.results.get(result)?;
         let lookup = Lookup::new(metrics, result);
-        let whole = |name: &str| lookup.value(name).and_then(Value::number).filter(|n| *n >= 0.0).map(|n| n as u32);
+        let whole = |name: &str| lookup.value(name).and_then(Value::as_number).filter(|n| *n >= 0.0).map(|n| n as u32);
         let bytes = |name: &str| whole(name).map(|n| Bytes(u64::from(n)));
         let text = |name: &str| match lookup.value(name) {
             Some(Value::Text(t)) => Some(t.to_string()),
@@ -82,20 +82,20 @@ impl<'a> Amd<'a> {
             sm_count: whole("Agent Cu_Count"),
             ..Device::default()
         };
-        let ns = lookup.finite("Duration").unwrap_or(0.0);
+        let ns = lookup.finite_number("Duration").unwrap_or(0.0);
         Some(Self { counters: Some(lookup), ..Self::of_launch(&config, &device, ns) })
     }
 
     /// Returns true if it was profiled, and not only traced.
     #[must_use]
-    pub fn counted(&self) -> bool {
+    pub fn has_counters(&self) -> bool {
         self.counters.is_some()
     }
 
     /// Value of a counter or of a metric that AMD derives from counters; `None` if it did not count.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
-        let value = self.counters.as_ref()?.finite(name)?;
+        let value = self.counters.as_ref()?.finite_number(name)?;
         (value != 0.0 || self.not_counted().is_none_or(|names| names.split(", ").all(|n| n != name))).then_some(value)
     }
 
@@ -159,13 +159,13 @@ impl<'a> Amd<'a> {
 
     /// Returns true for a CDNA GPU, or one not known to be another: some of AMD's counters have other meanings on RDNA.
     #[must_use]
-    pub fn cdna(&self) -> bool {
+    pub fn is_cdna(&self) -> bool {
         !self.rdna
     }
 
     /// Bytes per second between L2 and the memory behind it; true if both directions are known.
     #[must_use]
-    pub fn bandwidth(&self) -> Option<(f64, bool)> {
+    pub fn memory_bandwidth(&self) -> Option<(f64, bool)> {
         let (read, write) = (self.get("L2-Fabric Read BW"), self.get("L2-Fabric Write BW"));
         (read.is_some() || write.is_some()).then(|| (read.unwrap_or(0.0) + write.unwrap_or(0.0), read.is_some() && write.is_some()))
     }
@@ -183,19 +183,19 @@ impl<'a> Amd<'a> {
 
     /// Traffic behind L2 as a share of the attainable bandwidth of the memory.
     #[must_use]
-    pub fn memory(&self) -> Option<f64> {
-        Some(self.bandwidth()?.0 / self.memory_peaks()?.1).filter(|s| (0.0..=3.0).contains(s))
+    pub fn memory_share(&self) -> Option<f64> {
+        Some(self.memory_bandwidth()?.0 / self.memory_peaks()?.1).filter(|s| (0.0..=3.0).contains(s))
     }
 
     /// Measured units with their shares of peak, the busiest first.
     #[must_use]
-    pub fn ranked(&self) -> Vec<(&'static str, f64)> {
+    pub fn ranked_units(&self) -> Vec<(&'static str, f64)> {
         let all = [
             ("VALU", self.share("VALUBusy")),
             ("MFMA", self.share("MfmaUtil")),
             ("SALU", self.share("SALUBusy")),
-            ("LDS", self.lds()),
-            ("memory", self.memory()),
+            ("LDS", self.lds_share()),
+            ("memory", self.memory_share()),
         ];
         let mut all: Vec<_> = all.into_iter().filter_map(|(word, share)| Some((word, share?.min(1.0)))).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -204,8 +204,8 @@ impl<'a> Amd<'a> {
 
     /// The busiest measured unit.
     #[must_use]
-    pub fn busiest(&self) -> Option<(&'static str, f64)> {
-        self.ranked().into_iter().next()
+    pub fn busiest_unit(&self) -> Option<(&'static str, f64)> {
+        self.ranked_units().into_iter().next()
     }
 
     /// Activities of waves as shares of their cycles, in the terms of rocprof-compute; empty if not collected.
@@ -239,20 +239,20 @@ impl<'a> Amd<'a> {
 
     /// Share of the busiest unit; 0 if nothing was measured.
     #[must_use]
-    pub fn peak(&self) -> f64 {
-        self.busiest().map_or(0.0, |b| b.1)
+    pub fn peak_share(&self) -> f64 {
+        self.busiest_unit().map_or(0.0, |b| b.1)
     }
 
     /// Returns true if arithmetic and memory were both measured; without them, nothing is known to be
     /// far from its peak.
     #[must_use]
     pub fn roofs_known(&self) -> bool {
-        self.share("VALUBusy").is_some() && self.memory().is_some() && self.bandwidth().is_some_and(|(_, both)| both)
+        self.share("VALUBusy").is_some() && self.memory_share().is_some() && self.memory_bandwidth().is_some_and(|(_, both)| both)
     }
 
     /// Share of the time in which LDS was accessed, conflicts included.
     #[must_use]
-    pub fn lds(&self) -> Option<f64> {
+    pub fn lds_share(&self) -> Option<f64> {
         self.share("LDS Utilization")
     }
 
@@ -261,6 +261,6 @@ impl<'a> Amd<'a> {
     pub fn evidence(&self, label: &str, name: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let value = self.get(name)?;
         let unit = self.counters.as_ref()?.unit(name).to_owned();
-        Some(Evidence { metric: name.to_owned(), unit, ..Evidence::computed(label, value, "", threshold)? })
+        Some(Evidence { metric: name.to_owned(), unit, ..Evidence::from_value(label, value, "", threshold)? })
     }
 }

@@ -1,7 +1,7 @@
 //! Rules for L2 and the memory behind it.
 
 use super::facts::{Amd, BOUND, MAY};
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, format_percent};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Severity, Sure, Threshold};
 
@@ -11,30 +11,30 @@ const CREDITS: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-
 pub const BACKPRESSURE: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-compute: L2 throughput" };
 
 /// `dram-bandwidth-bound`.
-pub fn bandwidth(amd: &Amd<'_>) -> Option<Hint> {
-    let share = amd.memory().filter(|s| *s >= MAY)?;
-    let ((bytes, both), (published, reached)) = (amd.bandwidth()?, amd.memory_peaks()?);
+pub fn memory_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.memory_share().filter(|s| *s >= MAY)?;
+    let ((bytes, both), (published, reached)) = (amd.memory_bandwidth()?, amd.memory_peaks()?);
     let near = share * 100.0 >= BOUND.value;
     let least = if both { "" } else { "at least " };
     let mut hint = Hint::new(
         Diagnosis::DramBandwidth,
-        (1.0 - share.min(1.0)) * Case::binding(share),
-        format!("L2 exchanges {least}{:.0} GB/s with memory: {least}{} of the {:.0} GB/s that this GPU's memory can be brought to", bytes / 1e9, pct(share), reached / 1e9),
+        (1.0 - share.min(1.0)) * Case::binding_weight(share),
+        format!("L2 exchanges {least}{:.0} GB/s with memory: {least}{} of the {:.0} GB/s that this GPU's memory can be brought to", bytes / 1e9, format_percent(share), reached / 1e9),
     )
-    .bound(format!("{:.0} GB/s; {:.0} GB/s are published. Infinity Cache may give more", reached / 1e9, published / 1e9))
-    .sure(if both { Sure::Certain } else { Sure::Likely })
-    .because([
-        Evidence::computed("traffic behind L2, of what memory can be brought to", share * 100.0, "%", Some(BOUND)),
+    .with_gain_basis(format!("{:.0} GB/s; {:.0} GB/s are published. Infinity Cache may give more", reached / 1e9, published / 1e9))
+    .with_confidence(if both { Sure::Certain } else { Sure::Likely })
+    .with_evidence([
+        Evidence::from_value("traffic behind L2, of what memory can be brought to", share * 100.0, "%", Some(BOUND)),
         amd.evidence("read", "L2-Fabric Read BW", None),
         amd.evidence("written", "L2-Fabric Write BW", None),
         amd.evidence("L2 stalled for credits of HBM", "L2 Stalled for HBM Credits", Some(CREDITS)),
         amd.evidence("L2 hits", "L2CacheHit", Some(L2_HITS)),
     ])
-    .change(&[
+    .with_actions(&[
         "move fewer bytes: fuse kernels that pass arrays on, use smaller types (bf16, fp8), keep what is used again in LDS or registers",
         "tile so that what is used again fits in the L2 of one die (4 MB of an XCD), and let workgroups that share data run on the same die",
     ])
-    .confirm(&["GRBM_GUI_ACTIVE", "TCC_HIT_sum", "TCC_MISS_sum", "TCC_REQ_sum"], false, "how much of it L2 could have kept");
+    .with_confirmation(&["GRBM_GUI_ACTIVE", "TCC_HIT_sum", "TCC_MISS_sum", "TCC_REQ_sum"], false, "how much of it L2 could have kept");
     if near {
         hint.severity = Severity::Healthy;
     }
@@ -42,24 +42,24 @@ pub fn bandwidth(amd: &Amd<'_>) -> Option<Hint> {
 }
 
 /// `l2-bandwidth-bound`.
-pub fn l2(amd: &Amd<'_>) -> Option<Hint> {
+pub fn l2_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
     let stalled = amd.share("L2 Input Stalled").filter(|s| s * 100.0 >= BACKPRESSURE.value)?;
     Some(
         Hint::new(
             Diagnosis::L2Bandwidth,
-            stalled.min(1.0 - amd.peak()),
-            format!("L2 holds back the CUs' requests in {} of the time it is busy", pct(stalled)),
+            stalled.min(1.0 - amd.peak_share()),
+            format!("L2 holds back the CUs' requests in {} of the time it is busy", format_percent(stalled)),
         )
-        .bound("the time in which requests wait to enter L2")
-        .sure(Sure::Likely)
-        .because([
+        .with_gain_basis("the time in which requests wait to enter L2")
+        .with_confidence(Sure::Likely)
+        .with_evidence([
             amd.evidence("L2 input stalled, of busy cycles", "L2 Input Stalled", Some(BACKPRESSURE)),
             amd.evidence("L2 hits", "L2CacheHit", None),
         ])
-        .change(&[
+        .with_actions(&[
             "keep what is used again in LDS or registers: larger tiles, wider loads",
             "let the lanes of a wave access neighbouring addresses",
         ])
-        .confirm(&["TCC_IB_STALL_sum", "TCC_BUSY_sum", "TCC_REQ_sum"], false, "how often L2 holds requests back"),
+        .with_confirmation(&["TCC_IB_STALL_sum", "TCC_BUSY_sum", "TCC_REQ_sum"], false, "how often L2 holds requests back"),
     )
 }

@@ -11,7 +11,7 @@ mod units;
 mod waits;
 
 pub use facts::Amd;
-pub use reasoning::{not_counted, sentences};
+pub use reasoning::{not_counted, reasoning_sentences};
 
 use super::limits::EMPTY_KERNEL_NS;
 use super::{Diagnosis, Hint, Severity, Sure, rank};
@@ -20,27 +20,27 @@ use super::{Diagnosis, Hint, Severity, Sure, rank};
 type Rule = fn(&Amd<'_>) -> Option<Hint>;
 
 static RULES: &[Rule] = &[
-    balance::overhead,
+    balance::launch_overhead,
     balance::small_grid,
-    balance::tail,
-    balance::imbalance,
-    units::partial,
-    units::divergence,
-    waits::scratch,
-    units::conflicts,
-    units::unaligned,
-    units::lds,
-    memory::bandwidth,
-    memory::l2,
-    waits::occupancy,
-    waits::latency,
-    units::matrix,
-    units::vector,
+    balance::tail_effect,
+    balance::workload_imbalance,
+    units::partial_waves,
+    units::lane_divergence,
+    waits::scratch_memory,
+    units::bank_conflicts,
+    units::unaligned_lds,
+    units::lds_bandwidth,
+    memory::memory_bandwidth,
+    memory::l2_bandwidth,
+    waits::limited_occupancy,
+    waits::memory_latency,
+    units::matrix_bound,
+    units::vector_bound,
     units::no_matrix,
-    trace::memory,
-    trace::lds,
-    trace::barriers,
-    trace::idle,
+    trace::memory_waits,
+    trace::lds_waits,
+    trace::barrier_waits,
+    trace::idle_waves,
 ];
 
 /// Returns all hints, best first.
@@ -52,7 +52,7 @@ pub fn diagnose(amd: &Amd<'_>) -> Vec<Hint> {
     for hint in hints.iter_mut().filter(|h| h.id != Diagnosis::LaunchOverhead && h.stake > rest) {
         hint.stake = rest;
         if hint.severity != Severity::Healthy {
-            hint.severity = Severity::of(rest);
+            hint.severity = Severity::from_share(rest);
         }
     }
     if !amd.cycles_fit() || amd.cycles_unknown() {
@@ -63,7 +63,7 @@ pub fn diagnose(amd: &Amd<'_>) -> Vec<Hint> {
     }
     // Drop a unit that may be the limit but would save nothing.
     hints.retain(|h| h.stake > 0.0 || h.severity == Severity::Healthy);
-    rank::rank(hints)
+    rank::rank_hints(hints)
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
             out.units.push(Arc::from(""));
             values.push((at, value));
         }
-        out.results.push(ResultMetrics { grid: Some([workgroups, 1, 1]), block: Some([256, 1, 1]), ..ResultMetrics::with(values) });
+        out.results.push(ResultMetrics { grid: Some([workgroups, 1, 1]), block: Some([256, 1, 1]), ..ResultMetrics::from_values(values) });
         out
     }
 
@@ -190,7 +190,11 @@ mod tests {
         m.results[0].values.push((at, Value::Text("SQ_LDS_BANK_CONFLICT, SQ_WAVES".into())));
         let amd = Amd::of_result(&m, 0).unwrap();
         assert_eq!((amd.get("SQ_WAVES"), amd.get("SQ_LDS_BANK_CONFLICT"), amd.get("VALUBusy")), (None, None, Some(0.0)));
-        assert!(sentences(&amd)[0].starts_with("not counted: SQ_LDS_BANK_CONFLICT, SQ_WAVES: 0 although"), "{:?}", sentences(&amd));
+        assert!(
+            reasoning_sentences(&amd)[0].starts_with("not counted: SQ_LDS_BANK_CONFLICT, SQ_WAVES: 0 although"),
+            "{:?}",
+            reasoning_sentences(&amd)
+        );
     }
 
     /// Matrix cores work best with large tiles in registers.

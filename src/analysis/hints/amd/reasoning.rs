@@ -1,36 +1,38 @@
 //! Reasoning from the numbers to the hints, in sentences.
 
 use super::facts::Amd;
-use crate::analysis::hints::case::pct;
+use crate::analysis::hints::case::format_percent;
 use crate::model::Nanos;
 
 /// Returns the sentences; without the counters to a question, its sentence names what to collect.
 #[must_use]
-pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
+pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(amd.not_counted().map(not_counted));
     if let Some(ns) = amd.ns {
         let short = if ns < 20_000.0 { ", shorter than 20 µs, so percentages are noisy" } else { "" };
-        out.push(format!("duration: {}{short}", Nanos::human(ns)));
+        out.push(format!("duration: {}{short}", Nanos::format_ns(ns)));
     }
     if let (Some(groups), Some(units)) = (amd.workgroups, amd.units) {
         let rounds = amd.occupancy.as_ref().and_then(|o| o.waves);
         let held = rounds.map_or_else(String::new, |r| format!(", {r:.2} times what the GPU holds at once"));
-        let of = amd.with_waves().map_or_else(String::new, |s| format!("; the GPU had any waves in {} of the time", pct(s)));
-        let busy = amd.share("SIMD_UTILIZATION").map_or_else(String::new, |s| format!("; a CU had waves in {} of the time{of}", pct(s)));
+        let of = amd.with_waves().map_or_else(String::new, |s| format!("; the GPU had any waves in {} of the time", format_percent(s)));
+        let busy = amd
+            .share("SIMD_UTILIZATION")
+            .map_or_else(String::new, |s| format!("; a CU had waves in {} of the time{of}", format_percent(s)));
         out.push(format!("shape: {groups:.0} workgroups for {units:.0} CUs{held}{busy}"));
     }
-    out.push(match amd.busiest() {
+    out.push(match amd.busiest_unit() {
         Some((unit, share)) if share >= 0.8 => {
-            format!("throughput: {unit} at {} of the peak, at the limit (80%): waits are a consequence", pct(share))
+            format!("throughput: {unit} at {} of the peak, at the limit (80%): waits are a consequence", format_percent(share))
         }
         Some((unit, share)) if share >= 0.6 => {
-            format!("throughput: {unit} at {} of the peak, between 60% and 80%: that may be the limit", pct(share))
+            format!("throughput: {unit} at {} of the peak, between 60% and 80%: that may be the limit", format_percent(share))
         }
         Some((unit, share)) if amd.roofs_known() => {
-            format!("throughput: the busiest unit, {unit}, is at {} of its peak: waves wait", pct(share))
+            format!("throughput: the busiest unit, {unit}, is at {} of its peak: waves wait", format_percent(share))
         }
-        Some((unit, share)) => format!("throughput: {unit} at {} of the peak; of others too little was collected to say", pct(share)),
+        Some((unit, share)) => format!("throughput: {unit} at {} of the peak; of others too little was collected to say", format_percent(share)),
         None if amd.wave_cycles().is_some() => {
             "throughput: a thread trace has no counters; it shows what waves of one CU wait for".to_owned()
         }
@@ -48,7 +50,7 @@ pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let spend: Vec<String> = amd.waves_spend().into_iter().map(|(word, share)| format!("{word} {}", pct(share))).collect();
+    let spend: Vec<String> = amd.waves_spend().into_iter().map(|(word, share)| format!("{word} {}", format_percent(share))).collect();
     if !spend.is_empty() {
         out.push(format!("waves: of their cycles, {}", spend.join(", ")));
     }
@@ -72,7 +74,7 @@ pub fn not_counted(names: &str) -> String {
 /// Names the data that is missing to judge the units.
 fn throughput_lacks(amd: &Amd<'_>) -> String {
     let absent = |names: &[&'static str]| names.iter().copied().filter(|n| amd.get(n).is_none()).collect::<Vec<_>>();
-    let cycles = absent(if amd.cdna() {
+    let cycles = absent(if amd.is_cdna() {
         &["GRBM_GUI_ACTIVE", "SQ_ACTIVE_INST_VALU", "SQ_VALU_MFMA_BUSY_CYCLES"]
     } else {
         // On RDNA the others may count something else.

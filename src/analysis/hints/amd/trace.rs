@@ -1,7 +1,7 @@
 //! Rules for thread traces, by the cycles of waves: each cycle is spent at one instruction, or idle before it.
 
 use super::facts::Amd;
-use crate::analysis::hints::case::pct;
+use crate::analysis::hints::case::format_percent;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
 
@@ -12,17 +12,17 @@ const WAIT: Threshold = Threshold { op: "≥", value: 20.0, source: "our bound; 
 const CACHE: f64 = 32_768.0;
 
 /// Creates a hint from a kind of wait.
-fn wait(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: &[&str]) -> Option<Hint> {
+fn wait_hint(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: &[&str]) -> Option<Hint> {
     let share = kinds.iter().filter_map(|k| amd.wave_share(k)).sum::<f64>();
     if share * 100.0 < WAIT.value {
         return None;
     }
     Some(
-        Hint::new(id, share, format!("waves spend {} of their cycles {what}", pct(share)))
-            .bound("the cycles that waves spend there, if nothing else takes their place")
-            .sure(Sure::Likely)
-            .because(
-                [Evidence::computed("of the waves' cycles", share * 100.0, "%", Some(WAIT))]
+        Hint::new(id, share, format!("waves spend {} of their cycles {what}", format_percent(share)))
+            .with_gain_basis("the cycles that waves spend there, if nothing else takes their place")
+            .with_confidence(Sure::Likely)
+            .with_evidence(
+                [Evidence::from_value("of the waves' cycles", share * 100.0, "%", Some(WAIT))]
                     .into_iter()
                     .chain(kinds.iter().map(|k| amd.evidence(&format!("cycles at {k}"), &format!("Latency of {k}"), None)))
                     .chain([amd.evidence(
@@ -31,14 +31,14 @@ fn wait(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: &[&st
                         None,
                     )]),
             )
-            .change(actions)
-            .confirm(&[], false, "the instructions, hottest first: the source screen; when each wave waits: its timeline"),
+            .with_actions(actions)
+            .with_confirmation(&[], false, "the instructions, hottest first: the source screen; when each wave waits: its timeline"),
     )
 }
 
 /// `memory-latency`: vector memory, at its waits and at instructions that are not accepted at once.
-pub fn memory(amd: &Amd<'_>) -> Option<Hint> {
-    wait(
+pub fn memory_waits(amd: &Amd<'_>) -> Option<Hint> {
+    wait_hint(
         amd,
         Diagnosis::MemoryLatency,
         &["s_waitcnt vmcnt", "s_waitcnt vmcnt, lgkmcnt", "s_waitcnt vscnt", "VMEM"],
@@ -52,8 +52,8 @@ pub fn memory(amd: &Amd<'_>) -> Option<Hint> {
 }
 
 /// `dependency-latency`: LDS and scalar loads.
-pub fn lds(amd: &Amd<'_>) -> Option<Hint> {
-    wait(
+pub fn lds_waits(amd: &Amd<'_>) -> Option<Hint> {
+    wait_hint(
         amd,
         Diagnosis::Dependencies,
         &["s_waitcnt lgkmcnt", "LDS", "SMEM"],
@@ -66,8 +66,8 @@ pub fn lds(amd: &Amd<'_>) -> Option<Hint> {
 }
 
 /// `barrier-stalls`.
-pub fn barriers(amd: &Amd<'_>) -> Option<Hint> {
-    wait(
+pub fn barrier_waits(amd: &Amd<'_>) -> Option<Hint> {
+    wait_hint(
         amd,
         Diagnosis::Barriers,
         &["s_barrier"],
@@ -80,24 +80,28 @@ pub fn barriers(amd: &Amd<'_>) -> Option<Hint> {
 }
 
 /// `instruction-cache`: waves without an instruction to execute.
-pub fn idle(amd: &Amd<'_>) -> Option<Hint> {
+pub fn idle_waves(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.get("Idle")? / amd.wave_cycles()?;
     // Idle cycles have other causes, too: code that fits in the cache is not fetched again.
     if share * 100.0 < WAIT.value || amd.get("Code size")? < CACHE {
         return None;
     }
     Some(
-        Hint::new(Diagnosis::InstructionCache, share, format!("waves have no instruction to execute in {} of their cycles", pct(share)))
-            .bound("the cycles between instructions; some belong to other waves' turns")
-            .sure(Sure::Possible)
-            .because([
-                Evidence::computed("idle, of the waves' cycles", share * 100.0, "%", Some(WAIT)),
-                amd.evidence("idle cycles", "Idle", None),
-            ])
-            .change(&[
-                "smaller loops and less unrolling, so that the code fits in the instruction cache (32 to 64 KiB)",
-                "fewer jumps between far functions: inline what is hot",
-            ])
-            .confirm(&[], false, "the instructions by idle time: the source screen; when each wave idles: its timeline"),
+        Hint::new(
+            Diagnosis::InstructionCache,
+            share,
+            format!("waves have no instruction to execute in {} of their cycles", format_percent(share)),
+        )
+        .with_gain_basis("the cycles between instructions; some belong to other waves' turns")
+        .with_confidence(Sure::Possible)
+        .with_evidence([
+            Evidence::from_value("idle, of the waves' cycles", share * 100.0, "%", Some(WAIT)),
+            amd.evidence("idle cycles", "Idle", None),
+        ])
+        .with_actions(&[
+            "smaller loops and less unrolling, so that the code fits in the instruction cache (32 to 64 KiB)",
+            "fewer jumps between far functions: inline what is hot",
+        ])
+        .with_confirmation(&[], false, "the instructions by idle time: the source screen; when each wave idles: its timeline"),
     )
 }

@@ -1,7 +1,7 @@
 //! Rules for the vector ALUs, the matrix cores and LDS.
 
 use super::facts::{Amd, BOUND, MAY};
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, format_percent};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, LEAST, Severity, Sure, Threshold};
 use crate::analysis::hints::rules::lanes;
@@ -14,8 +14,8 @@ const WORK: f64 = 0.4;
 /// Operations per byte from which data is reused as much as in a matrix product.
 const REUSE: f64 = 8.0;
 
-fn roof(id: Diagnosis, share: f64, hint: impl FnOnce(Hint) -> Hint, headline: String) -> Hint {
-    let mut out = hint(Hint::new(id, (1.0 - share.min(1.0)) * Case::binding(share), headline));
+fn roof_hint(id: Diagnosis, share: f64, hint: impl FnOnce(Hint) -> Hint, headline: String) -> Hint {
+    let mut out = hint(Hint::new(id, (1.0 - share.min(1.0)) * Case::binding_weight(share), headline));
     if share * 100.0 >= BOUND.value {
         out.severity = Severity::Healthy;
     }
@@ -23,60 +23,60 @@ fn roof(id: Diagnosis, share: f64, hint: impl FnOnce(Hint) -> Hint, headline: St
 }
 
 /// `tensor-bound`: the matrix cores.
-pub fn matrix(amd: &Amd<'_>) -> Option<Hint> {
+pub fn matrix_bound(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("MfmaUtil").filter(|s| *s >= MAY)?;
     let of = |hint: Hint| {
-        hint.bound("the matrix cores busy all the time")
-            .because([amd.evidence("matrix cores busy", "MfmaUtil", Some(BOUND)), amd.evidence("vector ALUs busy", "VALUBusy", None)])
-            .change(&[
+        hint.with_gain_basis("the matrix cores busy all the time")
+            .with_evidence([amd.evidence("matrix cores busy", "MfmaUtil", Some(BOUND)), amd.evidence("vector ALUs busy", "VALUBusy", None)])
+            .with_actions(&[
                 "a type of fewer bits (bf16, fp8) has a higher peak, where the accuracy allows it",
                 "do less: sparsity, a better algorithm",
             ])
-            .confirm(
+            .with_confirmation(
                 &["GRBM_GUI_ACTIVE", "SQ_INSTS_VALU_MFMA_MOPS_F16", "SQ_INSTS_VALU_MFMA_MOPS_BF16", "SQ_INSTS_VALU_MFMA_MOPS_F32"],
                 false,
                 "the rate for each type",
             )
     };
-    Some(roof(Diagnosis::Tensor, share, of, format!("the matrix cores are busy in {} of the time", pct(share))))
+    Some(roof_hint(Diagnosis::Tensor, share, of, format!("the matrix cores are busy in {} of the time", format_percent(share))))
 }
 
 /// `compute-bound`: the vector ALUs.
-pub fn vector(amd: &Amd<'_>) -> Option<Hint> {
+pub fn vector_bound(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("VALUBusy").filter(|s| *s >= MAY)?;
     // Instructions of the matrix cores are issued like those of the vector ALUs.
     if amd.share("MfmaUtil").is_some_and(|m| m >= MAY) {
         return None;
     }
     let of = |hint: Hint| {
-        hint.bound("the vector ALUs busy all the time")
-            .sure(if amd.share("MfmaUtil").is_some() { Sure::Certain } else { Sure::Likely })
-            .because([
+        hint.with_gain_basis("the vector ALUs busy all the time")
+            .with_confidence(if amd.share("MfmaUtil").is_some() { Sure::Certain } else { Sure::Likely })
+            .with_evidence([
                 amd.evidence("vector ALUs busy", "VALUBusy", Some(BOUND)),
                 amd.evidence("lanes active, of all", "VALUUtilization", None),
                 amd.evidence("matrix cores busy", "MfmaUtil", None),
             ])
-            .change(&[
+            .with_actions(&[
                 "fewer instructions: hoist index arithmetic, packed FP32 and FP16 instructions, cheaper functions (native exp, rsqrt)",
                 "products of matrices belong on the matrix cores (hipBLASLt, composable_kernel, rocWMMA)",
             ])
-            .confirm(
+            .with_confirmation(
                 &["SQ_INSTS_VALU", "SQ_INSTS_VALU_ADD_F32", "SQ_INSTS_VALU_MUL_F32", "SQ_INSTS_VALU_FMA_F32", "SQ_INSTS_VALU_INT32"],
                 false,
                 "what the instructions are",
             )
     };
-    Some(roof(Diagnosis::Compute, share, of, format!("the vector ALUs are busy in {} of the time", pct(share))))
+    Some(roof_hint(Diagnosis::Compute, share, of, format!("the vector ALUs are busy in {} of the time", format_percent(share))))
 }
 
 /// `partial-warps`: workgroups that are smaller than a wave, or not a multiple of it.
-pub fn partial(amd: &Amd<'_>) -> Option<Hint> {
+pub fn partial_waves(amd: &Amd<'_>) -> Option<Hint> {
     let (items, wave) = (amd.items.filter(|i| *i > 0.0)?, amd.wave?);
-    let empty = lanes::empty(items, amd.workgroups, wave)?;
+    let empty = lanes::empty_lanes(items, amd.workgroups, wave)?;
     // If all workgroups run at once, a wave takes as long with its lanes full: only time of the vector ALUs is freed.
     let once = amd.occupancy.as_ref().and_then(|o| o.waves).is_none_or(|rounds| rounds <= 1.0);
     let busy = amd.share("VALUBusy").map(|b| b.min(1.0));
-    let memory = amd.memory().unwrap_or(0.0).min(1.0);
+    let memory = amd.memory_share().unwrap_or(0.0).min(1.0);
     let part = if once { busy.unwrap_or(0.0) } else { 1.0 };
     let saved = (empty.warps * part).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
     let alone = once && busy.is_none();
@@ -84,34 +84,34 @@ pub fn partial(amd: &Amd<'_>) -> Option<Hint> {
         Hint::new(
             Diagnosis::PartialWarps,
             if alone { LEAST.min(empty.warps) } else { saved },
-            lanes::sentence(items, wave, empty, ("workgroups", "work-item"), "wave"),
+            lanes::describe_lanes(items, wave, empty, ("workgroups", "work-item"), "wave"),
         )
-        .bound(if alone {
+        .with_gain_basis(if alone {
             "only counters can tell whether it costs anything".to_owned()
         } else {
-            format!("the same work-items in full waves: {} fewer waves", pct(empty.warps))
+            format!("the same work-items in full waves: {} fewer waves", format_percent(empty.warps))
         })
-        .sure(match (alone, once || !amd.roofs_known()) {
+        .with_confidence(match (alone, once || !amd.roofs_known()) {
             (true, _) => Sure::Possible,
             (false, true) => Sure::Likely,
             (false, false) => Sure::Certain,
         })
-        .because([
-            Evidence::computed("work-items of a workgroup", items, "", None),
-            Evidence::computed("lanes of a wave", wave, "", None),
-            Evidence::computed("lanes without a work-item", empty.lanes * 100.0, "%", None),
+        .with_evidence([
+            Evidence::from_value("work-items of a workgroup", items, "", None),
+            Evidence::from_value("lanes of a wave", wave, "", None),
+            Evidence::from_value("lanes without a work-item", empty.lanes * 100.0, "%", None),
             amd.evidence("vector ALUs busy", "VALUBusy", None),
         ])
-        .change(&[
+        .with_actions(&[
             "choose a workgroup size that is a multiple of 64 work-items, 256 as a rule, and fewer workgroups: one work-item for each element, with a check for the end",
             "or let all lanes of a wave share the work of a workgroup",
         ])
-        .confirm(&["SQ_INSTS_VALU", "SQ_WAVES", "GRBM_GUI_ACTIVE"], false, "how busy the vector ALUs are"),
+        .with_confirmation(&["SQ_INSTS_VALU", "SQ_WAVES", "GRBM_GUI_ACTIVE"], false, "how busy the vector ALUs are"),
     )
 }
 
 /// `warp-divergence`: lanes without work.
-pub fn divergence(amd: &Amd<'_>) -> Option<Hint> {
+pub fn lane_divergence(amd: &Amd<'_>) -> Option<Hint> {
     let lanes = amd.share("VALUUtilization").map(|s| s * 64.0).filter(|l| *l < LANES.value)?;
     // Workgroups of fewer work-items than a wave leave lanes empty without any branch.
     let full = amd.items.filter(|i| *i > 0.0).map_or(64.0, |i| i / (i / 64.0).ceil());
@@ -124,89 +124,98 @@ pub fn divergence(amd: &Amd<'_>) -> Option<Hint> {
         Hint::new(
             Diagnosis::Divergence,
             lost * busy.unwrap_or(0.5),
-            format!("a vector instruction has {lanes:.0} of {full:.0} lanes active: {} of them are idle", pct(lost)),
+            format!("a vector instruction has {lanes:.0} of {full:.0} lanes active: {} of them are idle", format_percent(lost)),
         )
-        .bound(busy.map_or_else(
+        .with_gain_basis(busy.map_or_else(
             || "half of the time; how busy the vector ALUs are was not collected".to_owned(),
-            |b| format!("the same work with full waves, of the {} of the time in which the vector ALUs are busy", pct(b)),
+            |b| format!("the same work with full waves, of the {} of the time in which the vector ALUs are busy", format_percent(b)),
         ))
-        .sure(if busy.is_some() && amd.items.is_some() { Sure::Certain } else { Sure::Likely })
-        .because([
-            Evidence::computed("active lanes of a vector instruction", lanes, "", Some(LANES)),
+        .with_confidence(if busy.is_some() && amd.items.is_some() { Sure::Certain } else { Sure::Likely })
+        .with_evidence([
+            Evidence::from_value("active lanes of a vector instruction", lanes, "", Some(LANES)),
             amd.evidence("vector ALUs busy", "VALUBusy", None),
         ])
-        .change(&[
+        .with_actions(&[
             "let the lanes of a wave take the same path: branch on the workgroup or the wave, not on the lane",
             "sort or compact the work first; use workgroups that are a multiple of 64 work-items",
         ])
-        .confirm(&[], false, "a thread trace: the branches between which few lanes are active"),
+        .with_confirmation(&[], false, "a thread trace: the branches between which few lanes are active"),
     )
 }
 
 /// `shared-bank-conflicts`, in LDS.
-pub fn conflicts(amd: &Amd<'_>) -> Option<Hint> {
-    let share = amd.share("LDSBankConflict").filter(|s| s * 100.0 >= CONFLICTS.value && amd.cdna())?;
+pub fn bank_conflicts(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.share("LDSBankConflict").filter(|s| s * 100.0 >= CONFLICTS.value && amd.is_cdna())?;
     Some(
-        Hint::new(Diagnosis::BankConflicts, share.min(1.0), format!("LDS resolves bank conflicts in {} of the time", pct(share)))
-            .bound("the time that conflicts take, if nothing runs beside them")
-            .sure(Sure::Likely)
-            .because([
-                amd.evidence("LDS resolving conflicts", "LDSBankConflict", Some(CONFLICTS)),
-                amd.evidence("conflict cycles for each other access cycle", "Bank Conflicts/Access", None),
-                amd.evidence("LDS busy", "LDS Utilization", None),
-            ])
-            .change(&[
-                "pad the rows of arrays in LDS, or swizzle the index, so that the lanes that access it together use different banks",
-                "access 8 or 16 bytes a lane (ds_read_b64, ds_read_b128) in the order of the banks",
-            ])
-            .confirm(
-                &["GRBM_GUI_ACTIVE", "SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE", "SQ_INSTS_LDS"],
-                false,
-                "how many cycles an access costs",
-            ),
+        Hint::new(
+            Diagnosis::BankConflicts,
+            share.min(1.0),
+            format!("LDS resolves bank conflicts in {} of the time", format_percent(share)),
+        )
+        .with_gain_basis("the time that conflicts take, if nothing runs beside them")
+        .with_confidence(Sure::Likely)
+        .with_evidence([
+            amd.evidence("LDS resolving conflicts", "LDSBankConflict", Some(CONFLICTS)),
+            amd.evidence("conflict cycles for each other access cycle", "Bank Conflicts/Access", None),
+            amd.evidence("LDS busy", "LDS Utilization", None),
+        ])
+        .with_actions(&[
+            "pad the rows of arrays in LDS, or swizzle the index, so that the lanes that access it together use different banks",
+            "access 8 or 16 bytes a lane (ds_read_b64, ds_read_b128) in the order of the banks",
+        ])
+        .with_confirmation(
+            &["GRBM_GUI_ACTIVE", "SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE", "SQ_INSTS_LDS"],
+            false,
+            "how many cycles an access costs",
+        ),
     )
 }
 
 /// `shared-bandwidth-bound`: LDS that needs several cycles for accesses that are not aligned to their size.
-pub fn unaligned(amd: &Amd<'_>) -> Option<Hint> {
-    let share = amd.share("LDS Unaligned Stall").filter(|s| s * 100.0 >= CONFLICTS.value && amd.cdna())?;
+pub fn unaligned_lds(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.share("LDS Unaligned Stall").filter(|s| s * 100.0 >= CONFLICTS.value && amd.is_cdna())?;
     Some(
-        Hint::new(Diagnosis::SharedBandwidth, share, format!("LDS is stalled by accesses that are not aligned in {} of the time", pct(share)))
-            .bound("the time that LDS is stalled by them, if nothing runs beside")
-            .sure(Sure::Likely)
-            .because([amd.evidence("LDS stalled by unaligned accesses", "LDS Unaligned Stall", Some(CONFLICTS)), amd.evidence("LDS busy", "LDS Utilization", None)])
-            .change(&[
+        Hint::new(Diagnosis::SharedBandwidth, share, format!("LDS is stalled by accesses that are not aligned in {} of the time", format_percent(share)))
+            .with_gain_basis("the time that LDS is stalled by them, if nothing runs beside")
+            .with_confidence(Sure::Likely)
+            .with_evidence([amd.evidence("LDS stalled by unaligned accesses", "LDS Unaligned Stall", Some(CONFLICTS)), amd.evidence("LDS busy", "LDS Utilization", None)])
+            .with_actions(&[
                 "align what a lane accesses to the size of the access: 8 bytes for ds_read_b64, 16 for ds_read_b128; pad rows by multiples of that",
                 "declare arrays in LDS with that alignment (__attribute__((aligned(16))))",
             ])
-            .confirm(&["GRBM_GUI_ACTIVE", "SQ_LDS_UNALIGNED_STALL", "SQ_LDS_ADDR_CONFLICT", "SQ_LDS_IDX_ACTIVE"], false, "how many cycles an access costs"),
+            .with_confirmation(&["GRBM_GUI_ACTIVE", "SQ_LDS_UNALIGNED_STALL", "SQ_LDS_ADDR_CONFLICT", "SQ_LDS_IDX_ACTIVE"], false, "how many cycles an access costs"),
     )
 }
 
 /// `shared-bandwidth-bound`: LDS without conflicts.
-pub fn lds(amd: &Amd<'_>) -> Option<Hint> {
-    let share = amd.lds().filter(|s| *s >= MAY)?;
+pub fn lds_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.lds_share().filter(|s| *s >= MAY)?;
     let unaligned = amd.share("LDS Unaligned Stall").is_some_and(|s| s * 100.0 >= CONFLICTS.value);
     if unaligned || amd.share("LDSBankConflict")? * 100.0 >= CONFLICTS.value {
         return None;
     }
     let of = |hint: Hint| {
-        hint.bound("LDS accessed all the time")
-            .because([
+        hint.with_gain_basis("LDS accessed all the time")
+            .with_evidence([
                 amd.evidence("LDS busy", "LDS Utilization", Some(BOUND)),
                 amd.evidence("LDS resolving conflicts", "LDSBankConflict", None),
             ])
-            .change(&[
+            .with_actions(&[
                 "keep more of what is used again in registers: larger tiles for each work-item",
                 "exchange between lanes without LDS: DPP, ds_permute, readlane",
             ])
-            .confirm(
+            .with_confirmation(
                 &["GRBM_GUI_ACTIVE", "SQ_INSTS_LDS", "SQ_WAIT_INST_LDS", "SQ_WAVE_CYCLES"],
                 false,
                 "how many accesses, and how long waves wait to issue them",
             )
     };
-    Some(roof(Diagnosis::SharedBandwidth, share, of, format!("LDS is accessed in {} of the time, with few bank conflicts", pct(share))))
+    Some(roof_hint(
+        Diagnosis::SharedBandwidth,
+        share,
+        of,
+        format!("LDS is accessed in {} of the time, with few bank conflicts", format_percent(share)),
+    ))
 }
 
 /// `no-tensor-cores`: FP16 matrix products without the matrix cores.
@@ -219,7 +228,7 @@ pub fn no_matrix(amd: &Amd<'_>) -> Option<Hint> {
     let of = |name: &str| amd.get(&format!("SQ_INSTS_VALU_{name}"));
     let half = 64.0 * (of("ADD_F16")? + of("MUL_F16")? + 2.0 * of("FMA_F16")?);
     let single = 64.0 * (of("ADD_F32").unwrap_or(0.0) + of("MUL_F32").unwrap_or(0.0) + 2.0 * of("FMA_F32").unwrap_or(0.0));
-    let bytes = amd.bandwidth().map(|(rate, _)| rate)? * amd.ns? / 1e9;
+    let bytes = amd.memory_bandwidth().map(|(rate, _)| rate)? * amd.ns? / 1e9;
     let reuse = half / bytes.max(1.0);
     if half < single || reuse < REUSE {
         return None;
@@ -227,13 +236,13 @@ pub fn no_matrix(amd: &Amd<'_>) -> Option<Hint> {
     Some(
         Hint::new(
             Diagnosis::NoTensor,
-            busy * (1.0 - amd.memory().unwrap_or(0.0).min(1.0)),
+            busy * (1.0 - amd.memory_share().unwrap_or(0.0).min(1.0)),
             format!("matrix-like FP16 work without the matrix cores: each byte of memory serves {reuse:.0} operations, and MFMA instructions are absent"),
         )
-        .bound("the time of the vector ALUs, until memory binds")
-        .sure(Sure::Likely)
-        .because([amd.evidence("vector ALUs busy", "VALUBusy", None), Evidence::computed("operations per byte of memory", reuse, "", None), amd.evidence("matrix cores busy", "MfmaUtil", None)])
-        .change(&["if it multiplies matrices: hipBLASLt, composable_kernel, rocWMMA, or Triton's dot on bf16 or fp16"])
-        .confirm(&["SQ_INSTS_VALU_MFMA_MOPS_F16", "SQ_INSTS_VALU_FMA_F16"], false, "which of the two do the arithmetic"),
+        .with_gain_basis("the time of the vector ALUs, until memory binds")
+        .with_confidence(Sure::Likely)
+        .with_evidence([amd.evidence("vector ALUs busy", "VALUBusy", None), Evidence::from_value("operations per byte of memory", reuse, "", None), amd.evidence("matrix cores busy", "MfmaUtil", None)])
+        .with_actions(&["if it multiplies matrices: hipBLASLt, composable_kernel, rocWMMA, or Triton's dot on bf16 or fp16"])
+        .with_confirmation(&["SQ_INSTS_VALU_MFMA_MOPS_F16", "SQ_INSTS_VALU_FMA_F16"], false, "which of the two do the arithmetic"),
     )
 }

@@ -3,7 +3,7 @@
 use super::facts::Amd;
 use super::memory::BACKPRESSURE;
 use crate::analysis::Limiter;
-use crate::analysis::hints::case::pct;
+use crate::analysis::hints::case::format_percent;
 use crate::analysis::hints::demand::Demand;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
@@ -16,7 +16,7 @@ const FEW: Threshold = Threshold { op: "<", value: 25.0, source: "our bound; AMD
 const MATRIX: f64 = 0.3;
 
 /// `local-memory-traffic`: data in scratch memory.
-pub fn scratch(amd: &Amd<'_>) -> Option<Hint> {
+pub fn scratch_memory(amd: &Amd<'_>) -> Option<Hint> {
     let bytes = amd.scratch.filter(|b| *b > 0.0)?;
     // Counters do not separate the traffic of scratch, so its cost is unknown.
     Some(
@@ -25,19 +25,19 @@ pub fn scratch(amd: &Amd<'_>) -> Option<Hint> {
             0.05,
             format!("each work-item has {bytes:.0} bytes of scratch memory: spilled registers, or arrays that are indexed at run time"),
         )
-        .bound("not known: counters do not tell scratch from other accesses")
-        .sure(Sure::Possible)
-        .because([Evidence::computed("scratch of a work-item", bytes, "byte", None)])
-        .change(&[
+        .with_gain_basis("not known: counters do not tell scratch from other accesses")
+        .with_confidence(Sure::Possible)
+        .with_evidence([Evidence::from_value("scratch of a work-item", bytes, "byte", None)])
+        .with_actions(&[
             "compile with -Rpass-analysis=kernel-resource-usage: it says how many registers are spilled",
             "smaller tiles or less unrolling; __launch_bounds__ with the workgroup's real size; constant indices for local arrays",
         ])
-        .confirm(&[], false, "a thread trace: how long scratch_load and scratch_store are waited for"),
+        .with_confirmation(&[], false, "a thread trace: how long scratch_load and scratch_store are waited for"),
     )
 }
 
 /// Low occupancy with a known limiter, while no unit is busy.
-pub fn occupancy(amd: &Amd<'_>) -> Option<Hint> {
+pub fn limited_occupancy(amd: &Amd<'_>) -> Option<Hint> {
     let o = amd.occupancy.as_ref().filter(|o| o.percent < LOW.value)?;
     // With fewer workgroups than the GPU holds, the grid leaves it empty.
     if o.waves.is_some_and(|w| w < 1.0) || amd.share("MfmaUtil").is_some_and(|m| m >= MATRIX) {
@@ -56,23 +56,23 @@ pub fn occupancy(amd: &Amd<'_>) -> Option<Hint> {
             (Diagnosis::OccupancyBlock, "the workgroup's size", "workgroups of 256 work-items fit more evenly")
         }
     };
-    let peak = amd.peak();
+    let peak = amd.peak_share();
     let stake = (1.0 - o.percent / 100.0) * (1.0 - peak) * Demand::waiting_counts(peak) * if amd.roofs_known() { 1.0 } else { 0.5 };
     Some(
         Hint::new(id, stake, format!("a CU holds only {} waves because of {what}: {:.0}% occupancy at most", o.warps_per_sm, o.percent))
-            .bound(amd.busiest().filter(|_| amd.roofs_known()).map_or_else(
+            .with_gain_basis(amd.busiest_unit().filter(|_| amd.roofs_known()).map_or_else(
                 || "half of what is missing; what the units do was not collected".to_owned(),
-                |(unit, share)| format!("the next limit: {unit} at {}", pct(share)),
+                |(unit, share)| format!("the next limit: {unit} at {}", format_percent(share)),
             ))
-            .sure(if amd.roofs_known() { Sure::Likely } else { Sure::Possible })
-            .because([
-                Evidence::computed("occupancy at most", o.percent, "%", Some(LOW)),
+            .with_confidence(if amd.roofs_known() { Sure::Likely } else { Sure::Possible })
+            .with_evidence([
+                Evidence::from_value("occupancy at most", o.percent, "%", Some(LOW)),
                 amd.evidence("occupancy achieved", "OccupancyPercent", Some(FEW)),
                 amd.evidence("vector registers of a work-item, with accumulation registers", "VGPR_Count", None),
                 amd.evidence("LDS of a workgroup", "LDS_Block_Size", None),
             ])
-            .change(&[action])
-            .confirm(
+            .with_actions(&[action])
+            .with_confirmation(
                 &["GRBM_GUI_ACTIVE", "SQ_WAVE_CYCLES", "SQ_ACTIVE_INST_VALU", "SQ_WAIT_ANY"],
                 false,
                 "the occupancy achieved, and whether the ALUs wait",
@@ -81,8 +81,8 @@ pub fn occupancy(amd: &Amd<'_>) -> Option<Hint> {
 }
 
 /// `memory-latency`: no unit is busy.
-pub fn latency(amd: &Amd<'_>) -> Option<Hint> {
-    let (unit, peak) = amd.busiest().filter(|b| amd.roofs_known() && b.1 * 100.0 < IDLE.value)?;
+pub fn memory_latency(amd: &Amd<'_>) -> Option<Hint> {
+    let (unit, peak) = amd.busiest_unit().filter(|b| amd.roofs_known() && b.1 * 100.0 < IDLE.value)?;
     // Too few workgroups, or an L2 that does not accept more requests, already explain the waiting.
     let few = amd.workgroups.zip(amd.units).is_some_and(|(groups, units)| groups < units);
     if few || amd.get("L2 Input Stalled").is_some_and(|s| s >= BACKPRESSURE.value) {
@@ -91,26 +91,32 @@ pub fn latency(amd: &Amd<'_>) -> Option<Hint> {
     let waits = amd.waves_spend().into_iter().find(|s| s.0 == "dependency wait").map(|s| s.1);
     let stake = (1.0 - peak) * Demand::waiting_counts(peak) * waits.unwrap_or(1.0);
     let headline = waits.map_or_else(
-        || format!("waves wait: the busiest unit, {unit}, is at {} of its peak", pct(peak)),
-        |w| format!("waves wait in {} of their cycles, and the busiest unit, {unit}, is at {} of its peak", pct(w), pct(peak)),
+        || format!("waves wait: the busiest unit, {unit}, is at {} of its peak", format_percent(peak)),
+        |w| {
+            format!(
+                "waves wait in {} of their cycles, and the busiest unit, {unit}, is at {} of its peak",
+                format_percent(w),
+                format_percent(peak)
+            )
+        },
     );
     Some(
         Hint::new(Diagnosis::MemoryLatency, stake, headline)
-            .bound(format!("the next limit: {unit} at {}", pct(peak)))
-            .sure(Sure::Possible)
-            .because([
+            .with_gain_basis(format!("the next limit: {unit} at {}", format_percent(peak)))
+            .with_confidence(Sure::Possible)
+            .with_evidence([
                 amd.evidence("vector ALUs busy", "VALUBusy", Some(IDLE)),
                 amd.evidence("matrix cores busy", "MfmaUtil", None),
-                amd.memory()
-                    .and_then(|m| Evidence::computed("traffic behind L2, of what memory can be brought to", m * 100.0, "%", Some(IDLE))),
+                amd.memory_share()
+                    .and_then(|m| Evidence::from_value("traffic behind L2, of what memory can be brought to", m * 100.0, "%", Some(IDLE))),
                 amd.evidence("occupancy achieved", "OccupancyPercent", Some(FEW)),
                 amd.evidence("instructions per cycle of a busy CU", "IPC", None),
-                waits.and_then(|w| Evidence::computed("wave cycles waiting", w * 100.0, "%", None)),
+                waits.and_then(|w| Evidence::from_value("wave cycles waiting", w * 100.0, "%", None)),
             ])
-            .change(&[
+            .with_actions(&[
                 "more loads in flight: load the next tile before the current one is used (double buffering), unroll, wider loads",
                 "more waves: smaller workgroups, fewer registers or less LDS for each",
             ])
-            .confirm(&[], false, "a thread trace (`--att`): which s_waitcnt or s_barrier the waves wait at"),
+            .with_confirmation(&[], false, "a thread trace (`--att`): which s_waitcnt or s_barrier the waves wait at"),
     )
 }

@@ -1,7 +1,7 @@
 //! Atomics that wait for each other.
 
 use crate::analysis::hints::after;
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, format_percent};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::gain::Relief;
@@ -17,16 +17,16 @@ const LITTLE_USED: f64 = 20.0;
 /// Ratio of the busiest slice of L2 to the mean, in tags or in atomic units; `None` if that slice is hardly busy.
 fn hot_slice(case: &Case<'_>) -> Option<(f64, Option<Evidence>)> {
     let pair = |mean: &str, max: &'static str| {
-        let (mean, max_value) = (case.facts.positive(mean)?, case.facts.positive(max)?);
+        let (mean, max_value) = (case.facts.positive_value(mean)?, case.facts.positive_value(max)?);
         // An L2 slice that is as idle as the others is not evidence of contention.
-        (max_value >= LITTLE_USED).then(|| (max_value / mean, case.evidence(max, None)))
+        (max_value >= LITTLE_USED).then(|| (max_value / mean, case.metric_evidence(max, None)))
     };
     let all = [pair("l2_atomic_mean", "l2_atomic_max"), pair("l2_tag_mean", "l2_tag_max")];
     all.into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
 /// `atomic-contention`.
-pub fn contention(case: &Case<'_>) -> Option<Hint> {
+pub fn atomic_contention(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let global = f.get("atomics_global").into_iter().chain(f.get("atomic_requests")).reduce(f64::max);
     let shared = f.get("atomics_shared");
@@ -40,7 +40,7 @@ pub fn contention(case: &Case<'_>) -> Option<Hint> {
     if share * 100.0 < ATOMICS.value && hot.is_none() {
         return None;
     }
-    let waiting = case.stalls.as_ref().map(|s| s.sum(&WAITS));
+    let waiting = case.stalls.as_ref().map(|s| s.summed_share(&WAITS));
     let waits = match waiting {
         Some(w) if w * 100.0 >= STALL.value => w,
         Some(_) => return None,
@@ -50,44 +50,45 @@ pub fn contention(case: &Case<'_>) -> Option<Hint> {
     // Warps also wait for their loads: atomics count by their part of the accesses, unless one slice shows that
     // they are the cause.
     let part = if hot.is_some() { 1.0 } else { share };
-    let stake = case.waiting(waits) * part;
+    let stake = case.waiting_gain(waits) * part;
     let slice =
         hot.as_ref().map_or_else(String::new, |(times, _)| format!(", and one slice of L2 gets {times:.0} times as many as the mean"));
-    let while_waiting = waiting.map_or_else(String::new, |w| format!(", while warps wait {} of the time", pct(w)));
+    let while_waiting = waiting.map_or_else(String::new, |w| format!(", while warps wait {} of the time", format_percent(w)));
     let kind = if shared.unwrap_or(0.0) > global.unwrap_or(0.0) { "shared" } else { "global" };
-    let headline = format!("{kind} atomics contend with each other: they are {} of the accesses{slice}{while_waiting}", pct(share));
+    let headline =
+        format!("{kind} atomics contend with each other: they are {} of the accesses{slice}{while_waiting}", format_percent(share));
     // Traffic through L1 and L2 is mostly that of the atomics themselves.
-    let relief = Relief::bound().without(&[Unit::L1, Unit::L2, Unit::Lsu]);
+    let relief = Relief::bound_only().without_units(&[Unit::L1, Unit::L2, Unit::Lsu]);
     let relief = if hot.is_some() {
         let best = after::next(&relief, case);
-        relief.time(best, 2.0)
+        relief.with_time(best, 2.0)
     } else {
         relief
     };
     Some(
         Hint::new(Diagnosis::Atomics, stake, headline)
-            .relief(relief)
-            .bound(case.waiting_bound(waits))
-            .sure(match (&hot, waiting) {
+            .with_relief(relief)
+            .with_gain_basis(case.waiting_bound(waits))
+            .with_confidence(match (&hot, waiting) {
                 (Some(_), Some(_)) => Sure::Certain,
                 (None, Some(_)) => Sure::Likely,
                 _ => Sure::Possible,
             })
-            .because([
-                case.computed("accesses that are atomics", share * 100.0, "%", Some(ATOMICS)),
-                case.evidence("atomics_global", None),
-                case.evidence("atomics_shared", None),
-                hot.as_ref().and_then(|h| case.computed("busiest slice of L2 over the mean", h.0, "", Some(HOT_SLICE))),
+            .with_evidence([
+                case.computed_evidence("accesses that are atomics", share * 100.0, "%", Some(ATOMICS)),
+                case.metric_evidence("atomics_global", None),
+                case.metric_evidence("atomics_shared", None),
+                hot.as_ref().and_then(|h| case.computed_evidence("busiest slice of L2 over the mean", h.0, "", Some(HOT_SLICE))),
                 hot.and_then(|h| h.1),
-                case.stall("lg_throttle", None),
-                case.stall("long_scoreboard", None),
-                case.evidence("memory_throughput", Some(LATENCY)),
+                case.stall_evidence("lg_throttle", None),
+                case.stall_evidence("long_scoreboard", None),
+                case.metric_evidence("memory_throughput", Some(LATENCY)),
             ])
-            .change(&[
+            .with_actions(&[
                 "add within the warp (reduce or shuffles) or the block (shared memory) first; one atomic for the sum",
                 "spread over several copies of the counter or histogram, and add those up at the end",
                 "sort or group by key, so that few threads hit the same address at a time",
             ])
-            .confirm(&["SourceCounters", "WarpStateStats", "MemoryWorkloadAnalysis_Tables"], true, "the lines with the atomics"),
+            .with_confirmation(&["SourceCounters", "WarpStateStats", "MemoryWorkloadAnalysis_Tables"], true, "the lines with the atomics"),
     )
 }

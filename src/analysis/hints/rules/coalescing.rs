@@ -1,7 +1,7 @@
 //! Rule: fetched bytes that are not used.
 
 use crate::analysis::hints::after;
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, format_percent};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::gain::Relief;
@@ -27,9 +27,9 @@ struct Excess {
 
 /// Excessive sectors of global accesses: from the code's counters, else from the bytes used of each sector, else from
 /// the sectors per request, in which case the width of the accesses is unknown.
-fn excess(case: &Case<'_>) -> Option<Excess> {
+fn excess_sectors(case: &Case<'_>) -> Option<Excess> {
     let f = case.facts;
-    let all = f.positive("l2_sectors_global");
+    let all = f.positive_value("l2_sectors_global");
     let by_code = all.and_then(|all| {
         let extra = f.get("l2_excessive_sectors").or_else(|| Some(all - f.get("l2_sectors_global_ideal")?))?;
         Some(extra / all)
@@ -45,27 +45,28 @@ fn excess(case: &Case<'_>) -> Option<Excess> {
 }
 
 /// Share of the sectors arriving at L2 that no access needs. Sectors that L1 keeps for a later access do not reach L2.
-fn arriving(case: &Case<'_>, share: f64) -> Option<f64> {
+fn unneeded_at_l2(case: &Case<'_>, share: f64) -> Option<f64> {
     let f = case.facts;
-    let real = f.positive("l2_sectors_from_l1")?;
+    let real = f.positive_value("l2_sectors_from_l1")?;
     // Without the code's counters only loads are known, with an upper bound of their need: accesses may be narrower
     // than the widest.
-    let (ideal, real) = f.positive("l2_sectors_global_ideal").map(|ideal| (ideal, real)).or_else(|| {
-        let loads = f.positive("global_load_sectors")?;
-        Some((loads * (1.0 - share), real - (f.positive("l2_sectors_global")? - loads)))
+    let (ideal, real) = f.positive_value("l2_sectors_global_ideal").map(|ideal| (ideal, real)).or_else(|| {
+        let loads = f.positive_value("global_load_sectors")?;
+        Some((loads * (1.0 - share), real - (f.positive_value("l2_sectors_global")? - loads)))
     })?;
     Some((1.0 - ideal / real.max(ideal)).max(0.0))
 }
 
 /// `uncoalesced-global`.
-pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
-    let Excess { least, most, sure } = excess(case).filter(|e| e.least * 100.0 >= EXCESS.value)?;
+pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
+    let Excess { least, most, sure } = excess_sectors(case).filter(|e| e.least * 100.0 >= EXCESS.value)?;
     let (share, known) = (least, least >= most);
     let f = case.facts;
     let get = |u| case.demand.get(u).unwrap_or(0.0);
-    let beyond = arriving(case, share).map_or(share, |a| a.min(share));
+    let beyond = unneeded_at_l2(case, share).map_or(share, |a| a.min(share));
     // In device memory, at most the bytes that it moved beyond the ideal.
-    let moved = f.positive("l2_sectors_global_ideal").zip(f.dram_bytes()).map(|(ideal, bytes)| (1.0 - ideal * SECTOR / bytes).max(0.0));
+    let moved =
+        f.positive_value("l2_sectors_global_ideal").zip(f.dram_bytes()).map(|(ideal, bytes)| (1.0 - ideal * SECTOR / bytes).max(0.0));
     let from_dram = moved.map_or(beyond, |m| m.min(beyond));
     let waste = [
         (Unit::L1, (get(Unit::L1) - get(Unit::Shared)).max(0.0) * share),
@@ -74,7 +75,7 @@ pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
     ];
     // Without the waste, the next unit is the limit.
     let left = waste.iter().map(|(u, w)| get(*u) - w);
-    let others = case.demand.without(&[Unit::L1, Unit::L2, Unit::Dram, Unit::Lsu, Unit::Memory, Unit::Sm]).map_or(0.0, |b| b.share);
+    let others = case.demand.busiest_except(&[Unit::L1, Unit::L2, Unit::Dram, Unit::Lsu, Unit::Memory, Unit::Sm]).map_or(0.0, |b| b.share);
     let roof = 1.0 - left.fold(others, f64::max);
     let (unit, stake) = waste.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let stake = stake.min(roof);
@@ -83,14 +84,14 @@ pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
     // neighbouring sectors share a wavefront of L1; excessive ones mostly have one each.
     let without = |excess: f64, from_dram: f64| {
         let bytes = 1.0 - moved.unwrap_or(from_dram);
-        Relief::bound().left(Unit::Dram, bytes).left(Unit::L1, (1.0 - excess) / 4.0).without(&[Unit::L2])
+        Relief::bound_only().with_left(Unit::Dram, bytes).with_left(Unit::L1, (1.0 - excess) / 4.0).without_units(&[Unit::L2])
     };
     // The bound also holds if more is excessive than can be shown; the estimate only uses what is shown.
     let relief = without(most, if known { from_dram } else { most });
     let streams = f.share("l1_hit_rate").is_some_and(|h| h >= NEAR) || get(Unit::Dram) * 100.0 >= MAY_LIMIT.value;
     let relief = if streams {
         let best = after::next(&without(least, from_dram), case);
-        relief.time(best, 1.65)
+        relief.with_time(best, 1.65)
     } else {
         relief
     };
@@ -98,27 +99,27 @@ pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
     let at_least = if known { "" } else { "at least " };
     let headline = format!(
         "{at_least}{} of the sectors of global accesses are excessive ({at_least}{times:.1} times as many as the data needs)",
-        pct(share)
+        format_percent(share)
     );
     Some(
         Hint::new(Diagnosis::Uncoalesced, stake, headline)
-            .bound(format!("the part of {}'s {} that moves unused bytes", unit.word(), pct(get(unit))))
-            .relief(relief)
-            .sure(if sure { Sure::Certain } else { Sure::Likely })
-            .because([
-                case.computed("excessive sectors", share * 100.0, "%", Some(EXCESS)),
-                case.evidence("l2_excessive_sectors", None),
-                case.evidence("global_load_sectors_per_request", None),
-                case.evidence("global_load_efficiency", None),
-                case.busy(unit, None),
-                case.stall("long_scoreboard", None),
+            .with_gain_basis(format!("the part of {}'s {} that moves unused bytes", unit.display_name(), format_percent(get(unit))))
+            .with_relief(relief)
+            .with_confidence(if sure { Sure::Certain } else { Sure::Likely })
+            .with_evidence([
+                case.computed_evidence("excessive sectors", share * 100.0, "%", Some(EXCESS)),
+                case.metric_evidence("l2_excessive_sectors", None),
+                case.metric_evidence("global_load_sectors_per_request", None),
+                case.metric_evidence("global_load_efficiency", None),
+                case.unit_evidence(unit, None),
+                case.stall_evidence("long_scoreboard", None),
             ])
-            .change(&[
+            .with_actions(&[
                 "let neighbouring threads access neighbouring addresses: swap loops or indices so that threadIdx.x runs along memory",
                 "turn arrays of structures into structures of arrays",
                 "stage through shared memory: load rows coalesced, read columns there",
                 "random access: sort or group the indices, or fetch whole sectors and use all of their 32 bytes",
             ])
-            .confirm(&["SourceCounters", "MemoryWorkloadAnalysis_Tables"], true, "the lines with excessive sectors"),
+            .with_confirmation(&["SourceCounters", "MemoryWorkloadAnalysis_Tables"], true, "the lines with excessive sectors"),
     )
 }

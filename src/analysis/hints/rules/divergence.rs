@@ -1,6 +1,6 @@
 //! Threads of a warp on different paths.
 
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, format_percent};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::gain::Relief;
@@ -8,13 +8,13 @@ use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::THREADS;
 
 /// `warp-divergence`.
-pub fn divergence(case: &Case<'_>) -> Option<Hint> {
+pub fn warp_divergence(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     // Threads that are predicated off do nothing, either: NVIDIA's rule considers both.
     let on = f.threads_per_instruction()?.min(f.threads_not_off().unwrap_or(32.0));
     let threads = Some(on).filter(|t| *t < THREADS.value)?;
     // Blocks of fewer threads than a warp leave lanes empty without any branch.
-    let block = f.positive("block_size");
+    let block = f.positive_value("block_size");
     let full = block.map_or(32.0, |b| b / (b / 32.0).ceil());
     let lost = (1.0 - threads / full).max(0.0);
     if threads >= full * 0.75 {
@@ -24,27 +24,29 @@ pub fn divergence(case: &Case<'_>) -> Option<Hint> {
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
     let stake = (case.active * lost).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
     let best = case.active * (1.0 - lost) + (1.0 - case.active);
-    let relief = Relief::bound().left(Unit::Fp64, threads / full).left(Unit::Xu, threads / full).time(best.max(memory), 1.8);
-    let headline = format!("on average {threads:.1} of {full:.0} threads of a warp are active; {} of the lanes are idle", pct(lost));
+    let relief =
+        Relief::bound_only().with_left(Unit::Fp64, threads / full).with_left(Unit::Xu, threads / full).with_time(best.max(memory), 1.8);
+    let headline =
+        format!("on average {threads:.1} of {full:.0} threads of a warp are active; {} of the lanes are idle", format_percent(lost));
     Some(
         Hint::new(Diagnosis::Divergence, stake, headline)
-            .bound(format!("the same work with full warps: {} fewer instructions", pct(lost)))
-            .relief(relief)
-            .sure(if block.is_some() { Sure::Certain } else { Sure::Likely })
-            .because([
+            .with_gain_basis(format!("the same work with full warps: {} fewer instructions", format_percent(lost)))
+            .with_relief(relief)
+            .with_confidence(if block.is_some() { Sure::Certain } else { Sure::Likely })
+            .with_evidence([
                 f.get("threads_per_inst").filter(|t| *t <= threads).map_or_else(
-                    || case.computed("active threads per instruction", threads, "thread", Some(THREADS)),
-                    |_| case.evidence("threads_per_inst", Some(THREADS)),
+                    || case.computed_evidence("active threads per instruction", threads, "thread", Some(THREADS)),
+                    |_| case.metric_evidence("threads_per_inst", Some(THREADS)),
                 ),
-                case.evidence("branch_uniformity", None),
-                case.evidence("divergent_branches", None),
-                case.busy(Unit::Issue, None),
+                case.metric_evidence("branch_uniformity", None),
+                case.metric_evidence("divergent_branches", None),
+                case.unit_evidence(Unit::Issue, None),
             ])
-            .change(&[
+            .with_actions(&[
                 "let the threads of a warp take the same path: branch on blockIdx or the warp index, not on the lane",
                 "sort or compact the work first, so that neighbouring threads do the same",
                 "replace short branches by arithmetic or selection; let all lanes share the work of a long loop",
             ])
-            .confirm(&["SourceCounters"], true, "the branches that diverge"),
+            .with_confirmation(&["SourceCounters"], true, "the branches that diverge"),
     )
 }

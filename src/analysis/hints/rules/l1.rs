@@ -1,8 +1,8 @@
 //! L1 and shared memory: bank conflicts, and their bandwidth as the limit.
 
 use crate::analysis::hints::after;
-use crate::analysis::hints::bottleneck::{Bottleneck, bottleneck};
-use crate::analysis::hints::case::{Case, discount, pct};
+use crate::analysis::hints::bottleneck::{Bottleneck, find_bottleneck};
+use crate::analysis::hints::case::{Case, discount_note, format_percent};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::gain::Relief;
@@ -14,87 +14,93 @@ use crate::analysis::hints::limits::{AT_LIMIT, CONFLICTS, MAY_LIMIT};
 /// wait for others.
 pub fn conflict_share(case: &Case<'_>) -> Option<f64> {
     let f = case.facts;
-    let by_code = f.positive("shared_source_wavefronts").zip(f.get("shared_source_ideal")).map(|(all, ideal)| 1.0 - ideal / all);
-    let by_counter = || Some(f.get("shared_bank_conflicts")? / f.positive("shared_wavefronts")?);
+    let by_code = f.positive_value("shared_source_wavefronts").zip(f.get("shared_source_ideal")).map(|(all, ideal)| 1.0 - ideal / all);
+    let by_counter = || Some(f.get("shared_bank_conflicts")? / f.positive_value("shared_wavefronts")?);
     by_code.or_else(by_counter).map(|s| s.clamp(0.0, 1.0))
 }
 
 /// Returns true if the share is from the code's counters.
 fn by_code(case: &Case<'_>) -> bool {
-    case.facts.positive("shared_source_wavefronts").is_some() && case.facts.get("shared_source_ideal").is_some()
+    case.facts.positive_value("shared_source_wavefronts").is_some() && case.facts.get("shared_source_ideal").is_some()
 }
 
 /// `shared-bank-conflicts`.
-pub fn conflicts(case: &Case<'_>) -> Option<Hint> {
+pub fn bank_conflicts(case: &Case<'_>) -> Option<Hint> {
     let share = conflict_share(case).filter(|s| s * 100.0 >= CONFLICTS.value)?;
     let busy = case.demand.get(Unit::Shared)?;
     // Cost of the excess wavefronts: their part of the data stage, or of the cycles of the warps that wait for it.
     let stage = busy * share;
-    let waits = case.stalls.as_ref().map_or(0.0, |s| case.active * s.sum(&["mio_throttle", "short_scoreboard"]) * share);
-    let roof = case.demand.without(&[Unit::Shared, Unit::L1, Unit::Lsu]).map_or(1.0, |b| 1.0 - b.share);
+    let waits = case.stalls.as_ref().map_or(0.0, |s| case.active * s.summed_share(&["mio_throttle", "short_scoreboard"]) * share);
+    let roof = case.demand.busiest_except(&[Unit::Shared, Unit::L1, Unit::Lsu]).map_or(1.0, |b| 1.0 - b.share);
     let stake = stage.max(waits * (1.0 - busy)).min(roof);
-    let relief = Relief::bound().left(Unit::Shared, 1.0 - share).left(Unit::L1, 1.0 - stage / busy.max(1e-6));
+    let relief = Relief::bound_only().with_left(Unit::Shared, 1.0 - share).with_left(Unit::L1, 1.0 - stage / busy.max(1e-6));
     let best = after::next(&relief, case);
-    let relief = relief.time(best, 1.5);
+    let relief = relief.with_time(best, 1.5);
     let ways = 1.0 / (1.0 - share).max(1.0 / 32.0);
     let headline = format!(
         "{} of shared memory wavefronts are due to bank conflicts; an access takes {ways:.1} times as many as it needs",
-        pct(share)
+        format_percent(share)
     );
     Some(
         Hint::new(Diagnosis::BankConflicts, stake, headline)
-            .relief(relief)
-            .sure(if by_code(case) { Sure::Certain } else { Sure::Likely })
-            .bound(format!("wavefronts without conflicts: {} of shared memory's {}", pct(share), pct(busy)))
-            .because([
-                case.computed("wavefronts due to bank conflicts", share * 100.0, "%", Some(CONFLICTS)),
-                case.busy(Unit::Shared, None),
-                case.evidence("shared_bank_conflicts", None),
-                case.evidence("shared_wavefronts", None),
-                case.stall("mio_throttle", None),
-                case.stall("short_scoreboard", None),
+            .with_relief(relief)
+            .with_confidence(if by_code(case) { Sure::Certain } else { Sure::Likely })
+            .with_gain_basis(format!("wavefronts without conflicts: {} of shared memory's {}", format_percent(share), format_percent(busy)))
+            .with_evidence([
+                case.computed_evidence("wavefronts due to bank conflicts", share * 100.0, "%", Some(CONFLICTS)),
+                case.unit_evidence(Unit::Shared, None),
+                case.metric_evidence("shared_bank_conflicts", None),
+                case.metric_evidence("shared_wavefronts", None),
+                case.stall_evidence("mio_throttle", None),
+                case.stall_evidence("short_scoreboard", None),
             ])
-            .change(&[
+            .with_actions(&[
                 "pad rows of shared arrays by one element (tile[32][33]) or swizzle the index (column ^ row)",
                 "let neighbouring threads access neighbouring 32-bit words; split structures into arrays",
                 "for matrix tiles use ldmatrix or TMA with a swizzle",
             ])
-            .confirm(&["SourceCounters"], true, "the lines with the conflicts"),
+            .with_confirmation(&["SourceCounters"], true, "the lines with the conflicts"),
     )
 }
 
 /// `shared-bandwidth-bound` or `l1-bandwidth-bound`.
-pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
-    let Bottleneck::L1 { share, shared } = bottleneck(case)? else { return None };
+pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
+    let Bottleneck::L1 { share, shared } = find_bottleneck(case)? else { return None };
     let (stake, bound) = case.next_roof(&[Unit::L1, Unit::Shared, Unit::Lsu, Unit::Issue]);
-    let stake = stake * Case::binding(share);
+    let stake = stake * Case::binding_weight(share);
     let at = Some(if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT });
     // Without data on the need for the sectors, unneeded ones may be the cause.
     let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
     let sure = if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely };
     let hint = if shared {
-        let few = conflict_share(case).map_or_else(String::new, |c| format!(" ({} of its wavefronts are due to bank conflicts)", pct(c)));
+        let few = conflict_share(case)
+            .map_or_else(String::new, |c| format!(" ({} of its wavefronts are due to bank conflicts)", format_percent(c)));
         let known = conflict_share(case).is_some();
         // Its accesses can only change its own part of the stage that it shares with the rest of L1.
         let own = case.demand.get(Unit::Shared).unwrap_or(share);
-        let headline = format!("shared memory is the limit: {} of its peak{few}", pct(own));
+        let headline = format!("shared memory is the limit: {} of its peak{few}", format_percent(own));
         Hint::new(Diagnosis::SharedBandwidth, stake, headline)
-            .because([case.busy(Unit::Shared, at), case.busy(Unit::L1, None), case.busy(Unit::Lsu, None), case.stall("mio_throttle", None)])
-            .change(&[
+            .with_evidence([
+                case.unit_evidence(Unit::Shared, at),
+                case.unit_evidence(Unit::L1, None),
+                case.unit_evidence(Unit::Lsu, None),
+                case.stall_evidence("mio_throttle", None),
+            ])
+            .with_actions(&[
                 "compute more per load: let each thread compute a larger tile in registers (4×4, 8×8)",
                 "load 64 or 128 bits at a time from shared memory",
             ])
-            .change(if case.demand.get(Unit::Tensor).is_none_or(|t| t < 0.05) {
+            .with_actions(if case.demand.get(Unit::Tensor).is_none_or(|t| t < 0.05) {
                 &["for matrix products use tensor cores, which read whole fragments (ldmatrix, wgmma)"]
             } else {
                 &["read whole fragments with ldmatrix, or let wgmma read shared memory itself"]
             })
-            .confirm(
+            .with_confirmation(
                 &["MemoryWorkloadAnalysis_Tables", "SourceCounters"],
                 true,
                 "that there are no conflicts, and which loads cause the traffic",
             )
-            .sure(if known { Sure::Certain } else { Sure::Likely })
+            .with_confidence(if known { Sure::Certain } else { Sure::Likely })
     } else {
         // Shared memory's part was not collected: the kernel may use tiles already.
         let tiles = case.demand.get(Unit::Shared).is_none() && !case.facts.without_shared();
@@ -105,27 +111,27 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
         } else {
             &["load less often: tile through shared memory or registers, so that each value is loaded once per block"]
         };
-        Hint::new(Diagnosis::L1Bandwidth, stake, format!("{what} {} of its peak", pct(share)))
-            .sure(if tiles { Sure::Likely } else { Sure::Certain })
-            .change(change)
-            .because([
-                case.busy(Unit::L1, at),
-                case.evidence("l1_hit_rate", None),
-                case.busy(Unit::Lsu, None),
-                case.busy(Unit::Shared, None),
-                case.busy(Unit::L2, None),
-                case.stall("lg_throttle", None),
-                case.stall("long_scoreboard", None),
+        Hint::new(Diagnosis::L1Bandwidth, stake, format!("{what} {} of its peak", format_percent(share)))
+            .with_confidence(if tiles { Sure::Likely } else { Sure::Certain })
+            .with_actions(change)
+            .with_evidence([
+                case.unit_evidence(Unit::L1, at),
+                case.metric_evidence("l1_hit_rate", None),
+                case.unit_evidence(Unit::Lsu, None),
+                case.unit_evidence(Unit::Shared, None),
+                case.unit_evidence(Unit::L2, None),
+                case.stall_evidence("lg_throttle", None),
+                case.stall_evidence("long_scoreboard", None),
             ])
-            .change(&[
+            .with_actions(&[
                 "load 64 or 128 bits per thread: fewer instructions and wavefronts for the same bytes",
                 "let the threads of a warp read the same or neighbouring words, which share wavefronts",
             ])
-            .confirm(
+            .with_confirmation(
                 &["MemoryWorkloadAnalysis_Tables", "SourceCounters"],
                 true,
                 "sectors per request, and the loads that cause the traffic",
             )
     };
-    Some(hint.bound(format!("{bound}{}", discount(Case::binding(share)))).sure(sure))
+    Some(hint.with_gain_basis(format!("{bound}{}", discount_note(Case::binding_weight(share)))).with_confidence(sure))
 }

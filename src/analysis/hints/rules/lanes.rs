@@ -1,6 +1,6 @@
 //! Rule: lanes without a thread, in blocks that are smaller than a warp or not a multiple of it.
 
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, format_percent};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::facts::Depth;
@@ -24,7 +24,7 @@ pub struct Empty {
 /// Share of the lanes that blocks of `threads` threads leave empty in warps of `warp` lanes; `None` if
 /// every warp is full.
 #[must_use]
-pub fn empty(threads: f64, grid: Option<f64>, warp: f64) -> Option<Empty> {
+pub fn empty_lanes(threads: f64, grid: Option<f64>, warp: f64) -> Option<Empty> {
     let (threads, warp) = (threads.round(), warp.round());
     if threads < 1.0 || warp < 1.0 || threads % warp == 0.0 {
         return None;
@@ -38,7 +38,7 @@ pub fn empty(threads: f64, grid: Option<f64>, warp: f64) -> Option<Empty> {
 
 /// Describes the empty lanes in a sentence, in the terms of the GPU's vendor.
 #[must_use]
-pub fn sentence(threads: f64, warp: f64, empty: Empty, (block, lane): (&str, &str), warp_word: &str) -> String {
+pub fn describe_lanes(threads: f64, warp: f64, empty: Empty, (block, lane): (&str, &str), warp_word: &str) -> String {
     let last = threads % warp;
     let never = warp - last;
     let lanes = if never < 1.5 { format!("1 of {warp:.0} lanes never works") } else { format!("{never:.0} of {warp:.0} lanes never work") };
@@ -46,23 +46,24 @@ pub fn sentence(threads: f64, warp: f64, empty: Empty, (block, lane): (&str, &st
     if threads < warp {
         format!("{block} of {threads:.0} {lane}{plural}: {lanes}")
     } else {
-        format!("{block} of {threads:.0} {lane}s: in the last {warp_word} of each {lanes}, {} of all lanes", pct(empty.lanes))
+        format!("{block} of {threads:.0} {lane}s: in the last {warp_word} of each {lanes}, {} of all lanes", format_percent(empty.lanes))
     }
 }
 
 /// `partial-warps`.
-pub fn partial(case: &Case<'_>) -> Option<Hint> {
+pub fn partial_warps(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
-    let threads = f.positive("block_size")?;
-    let empty = empty(threads, f.positive("grid_size"), WARP)?;
+    let threads = f.positive_value("block_size")?;
+    let empty = empty_lanes(threads, f.positive_value("grid_size"), WARP)?;
     let alone = case.depth() == Depth::Timeline;
     // If all blocks run at once, a warp takes as long with its lanes full: only issue slots are freed.
-    let once = f.positive("waves_per_sm").is_some_and(|w| w <= 1.0);
+    let once = f.positive_value("waves_per_sm").is_some_and(|w| w <= 1.0);
     let slots = if once { case.demand.get(Unit::Issue).unwrap_or(0.0) } else { 1.0 };
     // Memory traffic remains, except for sectors that full warps share: with few lanes, each fetches one of its own.
     let shared = (WARP * (1.0 - empty.lanes) / WORDS).min(1.0);
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max) * shared;
-    let work = [Unit::Fma, Unit::Fp64, Unit::Xu].into_iter().fold(Relief::bound(), |relief, unit| relief.left(unit, 1.0 - empty.lanes));
+    let work =
+        [Unit::Fma, Unit::Fp64, Unit::Xu].into_iter().fold(Relief::bound_only(), |relief, unit| relief.with_left(unit, 1.0 - empty.lanes));
     let saved = (case.active * empty.warps * slots).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
     let stake = if alone && once { LEAST.min(empty.warps) } else { saved };
     let sure = match (alone, once) {
@@ -71,26 +72,26 @@ pub fn partial(case: &Case<'_>) -> Option<Hint> {
         (false, false) => Sure::Certain,
     };
     Some(
-        Hint::new(Diagnosis::PartialWarps, stake, sentence(threads, WARP, empty, ("blocks", "thread"), "warp"))
-            .bound(if alone && once {
+        Hint::new(Diagnosis::PartialWarps, stake, describe_lanes(threads, WARP, empty, ("blocks", "thread"), "warp"))
+            .with_gain_basis(if alone && once {
                 "only counters can tell whether it costs anything: all blocks run at once".to_owned()
             } else {
-                format!("the same threads in full warps: {} fewer warps", pct(empty.warps))
+                format!("the same threads in full warps: {} fewer warps", format_percent(empty.warps))
             })
-            .relief(work.left(Unit::Dram, shared).left(Unit::L2, shared))
-            .sure(sure)
-            .because([
-                case.evidence("block_size", None),
-                case.evidence("grid_size", None),
-                case.computed("lanes without a thread", empty.lanes * 100.0, "%", None),
-                case.evidence("threads_per_inst", None),
-                case.evidence("waves_per_sm", None),
+            .with_relief(work.with_left(Unit::Dram, shared).with_left(Unit::L2, shared))
+            .with_confidence(sure)
+            .with_evidence([
+                case.metric_evidence("block_size", None),
+                case.metric_evidence("grid_size", None),
+                case.computed_evidence("lanes without a thread", empty.lanes * 100.0, "%", None),
+                case.metric_evidence("threads_per_inst", None),
+                case.metric_evidence("waves_per_sm", None),
             ])
-            .change(&[
+            .with_actions(&[
                 "choose a block size that is a multiple of 32, 128 to 256 as a rule, and fewer blocks: one thread for each element, with a check for the end",
                 "or let all lanes of a warp share the work of a block: a loop over its elements by lane, then a reduction with warp shuffles",
             ])
-            .confirm(&["LaunchStats", "WarpStateStats"], false, "how many threads an instruction has, and what warps wait for"),
+            .with_confirmation(&["LaunchStats", "WarpStateStats"], false, "how many threads an instruction has, and what warps wait for"),
     )
 }
 
@@ -112,11 +113,11 @@ mod tests {
             (1.0, Some(1.0), 32.0, 31.0 / 32.0, 0.0),
             (1.0, Some(8.0), 32.0, 31.0 / 32.0, 7.0 / 8.0),
         ] {
-            let found = empty(threads, grid, warp).unwrap();
+            let found = empty_lanes(threads, grid, warp).unwrap();
             assert!((found.lanes - lanes).abs() < 1e-3 && (found.warps - warps).abs() < 1e-3, "{threads} {grid:?} {warp}: {found:?}");
         }
         for (threads, warp) in [(32.0, 32.0), (256.0, 32.0), (64.0, 64.0), (1024.0, 32.0), (0.0, 32.0)] {
-            assert_eq!(empty(threads, None, warp), None, "{threads} {warp}");
+            assert_eq!(empty_lanes(threads, None, warp), None, "{threads} {warp}");
         }
     }
 
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn sentences_name_the_lanes() {
-        let say = |threads, warp| sentence(threads, warp, empty(threads, None, warp).unwrap(), ("blocks", "thread"), "warp");
+        let say = |threads, warp| describe_lanes(threads, warp, empty_lanes(threads, None, warp).unwrap(), ("blocks", "thread"), "warp");
         assert_eq!(say(1.0, 32.0), "blocks of 1 thread: 31 of 32 lanes never work");
         assert_eq!(say(31.0, 32.0), "blocks of 31 threads: 1 of 32 lanes never works");
         assert_eq!(say(48.0, 32.0), "blocks of 48 threads: in the last warp of each 16 of 32 lanes never work, 25% of all lanes");

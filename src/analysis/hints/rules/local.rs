@@ -1,7 +1,7 @@
 //! Rule: local memory, for register spills or for arrays that registers cannot hold.
 
 use crate::analysis::hints::after;
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, format_percent};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::gain::Relief;
@@ -9,12 +9,12 @@ use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::LOCAL;
 
 /// `register-spilling` or `local-memory-traffic`.
-pub fn local(case: &Case<'_>) -> Option<Hint> {
+pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let instructions = || Some(f.get("local_loads")? + f.get("local_stores").unwrap_or(0.0));
-    let requests = f.positive("local_requests").or_else(instructions).filter(|r| *r > 0.0)?;
+    let requests = f.positive_value("local_requests").or_else(instructions).filter(|r| *r > 0.0)?;
     // Share of the accesses that go to L1: by requests or by sectors of the code's counters, the larger one.
-    let sectors = f.positive("l2_sectors_local").zip(f.get("l2_sectors_global")).map(|(l, g)| l / (l + g));
+    let sectors = f.positive_value("l2_sectors_local").zip(f.get("l2_sectors_global")).map(|(l, g)| l / (l + g));
     let by_requests = f.get("global_requests").map(|g| requests / (requests + g));
     let share = by_requests.or(sectors)?.max(sectors.unwrap_or(0.0));
     if share * 100.0 < LOCAL.value {
@@ -25,16 +25,16 @@ pub fn local(case: &Case<'_>) -> Option<Hint> {
     // L2 and device memory are not counted by kind: their local part is at most that of L1.
     let units = [(Unit::L1, l1 * share), (Unit::L2, get(Unit::L2) * share), (Unit::Dram, get(Unit::Dram) * share)];
     let (unit, busy) = units.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let waits = case.stalls.as_ref().map_or(0.0, |s| case.waiting(s.sum(&["long_scoreboard", "lg_throttle"]) * share));
+    let waits = case.stalls.as_ref().map_or(0.0, |s| case.waiting_gain(s.summed_share(&["long_scoreboard", "lg_throttle"]) * share));
     let stake = busy.max(waits);
     // Between the work alone, and the time without the measured cost of local accesses.
-    let relief = Relief::bound().left(Unit::Dram, after::useful(case).map_or(0.0, |u| u / get(Unit::Dram).max(1e-6)));
-    let work = 1.0 - after::gain(&relief, case).at_most;
-    let relief = relief.between(work, 1.0 - stake);
+    let relief = Relief::bound_only().with_left(Unit::Dram, after::useful_dram_share(case).map_or(0.0, |u| u / get(Unit::Dram).max(1e-6)));
+    let work = 1.0 - after::predict_gain(&relief, case).at_most;
+    let relief = relief.with_time_range(work, 1.0 - stake);
     let bound = if busy >= waits {
-        format!("the part of {}'s {} that is local", unit.word(), pct(get(unit)))
+        format!("the part of {}'s {} that is local", unit.display_name(), format_percent(get(unit)))
     } else {
-        format!("the part of the waiting for memory that is local: {}", pct(share))
+        format!("the part of the waiting for memory that is local: {}", format_percent(share))
     };
     // Since ncu 2025.1 the code says which accesses are spills.
     let spilled = f.get("local_spill_requests").or_else(|| f.get("local_spill_instructions"));
@@ -49,32 +49,33 @@ pub fn local(case: &Case<'_>) -> Option<Hint> {
         None => (Diagnosis::LocalMemory, Sure::Likely),
     };
     let evidence = [
-        case.computed("local share of L1 accesses", share * 100.0, "%", Some(LOCAL)),
-        part.and_then(|p| case.computed("of these, spills", p * 100.0, "%", None)),
-        case.evidence("local_spill_requests", None),
-        case.evidence("local_requests", None),
-        case.evidence("registers_per_thread", None),
-        case.evidence("stack_bytes", None),
-        case.busy(unit, None),
-        case.stall("long_scoreboard", None),
-        case.stall("lg_throttle", None),
+        case.computed_evidence("local share of L1 accesses", share * 100.0, "%", Some(LOCAL)),
+        part.and_then(|p| case.computed_evidence("of these, spills", p * 100.0, "%", None)),
+        case.metric_evidence("local_spill_requests", None),
+        case.metric_evidence("local_requests", None),
+        case.metric_evidence("registers_per_thread", None),
+        case.metric_evidence("stack_bytes", None),
+        case.unit_evidence(unit, None),
+        case.stall_evidence("long_scoreboard", None),
+        case.stall_evidence("lg_throttle", None),
     ];
     let with = registers.map_or_else(String::new, |r| format!(" with {r:.0} registers per thread"));
     let hint = if id == Diagnosis::Spilling {
-        Hint::new(id, stake, format!("registers spill{with}: {} of the L1 accesses are spills to local memory", pct(share))).change(&[
-            "allow more registers: lower or drop the minimum of blocks in __launch_bounds__, or raise -maxrregcount",
-            "keep fewer values alive: smaller tiles per thread, less unrolling, recompute instead of keeping them",
-            "split the kernel, or move long-lived values to shared memory",
-        ])
+        Hint::new(id, stake, format!("registers spill{with}: {} of the L1 accesses are spills to local memory", format_percent(share)))
+            .with_actions(&[
+                "allow more registers: lower or drop the minimum of blocks in __launch_bounds__, or raise -maxrregcount",
+                "keep fewer values alive: smaller tiles per thread, less unrolling, recompute instead of keeping them",
+                "split the kernel, or move long-lived values to shared memory",
+            ])
     } else {
         let not = if part.is_some() { ", and they are not spills" } else { "" };
-        Hint::new(id, stake, format!("{} of the L1 accesses go to local arrays{not}", pct(share))).change(&[
+        Hint::new(id, stake, format!("{} of the L1 accesses go to local arrays{not}", format_percent(share))).with_actions(&[
             "index local arrays by constants only: unroll the loops over them, so that they become registers",
             "put arrays that must be indexed at run time into shared memory, one row for each thread",
             "pass small structures by value; look for large ones on the stack (-Xptxas -v: stack frame)",
         ])
     };
-    Some(hint.bound(bound).relief(relief).sure(sure).because(evidence).confirm(
+    Some(hint.with_gain_basis(bound).with_relief(relief).with_confidence(sure).with_evidence(evidence).with_confirmation(
         &["SourceCounters", "MemoryWorkloadAnalysis_Tables"],
         true,
         "the lines that read and write local memory",

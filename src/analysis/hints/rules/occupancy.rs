@@ -1,6 +1,6 @@
 //! Rule: occupancy that is limited by one resource, if it costs time.
 
-use crate::analysis::hints::case::{Case, discount, pct};
+use crate::analysis::hints::case::{Case, discount_note, format_percent};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::facts::Depth;
@@ -18,17 +18,17 @@ const LIMITS: [(&str, Diagnosis, &str); 5] = [
 ];
 
 /// `occupancy-registers`, `-shared-memory`, `-block-size`, `-barriers`.
-pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
+pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let percent = f.get("theoretical_occupancy").filter(|o| *o > 0.0 && *o < OCCUPANCY.value)?;
     let theory = percent / 100.0;
     // Without shared memory of its own a block needs only the driver's reserve, which the carve-out is sized for:
     // that is not a limit.
     let real = |id: Diagnosis| id != Diagnosis::OccupancyShared || !f.without_shared();
-    let known = LIMITS.iter().filter(|l| real(l.1)).filter_map(|l| Some((l, f.positive(l.0)?)));
+    let known = LIMITS.iter().filter(|l| real(l.1)).filter_map(|l| Some((l, f.positive_value(l.0)?)));
     let (&(limit, id, word), blocks) = known.reduce(|a, b| if b.1 < a.1 { b } else { a })?;
     // With less than a wave, all blocks are on the SMs already: they would not fill more room.
-    let waves = f.positive("waves_per_sm")?;
+    let waves = f.positive_value("waves_per_sm")?;
     // A grid that fills the SMs exactly was sized to fit: with more room it would be larger.
     let fits = (waves - 1.0).abs() < 0.01;
     if waves <= 1.0 && !fits {
@@ -40,7 +40,7 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
     // The same resource can have two limits: the next limit of another one shows how far this one could be raised.
     // Larger blocks also need fewer barriers for the same warps.
     let apart = |other: Diagnosis| other != id && !(id == Diagnosis::OccupancyBlock && other == Diagnosis::OccupancyBarriers);
-    let next = LIMITS.iter().filter(|l| apart(l.1) && real(l.1)).filter_map(|l| f.positive(l.0)).fold(f64::INFINITY, f64::min);
+    let next = LIMITS.iter().filter(|l| apart(l.1) && real(l.1)).filter_map(|l| f.positive_value(l.0)).fold(f64::INFINITY, f64::min);
     let room = if next.is_finite() { (blocks / next).max(theory) } else { theory };
     // By Little's law the rate grows with the warps, at most until the next resource, the grid, or a unit is the limit.
     let warps = theory.max(1.0 / waves).max(room.min(1.0));
@@ -52,7 +52,7 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
         return None;
     }
     // Pipelines of bulk copies and warpgroup products are designed for few warps.
-    let pipelined = f.positive("tensor_instructions_gmma").is_some() || f.positive("pipe_tma").is_some();
+    let pipelined = f.positive_value("tensor_instructions_gmma").is_some() || f.positive_value("pipe_tma").is_some();
     let uses = match id {
         Diagnosis::OccupancyRegisters => f.get("registers_per_thread").map(|r| format!(" ({r:.0} per thread)")),
         Diagnosis::OccupancyShared => {
@@ -66,7 +66,7 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
     let headline = format!(
         "limited by {word}{uses} to {blocks:.0} block{} per SM: occupancy is {} at most{idle}",
         if blocks < 1.5 { "" } else { "s" },
-        pct(theory)
+        format_percent(theory)
     );
     let change: &[&str] = match id {
         Diagnosis::OccupancyRegisters => &[
@@ -92,33 +92,33 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
     let sure = if alone { Sure::Possible } else { sure };
     // Same work with more warps: the time falls in proportion by Little's law, or less if something else
     // slows them down.
-    let relief = if alone { Relief::bound() } else { Relief::bound().time(0.9 * (1.0 - stake), 1.5) };
+    let relief = if alone { Relief::bound_only() } else { Relief::bound_only().with_time(0.9 * (1.0 - stake), 1.5) };
     let bound = if alone {
         "only counters can tell whether it costs anything; listed because it limits the launch".to_owned()
     } else {
         let reached = (theory / warps).min(1.0);
         format!(
             "instruction throughput grows with the warps (Little's law): now {} of the possible warps{}",
-            pct(reached),
-            discount(case.waiting_counts())
+            format_percent(reached),
+            discount_note(case.waiting_counts())
         )
     };
     Some(
         Hint::new(id, stake, headline)
-            .bound(bound)
-            .relief(relief)
-            .sure(sure)
-            .because([
-                case.evidence("theoretical_occupancy", Some(OCCUPANCY)),
-                case.evidence("achieved_occupancy", None),
-                case.evidence(limit, None),
-                case.evidence("registers_per_thread", None),
-                case.evidence("block_size", None),
-                case.busy(Unit::Issue, Some(ISSUE)),
-                case.evidence("eligible_warps", None),
+            .with_gain_basis(bound)
+            .with_relief(relief)
+            .with_confidence(sure)
+            .with_evidence([
+                case.metric_evidence("theoretical_occupancy", Some(OCCUPANCY)),
+                case.metric_evidence("achieved_occupancy", None),
+                case.metric_evidence(limit, None),
+                case.metric_evidence("registers_per_thread", None),
+                case.metric_evidence("block_size", None),
+                case.unit_evidence(Unit::Issue, Some(ISSUE)),
+                case.metric_evidence("eligible_warps", None),
             ])
-            .change(change)
-            .confirm(
+            .with_actions(change)
+            .with_confirmation(
                 &["Occupancy", "SchedulerStats", "WarpStateStats"],
                 false,
                 "whether warps are missing: eligible warps, and what the others wait for",

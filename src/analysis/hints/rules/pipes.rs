@@ -1,7 +1,7 @@
 //! Arithmetic pipes at their limit.
 
-use crate::analysis::hints::bottleneck::{Bottleneck, bottleneck};
-use crate::analysis::hints::case::{Case, discount, pct};
+use crate::analysis::hints::bottleneck::{Bottleneck, find_bottleneck};
+use crate::analysis::hints::case::{Case, discount_note, format_percent};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::gain::Relief;
@@ -9,51 +9,51 @@ use crate::analysis::hints::hint::{Hint, Severity, Sure};
 use crate::analysis::hints::limits::{AT_LIMIT, MAY_LIMIT};
 
 /// `compute-bound`, `alu-bound`, `fp64-bound`, `sfu-bound` or `tensor-bound`.
-pub fn busy(case: &Case<'_>) -> Option<Hint> {
-    let Bottleneck::Pipe(unit, share) = bottleneck(case)? else { return None };
+pub fn busy_pipe(case: &Case<'_>) -> Option<Hint> {
+    let Bottleneck::Pipe(unit, share) = find_bottleneck(case)? else { return None };
     let hint = match unit {
-        Unit::Fp64 => fp64(case, share),
-        Unit::Xu => sfu(case, share),
-        Unit::Tensor => tensor(case, share),
-        _ if integers(case, unit) => alu(case, unit, share),
-        _ => compute(case, unit, share),
+        Unit::Fp64 => fp64_bound(case, share),
+        Unit::Xu => sfu_bound(case, share),
+        Unit::Tensor => tensor_bound(case, share),
+        _ if is_integer_bound(case, unit) => alu_bound(case, unit, share),
+        _ => compute_bound(case, unit, share),
     };
     let at = if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT };
-    let mut hint = Hint { bound: format!("{}{}", hint.bound, discount(Case::binding(share))), ..hint };
-    hint = hint.sure(if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely });
+    let mut hint = Hint { bound: format!("{}{}", hint.bound, discount_note(Case::binding_weight(share))), ..hint };
+    hint = hint.with_confidence(if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely });
     // The remedies reduce the work of this unit.
     hint.relief = match unit {
-        Unit::Fp64 => Relief::bound().without(&[Unit::Fp64]).time(1.0 - hint.stake, 1.3),
-        Unit::Tensor => Relief::bound().without(&[Unit::Tensor]),
-        _ => Relief::bound().without(&[Unit::Fma, Unit::Fp64, Unit::Xu]),
+        Unit::Fp64 => Relief::bound_only().without_units(&[Unit::Fp64]).with_time(1.0 - hint.stake, 1.3),
+        Unit::Tensor => Relief::bound_only().without_units(&[Unit::Tensor]),
+        _ => Relief::bound_only().without_units(&[Unit::Fma, Unit::Fp64, Unit::Xu]),
     };
-    let first = case.busy(unit, Some(at));
+    let first = case.unit_evidence(unit, Some(at));
     hint.evidence.retain(|e| first.as_ref().is_none_or(|f| f.concept != e.concept));
     hint.evidence.splice(0..0, first);
     Some(hint)
 }
 
 /// Marks the hint as healthy near the roof, if the activity of the lanes was measured.
-fn verdict(case: &Case<'_>, hint: Hint, share: f64) -> Hint {
+fn mark_healthy(case: &Case<'_>, hint: Hint, share: f64) -> Hint {
     match case.facts.threads_per_instruction() {
         Some(_) if share * 100.0 >= AT_LIMIT.value && case.demand.get(Unit::Sm).is_none() => Hint { severity: Severity::Healthy, ..hint },
         Some(_) => hint,
-        None => hint.sure(Sure::Likely),
+        None => hint.with_confidence(Sure::Likely),
     }
 }
 
 /// FP32 share of the FMA pipe's work; the rest is integer multiply-add.
 fn float_part(case: &Case<'_>) -> Option<f64> {
-    let (work, rate) = (case.facts.get("fp32_instructions")?, case.facts.positive("fp32_rate")?);
+    let (work, rate) = (case.facts.get("fp32_instructions")?, case.facts.positive_value("fp32_rate")?);
     let pipe = case.demand.get(Unit::Fma).filter(|p| *p > 0.0)?;
     Some((work / rate / pipe).clamp(0.0, 1.0))
 }
 
 /// Returns true if integer and logic instructions fill the pipes of a kernel that computes with floats,
 /// or that divides.
-fn integers(case: &Case<'_>, unit: Unit) -> bool {
+fn is_integer_bound(case: &Case<'_>, unit: Unit) -> bool {
     let f = case.facts;
-    let any_float = ["fp32_instructions", "fp64_instructions", "fp16_instructions"].iter().any(|i| f.positive(i).is_some());
+    let any_float = ["fp32_instructions", "fp64_instructions", "fp16_instructions"].iter().any(|i| f.positive_value(i).is_some());
     // Integer divisions use the reciprocal of the XU pipe, which other integer code does not.
     let xu = case.demand.get(Unit::Xu).unwrap_or(0.0);
     let floats_known = f.get("fp32_instructions").is_some();
@@ -69,7 +69,7 @@ fn integers(case: &Case<'_>, unit: Unit) -> bool {
     busy_with_integers && (divides || any_float || xu >= 0.05 && few_floats)
 }
 
-fn compute(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
+fn compute_bound(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
     let near = share * 100.0 >= AT_LIMIT.value;
     let end = match unit {
         Unit::Sm => "; which one is unknown, as it was not collected",
@@ -79,105 +79,126 @@ fn compute(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
     let hint = Hint::new(
         Diagnosis::Compute,
         case.headroom(share),
-        format!("compute is the limit: {} at {} of peak{end}", unit.word(), pct(share)),
+        format!("compute is the limit: {} at {} of peak{end}", unit.display_name(), format_percent(share)),
     )
-    .bound(format!("{} at 100% while the SMs have work, instead of {}", unit.word(), pct(share / case.active.max(share))))
-    .because([case.busy(Unit::Issue, None), case.busy(Unit::Fma, None), case.busy(Unit::Alu, None), case.evidence("sm_throughput", None)])
-    .change(&[
+    .with_gain_basis(format!(
+        "{} at 100% while the SMs have work, instead of {}",
+        unit.display_name(),
+        format_percent(share / case.active.max(share))
+    ))
+    .with_evidence([
+        case.unit_evidence(Unit::Issue, None),
+        case.unit_evidence(Unit::Fma, None),
+        case.unit_evidence(Unit::Alu, None),
+        case.metric_evidence("sm_throughput", None),
+    ])
+    .with_actions(&[
         "do less: reuse partial results, a cheaper formula, lower precision where it suffices",
         "let multiply and add become one instruction (FMA); two halves at a time (half2) where FP16 suffices",
         "matrix products belong on the tensor cores",
     ])
-    .confirm(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which instructions fill the pipe");
-    verdict(case, hint, share)
+    .with_confirmation(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which instructions fill the pipe");
+    mark_healthy(case, hint, share)
 }
 
-fn alu(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
+fn alu_bound(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
     let (stake, bound) = case.next_roof(&[Unit::Alu, Unit::FmaHeavy, Unit::Issue, unit]);
     let xu = case.demand.get(Unit::Xu).filter(|x| *x >= 0.05);
     let divides = xu.map_or("", |_| "; conversions and reciprocals point to integer divisions");
     Hint::new(
         Diagnosis::Alu,
-        stake * Case::binding(share),
-        format!("integer and logic instructions are the limit: {} at {} of its peak{divides}", unit.word(), pct(share)),
+        stake * Case::binding_weight(share),
+        format!("integer and logic instructions are the limit: {} at {} of its peak{divides}", unit.display_name(), format_percent(share)),
     )
-    .bound(bound)
-    .because([
-        case.busy(Unit::Alu, None),
-        case.busy(Unit::Xu, None),
-        float_part(case).and_then(|p| case.computed("FP32 share of the FMA pipe", p * 100.0, "%", None)),
-        case.busy(Unit::Issue, None),
+    .with_gain_basis(bound)
+    .with_evidence([
+        case.unit_evidence(Unit::Alu, None),
+        case.unit_evidence(Unit::Xu, None),
+        float_part(case).and_then(|p| case.computed_evidence("FP32 share of the FMA pipe", p * 100.0, "%", None)),
+        case.unit_evidence(Unit::Issue, None),
     ])
-    .change(&[
+    .with_actions(&[
         "divide and take remainders by constants or powers of two (shifts, masks); fast division with precomputed factors",
         "compute indices once, outside of loops, and step them by additions; 32-bit indices instead of 64-bit",
         "let each thread process several elements per index computation; vector loads",
     ])
-    .confirm(&["InstructionStats", "SourceCounters"], true, "the lines with the integer work")
+    .with_confirmation(&["InstructionStats", "SourceCounters"], true, "the lines with the integer work")
 }
 
-fn fp64(case: &Case<'_>, share: f64) -> Hint {
+fn fp64_bound(case: &Case<'_>, share: f64) -> Hint {
     let f = case.facts;
     // The same work in FP32 takes the ratio of the rates: 1/2 on data-centre chips, 1/32 or 1/64 on others.
-    let ratio = f.positive("fp64_rate").zip(f.positive("fp32_rate")).map(|(d, s)| d / s);
-    let others = case.demand.without(&[Unit::Fp64, Unit::Issue]).map_or(0.0, |b| b.share);
+    let ratio = f.positive_value("fp64_rate").zip(f.positive_value("fp32_rate")).map(|(d, s)| d / s);
+    let others = case.demand.busiest_except(&[Unit::Fp64, Unit::Issue]).map_or(0.0, |b| b.share);
     let fma = case.demand.get(Unit::Fma).unwrap_or(0.0);
     let as_fp32 = ratio.map_or(share / 2.0, |r| share * r) + fma;
     let stake = 1.0 - others.max(as_fp32).min(1.0);
-    let rate = ratio.map_or_else(String::new, |r| format!("; this GPU does FP64 at {} of its FP32 rate", pct(r)));
-    Hint::new(Diagnosis::Fp64, stake * Case::binding(share), format!("FP64 is the limit: its pipe is at {} of its peak{rate}", pct(share)))
-        .bound("the same work in FP32, or until the next unit binds")
-        .because([
-            case.evidence("fp64_instructions", None),
-            case.evidence("fp64_rate", None),
-            case.evidence("fp32_rate", None),
-            case.busy(Unit::Fma, None),
-        ])
-        .change(&[
-            "compute in FP32 where the precision allows; look for constants without f (0.5 is FP64) and for pow, sin on doubles",
-            "mixed precision: products in FP32, sums in FP64 or compensated",
-            "matrix products in FP64: the tensor cores' DMMA, where the chip has it",
-        ])
-        .confirm(&["InstructionStats", "SourceCounters"], true, "the lines with FP64")
+    let rate = ratio.map_or_else(String::new, |r| format!("; this GPU does FP64 at {} of its FP32 rate", format_percent(r)));
+    Hint::new(
+        Diagnosis::Fp64,
+        stake * Case::binding_weight(share),
+        format!("FP64 is the limit: its pipe is at {} of its peak{rate}", format_percent(share)),
+    )
+    .with_gain_basis("the same work in FP32, or until the next unit binds")
+    .with_evidence([
+        case.metric_evidence("fp64_instructions", None),
+        case.metric_evidence("fp64_rate", None),
+        case.metric_evidence("fp32_rate", None),
+        case.unit_evidence(Unit::Fma, None),
+    ])
+    .with_actions(&[
+        "compute in FP32 where the precision allows; look for constants without f (0.5 is FP64) and for pow, sin on doubles",
+        "mixed precision: products in FP32, sums in FP64 or compensated",
+        "matrix products in FP64: the tensor cores' DMMA, where the chip has it",
+    ])
+    .with_confirmation(&["InstructionStats", "SourceCounters"], true, "the lines with FP64")
 }
 
-fn sfu(case: &Case<'_>, share: f64) -> Hint {
+fn sfu_bound(case: &Case<'_>, share: f64) -> Hint {
     let (stake, bound) = case.next_roof(&[Unit::Xu, Unit::Issue]);
     Hint::new(
         Diagnosis::Sfu,
-        stake * Case::binding(share),
-        format!("special functions are the limit: the XU pipe is at {} of its peak", pct(share)),
+        stake * Case::binding_weight(share),
+        format!("special functions are the limit: the XU pipe is at {} of its peak", format_percent(share)),
     )
-    .bound(bound)
-    .because([case.busy(Unit::Fma, None), case.busy(Unit::Alu, None), case.busy(Unit::Issue, None), case.stall("mio_throttle", None)])
-    .change(&[
+    .with_gain_basis(bound)
+    .with_evidence([
+        case.unit_evidence(Unit::Fma, None),
+        case.unit_evidence(Unit::Alu, None),
+        case.unit_evidence(Unit::Issue, None),
+        case.stall_evidence("mio_throttle", None),
+    ])
+    .with_actions(&[
         "use fewer exp, log, sin, sqrt, reciprocals and conversions: tables, polynomials on the FMA pipe, identities (one exp for two)",
         "divide once and multiply by the reciprocal; keep values in one type, since conversions take this pipe, too",
         "mix: let part of the exponentials run as polynomials, as attention kernels do",
     ])
-    .confirm(&["InstructionStats", "SourceCounters"], true, "the lines with special functions")
+    .with_confirmation(&["InstructionStats", "SourceCounters"], true, "the lines with special functions")
 }
 
-fn tensor(case: &Case<'_>, share: f64) -> Hint {
+fn tensor_bound(case: &Case<'_>, share: f64) -> Hint {
     let near = share * 100.0 >= AT_LIMIT.value;
     let end = if near { ": this is what the tensor cores can do" } else { "" };
     let mut hint = Hint::new(
         Diagnosis::Tensor,
         case.headroom(share),
-        format!("tensor cores are the busiest unit, at {} of their peak{end}", pct(share)),
+        format!("tensor cores are the busiest unit, at {} of their peak{end}", format_percent(share)),
     )
-    .bound(format!("the tensor pipe at 100% while the SMs have work, instead of {}", pct(share / case.active.max(share))))
-    .because([
-        case.evidence("tensor_instructions_gmma", None),
-        case.busy(Unit::Dram, None),
-        case.busy(Unit::L2, None),
-        case.busy(Unit::Shared, None),
+    .with_gain_basis(format!(
+        "the tensor pipe at 100% while the SMs have work, instead of {}",
+        format_percent(share / case.active.max(share))
+    ))
+    .with_evidence([
+        case.metric_evidence("tensor_instructions_gmma", None),
+        case.unit_evidence(Unit::Dram, None),
+        case.unit_evidence(Unit::L2, None),
+        case.unit_evidence(Unit::Shared, None),
     ])
-    .change(&[
+    .with_actions(&[
         "use a smaller type (fp8; on Blackwell fp4), or sparsity, where the model allows",
         "skip work: blocks of zeros, padding, masked tiles",
     ])
-    .confirm(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which tensor instructions it uses");
+    .with_confirmation(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which tensor instructions it uses");
     if case.facts.get("tensor_instructions_gmma") == Some(0.0) {
         // Measured: `mma.sync` reaches 2730.7 of wgmma's 4096 operations per SM and cycle on Hopper.
         hint.actions.insert(0, "use wgmma: mma.sync reaches only two thirds of the peak on Hopper".to_owned());

@@ -1,7 +1,7 @@
 //! Rules: SMs without work, because of too few blocks, a last wave that is mostly empty, or blocks of unequal length.
 
 use crate::analysis::hints::after;
-use crate::analysis::hints::case::{Case, discount, pct};
+use crate::analysis::hints::case::{Case, discount_note, format_percent};
 use crate::analysis::hints::demand::Demand;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::gain::Relief;
@@ -14,82 +14,82 @@ use crate::analysis::hints::limits::{EMPTY_KERNEL_NS, OCCUPANCY_GAP, TAIL_WAVES,
 fn idle_slots(case: &Case<'_>) -> Option<f64> {
     let f = case.facts;
     // Without the cycles of the SMs, only the achieved occupancy is known.
-    let active = f.active().or_else(|| f.get("achieved_occupancy").map(|_| 1.0))?;
-    let expected = f.share("theoretical_occupancy").map(|t| t * f.positive("waves_per_sm").unwrap_or(1.0).min(1.0));
+    let active = f.active_share().or_else(|| f.get("achieved_occupancy").map(|_| 1.0))?;
+    let expected = f.share("theoretical_occupancy").map(|t| t * f.positive_value("waves_per_sm").unwrap_or(1.0).min(1.0));
     let filled = match (f.share("achieved_occupancy"), expected.filter(|e| *e > 0.0)) {
         (Some(achieved), Some(expected)) if (expected - achieved) * 100.0 > OCCUPANCY_GAP.value => (achieved / expected).min(1.0),
         _ => 1.0,
     };
     // Slots are also idle while the kernel starts and ends, which counts elsewhere.
-    let ends = f.positive("sm_active_max").zip(f.positive("elapsed_cycles")).map(|(most, all)| (1.0 - most / all).max(0.0));
+    let ends = f.positive_value("sm_active_max").zip(f.positive_value("elapsed_cycles")).map(|(most, all)| (1.0 - most / all).max(0.0));
     let fixed = f.duration_ns().map_or(0.0, |ns| EMPTY_KERNEL_NS / ns).max(ends.unwrap_or(0.0));
     Some((1.0 - active * filled - fixed).max(0.0))
 }
 
-fn count(blocks: f64) -> String {
+fn format_blocks(blocks: f64) -> String {
     if blocks < 1.5 { "1 block".to_owned() } else { format!("{blocks:.0} blocks") }
 }
 
 /// `grid-too-small`.
 pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
-    let (blocks, sms) = (f.positive("grid_size")?, f.positive("sm_count")?);
-    let waves = f.positive("waves_per_sm");
+    let (blocks, sms) = (f.positive_value("grid_size")?, f.positive_value("sm_count")?);
+    let waves = f.positive_value("waves_per_sm");
     let few = blocks < sms;
     if !few && waves.is_none_or(|w| w > WAVES.value) {
         return None;
     }
     // SMs without a block are idle; on the others more warps would hide more latency, until a unit is the limit.
     let filled = if few { (blocks / sms).min(waves.unwrap_or(1.0)) } else { waves.unwrap_or(1.0) };
-    let measured = case.facts.active();
+    let measured = case.facts.active_share();
     // SMs without a block are a certain loss; latency that more warps on the others would hide counts as waiting does.
     let empty = if few { 1.0 - blocks / sms } else { 0.0 };
     // Atomics on one address do not get faster with more warps.
     let slice = ["l2_atomic_max", "l2_tag_max"].iter().filter_map(|i| f.share(i)).fold(case.peak(), f64::max);
     let hidden = (case.active.min(1.0 - empty) * (1.0 - (filled / (1.0 - empty)).max(slice))).max(0.0) * Demand::waiting_counts(slice);
-    let stake = (empty + hidden).min(1.0 - case.demand.peak());
+    let stake = (empty + hidden).min(1.0 - case.demand.peak_share());
     let wave = waves.map_or_else(String::new, |w| format!(", {w:.2} waves"));
     let headline = if few {
-        format!("{} for {sms:.0} SMs: {} of the SMs get none", count(blocks), pct(1.0 - blocks / sms))
+        format!("{} for {sms:.0} SMs: {} of the SMs get none", format_blocks(blocks), format_percent(1.0 - blocks / sms))
     } else {
-        format!("only {}{wave}; the SMs could hold {:.0} times as many", count(blocks), 1.0 / filled)
+        format!("only {}{wave}; the SMs could hold {:.0} times as many", format_blocks(blocks), 1.0 / filled)
     };
     let sure = if few && measured.is_some() { Sure::Certain } else { Sure::Likely };
     // With blocks for all SMs, at worst each is as fast as the few are now, at best the next unit is the limit.
-    let relief = Relief::bound();
+    let relief = Relief::bound_only();
     let relief = if few && empty >= 0.3 {
         let best = after::next(&relief, case).max(0.8 * (1.0 - empty));
-        relief.time(best, ((1.0 - empty) / best).max(1.0))
+        relief.with_time(best, ((1.0 - empty) / best).max(1.0))
     } else {
         relief
     };
     Some(
         Hint::new(Diagnosis::SmallGrid, stake, headline)
-            .relief(relief)
-            .bound(if few && hidden <= 0.0 {
-                format!("the {} of the SMs without a block", pct(empty))
+            .with_relief(relief)
+            .with_gain_basis(if few && hidden <= 0.0 {
+                format!("the {} of the SMs without a block", format_percent(empty))
             } else {
                 format!(
                     "all SMs filled, up from {} of what they can hold, or {}{}",
-                    pct(filled),
+                    format_percent(filled),
                     case.next_roof(&[]).1,
-                    discount(Demand::waiting_counts(slice))
+                    discount_note(Demand::waiting_counts(slice))
                 )
             })
-            .sure(sure)
-            .because([
-                case.evidence("grid_size", None),
-                case.evidence("sm_count", None),
-                case.evidence("waves_per_sm", Some(WAVES)),
-                measured.and_then(|a| case.computed("cycles in which an SM was active, on average", a * 100.0, "%", None)),
-                case.evidence("achieved_occupancy", None),
+            .with_confidence(sure)
+            .with_evidence([
+                case.metric_evidence("grid_size", None),
+                case.metric_evidence("sm_count", None),
+                case.metric_evidence("waves_per_sm", Some(WAVES)),
+                measured.and_then(|a| case.computed_evidence("cycles in which an SM was active, on average", a * 100.0, "%", None)),
+                case.metric_evidence("achieved_occupancy", None),
             ])
-            .change(&[
+            .with_actions(&[
                 "make more blocks: smaller tiles, split the inner dimension (split-K), a larger batch",
                 "run other kernels concurrently: streams, or one launch for several problems",
                 "smaller blocks, if there are fewer blocks than SMs",
             ])
-            .confirm(&["SpeedOfLight", "LaunchStats", "Occupancy"], false, "how many SMs were active"),
+            .with_confirmation(&["SpeedOfLight", "LaunchStats", "Occupancy"], false, "how many SMs were active"),
     )
 }
 
@@ -99,76 +99,78 @@ fn tail_theory(waves: f64) -> f64 {
 }
 
 /// `tail-effect`.
-pub fn tail(case: &Case<'_>) -> Option<Hint> {
+pub fn tail_effect(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
-    let waves = f.positive("waves_per_sm").filter(|w| *w > 1.0 && w.floor() <= TAIL_WAVES)?;
+    let waves = f.positive_value("waves_per_sm").filter(|w| *w > 1.0 && w.floor() <= TAIL_WAVES)?;
     let theory = tail_theory(waves);
     // Blocks that took longer fill the gap: the measured idle slots bound the cost of the tail.
     let measured = idle_slots(case);
-    let stake = measured.map_or(theory, |m| m.min(theory)).min(1.0 - case.demand.peak());
+    let stake = measured.map_or(theory, |m| m.min(theory)).min(1.0 - case.demand.peak_share());
     if stake < 0.02 {
         return None;
     }
     let whole = waves.floor();
     let plural = if whole > 1.0 { "s" } else { "" };
-    let headline =
-        format!("{waves:.2} waves: after {whole:.0} full wave{plural} the last one fills only {} of the GPU", pct(waves.fract()));
+    let headline = format!(
+        "{waves:.2} waves: after {whole:.0} full wave{plural} the last one fills only {} of the GPU",
+        format_percent(waves.fract())
+    );
     Some(
         Hint::new(Diagnosis::Tail, stake, headline)
-            .bound(if 1.0 - case.demand.peak() <= stake + 0.001 {
+            .with_gain_basis(if 1.0 - case.demand.peak_share() <= stake + 0.001 {
                 case.next_roof(&[]).1
             } else {
                 measured.map_or_else(
                 || format!("{} waves' time for {waves:.2} waves' work, if all blocks take equally long", waves.ceil()),
-                |m| format!("empty warp slots: {}; from the waves alone {}", pct(m), pct(theory)),
+                |m| format!("empty warp slots: {}; from the waves alone {}", format_percent(m), format_percent(theory)),
             )
             })
-            .relief(Relief::bound().time(1.0 - stake, 1.2))
-            .sure(if measured.is_some() { Sure::Certain } else { Sure::Likely })
-            .because([
-                case.evidence("waves_per_sm", None),
-                case.evidence("grid_size", None),
-                case.evidence("sm_count", None),
-                measured.and_then(|m| case.computed("empty warp slots", m * 100.0, "%", None)),
-                case.evidence("theoretical_occupancy", None),
-                case.evidence("achieved_occupancy", None),
+            .with_relief(Relief::bound_only().with_time(1.0 - stake, 1.2))
+            .with_confidence(if measured.is_some() { Sure::Certain } else { Sure::Likely })
+            .with_evidence([
+                case.metric_evidence("waves_per_sm", None),
+                case.metric_evidence("grid_size", None),
+                case.metric_evidence("sm_count", None),
+                measured.and_then(|m| case.computed_evidence("empty warp slots", m * 100.0, "%", None)),
+                case.metric_evidence("theoretical_occupancy", None),
+                case.metric_evidence("achieved_occupancy", None),
             ])
-            .change(&[
+            .with_actions(&[
                 "choose the grid so that it fills whole waves: other block sizes or tiles, or a grid-stride loop over as many blocks as fit",
                 "use persistent blocks that take tiles from a queue (stream-K)",
                 "make blocks smaller, so that the last wave is shorter; or overlap with the next kernel",
             ])
-            .confirm(&["SpeedOfLight", "LaunchStats", "Occupancy"], false, "how evenly the SMs were used"),
+            .with_confirmation(&["SpeedOfLight", "LaunchStats", "Occupancy"], false, "how evenly the SMs were used"),
     )
 }
 
-fn gap(case: &Case<'_>) -> Option<f64> {
+fn occupancy_gap(case: &Case<'_>) -> Option<f64> {
     Some(case.facts.get("theoretical_occupancy")? - case.facts.get("achieved_occupancy")?)
 }
 
 /// `workload-imbalance`.
-pub fn imbalance(case: &Case<'_>) -> Option<Hint> {
+pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let idle = idle_slots(case)?;
     // A short launch is idle at its beginning and end, to a degree that depends on the chip; without the busiest SM's
     // cycles this cannot be separated.
-    if case.short() && f.get("sm_active_max").is_none() {
+    if case.is_short() && f.get("sm_active_max").is_none() {
         return None;
     }
-    let waves = f.positive("waves_per_sm");
+    let waves = f.positive_value("waves_per_sm");
     let grid = f.blocks_per_sm().map_or(0.0, |b| (1.0 - b).max(0.0));
     let tail = waves.map_or(0.0, tail_theory);
     // Over many waves long and short blocks even out: the remaining empty slots are mostly between blocks.
     let many = waves.is_some_and(|w| w > TAIL_WAVES);
     let rest = (idle - grid - tail).max(0.0) * if many { 0.5 } else { 1.0 };
-    let stake = rest.min(1.0 - case.demand.peak()) * Demand::waiting_counts(case.demand.peak());
-    let (least, most) = (f.get("sm_active_min"), f.positive("sm_active_max"));
+    let stake = rest.min(1.0 - case.demand.peak_share()) * Demand::waiting_counts(case.demand.peak_share());
+    let (least, most) = (f.get("sm_active_min"), f.positive_value("sm_active_max"));
     let spread = least.zip(most).map(|(least, most)| least / most);
     let sms = spread
         .filter(|s| *s < 0.8 && *s > 0.0)
-        .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", pct(s)));
-    let headline = format!("averaged over the kernel, {} of the warp slots that the launch fills were empty{sms}", pct(rest));
-    let sure = if many || waves.is_none() || f.active().is_none() {
+        .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", format_percent(s)));
+    let headline = format!("averaged over the kernel, {} of the warp slots that the launch fills were empty{sms}", format_percent(rest));
+    let sure = if many || waves.is_none() || f.active_share().is_none() {
         Sure::Possible
     } else if spread.is_some_and(|s| s < 0.8) || stake >= 0.3 {
         Sure::Certain
@@ -177,23 +179,24 @@ pub fn imbalance(case: &Case<'_>) -> Option<Hint> {
     };
     Some(
         Hint::new(Diagnosis::Imbalance, stake, headline)
-            .bound("the same work on all warp slots from start to end, or until a unit becomes the limit")
-            .relief(Relief::bound().time(1.0 - stake, 1.35))
-            .sure(sure)
-            .because([
-                f.active().and_then(|a| case.computed("cycles in which an SM was active, on average", a * 100.0, "%", None)),
-                spread.and_then(|s| case.computed("least busy SM over the busiest", s * 100.0, "%", None)),
-                case.evidence("theoretical_occupancy", None),
-                case.evidence("achieved_occupancy", None),
-                gap(case)
-                    .and_then(|g| case.computed("theoretical minus achieved occupancy, in percentage points", g, "", Some(OCCUPANCY_GAP))),
-                case.evidence("waves_per_sm", None),
+            .with_gain_basis("the same work on all warp slots from start to end, or until a unit becomes the limit")
+            .with_relief(Relief::bound_only().with_time(1.0 - stake, 1.35))
+            .with_confidence(sure)
+            .with_evidence([
+                f.active_share().and_then(|a| case.computed_evidence("cycles in which an SM was active, on average", a * 100.0, "%", None)),
+                spread.and_then(|s| case.computed_evidence("least busy SM over the busiest", s * 100.0, "%", None)),
+                case.metric_evidence("theoretical_occupancy", None),
+                case.metric_evidence("achieved_occupancy", None),
+                occupancy_gap(case).and_then(|g| {
+                    case.computed_evidence("theoretical minus achieved occupancy, in percentage points", g, "", Some(OCCUPANCY_GAP))
+                }),
+                case.metric_evidence("waves_per_sm", None),
             ])
-            .change(&[
+            .with_actions(&[
                 "give all blocks the same work: split long rows or lists, sort by length, pair long with short",
                 "let blocks take work from a queue (an atomic counter) instead of a fixed share",
                 "start the longest blocks first",
             ])
-            .confirm(&["SpeedOfLight", "Occupancy", "SourceCounters"], false, "how unevenly SMs and slices of memory were used"),
+            .with_confirmation(&["SpeedOfLight", "Occupancy", "SourceCounters"], false, "how unevenly SMs and slices of memory were used"),
     )
 }

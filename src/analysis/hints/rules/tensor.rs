@@ -1,6 +1,6 @@
 //! Rule: tensor cores that a kernel could use but does not.
 
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, format_percent};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::gain::Relief;
@@ -15,11 +15,11 @@ const WORK: f64 = 0.2;
 const REUSE: f64 = 8.0;
 
 /// `no-tensor-cores`.
-pub fn unused(case: &Case<'_>) -> Option<Hint> {
+pub fn unused_tensor_cores(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     // The pipe's own counter must be present and near zero, not merely missing.
     let matrix = f.get("tensor_mma").filter(|m| *m < 0.5)?;
-    let rate = f.positive("fp32_rate")?;
+    let rate = f.positive_value("fp32_rate")?;
     let single = f.get("fp32_instructions")? / rate;
     // From the threads' instructions if they were counted, else from the pipe.
     let half = f.get("fp16_instructions").map(|h| h / rate).or_else(|| case.demand.get(Unit::Fp16))?;
@@ -27,7 +27,7 @@ pub fn unused(case: &Case<'_>) -> Option<Hint> {
         return None;
     }
     // Two halves per instruction, two operations per FMA.
-    let (cycles, bytes) = (f.positive("elapsed_cycles")?, f.dram_bytes()?);
+    let (cycles, bytes) = (f.positive_value("elapsed_cycles")?, f.dram_bytes()?);
     let reuse = 4.0 * half * rate * cycles / bytes.max(1.0);
     // The work takes the pipes, the issue slots or the path from shared memory.
     let busy =
@@ -35,34 +35,34 @@ pub fn unused(case: &Case<'_>) -> Option<Hint> {
     if reuse < REUSE || busy < 0.4 {
         return None;
     }
-    let far = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.busy(u)).max_by(|a, b| a.share.total_cmp(&b.share));
+    let far = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.find_unit(u)).max_by(|a, b| a.share.total_cmp(&b.share));
     let stake = (1.0 - far.map_or(0.0, |b| b.share)) * busy;
     // A fragment of 16 x 16 is read once where threads with tiles of 4 x 4 read four times; bytes from
     // further away remain.
     let far_from = far.map_or(0.0, |b| b.share);
     let near = [Unit::L1, Unit::Shared].into_iter().filter_map(|u| case.demand.get(u)).fold(far_from, f64::max);
-    let relief = Relief::bound().without(&[Unit::Fma]).between(far_from.max(near / 4.0), near.max(far_from) / 0.92);
+    let relief = Relief::bound_only().without_units(&[Unit::Fma]).with_time_range(far_from.max(near / 4.0), near.max(far_from) / 0.92);
     let headline = format!(
         "matrix-like FP16 work without tensor cores: FP16 arithmetic runs at {} of its peak, each byte of device memory serves {reuse:.0} operations, and the tensor cores are idle",
-        pct(half.min(1.0))
+        format_percent(half.min(1.0))
     );
     Some(
         Hint::new(Diagnosis::NoTensor, stake, headline)
-            .bound(far.map_or_else(|| "the pipes' time".to_owned(), |b| format!("the time of pipes and shared memory, until {} binds at {}", b.unit.word(), pct(b.share))))
-            .relief(relief)
-            .sure(Sure::Likely)
-            .because([
-                case.computed("tensor pipe busy with matrix instructions", matrix, "%", None),
-                case.evidence("fp16_instructions", None),
-                case.evidence("fp32_instructions", None),
-                case.computed("operations per byte of device memory", reuse, "", None),
-                case.busy(Unit::Fma, Some(MAY_LIMIT)),
-                case.busy(Unit::Shared, None),
+            .with_gain_basis(far.map_or_else(|| "the pipes' time".to_owned(), |b| format!("the time of pipes and shared memory, until {} binds at {}", b.unit.display_name(), format_percent(b.share))))
+            .with_relief(relief)
+            .with_confidence(Sure::Likely)
+            .with_evidence([
+                case.computed_evidence("tensor pipe busy with matrix instructions", matrix, "%", None),
+                case.metric_evidence("fp16_instructions", None),
+                case.metric_evidence("fp32_instructions", None),
+                case.computed_evidence("operations per byte of device memory", reuse, "", None),
+                case.unit_evidence(Unit::Fma, Some(MAY_LIMIT)),
+                case.unit_evidence(Unit::Shared, None),
             ])
-            .change(&[
+            .with_actions(&[
                 "if it multiplies matrices: use cuBLAS, CUTLASS, or mma/wgmma; torch: matmul on bf16 or fp16 tensors of sizes that are multiples of 8",
                 "accumulate in FP32 on the tensor cores: faster and more accurate than FP16 sums",
             ])
-            .confirm(&["ComputeWorkloadAnalysis", "InstructionStats"], true, "which instructions the work is made of"),
+            .with_confirmation(&["ComputeWorkloadAnalysis", "InstructionStats"], true, "which instructions the work is made of"),
     )
 }

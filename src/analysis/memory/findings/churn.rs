@@ -10,11 +10,11 @@ const OFTEN: usize = 8;
 const AGAIN: f64 = 0.1;
 
 /// Detects memory that is given back to the driver and requested again.
-pub fn churn(case: &Case<'_>) -> Option<MemoryFinding> {
+pub fn find_churn(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let asked = &ledger.asked;
     // Before a request is refused, the allocator gives back all it can.
-    let mut refusals: Vec<i64> = super::refused::refused(case).map(|r| r.time).collect();
+    let mut refusals: Vec<i64> = super::refused::refused_requests(case).map(|r| r.time).collect();
     refusals.sort_unstable();
     let mut until = i64::MAX;
     let mut free = vec![false; asked.len()];
@@ -60,18 +60,18 @@ pub fn churn(case: &Case<'_>) -> Option<MemoryFinding> {
         share / (share + 1.0),
         format!(
             "{who}: {} after {}{step}, {} in all",
-            units::count(again.len() as u64, "allocation"),
-            units::count(frees as u64, "free"),
+            units::format_count(again.len() as u64, "allocation"),
+            units::format_count(frees as u64, "free"),
             Bytes(bytes)
         ),
     )
-    .judged("frees", frees as f64, "", ("≥", OFTEN as f64))
-    .judged("allocations after the first free", again.len() as f64, "", ("≥", OFTEN as f64))
-    .judged("bytes asked for again, of the most held", share * 100.0, "%", ("≥", AGAIN * 100.0))
-    .at(Vec::new(), Some(asked[first].time))
-    .change(actions);
+    .with_threshold("frees", frees as f64, "", ("≥", OFTEN as f64))
+    .with_threshold("allocations after the first free", again.len() as f64, "", ("≥", OFTEN as f64))
+    .with_threshold("bytes asked for again, of the most held", share * 100.0, "%", ("≥", AGAIN * 100.0))
+    .with_sites(Vec::new(), Some(asked[first].time))
+    .with_actions(actions);
     Some(match rate {
-        Some(rate) => finding.because("allocations and frees in a second", rate, "1/s"),
+        Some(rate) => finding.with_evidence("allocations and frees in a second", rate, "1/s"),
         None => finding,
     })
 }

@@ -1,10 +1,10 @@
 //! Memory that the allocator holds but cannot hand out.
 
-use super::refused::{largest, room};
+use super::refused::{largest_refusals, refusal_room};
 use super::{Case, LEAST};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
-use crate::analysis::memory::usage::{Free, segments};
-use crate::analysis::triage::text::pct;
+use crate::analysis::memory::usage::{Free, device_segments};
+use crate::analysis::triage::text::format_percent;
 use crate::model::Bytes;
 use rustc_hash::FxHashSet;
 
@@ -20,20 +20,20 @@ const WASTE: f64 = 0.28;
 
 /// Returns true if the free memory between blocks in use is in many pieces: one large block is a reserve, and every
 /// program has remainders of a few segments. In a small program, only gaps with blocks in use on both sides count.
-fn scattered(free: &Free, reserved: u64) -> bool {
+fn is_scattered(free: &Free, reserved: u64) -> bool {
     let many = free.pieces >= PIECES && free.largest_piece <= free.split / 2;
     let gaps = free.gaps >= GAPS && free.between >= LEAST_BETWEEN && free.between as f64 >= SPLIT * reserved as f64;
     many && (free.split >= LEAST || gaps)
 }
 
 /// Detects free memory that is in pieces.
-pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
+pub fn find_fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let (peak, free) = (case.of.reserved_peak?, case.of.free);
     let reserved = case.of.reserved.unwrap_or(peak);
     // Bytes requested from the driver although the allocator held as much free memory.
     let (mut held, mut forced) = (i64::try_from(ledger.reserved.first().map_or(0, |r| r.1)).unwrap_or(i64::MAX), 0_i64);
-    let pooled: FxHashSet<u64> = segments(case.profile, ledger.device).filter(|s| s.pool != (0, 0)).map(|s| s.address).collect();
+    let pooled: FxHashSet<u64> = device_segments(case.profile, ledger.device).filter(|s| s.pool != (0, 0)).map(|s| s.address).collect();
     // Free memory in private pools cannot serve other requests.
     let closed: u64 = case.of.private.iter().map(|p| p.1).sum();
     let closed = i64::try_from(closed).unwrap_or(i64::MAX);
@@ -48,9 +48,10 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let waste = u64::try_from(forced).unwrap_or(0).min(never);
     let split = free.map_or(0, |f| f.split);
     let (split_share, waste_share) = (split as f64 / reserved.max(1) as f64, waste as f64 / peak.max(1) as f64);
-    let in_pieces = split_share >= SPLIT && free.is_some_and(|f| scattered(&f, reserved));
+    let in_pieces = split_share >= SPLIT && free.is_some_and(|f| is_scattered(&f, reserved));
     // If the device itself had room, the pieces are the cause only if they contain much of the memory held.
-    let stopped = largest(case).into_iter().map(|r| room(case, r)).find(|r| r.in_pieces() && (in_pieces || !r.on_device()));
+    let stopped =
+        largest_refusals(case).into_iter().map(|r| refusal_room(case, r)).find(|r| r.in_pieces() && (in_pieces || !r.on_device()));
     let wasted = waste_share >= WASTE && waste >= LEAST;
     if !in_pieces && !wasted && stopped.is_none() {
         return None;
@@ -69,7 +70,7 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
             "memory is fragmented: {} of the {} that the allocator holds ({}) lies free between blocks in use{piece}",
             Bytes(split),
             Bytes(reserved),
-            pct(split_share)
+            format_percent(split_share)
         )
     } else {
         format!(
@@ -80,27 +81,27 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
         )
     };
     let mut finding = MemoryFinding::new(MemoryVerdict::Fragmentation, stake, headline)
-        .because("held by the allocator at the end", reserved as f64, "byte")
-        .because("allocated at the end", ledger.end() as f64, "byte");
+        .with_evidence("held by the allocator at the end", reserved as f64, "byte")
+        .with_evidence("allocated at the end", ledger.bytes_at_end() as f64, "byte");
     // Only a threshold that was reached is shown.
     let (between, forced) = ("free between blocks in use, of what is held", "asked for although as much was free, of the most held");
     finding = if in_pieces {
-        finding.judged(between, split_share * 100.0, "%", ("≥", SPLIT * 100.0))
+        finding.with_threshold(between, split_share * 100.0, "%", ("≥", SPLIT * 100.0))
     } else {
-        finding.because(between, split_share * 100.0, "%")
+        finding.with_evidence(between, split_share * 100.0, "%")
     };
     finding = if wasted {
-        finding.judged(forced, waste_share * 100.0, "%", ("≥", WASTE * 100.0))
+        finding.with_threshold(forced, waste_share * 100.0, "%", ("≥", WASTE * 100.0))
     } else {
-        finding.because(forced, waste_share * 100.0, "%")
+        finding.with_evidence(forced, waste_share * 100.0, "%")
     };
     if let Some(free) = free {
         finding = finding
-            .because("free in segments that could go back", free.whole as f64, "byte")
-            .because("largest free block", free.largest as f64, "byte")
-            .because("free pieces between blocks in use", free.pieces as f64, "");
+            .with_evidence("free in segments that could go back", free.whole as f64, "byte")
+            .with_evidence("largest free block", free.largest as f64, "byte")
+            .with_evidence("free pieces between blocks in use", free.pieces as f64, "");
     }
-    let expandable = segments(case.profile, ledger.device).any(|s| s.expandable);
+    let expandable = device_segments(case.profile, ledger.device).any(|s| s.expandable);
     let actions: &[&str] = if expandable {
         &["Keep blocks that live long apart from those that live briefly: allocate what stays first, and reuse buffers of a fixed size."]
     } else {
@@ -111,6 +112,6 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
         ]
     };
     // Sites that hold the blocks in between.
-    let holders = case.by_site(ledger.lives.iter().filter(|l| l.kept()));
-    Some(finding.at(holders, ledger.span().map(|s| s.1)).change(actions))
+    let holders = case.by_site(ledger.lives.iter().filter(|l| l.is_kept()));
+    Some(finding.with_sites(holders, ledger.span().map(|s| s.1)).with_actions(actions))
 }

@@ -5,7 +5,7 @@ use crate::analysis::memory::category::{Categories, Category};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::ledger::Life;
 use crate::analysis::memory::steps::Found;
-use crate::analysis::triage::text::pct;
+use crate::analysis::triage::text::format_percent;
 use crate::model::host_call::NONE;
 use crate::model::{Bytes, units};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -30,7 +30,7 @@ const MOST: f64 = 0.6;
 const WORTH: f64 = 0.1;
 
 /// Detects memory that grows with each step or, without steps, by one site.
-pub fn growth(case: &Case<'_>) -> Option<MemoryFinding> {
+pub fn find_growth(case: &Case<'_>) -> Option<MemoryFinding> {
     by_steps(case).or_else(|| by_site(case))
 }
 
@@ -41,7 +41,7 @@ fn median(mut of: Vec<f64>) -> Option<f64> {
 
 fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     let (ledger, steps) = (&case.of.ledger, &case.of.steps);
-    let length = steps.length()?;
+    let length = steps.median_length()?;
     let mut counted = steps.list.get(1..)?;
     // The report may end in the middle of the last step.
     if counted.last().is_some_and(|s| s.end - s.start < length / 2) {
@@ -69,12 +69,12 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
         return None;
     }
     let (first, last) = (counted[0].start, counted[counted.len() - 1].end);
-    let stays = |l: &&Life| l.kept() && l.start != NONE && (first..last).contains(&ledger.time(l.start));
+    let stays = |l: &&Life| l.is_kept() && l.start != NONE && (first..last).contains(&ledger.event_time(l.start));
     // Steps in which each site leaves memory behind.
     let mut seen: FxHashMap<u32, FxHashSet<usize>> = FxHashMap::default();
     for life in ledger.lives.iter().filter(stays) {
-        if let Some(step) = steps.at(ledger.time(life.start)) {
-            seen.entry(case.sites.site(life.stack)).or_default().insert(step);
+        if let Some(step) = steps.step_at(ledger.event_time(life.start)) {
+            seen.entry(case.sites.site_of_stack(life.stack)).or_default().insert(step);
         }
     }
     let grown = slope * counted.len() as f64;
@@ -88,27 +88,27 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     sites.retain(|s| again(s.0));
     let found = match &steps.found {
         Some(Found::Ranges(name)) => format!("of {name}"),
-        Some(Found::Code(stack)) => format!("that begin with {}", case.name(case.sites.site(*stack))),
+        Some(Found::Code(stack)) => format!("that begin with {}", case.site_name(case.sites.site_of_stack(*stack))),
         _ => "in which memory rises and falls".to_owned(),
     };
     Some(
         MemoryFinding::new(
             MemoryVerdict::Growth,
-            (grown / ledger.end().max(1) as f64).max(0.25),
+            (grown / ledger.bytes_at_end().max(1) as f64).max(0.25),
             format!(
                 "memory grows: {} more stay allocated after every step{}",
                 Bytes(slope as u64),
-                sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", asked for by {}", case.name(s.0)))
+                sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", asked for by {}", case.site_name(s.0)))
             ),
         )
-        .judged("bytes that stay in a step (median slope of the lows)", slope, "byte", ("≥", least))
-        .judged("steps with a higher low than the one before", rising * 100.0, "%", ("≥", RISING * 100.0))
-        .because(&format!("steps {found}, without the first"), counted.len() as f64, "")
-        .judged("allocated in them and held to the end", kept as f64, "byte", ("≥", KEPT * grown))
-        .because("least allocated in the first of them", lows[0], "byte")
-        .because("least allocated in the last of them", lows[lows.len() - 1], "byte")
-        .at(sites, Some(last))
-        .change(&[
+        .with_threshold("bytes that stay in a step (median slope of the lows)", slope, "byte", ("≥", least))
+        .with_threshold("steps with a higher low than the one before", rising * 100.0, "%", ("≥", RISING * 100.0))
+        .with_evidence(&format!("steps {found}, without the first"), counted.len() as f64, "")
+        .with_threshold("allocated in them and held to the end", kept as f64, "byte", ("≥", KEPT * grown))
+        .with_evidence("least allocated in the first of them", lows[0], "byte")
+        .with_evidence("least allocated in the last of them", lows[lows.len() - 1], "byte")
+        .with_sites(sites, Some(last))
+        .with_actions(&[
             "See what keeps it: a list or a dictionary that grows, a tensor that is kept with its graph (use .item() or .detach()), a cache without a limit.",
             "If it is meant to grow (a KV cache), reserve it once for its largest size.",
         ]),
@@ -121,13 +121,13 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
     if !case.of.steps.list.is_empty() {
         return None;
     }
-    let grown = ledger.end().checked_sub(ledger.before)?;
+    let grown = ledger.bytes_at_end().checked_sub(ledger.before)?;
     let mut found: FxHashMap<(u32, u64), Vec<i64>> = FxHashMap::default();
     // Loading a model, or recording within a forward pass, rightly keeps allocations.
     let categories = Categories::new(case.sites, ledger, &case.of.steps);
-    let meant = |l: &Life| !matches!(categories.of(l), Category::Temporary | Category::Other);
-    for life in ledger.lives.iter().filter(|l| l.kept() && l.start != NONE && !(meant(l) && l.stack != NONE)) {
-        found.entry((case.sites.site(life.stack), life.bytes)).or_default().push(ledger.time(life.start));
+    let meant = |l: &Life| !matches!(categories.classify_life(l), Category::Temporary | Category::Other);
+    for life in ledger.lives.iter().filter(|l| l.is_kept() && l.start != NONE && !(meant(l) && l.stack != NONE)) {
+        found.entry((case.sites.site_of_stack(life.stack), life.bytes)).or_default().push(ledger.event_time(life.start));
     }
     let ((site, bytes), times) = found.into_iter().max_by_key(|((site, bytes), t)| (bytes.saturating_mul(t.len() as u64), *site))?;
     let kept = bytes.saturating_mul(times.len() as u64);
@@ -136,8 +136,8 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
     let even = gaps.get(gaps.len() / 4).is_some_and(|&g| g > 0 && gaps[gaps.len() * 3 / 4] <= g.saturating_mul(3));
     // Memory that was allocated at the beginning and stays has stopped growing.
     let still = ledger.span().zip(times.last()).is_some_and(|((begin, end), &last)| end - last <= (end - begin) / 5);
-    let (of_growth, of_end) = (kept as f64 / grown.max(1) as f64, kept as f64 / ledger.end().max(1) as f64);
-    if times.len() < REPEATS || !even || !still || of_growth < MOST || of_end < WORTH || site == NONE && case.sites.any() {
+    let (of_growth, of_end) = (kept as f64 / grown.max(1) as f64, kept as f64 / ledger.bytes_at_end().max(1) as f64);
+    if times.len() < REPEATS || !even || !still || of_growth < MOST || of_end < WORTH || site == NONE && case.sites.has_stacks() {
         return None;
     }
     Some(
@@ -146,16 +146,16 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
             of_end * 0.3,
             format!(
                 "memory grows: {} asked for {} {} and all of it stays, {} of what is held at the end",
-                case.name(site),
+                case.site_name(site),
                 Bytes(bytes),
-                units::count(times.len() as u64, "time"),
-                pct(of_end)
+                units::format_count(times.len() as u64, "time"),
+                format_percent(of_end)
             ),
         )
-        .judged("allocations of one size that are kept", times.len() as f64, "", ("≥", REPEATS as f64))
-        .judged("of all growth", of_growth * 100.0, "%", ("≥", MOST * 100.0))
-        .because("bytes of all of them", kept as f64, "byte")
-        .at(vec![(site, kept)], times.last().copied())
-        .change(&["See what keeps it: a list that grows, or a cache without a limit. If it is meant to grow, reserve it once."]),
+        .with_threshold("allocations of one size that are kept", times.len() as f64, "", ("≥", REPEATS as f64))
+        .with_threshold("of all growth", of_growth * 100.0, "%", ("≥", MOST * 100.0))
+        .with_evidence("bytes of all of them", kept as f64, "byte")
+        .with_sites(vec![(site, kept)], times.last().copied())
+        .with_actions(&["See what keeps it: a list that grows, or a cache without a limit. If it is meant to grow, reserve it once."]),
     )
 }

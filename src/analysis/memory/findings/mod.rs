@@ -25,13 +25,14 @@ pub struct Case<'a> {
 
 type Rule = fn(&Case<'_>) -> Option<MemoryFinding>;
 
-static RULES: &[Rule] = &[refused::out_of_memory, fragmentation::fragmentation, growth::growth, peak::peak, churn::churn];
+static RULES: &[Rule] =
+    &[refused::out_of_memory, fragmentation::find_fragmentation, growth::find_growth, peak::find_peak, churn::find_churn];
 
 /// Minimum bytes for findings on fragments and peaks: the allocator's own segments have 2 and 20 MiB.
 const LEAST: u64 = 64 << 20;
 
 /// Runs all rules; the most important findings come first.
-pub fn all(case: &Case<'_>) -> Vec<MemoryFinding> {
+pub fn find_all(case: &Case<'_>) -> Vec<MemoryFinding> {
     let mut out: Vec<MemoryFinding> = RULES.iter().filter_map(|rule| rule(case)).collect();
     out.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.cmp(&b.id)));
     out
@@ -42,7 +43,7 @@ impl Case<'_> {
     fn by_site<'l>(&self, lives: impl Iterator<Item = &'l Life>) -> Vec<(u32, u64)> {
         let mut found: FxHashMap<u32, u64> = FxHashMap::default();
         for life in lives {
-            let sum = found.entry(self.sites.site(life.stack)).or_default();
+            let sum = found.entry(self.sites.site_of_stack(life.stack)).or_default();
             *sum = sum.saturating_add(life.bytes);
         }
         let mut out: Vec<(u32, u64)> = found.into_iter().collect();
@@ -51,15 +52,15 @@ impl Case<'_> {
     }
 
     /// Name of a site in a sentence.
-    fn name(&self, site: u32) -> String {
+    fn site_name(&self, site: u32) -> String {
         if site == NONE {
             return "code without a stack".to_owned();
         }
-        self.sites.get(site).map_or_else(String::new, Site::line)
+        self.sites.get(site).map_or_else(String::new, Site::summary_line)
     }
 
     /// Phrase with the first of the sites that has a name.
-    fn mostly(&self, sites: &[(u32, u64)]) -> String {
-        sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", mostly by {}", self.name(s.0)))
+    fn main_site_phrase(&self, sites: &[(u32, u64)]) -> String {
+        sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", mostly by {}", self.site_name(s.0)))
     }
 }

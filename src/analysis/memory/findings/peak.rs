@@ -3,7 +3,7 @@
 use super::{Case, LEAST};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::ledger::Life;
-use crate::analysis::triage::text::pct;
+use crate::analysis::triage::text::format_percent;
 use crate::model::Bytes;
 use crate::model::host_call::NONE;
 use rustc_hash::FxHashMap;
@@ -27,16 +27,16 @@ const TRIED: usize = 8;
 type Key = (u32, u64);
 
 /// Detects a peak that few or brief allocations of one site make.
-pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
+pub fn find_peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let (Some(at), peak) = case.of.peak else { return None };
     // A large allocation is distinguished from others of its line.
     let key = |life: &Life| -> Key {
-        let site = case.sites.site(life.stack);
-        (site, if site == NONE || single(case, life) { life.bytes } else { 0 })
+        let site = case.sites.site_of_stack(life.stack);
+        (site, if site == NONE || dominates_peak(case, life) { life.bytes } else { 0 })
     };
     let mut there: FxHashMap<Key, (u64, usize)> = FxHashMap::default();
-    for life in ledger.held(Some(at)).filter(|l| !l.older() && !l.kept()) {
+    for life in ledger.held_at(Some(at)).filter(|l| !l.is_older() && !l.is_kept()) {
         let of = there.entry(key(life)).or_default();
         of.0 += life.bytes;
         of.1 += 1;
@@ -46,13 +46,13 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     tried.truncate(TRIED);
     // Memory that is held most of the time is not a peak, unless it is one allocation that is freed at once: the host
     // may wait for the GPU in between.
-    let usual = usual(case, USUAL * peak as f64);
-    let period = case.of.steps.length().or_else(|| ledger.span().map(|s| s.1 - s.0))?;
+    let usual = is_usually_above(case, USUAL * peak as f64);
+    let period = case.of.steps.median_length().or_else(|| ledger.span().map(|s| s.1 - s.0))?;
     let found = tried.into_iter().find_map(|(wanted, (bytes, blocks))| {
-        let own: Vec<&Life> = ledger.lives.iter().filter(|l| key(l) == wanted && !l.older()).collect();
+        let own: Vec<&Life> = ledger.lives.iter().filter(|l| key(l) == wanted && !l.is_older()).collect();
         let without = peak_without(case, &own);
-        let there: Vec<&Life> = own.into_iter().filter(|l| l.held(at) && !l.kept()).collect();
-        let held = there.iter().map(|l| ledger.time(l.end) - ledger.time(l.start)).max()?;
+        let there: Vec<&Life> = own.into_iter().filter(|l| l.is_held_at(at) && !l.is_kept()).collect();
+        let held = there.iter().map(|l| ledger.event_time(l.end) - ledger.event_time(l.start)).max()?;
         let lower = peak.saturating_sub(without) as f64 >= LOWER * peak as f64;
         let large = bytes as f64 >= LARGE * peak as f64 * blocks as f64;
         let brief = !usual && (large || held as f64 <= BRIEF * period as f64);
@@ -60,15 +60,15 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     });
     let (wanted, bytes, blocks, without, held) = found?;
     let lower = peak.saturating_sub(without) as f64 / peak.max(1) as f64;
-    let step = case.of.steps.at(ledger.time(at));
-    let others = others(case, step);
+    let step = case.of.steps.step_at(ledger.event_time(at));
+    let others = other_steps_peak(case, step);
     let once = others.filter(|&o| peak as f64 >= 1.3 * o as f64);
     let of = match once {
         Some(others) => format!("the peak of {} is of one step; the others need {}", Bytes(peak), Bytes(others)),
-        None => format!("the peak of {} would be {} lower", Bytes(peak), pct(lower)),
+        None => format!("the peak of {} would be {} lower", Bytes(peak), format_percent(lower)),
     };
     let how_long = if usual { "and gives it back at once" } else { "for a short time" };
-    let who = if wanted.0 == NONE { format!("an allocation of {}", Bytes(wanted.1)) } else { case.name(wanted.0) };
+    let who = if wanted.0 == NONE { format!("an allocation of {}", Bytes(wanted.1)) } else { case.site_name(wanted.0) };
     let held_unit = if ledger.timed { "ns" } else { "" };
     let mut finding = MemoryFinding::new(
         MemoryVerdict::Peak,
@@ -78,16 +78,20 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
             None => format!("{of} without {who}, which holds {} {how_long}", Bytes(bytes)),
         },
     )
-    .because("peak", peak as f64, "byte")
-    .because("peak without it", without as f64, "byte")
-    .judged("how much lower that is", lower * 100.0, "%", ("≥", LOWER * 100.0))
-    .because("bytes of it at the peak", bytes as f64, "byte")
-    .because("blocks of it at the peak", blocks as f64, "")
-    .because(if ledger.timed { "time for which they are held" } else { "events for which they are held" }, held as f64, held_unit);
+    .with_evidence("peak", peak as f64, "byte")
+    .with_evidence("peak without it", without as f64, "byte")
+    .with_threshold("how much lower that is", lower * 100.0, "%", ("≥", LOWER * 100.0))
+    .with_evidence("bytes of it at the peak", bytes as f64, "byte")
+    .with_evidence("blocks of it at the peak", blocks as f64, "")
+    .with_evidence(
+        if ledger.timed { "time for which they are held" } else { "events for which they are held" },
+        held as f64,
+        held_unit,
+    );
     if let Some(others) = others {
-        finding = finding.because("median peak of the other steps", others as f64, "byte");
+        finding = finding.with_evidence("median peak of the other steps", others as f64, "byte");
     }
-    Some(finding.at(vec![(wanted.0, bytes)], Some(ledger.time(at))).change(&[
+    Some(finding.with_sites(vec![(wanted.0, bytes)], Some(ledger.event_time(at))).with_actions(&[
         "Do it in pieces (chunks of the batch, of the sequence, of the vocabulary), or in place, or with a fused kernel that does not write it.",
         "Free it before the next large allocation: del, or leave the scope.",
         "Use a smaller type for it.",
@@ -95,7 +99,7 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
 }
 
 /// Returns true if the block makes much of the peak by itself.
-fn single(case: &Case<'_>, life: &Life) -> bool {
+fn dominates_peak(case: &Case<'_>, life: &Life) -> bool {
     life.bytes as f64 >= LOWER * case.of.peak.1 as f64
 }
 
@@ -104,11 +108,11 @@ fn at_once(case: &Case<'_>, there: &[&Life]) -> bool {
     let events = case.of.ledger.times.len();
     let few = ((events as f64 * AT_ONCE) as u32).max(2);
     let [life] = there else { return false };
-    single(case, life) && events >= FOR_AT_ONCE && life.end.saturating_sub(life.start) <= few
+    dominates_peak(case, life) && events >= FOR_AT_ONCE && life.end.saturating_sub(life.start) <= few
 }
 
 /// Returns true if more than `bytes` are allocated for more than half of the time.
-fn usual(case: &Case<'_>, bytes: f64) -> bool {
+fn is_usually_above(case: &Case<'_>, bytes: f64) -> bool {
     let ledger = &case.of.ledger;
     let ends = ledger.times.iter().skip(1).chain(ledger.times.last());
     let (mut all, mut less) = (0_i64, 0_i64);
@@ -120,7 +124,7 @@ fn usual(case: &Case<'_>, bytes: f64) -> bool {
 }
 
 /// Median peak of the steps, except for step `but`.
-fn others(case: &Case<'_>, but: Option<usize>) -> Option<u64> {
+fn other_steps_peak(case: &Case<'_>, but: Option<usize>) -> Option<u64> {
     let but = but?;
     let mut all: Vec<u64> = case.of.steps.list.iter().enumerate().filter(|s| s.0 != but).map(|s| s.1.peak).collect();
     all.sort_unstable();

@@ -10,37 +10,37 @@ use crate::model::{Bytes, Refused, units};
 const LOOKED_AT: usize = 8;
 
 /// Refused requests of the device.
-pub fn refused<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Refused> {
+pub fn refused_requests<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Refused> {
     let device = case.of.ledger.device;
     case.profile.memory.refused.iter().filter(move |r| r.device == device)
 }
 
 /// The largest refused requests, limited in number because there may be very many.
-pub fn largest<'a>(case: &Case<'a>) -> Vec<&'a Refused> {
-    let mut all: Vec<&Refused> = refused(case).collect();
+pub fn largest_refusals<'a>(case: &Case<'a>) -> Vec<&'a Refused> {
+    let mut all: Vec<&Refused> = refused_requests(case).collect();
     all.sort_by_key(|r| (std::cmp::Reverse(r.asked), r.time));
     all.truncate(LOOKED_AT);
     all
 }
 
 /// State of memory when a request was refused.
-pub fn room(case: &Case<'_>, refused: &Refused) -> Room {
-    refusal::room(case.profile, &case.of.ledger, refused)
+pub fn refusal_room(case: &Case<'_>, refused: &Refused) -> Room {
+    refusal::room_at_refusal(case.profile, &case.of.ledger, refused)
 }
 
 /// Names a private pool in a sentence, with its creator.
-fn named(case: &Case<'_>, pool: &Private) -> String {
-    let by = site_of(case, pool).map_or_else(String::new, |s| format!(", made by {}", case.name(s)));
+fn pool_name(case: &Case<'_>, pool: &Private) -> String {
+    let by = site_of(case, pool).map_or_else(String::new, |s| format!(", made by {}", case.site_name(s)));
     format!("private pool ({}, {}){by}", pool.pool.0, pool.pool.1)
 }
 
 fn site_of(case: &Case<'_>, pool: &Private) -> Option<u32> {
     let stack = pool.first.and_then(|row| case.sites.stack_of.get(row)).copied()?;
-    Some(case.sites.site(stack)).filter(|&s| s != NONE)
+    Some(case.sites.site_of_stack(stack)).filter(|&s| s != NONE)
 }
 
 /// Reason for the refusal, in a sentence.
-fn because(case: &Case<'_>, room: &Room, by: &str) -> String {
+fn explain_refusal(case: &Case<'_>, room: &Room, by: &str) -> String {
     let asked = Bytes(room.asked);
     let free = room.free.map_or_else(String::new, |f| format!("{} was free on the device, ", Bytes(f)));
     let in_use = format!("{free}{} was held{by}", Bytes(room.allocated));
@@ -57,7 +57,7 @@ fn because(case: &Case<'_>, room: &Room, by: &str) -> String {
         ),
         Why::PrivatePools => {
             let pools: Vec<String> =
-                room.private.iter().take(refusal::NAMED).map(|p| format!("{} in {}", Bytes(p.free), named(case, p))).collect();
+                room.private.iter().take(refusal::NAMED).map(|p| format!("{} in {}", Bytes(p.free), pool_name(case, p))).collect();
             format!(
                 "{in_use}; {} more is free in private pools and serves no request outside of them: {}",
                 Bytes(room.in_private()),
@@ -78,7 +78,7 @@ fn because(case: &Case<'_>, room: &Room, by: &str) -> String {
     }
 }
 
-fn actions(why: Why) -> &'static [&'static str] {
+fn suggest_actions(why: Why) -> &'static [&'static str] {
     match why {
         Why::Fragmented => &["Keep what is free in one piece: see fragmentation."],
         Why::PrivatePools => &[
@@ -107,20 +107,20 @@ fn actions(why: Why) -> &'static [&'static str] {
 
 /// Detects requests for memory that were refused.
 pub fn out_of_memory(case: &Case<'_>) -> Option<MemoryFinding> {
-    let largest = *largest(case).first()?;
-    let count = refused(case).count() as u64;
-    let room = room(case, largest);
+    let largest = *largest_refusals(case).first()?;
+    let count = refused_requests(case).count() as u64;
+    let room = refusal_room(case, largest);
     let ledger = &case.of.ledger;
-    let mut holders = case.by_site(ledger.held(ledger.at(largest.time)));
-    let who = case.profile.memory.stacks.of(largest.stack).next().map(|_| case.name(case.sites.site(largest.stack)));
+    let mut holders = case.by_site(ledger.held_at(ledger.event_at(largest.time)));
+    let who = case.profile.memory.stacks.frames_of(largest.stack).next().map(|_| case.site_name(case.sites.site_of_stack(largest.stack)));
     let by = who.map_or_else(String::new, |w| format!(" by {w}"));
     let times = if count == 1 {
         format!("a request of {}{by} was refused", Bytes(room.asked))
     } else {
-        format!("{} were refused, the largest of {}{by}", units::count(count, "request"), Bytes(room.asked))
+        format!("{} were refused, the largest of {}{by}", units::format_count(count, "request"), Bytes(room.asked))
     };
     let link = if matches!(room.why, Why::Limit | Why::Driver) { " " } else { "; " };
-    let text = because(case, &room, &case.mostly(&holders));
+    let text = explain_refusal(case, &room, &case.main_site_phrase(&holders));
     if room.why == Why::PrivatePools {
         // Sites that hold the missing memory come first.
         let makers = room.private.iter().filter_map(|p| Some((site_of(case, p)?, p.free)));
@@ -132,28 +132,31 @@ pub fn out_of_memory(case: &Case<'_>) -> Option<MemoryFinding> {
         if room.in_pieces() { 0.99 } else { 1.0 },
         format!("out of memory: {times}{link}{text}"),
     )
-    .kind(room.why.id())
-    .because("requests that were refused", count as f64, "")
-    .because("bytes of the largest", share(room.asked), "byte")
-    .because("allocated then", share(room.allocated), "byte")
-    .because("held by the allocator and not allocated", share(room.cached), "byte");
+    .with_kind(room.why.id())
+    .with_evidence("requests that were refused", count as f64, "")
+    .with_evidence("bytes of the largest", share(room.asked), "byte")
+    .with_evidence("allocated then", share(room.allocated), "byte")
+    .with_evidence("held by the allocator and not allocated", share(room.cached), "byte");
     if room.own > 0 {
-        finding = finding.because("of that free for such a request", share(room.own), "byte").because(
+        finding = finding.with_evidence("of that free for such a request", share(room.own), "byte").with_evidence(
             "largest piece of it",
             share(room.largest),
             "byte",
         );
     }
     if room.in_private() >= LEAST {
-        finding = finding.because("free in private pools", share(room.in_private()), "byte");
+        finding = finding.with_evidence("free in private pools", share(room.in_private()), "byte");
     }
     if room.streams >= LEAST {
-        finding = finding.because("free in segments of other streams", share(room.streams), "byte");
+        finding = finding.with_evidence("free in segments of other streams", share(room.streams), "byte");
     }
     if let Some(free) = room.free {
         let total = free.saturating_add(room.allocated).saturating_add(room.cached);
-        finding =
-            finding.because("free on the device", share(free), "byte").because("allocated, held and free together", share(total), "byte");
+        finding = finding.with_evidence("free on the device", share(free), "byte").with_evidence(
+            "allocated, held and free together",
+            share(total),
+            "byte",
+        );
     }
-    Some(finding.at(holders, Some(largest.time)).change(actions(room.why)))
+    Some(finding.with_sites(holders, Some(largest.time)).with_actions(suggest_actions(room.why)))
 }

@@ -3,7 +3,7 @@
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Severity};
 use crate::analysis::triage::part::Cause;
-use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{NoteKind, Severity as NoteSeverity, units};
 
@@ -24,7 +24,7 @@ fn with_calls(case: &Case<'_>) -> (usize, usize) {
 }
 
 /// The capture is too short, cut, or lacks required data.
-pub fn short(case: &Case<'_>) -> Option<Finding> {
+pub fn short_capture(case: &Case<'_>) -> Option<Finding> {
     let operations: u64 = case.devices.iter().map(|d| d.busy.operations).sum();
     // Lost ranges and OS runtime calls cost detail, but not device time.
     let beside = |text: &str| ["NVTX", "OS runtime"].iter().any(|w| text.contains(w));
@@ -33,14 +33,16 @@ pub fn short(case: &Case<'_>) -> Option<Finding> {
     // A window that the user chose is short on purpose.
     let few = !case.chosen && operations < FEW;
     // One or two steps are not a repetition.
-    let once =
-        !case.chosen && (case.steps.found.is_none() || case.steps.list.len() < 3) && case.length() < SHORT_NS && case.repeats() < REPEATS;
+    let once = !case.chosen
+        && (case.steps.found.is_none() || case.steps.list.len() < 3)
+        && case.length() < SHORT_NS
+        && case.main_repetitions() < REPEATS;
     let (headline, actions): (String, &[&str]) = if few || once {
         (
             format!(
                 "only {} in {}, and nothing repeats: too little to tell a steady state",
-                units::count(operations, "operation"),
-                ns(case.length() as f64)
+                units::format_count(operations, "operation"),
+                format_ns(case.length() as f64)
             ),
             &["Record at least three steps after the warm-up."],
         )
@@ -50,13 +52,13 @@ pub fn short(case: &Case<'_>) -> Option<Finding> {
                 (0, _) => {
                     format!(
                         "the report does not say which calls started the work: why the GPU is idle for {} cannot be known",
-                        pct(no_calls)
+                        format_percent(no_calls)
                     )
                 }
                 (some, all) => format!(
                     "the report has the calls of {some} of {} only: why the GPU is idle for {} cannot be known",
-                    units::count(all, "launch"),
-                    pct(no_calls)
+                    units::format_count(all, "launch"),
+                    format_percent(no_calls)
                 ),
             },
             &["Record the host's CUDA calls, too (`warpscope run` without a recipe for kernels only, `nsys --trace=cuda`)."],
@@ -65,11 +67,11 @@ pub fn short(case: &Case<'_>) -> Option<Finding> {
         (lost?.text.clone(), &["Record a shorter part, or fewer kinds of events, so that none are lost."])
     };
     let mut finding = Finding::new(Verdict::ShortCapture, 0.0, headline)
-        .bound("nothing is gained: what follows may be wrong")
-        .because("length of the window", case.length() as f64, "ns")
-        .because("operations on devices", operations as f64, "")
-        .because("steps", Some(case.steps.list.len()).filter(|&n| n > 0).map(|n| n as f64), "")
-        .change(actions);
+        .with_gain_basis("nothing is gained: what follows may be wrong")
+        .with_evidence("length of the window", case.length() as f64, "ns")
+        .with_evidence("operations on devices", operations as f64, "")
+        .with_evidence("steps", Some(case.steps.list.len()).filter(|&n| n > 0).map(|n| n as f64), "")
+        .with_actions(actions);
     finding.severity = Severity::Medium;
     Some(finding)
 }

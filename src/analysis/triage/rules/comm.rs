@@ -2,16 +2,16 @@
 
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Sure};
-use crate::analysis::triage::text::pct;
+use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::verdict::Verdict;
 
 /// Exposed collectives; the run is bound by them if they take more of the window than computing.
-pub fn collectives(case: &Case<'_>) -> Option<Finding> {
-    let (exposed, total) = (case.sum(|b| b.collectives_exposed), case.sum(|b| b.collectives));
+pub fn exposed_collectives(case: &Case<'_>) -> Option<Finding> {
+    let (exposed, total) = (case.sum_devices(|b| b.collectives_exposed), case.sum_devices(|b| b.collectives));
     if total == 0 {
         return None;
     }
-    let kernels = case.sum(|b| b.kernels);
+    let kernels = case.sum_devices(|b| b.kernels);
     let (share, busy) = (case.share(exposed), case.share(total));
     let bound = total > kernels;
     let hidden = 1.0 - exposed as f64 / total as f64;
@@ -19,23 +19,27 @@ pub fn collectives(case: &Case<'_>) -> Option<Finding> {
     let headline = if bound {
         format!(
             "for {} of the window only collectives run: they take {} of it in all, computing {}",
-            pct(share),
-            pct(busy),
-            pct(case.share(kernels))
+            format_percent(share),
+            format_percent(busy),
+            format_percent(case.share(kernels))
         )
     } else {
-        format!("collectives run alone for {} of the window: {} of their time is hidden behind computing", pct(share), pct(hidden))
+        format!(
+            "collectives run alone for {} of the window: {} of their time is hidden behind computing",
+            format_percent(share),
+            format_percent(hidden)
+        )
     };
     let (count, _) = case.kernels.collectives;
     let finding = Finding::new(id, share, headline)
-        .bound("the time in which only collectives ran, on this rank; a part of it may be waiting for other ranks")
-        .because("collectives run alone", exposed as f64, "ns")
-        .because("collectives in all", total as f64, "ns")
-        .because("hidden behind kernels", hidden * 100.0, "%")
-        .because("computing", kernels as f64, "ns")
-        .because("collectives in a step", case.per_step(count), "")
-        .because("mean duration of a collective", (count > 0).then(|| case.kernels.collectives.1 as f64 / count as f64), "ns")
-        .change(if bound {
+        .with_gain_basis("the time in which only collectives ran, on this rank; a part of it may be waiting for other ranks")
+        .with_evidence("collectives run alone", exposed as f64, "ns")
+        .with_evidence("collectives in all", total as f64, "ns")
+        .with_evidence("hidden behind kernels", hidden * 100.0, "%")
+        .with_evidence("computing", kernels as f64, "ns")
+        .with_evidence("collectives in a step", case.per_step(count), "")
+        .with_evidence("mean duration of a collective", (count > 0).then(|| case.kernels.collectives.1 as f64 / count as f64), "ns")
+        .with_actions(if bound {
             &[
                 "Communicate less: gradient accumulation, a larger batch for each rank, lower precision on the wire, tensor parallelism only within NVLink.",
                 "Check the bandwidth that the collectives reach against the link's (NCCL_DEBUG=INFO, nccl-tests); a slow rank or link looks the same from here.",
@@ -47,5 +51,5 @@ pub fn collectives(case: &Case<'_>) -> Option<Finding> {
             ]
         });
     // One rank cannot show the difference between communicating and waiting for another rank.
-    Some(finding.sure(Sure::Likely))
+    Some(finding.with_confidence(Sure::Likely))
 }

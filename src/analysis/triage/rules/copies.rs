@@ -5,7 +5,7 @@ use crate::analysis::triage::copies::{CopyClass, Sum};
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
-use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{Bytes, Nanos, units};
 use rustc_hash::FxHashSet;
@@ -13,11 +13,11 @@ use rustc_hash::FxHashSet;
 /// Time per small copy above which the host does more than copy, ns.
 const COPY_NS: f64 = 50_000.0;
 
-fn rate(bytes_per_second: Option<f64>) -> String {
+fn format_rate(bytes_per_second: Option<f64>) -> String {
     bytes_per_second.map_or_else(String::new, |r| format!(" at {:.1} GB/s", r / 1e9))
 }
 
-fn directions(sum: &Sum) -> &'static str {
+fn direction_text(sum: &Sum) -> &'static str {
     match (sum.to_device, sum.count - sum.to_device) {
         (_, 0) => "to the device",
         (0, _) => "to the host",
@@ -26,19 +26,19 @@ fn directions(sum: &Sum) -> &'static str {
 }
 
 /// Formats the number of bytes and their direction; only the direction if the report has no sizes.
-fn amount(sum: &Sum, between: &str) -> String {
+fn format_amount(sum: &Sum, between: &str) -> String {
     if sum.bytes == 0 { between.to_owned() } else { format!("{} {between}", Bytes(sum.bytes)) }
 }
 
-fn evidence(finding: Finding, case: &Case<'_>, sum: &Sum) -> Finding {
+fn add_evidence(finding: Finding, case: &Case<'_>, sum: &Sum) -> Finding {
     finding
-        .because("copies run alone", Some(sum.exposed).filter(|&n| n > 0).map(|n| n as f64), "ns")
-        .because("idle while they were issued", Some(sum.idle).filter(|&n| n > 0).map(|n| n as f64), "ns")
-        .because("copies", sum.count as f64, "")
-        .because("copies in a step", case.per_step(sum.count), "")
-        .because("bytes", Some(sum.bytes as f64).filter(|&n| n > 0.0), "byte")
-        .because("bandwidth while they ran", sum.rate(), "byte/s")
-        .at(sum.longest.map(|(start, end)| Place {
+        .with_evidence("copies run alone", Some(sum.exposed).filter(|&n| n > 0).map(|n| n as f64), "ns")
+        .with_evidence("idle while they were issued", Some(sum.idle).filter(|&n| n > 0).map(|n| n as f64), "ns")
+        .with_evidence("copies", sum.count as f64, "")
+        .with_evidence("copies in a step", case.per_step(sum.count), "")
+        .with_evidence("bytes", Some(sum.bytes as f64).filter(|&n| n > 0.0), "byte")
+        .with_evidence("bandwidth while they ran", sum.bytes_per_second(), "byte/s")
+        .with_places(sum.longest.map(|(start, end)| Place {
             kind: PlaceKind::Window,
             name: "the longest without other work".to_owned(),
             start,
@@ -49,29 +49,29 @@ fn evidence(finding: Finding, case: &Case<'_>, sum: &Sum) -> Finding {
 }
 
 /// Transfers from or to pageable memory.
-pub fn pageable(case: &Case<'_>) -> Option<Finding> {
+pub fn pageable_copies(case: &Case<'_>) -> Option<Finding> {
     let sum = case.copies.get(CopyClass::Pageable);
     if sum.count == 0 {
         return None;
     }
     // The host continues when the copy is done: until it has launched again, the GPU is idle. At most the GPU's own
     // time can hide the host's work.
-    let after = case.after_pageable.min(case.again(Cause::Sync)).min(case.sum(|b| b.kernels));
+    let after = case.after_pageable.min(case.recurring_idle(Cause::Sync)).min(case.sum_devices(|b| b.kernels));
     let share = case.share(sum.cost() + after);
     let headline = format!(
         "copies of pageable memory{} take {} of the window: {}, {}{}",
         if sum.idle + after > 0 { " and the idle time around them" } else { "" },
-        pct(share),
-        amount(sum, directions(sum)),
-        units::count(sum.count, "copy"),
-        rate(sum.rate())
+        format_percent(share),
+        format_amount(sum, direction_text(sum)),
+        units::format_count(sum.count, "copy"),
+        format_rate(sum.bytes_per_second())
     );
     Some(
-        evidence(Finding::new(Verdict::PageableCopies, share, headline), case, sum)
-            .because("idle after they were waited for", (after > 0).then_some(after as f64), "ns")
-            .bound("the time in which only these copies ran, and the idle time while they were staged and after they were waited for; pinned and overlapped they take none of it")
-            .at(places::of_copies(case, &[CopyClass::Pageable]))
-            .change(&[
+        add_evidence(Finding::new(Verdict::PageableCopies, share, headline), case, sum)
+            .with_evidence("idle after they were waited for", (after > 0).then_some(after as f64), "ns")
+            .with_gain_basis("the time in which only these copies ran, and the idle time while they were staged and after they were waited for; pinned and overlapped they take none of it")
+            .with_places(places::of_copies(case, &[CopyClass::Pageable]))
+            .with_actions(&[
                 "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(), cudaMallocHost, cudaHostRegister; pinned copies run at the link's speed and do not hold the host.",
                 "Then copy asynchronously on another stream while the GPU works: .to(device, non_blocking=True), cudaMemcpyAsync.",
                 "Copy less: keep data on the device, transfer smaller types and convert there.",
@@ -80,7 +80,7 @@ pub fn pageable(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Returns true if most of the copies' time is on streams without kernels.
-fn aside(case: &Case<'_>) -> bool {
+fn has_own_streams(case: &Case<'_>) -> bool {
     let profile = case.profile;
     let launches = &profile.launches;
     let stream = |place: u32| profile.places.get(place as usize).map(|p| (p.device, p.context, p.stream));
@@ -97,10 +97,10 @@ fn aside(case: &Case<'_>) -> bool {
 }
 
 /// Large transfers of pinned memory, between devices, or within one.
-pub fn bound(case: &Case<'_>) -> Option<Finding> {
+pub fn copy_bound(case: &Case<'_>) -> Option<Finding> {
     let classes = [CopyClass::Host, CopyClass::Peer, CopyClass::Device];
     let most = classes.into_iter().max_by_key(|c| case.copies.get(*c).cost())?;
-    let all = classes.into_iter().map(|c| *case.copies.get(c)).reduce(|a, b| a.plus(&b))?;
+    let all = classes.into_iter().map(|c| *case.copies.get(c)).reduce(|a, b| a.combined_with(&b))?;
     let sum = &all;
     if sum.count == 0 {
         return None;
@@ -110,27 +110,27 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
         CopyClass::Peer => "mostly between devices",
         CopyClass::Device => "mostly within the device",
         _ if case.copies.get(CopyClass::Host).count < sum.count => "mostly between host and device",
-        _ => directions(sum),
+        _ => direction_text(sum),
     };
     let headline = format!(
         "copies that nothing hides take {} of the window: {}, {}{}",
-        pct(share),
-        amount(sum, what),
-        units::count(sum.count, "copy"),
-        rate(sum.rate())
+        format_percent(share),
+        format_amount(sum, what),
+        units::format_count(sum.count, "copy"),
+        format_rate(sum.bytes_per_second())
     );
-    let finding = evidence(Finding::new(Verdict::CopyBound, share, headline), case, sum)
-        .bound("the time in which only these copies ran; overlapped with kernels they take none of it, as far as there are kernels to hide them")
-        .at(places::of_copies(case, &classes));
+    let finding = add_evidence(Finding::new(Verdict::CopyBound, share, headline), case, sum)
+        .with_gain_basis("the time in which only these copies ran; overlapped with kernels they take none of it, as far as there are kernels to hide them")
+        .with_places(places::of_copies(case, &classes));
     // On separate streams the next kernels may not wait for the copies, but for a late host.
-    let finding = if aside(case) { finding.sure(Sure::Likely) } else { finding };
+    let finding = if has_own_streams(case) { finding.with_confidence(Sure::Likely) } else { finding };
     Some(if most == CopyClass::Device {
-        finding.change(&[
+        finding.with_actions(&[
             "Avoid the copy: write results where they are needed, use views, in-place operations and fused kernels.",
             "Run it beside other work on another stream.",
         ])
     } else {
-        finding.change(&[
+        finding.with_actions(&[
             "Copy the next piece on a stream of its own while the GPU works on this one (two buffers, events between the streams).",
             "Copy less: keep data on the device, transfer smaller types and convert there, compress.",
         ])
@@ -138,7 +138,7 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Many tiny transfers.
-pub fn small(case: &Case<'_>) -> Option<Finding> {
+pub fn small_copies(case: &Case<'_>) -> Option<Finding> {
     let sum = case.copies.get(CopyClass::Small);
     if sum.count == 0 {
         return None;
@@ -147,21 +147,21 @@ pub fn small(case: &Case<'_>) -> Option<Finding> {
     let each = sum.cost() as f64 / sum.count as f64;
     let headline = format!(
         "{} copies of {} on average cost {} of the window: {} for each, hardly any of it for the bytes",
-        units::grouped(i64::try_from(sum.count).unwrap_or(i64::MAX)),
+        units::format_grouped(i64::try_from(sum.count).unwrap_or(i64::MAX)),
         Bytes(sum.bytes / sum.count.max(1)),
-        pct(share),
-        ns(each)
+        format_percent(share),
+        format_ns(each)
     );
-    let seconds = Nanos(case.length()).seconds();
-    let finding = evidence(Finding::new(Verdict::SmallCopies, share, headline), case, sum)
-        .bound("the time in which only these copies ran, and the idle time while they were issued; one copy of all the bytes takes next to nothing")
-        .judged("copies a second", sum.count as f64 / seconds, "1/s", ("≥", 1000.0))
-        .because("of them from or to pageable memory", (sum.pageable > 0).then_some(sum.pageable as f64), "")
-        .at(places::of_copies(case, &[CopyClass::Small]))
-        .change(&[
+    let seconds = Nanos(case.length()).as_seconds();
+    let finding = add_evidence(Finding::new(Verdict::SmallCopies, share, headline), case, sum)
+        .with_gain_basis("the time in which only these copies ran, and the idle time while they were issued; one copy of all the bytes takes next to nothing")
+        .with_judged_evidence("copies a second", sum.count as f64 / seconds, "1/s", ("≥", 1000.0))
+        .with_evidence("of them from or to pageable memory", (sum.pageable > 0).then_some(sum.pageable as f64), "")
+        .with_places(places::of_copies(case, &[CopyClass::Small]))
+        .with_actions(&[
             "Pack what belongs together into one buffer, copy once, and take it apart on the device.",
             "Pass scalars as kernel arguments; create tensors on the device (torch.zeros(…, device=\"cuda\"), torch.arange(…, device=\"cuda\")).",
         ]);
     // A copy has a fixed cost of some ten microseconds; a longer time may be other work of the host between copies.
-    Some(if sum.count < 100 || each > COPY_NS { finding.sure(Sure::Likely) } else { finding })
+    Some(if sum.count < 100 || each > COPY_NS { finding.with_confidence(Sure::Likely) } else { finding })
 }

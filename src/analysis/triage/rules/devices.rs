@@ -2,23 +2,28 @@
 
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Sure};
-use crate::analysis::triage::text::pct;
+use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::verdict::Verdict;
 
 /// Difference between the busiest and the least busy device from which they are unbalanced, as a share of the window.
 const SPREAD: f64 = 0.10;
 
 /// One device does more than the others.
-pub fn unbalanced(case: &Case<'_>) -> Option<Finding> {
+pub fn unbalanced_devices(case: &Case<'_>) -> Option<Finding> {
     // Processes that share a device are not separate devices.
-    if case.devices.len() < 2 || (0..case.ops.units.len()).any(|u| case.ops.shared(u)) {
+    if case.devices.len() < 2 || (0..case.ops.units.len()).any(|u| case.ops.is_shared(u)) {
         return None;
     }
     let length = case.length() as f64;
     let mut busy: Vec<(f64, String)> = case
         .devices
         .iter()
-        .map(|d| (d.busy.busy() as f64 / length, case.ops.number(&d.unit).map_or_else(|| "a device".to_owned(), |n| format!("GPU {n}"))))
+        .map(|d| {
+            (
+                d.busy.busy_time() as f64 / length,
+                case.ops.device_number(&d.unit).map_or_else(|| "a device".to_owned(), |n| format!("GPU {n}")),
+            )
+        })
         .collect();
     busy.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (most, least) = (busy.first()?, busy.last()?);
@@ -30,19 +35,19 @@ pub fn unbalanced(case: &Case<'_>) -> Option<Finding> {
     let mut finding = Finding::new(
         Verdict::UnbalancedDevices,
         most.0 - mean,
-        format!("{} is busy for {} of the window, {} for {}", most.1, pct(most.0), least.1, pct(least.0)),
+        format!("{} is busy for {} of the window, {} for {}", most.1, format_percent(most.0), least.1, format_percent(least.0)),
     )
-    .bound("what the busiest device does beyond the mean: evenly spread, the window is shorter by that")
-    .judged("percentage points between the busiest and the least busy", spread * 100.0, "", ("≥", SPREAD * 100.0));
+    .with_gain_basis("what the busiest device does beyond the mean: evenly spread, the window is shorter by that")
+    .with_judged_evidence("percentage points between the busiest and the least busy", spread * 100.0, "", ("≥", SPREAD * 100.0));
     for (share, name) in &busy {
-        finding = finding.because(&format!("{name} busy"), share * 100.0, "%");
+        finding = finding.with_evidence(&format!("{name} busy"), share * 100.0, "%");
     }
     Some(
         finding
-            .change(&[
+            .with_actions(&[
                 "Spread the work evenly: equal batches, pipeline stages of equal time, DistributedDataParallel in place of DataParallel.",
                 "Move what only one device does (loss, logging, gathering) to the least busy one, or off the devices.",
             ])
-            .sure(Sure::Likely),
+            .with_confidence(Sure::Likely),
     )
 }

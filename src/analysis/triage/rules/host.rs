@@ -6,11 +6,11 @@ use crate::analysis::triage::host::waits_for_ranks;
 use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
 use crate::analysis::triage::steps::Found;
-use crate::analysis::triage::text::{Record, ns, pct, record};
+use crate::analysis::triage::text::{Record, format_ns, format_percent, recording_command};
 use crate::analysis::triage::verdict::Verdict;
 
 /// Reason why a verdict on the host is uncertain.
-fn missing(case: &Case<'_>) -> &'static str {
+fn missing_reason(case: &Case<'_>) -> &'static str {
     if case.host.known.operators {
         "recorded without Python functions: waiting and computing cannot be told apart outside operators"
     } else if case.host.known.states {
@@ -20,7 +20,7 @@ fn missing(case: &Case<'_>) -> &'static str {
     }
 }
 
-fn longest(case: &Case<'_>, cause: Cause) -> (Option<f64>, usize) {
+fn longest_piece(case: &Case<'_>, cause: Cause) -> (Option<f64>, usize) {
     let pieces = case.pieces_again(cause);
     (pieces.first().map(|p| (p.end - p.start) as f64), pieces.len())
 }
@@ -47,7 +47,7 @@ const FILES: &[&str] = &[
 const THREADS: &[&str] = &["futex", "pthread_", "sem_", "mq_", "msgrcv"];
 
 /// Advice about a wait in a call or a range.
-fn advice(name: &str) -> &'static [&'static str] {
+fn wait_advice(name: &str) -> &'static [&'static str] {
     let is = |list: &[&str]| list.iter().any(|w| name.starts_with(w));
     if waits_for_ranks(name) {
         &[
@@ -77,9 +77,9 @@ fn advice(name: &str) -> &'static [&'static str] {
 }
 
 /// Suffix of a headline for idle time that occurs only once or twice.
-fn once(times: u64, longest: Option<f64>) -> String {
+fn once_suffix(times: u64, longest: Option<f64>) -> String {
     match (times, longest) {
-        (1, Some(long)) => format!(", all of it at once ({})", ns(long)),
+        (1, Some(long)) => format!(", all of it at once ({})", format_ns(long)),
         (2, _) => ", in two times".to_owned(),
         _ => String::new(),
     }
@@ -87,47 +87,47 @@ fn once(times: u64, longest: Option<f64>) -> String {
 
 /// The launching thread waits for a batch, a queue, a file.
 pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
-    let idle = case.again(Cause::Wait);
+    let idle = case.recurring_idle(Cause::Wait);
     let share = case.share(idle);
     if idle == 0 {
         return None;
     }
-    let (long, _) = longest(case, Cause::Wait);
-    let waits = crate::analysis::triage::os::waits(case);
-    let spots = places::located(case, &[Cause::Wait]);
+    let (long, _) = longest_piece(case, Cause::Wait);
+    let waits = crate::analysis::triage::os::os_waits(case);
+    let spots = places::locate_idle(case, &[Cause::Wait]);
     // Name the call that holds most of the waiting.
     let call = waits.first().filter(|w| w.1.ns.is_some_and(|ns| ns * 2 > idle)).map(|w| w.0.clone());
-    let place = spots.most().map(str::to_owned);
+    let place = spots.main_place().map(str::to_owned);
     let what = call.as_ref().or(place.as_ref()).map_or_else(String::new, |name| format!(", mostly in {name}"));
-    let (times, _) = case.spreads.of(Cause::Wait);
+    let (times, _) = case.spreads.gap_stats(Cause::Wait);
     let finding = Finding::new(
         Verdict::InputWait,
         share,
         format!(
             "the launching thread waits for something other than the GPU{what}: the GPU is idle for {} of the window{}",
-            pct(share),
-            once(times, long)
+            format_percent(share),
+            once_suffix(times, long)
         ),
     )
-    .bound("the idle time in which the launching thread was blocked outside of CUDA; work that is there in time takes none of it")
-    .because("idle while the host waits", idle as f64, "ns")
-    .because("of it in a step", case.per_step(idle.unsigned_abs()), "ns")
-    .because("the longest wait", long, "ns")
-    .at(waits.into_iter().take(3).map(|(_, place)| place))
-    .change(advice(place.as_deref().filter(|p| waits_for_ranks(p)).or(call.as_deref()).unwrap_or_default()))
-    .at(spots.places);
+    .with_gain_basis("the idle time in which the launching thread was blocked outside of CUDA; work that is there in time takes none of it")
+    .with_evidence("idle while the host waits", idle as f64, "ns")
+    .with_evidence("of it in a step", case.per_step(idle.unsigned_abs()), "ns")
+    .with_evidence("the longest wait", long, "ns")
+    .with_places(waits.into_iter().take(3).map(|(_, place)| place))
+    .with_actions(wait_advice(place.as_deref().filter(|p| waits_for_ranks(p)).or(call.as_deref()).unwrap_or_default()))
+    .with_places(spots.places);
     // A thread that is off the CPU, or in the loader's range, does not show the object of its wait; in a loop that is
     // not marked as steps it may wait for work, such as the next request of a server.
     let marked = matches!(case.steps.found, Some(Found::Ranges(_)));
-    Some(if case.host.known.os && marked { finding } else { finding.sure(Sure::Likely) })
+    Some(if case.host.known.os && marked { finding } else { finding.with_confidence(Sure::Likely) })
 }
 
 /// The launching thread computes.
-pub fn compute(case: &Case<'_>) -> Option<Finding> {
+pub fn host_compute(case: &Case<'_>) -> Option<Finding> {
     // After the last operation of a marked step, the host continued with something else.
     let marked = !case.chosen && matches!(case.steps.found, Some(Found::Ranges(_))) && case.devices.len() == 1;
     let rest = if marked { case.idle.get(Cause::Ended) } else { 0 };
-    let (known, unknown) = (case.again(Cause::Compute), case.again(Cause::Unknown) + rest);
+    let (known, unknown) = (case.recurring_idle(Cause::Compute), case.recurring_idle(Cause::Unknown) + rest);
     let idle = known + unknown;
     if idle == 0 {
         return None;
@@ -135,42 +135,42 @@ pub fn compute(case: &Case<'_>) -> Option<Finding> {
     let share = case.share(idle);
     let certain = known >= unknown;
     let cause = if certain { Cause::Compute } else { Cause::Unknown };
-    let (long, _) = longest(case, cause);
-    let ended = longest(case, Cause::Ended).0.filter(|_| !certain && rest > 0);
+    let (long, _) = longest_piece(case, cause);
+    let ended = longest_piece(case, Cause::Ended).0.filter(|_| !certain && rest > 0);
     let long = long.into_iter().chain(ended).reduce(f64::max);
-    let spots = places::located(case, &[Cause::Compute, Cause::Unknown]);
-    let at = spots.phrase();
+    let spots = places::locate_idle(case, &[Cause::Compute, Cause::Unknown]);
+    let at = spots.main_place_text();
     let headline = if certain {
         format!(
             "the launching thread runs host code{at} while the GPU has nothing to do: idle for {} of the window, up to {} at a time",
-            pct(share),
-            ns(long.unwrap_or_default())
+            format_percent(share),
+            format_ns(long.unwrap_or_default())
         )
     } else {
         format!(
             "the launching thread is outside CUDA{at} while the GPU has nothing to do: idle for {} of the window, up to {} at a time; {}",
-            pct(share),
-            ns(long.unwrap_or_default()),
-            missing(case)
+            format_percent(share),
+            format_ns(long.unwrap_or_default()),
+            missing_reason(case)
         )
     };
     let mut finding = Finding::new(Verdict::HostCompute, share, headline)
-        .bound("the idle time in which the launching thread was neither in CUDA nor known to wait; on another thread, or overlapped, it costs nothing")
-        .because("idle while the host computes", (known > 0).then_some(known as f64), "ns")
-        .because("idle while the host does what was not recorded", (unknown > 0).then_some(unknown as f64), "ns")
-        .because("of it in a step", case.per_step(idle.unsigned_abs()), "ns")
-        .because("the longest at a time", long, "ns")
-        .at(spots.places)
-        .change(&[
+        .with_gain_basis("the idle time in which the launching thread was neither in CUDA nor known to wait; on another thread, or overlapped, it costs nothing")
+        .with_evidence("idle while the host computes", (known > 0).then_some(known as f64), "ns")
+        .with_evidence("idle while the host does what was not recorded", (unknown > 0).then_some(unknown as f64), "ns")
+        .with_evidence("of it in a step", case.per_step(idle.unsigned_abs()), "ns")
+        .with_evidence("the longest at a time", long, "ns")
+        .with_places(spots.places)
+        .with_actions(&[
             "Do it while the GPU works: launch the next step first, prepare data in DataLoader workers or another thread.",
             "Do it on the GPU: tensor operations in place of Python loops and NumPy.",
             "Do it less often: logging, metrics, scheduling and garbage collection every N steps.",
         ]);
     if !certain {
-        finding = finding.sure(Sure::Possible);
+        finding = finding.with_confidence(Sure::Possible);
     } else if !case.host.known.os && !case.host.known.states {
         // An open function or operator may be waiting.
-        finding = finding.sure(Sure::Likely);
+        finding = finding.with_confidence(Sure::Likely);
     }
     let record_what = if case.host.known.operators {
         Record::Python
@@ -179,6 +179,6 @@ pub fn compute(case: &Case<'_>) -> Option<Finding> {
     } else {
         Record::Host
     };
-    finding.confirm = Some(record(case.profile, record_what));
+    finding.confirm = Some(recording_command(case.profile, record_what));
     Some(finding)
 }

@@ -1,27 +1,27 @@
 //! Rules: the kernels themselves.
 
 use crate::analysis::Family;
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Severity, Sure};
 use crate::analysis::triage::kernels::{EMPTY_NS, Like, SHORT_NS, SLICES};
 use crate::analysis::triage::rank::FILLS;
-use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units;
 
 /// Share of kernel time in short kernels from which they dominate.
 const MOSTLY_SHORT: f64 = 0.3;
 
-fn kernel(case: &Case<'_>, (kernel, ns, _): (u32, i64, u64)) -> Place {
-    let name = case.profile.kernels.get(kernel as usize).map_or_else(String::new, |k| readable(k).into_owned());
+fn kernel_place(case: &Case<'_>, (kernel, ns, _): (u32, i64, u64)) -> Place {
+    let name = case.profile.kernels.get(kernel as usize).map_or_else(String::new, |k| readable_name(k).into_owned());
     Place { kind: PlaceKind::Kernel, name, start: case.window.0, end: case.window.1, ns: Some(ns), rank: None }
 }
 
 /// Kernels so short that most of their time goes into starting and ending them.
-pub fn small(case: &Case<'_>) -> Option<Finding> {
+pub fn small_kernels(case: &Case<'_>) -> Option<Finding> {
     let k = &case.kernels;
-    let median = k.median()?;
+    let median = k.median_duration()?;
     if median >= SHORT_NS || (k.short.1 as f64) < MOSTLY_SHORT * k.ns as f64 {
         return None;
     }
@@ -34,29 +34,29 @@ pub fn small(case: &Case<'_>) -> Option<Finding> {
         share,
         format!(
             "{} of {} each: starting and ending them takes up to {} of the window{}",
-            units::count(k.short.0, "kernel"),
-            ns(k.short.1 as f64 / k.short.0.max(1) as f64),
-            pct(share),
+            units::format_count(k.short.0, "kernel"),
+            format_ns(k.short.1 as f64 / k.short.0.max(1) as f64),
+            format_percent(share),
             if graphs { ", although they are in a CUDA graph" } else { "" }
         ),
     )
-    .bound(format!(
+    .with_gain_basis(format!(
         "{} for the start and end of each kernel shorter than {}, and the pauses between queued ones",
-        ns(EMPTY_NS as f64),
-        ns(SHORT_NS as f64)
+        format_ns(EMPTY_NS as f64),
+        format_ns(SHORT_NS as f64)
     ))
-    .judged("median duration of a kernel", median as f64, "ns", ("<", SHORT_NS as f64))
-    .because("kernels shorter than 5 µs", k.short.0 as f64, "")
-    .because("their share of all kernel time", k.short.1 as f64 / k.ns.max(1) as f64 * 100.0, "%")
-    .because("pauses between queued kernels", case.pauses as f64, "ns")
-    .because("kernels in graphs", (k.in_graphs.0 > 0).then_some(k.in_graphs.0 as f64), "")
-    .because("kernels in a step", case.per_step(k.count), "")
-    .at(k.top(case.profile).into_iter().take(3).map(|t| kernel(case, t)))
-    .change(&[
+    .with_judged_evidence("median duration of a kernel", median as f64, "ns", ("<", SHORT_NS as f64))
+    .with_evidence("kernels shorter than 5 µs", k.short.0 as f64, "")
+    .with_evidence("their share of all kernel time", k.short.1 as f64 / k.ns.max(1) as f64 * 100.0, "%")
+    .with_evidence("pauses between queued kernels", case.pauses as f64, "ns")
+    .with_evidence("kernels in graphs", (k.in_graphs.0 > 0).then_some(k.in_graphs.0 as f64), "")
+    .with_evidence("kernels in a step", case.per_step(k.count), "")
+    .with_places(k.top_kernels(case.profile).into_iter().take(3).map(|t| kernel_place(case, t)))
+    .with_actions(&[
         "Fuse them: torch.compile, a Triton or CUDA kernel for the chain of elementwise operations, fused optimizers and norms.",
         "Give each more work: larger batches, several steps or tensors at once (torch._foreach, grouped GEMM).",
     ]);
-    Some(if graphs { finding } else { finding.change(&["A CUDA graph shortens the pauses between them, not the kernels."]) })
+    Some(if graphs { finding } else { finding.with_actions(&["A CUDA graph shortens the pauses between them, not the kernels."]) })
 }
 
 /// Minimum share of the window for a stream to count.
@@ -65,7 +65,7 @@ const A_STREAM: f64 = 0.05;
 const OVERLAP: f64 = 1.1;
 
 /// Streams whose kernels leave room for each other, but run one after the other.
-pub fn serialised(case: &Case<'_>) -> Option<Finding> {
+pub fn serialised_streams(case: &Case<'_>) -> Option<Finding> {
     let mut best: Option<(f64, Finding)> = None;
     for (unit, device) in case.ops.units.iter().enumerate().filter_map(|(i, u)| Some((i, case.devices.iter().find(|d| d.unit == *u)?))) {
         let mut streams: Vec<(Option<u32>, i64, i64)> = case
@@ -97,15 +97,15 @@ pub fn serialised(case: &Case<'_>) -> Option<Finding> {
                 streams.len()
             ),
         )
-        .bound("the time of all streams but the longest, as far as their grids leave room")
-        .judged("kernels at a time", overlap, "", ("<", OVERLAP))
-        .because("of their time with grids smaller than the GPU", small as f64 / total.max(1) as f64 * 100.0, "%")
-        .because("streams", streams.len() as f64, "")
-        .change(&[
+        .with_gain_basis("the time of all streams but the longest, as far as their grids leave room")
+        .with_judged_evidence("kernels at a time", overlap, "", ("<", OVERLAP))
+        .with_evidence("of their time with grids smaller than the GPU", small as f64 / total.max(1) as f64 * 100.0, "%")
+        .with_evidence("streams", streams.len() as f64, "")
+        .with_actions(&[
             "Look for what orders them: the legacy default stream (use --default-stream per-thread or cudaStreamNonBlocking), event waits, allocations between launches.",
             "If each stream waits for the other's result, they are one chain: then a larger batch or a graph helps.",
         ])
-        .sure(Sure::Likely);
+        .with_confidence(Sure::Likely);
         if best.as_ref().is_none_or(|b| share > b.0) {
             best = Some((share, finding));
         }
@@ -127,7 +127,7 @@ const CLOCK: f64 = 3.3;
 const THIRDS: usize = 3;
 
 /// Mean duration of like launches in each third of the window; `None` if they vary by more than a clock can explain.
-fn thirds(like: &Like) -> Option<[f64; THIRDS]> {
+fn mean_by_third(like: &Like) -> Option<[f64; THIRDS]> {
     let mean = |(n, ns): (u64, i64)| (n > 0).then(|| ns as f64 / n as f64);
     let slices = like.slices.iter().copied().filter_map(mean);
     let (least, most) = slices.fold((f64::MAX, 0.0_f64), |(least, most), m| (least.min(m), most.max(m)));
@@ -154,11 +154,11 @@ fn clock_fell(case: &Case<'_>) -> Option<bool> {
 }
 
 /// The same kernels get slower over the run.
-pub fn throttled(case: &Case<'_>) -> Option<Finding> {
+pub fn throttled_kernels(case: &Case<'_>) -> Option<Finding> {
     let (mut judged, mut slower, mut lost) = (0.0, 0.0, 0.0);
     let (mut before, mut after) = (0.0, 0.0);
     for like in case.kernels.like.values().filter(|l| l.count >= LAUNCHES && l.ns / i64::try_from(l.count).unwrap_or(1) >= SHORT_NS) {
-        let Some([a, b, c]) = thirds(like) else { continue };
+        let Some([a, b, c]) = mean_by_third(like) else { continue };
         judged += like.ns as f64;
         if c >= a * GROWTH && b >= a * 1.02 && c >= b {
             let last: u64 = like.slices[SLICES / THIRDS * 2..].iter().map(|s| s.0).sum();
@@ -177,52 +177,52 @@ pub fn throttled(case: &Case<'_>) -> Option<Finding> {
         lost / (case.length() as f64 * case.devices.len().max(1) as f64),
         format!(
             "the same kernels in the same configurations take {} longer at the end of the window than at its beginning",
-            pct(after / before - 1.0)
+            format_percent(after / before - 1.0)
         ),
     )
-    .bound("what these kernels take beyond their mean in the first third of the window")
-    .because("kernel time that got slower", slower / judged * 100.0, "%")
-    .judged("growth from the first to the last third", (after / before - 1.0) * 100.0, "%", ("≥", (GROWTH - 1.0) * 100.0))
-    .change(&[
+    .with_gain_basis("what these kernels take beyond their mean in the first third of the window")
+    .with_evidence("kernel time that got slower", slower / judged * 100.0, "%")
+    .with_judged_evidence("growth from the first to the last third", (after / before - 1.0) * 100.0, "%", ("≥", (GROWTH - 1.0) * 100.0))
+    .with_actions(&[
         "Look at clocks, power and temperature: nvidia-smi -q -d PERFORMANCE,CLOCK, or --query-gpu=clocks_throttle_reasons.active.",
         "If the clocks hold, look for what else uses memory and power at the same time: copies, other processes, growing inputs.",
     ]);
-    Some(if clocks { finding.sure(Sure::Likely) } else { finding.sure(Sure::Possible) })
+    Some(if clocks { finding.with_confidence(Sure::Likely) } else { finding.with_confidence(Sure::Possible) })
 }
 
 /// Share of the SMs with work below which kernels that fill the window do not fill the GPU.
 const FEW_SMS: f64 = 0.5;
 
 /// Formats a number with at most one decimal: `1`, `12.5`.
-fn tenth(value: f64) -> String {
+fn format_tenth(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 /// Kernels fill the window, but only a small part of the GPU.
-fn underused(case: &Case<'_>, mut finding: Finding, share: f64, used: f64) -> Finding {
+fn underused_gpu(case: &Case<'_>, mut finding: Finding, share: f64, used: f64) -> Finding {
     let sms: Vec<u32> = case.devices.iter().filter_map(|d| case.profile.devices.get(d.unit.device? as usize)?.sm_count).collect();
     let of = sms
         .first()
         .filter(|n| sms.iter().all(|m| m == *n))
-        .map_or_else(|| format!("{} of the SMs", pct(used)), |&n| format!("{} of {n} SMs", tenth(used * f64::from(n))));
-    let emptiest = case.kernels.emptiest();
-    let name = |kernel: u32| case.profile.kernels.get(kernel as usize).map_or_else(Default::default, readable);
+        .map_or_else(|| format!("{} of the SMs", format_percent(used)), |&n| format!("{} of {n} SMs", format_tenth(used * f64::from(n))));
+    let emptiest = case.kernels.emptiest_kernels();
+    let name = |kernel: u32| case.profile.kernels.get(kernel as usize).map_or_else(Default::default, readable_name);
     let first = emptiest
         .first()
-        .map_or_else(String::new, |(kernel, _, blocks)| format!("; {} launches {}", name(*kernel), units::count(*blocks, "block")));
+        .map_or_else(String::new, |(kernel, _, blocks)| format!("; {} launches {}", name(*kernel), units::format_count(*blocks, "block")));
     let stake = share * (1.0 - used);
     finding.stake = stake;
-    finding.severity = Severity::of(stake);
+    finding.severity = Severity::from_share(stake);
     finding.headline = format!(
         "kernels run for {} of the window, and give work to {of} on average: their grids are too small for this GPU{first}",
-        pct(share)
+        format_percent(share)
     );
     finding
-        .judged("SMs with a block to work on, weighted by time", used * 100.0, "%", ("<", FEW_SMS * 100.0))
-        .bound("the kernels' time as far as SMs had no block, from the launch configurations: with grids that fill the GPU, or kernels that run side by side")
-        .at(emptiest.into_iter().take(3).map(|(k, ns, _)| kernel(case, (k, ns, 0))))
-        .change(&[
+        .with_judged_evidence("SMs with a block to work on, weighted by time", used * 100.0, "%", ("<", FEW_SMS * 100.0))
+        .with_gain_basis("the kernels' time as far as SMs had no block, from the launch configurations: with grids that fill the GPU, or kernels that run side by side")
+        .with_places(emptiest.into_iter().take(3).map(|(k, ns, _)| kernel_place(case, (k, ns, 0))))
+        .with_actions(&[
             "Launch at least as many blocks as the GPU has SMs, better several for each: split the work finer, parallelize over more dimensions, split-K.",
             "Run independent kernels at the same time: streams, a larger batch, several requests at once.",
             "Give blocks at least a few warps: blocks of one thread leave most lanes of an SM empty, too.",
@@ -230,33 +230,38 @@ fn underused(case: &Case<'_>, mut finding: Finding, share: f64, used: f64) -> Fi
 }
 
 /// The kernels fill the window.
-pub fn bound(case: &Case<'_>) -> Option<Finding> {
-    let kernels = case.sum(|b| b.kernels);
+pub fn gpu_bound(case: &Case<'_>) -> Option<Finding> {
+    let kernels = case.sum_devices(|b| b.kernels);
     let share = case.share(kernels);
     if kernels == 0 {
         return None;
     }
-    let top = case.kernels.top(case.profile);
+    let top = case.kernels.top_kernels(case.profile);
     let first = top.first().map_or_else(String::new, |(kernel, ns, _)| {
-        let name = case.profile.kernels.get(*kernel as usize).map_or_else(Default::default, readable);
-        format!("; {} of kernel time is {name}", pct(*ns as f64 / case.kernels.ns.max(1) as f64))
+        let name = case.profile.kernels.get(*kernel as usize).map_or_else(Default::default, readable_name);
+        format!("; {} of kernel time is {name}", format_percent(*ns as f64 / case.kernels.ns.max(1) as f64))
     });
-    let mut finding = Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of the window{first}", pct(share)))
-        .bound("the time in which kernels ran: what they can save is in their own diagnoses")
-        .because(if case.devices.len() > 1 { "kernels, summed over the devices" } else { "kernels" }, kernels as f64, "ns")
-        .because("median duration of a kernel", case.kernels.median().map(|n| n as f64), "ns");
-    let mut families = case.kernels.families(case.profile);
+    let mut finding =
+        Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of the window{first}", format_percent(share)))
+            .with_gain_basis("the time in which kernels ran: what they can save is in their own diagnoses")
+            .with_evidence(if case.devices.len() > 1 { "kernels, summed over the devices" } else { "kernels" }, kernels as f64, "ns")
+            .with_evidence("median duration of a kernel", case.kernels.median_duration().map(|n| n as f64), "ns");
+    let mut families = case.kernels.time_by_family(case.profile);
     families.retain(|f| f.0 != Family::Nccl);
     let total: i64 = families.iter().map(|f| f.1).sum();
     for (family, time) in families.iter().take(4) {
-        finding = finding.because(&format!("{}, by the kernels' names", family.word()), *time as f64 / total.max(1) as f64 * 100.0, "%");
+        finding = finding.with_evidence(
+            &format!("{}, by the kernels' names", family.display_name()),
+            *time as f64 / total.max(1) as f64 * 100.0,
+            "%",
+        );
     }
-    let used = case.kernels.filled(kernels);
+    let used = case.kernels.filled_share(kernels);
     // If kernels leave much of the window idle, that comes before empty SMs.
     if used < FEW_SMS && share >= FILLS {
-        return Some(underused(case, finding, share, used));
+        return Some(underused_gpu(case, finding, share, used));
     }
-    let mut finding = finding.at(top.into_iter().take(3).map(|t| kernel(case, t))).change(&[
+    let mut finding = finding.with_places(top.into_iter().take(3).map(|t| kernel_place(case, t))).with_actions(&[
         "Go to the kernels: what limits the first of them, and profile it again with its counters.",
         "Do less: lower precision where it is allowed, fused attention and norms, no work that is thrown away.",
     ]);

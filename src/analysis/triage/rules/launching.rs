@@ -1,11 +1,11 @@
 //! The host launches too slowly, builds graphs, or loads code.
 
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Sure};
 use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
-use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{CallKind, units};
 
@@ -20,15 +20,15 @@ const LAUNCH_NS: f64 = 30_000.0;
 const FEW: u64 = 50;
 
 /// The GPU is idle while the host launches kernels one by one.
-pub fn bound(case: &Case<'_>) -> Option<Finding> {
+pub fn launch_bound(case: &Case<'_>) -> Option<Finding> {
     // Without outlier gaps: one slow call tells nothing about the others.
     let late = case.late_after_waits();
-    let idle = case.again(Cause::Launch) + late;
+    let idle = case.recurring_idle(Cause::Launch) + late;
     let share = case.share(idle);
     if case.kernels.count == 0 && case.kernels.in_graphs.0 == 0 {
         return None;
     }
-    let (gaps, longest) = case.spreads.of(Cause::Launch);
+    let (gaps, longest) = case.spreads.gap_stats(Cause::Launch);
     let longest = case.pieces_again(Cause::Launch).first().map_or(longest, |p| p.end - p.start);
     let k = &case.kernels;
     let launched = k.launches.max(1) as f64;
@@ -41,28 +41,28 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
         share,
         format!(
             "the host cannot launch as fast as the GPU works: idle for {} of the window while the host issues {} launches per second, {} of idle time for each",
-            pct(share),
-            units::grouped(rate.round() as i64),
-            ns(each)
+            format_percent(share),
+            units::format_grouped(rate.round() as i64),
+            format_ns(each)
         ),
     )
-    .bound("the idle time in which the launching thread was in launch calls or between close ones; with graphs or fewer kernels it goes nearly to zero")
-    .because("idle while launching", idle as f64, "ns")
-    .because("times that the GPU ran out of work", gaps as f64, "")
-    .because("the longest of them", longest as f64, "ns")
-    .because("launches a second", rate, "1/s")
-    .because("median duration of a launch call", k.median_cost().map(|n| n as f64), "ns")
-    .because("median duration of a kernel", k.median().map(|n| n as f64), "ns")
-    .judged("kernels that began within 10 µs of their call", at_once.map(|a| a * 100.0), "%", ("≥", 50.0))
-    .because("launches in a step", case.per_step(k.launches), "")
-    .at(places::of(case, &[Cause::Launch]));
+    .with_gain_basis("the idle time in which the launching thread was in launch calls or between close ones; with graphs or fewer kernels it goes nearly to zero")
+    .with_evidence("idle while launching", idle as f64, "ns")
+    .with_evidence("times that the GPU ran out of work", gaps as f64, "")
+    .with_evidence("the longest of them", longest as f64, "ns")
+    .with_evidence("launches a second", rate, "1/s")
+    .with_evidence("median duration of a launch call", k.median_cost().map(|n| n as f64), "ns")
+    .with_evidence("median duration of a kernel", k.median_duration().map(|n| n as f64), "ns")
+    .with_judged_evidence("kernels that began within 10 µs of their call", at_once.map(|a| a * 100.0), "%", ("≥", 50.0))
+    .with_evidence("launches in a step", case.per_step(k.launches), "")
+    .with_places(places::locate_places(case, &[Cause::Launch]));
     let finding = if graphs {
-        finding.change(&[
+        finding.with_actions(&[
             "Capture more of the step in the CUDA graph: what is launched outside it is what the GPU waits for.",
             "Fuse what is left outside, or launch it from another thread.",
         ])
     } else {
-        finding.change(&[
+        finding.with_actions(&[
             "Capture the step in a CUDA graph (torch.cuda.graph, torch.compile(mode=\"reduce-overhead\"), jax.jit, cudaStreamBeginCapture).",
             "Fuse small operators: torch.compile, fused optimizers (fused=True), a larger kernel in place of several.",
             "Give each launch more work: a larger batch, several steps or requests at once.",
@@ -70,18 +70,18 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
     };
     // A queue that was often full contradicts this finding.
     Some(if k.launches < FEW {
-        finding.sure(Sure::Possible)
+        finding.with_confidence(Sure::Possible)
     } else if at_once.is_some_and(|a| a < 0.3) || each > LAUNCH_NS || late * 2 > idle {
         // The host may do something else between launches.
-        finding.sure(Sure::Likely)
+        finding.with_confidence(Sure::Likely)
     } else {
         finding
     })
 }
 
 /// Graphs are captured or instantiated while the GPU has nothing to do.
-pub fn recapture(case: &Case<'_>) -> Option<Finding> {
-    let share = case.share(case.again(Cause::Graph));
+pub fn graph_recapture(case: &Case<'_>) -> Option<Finding> {
+    let share = case.share(case.recurring_idle(Cause::Graph));
     let (calls, host) = case.calls_of(CallKind::Graph);
     if calls == 0 {
         return None;
@@ -103,28 +103,28 @@ pub fn recapture(case: &Case<'_>) -> Option<Finding> {
             share,
             format!(
                 "CUDA graphs are made again and again: {} instantiated for {}; the GPU is idle for {} of the window while they are made",
-                units::count(instantiated, "graph"),
-                units::count(launched, "launch"),
-                pct(share)
+                units::format_count(instantiated, "graph"),
+                units::format_count(launched, "launch"),
+                format_percent(share)
             ),
         )
-        .bound("the idle time in which graphs were captured, built or instantiated")
-        .because("idle while graphs were made", case.again(Cause::Graph) as f64, "ns")
-        .because("the host's time in graph calls", host as f64, "ns")
-        .because("graph calls in a step", case.per_step(calls), "")
-        .because("instantiations in the report", instantiated as f64, "")
-        .at(places::of(case, &[Cause::Graph]))
-        .change(&[
+        .with_gain_basis("the idle time in which graphs were captured, built or instantiated")
+        .with_evidence("idle while graphs were made", case.recurring_idle(Cause::Graph) as f64, "ns")
+        .with_evidence("the host's time in graph calls", host as f64, "ns")
+        .with_evidence("graph calls in a step", case.per_step(calls), "")
+        .with_evidence("instantiations in the report", instantiated as f64, "")
+        .with_places(places::locate_places(case, &[Cause::Graph]))
+        .with_actions(&[
             "Capture once for each shape and replay: keep graphs by shape, pad to a few sizes.",
             "Change an instantiated graph in place (cudaGraphExecUpdate, cudaGraphExecKernelNodeSetParams), and write inputs into the buffers that it was captured with.",
         ])
-        .sure(sure),
+        .with_confidence(sure),
     )
 }
 
 /// Code is compiled or loaded while the GPU has nothing to do.
-pub fn compilation(case: &Case<'_>) -> Option<Finding> {
-    let idle = case.again(Cause::Compile);
+pub fn code_compilation(case: &Case<'_>) -> Option<Finding> {
+    let idle = case.recurring_idle(Cause::Compile);
     let share = case.share(idle);
     let (modules, host) = case.calls_of(CallKind::Module);
     let lazy = case.host.loads.iter().filter(|l| l.0 >= case.window.0 && l.0 < case.window.1).count() as u64;
@@ -133,37 +133,37 @@ pub fn compilation(case: &Case<'_>) -> Option<Finding> {
     if loads == 0 {
         return None;
     }
-    let (gaps, longest) = case.spreads.of(Cause::Compile);
+    let (gaps, longest) = case.spreads.gap_stats(Cause::Compile);
     // A load that occurs once among many steps is a single delay with a finding of its own.
     let single = case.single.iter().any(|s| s.cause == Cause::Compile);
     let slowest = case.loaded.iter().max_by_key(|l| l.1).filter(|l| !single && l.1 * 2 > idle);
     let headline = match slowest.and_then(|l| case.profile.kernels.get(l.0 as usize)) {
         Some(kernel) => format!(
             "the first launch of {} loads its code: the GPU is idle for {} meanwhile, {} of the window",
-            readable(kernel),
-            ns(longest as f64),
-            pct(share)
+            readable_name(kernel),
+            format_ns(longest as f64),
+            format_percent(share)
         ),
         None => format!(
             "code is compiled or loaded during the run: the GPU is idle for {} of the window before {}",
-            pct(share),
-            units::count(loads, "load")
+            format_percent(share),
+            units::format_count(loads, "load")
         ),
     };
     let finding = Finding::new(Verdict::Compilation, share, headline)
-    .bound("the idle time before code was loaded; with code that is compiled ahead of time and kept, there is none")
-    .because("idle before code was loaded", idle as f64, "ns")
-    .because("modules loaded", (modules > 0).then_some(modules as f64), "")
-    .because("kernels loaded at their first launch", Some(lazy.max(first)).filter(|&n| n > 0).map(|n| n as f64), "")
-    .because("times that the GPU waited", (gaps > 0).then_some(gaps as f64), "")
-    .because("the host's time in module calls", (host > 0).then_some(host as f64), "ns")
-    .because("loads in a step", case.per_step(loads), "")
-    .at(places::of(case, &[Cause::Compile]))
-    .change(&[
+    .with_gain_basis("the idle time before code was loaded; with code that is compiled ahead of time and kept, there is none")
+    .with_evidence("idle before code was loaded", idle as f64, "ns")
+    .with_evidence("modules loaded", (modules > 0).then_some(modules as f64), "")
+    .with_evidence("kernels loaded at their first launch", Some(lazy.max(first)).filter(|&n| n > 0).map(|n| n as f64), "")
+    .with_evidence("times that the GPU waited", (gaps > 0).then_some(gaps as f64), "")
+    .with_evidence("the host's time in module calls", (host > 0).then_some(host as f64), "ns")
+    .with_evidence("loads in a step", case.per_step(loads), "")
+    .with_places(places::locate_places(case, &[Cause::Compile]))
+    .with_actions(&[
         "Keep shapes and constants the same from step to step: mark what changes as dynamic (torch.compile(dynamic=True), fewer tl.constexpr, jax.jit without static arguments).",
         "Warm up every shape before the steady state, and keep the compile cache between runs (TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, CUDA_CACHE_PATH).",
         "Load ahead of time: CUDA_MODULE_LOADING=EAGER, or compile for this GPU's architecture instead of PTX.",
     ]);
     // The time before a load is assumed to be compilation; the record does not show it.
-    Some(finding.sure(Sure::Likely))
+    Some(finding.with_confidence(Sure::Likely))
 }

@@ -5,14 +5,14 @@ use crate::analysis::triage::copies::CopyClass;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind};
 use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
-use crate::analysis::triage::text::pct;
+use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{Bytes, CallKind, units};
 
 /// The GPU is idle while memory is allocated or freed.
-pub fn allocation(case: &Case<'_>) -> Option<Finding> {
+pub fn memory_allocation(case: &Case<'_>) -> Option<Finding> {
     // Without outlier gaps: one slow call is a start or a single delay.
-    let idle = case.again(Cause::Alloc);
+    let idle = case.recurring_idle(Cause::Alloc);
     let share = case.share(idle);
     let ((allocs, alloc_ns), (frees, free_ns)) = (case.calls_of(CallKind::Alloc), case.calls_of(CallKind::Free));
     // One or two calls are set-up.
@@ -29,17 +29,17 @@ pub fn allocation(case: &Case<'_>) -> Option<Finding> {
             share,
             format!(
                 "memory is allocated and freed during the run{most} ({}{step}): the GPU is idle for {} of the window while that happens",
-                units::count(allocs + frees, "call"),
-                pct(share)
+                units::format_count(allocs + frees, "call"),
+                format_percent(share)
             ),
         )
-        .bound("the idle time in which memory was allocated or freed; an allocator that keeps memory takes none of it")
-        .because("idle while allocating or freeing", idle as f64, "ns")
-        .because("allocations", allocs as f64, "")
-        .because("frees", frees as f64, "")
-        .because("the host's time in them", (alloc_ns + free_ns) as f64, "ns")
-        .because("the host's time for each", (alloc_ns + free_ns) as f64 / (allocs + frees) as f64, "ns")
-        .at(behind.iter().take(3).map(|(name, after)| Place {
+        .with_gain_basis("the idle time in which memory was allocated or freed; an allocator that keeps memory takes none of it")
+        .with_evidence("idle while allocating or freeing", idle as f64, "ns")
+        .with_evidence("allocations", allocs as f64, "")
+        .with_evidence("frees", frees as f64, "")
+        .with_evidence("the host's time in them", (alloc_ns + free_ns) as f64, "ns")
+        .with_evidence("the host's time for each", (alloc_ns + free_ns) as f64 / (allocs + frees) as f64, "ns")
+        .with_places(behind.iter().take(3).map(|(name, after)| Place {
             kind: PlaceKind::Call,
             name: (*name).to_owned(),
             start: case.window.0,
@@ -47,8 +47,8 @@ pub fn allocation(case: &Case<'_>) -> Option<Finding> {
             ns: Some(after.ns),
             rank: None,
         }))
-        .at(places::of(case, &[Cause::Alloc]))
-        .change(&[
+        .with_places(places::locate_places(case, &[Cause::Alloc]))
+        .with_actions(&[
             "Do not empty the cache in the loop (torch.cuda.empty_cache()), and do not disable it (PYTORCH_NO_CUDA_MEMORY_CACHING).",
             "Allocate once and reuse, or from a pool: cudaMallocAsync, RMM, cupy.cuda.MemoryPool; pinned memory, too.",
             "If the framework allocates because memory is fragmented: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or fixed shapes.",
@@ -57,7 +57,7 @@ pub fn allocation(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Managed memory moves between host and device.
-pub fn unified(case: &Case<'_>) -> Option<Finding> {
+pub fn unified_memory(case: &Case<'_>) -> Option<Finding> {
     let sum = case.copies.get(CopyClass::Unified);
     if sum.count == 0 {
         return None;
@@ -72,18 +72,18 @@ pub fn unified(case: &Case<'_>) -> Option<Finding> {
             format!(
                 "managed memory migrates: {} in {}; moving the pages, and waiting for that, takes {} of the window",
                 Bytes(sum.bytes),
-                units::count(sum.count, "transfer"),
-                pct(share)
+                units::format_count(sum.count, "transfer"),
+                format_percent(share)
             ),
         )
-        .bound("the time in which pages were moved, while kernels stall on them, and the idle time that ends with a migration")
-        .because("migrations", sum.count as f64, "")
-        .because("bytes migrated", sum.bytes as f64, "byte")
-        .because("time in migrations", sum.ns as f64, "ns")
-        .because("idle before migrations", (idle > 0).then_some(idle as f64), "ns")
-        .because("bandwidth of the migrations", sum.rate(), "byte/s")
-        .because("migrations in a step", case.per_step(sum.count), "")
-        .change(&[
+        .with_gain_basis("the time in which pages were moved, while kernels stall on them, and the idle time that ends with a migration")
+        .with_evidence("migrations", sum.count as f64, "")
+        .with_evidence("bytes migrated", sum.bytes as f64, "byte")
+        .with_evidence("time in migrations", sum.ns as f64, "ns")
+        .with_evidence("idle before migrations", (idle > 0).then_some(idle as f64), "ns")
+        .with_evidence("bandwidth of the migrations", sum.bytes_per_second(), "byte/s")
+        .with_evidence("migrations in a step", case.per_step(sum.count), "")
+        .with_actions(&[
             "Move pages before they are touched: cudaMemPrefetchAsync to the device that uses them next.",
             "Say how they are used: cudaMemAdvise (read-mostly, preferred location, accessed-by), so that they stay.",
             "Use device memory with explicit copies where the pattern is known.",

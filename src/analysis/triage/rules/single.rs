@@ -4,41 +4,42 @@ use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::gaps::Piece;
 use crate::analysis::triage::part::Cause;
-use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::verdict::Verdict;
 
 /// Share of the window within which a delay belongs to the start.
 const START: f64 = 0.05;
 
 /// Describes the activity of the host during a gap.
-fn call(case: &Case<'_>, piece: &Piece) -> String {
+fn describe_activity(case: &Case<'_>, piece: &Piece) -> String {
     if let Some(name) = piece.name {
         return case.call_name(name).to_owned();
     }
-    let launched = piece.lane.and_then(|lane| case.host.launched(lane, piece.start, piece.end));
+    let launched = piece.lane.and_then(|lane| case.host.longest_launch(lane, piece.start, piece.end));
     match (piece.cause, launched) {
         (Cause::Launch, Some(row)) if case.profile.launches.graph_node(row).is_none() => {
             let kernel = case.profile.kernels.get(case.profile.launches.kernel(row).0 as usize);
-            format!("the launch of {}", kernel.map_or("a kernel".into(), crate::analysis::readable::readable))
+            format!("the launch of {}", kernel.map_or("a kernel".into(), crate::analysis::readable::readable_name))
         }
         (Cause::Launch, Some(_)) => "the launch of a CUDA graph".to_owned(),
         (Cause::Compute, _) => "host code".to_owned(),
         (Cause::Wait, _) => "the host, which waits for something else".to_owned(),
         (Cause::Unknown, _) => "the host, which is outside the driver".to_owned(),
         (Cause::Compile, _) => "code to be compiled or loaded".to_owned(),
-        (cause, _) => format!("the host {}", cause.word()),
+        (cause, _) => format!("the host {}", cause.as_text()),
     }
 }
 
 /// A single delay. Gaps no longer than a usual interval between launches do not count.
-pub fn delay(case: &Case<'_>) -> Option<Finding> {
+pub fn single_delay(case: &Case<'_>) -> Option<Finding> {
     let first = case.single.first()?;
     let idle: i64 = case.single.iter().map(|s| s.ns).sum();
     let share = case.share(idle);
     let (longest, piece) = first.gaps.first()?;
-    let name = call(case, piece);
+    let name = describe_activity(case, piece);
     let early = (piece.start - case.window.0) as f64 <= START * case.length() as f64;
-    let when = if early { "at the start".to_owned() } else { format!("{} into the window", ns((piece.start - case.window.0) as f64)) };
+    let when =
+        if early { "at the start".to_owned() } else { format!("{} into the window", format_ns((piece.start - case.window.0) as f64)) };
     // One or two gaps per device.
     let of = if first.gaps.len() > case.devices.len() { ("twice", "up to ") } else { ("once", "") };
     let kind = if early { "a start" } else { "a single delay" };
@@ -48,33 +49,33 @@ pub fn delay(case: &Case<'_>) -> Option<Finding> {
         format!(
             "the GPU waits {}{} {}, {when}, for {name}: {kind}, not what the run does again and again ({} of the window)",
             of.1,
-            ns(*longest as f64),
+            format_ns(*longest as f64),
             of.0,
-            pct(case.share(first.ns))
+            format_percent(case.share(first.ns))
         ),
     )
-    .bound("the idle time in one or two gaps that make most of what their cause costs; they may not come back in a longer run")
-    .because("idle in these gaps", idle as f64, "ns");
+    .with_gain_basis("the idle time in one or two gaps that make most of what their cause costs; they may not come back in a longer run")
+    .with_evidence("idle in these gaps", idle as f64, "ns");
     for single in &case.single {
-        let (gaps, _) = case.spreads.of(single.cause);
+        let (gaps, _) = case.spreads.gap_stats(single.cause);
         let all = case.idle.get(single.cause);
         finding = finding
-            .because(&format!("idle with the host {}", single.cause.word()), all as f64, "ns")
-            .because("of it in single gaps", single.ns as f64 / all.max(1) as f64 * 100.0, "%")
-            .because("gaps of that kind", gaps as f64, "");
+            .with_evidence(&format!("idle with the host {}", single.cause.as_text()), all as f64, "ns")
+            .with_evidence("of it in single gaps", single.ns as f64 / all.max(1) as f64 * 100.0, "%")
+            .with_evidence("gaps of that kind", gaps as f64, "");
     }
     let place = |s: &crate::analysis::triage::spread::Single| {
         let (length, piece) = s.gaps.first()?;
         let (start, end) = (piece.start, piece.end);
-        Some(Place { kind: PlaceKind::Window, name: call(case, piece), start, end, ns: Some(*length), rank: None })
+        Some(Place { kind: PlaceKind::Window, name: describe_activity(case, piece), start, end, ns: Some(*length), rank: None })
     };
     Some(
         finding
-            .at(case.single.iter().filter_map(place))
-            .change(&[
+            .with_places(case.single.iter().filter_map(place))
+            .with_actions(&[
                 "Leave it out of what you measure: run a few steps before, and record after them.",
                 "If it comes back in a longer run, record what the host does in it: page faults, locks in the driver, memory that grows, first uses of other code.",
             ])
-            .sure(Sure::Likely),
+            .with_confidence(Sure::Likely),
     )
 }

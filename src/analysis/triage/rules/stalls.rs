@@ -3,10 +3,10 @@
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, LEAST, Place, PlaceKind, Sure};
 use crate::analysis::triage::part::{ByCause, Cause};
-use crate::analysis::triage::steps::{Found, median};
-use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::steps::{Found, lower_median};
+use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::verdict::Verdict;
-use crate::analysis::triage::work::{Sketch, kinds};
+use crate::analysis::triage::work::{Sketch, group_steps};
 
 /// Multiple of the median above which a step is an outlier (p95 over p50 beyond 1.5 in triage practice).
 const OUTLIER: f64 = 1.5;
@@ -26,12 +26,12 @@ struct Extra {
 }
 
 /// Steps that take much longer than others that run the same kernels.
-pub fn periodic(case: &Case<'_>) -> Option<Finding> {
+pub fn periodic_stall(case: &Case<'_>) -> Option<Finding> {
     let sketches: Vec<Sketch> = case.per_step.iter().map(|s| s.kernels).collect();
     let all: Vec<usize> = (0..case.steps.list.len()).collect();
     // The work of each step is not kept if there are too many steps.
-    let kinds = if sketches.is_empty() { vec![all] } else { kinds(&sketches, &case.steps.list) };
-    let found = kinds.iter().filter_map(|kind| stall(case, kind));
+    let kinds = if sketches.is_empty() { vec![all] } else { group_steps(&sketches, &case.steps.list) };
+    let found = kinds.iter().filter_map(|kind| find_stall(case, kind));
     found.max_by(|a, b| a.stake.total_cmp(&b.stake))
 }
 
@@ -40,25 +40,25 @@ pub fn periodic(case: &Case<'_>) -> Option<Finding> {
 fn same_launches(case: &Case<'_>, slow: &[usize], usual: &[usize]) -> bool {
     let of = |i: usize| case.per_step.get(i).map(|s| s.launches);
     let Some(model) = usual.get(usual.len() / 2).and_then(|&i| of(i)) else { return true };
-    let like = slow.iter().filter(|&&i| of(i).is_some_and(|s| s.like(&model))).count();
+    let like = slow.iter().filter(|&&i| of(i).is_some_and(|s| s.is_similar(&model))).count();
     like * 2 > slow.len()
 }
 
 /// Returns true if each slow step launches more than any of the others: an update after several steps, an
 /// occasional collective.
 fn more_launches(case: &Case<'_>, slow: &[usize], usual: &[usize]) -> bool {
-    let count = |&i: &usize| case.per_step.get(i).map(|s| s.kernels.total());
+    let count = |&i: &usize| case.per_step.get(i).map(|s| s.kernels.total_launches());
     let (least, most) = (slow.iter().filter_map(count).min(), usual.iter().filter_map(count).max());
     least.zip(most).is_some_and(|(least, most)| least > most)
 }
 
 /// The steps of one kind that take much longer than the others.
-fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
+fn find_stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     let steps = &case.steps.list;
     if kind.len() < STEPS {
         return None;
     }
-    let usual = median(kind.iter().map(|&i| steps[i].length()).collect())?;
+    let usual = lower_median(kind.iter().map(|&i| steps[i].length()).collect())?;
     let (slow, others): (Vec<usize>, Vec<usize>) = kind.iter().partition(|&&i| steps[i].length() as f64 > usual as f64 * OUTLIER);
     // One slow step is an accident, or the start of the capture.
     if slow.len() < 2 || slow.len() as f64 > kind.len() as f64 * FEW {
@@ -78,21 +78,21 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     if slow.iter().all(|&i| i * 5 < steps.len()) {
         return None;
     }
-    let fill = filled(case, &slow, &others, usual);
+    let fill = main_extra_time(case, &slow, &others, usual);
     // Longer kernels with other launches are more work.
     if fill.cause.is_none() && !case.per_step.is_empty() && (!same_launches(case, &slow, &others) || more_launches(case, &slow, &others)) {
         return None;
     }
-    let what = fill.cause.map_or_else(|| "the GPU computing longer".to_owned(), |c| format!("the host {}", c.word()));
+    let what = fill.cause.map_or_else(|| "the GPU computing longer".to_owned(), |c| format!("the host {}", c.as_text()));
     let apart: Vec<i64> = slow.windows(2).map(|w| i64::from(steps[w[1]].number) - i64::from(steps[w[0]].number)).collect();
-    let every = median(apart.clone()).filter(|&m| apart.len() >= 2 && apart.iter().all(|a| (a - m).abs() <= 1));
+    let every = lower_median(apart.clone()).filter(|&m| apart.len() >= 2 && apart.iter().all(|a| (a - m).abs() <= 1));
     let when = every.map_or_else(String::new, |n| format!(", every {n} steps"));
     let mut longest: Vec<usize> = slow.clone();
     longest.sort_by_key(|&i| std::cmp::Reverse(steps[i].length()));
-    let inside = fill.cause.is_some_and(|c| fill.ns as f64 * devices(case) >= EXPLAINED * case.idle.get(c) as f64);
+    let inside = fill.cause.is_some_and(|c| fill.ns as f64 * device_count(case) >= EXPLAINED * case.idle.get(c) as f64);
     let host = fill.cause.is_some();
     // Outlier gaps inside these steps are the same problem.
-    let in_slow = |at: i64| case.steps.at(at).is_some_and(|s| slow.contains(&s));
+    let in_slow = |at: i64| case.steps.step_at(at).is_some_and(|s| slow.contains(&s));
     let mut single = case.single.iter().flat_map(|s| &s.gaps).peekable();
     let alone = single.peek().is_some() && single.all(|(_, piece)| in_slow(piece.start));
     let finding = Finding::new(
@@ -102,18 +102,18 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
             "{} of {} steps take {} instead of {}{when}: {} of the window, mostly {what}",
             slow.len(),
             kind.len(),
-            ns(slow.iter().map(|&i| steps[i].length()).sum::<i64>() as f64 / slow.len() as f64),
-            ns(usual as f64),
-            pct(share)
+            format_ns(slow.iter().map(|&i| steps[i].length()).sum::<i64>() as f64 / slow.len() as f64),
+            format_ns(usual as f64),
+            format_percent(share)
         ),
     )
-    .bound("what the slow steps take beyond the median step")
-    .because("slow steps", slow.len() as f64, "")
-    .because(if kind.len() < steps.len() { "steps that run the same" } else { "steps" }, kind.len() as f64, "")
-    .because("the median step", usual as f64, "ns")
-    .because("extra time", extra as f64, "ns")
-    .because(&format!("of it {}", fill.cause.map_or("kernels", Cause::word)), fill.ns as f64, "ns")
-    .at(longest.iter().take(5).map(|&i| Place {
+    .with_gain_basis("what the slow steps take beyond the median step")
+    .with_evidence("slow steps", slow.len() as f64, "")
+    .with_evidence(if kind.len() < steps.len() { "steps that run the same" } else { "steps" }, kind.len() as f64, "")
+    .with_evidence("the median step", usual as f64, "ns")
+    .with_evidence("extra time", extra as f64, "ns")
+    .with_evidence(&format!("of it {}", fill.cause.map_or("kernels", Cause::as_text)), fill.ns as f64, "ns")
+    .with_places(longest.iter().take(5).map(|&i| Place {
         kind: PlaceKind::Step,
         name: format!("step {}", steps[i].number),
         start: steps[i].start,
@@ -122,37 +122,37 @@ fn stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
         rank: None,
     }))
     // The finding about that cause adds nothing if its idle time is in these steps.
-    .explains(fill.cause.filter(|_| inside).and_then(verdict_of))
-    .explains(alone.then_some(Verdict::SingleDelay));
+    .with_explained(fill.cause.filter(|_| inside).and_then(verdict_of))
+    .with_explained(alone.then_some(Verdict::SingleDelay));
     // Two slow steps may be an accident, their cause may not have been recorded, and steps found by the host's waits
     // may do different work.
     let unclear = slow.len() < 3
         || matches!(case.steps.found, Some(Found::Waits(_)))
         || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
-    let finding = if unclear { finding.sure(Sure::Likely) } else { finding };
+    let finding = if unclear { finding.with_confidence(Sure::Likely) } else { finding };
     // Kernels that take longer may have more work: the size of their data is not recorded. And a loop that is not
     // marked as steps may wait for work: a server without requests is not stalled.
     let idles = fill.cause == Some(Cause::Wait) && !matches!(case.steps.found, Some(Found::Ranges(_)));
-    let finding = if fill.cause.is_none() || idles { finding.sure(Sure::Possible) } else { finding };
+    let finding = if fill.cause.is_none() || idles { finding.with_confidence(Sure::Possible) } else { finding };
     Some(if idles {
-        finding.change(&[
+        finding.with_actions(&[
             "Find out what it waits for: a program that serves requests waits for the next one here, and nothing needs fixing.",
             "Else find what happens only in these steps: checkpoints, evaluation, logging, a refill of the input queue; take it off the launching thread.",
         ])
     } else if host {
-        finding.change(&[
+        finding.with_actions(&[
             "Find what happens only in these steps: checkpoints, evaluation, logging, garbage collection, a new shape, a refill of the input queue.",
             "Take it off the launching thread (asynchronous checkpoints, a background thread), or spread it over the steps.",
         ])
     } else {
-        finding.change(&[
+        finding.with_actions(&[
             "Compare the kernels of a slow step with those of a usual one: more of them, larger shapes, another algorithm, or the same ones slower.",
             "If collectives take the time, look at the other ranks: one of them is late in these steps.",
         ])
     })
 }
 
-fn devices(case: &Case<'_>) -> f64 {
+fn device_count(case: &Case<'_>) -> f64 {
     case.devices.len().max(1) as f64
 }
 
@@ -169,7 +169,7 @@ fn verdict_of(cause: Cause) -> Option<Verdict> {
 }
 
 /// Determines the main part of the extra time of the slow steps.
-fn filled(case: &Case<'_>, slow: &[usize], others: &[usize], usual: i64) -> Extra {
+fn main_extra_time(case: &Case<'_>, slow: &[usize], others: &[usize], usual: i64) -> Extra {
     let steps = &case.steps.list;
     let (mut in_slow, mut in_usual, mut n_usual) = (ByCause::default(), ByCause::default(), 0_i64);
     for (i, time) in case.per_step.iter().enumerate() {

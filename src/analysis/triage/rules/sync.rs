@@ -5,7 +5,7 @@ use crate::analysis::triage::copies::CopyClass;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
-use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{CallKind, CopyKind, MemOpKind, units};
 
@@ -16,8 +16,8 @@ const VALUE_BYTES: u64 = 64;
 const BACK_NS: f64 = 50_000.0;
 
 /// The queue runs dry after each wait for the GPU.
-pub fn sync(case: &Case<'_>) -> Option<Finding> {
-    let idle = case.again(Cause::Sync);
+pub fn host_sync(case: &Case<'_>) -> Option<Finding> {
+    let idle = case.recurring_idle(Cause::Sync);
     let (after, share) = (case.share(idle), case.share(idle - case.late_after_waits()));
     if idle == 0 {
         return None;
@@ -28,7 +28,7 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
     let blocking = case.blocking_copies();
     // A copy from pageable memory and the call that waits for it count as one wait.
     let waits = calls.max(copies).max(blocking);
-    let behind_copies: i64 = behind.iter().filter(|(name, _)| CallKind::of(name) == CallKind::Copy).map(|(_, after)| after.ns).sum();
+    let behind_copies: i64 = behind.iter().filter(|(name, _)| CallKind::from_name(name) == CallKind::Copy).map(|(_, after)| after.ns).sum();
     let values = case
         .profile
         .memops
@@ -44,19 +44,19 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
         share,
         format!(
             "the program waits for the GPU {} in {}{back}; after each wait the GPU has run out of work: idle for {} of the window",
-            units::count(waits, "time"),
-            ns(case.length() as f64),
-            pct(after)
+            units::format_count(waits, "time"),
+            format_ns(case.length() as f64),
+            format_percent(after)
         ),
     )
-    .bound("the idle time from the end of the wait to the next operation, as far as the GPU is busy for as long: without the wait the host would have launched it meanwhile")
-    .because("idle after synchronizing", idle as f64, "ns")
-    .because("waits for the GPU", waits as f64, "")
-    .because("idle after each", (waits > 0).then(|| idle as f64 / waits as f64), "ns")
-    .because("synchronizing calls in a step", case.per_step(calls), "")
-    .because("values of up to 64 bytes read back", (values > 0).then_some(values as f64), "")
-    .because("copies from pageable memory, which wait for the GPU, too", (copies > 0).then_some(copies as f64), "")
-    .at(behind.iter().take(3).map(|(name, after)| Place {
+    .with_gain_basis("the idle time from the end of the wait to the next operation, as far as the GPU is busy for as long: without the wait the host would have launched it meanwhile")
+    .with_evidence("idle after synchronizing", idle as f64, "ns")
+    .with_evidence("waits for the GPU", waits as f64, "")
+    .with_evidence("idle after each", (waits > 0).then(|| idle as f64 / waits as f64), "ns")
+    .with_evidence("synchronizing calls in a step", case.per_step(calls), "")
+    .with_evidence("values of up to 64 bytes read back", (values > 0).then_some(values as f64), "")
+    .with_evidence("copies from pageable memory, which wait for the GPU, too", (copies > 0).then_some(copies as f64), "")
+    .with_places(behind.iter().take(3).map(|(name, after)| Place {
         kind: PlaceKind::Call,
         name: format!("idle after {name}"),
         start: case.window.0,
@@ -64,24 +64,24 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
         ns: Some(after.ns),
         rank: None,
     }))
-    .at(places::of(case, &[Cause::Sync]));
+    .with_places(places::locate_places(case, &[Cause::Sync]));
     // The return from a wait takes some ten microseconds; if it takes longer, the host does something else, too.
     let long = waits > 0 && idle as f64 / waits as f64 > BACK_NS;
-    let finding = if long { finding.sure(Sure::Likely) } else { finding };
+    let finding = if long { finding.with_confidence(Sure::Likely) } else { finding };
     Some(if copies * 2 > waits {
-        finding.change(&[
+        finding.with_actions(&[
             "These waits belong to copies of pageable memory: send data in one copy from pinned memory with non_blocking=True (tensor.pin_memory(), DataLoader(pin_memory=True)).",
             "Create small tensors on the device: torch.tensor(…, device=\"cuda\") copies and waits each time; torch.full, torch.arange and indexing with constants do not.",
             "Gather what a step needs on the host and send it once.",
         ])
     } else if values * 2 > waits {
-        finding.change(&[
+        finding.with_actions(&[
             "Do not read values back in the loop: no .item(), .cpu(), print or if on a GPU tensor; keep them on the device and read every N steps.",
             "Read back without waiting: copy to pinned memory with non_blocking=True, record an event, look at the value a step later.",
             "Replace what needs the value on the host (nonzero, boolean masks, dynamic shapes) by what stays on the device (torch.where, fixed shapes).",
         ])
     } else if behind_copies * 2 > idle {
-        finding.change(&[
+        finding.with_actions(&[
             "Copy without holding the host: cudaMemcpyAsync on a stream (non_blocking=True) from or to pinned memory, and wait only where the data is used.",
             "Copy less often: gather what a step needs, send it once, and keep results on the device.",
         ])
@@ -89,9 +89,9 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
         let first = format!(
             "Remove {most} where only order matters: use events and stream waits (cudaStreamWaitEvent), which do not hold the host."
         );
-        let mut finding = finding.change(&[]);
+        let mut finding = finding.with_actions(&[]);
         finding.actions.push(first);
-        finding.change(&[
+        finding.with_actions(&[
             "Wait once a step, not after every operation; launch the next piece of work before waiting for the last.",
             "Check for debugging switches: CUDA_LAUNCH_BLOCKING=1, torch.autograd.set_detect_anomaly, timing code with synchronize().",
         ])

@@ -6,10 +6,10 @@ use crate::app::actions::{ActionId, Where};
 use crate::app::copies::{MOST_COPIED, TO_PASTE};
 use crate::app::msg::Effect;
 use crate::app::over::{Choice, CopyWhat, Item, Pick};
-use crate::app::screen::{Answer, Cx, Go, News, Screen, shift};
+use crate::app::screen::{Answer, Cx, Go, News, Screen, move_selection};
 use crate::app::session::{Report, Session};
 use crate::app::work::{Ask, Done, Work};
-use crate::model::units::count;
+use crate::model::units::format_count;
 use crate::report;
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl DiffScreen {
     /// Orders two reports by start time, or by session order if their clocks do not tell.
     #[must_use]
     pub fn in_order(session: &Session, a: usize, b: usize) -> Go {
-        let began = |i: usize| session.reports.get(i).and_then(Report::began);
+        let began = |i: usize| session.reports.get(i).and_then(Report::clock_start);
         let swapped = match (began(a), began(b)) {
             (Some(x), Some(y)) if x != y => x > y,
             _ => a > b,
@@ -47,7 +47,7 @@ impl DiffScreen {
 
     /// Lets the user choose the other report to compare with, if there are several.
     #[must_use]
-    pub fn ask(session: &Session) -> Answer {
+    pub fn ask_baseline(session: &Session) -> Answer {
         let active = session.active;
         let others: Vec<usize> = (0..session.reports.len()).filter(|&i| i != active).collect();
         match others[..] {
@@ -59,17 +59,17 @@ impl DiffScreen {
                     let name = file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
                     Item::new(name, file.display().to_string(), None, Choice::Changes(i, active))
                 };
-                Answer::over(Pick::by_typing("compare with this baseline", others.into_iter().map(item).collect()))
+                Answer::open_overlay(Pick::by_typing("compare with this baseline", others.into_iter().map(item).collect()))
             }
         }
     }
 
     /// Requests the comparison, once both reports are read.
-    fn want(&mut self, session: &Session) -> Vec<Effect> {
+    fn request_diff(&mut self, session: &Session) -> Vec<Effect> {
         if self.diff.is_some() {
             return Vec::new();
         }
-        let ready = |i: usize| session.reports.get(i).filter(|r| !r.reading()).and_then(|r| Some((r.generation, r.profile.clone()?)));
+        let ready = |i: usize| session.reports.get(i).filter(|r| !r.is_reading()).and_then(|r| Some((r.generation, r.profile.clone()?)));
         let (Some((older, before)), Some((generation, profile))) = (ready(self.before), ready(self.after)) else { return Vec::new() };
         // The session reads other reports, too.
         if self.asked.replace((older, generation)) == Some((older, generation)) {
@@ -79,12 +79,12 @@ impl DiffScreen {
         vec![Effect::Work(Box::new(Work { report: self.after, generation, profile, paths: None, window: None, ask }))]
     }
 
-    fn rows(&self) -> usize {
+    fn row_count(&self) -> usize {
         self.diff.as_ref().map_or(0, |d| d.rows.len())
     }
 
     /// Opens the selected kernel in the report after, or before if it is gone.
-    fn open(&self) -> Answer {
+    fn open_kernel(&self) -> Answer {
         let Some(row) = self.diff.as_ref().and_then(|d| d.rows.get(self.selected)) else { return Answer::none() };
         match (&row.after, &row.before) {
             (Some(side), _) => Go::Kernel { report: self.after, name: side.name.clone() }.into(),
@@ -93,12 +93,12 @@ impl DiffScreen {
         }
     }
 
-    fn copied(&self) -> Option<(String, String)> {
+    fn copy_text(&self) -> Option<(String, String)> {
         let diff = self.diff.as_ref()?;
         let rows: Vec<_> = diff.rows.iter().take(MOST_COPIED).collect();
         let mut out = Vec::new();
-        report::diff::print(&mut out, diff, &rows, report::Format::Csv, TO_PASTE).ok()?;
-        Some((String::from_utf8(out).ok()?, count(rows.len(), "row")))
+        report::diff::print_rows(&mut out, diff, &rows, report::Format::Csv, TO_PASTE).ok()?;
+        Some((String::from_utf8(out).ok()?, format_count(rows.len(), "row")))
     }
 }
 
@@ -108,45 +108,45 @@ impl Screen for DiffScreen {
     }
 
     fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
-        self.want(cx.session).into()
+        self.request_diff(cx.session).into()
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
         Some(match id {
-            ActionId::Open => self.open(),
+            ActionId::Open => self.open_kernel(),
             ActionId::Back => self.back(cx),
             ActionId::Swap => Go::Changes { before: self.after, after: self.before }.into(),
-            ActionId::Copy => match self.copied() {
+            ActionId::Copy => match self.copy_text() {
                 Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
-                None => Answer::wrong("nothing is selected"),
+                None => Answer::error_message("nothing is selected"),
             },
             _ => return None,
         })
     }
 
     fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
-        self.selected = shift(self.selected, by, self.rows());
+        self.selected = move_selection(self.selected, by, self.row_count());
         Answer::none()
     }
 
     fn press(&mut self, row: usize, _: &mut Cx<'_>) -> Answer {
         if self.selected == row {
-            return self.open();
+            return self.open_kernel();
         }
-        self.selected = shift(row, 0, self.rows());
+        self.selected = move_selection(row, 0, self.row_count());
         Answer::none()
     }
 
     fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
         match news {
             News::Done(Done::Diff(pair, diff)) if *pair == (self.before, self.after) => self.diff = Some(Arc::clone(diff)),
-            News::Loaded => return self.want(cx.session).into(),
+            News::Loaded => return self.request_diff(cx.session).into(),
             _ => {}
         }
         Answer::none()
     }
 
     fn copy(&self, _: CopyWhat, _: &Cx<'_>) -> Option<(String, String)> {
-        self.copied()
+        self.copy_text()
     }
 }

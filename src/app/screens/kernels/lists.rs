@@ -17,7 +17,7 @@ pub fn groupings(current: GroupBy) -> Pick {
         (GroupBy::Process, 'p', "process"),
         (GroupBy::Nvtx, 'r', "path of NVTX ranges or operators around the launch"),
     ];
-    let mut items: Vec<Item> = rows.map(|(by, letter, hint)| Item::new(by.word(), hint, letter, Choice::Group(by))).into();
+    let mut items: Vec<Item> = rows.map(|(by, letter, hint)| Item::new(by.cli_name(), hint, letter, Choice::Group(by))).into();
     // Users of vi and less press `g` twice.
     items.push(Item::new("first row", "leaves the grouping as it is", 'g', Choice::Action(ActionId::First)));
     Pick::by_letter("group by", items, Some(&Choice::Group(current)))
@@ -38,7 +38,7 @@ pub fn orders(current: SortBy) -> Pick {
     ];
     Pick::by_letter(
         "sort by",
-        rows.map(|(by, letter, hint)| Item::new(by.word(), hint, letter, Choice::Sort(by))).into(),
+        rows.map(|(by, letter, hint)| Item::new(by.cli_name(), hint, letter, Choice::Sort(by))).into(),
         Some(&Choice::Sort(current)),
     )
 }

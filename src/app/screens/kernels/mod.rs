@@ -8,7 +8,7 @@ use crate::app::actions::{ActionId, Where};
 use crate::app::copies::{self, MOST_COPIED, TO_PASTE};
 use crate::app::msg::Effect;
 use crate::app::over::{Choice, CopyWhat, Finder};
-use crate::app::screen::{Answer, Cx, Go, News, ResultView, Screen, Selection, shift};
+use crate::app::screen::{Answer, Cx, Go, News, ResultView, Screen, Selection, move_selection};
 use crate::app::session::{Groups, Report, Session};
 use crate::app::work::Done;
 use crate::report;
@@ -40,7 +40,7 @@ pub struct KernelsScreen {
     lower: Option<Vec<String>>,
 }
 
-fn same(a: Option<&Arc<Grouping>>, b: Option<&Arc<Grouping>>) -> bool {
+fn is_same_grouping(a: Option<&Arc<Grouping>>, b: Option<&Arc<Grouping>>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => Arc::ptr_eq(a, b),
         (a, b) => a.is_none() && b.is_none(),
@@ -48,7 +48,7 @@ fn same(a: Option<&Arc<Grouping>>, b: Option<&Arc<Grouping>>) -> bool {
 }
 
 /// Text that the filter searches: the row's name, and the exact name of its kernel.
-fn searched(row: &group::GroupRow) -> String {
+fn search_text(row: &group::GroupRow) -> String {
     let exact = row.exact.as_deref().unwrap_or_default();
     format!("{} {exact}", row.name).to_lowercase()
 }
@@ -61,12 +61,12 @@ impl KernelsScreen {
 
     /// The selected row of the grouping.
     #[must_use]
-    pub fn row(&self) -> Option<usize> {
+    pub fn selected_row(&self) -> Option<usize> {
         self.shown.get(self.selected).map(|&r| r as usize)
     }
 
     /// Selects a group by name; returns false if it is not listed.
-    pub fn select(&mut self, name: &str) -> bool {
+    pub fn select_by_name(&mut self, name: &str) -> bool {
         let Some(grouping) = &self.of else { return false };
         // A readable name matches its function's row, and the other way round: `gelu (vectorized_elementwise_kernel)`.
         let of =
@@ -80,13 +80,13 @@ impl KernelsScreen {
     /// The name of the selected group.
     #[must_use]
     pub fn selected_name(&self) -> Option<&str> {
-        self.of.as_ref()?.rows.get(self.row()?).map(|r| r.name.as_str())
+        self.of.as_ref()?.rows.get(self.selected_row()?).map(|r| r.name.as_str())
     }
 
     /// Filters and sorts again; keeps the selected group if it is still listed.
-    fn arrange(&mut self, groups: &Groups) {
+    fn rebuild_rows(&mut self, groups: &Groups) {
         let selected = self.selected_name().map(str::to_owned);
-        if !same(self.of.as_ref(), groups.grouping.as_ref()) {
+        if !is_same_grouping(self.of.as_ref(), groups.grouping.as_ref()) {
             self.of.clone_from(&groups.grouping);
             self.lower = None;
         }
@@ -98,7 +98,7 @@ impl KernelsScreen {
             all
         } else {
             let fuzzy = Fuzzy::new(&pattern);
-            let lower = self.lower.get_or_insert_with(|| grouping.rows.iter().map(searched).collect());
+            let lower = self.lower.get_or_insert_with(|| grouping.rows.iter().map(search_text).collect());
             let words: Vec<String> = pattern.split_whitespace().map(str::to_lowercase).collect();
             let passes = |&row: &u32| {
                 let label = groups.labels.get(row as usize).map_or("", String::as_str);
@@ -110,7 +110,7 @@ impl KernelsScreen {
             };
             all.into_iter().filter(passes).collect()
         };
-        self.shown = group::sorted(&grouping.rows, &listed, self.sort, self.ascending);
+        self.shown = group::sort_rows(&grouping.rows, &listed, self.sort, self.ascending);
         let found = selected.and_then(|name| self.shown.iter().position(|&r| grouping.rows[r as usize].name == name));
         self.selected = found.unwrap_or(0).min(self.shown.len().saturating_sub(1));
     }
@@ -123,33 +123,35 @@ impl KernelsScreen {
             self.sort = sort;
             self.ascending = sort == SortBy::Name;
         }
-        self.arrange(groups);
+        self.rebuild_rows(groups);
     }
 
     /// Requests the details of the new selection.
-    fn moved(&self, cx: &mut Cx<'_>) -> Answer {
-        let (at, row) = (cx.report, self.row());
+    fn request_details(&self, cx: &mut Cx<'_>) -> Answer {
+        let (at, row) = (cx.report, self.selected_row());
         cx.report_mut().map(|r| r.want_detail(at, row)).unwrap_or_default().into()
     }
 
-    fn ordered(&mut self, sort: SortBy, cx: &mut Cx<'_>) -> Answer {
+    fn change_order(&mut self, sort: SortBy, cx: &mut Cx<'_>) -> Answer {
         let Some(report) = cx.report() else { return Answer::none() };
         self.sort_by(sort, &report.groups);
-        self.moved(cx)
+        self.request_details(cx)
     }
 
     /// Opens the selected group.
-    fn open(&self, cx: &Cx<'_>) -> Answer {
+    fn open_selected(&self, cx: &Cx<'_>) -> Answer {
         let Some(report) = cx.report() else { return Answer::none() };
-        let (Some(grouping), Some(row), Some(profile)) = (self.of.clone(), self.row(), &report.profile) else { return Answer::none() };
+        let (Some(grouping), Some(row), Some(profile)) = (self.of.clone(), self.selected_row(), &report.profile) else {
+            return Answer::none();
+        };
         // A list of one result is not useful.
         if profile.metrics.is_some() && grouping.rows.get(row).is_some_and(|g| g.stats.count == 1) {
             return Go::Result(ResultView::Metrics).into();
         }
         if profile.launches.is_empty() {
-            return Answer::wrong("this report has per-kernel totals only");
+            return Answer::error_message("this report has per-kernel totals only");
         }
-        if report.reading() {
+        if report.is_reading() {
             return Answer::say("the launches are still being read");
         }
         Go::Launches { grouping, row }.into()
@@ -159,13 +161,13 @@ impl KernelsScreen {
         let (profile, grouping) = (report.profile.as_ref()?, self.of.as_ref()?);
         let marked = &report.groups.marked;
         let picked: Vec<u32> = match what {
-            CopyWhat::Row => vec![u32::try_from(self.row()?).ok()?],
+            CopyWhat::Row => vec![u32::try_from(self.selected_row()?).ok()?],
             _ if !marked.is_empty() => self.shown.iter().copied().filter(|&r| marked.contains(&grouping.rows[r as usize].name)).collect(),
             _ => self.shown.iter().copied().take(MOST_COPIED).collect(),
         };
         let mut out = Vec::new();
-        report::top::table(profile, grouping, &picked).print(&mut out, report::Format::Csv, TO_PASTE).ok()?;
-        Some((String::from_utf8(out).ok()?, copies::said(what, picked.len())))
+        report::top::to_table(profile, grouping, &picked).print(&mut out, report::Format::Csv, TO_PASTE).ok()?;
+        Some((String::from_utf8(out).ok()?, copies::copied_label(what, picked.len())))
     }
 }
 
@@ -175,52 +177,52 @@ impl Screen for KernelsScreen {
     }
 
     fn selection(&self, session: &Session, report: usize) -> Selection {
-        let Some(row) = self.row() else { return Selection::default() };
-        let result = session.reports.get(report).and_then(|r| r.best(row));
+        let Some(row) = self.selected_row() else { return Selection::default() };
+        let result = session.reports.get(report).and_then(|r| r.best_result(row));
         Selection { group: self.of.clone().map(|g| (g, row)), result, ..Selection::default() }
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
         Some(match id {
-            ActionId::Open => self.open(cx),
+            ActionId::Open => self.open_selected(cx),
             ActionId::Back => self.back(cx),
             ActionId::Filter => {
                 self.finder.typing = true;
                 Answer::none()
             }
-            ActionId::Group => Answer::over(lists::groupings(cx.report()?.groups.by)),
-            ActionId::Sort => Answer::over(lists::orders(self.sort)),
-            ActionId::Reverse => self.ordered(self.sort, cx),
+            ActionId::Group => Answer::open_overlay(lists::groupings(cx.report()?.groups.by)),
+            ActionId::Sort => Answer::open_overlay(lists::orders(self.sort)),
+            ActionId::Reverse => self.change_order(self.sort, cx),
             ActionId::Mark => {
                 let name = self.selected_name()?.to_owned();
-                cx.report_mut()?.groups.toggle(name);
-                self.selected = shift(self.selected, 1, self.shown.len());
-                self.moved(cx)
+                cx.report_mut()?.groups.toggle_mark(name);
+                self.selected = move_selection(self.selected, 1, self.shown.len());
+                self.request_details(cx)
             }
             ActionId::Unmark => {
-                cx.report_mut()?.groups.unmark();
+                cx.report_mut()?.groups.clear_marks();
                 Answer::none()
             }
-            ActionId::Copy => Answer::over(copies::of_table()),
+            ActionId::Copy => Answer::open_overlay(copies::table_menu()),
             _ => return None,
         })
     }
 
     fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
-        self.selected = shift(self.selected, by, self.shown.len());
-        self.moved(cx)
+        self.selected = move_selection(self.selected, by, self.shown.len());
+        self.request_details(cx)
     }
 
     fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
         if self.selected == row {
-            return self.open(cx);
+            return self.open_selected(cx);
         }
-        self.selected = shift(row, 0, self.shown.len());
-        self.moved(cx)
+        self.selected = move_selection(row, 0, self.shown.len());
+        self.request_details(cx)
     }
 
     fn head(&mut self, column: usize, cx: &mut Cx<'_>) -> Answer {
-        HEADS.get(column).map(|&by| self.ordered(by, cx)).unwrap_or_default()
+        HEADS.get(column).map(|&by| self.change_order(by, cx)).unwrap_or_default()
     }
 
     fn finder(&mut self) -> Option<&mut Finder> {
@@ -229,21 +231,21 @@ impl Screen for KernelsScreen {
 
     fn found(&mut self, first: bool, cx: &mut Cx<'_>) -> Answer {
         let Some(report) = cx.report() else { return Answer::none() };
-        self.arrange(&report.groups);
+        self.rebuild_rows(&report.groups);
         if first {
             self.selected = 0;
         }
-        self.moved(cx)
+        self.request_details(cx)
     }
 
     fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
         match choice {
             Choice::Group(by) => {
                 let at = cx.report;
-                cx.report_mut().map(|r| r.group(at, by)).unwrap_or_default().into()
+                cx.report_mut().map(|r| r.set_grouping(at, by)).unwrap_or_default().into()
             }
-            Choice::Sort(by) if by == self.sort => self.moved(cx),
-            Choice::Sort(by) => self.ordered(by, cx),
+            Choice::Sort(by) if by == self.sort => self.request_details(cx),
+            Choice::Sort(by) => self.change_order(by, cx),
             _ => Answer::none(),
         }
     }
@@ -252,27 +254,27 @@ impl Screen for KernelsScreen {
         match news {
             News::Done(Done::Group(_)) | News::Window => {
                 let Some(report) = cx.report() else { return Answer::none() };
-                self.arrange(&report.groups);
+                self.rebuild_rows(&report.groups);
             }
             News::Done(Done::Paths(_)) => {}
             // Names matter only to a filter.
             News::Names if !self.finder.is_empty() => {
                 let Some(report) = cx.report() else { return Answer::none() };
-                self.arrange(&report.groups);
+                self.rebuild_rows(&report.groups);
                 return Answer::none();
             }
             _ => return Answer::none(),
         }
-        let (at, row) = (cx.report, self.row());
+        let (at, row) = (cx.report, self.selected_row());
         cx.report_mut().map(|r| r.want_detail_now(at, row)).unwrap_or_default().into()
     }
 
     fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
         let report = cx.report()?;
         let CopyWhat::Name(form) = what else { return self.copy_rows(what, report) };
-        let row = self.of.as_ref()?.rows.get(self.row()?)?;
+        let row = self.of.as_ref()?.rows.get(self.selected_row()?)?;
         let kernel = row.kernel.and_then(|k| report.profile.as_ref()?.kernels.get(k.0 as usize));
-        Some((kernel.map_or(row.name.as_str(), |k| k.name(form)).to_owned(), format!("{} name", form.word())))
+        Some((kernel.map_or(row.name.as_str(), |k| k.name(form)).to_owned(), format!("{} name", form.as_str())))
     }
 
     /// Clears the filter, stops reading, or clears the time filter; else tells the user how to quit, because this is
@@ -281,12 +283,12 @@ impl Screen for KernelsScreen {
         if self.finder.clear() {
             return self.found(false, cx);
         }
-        if cx.report().is_some_and(Report::reading) {
+        if cx.report().is_some_and(Report::is_reading) {
             return Answer::effect(Effect::Cancel(cx.report));
         }
         if cx.report().is_some_and(|r| r.window.is_some()) {
             return Go::Window(None).into();
         }
-        Answer::say(format!("{} quits", cx.session.key(ActionId::Quit)))
+        Answer::say(format!("{} quits", cx.session.key_label(ActionId::Quit)))
     }
 }

@@ -4,8 +4,8 @@ use crate::analysis::group_detail::Counted;
 use crate::analysis::launch_list::{Facets, JumpTo, LaunchList, LaunchSort};
 use crate::app::over::{Choice, Facet, Item, Pick};
 use crate::app::session::Report;
-use crate::model::text::clean;
-use crate::model::units::{count, grouped};
+use crate::model::text::escape_unsafe;
+use crate::model::units::{format_count, format_grouped};
 
 #[must_use]
 pub fn launch_orders(current: LaunchSort) -> Pick {
@@ -18,14 +18,14 @@ pub fn launch_orders(current: LaunchSort) -> Pick {
     ];
     Pick::by_letter(
         "sort by",
-        rows.map(|(by, letter, hint)| Item::new(by.word(), hint, letter, Choice::LaunchSort(by))).into(),
+        rows.map(|(by, letter, hint)| Item::new(by.display_name(), hint, letter, Choice::LaunchSort(by))).into(),
         Some(&Choice::LaunchSort(current)),
     )
 }
 
 /// Jump targets among the launches.
 #[must_use]
-pub fn jumps() -> Pick {
+pub fn jump_targets() -> Pick {
     let rows = [
         (Choice::Jump(JumpTo::Slowest), 's', "slowest", "longest duration"),
         (Choice::Jump(JumpTo::Median), 'm', "median", "closest to the median duration"),
@@ -41,7 +41,7 @@ pub fn jumps() -> Pick {
 #[must_use]
 pub fn facets(f: &Facets, list: &LaunchList) -> Pick {
     let choices = &list.choices;
-    let says = |set: bool, n: usize| if set { format!("{}, one selected", count(n, "value")) } else { count(n, "value") };
+    let says = |set: bool, n: usize| if set { format!("{}, one selected", format_count(n, "value")) } else { format_count(n, "value") };
     let rows = [
         (Facet::Stream, 's', "stream", says(f.stream.is_some(), choices.streams.len())),
         (Facet::Device, 'd', "device", says(f.device.is_some(), choices.devices.len())),
@@ -74,13 +74,13 @@ pub fn facet_values(facet: Facet, list: &LaunchList, report: &Report) -> Option<
             profile.devices.get(v as usize).map_or_else(|| format!("device {v}"), |d| format!("GPU {} {}", d.id, d.short_name()))
         }
         (Facet::Process, Some(v)) => format!("pid {v}"),
-        (Facet::Path, Some(v)) => report.paths.as_ref().map_or_else(String::new, |p| p.label(profile, v)),
+        (Facet::Path, Some(v)) => report.paths.as_ref().map_or_else(String::new, |p| p.path_label(profile, v)),
     };
     let launches = |n: u64| match n {
         1 => "1 launch".to_owned(),
-        n => format!("{} launches", grouped(i64::try_from(n).unwrap_or(i64::MAX))),
+        n => format!("{} launches", format_grouped(i64::try_from(n).unwrap_or(i64::MAX))),
     };
     let mut items = vec![Item::new("all", "", None, Choice::FacetValue(facet, None))];
-    items.extend(values.iter().map(|&(v, n)| Item::new(clean(&name(v)), launches(n), None, Choice::FacetValue(facet, Some(v)))));
+    items.extend(values.iter().map(|&(v, n)| Item::new(escape_unsafe(&name(v)), launches(n), None, Choice::FacetValue(facet, Some(v)))));
     Some(Pick::by_typing(title, items))
 }

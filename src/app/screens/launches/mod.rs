@@ -7,7 +7,7 @@ use crate::analysis::{GroupBy, Grouping, Paths};
 use crate::app::actions::{ActionId, Where};
 use crate::app::copies::{self, MOST_COPIED, TO_PASTE};
 use crate::app::over::{Choice, CopyWhat, Facet, What};
-use crate::app::screen::{Answer, Cx, Go, News, ResultView, Screen, Selection, shift};
+use crate::app::screen::{Answer, Cx, Go, News, ResultView, Screen, Selection, move_selection};
 use crate::app::session::Session;
 use crate::app::work::{Ask, Done};
 use crate::report;
@@ -70,20 +70,20 @@ impl LaunchesScreen {
     }
 
     #[must_use]
-    pub fn launch(&self) -> Option<u32> {
+    pub fn selected_launch(&self) -> Option<u32> {
         self.list.as_ref()?.rows.get(self.selected).map(|r| r.0)
     }
 
     /// Parameters of the wanted list.
     #[must_use]
-    pub fn key(&self) -> ListKey {
+    pub fn wanted_key(&self) -> ListKey {
         ListKey { serial: self.serial, facets: self.facets.clone(), sort: Some(self.sort), ascending: self.ascending }
     }
 
     /// Returns true if `list` is not up to date.
     #[must_use]
-    pub fn pending(&self) -> bool {
-        self.list_key != self.key()
+    pub fn is_pending(&self) -> bool {
+        self.list_key != self.wanted_key()
     }
 
     /// Name of the group.
@@ -93,61 +93,61 @@ impl LaunchesScreen {
     }
 
     #[must_use]
-    pub fn by(&self) -> GroupBy {
+    pub fn grouped_by(&self) -> GroupBy {
         self.grouping.by
     }
 
     /// Requests the list, with this launch selected.
     #[must_use]
-    fn want(&mut self, cx: &Cx<'_>, keep: Option<u32>) -> Answer {
-        self.stood = self.launch();
+    fn request_list(&mut self, cx: &Cx<'_>, keep: Option<u32>) -> Answer {
+        self.stood = self.selected_launch();
         let (grouping, before) = (self.grouping.clone(), self.list.clone());
-        let ask = Ask::Launches { grouping, row: self.row, key: self.key(), before, keep };
-        cx.report().map(|r| r.ask(cx.report, ask)).unwrap_or_default().into()
+        let ask = Ask::Launches { grouping, row: self.row, key: self.wanted_key(), before, keep };
+        cx.report().map(|r| r.request_work(cx.report, ask)).unwrap_or_default().into()
     }
 
     /// Sorts by another key, and selects the first launch; the same key again reverses the order if `turn` is set.
-    fn ordered(&mut self, by: LaunchSort, turn: bool, cx: &Cx<'_>) -> Answer {
+    fn change_order(&mut self, by: LaunchSort, turn: bool, cx: &Cx<'_>) -> Answer {
         if self.sort != by {
-            (self.sort, self.ascending) = (by, by.ascends());
+            (self.sort, self.ascending) = (by, by.is_ascending());
         } else if turn {
             self.ascending = !self.ascending;
         } else {
             return Answer::none();
         }
-        self.want(cx, None)
+        self.request_list(cx, None)
     }
 
     /// Goes to a launch, searched for in the background because there may be millions.
-    fn jump(&self, to: JumpTo, cx: &Cx<'_>) -> Answer {
-        let (Some(report), Some(list)) = (cx.report(), &self.list) else { return Answer::wrong("no launches are listed") };
+    fn request_jump(&self, to: JumpTo, cx: &Cx<'_>) -> Answer {
+        let (Some(report), Some(list)) = (cx.report(), &self.list) else { return Answer::error_message("no launches are listed") };
         let own = report.profile.as_ref().is_some_and(|p| p.metrics.is_some());
         let joins = (!own).then(|| report.joins.iter().map(|(_, j)| Arc::clone(j)).collect());
         let ask = Ask::Jump { screen: self.serial, list: Arc::clone(list), to, from: self.selected, joins };
-        report.ask(cx.report, ask).into()
+        report.request_work(cx.report, ask).into()
     }
 
-    fn jumped(&mut self, to: JumpTo, at: Option<usize>, cx: &Cx<'_>) -> Answer {
+    fn apply_jump(&mut self, to: JumpTo, at: Option<usize>, cx: &Cx<'_>) -> Answer {
         match (at, to) {
             (Some(at), _) => {
                 self.selected = at;
                 Answer::none()
             }
-            (None, JumpTo::Profiled) => Answer::wrong(format!(
+            (None, JumpTo::Profiled) => Answer::error_message(format!(
                 "none of these was profiled with ncu; {} shows the command that does",
-                cx.session.key(ActionId::Rerun)
+                cx.session.key_label(ActionId::Rerun)
             )),
-            (None, JumpTo::Nth(n)) => Answer::wrong(format!("launch number {n} is not in this list")),
-            _ => Answer::wrong("no launches are listed"),
+            (None, JumpTo::Nth(n)) => Answer::error_message(format!("launch number {n} is not in this list")),
+            _ => Answer::error_message("no launches are listed"),
         }
     }
 
-    fn result(&self, session: &Session, report: usize) -> Option<crate::app::session::report::Best> {
-        let (launch, own) = (self.launch()?, session.reports.get(report)?);
+    fn selected_result(&self, session: &Session, report: usize) -> Option<crate::app::session::report::Best> {
+        let (launch, own) = (self.selected_launch()?, session.reports.get(report)?);
         if own.profile.as_ref()?.metrics.is_some() {
             return Some((report, launch as usize, None));
         }
-        own.pair(launch).map(|(other, pair)| (other, pair.result, Some(pair.sure)))
+        own.find_pair(launch).map(|(other, pair)| (other, pair.result, Some(pair.sure)))
     }
 }
 
@@ -157,12 +157,12 @@ impl Screen for LaunchesScreen {
     }
 
     fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
-        self.want(cx, self.wanted)
+        self.request_list(cx, self.wanted)
     }
 
     fn selection(&self, session: &Session, report: usize) -> Selection {
         let group = Some((self.grouping.clone(), self.row));
-        Selection { group, launch: self.launch(), result: self.result(session, report), ..Selection::default() }
+        Selection { group, launch: self.selected_launch(), result: self.selected_result(session, report), ..Selection::default() }
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
@@ -170,37 +170,37 @@ impl Screen for LaunchesScreen {
             // Opens the launch's metrics, or tells how to get them.
             ActionId::Open => Go::Result(ResultView::Metrics).into(),
             ActionId::Back => self.back(cx),
-            ActionId::Jump => Answer::over(lists::jumps()),
-            ActionId::Facet => Answer::over(lists::facets(&self.facets, self.list.as_ref()?)),
-            ActionId::Sort => Answer::over(lists::launch_orders(self.sort)),
-            ActionId::Reverse => self.ordered(self.sort, true, cx),
-            ActionId::Copy => Answer::over(copies::of_table()),
+            ActionId::Jump => Answer::open_overlay(lists::jump_targets()),
+            ActionId::Facet => Answer::open_overlay(lists::facets(&self.facets, self.list.as_ref()?)),
+            ActionId::Sort => Answer::open_overlay(lists::launch_orders(self.sort)),
+            ActionId::Reverse => self.change_order(self.sort, true, cx),
+            ActionId::Copy => Answer::open_overlay(copies::table_menu()),
             _ => return None,
         })
     }
 
     fn scroll(&mut self, by: isize, _cx: &mut Cx<'_>) -> Answer {
-        self.selected = shift(self.selected, by, self.len());
+        self.selected = move_selection(self.selected, by, self.len());
         Answer::none()
     }
 
     fn press(&mut self, row: usize, _cx: &mut Cx<'_>) -> Answer {
-        self.selected = shift(row, 0, self.len());
+        self.selected = move_selection(row, 0, self.len());
         Answer::none()
     }
 
     fn head(&mut self, column: usize, cx: &mut Cx<'_>) -> Answer {
-        LaunchSort::ALL.get(column).map(|&by| self.ordered(by, true, cx)).unwrap_or_default()
+        LaunchSort::ALL.get(column).map(|&by| self.change_order(by, true, cx)).unwrap_or_default()
     }
 
     fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
         match choice {
-            Choice::LaunchSort(by) => self.ordered(by, false, cx),
-            Choice::Jump(to) => self.jump(to, cx),
-            Choice::AskNth => Answer::over(What::Number(Input::default())),
+            Choice::LaunchSort(by) => self.change_order(by, false, cx),
+            Choice::Jump(to) => self.request_jump(to, cx),
+            Choice::AskNth => Answer::open_overlay(What::Number(Input::default())),
             Choice::Facet(facet) => {
                 let pick = self.list.as_ref().zip(cx.report()).and_then(|(list, report)| lists::facet_values(facet, list, report));
-                pick.map(Answer::over).unwrap_or_default()
+                pick.map(Answer::open_overlay).unwrap_or_default()
             }
             Choice::FacetValue(facet, value) => {
                 match facet {
@@ -209,7 +209,7 @@ impl Screen for LaunchesScreen {
                     Facet::Process => self.facets.pid = value,
                     Facet::Path => self.facets.path = value,
                 }
-                self.want(cx, self.launch())
+                self.request_list(cx, self.selected_launch())
             }
             _ => Answer::none(),
         }
@@ -217,19 +217,19 @@ impl Screen for LaunchesScreen {
 
     fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
         match news {
-            News::Done(Done::Launches(key, list, at)) if *key == self.key() => {
+            News::Done(Done::Launches(key, list, at)) if *key == self.wanted_key() => {
                 // A selection moved since the request stays.
-                let moved = self.launch().filter(|_| self.launch() != self.stood).and_then(|l| list.position(l));
+                let moved = self.selected_launch().filter(|_| self.selected_launch() != self.stood).and_then(|l| list.row_of_launch(l));
                 (self.list_key, self.selected) = (key.clone(), moved.unwrap_or(*at));
                 self.list = Some(Arc::clone(list));
                 Answer::none()
             }
             // Paths are known now: launches can be filtered by range.
-            News::Done(Done::Paths(_)) => self.want(cx, self.launch().or(self.wanted)),
+            News::Done(Done::Paths(_)) => self.request_list(cx, self.selected_launch().or(self.wanted)),
             News::Done(Done::Jumped(serial, list, to, at)) if *serial == self.serial => {
                 // The list may have been rebuilt since, in another order or with ranges.
                 let same = self.list.as_ref().is_some_and(|l| Arc::ptr_eq(l, list));
-                if same { self.jumped(*to, *at, cx) } else { self.jump(*to, cx) }
+                if same { self.apply_jump(*to, *at, cx) } else { self.request_jump(*to, cx) }
             }
             _ => Answer::none(),
         }
@@ -239,8 +239,8 @@ impl Screen for LaunchesScreen {
         let report = cx.report()?;
         let profile = report.profile.as_ref()?;
         if let CopyWhat::Name(form) = what {
-            let kernel = profile.kernels.get(profile.launches.kernel(self.launch()? as usize).0 as usize)?;
-            return Some((kernel.name(form).to_owned(), format!("{} name", form.word())));
+            let kernel = profile.kernels.get(profile.launches.kernel(self.selected_launch()? as usize).0 as usize)?;
+            return Some((kernel.name(form).to_owned(), format!("{} name", form.as_str())));
         }
         let list = self.list.as_ref()?;
         let none = Paths::default();
@@ -249,16 +249,16 @@ impl Screen for LaunchesScreen {
             CopyWhat::Row => list.rows.get(self.selected).copied().into_iter().collect(),
             _ => list.rows.iter().take(MOST_COPIED).copied().collect(),
         };
-        let rows = picked.iter().map(|&(row, nth)| report::launches::one(profile, paths, row as usize, u64::from(nth)));
+        let rows = picked.iter().map(|&(row, nth)| report::launches::launch_json(profile, paths, row as usize, u64::from(nth)));
         let mut out = Vec::new();
-        report::launches::print(&mut out, rows, report::Format::Csv, TO_PASTE).ok()?;
-        Some((String::from_utf8(out).ok()?, copies::said(what, picked.len())))
+        report::launches::print_rows(&mut out, rows, report::Format::Csv, TO_PASTE).ok()?;
+        Some((String::from_utf8(out).ok()?, copies::copied_label(what, picked.len())))
     }
 
     fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
-        if self.facets.any() {
+        if self.facets.has_conditions() {
             self.facets = Facets::default();
-            return self.want(cx, self.launch());
+            return self.request_list(cx, self.selected_launch());
         }
         Go::Back.into()
     }

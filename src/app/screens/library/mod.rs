@@ -4,10 +4,10 @@ use crate::app::actions::{ActionId, Where};
 use crate::app::msg::Effect;
 use crate::app::orders::Start;
 use crate::app::over::{Choice, CopyWhat, Finder, Item, LineOf, Page, Pick, RunChoice, What};
-use crate::app::screen::{Answer, Cx, Go, News, Screen, shift};
+use crate::app::screen::{Answer, Cx, Go, News, Screen, move_selection};
 use crate::launch::runs::options;
 use crate::library::Run;
-use crate::report::runs::facts;
+use crate::report::runs::run_facts;
 use crate::rerun::shell;
 use std::path::PathBuf;
 use tui_input::Input;
@@ -38,27 +38,27 @@ const NO_RUN: &str = "no run is selected";
 
 impl LibraryScreen {
     #[must_use]
-    pub fn run(&self) -> Option<&Run> {
+    pub fn selected_run(&self) -> Option<&Run> {
         self.runs.as_ref()?.get(*self.shown.get(self.selected)?)
     }
 
     /// Predicted and measured gains of the hints on the run's kernels, as far as known.
     #[must_use]
-    pub fn kept_of(&self, run: &Run) -> &[(&'static str, String)] {
+    pub fn outcomes_of(&self, run: &Run) -> &[(&'static str, String)] {
         self.kept.as_ref().filter(|k| k.0 == run.id).map_or(&[], |k| &k.1)
     }
 
     /// Lists the runs that match the filter.
-    fn arrange(&mut self) {
+    fn apply_filter(&mut self) {
         let words = self.finder.text();
         let runs = self.runs.as_deref().unwrap_or_default();
-        self.shown = runs.iter().enumerate().filter(|(_, r)| r.matches(words)).map(|(i, _)| i).collect();
-        self.selected = shift(self.selected, 0, self.shown.len());
+        self.shown = runs.iter().enumerate().filter(|(_, r)| r.matches_words(words)).map(|(i, _)| i).collect();
+        self.selected = move_selection(self.selected, 0, self.shown.len());
     }
 
     /// Requests the tail of the selected run's log; live runs are re-read on every selection.
-    fn want(&mut self) -> Answer {
-        let Some((id, live)) = self.run().map(|r| (r.id, r.state.live())) else { return Answer::none() };
+    fn request_log(&mut self) -> Answer {
+        let Some((id, live)) = self.selected_run().map(|r| (r.id, r.state.is_live())) else { return Answer::none() };
         if self.printed.as_ref().is_some_and(|p| p.0 == id) && !live {
             return Answer::none();
         }
@@ -76,58 +76,58 @@ impl LibraryScreen {
                 return;
             }
         };
-        let before = self.run().map(|r| r.id);
+        let before = self.selected_run().map(|r| r.id);
         (self.runs, self.trouble, self.now_ms) = (Some(runs.clone()), None, *now);
-        self.arrange();
+        self.apply_filter();
         // New runs are added above: keep the selected run.
         let id = |i: usize| runs.get(i).map(|r| r.id);
         self.selected = self.shown.iter().position(|&i| id(i) == before).unwrap_or(self.selected);
     }
 
     /// Shows the output of the selected run; follows it if it is live.
-    fn log(&self, cx: &Cx<'_>) -> Answer {
-        let Some(run) = self.run() else { return Answer::wrong(NO_RUN) };
-        if cx.running.held() {
+    fn show_log(&self, cx: &Cx<'_>) -> Answer {
+        let Some(run) = self.selected_run() else { return Answer::error_message(NO_RUN) };
+        if cx.running.has_attached_run() {
             let watched = cx.running.watched.as_ref().and_then(|r| r.run.as_ref()).map(|r| r.id);
             if watched == Some(run.id) {
                 return Go::Watch.into();
             }
-            return Answer::wrong("a run of this session is in progress; wait for it or stop it first");
+            return Answer::error_message("a run of this session is in progress; wait for it or stop it first");
         }
         Go::Follow(Box::new(run.clone())).into()
     }
 
     /// Opens the selected run: its reports, or its output if it has none.
-    fn open(&self, cx: &Cx<'_>) -> Answer {
+    fn open_selected(&self, cx: &Cx<'_>) -> Answer {
         // The library is empty: open the demo instead.
         if self.runs.as_ref().is_some_and(Vec::is_empty) && cx.session.reports.is_empty() {
             return Go::Demo.into();
         }
-        let Some(run) = self.run() else { return Answer::wrong(NO_RUN) };
-        let files: Vec<PathBuf> = run.openable().map(|r| &r.path).filter(|p| !run.gone.contains(p)).cloned().collect();
-        if run.state.live() {
-            return self.log(cx);
+        let Some(run) = self.selected_run() else { return Answer::error_message(NO_RUN) };
+        let files: Vec<PathBuf> = run.openable_reports().map(|r| &r.path).filter(|p| !run.gone.contains(p)).cloned().collect();
+        if run.state.is_live() {
+            return self.show_log(cx);
         }
         if files.is_empty() {
             let gone = if run.reports.is_empty() { "the run left no report" } else { "its reports no longer exist" };
-            return self.log(cx).and_say(format!("{gone}; showing its output"), false);
+            return self.show_log(cx).and_say(format!("{gone}; showing its output"), false);
         }
         Go::Reports(files).into()
     }
 
     /// Runs the selected run's command once more.
-    fn again(&self, cx: &Cx<'_>) -> Answer {
-        let Some(run) = self.run() else { return Answer::wrong(NO_RUN) };
-        if cx.running.live() {
-            return Answer::wrong("a run is in progress; wait for it or stop it first");
+    fn run_again(&self, cx: &Cx<'_>) -> Answer {
+        let Some(run) = self.selected_run() else { return Answer::error_message(NO_RUN) };
+        if cx.running.is_live() {
+            return Answer::error_message("a run is in progress; wait for it or stop it first");
         }
         // The command contains the report's name, which moves to the new run's folder.
-        if options::report_at(&run.argv, run.program.len(), &run.tool).is_none() {
-            return Answer::wrong("cannot tell where this command writes its report; start it again with `warpscope run`");
+        if options::report_name_index(&run.argv, run.program.len(), &run.tool).is_none() {
+            return Answer::error_message("cannot tell where this command writes its report; start it again with `warpscope run`");
         }
         if let Some(gone) = run.support.iter().find(|p| run.gone.contains(p)) {
             let text = format!("{} no longer exists, but the command needs it; start it again with `warpscope run`", gone.display());
-            return Answer::wrong(text);
+            return Answer::error_message(text);
         }
         let start = Start {
             argv: run.argv.clone(),
@@ -145,13 +145,15 @@ impl LibraryScreen {
     }
 
     /// Marks the selected run, or compares it with the marked one.
-    fn compare(&mut self) -> Answer {
-        let Some(run) = self.run().cloned() else { return Answer::wrong(NO_RUN) };
+    fn compare_runs(&mut self) -> Answer {
+        let Some(run) = self.selected_run().cloned() else { return Answer::error_message(NO_RUN) };
         match self.marked {
             Some(id) if id != run.id => {
-                let file = |r: &Run| r.openable().next().map(|r| r.path.clone());
+                let file = |r: &Run| r.openable_reports().next().map(|r| r.path.clone());
                 let other = self.runs.iter().flatten().find(|r| r.id == id).and_then(file);
-                let (Some(before), Some(after)) = (other, file(&run)) else { return Answer::wrong("one of the two runs left no report") };
+                let (Some(before), Some(after)) = (other, file(&run)) else {
+                    return Answer::error_message("one of the two runs left no report");
+                };
                 self.marked = None;
                 Go::ChangesOf { before, after }.into()
             }
@@ -167,8 +169,8 @@ impl LibraryScreen {
     }
 
     /// Goes to the run that the selected one is a re-run of; the original lists its re-runs.
-    fn origin(&mut self) -> Answer {
-        let Some((id, parent)) = self.run().map(|r| (r.id, r.parent)) else { return Answer::wrong(NO_RUN) };
+    fn go_to_origin(&mut self) -> Answer {
+        let Some((id, parent)) = self.selected_run().map(|r| (r.id, r.parent)) else { return Answer::error_message(NO_RUN) };
         let runs = self.runs.as_deref().unwrap_or_default();
         let Some(parent) = parent else {
             let mut again: Vec<String> = runs.iter().filter(|r| r.parent == Some(id)).map(|r| r.id.to_string()).collect();
@@ -180,11 +182,11 @@ impl LibraryScreen {
             });
         };
         let Some(index) = runs.iter().position(|r| r.id == parent) else {
-            return Answer::wrong(format!("run {parent} is no longer in the library"));
+            return Answer::error_message(format!("run {parent} is no longer in the library"));
         };
         if !self.shown.contains(&index) {
             self.finder.clear();
-            self.arrange();
+            self.apply_filter();
         }
         self.selected = self.shown.iter().position(|&i| i == index).unwrap_or(self.selected);
         Answer::say(format!("run {id} is a re-run of run {parent}"))
@@ -192,9 +194,9 @@ impl LibraryScreen {
 
     /// Asks before a run is deleted.
     fn ask_delete(&self) -> Answer {
-        let Some(run) = self.run() else { return Answer::wrong(NO_RUN) };
-        if run.state.live() {
-            return Answer::wrong("the run is in progress: stop it first");
+        let Some(run) = self.selected_run() else { return Answer::error_message(NO_RUN) };
+        if run.state.is_live() {
+            return Answer::error_message("the run is in progress: stop it first");
         }
         let items = vec![
             Item::new("keep it", "", 'b', Choice::Run(RunChoice::Nothing)),
@@ -205,7 +207,7 @@ impl LibraryScreen {
                 Choice::Forget(run.id),
             ),
         ];
-        Answer::over(Pick::by_letter("delete", items, None))
+        Answer::open_overlay(Pick::by_letter("delete", items, None))
     }
 }
 
@@ -219,51 +221,51 @@ impl Screen for LibraryScreen {
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
-        let line = |what: fn(i64) -> LineOf, text: fn(&Run) -> String| match self.run() {
-            Some(run) => Answer::over(What::Line(what(run.id), Input::new(text(run)))),
-            None => Answer::wrong(NO_RUN),
+        let line = |what: fn(i64) -> LineOf, text: fn(&Run) -> String| match self.selected_run() {
+            Some(run) => Answer::open_overlay(What::Line(what(run.id), Input::new(text(run)))),
+            None => Answer::error_message(NO_RUN),
         };
         Some(match id {
-            ActionId::Open => self.open(cx),
+            ActionId::Open => self.open_selected(cx),
             ActionId::Back => self.back(cx),
             ActionId::FindRun => {
                 self.finder.typing = true;
                 Answer::none()
             }
-            ActionId::RunLog => self.log(cx),
-            ActionId::RunAgain => self.again(cx),
-            ActionId::RunCompare => self.compare(),
-            ActionId::RunOrigin => self.origin(),
+            ActionId::RunLog => self.show_log(cx),
+            ActionId::RunAgain => self.run_again(cx),
+            ActionId::RunCompare => self.compare_runs(),
+            ActionId::RunOrigin => self.go_to_origin(),
             ActionId::RunTags => line(LineOf::Tags, |r| r.tags.join(" ")),
             ActionId::RunNote => line(LineOf::Note, |r| r.notes.clone()),
             ActionId::RunDelete => self.ask_delete(),
-            ActionId::RunFacts => match self.run() {
+            ActionId::RunFacts => match self.selected_run() {
                 Some(run) => {
-                    let mut all = facts(run, &shell::line(&run.argv), self.now_ms);
-                    all.extend(self.kept_of(run).iter().cloned());
-                    Answer::over(Page::RunFacts(all.into()))
+                    let mut all = run_facts(run, &shell::command_line(&run.argv), self.now_ms);
+                    all.extend(self.outcomes_of(run).iter().cloned());
+                    Answer::open_overlay(Page::RunFacts(all.into()))
                 }
-                None => Answer::wrong(NO_RUN),
+                None => Answer::error_message(NO_RUN),
             },
-            ActionId::Copy => match self.run() {
-                Some(run) => Answer::effect(Effect::Copy(shell::line(&run.argv), "command".to_owned())),
-                None => Answer::wrong(NO_RUN),
+            ActionId::Copy => match self.selected_run() {
+                Some(run) => Answer::effect(Effect::Copy(shell::command_line(&run.argv), "command".to_owned())),
+                None => Answer::error_message(NO_RUN),
             },
             _ => return None,
         })
     }
 
     fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
-        self.selected = shift(self.selected, by, self.shown.len());
-        self.want()
+        self.selected = move_selection(self.selected, by, self.shown.len());
+        self.request_log()
     }
 
     fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
         if self.selected == row {
-            return self.open(cx);
+            return self.open_selected(cx);
         }
-        self.selected = shift(row, 0, self.shown.len());
-        self.want()
+        self.selected = move_selection(row, 0, self.shown.len());
+        self.request_log()
     }
 
     fn finder(&mut self) -> Option<&mut Finder> {
@@ -274,8 +276,8 @@ impl Screen for LibraryScreen {
         if first {
             self.selected = 0;
         }
-        self.arrange();
-        self.want()
+        self.apply_filter();
+        self.request_log()
     }
 
     fn choose(&mut self, choice: Choice, _: &mut Cx<'_>) -> Answer {
@@ -297,10 +299,10 @@ impl Screen for LibraryScreen {
         match news {
             News::Library(outcome) => {
                 self.take_runs(outcome);
-                return self.want();
+                return self.request_log();
             }
             // Another run may be selected by now.
-            News::Printed(id, lines, kept) if self.run().is_some_and(|r| r.id == id) => {
+            News::Printed(id, lines, kept) if self.selected_run().is_some_and(|r| r.id == id) => {
                 self.printed = Some((id, Some(lines.to_vec())));
                 self.kept = Some((id, kept.to_vec()));
             }
@@ -310,17 +312,17 @@ impl Screen for LibraryScreen {
     }
 
     fn copy(&self, _: CopyWhat, _: &Cx<'_>) -> Option<(String, String)> {
-        Some((shell::line(&self.run()?.argv), "command".to_owned()))
+        Some((shell::command_line(&self.selected_run()?.argv), "command".to_owned()))
     }
 
     /// Clears the filter, then returns to the reports, if there are any.
     fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
         if self.finder.clear() {
-            self.arrange();
+            self.apply_filter();
             return Answer::none();
         }
         if cx.session.reports.is_empty() {
-            return Answer::say(format!("{} quits", cx.session.key(ActionId::Quit)));
+            return Answer::say(format!("{} quits", cx.session.key_label(ActionId::Quit)));
         }
         Go::Back.into()
     }

@@ -5,7 +5,7 @@ use crate::app::actions::{ActionId, Where};
 use crate::app::copies::TO_PASTE;
 use crate::app::msg::Effect;
 use crate::app::over::CopyWhat;
-use crate::app::screen::{Answer, At, Cx, Go, News, Screen, shift};
+use crate::app::screen::{Answer, At, Cx, Go, News, Screen, move_selection};
 use crate::app::work::{Ask, Beside, Curve, Done, MemoryView};
 use crate::model::host_call::NONE;
 use crate::report::Format;
@@ -51,29 +51,29 @@ impl MemoryScreen {
     }
 
     #[must_use]
-    pub fn known(&self) -> Option<&Arc<MemoryView>> {
+    pub fn memory_view(&self) -> Option<&Arc<MemoryView>> {
         self.view.as_ref()?.as_ref()
     }
 
     #[must_use]
-    pub fn usage(&self) -> Option<&DeviceUsage> {
-        self.known()?.usage.devices.get(self.device)
+    pub fn device_usage(&self) -> Option<&DeviceUsage> {
+        self.memory_view()?.usage.devices.get(self.device)
     }
 
     #[must_use]
-    pub fn curve(&self) -> Option<&Curve> {
-        self.known()?.curves.get(self.device)
+    pub fn whole_curve(&self) -> Option<&Curve> {
+        self.memory_view()?.curves.get(self.device)
     }
 
     /// Curve that is drawn: of a part of the time, or of all.
     #[must_use]
-    pub fn shown(&self) -> Option<&Curve> {
-        self.zoom.as_ref().filter(|z| z.0 == self.device).map(|z| &*z.1).or_else(|| self.curve())
+    pub fn visible_curve(&self) -> Option<&Curve> {
+        self.zoom.as_ref().filter(|z| z.0 == self.device).map(|z| &*z.1).or_else(|| self.whole_curve())
     }
 
     /// Requests the curve of a part of the time; returns to the full one if the part covers it.
     fn zoom_to(&mut self, (from, to): (i64, i64), cx: &Cx<'_>) -> Answer {
-        let (Some(report), Some(view), Some(whole)) = (cx.report(), self.known().cloned(), self.curve().map(|c| c.span)) else {
+        let (Some(report), Some(view), Some(whole)) = (cx.report(), self.memory_view().cloned(), self.whole_curve().map(|c| c.span)) else {
             return Answer::none();
         };
         let length = (to - from).clamp(SHORTEST.min(whole.1 - whole.0), whole.1 - whole.0);
@@ -84,12 +84,14 @@ impl MemoryScreen {
         let from = from.clamp(whole.0, whole.1 - length);
         let window = (from, from + length);
         self.wanted = Some(window);
-        report.ask(cx.report, Ask::MemoryWindow { screen: self.serial, view, device: self.device, window }).into()
+        report.request_work(cx.report, Ask::MemoryWindow { screen: self.serial, view, device: self.device, window }).into()
     }
 
     /// Zooms at the cursor by a factor of the length.
     fn zoom_by(&mut self, factor: f64, cx: &Cx<'_>) -> Answer {
-        let (Some((from, to)), (_, Some(now))) = (self.shown().map(|c| c.span), self.at()) else { return Answer::none() };
+        let (Some((from, to)), (_, Some(now))) = (self.visible_curve().map(|c| c.span), self.cursor_position()) else {
+            return Answer::none();
+        };
         let now = now.clamp(from, to);
         let part = |length: i64| (length as f64 * factor) as i64;
         self.zoom_to((now.saturating_sub(part(now - from)), now.saturating_add(part(to - now))), cx)
@@ -97,44 +99,44 @@ impl MemoryScreen {
 
     /// Last event before the cursor, and the cursor's time, ns.
     #[must_use]
-    pub fn at(&self) -> (Option<u32>, Option<i64>) {
+    pub fn cursor_position(&self) -> (Option<u32>, Option<i64>) {
         let when = self.cursor.map_or(When::Peak, When::At);
-        self.usage().map_or((None, None), |d| when.of(d))
+        self.device_usage().map_or((None, None), |d| when.resolve_event(d))
     }
 
     /// Bytes allocated at the cursor.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
-        let Some(d) = self.usage() else { return 0 };
-        self.at().0.map_or(d.ledger.before, |at| d.ledger.bytes.get(at as usize).copied().unwrap_or_default())
+    pub fn allocated_bytes(&self) -> u64 {
+        let Some(d) = self.device_usage() else { return 0 };
+        self.cursor_position().0.map_or(d.ledger.before, |at| d.ledger.bytes.get(at as usize).copied().unwrap_or_default())
     }
 
     /// Rows at the cursor, once known.
     #[must_use]
-    pub fn held(&self) -> &[Row] {
+    pub fn owner_rows(&self) -> &[Row] {
         match &self.rows {
             Some((device, _, rows)) if *device == self.device => rows,
             _ => &[],
         }
     }
 
-    fn want(&mut self, cx: &Cx<'_>) -> Answer {
-        let Some(report) = cx.report().filter(|r| !r.reading() && self.asked != Some(r.generation)) else { return Answer::none() };
+    fn request_view(&mut self, cx: &Cx<'_>) -> Answer {
+        let Some(report) = cx.report().filter(|r| !r.is_reading() && self.asked != Some(r.generation)) else { return Answer::none() };
         self.asked = Some(report.generation);
-        report.ask(cx.report, Ask::Memory { screen: self.serial }).into()
+        report.request_work(cx.report, Ask::Memory { screen: self.serial }).into()
     }
 
     fn want_rows(&self, cx: &Cx<'_>) -> Answer {
-        let (Some(report), Some(view)) = (cx.report(), self.known()) else { return Answer::none() };
-        let at = self.at().0;
+        let (Some(report), Some(view)) = (cx.report(), self.memory_view()) else { return Answer::none() };
+        let at = self.cursor_position().0;
         if self.rows.as_ref().is_some_and(|r| (r.0, r.1) == (self.device, at)) {
             return Answer::none();
         }
-        report.ask(cx.report, Ask::Held { screen: self.serial, view: Arc::clone(view), device: self.device, at }).into()
+        report.request_work(cx.report, Ask::Held { screen: self.serial, view: Arc::clone(view), device: self.device, at }).into()
     }
 
     /// Compares with the next report that has memory, or with none after the last.
-    fn compare(&mut self, cx: &Cx<'_>) -> Answer {
+    fn compare_next(&mut self, cx: &Cx<'_>) -> Answer {
         let (reports, own) = (&cx.session.reports, cx.report);
         let has = |i: &usize| *i != own && reports[*i].profile.as_ref().is_some_and(|p| !p.memory.is_empty());
         let from = self.beside.as_ref().map_or(0, |b| b.0 + 1);
@@ -142,43 +144,45 @@ impl MemoryScreen {
         let Some(next) = (from..reports.len()).find(has) else {
             let none = self.beside.take().is_none();
             return if none {
-                Answer::wrong("no other report that is open has memory: name two, before and after")
+                Answer::error_message("no other report that is open has memory: name two, before and after")
             } else {
                 Answer::none()
             };
         };
         let (Some(report), Some(before)) = (cx.report(), reports[next].profile.clone()) else { return Answer::none() };
         self.beside = Some((next, None));
-        report.ask(cx.report, Ask::Beside { screen: self.serial, name: before.file_name(), before }).into()
+        report.request_work(cx.report, Ask::Beside { screen: self.serial, name: before.file_name(), before }).into()
     }
 
     /// Computes the differences to the other report: to its end if the cursor is at the end, else to its peak.
-    fn lay(&mut self, cx: &Cx<'_>) {
+    fn compute_changes(&mut self, cx: &Cx<'_>) {
         self.changes = None;
         let (Some(profile), Some(view), Some((_, Some(beside)))) =
-            (cx.report().and_then(|r| r.profile.clone()), self.known().cloned(), self.beside.clone())
+            (cx.report().and_then(|r| r.profile.clone()), self.memory_view().cloned(), self.beside.clone())
         else {
             return;
         };
         let of = Memory { profile: &profile, usage: &view.usage };
         let mut there = if self.at_end() { beside.end.0.clone() } else { beside.peak.0.clone() };
         let one = |row: &Row| {
-            let before = there.remove(&(memory::site_name(&of, row), row.category.word())).unwrap_or(0);
+            let before = there.remove(&(memory::site_name(&of, row), row.category.display_name())).unwrap_or(0);
             i64::try_from(row.bytes).unwrap_or(i64::MAX).saturating_sub(i64::try_from(before).unwrap_or(i64::MAX))
         };
-        let changes: Vec<i64> = self.held().iter().map(one).collect();
+        let changes: Vec<i64> = self.owner_rows().iter().map(one).collect();
         self.changes = Some((changes, there.values().sum()));
     }
 
     /// Returns true if the cursor is at the end.
     #[must_use]
     pub fn at_end(&self) -> bool {
-        self.cursor.is_some() && self.cursor == self.curve().map(|c| c.span.1)
+        self.cursor.is_some() && self.cursor == self.whole_curve().map(|c| c.span.1)
     }
 
     /// Moves the cursor by a number of columns.
-    fn step(&mut self, by: i64, cx: &Cx<'_>) -> Answer {
-        let (Some(whole), Some(shown), (_, Some(now))) = (self.curve().map(|c| c.span), self.shown().map(|c| c.span), self.at()) else {
+    fn step_cursor(&mut self, by: i64, cx: &Cx<'_>) -> Answer {
+        let (Some(whole), Some(shown), (_, Some(now))) =
+            (self.whole_curve().map(|c| c.span), self.visible_curve().map(|c| c.span), self.cursor_position())
+        else {
             return Answer::none();
         };
         let columns = i64::from(cx.session.size.0.saturating_sub(BESIDE)).max(1);
@@ -186,19 +190,21 @@ impl MemoryScreen {
         let column = ((end - begin) / columns).max(1);
         let at = now.saturating_add(column.saturating_mul(by)).clamp(whole.0, whole.1);
         self.cursor = Some(at);
-        self.moved(cx)
+        self.cursor_moved(cx)
     }
 
     /// Requests rows and curve after the cursor moved.
-    fn moved(&mut self, cx: &Cx<'_>) -> Answer {
+    fn cursor_moved(&mut self, cx: &Cx<'_>) -> Answer {
         let mut answer = self.want_rows(cx);
-        answer.effects.extend(self.follow(cx).effects);
+        answer.effects.extend(self.follow_cursor(cx).effects);
         answer
     }
 
     /// Moves the drawn part to the cursor if it has left it.
-    fn follow(&mut self, cx: &Cx<'_>) -> Answer {
-        let (Some((begin, end)), (_, Some(now))) = (self.shown().map(|c| c.span), self.at()) else { return Answer::none() };
+    fn follow_cursor(&mut self, cx: &Cx<'_>) -> Answer {
+        let (Some((begin, end)), (_, Some(now))) = (self.visible_curve().map(|c| c.span), self.cursor_position()) else {
+            return Answer::none();
+        };
         if self.zoom.is_none() || (begin..=end).contains(&now) {
             return Answer::none();
         }
@@ -206,18 +212,18 @@ impl MemoryScreen {
         self.zoom_to((now.saturating_sub(half), now.saturating_sub(half).saturating_add(end - begin)), cx)
     }
 
-    fn copied(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
-        let (view, profile) = (self.known()?, cx.report()?.profile.clone()?);
+    fn copy_text(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+        let (view, profile) = (self.memory_view()?, cx.report()?.profile.clone()?);
         let of = Memory { profile: &profile, usage: &view.usage };
         if what == CopyWhat::Row {
-            let row = self.held().get(self.selected)?;
-            let frames = memory::stack(&of, row.stack).map(crate::analysis::memory::sites::frame_name);
+            let row = self.owner_rows().get(self.selected)?;
+            let frames = memory::stack_frames(&of, row.stack).map(crate::analysis::memory::sites::frame_name);
             let text: Vec<String> = std::iter::once(memory::site_name(&of, row)).chain(frames).collect();
             return Some((text.join("\n"), "the stack".to_owned()));
         }
         let mut out = Vec::new();
         let wanted = Wanted { when: self.cursor.map_or(When::Peak, When::At), top: None };
-        memory::print(&mut out, &of, wanted, None, Format::Csv, TO_PASTE).ok()?;
+        memory::print_memory(&mut out, &of, wanted, None, Format::Csv, TO_PASTE).ok()?;
         Some((String::from_utf8(out).ok()?, "memory as CSV".to_owned()))
     }
 }
@@ -228,20 +234,20 @@ impl Screen for MemoryScreen {
     }
 
     fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
-        self.want(cx)
+        self.request_view(cx)
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
         Some(match id {
-            ActionId::MemoryLeft => self.step(-1, cx),
-            ActionId::MemoryRight => self.step(1, cx),
+            ActionId::MemoryLeft => self.step_cursor(-1, cx),
+            ActionId::MemoryRight => self.step_cursor(1, cx),
             ActionId::MemoryPeak => {
                 self.cursor = None;
-                self.moved(cx)
+                self.cursor_moved(cx)
             }
             ActionId::MemoryEnd => {
-                self.cursor = self.curve().map(|c| c.span.1);
-                self.moved(cx)
+                self.cursor = self.whole_curve().map(|c| c.span.1);
+                self.cursor_moved(cx)
             }
             ActionId::MemoryIn => self.zoom_by(0.5, cx),
             ActionId::MemoryOut => self.zoom_by(2.0, cx),
@@ -249,13 +255,13 @@ impl Screen for MemoryScreen {
                 (self.zoom, self.wanted) = (None, None);
                 Answer::none()
             }
-            ActionId::MemoryBeside => self.compare(cx),
+            ActionId::MemoryBeside => self.compare_next(cx),
             ActionId::MemorySegments => {
                 self.segments = !self.segments;
                 Answer::none()
             }
             ActionId::MemoryDevice => {
-                let devices = self.known().map_or(0, |v| v.usage.devices.len());
+                let devices = self.memory_view().map_or(0, |v| v.usage.devices.len());
                 if devices < 2 {
                     return Some(Answer::say("the report is of one device"));
                 }
@@ -264,25 +270,25 @@ impl Screen for MemoryScreen {
                 self.want_rows(cx)
             }
             ActionId::Open => {
-                let Some(at) = self.at().1 else { return Some(Answer::none()) };
+                let Some(at) = self.cursor_position().1 else { return Some(Answer::none()) };
                 let run = cx.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| !p.launches.is_empty() || !p.ranges.is_empty());
                 if !run {
                     return Some(Answer::say("there is nothing else in this report: it has no timeline"));
                 }
-                let half = self.curve().map_or(0, |c| (c.span.1 - c.span.0) / 40).max(1);
+                let half = self.whole_curve().map_or(0, |c| (c.span.1 - c.span.0) / 40).max(1);
                 Go::TimelineOf { report: cx.report, at: At { start: at.saturating_sub(half), end: at.saturating_add(half), event: None } }
                     .into()
             }
-            ActionId::Copy => match self.copied(CopyWhat::Row, cx) {
+            ActionId::Copy => match self.copy_text(CopyWhat::Row, cx) {
                 Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
-                None => Answer::wrong("nothing is known yet"),
+                None => Answer::error_message("nothing is known yet"),
             },
             _ => return None,
         })
     }
 
     fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
-        self.selected = shift(self.selected, by, self.held().len());
+        self.selected = move_selection(self.selected, by, self.owner_rows().len());
         Answer::none()
     }
 
@@ -299,14 +305,14 @@ impl Screen for MemoryScreen {
                 self.want_rows(cx)
             }
             News::Done(Done::Held(screen, device, at, rows)) if *screen == self.serial => {
-                if (*device, *at) == (self.device, self.at().0) {
+                if (*device, *at) == (self.device, self.cursor_position().0) {
                     let first = self.rows.is_none();
                     self.rows = Some((*device, *at, Arc::clone(rows)));
                     // Select the cause of the first finding.
-                    let named = self.usage().and_then(|d| d.findings.first()?.sites.iter().find(|s| s.0 != NONE));
+                    let named = self.device_usage().and_then(|d| d.findings.first()?.sites.iter().find(|s| s.0 != NONE));
                     let named = named.filter(|_| first).and_then(|site| rows.iter().position(|r| r.site == site.0));
-                    self.selected = shift(named.unwrap_or(self.selected), 0, rows.len());
-                    self.lay(cx);
+                    self.selected = move_selection(named.unwrap_or(self.selected), 0, rows.len());
+                    self.compute_changes(cx);
                 }
                 Answer::none()
             }
@@ -318,15 +324,15 @@ impl Screen for MemoryScreen {
                 if let Some((_, known)) = &mut self.beside {
                     known.clone_from(beside);
                 }
-                self.lay(cx);
-                if beside.is_some() { Answer::none() } else { Answer::wrong("that report says nothing of memory") }
+                self.compute_changes(cx);
+                if beside.is_some() { Answer::none() } else { Answer::error_message("that report says nothing of memory") }
             }
-            News::Loaded => self.want(cx),
+            News::Loaded => self.request_view(cx),
             _ => Answer::none(),
         }
     }
 
     fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
-        self.copied(what, cx)
+        self.copy_text(what, cx)
     }
 }

@@ -1,12 +1,12 @@
 //! Overview of the run: findings on what limits it, and the kernels with the most time
 
-use crate::analysis::readable::readable;
+use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{Finding, PlaceKind, Triage, Verdict};
 use crate::app::actions::{ActionId, Where};
 use crate::app::copies::TO_PASTE;
 use crate::app::msg::Effect;
 use crate::app::over::{CopyWhat, Page};
-use crate::app::screen::{Answer, At, Cx, Go, Screen, Selection, shift};
+use crate::app::screen::{Answer, At, Cx, Go, Screen, Selection, move_selection};
 use crate::app::session::{Report, Session};
 use crate::report;
 use std::sync::Arc;
@@ -29,19 +29,19 @@ pub enum Row<'a> {
 
 /// Triage of a report, if it is available.
 #[must_use]
-pub fn known(report: &Report) -> Option<&Arc<Triage>> {
+pub fn available_triage(report: &Report) -> Option<&Arc<Triage>> {
     report.triage.as_ref()?.as_ref()
 }
 
 /// Number of rows.
 #[must_use]
-pub fn rows(triage: &Triage) -> usize {
+pub fn row_count(triage: &Triage) -> usize {
     triage.findings.len() + triage.kernels.len().min(KERNELS)
 }
 
 /// Content of a row.
 #[must_use]
-pub fn row(triage: &Triage, at: usize) -> Option<Row<'_>> {
+pub fn row_at(triage: &Triage, at: usize) -> Option<Row<'_>> {
     if let Some(finding) = triage.findings.get(at) {
         return Some(Row::Finding(finding));
     }
@@ -51,14 +51,14 @@ pub fn row(triage: &Triage, at: usize) -> Option<Row<'_>> {
 
 impl OverviewScreen {
     /// Goes to the range or kernel that the selected row is about.
-    fn open(&self, cx: &Cx<'_>) -> Answer {
+    fn open_selected(&self, cx: &Cx<'_>) -> Answer {
         let Some(report) = cx.report() else { return Answer::none() };
-        let Some(triage) = known(report) else { return Go::Kernels(None).into() };
+        let Some(triage) = available_triage(report) else { return Go::Kernels(None).into() };
         let name_of = |kernel: u32| {
             let profile = report.profile.as_ref()?;
-            profile.kernels.get(kernel as usize).map(|k| readable(k).into_owned())
+            profile.kernels.get(kernel as usize).map(|k| readable_name(k).into_owned())
         };
-        match row(triage, self.selected) {
+        match row_at(triage, self.selected) {
             Some(Row::Kernel(at)) => Go::Kernels(triage.kernels.get(at).and_then(|k| name_of(k.0))).into(),
             Some(Row::Finding(finding)) => {
                 let ranges = report.profile.as_ref().is_some_and(|p| !p.ranges.is_empty());
@@ -73,17 +73,17 @@ impl OverviewScreen {
         }
     }
 
-    fn copied(what: CopyWhat, report: &Report) -> Option<(String, String)> {
-        let triage = known(report)?;
+    fn copy_text(what: CopyWhat, report: &Report) -> Option<(String, String)> {
+        let triage = available_triage(report)?;
         let profile = report.profile.as_ref()?;
         let mut out = Vec::new();
         let said = match what {
             CopyWhat::Table => {
-                report::triage::csv(&mut out, &[(profile, triage)], TO_PASTE).ok()?;
+                report::triage::print_csv(&mut out, &[(profile, triage)], TO_PASTE).ok()?;
                 "findings as CSV"
             }
             _ => {
-                report::triage::page(&mut out, &[(profile, triage)], 110).ok()?;
+                report::triage::print_page(&mut out, &[(profile, triage)], 110).ok()?;
                 "overview as text"
             }
         };
@@ -98,10 +98,10 @@ impl Screen for OverviewScreen {
 
     fn selection(&self, session: &Session, report: usize) -> Selection {
         let Some(report) = session.reports.get(report) else { return Selection::default() };
-        let (Some(triage), Some(profile), Some(grouping)) = (known(report), &report.profile, &report.groups.grouping) else {
+        let (Some(triage), Some(profile), Some(grouping)) = (available_triage(report), &report.profile, &report.groups.grouping) else {
             return Selection::default();
         };
-        let at = match row(triage, self.selected) {
+        let at = match row_at(triage, self.selected) {
             Some(Row::Kernel(at)) => at,
             Some(Row::Finding(finding)) => {
                 let place = finding.places.iter().find(|p| p.end > p.start).map(|p| At { start: p.start, end: p.end, event: None });
@@ -112,46 +112,46 @@ impl Screen for OverviewScreen {
             }
             None => return Selection::default(),
         };
-        let name = triage.kernels.get(at).and_then(|k| profile.kernels.get(k.0 as usize)).map(readable);
+        let name = triage.kernels.get(at).and_then(|k| profile.kernels.get(k.0 as usize)).map(readable_name);
         let found = grouping.rows.iter().position(|r| name.as_ref().is_some_and(|n| r.name == *n));
-        let result = found.and_then(|r| report.best(r));
+        let result = found.and_then(|r| report.best_result(r));
         Selection { group: found.map(|r| (Arc::clone(grouping), r)), result, ..Selection::default() }
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
         Some(match id {
-            ActionId::Open => self.open(cx),
+            ActionId::Open => self.open_selected(cx),
             ActionId::Back => self.back(cx),
             ActionId::Details => {
-                let triage = known(cx.report()?)?;
-                match row(triage, self.selected)? {
-                    Row::Finding(finding) => Answer::over(Page::Finding(Arc::new(finding.clone()), triage.window.0)),
-                    Row::Kernel(_) => self.open(cx),
+                let triage = available_triage(cx.report()?)?;
+                match row_at(triage, self.selected)? {
+                    Row::Finding(finding) => Answer::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.window.0)),
+                    Row::Kernel(_) => self.open_selected(cx),
                 }
             }
-            ActionId::Copy => match cx.report().and_then(|r| Self::copied(CopyWhat::Row, r)) {
+            ActionId::Copy => match cx.report().and_then(|r| Self::copy_text(CopyWhat::Row, r)) {
                 Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
-                None => Answer::wrong("nothing is known yet"),
+                None => Answer::error_message("nothing is known yet"),
             },
             _ => return None,
         })
     }
 
     fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
-        let rows = cx.report().and_then(known).map_or(0, |t| rows(t));
-        self.selected = shift(self.selected, by, rows);
+        let rows = cx.report().and_then(available_triage).map_or(0, |t| row_count(t));
+        self.selected = move_selection(self.selected, by, rows);
         Answer::none()
     }
 
     fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
         if self.selected == row {
-            return self.open(cx);
+            return self.open_selected(cx);
         }
         self.selected = row;
         self.scroll(0, cx)
     }
 
     fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
-        Self::copied(what, cx.report()?)
+        Self::copy_text(what, cx.report()?)
     }
 }

@@ -28,8 +28,13 @@ pub fn kernels(profile: &Profile, inside: &[KernelTime]) -> Pick {
     let total: i64 = inside.iter().map(|k| k.1).sum();
     let items = inside.iter().take(MOST).filter_map(|(kernel, ns, n)| {
         let name = profile.kernels.get(kernel.0 as usize)?.function().to_owned();
-        let percent = units::human_percent(*ns as f64 / total.max(1) as f64 * 100.0);
-        Some(Item::new(name.clone(), format!("{percent} · {} · {}", Nanos(*ns), units::count(*n, "launch")), None, Choice::Kernel(name)))
+        let percent = units::format_percent(*ns as f64 / total.max(1) as f64 * 100.0);
+        Some(Item::new(
+            name.clone(),
+            format!("{percent} · {} · {}", Nanos(*ns), units::format_count(*n, "launch")),
+            None,
+            Choice::Kernel(name),
+        ))
     });
     Pick::by_typing("kernels launched inside", items.collect())
 }

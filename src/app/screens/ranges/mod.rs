@@ -2,13 +2,13 @@
 
 mod lists;
 
-use crate::analysis::like::like;
+use crate::analysis::like::name_pattern;
 use crate::analysis::range_tree::{KernelTime, Node, RangeTree};
 use crate::analysis::timeline::Event;
 use crate::app::actions::{ActionId, Where};
 use crate::app::copies::{self, MOST_COPIED, TO_PASTE};
 use crate::app::over::{Choice, CopyWhat, Finder, RangeSort};
-use crate::app::screen::{Answer, At, Cx, Go, News, Screen, Selection, shift};
+use crate::app::screen::{Answer, At, Cx, Go, News, Screen, Selection, move_selection};
 use crate::app::session::Session;
 use crate::app::work::{Ask, Done, Typical};
 use crate::model::Kernel;
@@ -65,7 +65,7 @@ impl RangesScreen {
 
     /// The selected node.
     #[must_use]
-    pub fn node(&self) -> Option<(u32, &Node)> {
+    pub fn selected_node(&self) -> Option<(u32, &Node)> {
         let id = *self.shown.get(self.selected)?;
         Some((id, self.tree.as_ref()?.nodes.get(id as usize)?))
     }
@@ -78,21 +78,22 @@ impl RangesScreen {
     fn take_tree(&mut self, tree: Arc<RangeTree>) {
         self.unfolded = (0..).zip(&tree.nodes).filter(|(_, n)| n.depth < UNFOLDED).map(|(i, _)| i).collect();
         if let Some(name) = self.wanted.take() {
-            let alike = like(&name);
-            let found = (0..).zip(&tree.nodes).filter(|(_, n)| n.name == name || like(&n.name) == alike).max_by_key(|(_, n)| n.wall);
+            let alike = name_pattern(&name);
+            let found =
+                (0..).zip(&tree.nodes).filter(|(_, n)| n.name == name || name_pattern(&n.name) == alike).max_by_key(|(_, n)| n.wall);
             if let Some((id, _)) = found {
-                self.unfolded.extend(tree.path(id));
+                self.unfolded.extend(tree.path_from_root(id));
                 self.tree = Some(tree);
-                self.arrange();
+                self.rebuild_rows();
                 self.selected = self.shown.iter().position(|&n| n == id).unwrap_or(0);
                 return;
             }
         }
         self.tree = Some(tree);
-        self.arrange();
+        self.rebuild_rows();
     }
 
-    fn key(&self, n: &Node) -> (i64, Reverse<String>) {
+    fn sort_key(&self, n: &Node) -> (i64, Reverse<String>) {
         let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let key = match self.sort {
             RangeSort::Busy => n.busy,
@@ -107,13 +108,13 @@ impl RangesScreen {
     }
 
     /// Lists the unfolded nodes in order; with a filter, all nodes whose names match.
-    fn arrange(&mut self) {
+    fn rebuild_rows(&mut self) {
         let Some(tree) = self.tree.clone() else { return };
         let selected = self.shown.get(self.selected).copied();
         let pattern = self.finder.text().to_lowercase();
         let ordered = |ids: &[u32]| {
             let mut ids = ids.to_vec();
-            ids.sort_by_cached_key(|&i| Reverse(self.key(&tree.nodes[i as usize])));
+            ids.sort_by_cached_key(|&i| Reverse(self.sort_key(&tree.nodes[i as usize])));
             if self.ascending {
                 ids.reverse();
             }
@@ -145,15 +146,15 @@ impl RangesScreen {
         self.selected = selected.and_then(|s| self.shown.iter().position(|&n| n == s)).unwrap_or(0);
     }
 
-    fn fold(&mut self) -> Answer {
-        let Some((id, node)) = self.node() else { return Answer::none() };
+    fn toggle_fold(&mut self) -> Answer {
+        let Some((id, node)) = self.selected_node() else { return Answer::none() };
         if node.children.is_empty() {
             return Answer::say("nothing is inside this range");
         }
         if !self.unfolded.remove(&id) {
             self.unfolded.insert(id);
         }
-        self.arrange();
+        self.rebuild_rows();
         Answer::none()
     }
 
@@ -162,51 +163,53 @@ impl RangesScreen {
         // If everything is unfolded already, fold it.
         let inner: HashSet<u32> = (0..).zip(&tree.nodes).filter(|(_, n)| !n.children.is_empty()).map(|(i, _)| i).collect();
         self.unfolded = if inner.is_subset(&self.unfolded) { HashSet::new() } else { inner };
-        self.arrange();
+        self.rebuild_rows();
         Answer::none()
     }
 
     /// Requests the kernels inside the selected range.
-    fn want(&self, cx: &Cx<'_>) -> Answer {
-        let (Some((node, _)), Some(tree), Some(report)) = (self.node(), self.tree.clone(), cx.report()) else { return Answer::none() };
+    fn request_kernels(&self, cx: &Cx<'_>) -> Answer {
+        let (Some((node, _)), Some(tree), Some(report)) = (self.selected_node(), self.tree.clone(), cx.report()) else {
+            return Answer::none();
+        };
         if self.inside.as_ref().is_some_and(|i| i.0 == node) {
             return Answer::none();
         }
-        report.ask(cx.report, Ask::Inside { screen: self.serial, tree, node }).into()
+        report.request_work(cx.report, Ask::Inside { screen: self.serial, tree, node }).into()
     }
 
     /// Opens the list of kernels inside the selected range.
-    fn open(&self, cx: &Cx<'_>) -> Answer {
-        let Some((id, _)) = self.node() else { return Answer::none() };
+    fn open_kernel_list(&self, cx: &Cx<'_>) -> Answer {
+        let Some((id, _)) = self.selected_node() else { return Answer::none() };
         let (Some((of, kernels)), Some(profile)) = (&self.inside, cx.report().and_then(|r| r.profile.as_ref())) else {
-            return self.want(cx);
+            return self.request_kernels(cx);
         };
         if *of != id {
-            return self.want(cx);
+            return self.request_kernels(cx);
         }
         if kernels.is_empty() {
             return Answer::say("no kernel was launched inside this range");
         }
-        Answer::over(lists::kernels(profile, kernels))
+        Answer::open_overlay(lists::kernels(profile, kernels))
     }
 
-    fn copied(&self, what: CopyWhat, profile: &Profile) -> Option<(String, String)> {
+    fn copy_text(&self, what: CopyWhat, profile: &Profile) -> Option<(String, String)> {
         let tree = self.tree.as_ref()?;
         let rows: Vec<u32> = match what {
-            CopyWhat::Row => vec![self.node()?.0],
-            CopyWhat::Name(_) => return Some((self.node()?.1.name.clone(), "range".to_owned())),
+            CopyWhat::Row => vec![self.selected_node()?.0],
+            CopyWhat::Name(_) => return Some((self.selected_node()?.1.name.clone(), "range".to_owned())),
             _ => self.shown.iter().copied().take(MOST_COPIED).collect(),
         };
         let mut out = Vec::new();
-        report::ranges::print(&mut out, profile, tree, &rows, report::Format::Csv, TO_PASTE).ok()?;
-        Some((String::from_utf8(out).ok()?, copies::said(what, rows.len())))
+        report::ranges::print_rows(&mut out, profile, tree, &rows, report::Format::Csv, TO_PASTE).ok()?;
+        Some((String::from_utf8(out).ok()?, copies::copied_label(what, rows.len())))
     }
 }
 
 /// Returns the first range of a node; in a window, it may have begun before the window.
 fn first_of(profile: &Profile, node: &Node, window: Option<(i64, i64)>) -> Option<At> {
     let ranges = &profile.ranges;
-    let named = |row: usize| like(&ranges.label(ranges.get(row).name)) == like(&node.name);
+    let named = |row: usize| name_pattern(&ranges.label(ranges.get(row).name)) == name_pattern(&node.name);
     let cut = window.is_some_and(|w| w.0 == node.first);
     let first = |row: usize| {
         let range = ranges.get(row);
@@ -227,15 +230,15 @@ impl Screen for RangesScreen {
         match report.tree.clone() {
             Some(tree) => {
                 self.take_tree(tree);
-                self.want(cx)
+                self.request_kernels(cx)
             }
-            None if report.reading() => Answer::none(),
-            None => report.ask(cx.report, Ask::Tree).into(),
+            None if report.is_reading() => Answer::none(),
+            None => report.request_work(cx.report, Ask::Tree).into(),
         }
     }
 
     fn selection(&self, session: &Session, report: usize) -> Selection {
-        let (Some((id, node)), Some(report)) = (self.node(), session.reports.get(report)) else { return Selection::default() };
+        let (Some((id, node)), Some(report)) = (self.selected_node(), session.reports.get(report)) else { return Selection::default() };
         let (Some(grouping), Some(profile)) = (&report.groups.grouping, &report.profile) else { return Selection::default() };
         let first = self.inside.as_ref().filter(|i| i.0 == id).and_then(|i| i.1.first());
         let name = first.and_then(|k| profile.kernels.get(k.0.0 as usize)).map(Kernel::function);
@@ -253,36 +256,36 @@ impl Screen for RangesScreen {
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
         Some(match id {
-            ActionId::Open => self.open(cx),
+            ActionId::Open => self.open_kernel_list(cx),
             ActionId::Back => self.back(cx),
-            ActionId::Fold => self.fold(),
+            ActionId::Fold => self.toggle_fold(),
             ActionId::FoldAll => self.fold_all(),
             ActionId::Filter => {
                 self.finder.typing = true;
                 Answer::none()
             }
-            ActionId::Sort => Answer::over(lists::orders(self.sort)),
+            ActionId::Sort => Answer::open_overlay(lists::orders(self.sort)),
             ActionId::Reverse => {
                 self.ascending = !self.ascending;
-                self.arrange();
+                self.rebuild_rows();
                 Answer::none()
             }
-            ActionId::Copy => Answer::over(copies::of_ranges()),
+            ActionId::Copy => Answer::open_overlay(copies::ranges_menu()),
             _ => return None,
         })
     }
 
     fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
-        self.selected = shift(self.selected, by, self.shown.len());
-        self.want(cx)
+        self.selected = move_selection(self.selected, by, self.shown.len());
+        self.request_kernels(cx)
     }
 
     fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
         if self.selected == row {
-            return self.fold();
+            return self.toggle_fold();
         }
-        self.selected = shift(row, 0, self.shown.len());
-        self.want(cx)
+        self.selected = move_selection(row, 0, self.shown.len());
+        self.request_kernels(cx)
     }
 
     fn finder(&mut self) -> Option<&mut Finder> {
@@ -290,11 +293,11 @@ impl Screen for RangesScreen {
     }
 
     fn found(&mut self, first: bool, cx: &mut Cx<'_>) -> Answer {
-        self.arrange();
+        self.rebuild_rows();
         if first {
             self.selected = 0;
         }
-        self.want(cx)
+        self.request_kernels(cx)
     }
 
     fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
@@ -302,8 +305,8 @@ impl Screen for RangesScreen {
             Choice::RangeSort(by) => {
                 self.ascending = by == self.sort && !self.ascending;
                 self.sort = by;
-                self.arrange();
-                self.want(cx)
+                self.rebuild_rows();
+                self.request_kernels(cx)
             }
             Choice::Kernel(name) => Go::Kernel { report: cx.report, name }.into(),
             _ => Answer::none(),
@@ -314,7 +317,7 @@ impl Screen for RangesScreen {
         match news {
             News::Done(Done::Tree(tree)) => {
                 self.take_tree(Arc::clone(tree));
-                self.want(cx)
+                self.request_kernels(cx)
             }
             News::Done(Done::Inside(screen, node, kernels, typical)) if *screen == self.serial => {
                 (self.inside, self.typical) = (Some((*node, Arc::clone(kernels))), *typical);
@@ -323,7 +326,7 @@ impl Screen for RangesScreen {
             News::Loaded if self.tree.is_none() => self.opened(cx),
             News::Window => {
                 // Select the same range in the new tree.
-                self.wanted = self.node().map(|n| n.1.name.clone());
+                self.wanted = self.selected_node().map(|n| n.1.name.clone());
                 (self.tree, self.inside, self.typical) = (None, None, None);
                 self.shown.clear();
                 self.opened(cx)
@@ -333,7 +336,7 @@ impl Screen for RangesScreen {
     }
 
     fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
-        self.copied(what, cx.report()?.profile.as_ref()?)
+        self.copy_text(what, cx.report()?.profile.as_ref()?)
     }
 
     fn back(&mut self, cx: &mut Cx<'_>) -> Answer {

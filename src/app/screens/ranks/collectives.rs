@@ -14,43 +14,43 @@ pub struct Collectives {
 impl Collectives {
     /// Selects the collective closest to a time, or else the worst. Returns `None` if no collective was matched.
     #[must_use]
-    pub fn of(aligned: Aligned, near: Option<i64>) -> Option<Self> {
-        let selected = near.and_then(|time| aligned.near(time)).or_else(|| aligned.longest(1).first().copied())?;
+    pub fn from_aligned(aligned: Aligned, near: Option<i64>) -> Option<Self> {
+        let selected = near.and_then(|time| aligned.nearest_index(time)).or_else(|| aligned.longest_waits(1).first().copied())?;
         let window = aligned.usual_window();
         Some(Self { aligned, selected, window })
     }
 
     /// Replaces the collectives; keeps the selection.
-    pub fn renew(&mut self, aligned: Aligned) {
+    pub fn replace_aligned(&mut self, aligned: Aligned) {
         self.aligned = aligned;
-        self.go(0);
+        self.move_selection(0);
     }
 
     #[must_use]
-    pub fn moment(&self) -> Option<&Moment> {
+    pub fn selected_moment(&self) -> Option<&Moment> {
         self.aligned.list.get(self.selected)
     }
 
     /// Visible time span, ns: the selected collective in full, and its surroundings.
     #[must_use]
-    pub fn shown(&self) -> (i64, i64) {
-        let Some(m) = self.moment() else { return (0, 1) };
+    pub fn visible_span(&self) -> (i64, i64) {
+        let Some(m) = self.selected_moment() else { return (0, 1) };
         let length = self.window.max(m.length().saturating_add(m.length() / 4)).max(10);
         let middle = m.first.saturating_add(m.length() / 2);
         (middle.saturating_sub(length / 2), middle.saturating_add(length / 2))
     }
 
-    pub fn go(&mut self, by: isize) {
+    pub fn move_selection(&mut self, by: isize) {
         let last = self.aligned.list.len().saturating_sub(1);
         self.selected = self.selected.checked_add_signed(by).unwrap_or(0).min(last);
     }
 
-    pub fn worst(&mut self) {
-        self.selected = self.aligned.longest(1).first().copied().unwrap_or(self.selected);
+    pub fn select_worst(&mut self) {
+        self.selected = self.aligned.longest_waits(1).first().copied().unwrap_or(self.selected);
     }
 
     /// Halves or doubles the visible time.
-    pub fn zoom(&mut self, closer: bool) {
+    pub fn zoom_window(&mut self, closer: bool) {
         let all = self.aligned.list.first().zip(self.aligned.list.last()).map_or(i64::MAX, |(a, b)| b.end.saturating_sub(a.first));
         // Below a microsecond there is nothing to see, and more collectives than columns cannot be told apart.
         let most = self.aligned.usual_window().saturating_mul(16).min(all).max(1_000);

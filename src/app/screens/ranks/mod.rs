@@ -9,7 +9,7 @@ use crate::app::actions::{ActionId, Where};
 use crate::app::copies::TO_PASTE;
 use crate::app::msg::Effect;
 use crate::app::over::CopyWhat;
-use crate::app::screen::{Answer, At, Cx, Go, News, Screen, shift};
+use crate::app::screen::{Answer, At, Cx, Go, News, Screen, move_selection};
 use crate::app::session::{Report, Session};
 use crate::app::work::{Ask, Done, RankMember, Ranks, Work};
 use crate::report;
@@ -31,20 +31,20 @@ pub struct RanksScreen {
 }
 
 /// Returns true if a report is a digest, which has no launches.
-fn digest(report: &Report) -> bool {
+fn is_digest(report: &Report) -> bool {
     report.profile.as_ref().is_some_and(|p| p.digest.is_some())
 }
 
 impl RanksScreen {
     /// Requests the analysis, once all reports are read and triaged.
-    fn want(&mut self, session: &Session) -> Vec<Effect> {
-        let timelines = || session.reports.iter().enumerate().filter(|(_, r)| r.reading() || r.timeline() || digest(r));
-        if timelines().any(|(_, r)| r.reading() || (r.triage.is_none() && !digest(r))) {
+    fn request_analysis(&mut self, session: &Session) -> Vec<Effect> {
+        let timelines = || session.reports.iter().enumerate().filter(|(_, r)| r.is_reading() || r.is_timeline() || is_digest(r));
+        if timelines().any(|(_, r)| r.is_reading() || (r.triage.is_none() && !is_digest(r))) {
             return Vec::new();
         }
         let members: Vec<RankMember> = timelines()
             .filter_map(|(report, r)| {
-                let triage = if digest(r) { None } else { Some(r.whole_triage()?.clone()) };
+                let triage = if is_digest(r) { None } else { Some(r.whole_triage()?.clone()) };
                 Some(RankMember { report, name: r.file.display().to_string(), profile: r.profile.clone()?, triage })
             })
             .collect();
@@ -60,54 +60,54 @@ impl RanksScreen {
     }
 
     #[must_use]
-    pub fn member(&self) -> Option<&Member> {
+    pub fn selected_member(&self) -> Option<&Member> {
         self.ranks.as_ref()?.job.ranks.get(self.selected)
     }
 
     /// Measurements of the selected rank in the selected step.
     #[must_use]
-    pub fn cell(&self) -> Option<StepCell> {
+    pub fn selected_cell(&self) -> Option<StepCell> {
         *self.ranks.as_ref()?.steps.get(self.step?)?.1.get(self.selected)?
     }
 
     /// Opens the selected rank's timeline, at the selected step or collective.
-    fn open(&self, session: &Session) -> Answer {
-        let (Some(ranks), Some(member)) = (&self.ranks, self.member()) else { return Answer::none() };
+    fn open_timeline(&self, session: &Session) -> Answer {
+        let (Some(ranks), Some(member)) = (&self.ranks, self.selected_member()) else { return Answer::none() };
         let Some(&report) = ranks.reports.get(member.digest) else { return Answer::none() };
         let of = &ranks.digests[member.digest];
-        if session.reports.get(report).is_some_and(digest) {
+        if session.reports.get(report).is_some_and(is_digest) {
             let file = of.file.rsplit('/').next().unwrap_or(&of.file);
-            return Answer::wrong(format!("a digest has no launches: open {file} for its timeline"));
+            return Answer::error_message(format!("a digest has no launches: open {file} for its timeline"));
         }
-        let moment = self.collectives.as_ref().and_then(Collectives::moment).map(|m| {
+        let moment = self.collectives.as_ref().and_then(Collectives::selected_moment).map(|m| {
             // On the rank's own clock, with as much time again around it.
             let around = m.length() / 2;
-            (member.clock.own(m.first.saturating_sub(around)), member.clock.own(m.end.saturating_add(around)))
+            (member.clock.own_time(m.first.saturating_sub(around)), member.clock.own_time(m.end.saturating_add(around)))
         });
-        let step = || self.cell().map(|c| (c.start, c.start.saturating_add(c.length)));
+        let step = || self.selected_cell().map(|c| (c.start, c.start.saturating_add(c.length)));
         let at = moment.or_else(step).unwrap_or((of.window_start, of.window_end));
         Go::TimelineOf { report, at: At { start: at.0, end: at.1, event: None } }.into()
     }
 
     /// Switches to the collectives on the common clock, and back.
-    fn turn(&mut self) -> Answer {
+    fn toggle_collectives(&mut self) -> Answer {
         if self.collectives.take().is_some() {
             return Answer::none();
         }
         let Some(ranks) = &self.ranks else { return Answer::none() };
         // Begin at the end of the selected step, if there is one.
-        let near = self.cell().zip(self.member()).map(|(c, m)| m.clock.common(c.start.saturating_add(c.length)));
-        self.collectives = Collectives::of(Aligned::of(&ranks.job), near);
+        let near = self.selected_cell().zip(self.selected_member()).map(|(c, m)| m.clock.common_time(c.start.saturating_add(c.length)));
+        self.collectives = Collectives::from_aligned(Aligned::from_job(&ranks.job), near);
         match self.collectives {
             Some(_) => Answer::none(),
-            None => Answer::wrong("no collective could be matched between the ranks"),
+            None => Answer::error_message("no collective could be matched between the ranks"),
         }
     }
 
     /// Moves the selected step; moving before the first deselects it.
     fn move_step(&mut self, by: isize) -> Answer {
         if let Some(collectives) = &mut self.collectives {
-            collectives.go(by);
+            collectives.move_selection(by);
             return Answer::none();
         }
         let steps = self.ranks.as_ref().map_or(0, |r| r.steps.len());
@@ -119,15 +119,15 @@ impl RanksScreen {
         Answer::none()
     }
 
-    fn copied(&self, what: CopyWhat) -> Option<(String, String)> {
+    fn copy_text(&self, what: CopyWhat) -> Option<(String, String)> {
         let ranks = self.ranks.as_ref()?;
         let of = Together { job: &ranks.job, digests: &ranks.digests, reports: &ranks.reports };
         let mut out = Vec::new();
         let said = if what == CopyWhat::Table {
-            report::ranks::csv(&mut out, &of, TO_PASTE).ok()?;
+            report::ranks::print_csv(&mut out, &of, TO_PASTE).ok()?;
             "ranks as CSV"
         } else {
-            report::ranks::page(&mut out, &of, 110).ok()?;
+            report::ranks::print_page(&mut out, &of, 110).ok()?;
             "ranks as text"
         };
         Some((String::from_utf8(out).ok()?, said.to_owned()))
@@ -140,18 +140,18 @@ impl Screen for RanksScreen {
     }
 
     fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
-        self.want(cx.session).into()
+        self.request_analysis(cx.session).into()
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
         Some(match id {
-            ActionId::Open => self.open(cx.session),
+            ActionId::Open => self.open_timeline(cx.session),
             ActionId::Back => self.back(cx),
-            ActionId::RankCollectives => self.turn(),
+            ActionId::RankCollectives => self.toggle_collectives(),
             ActionId::RanksCloser | ActionId::RanksWider => {
                 match &mut self.collectives {
-                    Some(c) => c.zoom(id == ActionId::RanksCloser),
-                    None => return Some(self.turn()),
+                    Some(c) => c.zoom_window(id == ActionId::RanksCloser),
+                    None => return Some(self.toggle_collectives()),
                 }
                 Answer::none()
             }
@@ -159,7 +159,7 @@ impl Screen for RanksScreen {
             ActionId::StepRight => self.move_step(1),
             ActionId::WorstStep if self.collectives.is_some() => {
                 if let Some(c) = &mut self.collectives {
-                    c.worst();
+                    c.select_worst();
                 }
                 Answer::none()
             }
@@ -173,26 +173,26 @@ impl Screen for RanksScreen {
                 }
                 Answer::none()
             }
-            ActionId::Copy => match self.copied(CopyWhat::Row) {
+            ActionId::Copy => match self.copy_text(CopyWhat::Row) {
                 Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
-                None => Answer::wrong("nothing is known yet"),
+                None => Answer::error_message("nothing is known yet"),
             },
             _ => return None,
         })
     }
 
     fn back(&mut self, _: &mut Cx<'_>) -> Answer {
-        if self.collectives.is_some() { self.turn() } else { Go::Back.into() }
+        if self.collectives.is_some() { self.toggle_collectives() } else { Go::Back.into() }
     }
 
     fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
-        self.selected = shift(self.selected, by, self.ranks.as_ref().map_or(0, |r| r.job.ranks.len()));
+        self.selected = move_selection(self.selected, by, self.ranks.as_ref().map_or(0, |r| r.job.ranks.len()));
         Answer::none()
     }
 
     fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
         if self.selected == row {
-            return self.open(cx.session);
+            return self.open_timeline(cx.session);
         }
         self.selected = row;
         self.scroll(0, cx)
@@ -206,19 +206,19 @@ impl Screen for RanksScreen {
                 if self.ranks.replace(Arc::clone(ranks)).is_none() {
                     self.selected = worst;
                 }
-                self.selected = shift(self.selected, 0, ranks.job.ranks.len());
+                self.selected = move_selection(self.selected, 0, ranks.job.ranks.len());
                 self.step = self.step.filter(|&s| s < ranks.steps.len());
                 if let Some(collectives) = &mut self.collectives {
-                    collectives.renew(Aligned::of(&ranks.job));
+                    collectives.replace_aligned(Aligned::from_job(&ranks.job));
                 }
                 Answer::none()
             }
-            News::Loaded | News::Done(Done::Triage(_)) => self.want(cx.session).into(),
+            News::Loaded | News::Done(Done::Triage(_)) => self.request_analysis(cx.session).into(),
             _ => Answer::none(),
         }
     }
 
     fn copy(&self, what: CopyWhat, _: &Cx<'_>) -> Option<(String, String)> {
-        self.copied(what)
+        self.copy_text(what)
     }
 }

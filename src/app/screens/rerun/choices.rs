@@ -2,7 +2,7 @@
 
 use super::state::RerunScreen;
 use crate::app::over::{Choice, Item, LineOf, Pick, What};
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{NameForm, Profile, units};
 use crate::rerun::{Base, Choose, Collect, OpenedBy, Options, Profiler, Replay, Request, Within, collect, in_place};
 use tui_input::Input;
@@ -18,27 +18,27 @@ pub enum Edit {
 }
 
 /// Returns true if ncu is used: neither rocprofv3 nor the tracer has these options.
-pub(super) fn ncu(s: &RerunScreen) -> bool {
-    s.rerun().is_none_or(|r| r.tool == "ncu") && !traced(s)
+pub(super) fn is_ncu(s: &RerunScreen) -> bool {
+    s.current_rerun().is_none_or(|r| r.tool == "ncu") && !is_traced(s)
 }
 
-pub(super) fn rocprof(s: &RerunScreen) -> bool {
-    s.rerun().is_some_and(|r| r.tool == "rocprofv3")
+pub(super) fn is_rocprof(s: &RerunScreen) -> bool {
+    s.current_rerun().is_some_and(|r| r.tool == "rocprofv3")
 }
 
 /// Returns true if the built-in tracer is used.
-pub(super) fn traced(s: &RerunScreen) -> bool {
-    s.request.options.profiler == Profiler::InPlace && !rocprof(s)
+pub(super) fn is_traced(s: &RerunScreen) -> bool {
+    s.request.options.profiler == Profiler::InPlace && !is_rocprof(s)
 }
 
 /// Changes the options of the request.
-pub(super) fn with(s: &RerunScreen, set: impl FnOnce(&mut Options)) -> Edit {
+pub(super) fn with_options(s: &RerunScreen, set: impl FnOnce(&mut Options)) -> Edit {
     let mut request = s.request.clone();
     set(&mut request.options);
     Edit::Ask(Box::new(request))
 }
 
-pub(super) fn line(what: LineOf, text: String) -> Edit {
+pub(super) fn edit_line(what: LineOf, text: String) -> Edit {
     Edit::Over(Box::new(What::Line(what, Input::new(text))))
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Choices<'a> {
 }
 
 impl Choices<'_> {
-    pub(super) fn add(&mut self, label: impl Into<String>, hint: impl Into<String>, letter: char, set: impl FnOnce(&mut Request)) {
+    pub(super) fn add_request(&mut self, label: impl Into<String>, hint: impl Into<String>, letter: char, set: impl FnOnce(&mut Request)) {
         let mut request = self.now.clone();
         set(&mut request);
         self.push(label, hint, letter, Choice::Request(Box::new(request)));
@@ -60,15 +60,15 @@ impl Choices<'_> {
     }
 }
 
-pub(super) fn pick(s: &RerunScreen, title: &'static str, fill: impl FnOnce(&mut Choices<'_>)) -> Edit {
+pub(super) fn pick_request(s: &RerunScreen, title: &'static str, fill: impl FnOnce(&mut Choices<'_>)) -> Edit {
     let mut choices = Choices { now: &s.request, items: Vec::new() };
     fill(&mut choices);
     let now = Choice::Request(Box::new(s.request.clone()));
     Edit::Over(Box::new(Pick::by_letter(title, choices.items, Some(&now)).into()))
 }
 
-pub(super) fn launches(s: &RerunScreen, p: &Profile) -> Edit {
-    pick(s, "launches to profile", |c| {
+pub(super) fn edit_launches(s: &RerunScreen, p: &Profile) -> Edit {
+    pick_request(s, "launches to profile", |c| {
         let to = |choose: Choose| {
             move |r: &mut Request| {
                 r.choose = choose;
@@ -77,56 +77,56 @@ pub(super) fn launches(s: &RerunScreen, p: &Profile) -> Edit {
             }
         };
         if let Choose::One(l) = s.origin {
-            c.add(format!("launch {}", units::grouped(i64::from(l.0))), "the selected launch", 'o', to(s.origin.clone()));
+            c.add_request(format!("launch {}", units::format_grouped(i64::from(l.0))), "the selected launch", 'o', to(s.origin.clone()));
         }
-        c.add("median", "closest to the median duration: typical", 'm', to(Choose::Median));
-        c.add("slowest", "longest duration", 's', to(Choose::Slowest(1)));
-        c.add("slowest and median", "to see what differs in the slow one", 'b', to(Choose::SlowestAndMedian));
-        c.add("3 slowest", "", '3', to(Choose::Slowest(3)));
-        c.add("10 slowest", "", '0', to(Choose::Slowest(10)));
-        c.add("first", "first in launch order: often cold", 'f', to(Choose::First));
+        c.add_request("median", "closest to the median duration: typical", 'm', to(Choose::Median));
+        c.add_request("slowest", "longest duration", 's', to(Choose::Slowest(1)));
+        c.add_request("slowest and median", "to see what differs in the slow one", 'b', to(Choose::SlowestAndMedian));
+        c.add_request("3 slowest", "", '3', to(Choose::Slowest(3)));
+        c.add_request("10 slowest", "", '0', to(Choose::Slowest(10)));
+        c.add_request("first", "first in launch order: often cold", 'f', to(Choose::First));
         let Some(picked) = &s.picked else { return };
         // ncu and the tracer count inside the range; rocprofv3 cannot, so it gets the launch numbers instead.
-        let counted = !rocprof(s);
+        let counted = !is_rocprof(s);
         for (e, letter) in picked.around.iter().take(4).zip('w'..) {
-            let label = clean(&p.ranges.label(e.range.name)).into_owned();
-            c.add(format!("every launch in {label}"), "all launches of this kernel in NVTX ranges of that name", letter, |r| {
+            let label = escape_unsafe(&p.ranges.label(e.range.name)).into_owned();
+            c.add_request(format!("every launch in {label}"), "all launches of this kernel in NVTX ranges of that name", letter, |r| {
                 r.choose = Choose::Inside(e.range);
                 r.options.whole_graph = false;
                 r.options.within = if counted { Within::Range(e.range, None) } else { Within::Everything };
             });
         }
-        if picked.graphs > 0 && !traced(s) {
+        if picked.graphs > 0 && !is_traced(s) {
             c.push("a CUDA graph …", format!("one of {} traced as a whole, by number", picked.graphs), 'G', Choice::Line(LineOf::Graph));
         }
-        if picked.node && picked.launches.len() == 1 && !traced(s) {
-            c.add("whole CUDA graph", "the graph launch it belongs to, as a single result", 'g', |r| r.options.whole_graph = true);
+        if picked.node && picked.launches.len() == 1 && !is_traced(s) {
+            c.add_request("whole CUDA graph", "the graph launch it belongs to, as a single result", 'g', |r| r.options.whole_graph = true);
         }
     })
 }
 
-pub(super) fn base(s: &RerunScreen, _: &Profile) -> Edit {
-    let all = !traced(s);
-    pick(s, "name that is matched", |c| {
+pub(super) fn edit_base(s: &RerunScreen, _: &Profile) -> Edit {
+    let all = !is_traced(s);
+    pick_request(s, "name that is matched", |c| {
         let to = |base: NameForm| move |r: &mut Request| r.options.base = Base(base);
-        c.add("function", "last identifier: readable, shared by overloads and instantiations", 'f', to(NameForm::Function));
-        c.add("mangled", "linker symbol: unique, but specific to this build", 'm', to(NameForm::Mangled));
+        c.add_request("function", "last identifier: readable, shared by overloads and instantiations", 'f', to(NameForm::Function));
+        c.add_request("mangled", "linker symbol: unique, but specific to this build", 'm', to(NameForm::Mangled));
         if all {
-            c.add("demangled", "full C++ name as nvcc spells it", 'd', to(NameForm::Demangled));
+            c.add_request("demangled", "full C++ name as nvcc spells it", 'd', to(NameForm::Demangled));
         }
     })
 }
 
-pub(super) fn within(s: &RerunScreen, p: &Profile) -> Edit {
-    pick(s, "count launches in", |c| {
-        c.add("everything", "from the start of the program, or of the capture", 'e', |r| r.options.within = Within::Everything);
+pub(super) fn edit_within(s: &RerunScreen, p: &Profile) -> Edit {
+    pick_request(s, "count launches in", |c| {
+        c.add_request("everything", "from the start of the program, or of the capture", 'e', |r| r.options.within = Within::Everything);
         let Some(picked) = &s.picked else { return };
         for (e, letter) in picked.around.iter().take(6).zip('1'..) {
-            let label = clean(&p.ranges.label(e.range.name)).into_owned();
+            let label = escape_unsafe(&p.ranges.label(e.range.name)).into_owned();
             let hint = format!("NVTX ranges of this name; {} in the report", e.of);
-            c.add(label.clone(), hint, letter, |r| r.options.within = Within::Range(e.range, None));
-            if let Some(n) = e.number().filter(|_| !picked.gated) {
-                c.add(
+            c.add_request(label.clone(), hint, letter, |r| r.options.within = Within::Range(e.range, None));
+            if let Some(n) = e.filter_number().filter(|_| !picked.gated) {
+                c.add_request(
                     format!("{label}, number {n}"),
                     "only this one",
                     char::from_u32(u32::from(letter) - u32::from('1') + u32::from('a')).unwrap_or('z'),
@@ -139,77 +139,77 @@ pub(super) fn within(s: &RerunScreen, p: &Profile) -> Edit {
     })
 }
 
-pub(super) fn opened(s: &RerunScreen, p: &Profile) -> Edit {
-    pick(s, "the capture was opened by", |c| {
+pub(super) fn edit_opened_by(s: &RerunScreen, p: &Profile) -> Edit {
+    pick_request(s, "the capture was opened by", |c| {
         let to = |by: Option<OpenedBy>| move |r: &mut Request| r.options.opened_by = by;
-        c.add("as the report says", "", 'r', to(None));
-        c.add("cudaProfilerStart", "nsys profile -c cudaProfilerApi", 'p', to(Some(OpenedBy::ProfilerApi(1))));
-        c.add("cudaProfilerStart, 2nd", "the second report of --capture-range-end=repeat", '2', to(Some(OpenedBy::ProfilerApi(2))));
-        c.add("start of the program", "nothing is missing before it", 's', to(Some(OpenedBy::Start)));
-        c.add("unknown", "a delay, a hotkey, `nsys start`", 'u', to(Some(OpenedBy::Late)));
+        c.add_request("as the report says", "", 'r', to(None));
+        c.add_request("cudaProfilerStart", "nsys profile -c cudaProfilerApi", 'p', to(Some(OpenedBy::ProfilerApi(1))));
+        c.add_request("cudaProfilerStart, 2nd", "the second report of --capture-range-end=repeat", '2', to(Some(OpenedBy::ProfilerApi(2))));
+        c.add_request("start of the program", "nothing is missing before it", 's', to(Some(OpenedBy::Start)));
+        c.add_request("unknown", "a delay, a hotkey, `nsys start`", 'u', to(Some(OpenedBy::Late)));
         let Some(picked) = &s.picked else { return };
         for (e, letter) in picked.around.iter().take(5).zip('a'..) {
-            let label = clean(&p.ranges.label(e.range.name)).into_owned();
-            c.add(format!("NVTX range {label}"), "nsys profile -c nvtx", letter, to(Some(OpenedBy::Range(e.range))));
+            let label = escape_unsafe(&p.ranges.label(e.range.name)).into_owned();
+            c.add_request(format!("NVTX range {label}"), "nsys profile -c nvtx", letter, to(Some(OpenedBy::Range(e.range))));
         }
     })
 }
 
-pub(super) fn collecting(s: &RerunScreen, _: &Profile) -> Edit {
-    if traced(s) {
-        return pick(s, "what to measure per launch", |c| {
+pub(super) fn edit_collect(s: &RerunScreen, _: &Profile) -> Edit {
+    if is_traced(s) {
+        return pick_request(s, "what to measure per launch", |c| {
             let all = Options::first_look().collect;
-            c.add("all counters", in_place::measured(&all), 'a', |r| r.options.collect = all.clone());
+            c.add_request("all counters", in_place::describe_metrics(&all), 'a', |r| r.options.collect = all.clone());
             for (q, letter) in collect::QUESTIONS.iter().zip('1'..) {
-                let hint = format!("{}: {}", in_place::measured(&Collect::Question(q.word)), q.asks);
-                c.add(q.word, hint, letter, |r| r.options.collect = Collect::Question(q.word));
+                let hint = format!("{}: {}", in_place::describe_metrics(&Collect::Question(q.word)), q.asks);
+                c.add_request(q.word, hint, letter, |r| r.options.collect = Collect::Question(q.word));
             }
         });
     }
-    if rocprof(s) {
-        return pick(s, "which counters to collect", |c| {
+    if is_rocprof(s) {
+        return pick_request(s, "which counters to collect", |c| {
             let all = Options::first_look().collect;
-            c.add("waves and units", "how busy the compute units are, and with what", 'w', |r| r.options.collect = all);
-            if let Some(q) = collect::question("memory") {
-                c.add("memory", "bytes read from memory", 'm', |r| r.options.collect = Collect::Question(q.word));
+            c.add_request("waves and units", "how busy the compute units are, and with what", 'w', |r| r.options.collect = all);
+            if let Some(q) = collect::find_question("memory") {
+                c.add_request("memory", "bytes read from memory", 'm', |r| r.options.collect = Collect::Question(q.word));
             }
             c.push("counters …", "by name", 'c', Choice::Line(LineOf::Sections));
         });
     }
-    pick(s, "what to collect per launch", |c| {
-        let figure = |f: collect::Figure| format!("{}, {:.2} s", units::count(f.passes, "pass"), f.seconds);
+    pick_request(s, "what to collect per launch", |c| {
+        let figure = |f: collect::Figure| format!("{}, {:.2} s", units::format_count(f.passes, "pass"), f.seconds);
         for (set, letter) in collect::SETS.iter().zip(['b', 'd', 'f', 'r', 'p', 'n']) {
             let hint = format!("{}: {}", figure(set.figure), set.about);
-            c.add(set.word, hint, letter, |r| r.options.collect = Collect::Set(set.word.to_owned()));
+            c.add_request(set.word, hint, letter, |r| r.options.collect = Collect::Set(set.word.to_owned()));
         }
         for (q, letter) in collect::QUESTIONS.iter().zip('1'..) {
             let hint = format!("{}: {}", figure(q.figure), q.asks);
-            c.add(q.word, hint, letter, |r| r.options.collect = Collect::Question(q.word));
+            c.add_request(q.word, hint, letter, |r| r.options.collect = Collect::Question(q.word));
         }
         c.push("sections …", "by identifier", 's', Choice::Line(LineOf::Sections));
     })
 }
 
-pub(super) fn replay(s: &RerunScreen, _: &Profile) -> Edit {
-    pick(s, "replay", |c| {
+pub(super) fn edit_replay(s: &RerunScreen, _: &Profile) -> Edit {
+    pick_request(s, "replay", |c| {
         let to = |replay: Option<Replay>| move |r: &mut Request| r.options.replay = replay;
-        c.add("as the kernel needs", "kernel, or app-range for kernels that wait for other GPUs", 'a', to(None));
-        c.add("kernel", "replay the kernel for each pass; memory is saved and restored", 'k', to(Some(Replay::Kernel)));
-        c.add(
+        c.add_request("as the kernel needs", "kernel, or app-range for kernels that wait for other GPUs", 'a', to(None));
+        c.add_request("kernel", "replay the kernel for each pass; memory is saved and restored", 'k', to(Some(Replay::Kernel)));
+        c.add_request(
             "application",
             "rerun the program for each pass; for large memory footprints, must be deterministic",
             'p',
             to(Some(Replay::Application)),
         );
-        c.add("app-range", "rerun the program, and measure the range as one", 'r', to(Some(Replay::AppRange)));
+        c.add_request("app-range", "rerun the program, and measure the range as one", 'r', to(Some(Replay::AppRange)));
     })
 }
 
-pub(super) fn output(s: &RerunScreen, _: &Profile) -> Edit {
-    pick(s, "report", |c| {
+pub(super) fn edit_output(s: &RerunScreen, _: &Profile) -> Edit {
+    pick_request(s, "report", |c| {
         c.push("name …", "without its ending", 'n', Choice::Line(LineOf::Output));
-        if !ncu(s) {
-            c.add("default name", "from the kernel and the launch", 'd', |r| r.options.output = None);
+        if !is_ncu(s) {
+            c.add_request("default name", "from the kernel and the launch", 'd', |r| r.options.output = None);
             return;
         }
         let over = s.request.options.overwrite;
@@ -218,7 +218,7 @@ pub(super) fn output(s: &RerunScreen, _: &Profile) -> Edit {
         } else {
             ("overwrite an existing report", "--force-overwrite")
         };
-        c.add(label, hint, 'o', |r| r.options.overwrite = !over);
-        c.add("default name", "from the kernel and the launch", 'd', |r| r.options.output = None);
+        c.add_request(label, hint, 'o', |r| r.options.overwrite = !over);
+        c.add_request("default name", "from the kernel and the launch", 'd', |r| r.options.output = None);
     })
 }

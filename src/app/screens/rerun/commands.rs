@@ -8,7 +8,7 @@ use crate::app::orders::{Origin, Start};
 use crate::app::over::{Choice, CopyWhat, Item, LineOf, Pick, RunChoice, What};
 use crate::app::screen::{Answer, Cx, Go};
 use crate::app::session::Report;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::report;
 use crate::rerun::program::PLACEHOLDER;
 use crate::rerun::{PartId, Rerun, script, shell};
@@ -19,8 +19,8 @@ use tui_input::Input;
 const PENDING: &str = "still rebuilding the command; try again";
 
 #[must_use]
-pub fn copies() -> Pick {
-    copies::pick(&[
+pub fn copy_menu() -> Pick {
+    copies::copy_menu(&[
         (CopyWhat::Command, 'c', "command", "on one line"),
         (CopyWhat::CommandLines, 'l', "command over several lines", "with backslash continuations"),
         (CopyWhat::CommandThere, 'd', "command with its directory", "cd there first"),
@@ -29,18 +29,18 @@ pub fn copies() -> Pick {
     ])
 }
 
-fn words(c: &Rerun) -> Vec<String> {
+fn program_words(c: &Rerun) -> Vec<String> {
     c.parts.iter().filter(|p| p.id == PartId::Program).flat_map(|p| p.words.iter().cloned()).collect()
 }
 
 impl RerunScreen {
     /// Returns an error if the shown command does not match the latest request yet.
     pub(super) fn not_ready(&self) -> Option<Answer> {
-        self.pending().then(|| Answer::wrong(PENDING))
+        self.is_pending().then(|| Answer::error_message(PENDING))
     }
 
-    pub(super) fn copied(&self, report: &Report, what: CopyWhat) -> Option<(String, String)> {
-        let (plan, rerun) = (self.plan()?, self.rerun()?);
+    pub(super) fn copy_text(&self, report: &Report, what: CopyWhat) -> Option<(String, String)> {
+        let (plan, rerun) = (self.plan()?, self.current_rerun()?);
         let wrapper = rerun.wrapper.clone();
         let said = if wrapper.is_some() { "wrapper script" } else { "command" };
         let there = |text: String| match &rerun.directory {
@@ -49,14 +49,14 @@ impl RerunScreen {
         };
         Some(match what {
             CopyWhat::CommandLines => (wrapper.unwrap_or_else(|| rerun.shell_lines()), said.to_owned()),
-            CopyWhat::CommandThere => (wrapper.unwrap_or_else(|| there(rerun.shell())), said.to_owned()),
-            CopyWhat::Script => (script::script(plan, &report.file.display().to_string()), "script".to_owned()),
+            CopyWhat::CommandThere => (wrapper.unwrap_or_else(|| there(rerun.shell_line())), said.to_owned()),
+            CopyWhat::Script => (script::shell_script(plan, &report.file.display().to_string()), "script".to_owned()),
             CopyWhat::Json => {
                 let mut out = Vec::new();
-                report::rerun::json(&mut out, plan).ok()?;
+                report::rerun::write_json(&mut out, plan).ok()?;
                 (String::from_utf8(out).ok()?, "JSON".to_owned())
             }
-            _ => (wrapper.unwrap_or_else(|| rerun.shell()), said.to_owned()),
+            _ => (wrapper.unwrap_or_else(|| rerun.shell_line()), said.to_owned()),
         })
     }
 
@@ -65,21 +65,21 @@ impl RerunScreen {
         if let Some(wait) = self.not_ready() {
             return wait;
         }
-        let Some(plan) = self.plan() else { return Answer::wrong("there is no command to save") };
+        let Some(plan) = self.plan() else { return Answer::error_message("there is no command to save") };
         let stem = plan.folder.clone().or_else(|| plan.commands.first().map(|c| c.output.clone())).unwrap_or_default();
         let stem = stem.rsplit('/').find(|s| !s.is_empty()).unwrap_or("rerun");
-        Answer::over(What::Line(LineOf::Save, Input::new(format!("./{stem}.sh"))))
+        Answer::open_overlay(What::Line(LineOf::Save, Input::new(format!("./{stem}.sh"))))
     }
 
-    pub(super) fn save(&self, path: &str, report: Option<&Report>) -> Answer {
+    pub(super) fn save_script(&self, path: &str, report: Option<&Report>) -> Answer {
         if let Some(wait) = self.not_ready() {
             return wait;
         }
         if path.is_empty() {
-            return Answer::wrong("no file name given; nothing saved");
+            return Answer::error_message("no file name given; nothing saved");
         }
         let (Some(report), Some(plan)) = (report, self.plan()) else { return Answer::none() };
-        let text = script::script(plan, &report.file.display().to_string());
+        let text = script::shell_script(plan, &report.file.display().to_string());
         Answer::effect(Effect::Save(PathBuf::from(path), text))
     }
 
@@ -88,33 +88,33 @@ impl RerunScreen {
         if let Some(wait) = self.not_ready() {
             return wait;
         }
-        let Some(rerun) = self.rerun().filter(|r| !r.selects.is_empty()) else {
-            return Answer::wrong("no individual launch is selected, so there is nothing to compare");
+        let Some(rerun) = self.current_rerun().filter(|r| !r.selects.is_empty()) else {
+            return Answer::error_message("no individual launch is selected, so there is nothing to compare");
         };
         // A relative name refers to the directory in which the program ran.
-        let file = rerun.report();
+        let file = rerun.report_path();
         let path = match &rerun.directory {
             Some(directory) => PathBuf::from(directory).join(&file).display().to_string(),
             None => file,
         };
-        Answer::over(What::Line(LineOf::Verify, Input::new(path)))
+        Answer::open_overlay(What::Line(LineOf::Verify, Input::new(path)))
     }
 
-    pub(super) fn verify(&self, path: &str, report: usize) -> Answer {
+    pub(super) fn verify_result(&self, path: &str, report: usize) -> Answer {
         if path.is_empty() {
             return Answer::none();
         }
-        let selects = self.rerun().map(|r| r.selects.clone()).unwrap_or_default();
+        let selects = self.current_rerun().map(|r| r.selects.clone()).unwrap_or_default();
         Answer::effect(Effect::Verify { report, path: PathBuf::from(path), selects })
     }
 
     /// Profiles the launches on this machine.
-    pub(super) fn run(&self, cx: &Cx<'_>) -> Answer {
+    pub(super) fn run_commands(&self, cx: &Cx<'_>) -> Answer {
         if let Some(wait) = self.not_ready() {
             return wait;
         }
-        if cx.running.live() {
-            return Answer::wrong("a run is in progress; wait for it or stop it first");
+        if cx.running.is_live() {
+            return Answer::error_message("a run is in progress; wait for it or stop it first");
         }
         let Some(report) = cx.report() else { return Answer::none() };
         let own_program = self.request.options.program.is_some();
@@ -123,22 +123,22 @@ impl RerunScreen {
                 "the demo was recorded on another machine, and its program is not available here: record your own with `warpscope run -- PROGRAM`",
             );
         }
-        let Some(plan) = self.plan().filter(|p| !p.commands.is_empty()) else { return Answer::wrong("there is no command to run") };
+        let Some(plan) = self.plan().filter(|p| !p.commands.is_empty()) else { return Answer::error_message("there is no command to run") };
         if plan.commands.iter().any(|c| c.wrapper.is_some()) {
-            let save = cx.session.key(ActionId::Save);
-            return Answer::wrong(format!("a launcher must start this script instead of the program: {save} saves it"));
+            let save = cx.session.key_label(ActionId::Save);
+            return Answer::error_message(format!("a launcher must start this script instead of the program: {save} saves it"));
         }
-        let unknown = |c: &Rerun| words(c).is_empty() || c.argv().iter().any(|w| w == PLACEHOLDER);
+        let unknown = |c: &Rerun| program_words(c).is_empty() || c.argv().iter().any(|w| w == PLACEHOLDER);
         if plan.commands.iter().any(unknown) {
-            return Answer::wrong("the report does not say which program ran: set the field `program` first");
+            return Answer::error_message("the report does not say which program ran: set the field `program` first");
         }
         if !report.trusted && !own_program {
-            return ask_trust(cx.report, &plan.commands.first().map(words).unwrap_or_default());
+            return ask_trust(cx.report, &plan.commands.first().map(program_words).unwrap_or_default());
         }
         let one = |c: &Rerun| {
             let start = Start {
                 argv: c.argv(),
-                program: words(c),
+                program: program_words(c),
                 tool: c.tool.to_owned(),
                 recipe: Some("re-run".to_owned()),
                 directory: c.directory.as_ref().map(PathBuf::from),
@@ -159,7 +159,7 @@ impl RerunScreen {
 fn ask_trust(report: usize, program: &[String]) -> Answer {
     let items = vec![
         Item::new("back", "do not run it", 'b', Choice::Run(RunChoice::Nothing)),
-        Item::new("run it", clean(&shell::line(program)), 'r', Choice::Run(RunChoice::Trust(report))),
+        Item::new("run it", escape_unsafe(&shell::command_line(program)), 'r', Choice::Run(RunChoice::Trust(report))),
     ];
-    Answer::over(Pick::by_letter("run the program that this report names?", items, None))
+    Answer::open_overlay(Pick::by_letter("run the program that this report names?", items, None))
 }

@@ -1,10 +1,13 @@
 //! Fields of the re-run screen: one row of [`FIELDS`] each, with its value in words and its choices
 
-use super::choices::{Edit, base, collecting, launches, line, ncu, opened, output, pick, replay, rocprof, traced, with, within};
+use super::choices::{
+    Edit, edit_base, edit_collect, edit_launches, edit_line, edit_opened_by, edit_output, edit_replay, edit_within, is_ncu, is_rocprof,
+    is_traced, pick_request, with_options,
+};
 use super::state::RerunScreen;
 use crate::analysis::next::key_of;
 use crate::app::over::LineOf;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Profile, units};
 use crate::rerun::processes::Scope;
 use crate::rerun::{
@@ -36,8 +39,8 @@ fn always(_: &RerunScreen) -> bool {
 }
 
 /// Counters that rocprofv3 collects.
-fn counters(s: &RerunScreen) -> Option<String> {
-    let part = s.rerun().filter(|_| rocprof(s))?.parts.iter().find(|p| p.id == PartId::Collect)?;
+fn rocprof_counters(s: &RerunScreen) -> Option<String> {
+    let part = s.current_rerun().filter(|_| is_rocprof(s))?.parts.iter().find(|p| p.id == PartId::Collect)?;
     Some(part.words.get(1..)?.join(" "))
 }
 
@@ -49,21 +52,21 @@ pub static FIELDS: &[Field] = &[
         about: "NVIDIA's kernel profiler.",
         applies: always,
         value: |s, _| {
-            if traced(s) { "the built-in tracer".to_owned() } else { s.rerun().map_or("ncu", |r| r.tool).to_owned() }
+            if is_traced(s) { "the built-in tracer".to_owned() } else { s.current_rerun().map_or("ncu", |r| r.tool).to_owned() }
         },
         edit: |s, _| {
-            if rocprof(s) {
+            if is_rocprof(s) {
                 return Edit::Nothing("the profiler is the one for this GPU");
             }
-            pick(s, "who measures", |c| {
+            pick_request(s, "who measures", |c| {
                 let to = |profiler: Profiler| move |r: &mut Request| r.options.profiler = profiler;
-                c.add(
+                c.add_request(
                     "ncu",
                     "most metrics; the program's other launches take ten times as long, clocks are locked, caches flushed",
                     'n',
                     to(Profiler::Ncu),
                 );
-                c.add(
+                c.add_request(
                     "the built-in tracer",
                     "while the program runs: clocks and caches as they are, with a timeline",
                     't',
@@ -78,19 +81,19 @@ pub static FIELDS: &[Field] = &[
         about: "Which launches are profiled.",
         applies: always,
         value: |s, p| launches_word(s, p),
-        edit: launches,
+        edit: edit_launches,
     },
     Field {
         title: "name",
         parts: &[PartId::Name],
         about: "The form of the kernel name that is matched.",
-        applies: |s| !rocprof(s) && !s.request.options.whole_graph && !as_range(s) && !matches!(s.request.choose, Choose::Graph(_)),
+        applies: |s| !is_rocprof(s) && !s.request.options.whole_graph && !as_range(s) && !matches!(s.request.choose, Choose::Graph(_)),
         value: |s, _| {
-            let base = s.rerun().map_or(s.request.options.base.0, |r| r.base);
+            let base = s.current_rerun().map_or(s.request.options.base.0, |r| r.base);
             let better = s.alternatives().iter().any(|a| a.better && a.options.base != s.request.options.base);
-            format!("{}{}", base.word(), if better { "; mangled matches fewer kernels" } else { "" })
+            format!("{}{}", base.as_str(), if better { "; mangled matches fewer kernels" } else { "" })
         },
-        edit: base,
+        edit: edit_base,
     },
     Field {
         title: "counted in",
@@ -99,16 +102,16 @@ pub static FIELDS: &[Field] = &[
         applies: |s| {
             // Inside the range that opened the capture, nothing else can be chosen.
             let opening = s.picked.as_ref().is_some_and(|p| matches!(p.opened, Some(OpenedBy::Range(_))));
-            !rocprof(s) && (s.picked.as_ref().is_some_and(|p| !p.around.is_empty()) && !opening)
+            !is_rocprof(s) && (s.picked.as_ref().is_some_and(|p| !p.around.is_empty()) && !opening)
                 || s.request.options.within != Within::Everything
         },
         value: |s, p| match s.request.options.within {
             Within::Everything if s.picked.as_ref().is_some_and(|p| p.gated) => "what was captured".to_owned(),
             Within::Everything => "everything".to_owned(),
-            Within::Range(range, None) => format!("NVTX ranges {}", clean(&p.ranges.label(range.name))),
-            Within::Range(range, Some(n)) => format!("NVTX range {}, number {n}", clean(&p.ranges.label(range.name))),
+            Within::Range(range, None) => format!("NVTX ranges {}", escape_unsafe(&p.ranges.label(range.name))),
+            Within::Range(range, Some(n)) => format!("NVTX range {}, number {n}", escape_unsafe(&p.ranges.label(range.name))),
         },
-        edit: within,
+        edit: edit_within,
     },
     Field {
         title: "opened by",
@@ -119,22 +122,22 @@ pub static FIELDS: &[Field] = &[
             Some(OpenedBy::Start) => "the start of the program".to_owned(),
             Some(OpenedBy::ProfilerApi(1)) => "cudaProfilerStart".to_owned(),
             Some(OpenedBy::ProfilerApi(n)) => format!("cudaProfilerStart number {n}"),
-            Some(OpenedBy::Range(r)) => format!("NVTX range {}", clean(&p.ranges.label(r.name))),
+            Some(OpenedBy::Range(r)) => format!("NVTX range {}", escape_unsafe(&p.ranges.label(r.name))),
             None | Some(OpenedBy::Late) => "unknown: a delay, a hotkey, a range?".to_owned(),
         },
-        edit: opened,
+        edit: edit_opened_by,
     },
     Field {
         title: "processes",
         parts: &[PartId::Processes],
         about: "Which processes are followed.",
         applies: |s| {
-            s.rerun().is_some_and(|r| r.parts.iter().any(|p| p.id == PartId::Processes))
+            s.current_rerun().is_some_and(|r| r.parts.iter().any(|p| p.id == PartId::Processes))
                 && !s.picked.as_ref().is_some_and(|p| matches!(p.scope, Some(Scope::AtOnce { .. })))
         },
         value: |s, _| match s.picked.as_ref().and_then(|p| p.scope.as_ref()) {
             Some(Scope::InTurn(n)) => format!("{n}, one after another"),
-            Some(Scope::ByName(name)) => format!("only {}", clean(name)),
+            Some(Scope::ByName(name)) => format!("only {}", escape_unsafe(name)),
             _ => "all".to_owned(),
         },
         edit: |_, _| Edit::Nothing("this is determined by the report"),
@@ -148,7 +151,7 @@ pub static FIELDS: &[Field] = &[
             Some(Scope::AtOnce { rank, processes, .. }) => format!("{rank} of {processes}"),
             _ => String::new(),
         },
-        edit: |s, _| line(LineOf::Rank, s.request.options.rank.map_or_else(String::new, |r| r.to_string())),
+        edit: |s, _| edit_line(LineOf::Rank, s.request.options.rank.map_or_else(String::new, |r| r.to_string())),
     },
     Field {
         title: "collect",
@@ -156,42 +159,47 @@ pub static FIELDS: &[Field] = &[
         about: "What is measured.",
         applies: always,
         value: |s, _| {
-            counters(s).unwrap_or_else(|| {
-                if traced(s) { in_place::measured(&s.request.options.collect).to_owned() } else { s.request.options.collect.label() }
+            rocprof_counters(s).unwrap_or_else(|| {
+                if is_traced(s) {
+                    in_place::describe_metrics(&s.request.options.collect).to_owned()
+                } else {
+                    s.request.options.collect.label()
+                }
             })
         },
-        edit: collecting,
+        edit: edit_collect,
     },
     Field {
         title: "clocks",
         parts: &[PartId::Clocks],
         about: "ncu locks the clocks to base: comparable between runs, but slower than in production.",
-        applies: ncu,
+        applies: is_ncu,
         value: |s, _| match s.request.options.clock {
             ClockControl::Base => "locked to base".to_owned(),
             ClockControl::None => "not locked".to_owned(),
         },
-        edit: |s, _| with(s, |o| o.clock = if o.clock == ClockControl::Base { ClockControl::None } else { ClockControl::Base }),
+        edit: |s, _| with_options(s, |o| o.clock = if o.clock == ClockControl::Base { ClockControl::None } else { ClockControl::Base }),
     },
     Field {
         title: "caches",
         parts: &[PartId::Caches],
         about: "ncu flushes all caches before each replay pass, so every pass starts cold.",
-        applies: ncu,
+        applies: is_ncu,
         value: |s, _| match s.request.options.cache {
             CacheControl::All => "flushed before each pass".to_owned(),
             CacheControl::None => "not flushed".to_owned(),
         },
-        edit: |s, _| with(s, |o| o.cache = if o.cache == CacheControl::All { CacheControl::None } else { CacheControl::All }),
+        edit: |s, _| with_options(s, |o| o.cache = if o.cache == CacheControl::All { CacheControl::None } else { CacheControl::All }),
     },
     Field {
         title: "replay",
         parts: &[PartId::Replay],
         about: "The kernel is replayed for each pass, with its memory restored in between.",
-        applies: ncu,
+        applies: is_ncu,
         value: |s, _| {
-            let range =
-                s.rerun().is_some_and(|r| r.parts.iter().any(|p| p.id == PartId::Replay && p.words.iter().any(|w| w == "app-range")));
+            let range = s
+                .current_rerun()
+                .is_some_and(|r| r.parts.iter().any(|p| p.id == PartId::Replay && p.words.iter().any(|w| w == "app-range")));
             match s.request.options.replay {
                 None if range => "app-range: the kernel cannot be replayed alone".to_owned(),
                 None | Some(Replay::Kernel) => "kernel".to_owned(),
@@ -199,13 +207,13 @@ pub static FIELDS: &[Field] = &[
                 Some(Replay::AppRange) => "app-range".to_owned(),
             }
         },
-        edit: replay,
+        edit: edit_replay,
     },
     Field {
         title: "sources",
         parts: &[PartId::Source],
         about: "CUDA source is not imported into the report; importing it needs a program built with -lineinfo.",
-        applies: ncu,
+        applies: is_ncu,
         value: |s, _| {
             if s.request.options.import_source || s.request.options.collect.wants_source() {
                 "imported".to_owned()
@@ -213,15 +221,15 @@ pub static FIELDS: &[Field] = &[
                 "not imported".to_owned()
             }
         },
-        edit: |s, _| with(s, |o| o.import_source = !o.import_source),
+        edit: |s, _| with_options(s, |o| o.import_source = !o.import_source),
     },
     Field {
         title: "afterwards",
         parts: &[PartId::End],
         about: "After the last result the program runs to completion without profiling.",
-        applies: ncu,
+        applies: is_ncu,
         value: |s, _| if s.request.options.kill { "the program is terminated".to_owned() } else { "the program keeps running".to_owned() },
-        edit: |s, _| with(s, |o| o.kill = !o.kill),
+        edit: |s, _| with_options(s, |o| o.kill = !o.kill),
     },
     Field {
         title: "report",
@@ -230,12 +238,12 @@ pub static FIELDS: &[Field] = &[
         applies: always,
         value: |s, _| {
             let name = s.plan().map_or_else(String::new, |p| {
-                p.folder.clone().map_or_else(|| p.commands.first().map_or_else(String::new, Rerun::report), |f| format!("{f}/"))
+                p.folder.clone().map_or_else(|| p.commands.first().map_or_else(String::new, Rerun::report_path), |f| format!("{f}/"))
             });
             let over = if s.request.options.overwrite { ", overwritten if it exists" } else { "" };
-            format!("{}{over}", clean(&name))
+            format!("{}{over}", escape_unsafe(&name))
         },
-        edit: output,
+        edit: edit_output,
     },
     Field {
         title: "program",
@@ -243,15 +251,18 @@ pub static FIELDS: &[Field] = &[
         about: "The program and its arguments.",
         applies: always,
         value: |s, p| {
-            let program = program::of(p, &s.request.options);
+            let program = program::resolve_program(p, &s.request.options);
             match program.from {
                 program::From::Nowhere => format!("not in the report: {} to type it", key_of("open")),
-                _ => clean(&shell::line(&program.argv)).into_owned(),
+                _ => escape_unsafe(&shell::command_line(&program.argv)).into_owned(),
             }
         },
         edit: |s, p| {
-            let program = program::of(p, &s.request.options);
-            line(LineOf::Program, if program.from == program::From::Nowhere { String::new() } else { shell::line(&program.argv) })
+            let program = program::resolve_program(p, &s.request.options);
+            edit_line(
+                LineOf::Program,
+                if program.from == program::From::Nowhere { String::new() } else { shell::command_line(&program.argv) },
+            )
         },
     },
     Field {
@@ -260,9 +271,11 @@ pub static FIELDS: &[Field] = &[
         about: "The working directory: a script changes to it first.",
         applies: always,
         value: |s, p| {
-            program::of(p, &s.request.options).directory.map_or_else(|| "the current directory".to_owned(), |d| clean(&d).into_owned())
+            program::resolve_program(p, &s.request.options)
+                .directory
+                .map_or_else(|| "the current directory".to_owned(), |d| escape_unsafe(&d).into_owned())
         },
-        edit: |s, p| line(LineOf::Directory, program::of(p, &s.request.options).directory.unwrap_or_default()),
+        edit: |s, p| edit_line(LineOf::Directory, program::resolve_program(p, &s.request.options).directory.unwrap_or_default()),
     },
 ];
 
@@ -276,23 +289,23 @@ fn launches_word(s: &RerunScreen, p: &Profile) -> String {
     let graph = if s.request.options.whole_graph { ", with its whole CUDA graph" } else { "" };
     let one = |word: &str| {
         let id = s.picked.as_ref().filter(|p| p.launches.len() == 1).and_then(|p| p.launches.first());
-        format!("{word}{each}{}{graph}", id.map_or_else(String::new, |l| format!(": launch {}", units::grouped(i64::from(l.0)))))
+        format!("{word}{each}{}{graph}", id.map_or_else(String::new, |l| format!(": launch {}", units::format_grouped(i64::from(l.0)))))
     };
     match &s.request.choose {
-        Choose::One(l) => format!("launch {}{graph}", units::grouped(i64::from(l.0))),
+        Choose::One(l) => format!("launch {}{graph}", units::format_grouped(i64::from(l.0))),
         Choose::Median => one("the median"),
         Choose::First => one("the first"),
         Choose::Slowest(1) => one("the slowest"),
         Choose::Slowest(n) => format!("the {n} slowest{each}"),
         Choose::SlowestAndMedian => format!("the slowest and the median{each}{many}"),
         Choose::Graph(n) => format!("graph launch {n}"),
-        Choose::Inside(range) => format!("every launch in NVTX ranges {}{many}", clean(&p.ranges.label(range.name))),
+        Choose::Inside(range) => format!("every launch in NVTX ranges {}{many}", escape_unsafe(&p.ranges.label(range.name))),
     }
 }
 
 /// Returns true if a range is measured instead of a launch.
 fn as_range(s: &RerunScreen) -> bool {
-    s.rerun().is_some_and(|r| r.selects.is_empty())
+    s.current_rerun().is_some_and(|r| r.selects.is_empty())
 }
 
 /// Initial text of an input line.

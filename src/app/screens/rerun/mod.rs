@@ -10,7 +10,7 @@ pub use state::RerunScreen;
 use crate::app::actions::{ActionId, Where};
 use crate::app::msg::Effect;
 use crate::app::over::{Choice, CopyWhat, LineOf, What};
-use crate::app::screen::{Answer, Cx, Go, News, Screen, Selection, shift};
+use crate::app::screen::{Answer, Cx, Go, News, Screen, Selection, move_selection};
 use crate::app::session::Session;
 use crate::app::work::{Ask, Done};
 use crate::rerun::{Choose, Collect, Found, Picked, Plan, Request, Selects, Verdict, shell, verify};
@@ -33,7 +33,7 @@ impl RerunScreen {
     /// Rows: warnings, better commands, fields, other commands.
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
-        let warnings = self.rerun().map_or(0, |r| r.warnings.len());
+        let warnings = self.current_rerun().map_or(0, |r| r.warnings.len());
         let others = |better: bool| {
             self.alternatives().iter().enumerate().filter(move |(_, a)| a.better == better).map(|(i, _)| Row::Alternative(i))
         };
@@ -45,12 +45,12 @@ impl RerunScreen {
     }
 
     #[must_use]
-    pub fn row(&self) -> Option<Row> {
+    pub fn selected_row(&self) -> Option<Row> {
         self.rows().get(self.selected).copied()
     }
 
     /// Selects the field with a title, else the first field.
-    fn select(&mut self, title: Option<&str>) {
+    fn select_field(&mut self, title: Option<&str>) {
         let rows = self.rows();
         let is = |row: &Row, title: Option<&str>| matches!(row, Row::Field(f) if title.is_none_or(|t| t == f.title));
         let at = rows.iter().position(|r| title.is_some() && is(r, title)).or_else(|| rows.iter().position(|r| is(r, None)));
@@ -63,7 +63,7 @@ impl RerunScreen {
             return;
         }
         // Rows come and go with the command: keep the selected field.
-        let title = match self.row() {
+        let title = match self.selected_row() {
             Some(Row::Field(field)) if self.plan.is_some() => Some(field.title),
             _ => None,
         };
@@ -71,39 +71,39 @@ impl RerunScreen {
         self.picked = Some(Arc::clone(picked));
         self.plan = Some(plan.clone());
         self.command = self.command.min(self.plan().map_or(0, |p| p.commands.len().saturating_sub(1)));
-        self.select(title.or(Some("launches")));
+        self.select_field(title.or(Some("launches")));
     }
 
-    fn want(&self, cx: &Cx<'_>) -> Vec<Effect> {
+    fn request_plan(&self, cx: &Cx<'_>) -> Vec<Effect> {
         let (grouping, rows, request) = (self.grouping.clone(), self.groups.clone(), self.request.clone());
         let ask = Ask::Rerun { grouping, rows, request, screen: self.serial };
-        cx.report().map(|r| r.ask(cx.report, ask)).unwrap_or_default()
+        cx.report().map(|r| r.request_work(cx.report, ask)).unwrap_or_default()
     }
 
     /// Changes the request.
-    fn ask(&mut self, request: Request, cx: &Cx<'_>) -> Answer {
-        self.change(request);
-        self.want(cx).into()
+    fn set_request(&mut self, request: Request, cx: &Cx<'_>) -> Answer {
+        self.change_request(request);
+        self.request_plan(cx).into()
     }
 
     /// Acts on the selected row: opens a field's choices, or adopts an alternative.
-    fn edit(&mut self, cx: &Cx<'_>) -> Answer {
-        match self.row() {
+    fn edit_selected(&mut self, cx: &Cx<'_>) -> Answer {
+        match self.selected_row() {
             Some(Row::Alternative(i)) => {
                 let Some(other) = self.alternatives().get(i) else { return Answer::none() };
                 if other.options == self.request.options {
                     // The command of another tool has no fields to edit.
-                    return Answer::effect(Effect::Copy(shell::line(&other.argv), "command".to_owned()));
+                    return Answer::effect(Effect::Copy(shell::command_line(&other.argv), "command".to_owned()));
                 }
                 let request = Request { options: other.options.clone(), ..self.request.clone() };
-                self.ask(request, cx)
+                self.set_request(request, cx)
             }
             Some(Row::Field(field)) => {
                 let Some(profile) = cx.report().and_then(|r| r.profile.as_deref()) else { return Answer::none() };
                 match (field.edit)(self, profile) {
                     Edit::Nothing(why) => Answer::say(why),
-                    Edit::Ask(request) => self.ask(*request, cx),
-                    Edit::Over(what) => Answer::over(*what),
+                    Edit::Ask(request) => self.set_request(*request, cx),
+                    Edit::Over(what) => Answer::open_overlay(*what),
                 }
             }
             Some(Row::Warning(_)) => Answer::say("this line is a warning: there is nothing to edit"),
@@ -117,23 +117,23 @@ impl RerunScreen {
         if n < 2 {
             return Answer::say("there is only one command");
         }
-        let title = match self.row() {
+        let title = match self.selected_row() {
             Some(Row::Field(field)) => Some(field.title),
             _ => None,
         };
         self.command = (self.command + 1) % n;
         self.verdict = None;
-        self.select(title);
+        self.select_field(title);
         Answer::none()
     }
 
     /// Checks whether a result is of the selected launches.
-    fn verified(&mut self, selects: &[Selects], found: &Result<Vec<Found>, String>) -> Answer {
+    fn apply_verification(&mut self, selects: &[Selects], found: &Result<Vec<Found>, String>) -> Answer {
         let (text, good) = match found {
             Ok(found) => {
                 let verdict = verify(selects, found);
                 let said = (verdict.sentence(), matches!(verdict, Verdict::Verified(_)));
-                if self.rerun().is_some_and(|r| r.selects == selects) {
+                if self.current_rerun().is_some_and(|r| r.selects == selects) {
                     self.verdict = Some(said.clone());
                 }
                 said
@@ -150,7 +150,7 @@ impl Screen for RerunScreen {
     }
 
     fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
-        self.want(cx).into()
+        self.request_plan(cx).into()
     }
 
     fn selection(&self, _: &Session, _: usize) -> Selection {
@@ -161,36 +161,36 @@ impl Screen for RerunScreen {
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
         Some(match id {
-            ActionId::Open => self.edit(cx),
+            ActionId::Open => self.edit_selected(cx),
             ActionId::Back => self.back(cx),
-            ActionId::RunHere => self.run(cx),
+            ActionId::RunHere => self.run_commands(cx),
             ActionId::Save => self.ask_save(),
             ActionId::Verify => self.ask_verify(),
             ActionId::NextCommand => self.next_command(),
-            ActionId::Copy => Answer::over(commands::copies()),
-            ActionId::Undo if self.undo() => Answer::from(self.want(cx)).and_say("the last change was undone", false),
+            ActionId::Copy => Answer::open_overlay(commands::copy_menu()),
+            ActionId::Undo if self.undo_change() => Answer::from(self.request_plan(cx)).and_say("the last change was undone", false),
             ActionId::Undo => Answer::say("nothing to undo"),
             _ => return None,
         })
     }
 
     fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
-        self.selected = shift(self.selected, by, self.rows().len());
+        self.selected = move_selection(self.selected, by, self.rows().len());
         Answer::none()
     }
 
     fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
         if self.selected == row {
-            return self.edit(cx);
+            return self.edit_selected(cx);
         }
-        self.selected = shift(row, 0, self.rows().len());
+        self.selected = move_selection(row, 0, self.rows().len());
         Answer::none()
     }
 
     fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
         match choice {
-            Choice::Request(request) => self.ask(*request, cx),
-            Choice::Line(what) => Answer::over(What::Line(what, Input::new(fields::line_text(self, what)))),
+            Choice::Request(request) => self.set_request(*request, cx),
+            Choice::Line(what) => Answer::open_overlay(What::Line(what, Input::new(fields::line_text(self, what)))),
             _ => Answer::none(),
         }
     }
@@ -205,47 +205,47 @@ impl Screen for RerunScreen {
             LineOf::Directory => o.directory = given,
             LineOf::Program => match shlex::split(text) {
                 Some(words) => o.program = (!words.is_empty()).then_some(words),
-                None => return Answer::wrong("a quote is not closed; nothing changed"),
+                None => return Answer::error_message("a quote is not closed; nothing changed"),
             },
             LineOf::Sections => {
                 let ids: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
                 if ids.is_empty() {
-                    return Answer::wrong("no section given; nothing changed");
+                    return Answer::error_message("no section given; nothing changed");
                 }
                 o.collect = Collect::Sections(ids);
             }
             LineOf::Rank => match (text.is_empty(), text.parse()) {
                 (true, _) => o.rank = None,
                 (_, Ok(rank)) => o.rank = Some(rank),
-                _ => return Answer::wrong("a rank is a number from 0 up; nothing changed"),
+                _ => return Answer::error_message("a rank is a number from 0 up; nothing changed"),
             },
             LineOf::Graph => match text.parse() {
                 Ok(n) => request.choose = Choose::Graph(n),
-                Err(_) => return Answer::wrong("a graph launch is a number from 0 up; nothing changed"),
+                Err(_) => return Answer::error_message("a graph launch is a number from 0 up; nothing changed"),
             },
-            LineOf::Save => return self.save(text, cx.report()),
-            LineOf::Verify => return self.verify(text, cx.report),
+            LineOf::Save => return self.save_script(text, cx.report()),
+            LineOf::Verify => return self.verify_result(text, cx.report),
             LineOf::Tags(_) | LineOf::Note(_) | LineOf::View => return Answer::none(),
         }
-        self.ask(request, cx)
+        self.set_request(request, cx)
     }
 
     fn take(&mut self, news: News<'_>, _: &mut Cx<'_>) -> Answer {
         match news {
             News::Done(Done::Rerun(serial, request, picked, plan)) => {
                 self.take_plan(*serial, request, picked, plan);
-                if self.run_when_ready && !self.pending() {
+                if self.run_when_ready && !self.is_pending() {
                     self.run_when_ready = false;
                     return Go::RunHere.into();
                 }
                 Answer::none()
             }
-            News::Verified { selects, found } => self.verified(selects, found),
+            News::Verified { selects, found } => self.apply_verification(selects, found),
             _ => Answer::none(),
         }
     }
 
     fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
-        self.copied(cx.report()?, what)
+        self.copy_text(cx.report()?, what)
     }
 }

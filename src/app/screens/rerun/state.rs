@@ -64,24 +64,24 @@ impl RerunScreen {
 
     /// The command that is shown.
     #[must_use]
-    pub fn rerun(&self) -> Option<&Rerun> {
+    pub fn current_rerun(&self) -> Option<&Rerun> {
         self.plan()?.commands.get(self.command)
     }
 
     /// Returns true if the plan does not answer the current request yet.
     #[must_use]
-    pub fn pending(&self) -> bool {
+    pub fn is_pending(&self) -> bool {
         self.planned.as_ref() != Some(&self.request)
     }
 
     /// Alternative commands.
     #[must_use]
     pub fn alternatives(&self) -> &[Alternative] {
-        self.rerun().map_or(&[], |r| &r.alternatives)
+        self.current_rerun().map_or(&[], |r| &r.alternatives)
     }
 
     /// Changes the request; undo restores the previous one.
-    pub(super) fn change(&mut self, request: Request) {
+    pub(super) fn change_request(&mut self, request: Request) {
         if request == self.request {
             return;
         }
@@ -93,7 +93,7 @@ impl RerunScreen {
     }
 
     /// Restores the previous request; returns false if there is none.
-    pub(super) fn undo(&mut self) -> bool {
+    pub(super) fn undo_change(&mut self) -> bool {
         self.verdict = None;
         self.before.pop().map(|r| self.request = r).is_some()
     }

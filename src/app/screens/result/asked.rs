@@ -16,7 +16,7 @@ pub enum Asked<T> {
 impl<T> Asked<T> {
     /// State after reading.
     #[must_use]
-    pub fn of(outcome: &Result<Arc<T>, String>) -> Self {
+    pub fn from_outcome(outcome: &Result<Arc<T>, String>) -> Self {
         match outcome {
             Ok(t) => Self::Is(Arc::clone(t)),
             Err(text) => Self::Failed(text.clone()),

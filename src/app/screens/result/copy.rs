@@ -3,18 +3,18 @@
 use super::hints::Line;
 use super::state::ResultScreen;
 use crate::analysis::code::Counts;
-use crate::analysis::rows::{Row, plain};
+use crate::analysis::rows::{Row, plain_text};
 use crate::analysis::{compare, metric};
 use crate::app::copies;
 use crate::app::over::{CopyWhat, Pick};
 use crate::app::screen::ResultView as View;
 use crate::model::NameForm;
-use crate::model::units::count;
+use crate::model::units::format_count;
 use crate::report::table::to_paste;
 
 /// Copy menu for the views of a result.
 #[must_use]
-pub fn list(view: View) -> Pick {
+pub fn copy_menu(view: View) -> Pick {
     let mut rows = [
         (CopyWhat::MetricValue, 'v', "value", "the exact value in its base unit"),
         (CopyWhat::MetricName, 'n', "name", "as --metrics expects it"),
@@ -31,15 +31,15 @@ pub fn list(view: View) -> Pick {
             (CopyWhat::Name(NameForm::Function), 'f', "kernel's function name", "as ncu --kernel-name expects it"),
         ];
     }
-    copies::pick(&rows)
+    copies::copy_menu(&rows)
 }
 
 /// Returns the text to copy, and its description.
 #[must_use]
-pub fn copied(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
+pub fn copy_text(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let result = screen.metrics.results.get(screen.result)?;
     if let CopyWhat::Name(form) = what {
-        return Some((result.kernel.name(form).to_owned(), format!("{} name", form.word())));
+        return Some((result.kernel.name(form).to_owned(), format!("{} name", form.as_str())));
     }
     match screen.view {
         View::Compare => of_comparison(screen, what),
@@ -50,8 +50,8 @@ pub fn copied(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)>
 }
 
 /// Formats rows as CSV; returns the text and its description.
-fn table(head: &[&str], rows: Vec<Vec<String>>) -> (String, String) {
-    let said = if rows.len() == 1 { "row".to_owned() } else { count(rows.len(), "row") };
+fn format_rows(head: &[&str], rows: Vec<Vec<String>>) -> (String, String) {
+    let said = if rows.len() == 1 { "row".to_owned() } else { format_count(rows.len(), "row") };
     (to_paste(head, rows), said)
 }
 
@@ -70,7 +70,7 @@ fn of_comparison(screen: &ResultScreen, what: CopyWhat) -> Option<(String, Strin
         }
         _ => {
             let rows = rows.iter().map(|r| vec![r.name.to_string(), r.first.clone(), r.second.clone()]);
-            table(&["metric", "first", "second"], rows.collect())
+            format_rows(&["metric", "first", "second"], rows.collect())
         }
     })
 }
@@ -91,21 +91,21 @@ fn of_sections(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)
             Row::Cells { metrics, head: false, .. } => metrics.iter().collect(),
             other => other.metric().into_iter().collect::<Vec<_>>(),
         });
-        return Some(table(&head, names.map(|n| line(n)).collect()));
+        return Some(format_rows(&head, names.map(|n| line(n)).collect()));
     }
-    match sections.row()? {
+    match sections.selected_row()? {
         Row::Hint(i) => return Some((screen.subject.hints.get(*i)?.headline.clone(), "hint".to_owned())),
         Row::Rule(r, m) => {
             let message = screen.details.get()?.rules.get(*r)?.messages.get(*m)?;
-            return Some((plain(&message.text), "rule's text".to_owned()));
+            return Some((plain_text(&message.text), "rule's text".to_owned()));
         }
         _ => {}
     }
-    let name = sections.metric()?;
+    let name = sections.selected_metric()?;
     Some(match what {
         CopyWhat::MetricName => (name.to_string(), "metric's name".to_owned()),
         CopyWhat::MetricValue => (lookup.value(name)?.to_string(), "value".to_owned()),
-        _ => table(&head, vec![line(name)]),
+        _ => format_rows(&head, vec![line(name)]),
     })
 }
 
@@ -114,17 +114,17 @@ fn of_hints(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let hints = &screen.subject.hints;
     if what == CopyWhat::Section {
         let rows = hints.iter().map(|h| vec![h.id.id().to_owned(), format!("{:.1}", h.gain.at_most * 100.0), h.headline.clone()]);
-        return Some((to_paste(&["id", "gain_percent", "headline"], rows), count(hints.len(), "hint")));
+        return Some((to_paste(&["id", "gain_percent", "headline"], rows), format_count(hints.len(), "hint")));
     }
     if let Some(Line::Evidence(i, e)) = screen.hints.lines.get(screen.hints.selected) {
         let e = hints.get(*i)?.evidence.get(*e)?;
         return Some(match what {
             CopyWhat::MetricName if !e.metric.is_empty() => (e.metric.clone(), "metric's name".to_owned()),
             CopyWhat::MetricValue => (e.value.to_string(), "value".to_owned()),
-            _ => table(&["label", "value", "unit"], vec![vec![e.label.clone(), e.value.to_string(), e.unit.clone()]]),
+            _ => format_rows(&["label", "value", "unit"], vec![vec![e.label.clone(), e.value.to_string(), e.unit.clone()]]),
         });
     }
-    let hint = hints.get(screen.hints.hint()?)?;
+    let hint = hints.get(screen.hints.selected_hint()?)?;
     Some((format!("{}: {}", hint.id.id(), hint.headline), "hint".to_owned()))
 }
 
@@ -142,6 +142,6 @@ fn of_code(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
             listing.lines.get(at).map(|l| row(format!("{}:{}", l.name, l.line), &l.counts, l.text.as_deref()))
         }
     };
-    let rows = if what == CopyWhat::Section { (0..source.rows()).filter_map(one).collect() } else { vec![one(source.selected)?] };
-    Some(table(&["place", "samples", "executed", "text"], rows))
+    let rows = if what == CopyWhat::Section { (0..source.row_count()).filter_map(one).collect() } else { vec![one(source.selected)?] };
+    Some(format_rows(&["place", "samples", "executed", "text"], rows))
 }

@@ -2,7 +2,7 @@
 
 use crate::analysis::gains;
 use crate::analysis::hints::Subject;
-use crate::app::screen::shift;
+use crate::app::screen::move_selection;
 use crate::model::Details;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub enum Line {
 impl Line {
     /// Returns true if the selection stops at this line.
     #[must_use]
-    pub fn selectable(&self) -> bool {
+    pub fn is_selectable(&self) -> bool {
         matches!(self, Self::Hint(..) | Self::Evidence(..) | Self::Confirm(_) | Self::Theirs(..))
     }
 }
@@ -43,7 +43,7 @@ const MOST_THEIRS: usize = 5;
 
 /// Builds the lines. The first hint is expanded unless it was collapsed; the others only if they were expanded.
 #[must_use]
-pub fn lines(subject: &Subject, details: Option<&Details>, toggled: &BTreeSet<usize>) -> Vec<Line> {
+pub fn build_lines(subject: &Subject, details: Option<&Details>, toggled: &BTreeSet<usize>) -> Vec<Line> {
     let mut out = Vec::new();
     for (i, hint) in subject.hints.iter().enumerate() {
         let open = (i == 0) != toggled.contains(&i);
@@ -53,7 +53,7 @@ pub fn lines(subject: &Subject, details: Option<&Details>, toggled: &BTreeSet<us
             out.extend((0..hint.evidence.len()).map(|e| Line::Evidence(i, e)));
             out.extend((0..hint.effects.len()).map(|e| Line::Effect(i, e)));
             out.extend((0..hint.actions.len()).map(|a| Line::Action(i, a)));
-            if !hint.confirm.sections.is_empty() || (subject.amd() && !hint.confirm.why.is_empty()) {
+            if !hint.confirm.sections.is_empty() || (subject.is_amd() && !hint.confirm.why.is_empty()) {
                 out.push(Line::Confirm(i));
             }
         }
@@ -65,7 +65,7 @@ pub fn lines(subject: &Subject, details: Option<&Details>, toggled: &BTreeSet<us
         out.push(Line::Title("How it was found"));
         out.extend(subject.reasoning.iter().cloned().map(Line::Reason));
     }
-    let theirs = details.map(gains::largest).unwrap_or_default();
+    let theirs = details.map(gains::largest_speedups).unwrap_or_default();
     if !theirs.is_empty() {
         out.push(Line::Title("NVIDIA's rules, by estimated speedup"));
         out.extend(theirs.into_iter().take(MOST_THEIRS).map(|(r, m, ..)| Line::Theirs(r, m)));
@@ -85,7 +85,7 @@ pub struct HintsView {
 impl HintsView {
     /// Hint of the selected line.
     #[must_use]
-    pub fn hint(&self) -> Option<usize> {
+    pub fn selected_hint(&self) -> Option<usize> {
         self.lines.get(self.selected).and_then(|l| match l {
             Line::Hint(i, _) | Line::Evidence(i, _) | Line::Confirm(i) => Some(*i),
             _ => None,
@@ -93,9 +93,9 @@ impl HintsView {
     }
 
     /// Rebuilds the lines.
-    pub fn arrange(&mut self, subject: &Subject, details: Option<&Details>) {
+    pub fn rebuild_lines(&mut self, subject: &Subject, details: Option<&Details>) {
         let before = self.lines.get(self.selected).cloned();
-        self.lines = lines(subject, details, &self.toggled).into();
+        self.lines = build_lines(subject, details, &self.toggled).into();
         let same = |l: &Line| match (&before, l) {
             (Some(Line::Hint(a, _)), Line::Hint(b, _)) => a == b,
             (Some(b), l) => b == l,
@@ -105,27 +105,27 @@ impl HintsView {
         self.selected = at.min(self.lines.len().saturating_sub(1));
     }
 
-    pub fn scroll(&mut self, by: isize) {
-        let selectable: Vec<usize> = (0..self.lines.len()).filter(|&i| self.lines[i].selectable()).collect();
+    pub fn scroll_by(&mut self, by: isize) {
+        let selectable: Vec<usize> = (0..self.lines.len()).filter(|&i| self.lines[i].is_selectable()).collect();
         let now = selectable.iter().position(|&i| i >= self.selected).unwrap_or(0);
-        self.selected = selectable.get(shift(now, by, selectable.len())).copied().unwrap_or(0);
+        self.selected = selectable.get(move_selection(now, by, selectable.len())).copied().unwrap_or(0);
     }
 
     /// Expands or collapses a hint.
-    pub fn toggle(&mut self, hint: usize) {
+    pub fn toggle_hint(&mut self, hint: usize) {
         if !self.toggled.remove(&hint) {
             self.toggled.insert(hint);
         }
     }
 
     /// Expands a hint and selects it.
-    pub fn show(&mut self, hint: usize, subject: &Subject, details: Option<&Details>) {
+    pub fn show_hint(&mut self, hint: usize, subject: &Subject, details: Option<&Details>) {
         if hint > 0 {
             self.toggled.insert(hint);
         } else {
             self.toggled.remove(&0);
         }
-        self.arrange(subject, details);
+        self.rebuild_lines(subject, details);
         self.selected = self.lines.iter().position(|l| matches!(l, Line::Hint(i, _) if *i == hint)).unwrap_or(0);
     }
 }

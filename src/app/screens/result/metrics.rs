@@ -2,7 +2,7 @@
 
 use crate::analysis::page::{self, Row, Wish};
 use crate::app::over::Finder;
-use crate::app::screen::shift;
+use crate::app::screen::move_selection;
 use crate::model::{Details, Metrics};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,11 +30,11 @@ pub struct Of<'a> {
 
 impl MetricsView {
     /// Rebuilds the rows; keeps the selected row if it still exists.
-    pub fn arrange(&mut self, of: &Of<'_>) {
+    pub fn rebuild_rows(&mut self, of: &Of<'_>) {
         let before = self.rows.get(self.selected).cloned();
         let none = Details::default();
         let wish = Wish { filter: self.finder.text().to_owned(), pins: of.pins.to_vec(), open: self.open.clone(), hints: of.hints };
-        self.rows = Arc::new(page::rows(of.metrics, of.result, of.details.unwrap_or(&none), &wish));
+        self.rows = Arc::new(page::build_rows(of.metrics, of.result, of.details.unwrap_or(&none), &wish));
         let same = |row: &Row| match (&before, row) {
             (Some(Row::Fold { key: a, .. }), Row::Fold { key: b, .. }) => a == b,
             (Some(b), row) => b == row,
@@ -48,28 +48,28 @@ impl MetricsView {
 
     /// Selects the row at an index, else the next selectable row, else the nearest one above.
     pub fn select_near(&mut self, at: usize) {
-        let ok = |i: &usize| self.rows.get(*i).is_some_and(Row::selectable);
+        let ok = |i: &usize| self.rows.get(*i).is_some_and(Row::is_selectable);
         let last = self.rows.len().saturating_sub(1);
         let at = at.min(last);
         self.selected = (at..self.rows.len()).find(ok).or_else(|| (0..=at).rev().find(ok)).unwrap_or(0);
     }
 
     /// Moves the selection, skipping rows that are not selectable.
-    pub fn scroll(&mut self, by: isize) {
-        let selectable: Vec<usize> = (0..self.rows.len()).filter(|&i| self.rows[i].selectable()).collect();
+    pub fn scroll_by(&mut self, by: isize) {
+        let selectable: Vec<usize> = (0..self.rows.len()).filter(|&i| self.rows[i].is_selectable()).collect();
         let now = selectable.iter().position(|&i| i >= self.selected).unwrap_or(0);
-        self.selected = selectable.get(shift(now, by, selectable.len())).copied().unwrap_or(0);
+        self.selected = selectable.get(move_selection(now, by, selectable.len())).copied().unwrap_or(0);
     }
 
     /// Expands or collapses a fold.
-    pub fn toggle(&mut self, key: String) {
+    pub fn toggle_fold(&mut self, key: String) {
         if !self.open.remove(&key) {
             self.open.insert(key);
         }
     }
 
     /// Goes to the next or previous section.
-    pub fn section(&mut self, forward: bool) {
+    pub fn go_to_section(&mut self, forward: bool) {
         let head = |i: &usize| matches!(self.rows.get(*i), Some(Row::Section { .. }));
         let found = if forward { (self.selected + 1..self.rows.len()).find(head) } else { (0..self.selected).rev().find(head) };
         self.selected = found.unwrap_or(self.selected);
@@ -78,7 +78,7 @@ impl MetricsView {
     /// Goes to a metric; searches for it if no section shows it.
     pub fn go_to(&mut self, name: &str, of: &Of<'_>) {
         self.finder.clear();
-        self.arrange(of);
+        self.rebuild_rows(of);
         let is = |r: &Row| match r {
             Row::Cells { metrics, .. } => metrics.iter().any(|m| **m == *name),
             other => other.metric().is_some_and(|m| **m == *name),
@@ -87,19 +87,19 @@ impl MetricsView {
             self.selected = at;
         } else {
             self.finder.input = name.into();
-            self.arrange(of);
+            self.rebuild_rows(of);
             self.selected = self.rows.iter().position(is).unwrap_or(0);
         }
     }
 
     #[must_use]
-    pub fn row(&self) -> Option<&Row> {
+    pub fn selected_row(&self) -> Option<&Row> {
         self.rows.get(self.selected)
     }
 
     /// Metric of the selected row.
     #[must_use]
-    pub fn metric(&self) -> Option<&Arc<str>> {
-        self.row()?.metric()
+    pub fn selected_metric(&self) -> Option<&Arc<str>> {
+        self.selected_row()?.metric()
     }
 }

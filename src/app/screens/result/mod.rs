@@ -17,9 +17,9 @@ use crate::analysis::rows::Row;
 use crate::app::actions::{ActionId, Where};
 use crate::app::msg::Effect;
 use crate::app::over::{Choice, CopyWhat, Finder, Item, Page, Pick};
-use crate::app::screen::{Answer, Cx, Go, News, ResultView as View, Screen, Selection, shift};
+use crate::app::screen::{Answer, Cx, Go, News, ResultView as View, Screen, Selection, move_selection};
 use crate::app::session::Session;
-use crate::model::text::clean;
+use crate::model::text::escape_unsafe;
 use crate::model::{Metrics, ResultMetrics, config};
 use crate::rerun::confirm;
 use hints::Line;
@@ -30,14 +30,14 @@ use std::sync::Arc;
 const MOST_LISTED: usize = 2_000;
 
 /// Label of a result, such as `3 copy_coalesced 2112×256`.
-fn named(metrics: &Metrics, result: usize) -> String {
+fn result_label(metrics: &Metrics, result: usize) -> String {
     let Some(r) = metrics.results.get(result) else { return String::new() };
-    let dims = |d: Option<[u32; 3]>| d.map(config::dim3).unwrap_or_default();
-    format!("{result}  {}  {} × {}", clean(r.kernel.function()), dims(r.grid), dims(r.block))
+    let dims = |d: Option<[u32; 3]>| d.map(config::format_dim3).unwrap_or_default();
+    format!("{result}  {}  {} × {}", escape_unsafe(r.kernel.function()), dims(r.grid), dims(r.block))
 }
 
 /// Results of a report whose kernels are marked in the table.
-fn marked(session: &Session, report: usize) -> Vec<usize> {
+fn marked_results(session: &Session, report: usize) -> Vec<usize> {
     let Some(report) = session.reports.get(report) else { return Vec::new() };
     let (Some(profile), Some(grouping)) = (&report.profile, &report.groups.grouping) else { return Vec::new() };
     let results = profile.metrics.as_ref().map_or(0, |m| m.results.len()).min(profile.launches.len());
@@ -50,7 +50,7 @@ fn marked(session: &Session, report: usize) -> Vec<usize> {
 
 impl ResultScreen {
     /// Launch of the screen's own report that the result belongs to.
-    fn launch(&self, session: &Session, report: usize) -> Option<u32> {
+    fn matched_launch(&self, session: &Session, report: usize) -> Option<u32> {
         if self.report == report {
             return u32::try_from(self.result).ok();
         }
@@ -58,27 +58,27 @@ impl ResultScreen {
     }
 
     /// Plots this result and the others on the roofline.
-    fn plot(&mut self, cx: &Cx<'_>) {
-        self.roofline.plot = Some(Arc::new(Plot::of(&self.metrics, self.result, &marked(cx.session, self.report))));
+    fn update_plot(&mut self, cx: &Cx<'_>) {
+        self.roofline.plot = Some(Arc::new(Plot::from_result(&self.metrics, self.result, &marked_results(cx.session, self.report))));
         self.roofline.selected = 0;
     }
 
     /// Prepares the data of the current view.
-    fn enter(&mut self, cx: &Cx<'_>) -> Answer {
+    fn prepare_view(&mut self, cx: &Cx<'_>) -> Answer {
         match self.view {
             View::Metrics => {}
             View::Hints => {
-                self.arrange_hints();
-                self.plot(cx);
+                self.rebuild_hints();
+                self.update_plot(cx);
             }
-            View::Roofline => self.plot(cx),
+            View::Roofline => self.update_plot(cx),
             View::Compare => match &self.compare.other {
                 Some((_, other, result)) => {
-                    self.compare.rows = Arc::new(compare::rows(&self.metrics, self.result, other, *result, ""));
+                    self.compare.rows = Arc::new(compare::compare_metrics(&self.metrics, self.result, other, *result, ""));
                     self.compare.subject = Arc::new(Subject::of_metrics(other, *result).unwrap_or_default());
-                    let (own, others) = compare::samples(&self.metrics, self.result, other, *result);
+                    let (own, others) = compare::comparable_results(&self.metrics, self.result, other, *result);
                     self.compare.launches = (own.len(), others.len());
-                    self.compare.selected = shift(self.compare.selected, 0, self.compare.rows.len());
+                    self.compare.selected = move_selection(self.compare.selected, 0, self.compare.rows.len());
                 }
                 None => {
                     self.view = View::Metrics;
@@ -96,8 +96,8 @@ impl ResultScreen {
     }
 
     /// Switches to a view; from that view, switches back.
-    fn turn(&mut self, view: View, cx: &Cx<'_>) -> Answer {
-        if !self.has(view) {
+    fn toggle_view(&mut self, view: View, cx: &Cx<'_>) -> Answer {
+        if !self.has_view(view) {
             return Answer::say(match view {
                 View::Roofline => "a thread trace has no rates: rooflines are drawn of counters, as of a workload of rocprof-compute",
                 _ => "of AMD's counters there are hints, values and rooflines; code is in thread traces",
@@ -108,11 +108,11 @@ impl ResultScreen {
             true => self.opened,
             false => view,
         };
-        self.enter(cx)
+        self.prepare_view(cx)
     }
 
     /// Switches to the next or previous result of the same report.
-    fn step(&mut self, by: isize, cx: &Cx<'_>) -> Answer {
+    fn step_result(&mut self, by: isize, cx: &Cx<'_>) -> Answer {
         let n = self.metrics.results.len();
         if n < 2 {
             return Answer::say("this is the only result in its report");
@@ -129,23 +129,23 @@ impl ResultScreen {
         (new.view, new.opened) = (self.view, self.opened);
         (new.sections.finder, new.sections.open) = (self.sections.finder.clone(), std::mem::take(&mut self.sections.open));
         (new.source.instructions, new.source.in_order) = (self.source.instructions, self.source.in_order);
-        new.compare.other = self.compare.other.take().map(|other| new.beside(other));
-        new.arrange(&cx.session.pins);
+        new.compare.other = self.compare.other.take().map(|other| new.matching_result(other));
+        new.rebuild_sections(&cx.session.pins);
         // Keep the selected row, so that the results can be compared.
         new.sections.select_near(self.sections.selected);
         *self = new;
-        let mut answer = self.enter(cx);
-        answer.effects.insert(0, self.read(cx.report));
+        let mut answer = self.prepare_view(cx);
+        answer.effects.insert(0, self.request_details(cx.report));
         answer
     }
 
     /// Requests the details of the result.
-    fn read(&self, report: usize) -> Effect {
+    fn request_details(&self, report: usize) -> Effect {
         Effect::Details { report, from: self.report, result: self.result }
     }
 
     /// Advances the compared report in step: to the same launch of the same kernel.
-    fn beside(&self, (report, metrics, other): (usize, Arc<Metrics>, usize)) -> (usize, Arc<Metrics>, usize) {
+    fn matching_result(&self, (report, metrics, other): (usize, Arc<Metrics>, usize)) -> (usize, Arc<Metrics>, usize) {
         // A rebuild does not change this key; symbols may contain a hash.
         let key = |r: &ResultMetrics| (r.kernel.function().to_owned(), r.grid, r.block);
         let own = self.metrics.results.get(self.result).map(key);
@@ -168,11 +168,11 @@ impl ResultScreen {
                     continue;
                 }
                 let duration = metrics.duration(r).map_or_else(String::new, |d| format!("{d}, "));
-                let hint = format!("{duration}{}", clean(&file));
+                let hint = format!("{duration}{}", escape_unsafe(&file));
                 // Distances are cached per kernel: a report has many launches of few kernels.
                 let near = (r.kernel.function(), r.grid, r.block, at == self.report);
-                let far = *known.entry(near).or_insert_with(|| compare::distance(own, r, at == self.report));
-                items.push((far, Item::new(named(metrics, result), hint, None, Choice::Other(at, result))));
+                let far = *known.entry(near).or_insert_with(|| compare::result_distance(own, r, at == self.report));
+                items.push((far, Item::new(result_label(metrics, result), hint, None, Choice::Other(at, result))));
             }
         }
         if items.is_empty() {
@@ -180,37 +180,37 @@ impl ResultScreen {
         }
         // Similar results come first: they are typically a kernel that was changed and measured again.
         items.sort_by_key(|i| i.0);
-        Answer::over(Pick::by_typing("compare with", items.into_iter().map(|i| i.1).collect()))
+        Answer::open_overlay(Pick::by_typing("compare with", items.into_iter().map(|i| i.1).collect()))
     }
 
     /// Opens the selected row: a fold, a hint, or the explanation of a metric or rule.
     fn open_row(&mut self, cx: &Cx<'_>) -> Answer {
         match self.view {
-            View::Metrics => match self.sections.row().cloned() {
+            View::Metrics => match self.sections.selected_row().cloned() {
                 Some(Row::Fold { key, .. }) => {
-                    self.sections.toggle(key);
-                    self.arrange(&cx.session.pins);
+                    self.sections.toggle_fold(key);
+                    self.rebuild_sections(&cx.session.pins);
                 }
                 Some(Row::Hint(hint)) => {
                     self.view = View::Hints;
-                    self.hints.show(hint, &self.subject, self.details.get().map(|d| &**d));
+                    self.hints.show_hint(hint, &self.subject, self.details.get().map(|d| &**d));
                 }
                 Some(Row::Rule(..) | Row::Metric(_) | Row::Bar { .. } | Row::Cells { .. } | Row::Section { .. }) => {
-                    return Answer::over(Page::Explain);
+                    return Answer::open_overlay(Page::Explain);
                 }
                 _ => {}
             },
             View::Hints => return self.open_line(cx),
-            View::Compare => return Answer::over(Page::Explain),
+            View::Compare => return Answer::open_overlay(Page::Explain),
             View::Roofline => {
                 // A point of another kernel leads to its result.
                 let plot = self.roofline.plot.as_ref();
                 let other = plot.and_then(|p| p.points.get(self.roofline.selected)).filter(|p| !p.own).map(|p| p.result);
-                let Some(other) = other else { return Answer::over(Page::Explain) };
+                let Some(other) = other else { return Answer::open_overlay(Page::Explain) };
                 let by = isize::try_from(other).unwrap_or(0) - isize::try_from(self.result).unwrap_or(0);
-                return self.step(by, cx);
+                return self.step_result(by, cx);
             }
-            View::Source => self.source.jump(),
+            View::Source => self.source.jump_to_counterpart(),
         }
         Answer::none()
     }
@@ -220,8 +220,8 @@ impl ResultScreen {
     fn open_line(&mut self, cx: &Cx<'_>) -> Answer {
         match self.hints.lines.get(self.hints.selected).cloned() {
             Some(Line::Hint(i, _)) => {
-                self.hints.toggle(i);
-                self.arrange_hints();
+                self.hints.toggle_hint(i);
+                self.rebuild_hints();
             }
             Some(Line::Evidence(i, e)) => {
                 let metric = self.subject.hints.get(i).and_then(|h| h.evidence.get(e)).map(|e| e.metric.clone());
@@ -236,10 +236,10 @@ impl ResultScreen {
             Some(Line::Theirs(r, m)) => {
                 self.view = View::Metrics;
                 self.sections.finder.clear();
-                self.arrange(&cx.session.pins);
+                self.rebuild_sections(&cx.session.pins);
                 match self.sections.rows.iter().position(|row| *row == Row::Rule(r, m)) {
                     Some(at) => self.sections.selected = at,
-                    None => return Answer::over(Page::Explain),
+                    None => return Answer::open_overlay(Page::Explain),
                 }
             }
             _ => {}
@@ -248,8 +248,8 @@ impl ResultScreen {
     }
 
     /// Pins or unpins the selected metric for the whole session.
-    fn pin(&mut self, cx: &mut Cx<'_>) -> Answer {
-        let Some(name) = self.sections.metric().cloned() else { return Answer::wrong("no metric is selected") };
+    fn toggle_pin(&mut self, cx: &mut Cx<'_>) -> Answer {
+        let Some(name) = self.sections.selected_metric().cloned() else { return Answer::error_message("no metric is selected") };
         let pins = &mut cx.session.pins;
         let said = if pins.contains(&name) {
             pins.retain(|p| *p != name);
@@ -259,15 +259,15 @@ impl ResultScreen {
             pins.push(name);
             said
         };
-        self.arrange(&cx.session.pins);
+        self.rebuild_sections(&cx.session.pins);
         Answer::say(said)
     }
 
     /// Returns the command that confirms the selected hint, and its description.
-    fn confirming(&self, cx: &Cx<'_>) -> Option<(String, String)> {
-        let launch = self.launch(cx.session, cx.report)?;
-        let command = confirm::command(cx.report()?.profile.as_deref()?, launch, &self.confirm()?).ok()?;
-        let shell = command.shell();
+    fn confirm_command(&self, cx: &Cx<'_>) -> Option<(String, String)> {
+        let launch = self.matched_launch(cx.session, cx.report)?;
+        let command = confirm::confirm_command(cx.report()?.profile.as_deref()?, launch, &self.selected_confirm()?).ok()?;
+        let shell = command.shell_line();
         (!shell.is_empty()).then(|| (shell, "command".to_owned()))
     }
 }
@@ -284,14 +284,14 @@ impl Screen for ResultScreen {
     }
 
     fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
-        self.arrange(&cx.session.pins);
-        let mut answer = self.enter(cx);
-        answer.effects.insert(0, self.read(cx.report));
+        self.rebuild_sections(&cx.session.pins);
+        let mut answer = self.prepare_view(cx);
+        answer.effects.insert(0, self.request_details(cx.report));
         answer
     }
 
     fn selection(&self, session: &Session, report: usize) -> Selection {
-        let launch = self.launch(session, report);
+        let launch = self.matched_launch(session, report);
         let own = session.reports.get(report);
         let group = own.zip(launch).and_then(|(r, launch)| {
             let grouping = r.groups.grouping.clone()?;
@@ -302,7 +302,7 @@ impl Screen for ResultScreen {
             group,
             launch,
             result: Some((self.report, self.result, self.sure)),
-            collect: Some(self.collect()),
+            collect: Some(self.rerun_options()),
             ..Selection::default()
         }
     }
@@ -311,57 +311,58 @@ impl Screen for ResultScreen {
         Some(match id {
             ActionId::Open => self.open_row(cx),
             ActionId::Back => self.back(cx),
-            ActionId::Metrics => self.turn(View::Metrics, cx),
-            ActionId::Hints => self.turn(View::Hints, cx),
-            ActionId::Roofline => self.turn(View::Roofline, cx),
-            ActionId::Compare => self.turn(View::Compare, cx),
-            ActionId::Source => self.turn(View::Source, cx),
+            ActionId::Metrics => self.toggle_view(View::Metrics, cx),
+            ActionId::Hints => self.toggle_view(View::Hints, cx),
+            ActionId::Roofline => self.toggle_view(View::Roofline, cx),
+            ActionId::Compare => self.toggle_view(View::Compare, cx),
+            ActionId::Source => self.toggle_view(View::Source, cx),
             ActionId::CompareWith => self.ask_other(cx.session),
-            ActionId::NextResult => self.step(1, cx),
-            ActionId::PreviousResult => self.step(-1, cx),
-            ActionId::Pin => self.pin(cx),
+            ActionId::NextResult => self.step_result(1, cx),
+            ActionId::PreviousResult => self.step_result(-1, cx),
+            ActionId::Pin => self.toggle_pin(cx),
             ActionId::FindMetric => {
                 self.sections.finder.typing = true;
                 Answer::none()
             }
             ActionId::NextSection | ActionId::PreviousSection => {
-                self.sections.section(id == ActionId::NextSection);
+                self.sections.go_to_section(id == ActionId::NextSection);
                 Answer::none()
             }
             ActionId::Instructions => {
                 self.source.instructions = !self.source.instructions;
-                self.source.selected = self.source.hottest();
+                self.source.selected = self.source.hottest_row();
                 Answer::none()
             }
             ActionId::CodeOrder => {
                 self.source.in_order = !self.source.in_order;
-                self.source.list(&self.metrics, self.result, self.details.get().map(|d| &**d));
-                self.source.selected = self.source.hottest();
+                self.source.rebuild_listing(&self.metrics, self.result, self.details.get().map(|d| &**d));
+                self.source.selected = self.source.hottest_row();
                 Answer::none()
             }
-            ActionId::Copy => Answer::over(copy::list(self.view)),
+            ActionId::Copy => Answer::open_overlay(copy::copy_menu(self.view)),
             _ => return None,
         })
     }
 
     fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
         match self.view {
-            View::Metrics => self.sections.scroll(by),
-            View::Hints => self.hints.scroll(by),
+            View::Metrics => self.sections.scroll_by(by),
+            View::Hints => self.hints.scroll_by(by),
             View::Roofline => {
-                self.roofline.selected = shift(self.roofline.selected, by, self.roofline.plot.as_ref().map_or(0, |p| p.points.len()));
+                self.roofline.selected =
+                    move_selection(self.roofline.selected, by, self.roofline.plot.as_ref().map_or(0, |p| p.points.len()));
             }
-            View::Compare => self.compare.selected = shift(self.compare.selected, by, self.compare.rows.len()),
-            View::Source => self.source.selected = shift(self.source.selected, by, self.source.rows()),
+            View::Compare => self.compare.selected = move_selection(self.compare.selected, by, self.compare.rows.len()),
+            View::Source => self.source.selected = move_selection(self.source.selected, by, self.source.row_count()),
         }
         Answer::none()
     }
 
     fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
         let at = match self.view {
-            View::Metrics if !self.sections.rows.get(row).is_some_and(Row::selectable) => return Answer::none(),
+            View::Metrics if !self.sections.rows.get(row).is_some_and(Row::is_selectable) => return Answer::none(),
             View::Metrics => &mut self.sections.selected,
-            View::Hints if !self.hints.lines.get(row).is_some_and(Line::selectable) => return Answer::none(),
+            View::Hints if !self.hints.lines.get(row).is_some_and(Line::is_selectable) => return Answer::none(),
             View::Hints => &mut self.hints.selected,
             View::Roofline => &mut self.roofline.selected,
             View::Compare => &mut self.compare.selected,
@@ -375,7 +376,7 @@ impl Screen for ResultScreen {
     }
 
     fn found(&mut self, first: bool, cx: &mut Cx<'_>) -> Answer {
-        self.arrange(&cx.session.pins);
+        self.rebuild_sections(&cx.session.pins);
         if first {
             self.sections.selected = 0;
         }
@@ -387,32 +388,32 @@ impl Screen for ResultScreen {
         let Some(metrics) = cx.session.metrics(report) else { return Answer::none() };
         self.compare.other = Some((report, Arc::clone(metrics), result));
         (self.view, self.compare.selected) = (View::Compare, 0);
-        self.enter(cx)
+        self.prepare_view(cx)
     }
 
     fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
         match news {
             News::Details { from, result, outcome } if (from, result) == (self.report, self.result) => {
-                self.details = Asked::of(outcome);
+                self.details = Asked::from_outcome(outcome);
                 let first = self.sections.rows.is_empty() || self.sections.selected == 0;
-                self.arrange(&cx.session.pins);
+                self.rebuild_sections(&cx.session.pins);
                 if first {
                     self.sections.select_near(0);
                 }
-                self.arrange_hints();
-                self.source.list(&self.metrics, self.result, self.details.get().map(|d| &**d));
+                self.rebuild_hints();
+                self.source.rebuild_listing(&self.metrics, self.result, self.details.get().map(|d| &**d));
             }
             News::Code { from, result, outcome } if (from, result) == (self.report, self.result) => {
-                self.source.take(outcome, &self.metrics, self.result, self.details.get().map(|d| &**d));
+                self.source.set_code(outcome, &self.metrics, self.result, self.details.get().map(|d| &**d));
             }
-            News::Pins => self.arrange(&cx.session.pins),
+            News::Pins => self.rebuild_sections(&cx.session.pins),
             _ => {}
         }
         Answer::none()
     }
 
     fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
-        if what == CopyWhat::Command { self.confirming(cx) } else { copy::copied(self, what) }
+        if what == CopyWhat::Command { self.confirm_command(cx) } else { copy::copy_text(self, what) }
     }
 
     /// Clears the filter, returns to the initial view, or leaves the screen.

@@ -26,30 +26,30 @@ impl Default for SourceView {
 impl SourceView {
     /// Number of rows of the visible listing.
     #[must_use]
-    pub fn rows(&self) -> usize {
+    pub fn row_count(&self) -> usize {
         self.listing.as_ref().map_or(0, |l| if self.instructions { l.instructions.len() } else { l.lines.len() })
     }
 
     /// Rebuilds the listing.
-    pub fn list(&mut self, metrics: &Metrics, result: usize, details: Option<&Details>) {
+    pub fn rebuild_listing(&mut self, metrics: &Metrics, result: usize, details: Option<&Details>) {
         let (Some(code), Some(details)) = (self.code.get(), details) else { return };
         let first = self.listing.is_none();
-        let mut listing = code::list(metrics, result, details, code, self.in_order);
+        let mut listing = code::build_listing(metrics, result, details, code, self.in_order);
         // With source text, code is listed in order, starting at the hottest line.
         let read = first && !self.in_order && listing.lines.iter().any(|l| l.text.is_some());
         if read {
             self.in_order = true;
-            listing = code::list(metrics, result, details, code, true);
+            listing = code::build_listing(metrics, result, details, code, true);
         }
         self.listing = Some(Arc::new(listing));
         if read {
-            self.selected = self.hottest();
+            self.selected = self.hottest_row();
         }
     }
 
     /// Index of the hottest row.
     #[must_use]
-    pub fn hottest(&self) -> usize {
+    pub fn hottest_row(&self) -> usize {
         let Some(listing) = &self.listing else { return 0 };
         let samples: Vec<f64> = if self.instructions {
             listing.instructions.iter().map(|i| i.counts.samples).collect()
@@ -61,16 +61,16 @@ impl SourceView {
     }
 
     /// Takes over the code; without line information, switches to instructions.
-    pub fn take(&mut self, outcome: &Result<Arc<Code>, String>, metrics: &Metrics, result: usize, details: Option<&Details>) {
-        self.code = Asked::of(outcome);
-        self.list(metrics, result, details);
+    pub fn set_code(&mut self, outcome: &Result<Arc<Code>, String>, metrics: &Metrics, result: usize, details: Option<&Details>) {
+        self.code = Asked::from_outcome(outcome);
+        self.rebuild_listing(metrics, result, details);
         if self.listing.as_ref().is_some_and(|l| l.lines.is_empty()) {
             self.instructions = true;
         }
     }
 
     /// Goes from a line to its hottest instruction, or back.
-    pub fn jump(&mut self) {
+    pub fn jump_to_counterpart(&mut self) {
         let Some(listing) = self.listing.clone() else { return };
         if self.instructions {
             let line = listing.instructions.get(self.selected).and_then(|i| i.line);

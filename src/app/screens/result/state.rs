@@ -85,29 +85,29 @@ impl ResultScreen {
     }
 
     /// Rebuilds the rows of the sections.
-    pub fn arrange(&mut self, pins: &[Arc<str>]) {
+    pub fn rebuild_sections(&mut self, pins: &[Arc<str>]) {
         let (of, sections) = self.sections_of(pins);
-        sections.arrange(&of);
+        sections.rebuild_rows(&of);
     }
 
     /// Rebuilds the lines of the hints.
-    pub fn arrange_hints(&mut self) {
-        self.hints.arrange(&self.subject, self.details.get().map(|d| &**d));
+    pub fn rebuild_hints(&mut self) {
+        self.hints.rebuild_lines(&self.subject, self.details.get().map(|d| &**d));
     }
 
     /// Returns true if the view is available: rooflines need counters; code needs an ncu result or a thread trace.
     #[must_use]
-    pub fn has(&self, view: ResultView) -> bool {
-        !self.subject.amd()
+    pub fn has_view(&self, view: ResultView) -> bool {
+        !self.subject.is_amd()
             || matches!(view, ResultView::Hints | ResultView::Metrics | ResultView::Compare)
-            || (view == ResultView::Roofline && !self.traced())
-            || (view == ResultView::Source && self.traced())
+            || (view == ResultView::Roofline && !self.is_thread_trace())
+            || (view == ResultView::Source && self.is_thread_trace())
     }
 
     /// Returns true if the result is of a thread trace, which has code but no rates.
     #[must_use]
-    pub fn traced(&self) -> bool {
-        crate::analysis::code::traced(&self.metrics)
+    pub fn is_thread_trace(&self) -> bool {
+        crate::analysis::code::has_thread_trace(&self.metrics)
     }
 
     /// Returns true if the report contains the code of the result.
@@ -118,17 +118,17 @@ impl ResultScreen {
 
     /// Measurement that confirms the selected hint; without such a hint, the one that would decide.
     #[must_use]
-    pub fn confirm(&self) -> Option<Confirm> {
-        let hint = self.hints.hint().or(Some(0)).and_then(|i| self.subject.hints.get(i));
-        hint.map(|h| h.confirm.clone()).filter(|c| !c.sections.is_empty()).or_else(|| self.subject.collect())
+    pub fn selected_confirm(&self) -> Option<Confirm> {
+        let hint = self.hints.selected_hint().or(Some(0)).and_then(|i| self.subject.hints.get(i));
+        hint.map(|h| h.confirm.clone()).filter(|c| !c.sections.is_empty()).or_else(|| self.subject.sections_to_collect())
     }
 
     /// Options of a re-run from here: in the hints view those that confirm the selected hint, else the defaults.
     #[must_use]
-    pub fn collect(&self) -> Options {
+    pub fn rerun_options(&self) -> Options {
         if self.view != ResultView::Hints {
             return Options::first_look();
         }
-        self.confirm().and_then(|c| confirm::options(&c)).unwrap_or_else(Options::first_look)
+        self.selected_confirm().and_then(|c| confirm::confirm_options(&c)).unwrap_or_else(Options::first_look)
     }
 }

@@ -9,7 +9,7 @@ use crate::app::over::{Choice, CopyWhat, Item, Page, Pick, RunChoice};
 use crate::app::running::Watched;
 use crate::app::screen::{Answer, Cx, Go, Screen};
 use crate::launch::runs::Stage;
-use crate::report::runs::facts;
+use crate::report::runs::run_facts;
 use crate::rerun::shell;
 
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ const STARTING: &str = "the run is starting; try again in a moment";
 
 /// Escalates a stop by one stage.
 fn stop_now(watched: &Watched, key: &str) -> Answer {
-    Answer::effect(Effect::StopRun).and_say(watched.stop_said(key), false)
+    Answer::effect(Effect::StopRun).and_say(watched.stop_message(key), false)
 }
 
 /// Asks before a run is stopped.
@@ -31,11 +31,11 @@ fn ask_before_stop(guided: bool) -> Answer {
     ];
     // A guided run may be a server, which takes minutes to come back.
     let title = if guided { "stop the run? some steps are not done yet" } else { "stop the run?" };
-    Answer::over(Pick::by_letter(title, items, None))
+    Answer::open_overlay(Pick::by_letter(title, items, None))
 }
 
 /// Stops the run, one stage further each time.
-fn stop(cx: &Cx<'_>, ask: bool) -> Answer {
+fn stop_run(cx: &Cx<'_>, ask: bool) -> Answer {
     let Some(watched) = &cx.running.watched else { return Go::Back.into() };
     if watched.doing.is_some() {
         return Answer::effect(Effect::EndStep).and_say("ending the step; the run continues", false);
@@ -50,16 +50,16 @@ fn stop(cx: &Cx<'_>, ask: bool) -> Answer {
         return Answer::say(STARTING);
     }
     // A stop that is in progress escalates without another question.
-    if ask && watched.stage() == Stage::Running {
+    if ask && watched.stop_stage() == Stage::Running {
         ask_before_stop(watched.next_step().is_some_and(|s| !s.argv.is_empty()))
     } else {
-        stop_now(watched, &cx.session.key(ActionId::StopRun))
+        stop_now(watched, &cx.session.key_label(ActionId::StopRun))
     }
 }
 
 /// Detaches the run from this program.
-fn detach(cx: &mut Cx<'_>) -> Answer {
-    let Some(watched) = cx.running.watched.as_mut().filter(|s| s.live()) else { return Answer::wrong("no run is in progress") };
+fn detach_run(cx: &mut Cx<'_>) -> Answer {
+    let Some(watched) = cx.running.watched.as_mut().filter(|s| s.is_live()) else { return Answer::error_message("no run is in progress") };
     if !watched.mine {
         return Answer::say("the run is already detached");
     }
@@ -70,7 +70,7 @@ fn detach(cx: &mut Cx<'_>) -> Answer {
 }
 
 /// Handles the actions on a program that is traced here.
-fn traced(id: ActionId, watched: &mut Watched) -> Answer {
+fn act_on_traced(id: ActionId, watched: &mut Watched) -> Answer {
     if watched.ended {
         return Answer::say("the run has ended");
     }
@@ -92,11 +92,11 @@ fn traced(id: ActionId, watched: &mut Watched) -> Answer {
             watched.traced.printing = !watched.traced.printing;
             Answer::none()
         }
-        ActionId::Gate => match live.open() {
+        ActionId::Gate => match live.is_recording() {
             Some(open) => Answer::effect(Effect::Gate(!open)),
             None => Answer::say("every process has ended"),
         },
-        ActionId::Measure => match watched.traced.selected() {
+        ActionId::Measure => match watched.traced.selected_kernel() {
             Some(kernel) => Answer::effect(Effect::Measure(kernel.name.to_string())),
             None => Answer::say("no kernel was launched yet"),
         },
@@ -118,28 +118,28 @@ impl Screen for RunScreen {
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
-        let stop_key = cx.session.key(ActionId::StopRun);
+        let stop_key = cx.session.key_label(ActionId::StopRun);
         Some(match id {
             ActionId::Open => open_outside(cx.running.watched.as_ref()?),
             ActionId::Back => self.back(cx),
-            ActionId::StopRun => stop(cx, true),
+            ActionId::StopRun => stop_run(cx, true),
             ActionId::Pause | ActionId::Gate | ActionId::Measure | ActionId::Snapshot | ActionId::Output => {
-                return Some(traced(id, cx.running.watched.as_mut()?));
+                return Some(act_on_traced(id, cx.running.watched.as_mut()?));
             }
-            ActionId::Detach => detach(cx),
+            ActionId::Detach => detach_run(cx),
             ActionId::Step => {
                 let watched = cx.running.watched.as_mut()?;
-                match steps::go(watched, &stop_key) {
+                match steps::do_next_step(watched, &stop_key) {
                     Some(answer) => answer,
                     // The next step is to stop the run.
-                    None => stop(cx, false),
+                    None => stop_run(cx, false),
                 }
             }
-            ActionId::SkipStep => steps::skip(cx.running.watched.as_mut()?, &stop_key),
+            ActionId::SkipStep => steps::skip_step(cx.running.watched.as_mut()?, &stop_key),
             ActionId::RunFacts => {
                 let watched = cx.running.watched.as_ref()?;
                 let Some(run) = watched.run.as_deref() else { return Some(Answer::say(STARTING)) };
-                Answer::over(Page::RunFacts(facts(run, &shell::line(&run.argv), watched.now_ms).into()))
+                Answer::open_overlay(Page::RunFacts(run_facts(run, &shell::command_line(&run.argv), watched.now_ms).into()))
             }
             ActionId::Copy => {
                 let text = cx.running.watched.as_ref()?.command.clone();
@@ -152,7 +152,7 @@ impl Screen for RunScreen {
     fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
         if let Some(watched) = &mut cx.running.watched {
             if watched.live_view().is_some() {
-                watched.go(by);
+                watched.move_selection(by);
                 return Answer::none();
             }
             watched.back = watched.back.saturating_add_signed(by.saturating_neg()).min(watched.lines.len());

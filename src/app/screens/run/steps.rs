@@ -11,7 +11,7 @@ fn under_way(stop: &str) -> Answer {
 }
 
 /// Does the next step; returns `None` if that is to stop the run.
-pub fn go(watched: &mut Watched, stop: &str) -> Option<Answer> {
+pub fn do_next_step(watched: &mut Watched, stop: &str) -> Option<Answer> {
     if watched.doing.is_some() {
         return Some(under_way(stop));
     }
@@ -23,7 +23,7 @@ pub fn go(watched: &mut Watched, stop: &str) -> Option<Answer> {
     let (id, directory) = (run.id, run.directory.clone());
     if step.argv.is_empty() {
         // Only the stop key escalates beyond the first signal.
-        let running = watched.stage() == Stage::Running;
+        let running = watched.stop_stage() == Stage::Running;
         return (!running).then(|| Answer::say("the run is being stopped; esc escalates"));
     }
     watched.doing = Some(watched.now_ms);
@@ -31,11 +31,11 @@ pub fn go(watched: &mut Watched, stop: &str) -> Option<Answer> {
 }
 
 /// Skips the next step: it was done elsewhere, or is not wanted.
-pub fn skip(watched: &mut Watched, stop: &str) -> Answer {
+pub fn skip_step(watched: &mut Watched, stop: &str) -> Answer {
     if watched.doing.is_some() {
         return under_way(stop);
     }
     let Some(step) = watched.next_step() else { return Answer::say("there is no step to skip") };
     let text = format!("skipped: {}", step.role);
-    Answer::from(watched.advance(true)).and_say(text, false)
+    Answer::from(watched.advance_step(true)).and_say(text, false)
 }

@@ -3,7 +3,7 @@
 use crate::analysis::timeline::{Content, Event, Events, Gap, Gaps, Group, Lane, Plot, Row, Spot, Timeline, Window};
 use crate::analysis::triage::Idle;
 use crate::app::session::Report;
-use crate::app::sight::lines::{Line, device, queue};
+use crate::app::sight::lines::{Line, find_device, is_queue};
 use crate::model::Profile;
 
 /// A report's timeline with the data needed to read it.
@@ -25,10 +25,10 @@ pub enum Found<'a> {
 
 impl<'a> Look<'a> {
     #[must_use]
-    pub fn of(report: &'a Report) -> Option<Self> {
+    pub fn from_report(report: &'a Report) -> Option<Self> {
         let profile = report.profile.as_deref()?;
         let timeline = report.lanes.as_ref();
-        Some(Self { profile, timeline, events: timeline.events(profile), gaps: report.gaps.as_deref() })
+        Some(Self { profile, timeline, events: timeline.event_reader(profile), gaps: report.gaps.as_deref() })
     }
 
     #[must_use]
@@ -51,44 +51,44 @@ impl<'a> Look<'a> {
                 group.rows.get(row).and_then(|r| r.lanes().get(lane)).map(|l| (spot(row, lane), l)).into_iter().collect()
             }
             Line::Group(_) if group.union.is_some() => {
-                let rows = group.rows.iter().enumerate().filter(|(_, r)| queue(r));
+                let rows = group.rows.iter().enumerate().filter(|(_, r)| is_queue(r));
                 rows.flat_map(|(at, r)| r.lanes().iter().enumerate().map(move |(n, l)| (spot(at, n), l))).collect()
             }
-            Line::Group(_) => group.telling().map(|(row, lane)| (spot(row, 0), lane)).into_iter().collect(),
+            Line::Group(_) => group.main_lane().map(|(row, lane)| (spot(row, 0), lane)).into_iter().collect(),
             Line::Plot(..) => Vec::new(),
         }
     }
 
     /// Event of a line at a time: the one that runs, else the first that begins in the column.
     #[must_use]
-    pub fn event(&self, line: Line, time: i64, window: Window) -> Option<(Spot, Event)> {
+    pub fn event_at(&self, line: Line, time: i64, window: Window) -> Option<(Spot, Event)> {
         let lanes = self.lanes(line);
-        let running = |(spot, lane): &(Spot, &Lane)| lane.running(&self.events, time).map(|at| Spot { at, ..*spot });
+        let running = |(spot, lane): &(Spot, &Lane)| lane.running_at(&self.events, time).map(|at| Spot { at, ..*spot });
         let begins = |(spot, lane): &(Spot, &Lane)| {
-            let end = window.edge(window.column(time) + 1);
+            let end = window.column_start(window.column_at(time) + 1);
             let at = lane.count_before(&self.events, time);
-            lane.get(at).filter(|id| self.events.span(id.event()).0 < end).map(|_| Spot { at, ..*spot })
+            lane.get(at).filter(|id| self.events.span(id.to_event()).0 < end).map(|_| Spot { at, ..*spot })
         };
         let spot = lanes.iter().find_map(running).or_else(|| if window.contains(time) { lanes.iter().find_map(begins) } else { None })?;
-        Some((spot, self.timeline.event(spot)?.event()))
+        Some((spot, self.timeline.event_at(spot)?.to_event()))
     }
 
     #[must_use]
-    pub fn found(&self, line: Line, time: i64, window: Window) -> Found<'a> {
-        if let Some((spot, event)) = self.event(line, time, window) {
+    pub fn content_at(&self, line: Line, time: i64, window: Window) -> Found<'a> {
+        if let Some((spot, event)) = self.event_at(line, time, window) {
             return Found::Event(spot, event);
         }
         if let Some(Content::Plot(plot)) = self.row(line).map(|r| &r.content) {
-            return plot.at(self.profile, time).map_or(Found::Nothing, |v| Found::Value(plot, v));
+            return plot.value_at(self.profile, time).map_or(Found::Nothing, |v| Found::Value(plot, v));
         }
         let idle = || {
             let gaps = self.gaps?;
-            let number = device(self.timeline, Some(line))?;
-            let of_device = self.row(line).map_or(matches!(line, Line::Group(_)), queue);
+            let number = find_device(self.timeline, Some(line))?;
+            let of_device = self.row(line).map_or(matches!(line, Line::Group(_)), is_queue);
             of_device.then_some(())?;
             // The line of a thread is not about devices.
             matches!(self.group(line)?.key, crate::analysis::timeline::GroupKey::Device(_)).then_some(())?;
-            Some(Found::Idle(gaps.at(number, time)?, gaps.piece(number, time)?))
+            Some(Found::Idle(gaps.gap_at(number, time)?, gaps.piece_at(number, time)?))
         };
         idle().unwrap_or(Found::Nothing)
     }

@@ -11,11 +11,11 @@ use crate::app::actions::{ActionId, Where};
 use crate::app::copies;
 use crate::app::msg::{Effect, Pointer};
 use crate::app::over::{CopyWhat, Finder};
-use crate::app::screen::{Answer, At, Cx, Go, News, Screen, Selection, shift};
+use crate::app::screen::{Answer, At, Cx, Go, News, Screen, Selection, move_selection};
 use crate::app::session::{Report, Session};
 use crate::app::sight::{Arrangement, Kept, Line, LineKey, Place, lines};
 use crate::app::work::{Ask, Done};
-use crate::report::timeline::{Shown, describe, page};
+use crate::report::timeline::{Shown, describe, print_page};
 use look::{Found, Look};
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub fn label_columns(width: u16) -> u16 {
 
 /// Width of the lanes, in columns.
 #[must_use]
-pub fn columns(size: (u16, u16)) -> usize {
+pub fn lane_columns(size: (u16, u16)) -> usize {
     usize::from(size.0.saturating_sub(label_columns(size.0) + 2).max(8))
 }
 
@@ -109,64 +109,64 @@ impl TimelineScreen {
 
     /// Creates a screen that shows exactly the window.
     #[must_use]
-    pub fn exactly(at: Option<At>, serial: u64) -> Self {
+    pub fn new_exact(at: Option<At>, serial: u64) -> Self {
         Self { exact: true, ..Self::new(at, serial) }
     }
 
     #[must_use]
-    pub fn current(&self) -> Option<Line> {
+    pub fn current_line(&self) -> Option<Line> {
         self.lines.get(self.selected).copied()
     }
 
-    fn key(&self, timeline: &Timeline) -> Option<LineKey> {
-        lines::key(timeline, self.current()?)
+    fn current_key(&self, timeline: &Timeline) -> Option<LineKey> {
+        lines::line_key(timeline, self.current_line()?)
     }
 
-    fn select(&mut self, timeline: &Timeline, key: Option<LineKey>) {
+    fn select_key(&mut self, timeline: &Timeline, key: Option<LineKey>) {
         let group = |key: &LineKey| match key {
             LineKey::Group(g) => *g,
             LineKey::Row(row, _) => row.group,
         };
-        let at = |key: LineKey| self.lines.iter().position(|&l| lines::key(timeline, l) == Some(key));
+        let at = |key: LineKey| self.lines.iter().position(|&l| lines::line_key(timeline, l) == Some(key));
         // A folded row falls back to its group.
         let found = key.and_then(|k| at(k).or_else(|| at(LineKey::Group(group(&k)))));
         self.selected = found.unwrap_or(self.selected).min(self.lines.len().saturating_sub(1));
     }
 
     /// Rebuilds the lines; keeps the selected one.
-    fn arrange(&mut self, timeline: &Timeline, key: Option<LineKey>) {
-        self.lines = self.arrangement.lines(timeline);
-        self.select(timeline, key);
+    fn rebuild_lines(&mut self, timeline: &Timeline, key: Option<LineKey>) {
+        self.lines = self.arrangement.visible_lines(timeline);
+        self.select_key(timeline, key);
     }
 
     fn look<'a>(cx: &'a Cx<'_>) -> Option<Look<'a>> {
-        Look::of(cx.report()?)
+        Look::from_report(cx.report()?)
     }
 
     /// The event at the cursor.
     #[must_use]
-    pub fn event(&self, look: &Look<'_>, columns: usize) -> Option<Event> {
+    pub fn event_at_cursor(&self, look: &Look<'_>, columns: usize) -> Option<Event> {
         let place = self.place?;
-        look.event(self.current()?, place.cursor, place.window(columns)).map(|e| e.1)
+        look.event_at(self.current_line()?, place.cursor, place.window(columns)).map(|e| e.1)
     }
 
     /// Handles new parts of the timeline: lists their rows, and goes to the wanted place.
-    fn arrived(&mut self, cx: &Cx<'_>) -> Answer {
+    fn handle_new_parts(&mut self, cx: &Cx<'_>) -> Answer {
         let Some(report) = cx.report() else { return Answer::none() };
         let timeline = Arc::clone(&report.lanes);
         if timeline.groups.is_empty() {
             return Answer::none();
         }
-        let key = self.key(&timeline);
-        self.arrange(&timeline, key);
-        let columns = columns(cx.session.size);
+        let key = self.current_key(&timeline);
+        self.rebuild_lines(&timeline, key);
+        let columns = lane_columns(cx.session.size);
         if self.place.is_none() {
-            self.place = Some(report.kept.as_ref().map_or_else(|| Place::whole(timeline.span), |k| k.place));
+            self.place = Some(report.kept.as_ref().map_or_else(|| Place::whole_span(timeline.span), |k| k.place));
         } else if let Some(place) =
             self.place.as_mut().filter(|_| self.earlier.is_empty() && report.kept.is_none() && self.wanted.is_none())
         {
             // The user has not moved yet: show everything that is loaded.
-            *place = if place.cursor == place.start { Place::whole(timeline.span) } else { *place };
+            *place = if place.cursor == place.start { Place::whole_span(timeline.span) } else { *place };
         }
         if let Some(at) = self.wanted
             && self.go_to(&at, cx, columns)
@@ -174,13 +174,13 @@ impl TimelineScreen {
             self.wanted = None;
         }
         let again = self.search.as_ref().is_some_and(|s| s.parts != timeline.parts.len());
-        if again { self.find(cx) } else { Answer::none() }
+        if again { self.request_matches(cx) } else { Answer::none() }
     }
 
     /// Remembers the current place before a jump.
-    fn leave(&mut self, timeline: &Timeline) {
+    fn push_history(&mut self, timeline: &Timeline) {
         if let Some(place) = self.place {
-            self.earlier.push((place, self.key(timeline)));
+            self.earlier.push((place, self.current_key(timeline)));
             if self.earlier.len() > MOST_PLACES {
                 self.earlier.remove(0);
             }
@@ -189,25 +189,25 @@ impl TimelineScreen {
     }
 
     /// Requests the matching events.
-    fn find(&self, cx: &Cx<'_>) -> Answer {
+    fn request_matches(&self, cx: &Cx<'_>) -> Answer {
         let (Some(report), false) = (cx.report(), self.finder.is_empty()) else { return Answer::none() };
         let ask = Ask::Matches { screen: self.serial, timeline: Arc::clone(&report.lanes), text: self.finder.text().to_owned() };
-        report.ask(cx.report, ask).into()
+        report.request_work(cx.report, ask).into()
     }
 
     /// The window between the mark and the cursor.
     #[must_use]
-    pub fn marked(&self) -> Option<(i64, i64)> {
+    pub fn marked_window(&self) -> Option<(i64, i64)> {
         let (mark, cursor) = (self.mark?, self.place?.cursor);
         (mark != cursor).then(|| (mark.min(cursor), mark.max(cursor)))
     }
 
     /// Requests triage of the marked window once the cursor rests; without a mark, of the visible window if that is
     /// fast.
-    fn judge(&mut self, cx: &Cx<'_>) -> Answer {
+    fn request_triage(&mut self, cx: &Cx<'_>) -> Answer {
         let few = |r: &Report| r.profile.as_ref().is_some_and(|p| p.launches.len() + p.calls.len() <= MOST_JUDGED);
         let view = self.place.filter(|_| cx.report().is_some_and(few)).map(|p| (p.start, p.end));
-        let Some(window) = self.marked().or(view) else {
+        let Some(window) = self.marked_window().or(view) else {
             self.judged = None;
             return Answer::none();
         };
@@ -216,25 +216,25 @@ impl TimelineScreen {
         }
         self.judged = Some(Judged { window, triage: None });
         let Some(report) = cx.report() else { return Answer::none() };
-        let effects = report.ask(cx.report, Ask::Judge { screen: self.serial, window });
+        let effects = report.request_work(cx.report, Ask::Judge { screen: self.serial, window });
         let rest = |effect| if let Effect::Work(work) = effect { Effect::Rest(work) } else { effect };
         effects.into_iter().map(rest).collect::<Vec<_>>().into()
     }
 
     /// Narrows all screens to the marked window, else to the visible one; if they are narrowed to it already, widens
     /// them.
-    fn narrow(&self, cx: &Cx<'_>) -> Answer {
+    fn toggle_time_filter(&self, cx: &Cx<'_>) -> Answer {
         let (Some(report), Some(place)) = (cx.report(), self.place) else { return Answer::none() };
-        match (self.marked(), report.window) {
+        match (self.marked_window(), report.window) {
             (Some(marked), shown) if shown != Some(marked) => Go::Window(Some(marked)).into(),
             (_, Some(_)) => Go::Window(None).into(),
             (_, None)
                 if (place.start, place.end) == {
-                    let all = Place::whole(report.lanes.span);
+                    let all = Place::whole_span(report.lanes.span);
                     (all.start, all.end)
                 } =>
             {
-                let (mark, zoom) = (cx.session.key(ActionId::SetMark), cx.session.key(ActionId::ZoomIn));
+                let (mark, zoom) = (cx.session.key_label(ActionId::SetMark), cx.session.key_label(ActionId::ZoomIn));
                 Answer::say(format!("the whole run is in view: zoom in ({zoom}) or mark a window ({mark})"))
             }
             (_, None) => Go::Window(Some((place.start, place.end))).into(),
@@ -242,10 +242,10 @@ impl TimelineScreen {
     }
 
     /// Opens the event at the cursor.
-    fn open(&mut self, cx: &Cx<'_>) -> Answer {
+    fn open_event(&mut self, cx: &Cx<'_>) -> Answer {
         let Some(look) = Self::look(cx) else { return Answer::none() };
-        let Some(line) = self.current() else { return Answer::none() };
-        match self.event(&look, columns(cx.session.size)) {
+        let Some(line) = self.current_line() else { return Answer::none() };
+        match self.event_at_cursor(&look, lane_columns(cx.session.size)) {
             Some(Event::Launch(launch) | Event::LaunchCall(launch)) => Go::Launch(launch).into(),
             Some(Event::Range(row)) => {
                 let label = look.profile.ranges.label(look.profile.ranges.get(row as usize).name);
@@ -253,73 +253,77 @@ impl TimelineScreen {
             }
             Some(_) => Answer::say("there is no more about this than what is shown here"),
             None if matches!(
-                look.found(line, self.place.map_or(0, |p| p.cursor), self.place.unwrap_or_default().window(columns(cx.session.size))),
+                look.content_at(
+                    line,
+                    self.place.map_or(0, |p| p.cursor),
+                    self.place.unwrap_or_default().window(lane_columns(cx.session.size))
+                ),
                 Found::Idle(..)
             ) =>
             {
-                self.walk(ActionId::ZoomTo, cx).unwrap_or_default()
+                self.move_in_time(ActionId::ZoomTo, cx).unwrap_or_default()
             }
-            None if matches!(line, Line::Group(_)) => self.fold(cx),
+            None if matches!(line, Line::Group(_)) => self.toggle_fold(cx),
             None => Answer::say("nothing is here"),
         }
     }
 
-    fn fold(&mut self, cx: &Cx<'_>) -> Answer {
-        let (Some(report), Some(line)) = (cx.report(), self.current()) else { return Answer::none() };
+    fn toggle_fold(&mut self, cx: &Cx<'_>) -> Answer {
+        let (Some(report), Some(line)) = (cx.report(), self.current_line()) else { return Answer::none() };
         let timeline = Arc::clone(&report.lanes);
-        let key = self.key(&timeline);
-        self.arrangement.fold(&timeline, line);
-        self.arrange(&timeline, key);
+        let key = self.current_key(&timeline);
+        self.arrangement.toggle_fold(&timeline, line);
+        self.rebuild_lines(&timeline, key);
         Answer::none()
     }
 
     /// Changes the set of listed rows.
-    fn rows(&mut self, cx: &Cx<'_>, change: impl FnOnce(&mut Arrangement, &Timeline, Line)) -> Answer {
-        let (Some(report), Some(line)) = (cx.report(), self.current()) else { return Answer::none() };
+    fn change_rows(&mut self, cx: &Cx<'_>, change: impl FnOnce(&mut Arrangement, &Timeline, Line)) -> Answer {
+        let (Some(report), Some(line)) = (cx.report(), self.current_line()) else { return Answer::none() };
         let timeline = Arc::clone(&report.lanes);
-        let key = self.key(&timeline);
+        let key = self.current_key(&timeline);
         change(&mut self.arrangement, &timeline, line);
-        self.arrange(&timeline, key);
+        self.rebuild_lines(&timeline, key);
         Answer::none()
     }
 
     fn show_rows(&mut self, cx: &Cx<'_>) -> Answer {
         let Some(report) = cx.report() else { return Answer::none() };
         let timeline = Arc::clone(&report.lanes);
-        let key = self.key(&timeline);
+        let key = self.current_key(&timeline);
         self.arrangement.show_all();
-        self.arrange(&timeline, key);
+        self.rebuild_lines(&timeline, key);
         Answer::none()
     }
 
-    fn hide(&mut self, cx: &Cx<'_>) -> Answer {
-        let hidden = self.arrangement.hidden();
-        let _ = self.rows(cx, Arrangement::hide);
-        let back = cx.session.key(ActionId::ShowRows);
-        if self.arrangement.hidden() > hidden { Answer::say(format!("hidden; {back} shows all rows again")) } else { Answer::none() }
+    fn hide_row(&mut self, cx: &Cx<'_>) -> Answer {
+        let hidden = self.arrangement.hidden_count();
+        let _ = self.change_rows(cx, Arrangement::hide_line);
+        let back = cx.session.key_label(ActionId::ShowRows);
+        if self.arrangement.hidden_count() > hidden { Answer::say(format!("hidden; {back} shows all rows again")) } else { Answer::none() }
     }
 
-    fn copied(&self, what: CopyWhat, report: &Report, columns: usize) -> Option<(String, String)> {
-        let look = Look::of(report)?;
+    fn copy_text(&self, what: CopyWhat, report: &Report, columns: usize) -> Option<(String, String)> {
+        let look = Look::from_report(report)?;
         let place = self.place?;
         let window = place.window(columns);
-        let event = self.event(&look, columns);
+        let event = self.event_at_cursor(&look, columns);
         Some(match what {
-            CopyWhat::Name(_) => (describe::name(&look.events, event?), "name".to_owned()),
+            CopyWhat::Name(_) => (describe::full_name(&look.events, event?), "name".to_owned()),
             CopyWhat::Row => {
-                let facts = describe::facts(look.timeline, &look.events, event?, window.step());
+                let facts = describe::event_facts(look.timeline, &look.events, event?, window.column_width());
                 let lines: Vec<String> = facts.iter().map(|(label, value)| format!("{label}: {value}")).collect();
-                (format!("{}\n{}\n", describe::name(&look.events, event?), lines.join("\n")), "details".to_owned())
+                (format!("{}\n{}\n", describe::full_name(&look.events, event?), lines.join("\n")), "details".to_owned())
             }
             CopyWhat::Command => {
-                let (from, to) = self.marked().unwrap_or((place.start, place.end));
+                let (from, to) = self.marked_window().unwrap_or((place.start, place.end));
                 let file = crate::rerun::shell::quote(&report.file.to_string_lossy());
                 (format!("warpscope timeline {file} --from {from}ns --to {to}ns"), "command".to_owned())
             }
             _ => {
                 let mut out = Vec::new();
                 let shown = Shown { timeline: look.timeline, gaps: look.gaps, kinds: &[] };
-                page(&mut out, look.profile, &shown, window).ok()?;
+                print_page(&mut out, look.profile, &shown, window).ok()?;
                 (String::from_utf8(out).ok()?, "window as text".to_owned())
             }
         })
@@ -334,70 +338,70 @@ impl Screen for TimelineScreen {
     fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
         let at = cx.report;
         let Some(report) = cx.report_mut() else { return Answer::none() };
-        if report.reading() {
+        if report.is_reading() {
             return Answer::none();
         }
         let effects = report.want_lanes(at);
         if let Some(kept) = &report.kept {
             (self.arrangement, self.mark) = (kept.arrangement.clone(), kept.mark);
         }
-        let mut answer = self.arrived(cx);
+        let mut answer = self.handle_new_parts(cx);
         answer.effects.extend(effects);
         answer
     }
 
     fn selection(&self, session: &Session, report: usize) -> Selection {
         let Some(own) = session.reports.get(report) else { return Selection::default() };
-        let (Some(look), Some(grouping)) = (Look::of(own), &own.groups.grouping) else { return Selection::default() };
-        let event = self.event(&look, columns(session.size));
+        let (Some(look), Some(grouping)) = (Look::from_report(own), &own.groups.grouping) else { return Selection::default() };
+        let event = self.event_at_cursor(&look, lane_columns(session.size));
         // A call stands for the kernel that it launched.
-        let Some(Event::Launch(launch)) = event.and_then(|e| link::started(look.profile, e).or(event)) else {
+        let Some(Event::Launch(launch)) = event.and_then(|e| link::started_operation(look.profile, e).or(event)) else {
             return Selection::default();
         };
         let row = grouping.row_of(look.profile, own.paths.as_deref(), launch as usize);
-        let result = own.pair(launch).map(|(other, pair)| (other, pair.result, Some(pair.sure)));
+        let result = own.find_pair(launch).map(|(other, pair)| (other, pair.result, Some(pair.sure)));
         Selection { group: row.map(|r| (Arc::clone(grouping), r)), launch: Some(launch), result, ..Selection::default() }
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
         let answer = match id {
-            ActionId::Open => self.open(cx),
+            ActionId::Open => self.open_event(cx),
             ActionId::Back => self.back(cx),
-            ActionId::Fold => self.fold(cx),
-            ActionId::HideRow => self.hide(cx),
+            ActionId::Fold => self.toggle_fold(cx),
+            ActionId::HideRow => self.hide_row(cx),
             ActionId::ShowRows => self.show_rows(cx),
-            ActionId::PinRow => self.rows(cx, Arrangement::pin),
-            ActionId::RowUp => self.rows(cx, |a, t, l| a.shift(t, l, true)),
-            ActionId::RowDown => self.rows(cx, |a, t, l| a.shift(t, l, false)),
+            ActionId::PinRow => self.change_rows(cx, Arrangement::toggle_pin),
+            ActionId::RowUp => self.change_rows(cx, |a, t, l| a.move_line(t, l, true)),
+            ActionId::RowDown => self.change_rows(cx, |a, t, l| a.move_line(t, l, false)),
             ActionId::FindEvent => {
                 self.finder.typing = true;
                 Answer::none()
             }
             ActionId::SetMark => self.set_mark(cx),
-            ActionId::Narrow => self.narrow(cx),
-            ActionId::Copy => Answer::over(copies::of_timeline()),
-            _ => self.walk(id, cx)?,
+            ActionId::Narrow => self.toggle_time_filter(cx),
+            ActionId::Copy => Answer::open_overlay(copies::timeline_menu()),
+            _ => self.move_in_time(id, cx)?,
         };
-        let more = self.judge(cx);
+        let more = self.request_triage(cx);
         Some(Answer { effects: answer.effects.into_iter().chain(more.effects).collect(), ..answer })
     }
 
     fn scroll(&mut self, by: isize, _cx: &mut Cx<'_>) -> Answer {
-        self.selected = shift(self.selected, by, self.lines.len());
+        self.selected = move_selection(self.selected, by, self.lines.len());
         Answer::none()
     }
 
     fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
         if self.selected == row {
-            return self.fold(cx);
+            return self.toggle_fold(cx);
         }
-        self.selected = shift(row, 0, self.lines.len());
+        self.selected = move_selection(row, 0, self.lines.len());
         Answer::none()
     }
 
     fn point(&mut self, pointer: Pointer, cx: &mut Cx<'_>) -> Answer {
-        let answer = self.pointed(pointer, cx);
-        let more = self.judge(cx);
+        let answer = self.handle_pointer(pointer, cx);
+        let more = self.request_triage(cx);
         Answer { effects: answer.effects.into_iter().chain(more.effects).collect(), ..answer }
     }
 
@@ -410,21 +414,21 @@ impl Screen for TimelineScreen {
             self.search = None;
             return Answer::none();
         }
-        self.find(cx)
+        self.request_matches(cx)
     }
 
     fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
         match news {
             News::Done(Done::Timeline(_)) => {
-                let answer = self.arrived(cx);
-                let more = self.judge(cx);
+                let answer = self.handle_new_parts(cx);
+                let more = self.request_triage(cx);
                 Answer { effects: answer.effects.into_iter().chain(more.effects).collect(), ..answer }
             }
             News::Done(Done::Matches(screen, text, parts, matches)) if *screen == self.serial && text == self.finder.text() => {
                 let first = self.search.as_ref().is_none_or(|s| s.text != *text);
                 self.search = Some(Search { text: text.clone(), matches: Arc::clone(matches), parts: *parts });
                 // Go to the first match from the cursor on.
-                if first { self.seek(cx) } else { Answer::none() }
+                if first { self.seek_match(cx) } else { Answer::none() }
             }
             News::Done(Done::Judged(screen, window, triage)) if *screen == self.serial => {
                 if let Some(judged) = self.judged.as_mut().filter(|j| j.window == *window) {
@@ -438,7 +442,7 @@ impl Screen for TimelineScreen {
     }
 
     fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
-        self.copied(what, cx.report()?, columns(cx.session.size))
+        self.copy_text(what, cx.report()?, lane_columns(cx.session.size))
     }
 
     fn escape(&mut self, cx: &mut Cx<'_>) -> Answer {

@@ -1,11 +1,11 @@
 //! Movement through time: by columns, windows, events, matches, idle times, and links between events
 
-use super::{TimelineScreen, columns};
+use super::{TimelineScreen, lane_columns};
 use crate::analysis::timeline::{Event, Spot, Timeline, link};
 use crate::app::actions::ActionId;
 use crate::app::msg::Pointer;
 use crate::app::screen::{Answer, At, Cx};
-use crate::app::sight::lines::device;
+use crate::app::sight::lines::find_device;
 use crate::app::sight::{Line, LineKey, Place};
 use crate::model::Nanos;
 use std::sync::Arc;
@@ -21,45 +21,45 @@ const PAN: i64 = 4;
 /// After a jump to an event that was too small to be visible, the event takes about this fraction (1/n) of the window.
 const AROUND: i64 = 8;
 
-fn turned((by, of): (i64, i64), inwards: bool) -> (i64, i64) {
+fn zoom_ratio((by, of): (i64, i64), inwards: bool) -> (i64, i64) {
     if inwards { (by, of) } else { (of, by) }
 }
 
 impl TimelineScreen {
     /// Moves through time; `None` for other actions.
-    pub(super) fn walk(&mut self, id: ActionId, cx: &Cx<'_>) -> Option<Answer> {
+    pub(super) fn move_in_time(&mut self, id: ActionId, cx: &Cx<'_>) -> Option<Answer> {
         let (Some(place), Some(report)) = (self.place, cx.report()) else { return None };
         let timeline = Arc::clone(&report.lanes);
-        let (span, columns) = (timeline.reach, columns(cx.session.size));
+        let (span, columns) = (timeline.reach, lane_columns(cx.session.size));
         // A move of the user overrides the pending destination.
         let wanted = self.wanted.take();
         let jump = |screen: &mut Self, to: Place| {
-            screen.leave(&timeline);
+            screen.push_history(&timeline);
             Some(to)
         };
         let moved = match id {
-            ActionId::TimeLeft => Some(place.stepped(-1, columns, span)),
-            ActionId::TimeRight => Some(place.stepped(1, columns, span)),
-            ActionId::PanLeft => Some(place.panned(-PAN, span, columns)),
-            ActionId::PanRight => Some(place.panned(PAN, span, columns)),
-            ActionId::ZoomIn => Some(place.zoomed(place.cursor, turned(ZOOM, true), span, columns)),
-            ActionId::ZoomOut => Some(place.zoomed(place.cursor, turned(ZOOM, false), span, columns)),
+            ActionId::TimeLeft => Some(place.step_cursor(-1, columns, span)),
+            ActionId::TimeRight => Some(place.step_cursor(1, columns, span)),
+            ActionId::PanLeft => Some(place.pan_by_eighths(-PAN, span, columns)),
+            ActionId::PanRight => Some(place.pan_by_eighths(PAN, span, columns)),
+            ActionId::ZoomIn => Some(place.zoom_at(place.cursor, zoom_ratio(ZOOM, true), span, columns)),
+            ActionId::ZoomOut => Some(place.zoom_at(place.cursor, zoom_ratio(ZOOM, false), span, columns)),
             ActionId::ZoomAll => {
                 // Pressed again: include the activity of threads before and after.
                 let shown = (place.start, place.end) == timeline.span;
-                let all = Place::whole(if shown { timeline.reach } else { timeline.span });
-                jump(self, Place { cursor: place.cursor, ..all }.kept(timeline.reach, columns))
+                let all = Place::whole_span(if shown { timeline.reach } else { timeline.span });
+                jump(self, Place { cursor: place.cursor, ..all }.clamp_to_span(timeline.reach, columns))
             }
-            ActionId::TimeStart => jump(self, Place { cursor: timeline.span.0, ..place }.followed(span, columns)),
-            ActionId::TimeEnd => jump(self, Place { cursor: timeline.span.1 - 1, ..place }.followed(span, columns)),
+            ActionId::TimeStart => jump(self, Place { cursor: timeline.span.0, ..place }.scroll_to_cursor(span, columns)),
+            ActionId::TimeEnd => jump(self, Place { cursor: timeline.span.1 - 1, ..place }.scroll_to_cursor(span, columns)),
             ActionId::ZoomTo => return Some(self.zoom_to(cx, columns)),
             ActionId::NextEvent => return Some(self.next(cx, true)),
             ActionId::PreviousEvent => return Some(self.next(cx, false)),
-            ActionId::NextGap => return Some(self.gap(cx, true)),
-            ActionId::PreviousGap => return Some(self.gap(cx, false)),
-            ActionId::Follow => return Some(self.follow(cx, columns)),
-            ActionId::Earlier => return Some(self.visited(&timeline, true)),
-            ActionId::Later => return Some(self.visited(&timeline, false)),
+            ActionId::NextGap => return Some(self.go_to_gap(cx, true)),
+            ActionId::PreviousGap => return Some(self.go_to_gap(cx, false)),
+            ActionId::Follow => return Some(self.follow_link(cx, columns)),
+            ActionId::Earlier => return Some(self.go_through_history(&timeline, true)),
+            ActionId::Later => return Some(self.go_through_history(&timeline, false)),
             _ => {
                 self.wanted = wanted;
                 return None;
@@ -74,17 +74,17 @@ impl TimelineScreen {
     /// Zooms to the marked window, or to the event or idle time at the cursor.
     fn zoom_to(&mut self, cx: &Cx<'_>, columns: usize) -> Answer {
         let Some(look) = Self::look(cx) else { return Answer::none() };
-        let event = || self.event(&look, columns).map(|e| look.events.span(e));
+        let event = || self.event_at_cursor(&look, columns).map(|e| look.events.span(e));
         let gap = || {
-            let number = device(look.timeline, self.current())?;
-            look.gaps?.at(number, self.place?.cursor).map(|g| (g.start, g.end))
+            let number = find_device(look.timeline, self.current_line())?;
+            look.gaps?.gap_at(number, self.place?.cursor).map(|g| (g.start, g.end))
         };
-        let Some((start, end)) = self.marked().or_else(event).or_else(gap) else {
-            return Answer::say(format!("nothing is at the cursor; {} marks a time to zoom from", cx.session.key(ActionId::SetMark)));
+        let Some((start, end)) = self.marked_window().or_else(event).or_else(gap) else {
+            return Answer::say(format!("nothing is at the cursor; {} marks a time to zoom from", cx.session.key_label(ActionId::SetMark)));
         };
         let span = look.timeline.reach;
-        let to = self.place.unwrap_or_default().to(start, end, span, columns);
-        self.leave(look.timeline);
+        let to = self.place.unwrap_or_default().zoom_to_range(start, end, span, columns);
+        self.push_history(look.timeline);
         self.place = Some(Place { cursor: if self.mark.is_some() { self.place.map_or(start, |p| p.cursor) } else { start }, ..to });
         Answer::none()
     }
@@ -97,7 +97,7 @@ impl TimelineScreen {
             return Answer::say("mark removed");
         }
         self.mark = Some(place.cursor);
-        let (zoom, narrow) = (cx.session.key(ActionId::ZoomTo), cx.session.key(ActionId::Narrow));
+        let (zoom, narrow) = (cx.session.key_label(ActionId::ZoomTo), cx.session.key_label(ActionId::Narrow));
         Answer::say(format!("marked; move the cursor to measure, {zoom} zooms to what is between, {narrow} narrows all screens to it"))
     }
 
@@ -106,23 +106,23 @@ impl TimelineScreen {
         if self.search.as_ref().is_some_and(|s| s.matches.total > 0) {
             return self.next_match(cx, forward);
         }
-        let (Some(look), Some(line), Some(place)) = (Self::look(cx), self.current(), self.place) else { return Answer::none() };
+        let (Some(look), Some(line), Some(place)) = (Self::look(cx), self.current_line(), self.place) else { return Answer::none() };
         let start = |(_, lane): &(Spot, &crate::analysis::timeline::Lane)| {
             let at = if forward {
                 lane.count_before(&look.events, place.cursor.saturating_add(1))
             } else {
                 lane.count_before(&look.events, place.cursor).checked_sub(1)?
             };
-            lane.get(at).map(|id| look.events.span(id.event()).0)
+            lane.get(at).map(|id| look.events.span(id.to_event()).0)
         };
         let starts = look.lanes(line).iter().filter_map(start).collect::<Vec<_>>();
         let found = if forward { starts.into_iter().min() } else { starts.into_iter().max() };
         let Some(cursor) = found else {
             return Answer::say(if forward { "no later event in this row" } else { "no earlier event in this row" });
         };
-        let (span, columns) = (look.timeline.reach, columns(cx.session.size));
+        let (span, columns) = (look.timeline.reach, lane_columns(cx.session.size));
         self.origin = None;
-        self.place = Some(Place { cursor, ..place }.followed(span, columns));
+        self.place = Some(Place { cursor, ..place }.scroll_to_cursor(span, columns));
         Answer::none()
     }
 
@@ -130,7 +130,7 @@ impl TimelineScreen {
     fn next_match(&mut self, cx: &Cx<'_>, forward: bool) -> Answer {
         let (Some(look), Some(place), Some(search)) = (Self::look(cx), self.place, &self.search) else { return Answer::none() };
         // Several matches may begin at the same time: order them by row.
-        let here = (place.cursor, self.current().map_or((0, 0, 0), order));
+        let here = (place.cursor, self.current_line().map_or((0, 0, 0), lane_order));
         let mut best: Option<(Key, Spot)> = None;
         for (g, group) in look.timeline.groups.iter().enumerate() {
             for (r, row) in group.rows.iter().enumerate() {
@@ -141,7 +141,7 @@ impl TimelineScreen {
                         if !forward && own < here.1 { lane.count_before(&look.events, place.cursor.saturating_add(1)) } else { first };
                     let Some(at) = search.matches.next(row.key, l, first, forward) else { continue };
                     let Some(id) = lane.get(at) else { continue };
-                    let key = (look.events.span(id.event()).0, own);
+                    let key = (look.events.span(id.to_event()).0, own);
                     if best.as_ref().is_none_or(|b| if forward { key < b.0 } else { key > b.0 }) {
                         best = Some((key, Spot { group: g, row: r, lane: l, at }));
                     }
@@ -156,7 +156,7 @@ impl TimelineScreen {
     }
 
     /// Goes to the first match at or after the cursor, else to the first of all.
-    pub(super) fn seek(&mut self, cx: &Cx<'_>) -> Answer {
+    pub(super) fn seek_match(&mut self, cx: &Cx<'_>) -> Answer {
         let (Some(place), Some(search)) = (self.place, &self.search) else { return Answer::none() };
         if search.matches.total == 0 {
             return Answer::none();
@@ -171,14 +171,14 @@ impl TimelineScreen {
     }
 
     /// Goes to the next or previous idle time of the device that is at least a column wide.
-    fn gap(&mut self, cx: &Cx<'_>, forward: bool) -> Answer {
+    fn go_to_gap(&mut self, cx: &Cx<'_>, forward: bool) -> Answer {
         let (Some(look), Some(place)) = (Self::look(cx), self.place) else { return Answer::none() };
         let Some(gaps) = look.gaps else { return Answer::say("idle times are still being worked out") };
-        let Some(number) = device(look.timeline, self.current()) else { return Answer::say("no device is in this report") };
-        let columns = columns(cx.session.size);
+        let Some(number) = find_device(look.timeline, self.current_line()) else { return Answer::say("no device is in this report") };
+        let columns = lane_columns(cx.session.size);
         let window = place.window(columns);
-        let Some(gap) = gaps.next(number, place.cursor, window.step(), forward) else {
-            let step = Nanos(window.step());
+        let Some(gap) = gaps.next(number, place.cursor, window.column_width(), forward) else {
+            let step = Nanos(window.column_width());
             let way = if forward { "later" } else { "earlier" };
             return Answer::say(format!("GPU {number} has no {way} idle time of {step} or more; zoom in for shorter ones"));
         };
@@ -186,23 +186,23 @@ impl TimelineScreen {
         let span = timeline.reach;
         let group = timeline.groups.iter().find(|g| g.key == crate::analysis::timeline::GroupKey::Device(number)).map(|g| g.key);
         self.origin = None;
-        self.place = Some(Place { cursor: gap.start, ..place }.followed(span, columns));
+        self.place = Some(Place { cursor: gap.start, ..place }.scroll_to_cursor(span, columns));
         // The cause is shown on the device's own line and on its streams.
-        let on_device = self.current().and_then(|l| timeline.groups.get(l.group())).map(|g| g.key) == group;
+        let on_device = self.current_line().and_then(|l| timeline.groups.get(l.group())).map(|g| g.key) == group;
         if !on_device {
-            self.select(&timeline, group.map(LineKey::Group));
+            self.select_key(&timeline, group.map(LineKey::Group));
         }
         Answer::none()
     }
 
     /// Goes to the event that is linked with the one at the cursor.
-    fn follow(&mut self, cx: &Cx<'_>, columns: usize) -> Answer {
+    fn follow_link(&mut self, cx: &Cx<'_>, columns: usize) -> Answer {
         let Some(look) = Self::look(cx) else { return Answer::none() };
-        let Some(event) = self.event(&look, columns) else { return Answer::say("no event is at the cursor") };
-        let Some(next) = link::follow(look.timeline, &look.events, event, self.origin) else {
+        let Some(event) = self.event_at_cursor(&look, columns) else { return Answer::say("no event is at the cursor") };
+        let Some(next) = link::follow_link(look.timeline, &look.events, event, self.origin) else {
             return Answer::say("the report does not say what belongs to this");
         };
-        let Some(spot) = look.timeline.find(&look.events, next.into()) else { return Answer::say("it is not in the timeline") };
+        let Some(spot) = look.timeline.find_event(&look.events, next.into()) else { return Answer::say("it is not in the timeline") };
         if matches!(event, Event::Launch(_) | Event::Mem(_) | Event::Graph(_)) {
             self.origin = Some(event);
         }
@@ -216,36 +216,37 @@ impl TimelineScreen {
     fn go_to_spot(&mut self, cx: &Cx<'_>, spot: Spot) {
         let Some(report) = cx.report() else { return };
         let (Some(profile), timeline) = (&report.profile, Arc::clone(&report.lanes)) else { return };
-        let Some(id) = timeline.event(spot) else { return };
-        let (start, end) = timeline.events(profile).span(id.event());
-        let (span, columns) = (timeline.reach, columns(cx.session.size));
-        let place = self.place.unwrap_or_else(|| Place::whole(span));
+        let Some(id) = timeline.event_at(spot) else { return };
+        let (start, end) = timeline.event_reader(profile).span(id.to_event());
+        let (span, columns) = (timeline.reach, lane_columns(cx.session.size));
+        let place = self.place.unwrap_or_else(|| Place::whole_span(span));
         let window = place.window(columns);
-        self.leave(&timeline);
-        self.place = Some(if window.contains(start) && end - start >= window.step() && end - start <= window.length() {
+        self.push_history(&timeline);
+        self.place = Some(if window.contains(start) && end - start >= window.column_width() && end - start <= window.length() {
             Place { cursor: start, ..place }
-        } else if end - start >= window.step() && end - start <= window.length() / 2 {
-            Place { cursor: start, start: start - place.length() / 3, end: start - place.length() / 3 + place.length() }.kept(span, columns)
+        } else if end - start >= window.column_width() && end - start <= window.length() / 2 {
+            Place { cursor: start, start: start - place.length() / 3, end: start - place.length() / 3 + place.length() }
+                .clamp_to_span(span, columns)
         } else {
             let room = (end - start).max(1).saturating_mul(AROUND / 2);
             let around = Place { start: start.saturating_sub(room), end: end.saturating_add(room), cursor: start };
-            around.kept(span, columns)
+            around.clamp_to_span(span, columns)
         });
-        self.reveal(&timeline, spot);
+        self.reveal_spot(&timeline, spot);
     }
 
-    fn reveal(&mut self, timeline: &Timeline, spot: Spot) {
-        self.arrangement.reveal(timeline, spot.group, spot.row, spot.lane);
+    fn reveal_spot(&mut self, timeline: &Timeline, spot: Spot) {
+        self.arrangement.reveal_lane(timeline, spot.group, spot.row, spot.lane);
         let row = timeline.groups.get(spot.group).and_then(|g| g.rows.get(spot.row));
-        self.arrange(timeline, row.map(|r| LineKey::Row(r.key, spot.lane)));
+        self.rebuild_lines(timeline, row.map(|r| LineKey::Row(r.key, spot.lane)));
     }
 
     /// Goes to a place; returns false while the data for it is incomplete.
     pub(super) fn go_to(&mut self, at: &At, cx: &Cx<'_>, columns: usize) -> bool {
         let Some(report) = cx.report() else { return false };
         let (Some(profile), timeline) = (&report.profile, Arc::clone(&report.lanes)) else { return false };
-        let of = timeline.events(profile);
-        let spot = at.event.and_then(|event| timeline.find(&of, event.into()));
+        let of = timeline.event_reader(profile);
+        let spot = at.event.and_then(|event| timeline.find_event(&of, event.into()));
         let length = (at.end - at.start).max(1);
         // Leave room for the surroundings.
         let room = match at.event {
@@ -258,45 +259,45 @@ impl TimelineScreen {
             _ => at.start,
         };
         let around = Place { start: at.start.saturating_sub(room), end: at.end.saturating_add(room), cursor: begin };
-        self.place = Some(Place { cursor: begin, ..around.kept(timeline.reach, columns) });
+        self.place = Some(Place { cursor: begin, ..around.clamp_to_span(timeline.reach, columns) });
         match spot {
-            Some(spot) => self.reveal(&timeline, spot),
+            Some(spot) => self.reveal_spot(&timeline, spot),
             None => {
-                let group = device(&timeline, None).map(|d| LineKey::Group(crate::analysis::timeline::GroupKey::Device(d)));
-                self.select(&timeline, group);
+                let group = find_device(&timeline, None).map(|d| LineKey::Group(crate::analysis::timeline::GroupKey::Device(d)));
+                self.select_key(&timeline, group);
             }
         }
         // Threads may still be loading, and may extend the timeline in both directions.
-        timeline.complete() || (spot.is_some() && timeline.span.0 <= at.start - room && at.end + room <= timeline.span.1)
+        timeline.is_complete() || (spot.is_some() && timeline.span.0 <= at.start - room && at.end + room <= timeline.span.1)
     }
 
     /// Goes back or forth through visited places.
-    fn visited(&mut self, timeline: &Timeline, back: bool) -> Answer {
-        let here = self.place.map(|p| (p, self.key(timeline)));
+    fn go_through_history(&mut self, timeline: &Timeline, back: bool) -> Answer {
+        let here = self.place.map(|p| (p, self.current_key(timeline)));
         let (from, to) = if back { (&mut self.earlier, &mut self.later) } else { (&mut self.later, &mut self.earlier) };
         let Some((place, key)) = from.pop() else {
             return Answer::say(if back { "this is the first place" } else { "this is the last place" });
         };
         to.extend(here);
         self.place = Some(place);
-        self.select(timeline, key);
+        self.select_key(timeline, key);
         Answer::none()
     }
 
     /// Handles a pointer event.
-    pub(super) fn pointed(&mut self, pointer: Pointer, cx: &Cx<'_>) -> Answer {
+    pub(super) fn handle_pointer(&mut self, pointer: Pointer, cx: &Cx<'_>) -> Answer {
         let (Some(place), Some(report)) = (self.place, cx.report()) else { return Answer::none() };
-        let (span, columns) = (report.lanes.reach, columns(cx.session.size));
+        let (span, columns) = (report.lanes.reach, lane_columns(cx.session.size));
         let window = place.window(columns);
-        let time = |column: usize| window.edge(column.min(columns - 1)) + window.step() / 2;
+        let time = |column: usize| window.column_start(column.min(columns - 1)) + window.column_width() / 2;
         match pointer {
             // A press on the map of the whole run goes to that time.
             Pointer::Press(MAP, column, _) => {
                 let whole = report.lanes.span;
-                let cursor = crate::analysis::timeline::Window::new(whole.0, whole.1, columns).edge(column.min(columns - 1));
-                self.leave(&Arc::clone(&report.lanes));
+                let cursor = crate::analysis::timeline::Window::new(whole.0, whole.1, columns).column_start(column.min(columns - 1));
+                self.push_history(&Arc::clone(&report.lanes));
                 let half = place.length() / 2;
-                self.place = Some(Place { cursor, start: cursor - half, end: cursor - half + place.length() }.kept(span, columns));
+                self.place = Some(Place { cursor, start: cursor - half, end: cursor - half + place.length() }.clamp_to_span(span, columns));
                 self.grabbed = None;
             }
             Pointer::Press(row, column, select) => {
@@ -309,11 +310,11 @@ impl TimelineScreen {
             Pointer::Drag(column, true) => self.place = Some(Place { cursor: time(column), ..place }),
             Pointer::Drag(column, false) => {
                 let Some(from) = self.grabbed.replace(column) else { return Answer::none() };
-                let by = window.edge(from.min(columns)) - window.edge(column.min(columns));
-                self.place = Some(place.moved(by, span, columns));
+                let by = window.column_start(from.min(columns)) - window.column_start(column.min(columns));
+                self.place = Some(place.move_by(by, span, columns));
             }
             Pointer::Wheel(column, by) => {
-                self.place = Some(place.zoomed(time(column), turned(WHEEL, by < 0), span, columns));
+                self.place = Some(place.zoom_at(time(column), zoom_ratio(WHEEL, by < 0), span, columns));
             }
         }
         Answer::none()
@@ -323,7 +324,7 @@ impl TimelineScreen {
 /// Start time, and position of a lane: group, row, lane.
 type Key = (i64, (usize, usize, usize));
 
-fn order(line: Line) -> (usize, usize, usize) {
+fn lane_order(line: Line) -> (usize, usize, usize) {
     match line {
         Line::Group(g) => (g, 0, 0),
         Line::Lane(g, r, l) => (g, r, l),
