@@ -1,4 +1,4 @@
-//! Any bytes as the digest of a rank, laid beside one that is whole.
+//! Fuzzes a rank's digest, analysed together with a valid one.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
