@@ -1,4 +1,4 @@
-//! Reading, grouping and drawing an export of a million launches; reading and looking at a report of Nsight Compute.
+//! Reading, grouping and drawing an export of a million launches; reading and displaying an Nsight Compute report.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::pedantic)]
 
@@ -23,7 +23,7 @@ use warpscope::rerun::{Options, Target, plan};
 use warpscope::ui::theme::Library;
 use warpscope::ui::{View, draw};
 
-/// 957 launches a time.
+/// Copies of the fixture; each has 957 launches.
 const TIMES: u32 = 1045;
 
 fn speed(c: &mut Criterion) {
@@ -84,7 +84,7 @@ fn speed(c: &mut Criterion) {
     group.finish();
 }
 
-/// A report of Nsight Compute: opened, one result looked at, and what a key does to it.
+/// An Nsight Compute report: opening it, displaying one result, and handling a key.
 fn metrics(c: &mut Criterion) {
     let packed = std::fs::File::open("fixtures/ncu/full.ncu-rep.zst").unwrap();
     let bytes: &'static [u8] = Box::leak(zstd::stream::decode_all(packed).unwrap().into_boxed_slice());
@@ -105,7 +105,7 @@ fn metrics(c: &mut Criterion) {
     group.finish();
 }
 
-/// A trace of `PyTorch`: read in full.
+/// A `PyTorch` trace, read in full.
 fn torch(c: &mut Criterion) {
     let mut text = Vec::new();
     let packed = std::fs::File::open("fixtures/torch/llm.pt.trace.json.gz").unwrap();
@@ -121,7 +121,7 @@ fn torch(c: &mut Criterion) {
     group.finish();
 }
 
-/// A trace of the built-in tracer: read in full.
+/// A trace of the built-in tracer, read in full.
 fn trace(c: &mut Criterion) {
     let packed = std::fs::File::open("fixtures/trace/llm.wstrace.zst").unwrap();
     let bytes: &'static [u8] = Box::leak(zstd::stream::decode_all(packed).unwrap().into_boxed_slice());

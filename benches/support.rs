@@ -1,4 +1,4 @@
-//! Makes large exports by repeating a real one: times and correlation ids are shifted, so that every launch is a launch of its own.
+//! Makes large exports by repeating a real one: times and correlation ids are shifted, so that every launch is unique.
 
 use rusqlite::Connection;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! All integration tests in one program: it is linked once.
+//! All integration tests, built as one test binary so that the crate is linked only once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::pedantic, missing_docs)]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Packs the metrics that the tracer measures into groups of one pass for each chip: writes src/launch/tracer/groups.txt,
-and the metrics of each question that a user may ask instead: src/launch/tracer/questions.txt.
+"""Packs the metrics that the tracer measures into single-pass groups per chip, written to src/launch/tracer/groups.txt,
+and lists the metrics of each selectable question in src/launch/tracer/questions.txt.
 
 Needs no GPU, only CUPTI's host library. By hand, from the repository's root:
 
@@ -15,9 +15,10 @@ drain imc_miss no_instruction not_selected selected sleeping wait misc gmma""".s
 SMSP = "smsp__sass_thread_inst_executed_op_"
 THREADS, PIPES = "smsp__thread_inst_executed_pipe_", ("fma", "fmalite", "fma_type_fp16", "fp16", "fp64")
 STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
-# By question, in the order of their weight; each metric is taken where it stands first. What a chip does not have, or needs several passes for,
-# is left out. The first question is what the hints need most: of 69 kernels with known causes, measured in place on an H100, the first hint is right
-# for as many with these alone as with everything (57; left out one after the other, as long as that number stayed), and a third of all passes is enough.
+# Metrics by question, most important question first; a metric belongs to the first question that lists it. Metrics that
+# a chip lacks, or needs several passes for, are left out. The first question has the metrics the hints need most: of 69
+# kernels with known causes, measured live on an H100, the first hint is right for 57 with these alone, as with all
+# metrics (found by removing metrics one by one while that number stayed), and a third of all passes is enough.
 QUESTIONS = {
     "cause": [
         "gpu__time_duration.sum", "gpc__cycles_elapsed.max", "sm__cycles_active.avg", "dram__throughput" + E, "dram__bytes_read.sum",
@@ -80,12 +81,12 @@ QUESTIONS = {
     + [f"sm__sass_thread_inst_executed_op_{t}fma_pred_on.sum.peak_sustained" for t in "fdh"]
     + [f"sm__ops_path_tensor_src_{s}.{f}" for s in ("bf16_dst_fp32", "fp16_bf16_tf32_dst_fp32", "fp16", "fp16_dst_fp32", "fp16_dst_fp16", "tf32_dst_fp32", "fp8", "fp8_dst_fp32", "fp4_fp6_fp8_dst_fp32", "fp64", "int8") for f in ("sum", "sum.peak_sustained")],
 }
-# Where a kernel lies below its rooflines, in one pass on most chips; not packed, as all of it is in the questions above.
+# A kernel's position below its rooflines, in one pass on most chips; not packed, as the questions above contain it all.
 ROOFLINE = ["gpu__time_duration.sum", "gpc__cycles_elapsed.max", "sm__cycles_active.avg", "dram__throughput" + E, "dram__bytes_read.sum", "dram__bytes_write.sum",
     "dram__bytes.sum.per_second", "dram__bytes.sum.peak_sustained", "dram__cycles_elapsed.avg.per_second", "lts__t_bytes.sum", "l1tex__t_bytes.sum", "sm__warps_active" + A,
     "smsp__issue_active.avg.per_cycle_active", "sm__inst_issued" + E, "sm__cycles_elapsed.avg.per_second", "smsp__cycles_elapsed.avg.per_second", "sm__cycles_elapsed.max",
     "sm__pipe_tensor_cycles_active" + E, "sm__pipe_tc_cycles_active" + E, "sm__warps_active.avg.per_cycle_active"]
-# Chips of one line count alike; the first is the one that is asked.
+# Chips of one string have the same counters; the first one is queried.
 CHIPS = ["GH100", "GA100", "GB100 GB102 GB110", "AD102 AD103 AD104 AD106 AD107", "GA102 GA103 GA104 GA106 GA107", "GB202 GB203 GB205 GB206 GB207", "TU102 TU104 TU106"]
 
 folder = sys.argv[1]
@@ -95,13 +96,14 @@ WORD, P = ctypes.c_uint64, ctypes.c_void_p
 
 
 def call(function, *fields):
-    """Calls with a structure of words: its size, NULL and the fields. Returns the result and the fields after it."""
+    """Calls a function with a struct of 64-bit words: size, NULL and the fields. Returns the result and the updated
+    fields."""
     words = (WORD * (2 + len(fields)))(8 * (2 + len(fields)), 0, *[f or 0 for f in fields])
     return getattr(cupti, function)(words), list(words)[2:]
 
 
 def passes(chip, metrics):
-    """How many passes these metrics need together; 0 where one of them is not known to the chip."""
+    """Number of passes these metrics need together; 0 if the chip lacks one of them."""
     name = ctypes.create_string_buffer(chip.encode())
     error, f = call("cuptiProfilerHostInitialize", 0, ctypes.addressof(name), 0, 0)
     host = f[3]
@@ -131,11 +133,11 @@ def pack(chip):
                 fits[1].append(metric)
             else:
                 groups.append((question, [metric]))
-    # FP16 on tensor cores needs two passes on Hopper, and is what many programs compute in.
+    # FP16 on tensor cores needs two passes on Hopper, but many programs use it.
     for metric in QUESTIONS["operations"]:
         if metric.endswith(".sum") and "_tensor_src_" in metric and "int8" not in metric and passes(chip, [metric]) == 2:
             groups.append(("operations", [metric]))
-    # Upper bounds of FP32 and FP64 work come with what is measured first, where all of that needs no further pass for them.
+    # Add upper bounds of FP32 and FP64 work to the first groups, if these need no further pass for them.
     first = [g for g in groups if g[0] == "cause"]
     swept = lambda: [m for g in first for m in g[1] if "__sass_" not in m or ".peak_sustained" in m]
     before = passes(chip, swept())
@@ -150,7 +152,7 @@ def pack(chip):
     return [g for g in groups if g[1]]
 
 
-# Each group also has the duration where it fits: the launches of one kernel are compared by it.
+# Each group also measures the duration if it fits: launches of one kernel are compared by it.
 DURATION = "gpu__time_duration.sum"
 with open("src/launch/tracer/groups.txt", "w") as out:
     for chips in CHIPS:

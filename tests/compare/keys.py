@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""How the explorer answers: tests/compare/keys.py FILE [COLUMNSxROWS [SCREEN…]]. Runs target/release/warpscope in a pty, presses keys, and prints for each the time
-to the first output, the time to the last, and the bytes sent; also when the first frame and the whole report were there, and the peak memory."""
+"""Measures the explorer's response times: tests/compare/keys.py FILE [COLUMNSxROWS [SCREEN…]]. Runs
+target/release/warpscope in a pty, presses keys, and prints for each the time to the first and last output and the
+bytes sent; also the times of the first frame and the complete report, and the peak memory."""
 import fcntl, os, pty, select, struct, sys, termios, time
 
 file, size = sys.argv[1], (sys.argv[2] if len(sys.argv) > 2 else "120x40")
@@ -36,7 +37,7 @@ slow = []
 
 
 def press(keys, name, settle=True, watch=1.2):
-    """Presses keys at once; the answer is the first output after them."""
+    """Presses all keys at once; the response is the first output after them."""
     while settle and read(0.25):
         pass
     at = time.time()

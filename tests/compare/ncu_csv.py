@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Reads what ncu prints as CSV, in its pages, units and locales, and compares it with the report itself: ncu_csv.py WARPSCOPE REPORT…
+"""Reads ncu's CSV output in all pages, units and locales, and compares it with the report: ncu_csv.py WARPSCOPE REPORT…
 
-By hand, on a machine with ncu (a GPU is not needed) and the locales de_DE, en_US, fr_FR (those that are missing are left out, and named).
+Run by hand on a machine with ncu (no GPU needed) and the locales de_DE, en_US, fr_FR (missing ones are skipped; the
+locales used are printed).
 """
 import json, math, os, subprocess, sys, tempfile
 
@@ -12,7 +13,7 @@ print("locales:", *locales)
 pages = {
     "raw base": ["--page", "raw", "--print-units", "base"],
     "raw auto": ["--page", "raw", "--print-units", "auto"],
-    # With --print-details all, ncu 2024.1.1 itself stops in the middle of some reports.
+    # Without --print-details all: ncu 2024.1.1 itself stops in the middle of some reports with it.
     "details": ["--page", "details", "--print-metric-name", "name"],
 }
 
@@ -39,7 +40,7 @@ for report in reports:
             path = os.path.join(folder, "r.ncu-rep")
             subprocess.run(["zstd", "-qd", report, "-o", path], check=True)
         truth = read(path)
-        # A column has one unit: its largest value sets it.
+        # A column has one unit, chosen for its largest value.
         peak = {}
         for row in truth:
             for metric, v in row["metrics"].items():
@@ -68,16 +69,17 @@ for report in reports:
                                 errors.append(f"{metric}: not in the report")
                             continue
                         total += 1
-                        # Two decimals, of the base unit or of one that leaves one to three digits before them; six in raw auto, but two for some.
+                        # Two decimals, in the base unit or in one with one to three leading digits; raw auto has
+                        # six, two for some.
                         value = have["value"]
                         size = abs(value) if isinstance(value, (int, float)) else 0
                         rounded = {"raw base": 0.00501, "raw auto": max(0.00501, size * 0.00501, peak.get(metric, 0) * 5.1e-7), "details": max(0.00501, size * 0.00501)}[page]
-                        # In raw auto ncu prints 0.000000 for NaN.
+                        # In raw auto ncu prints NaN as 0.000000.
                         if page == "raw auto" and value == "NaN" and got["value"] == 0:
                             continue
                         if not close(got["value"], value, rounded):
                             errors.append(f"{metric}: {got['value']} {got['unit']}, not {have['value']}")
-                        # Units that ncu 2024.1.1 gets wrong.
+                        # ncu 2024.1.1 prints wrong units for these.
                         elif metric.startswith(("lts__t_sectors_srcunit_gcc", "TPC.TriageCompute.")):
                             continue
                         elif got["unit"] and have["unit"] and got["unit"] != have["unit"]:

@@ -26,7 +26,7 @@ def same(theirs, ours):
 
 
 def text(t):
-    # ncu prints a link as its label and the address in brackets.
+    # ncu prints links as the label with the URL in parentheses.
     return re.sub(r"\s+", " ", re.sub(r" \(https?:[^ ]*\)", "", t)).strip()
 
 
@@ -56,7 +56,7 @@ for file in files:
                 continue
             metrics += 1
             have = named.get((r["ID"], r["Section Name"], r["Metric Name"]), [])
-            # What the section names for other chips only ncu prints as n/a, and we leave out.
+            # ncu prints n/a for metrics that the section names for other chips only; we omit them.
             if r["Metric Value"] == "n/a" and not have:
                 continue
             if not any(same(r["Metric Value"], h) or (h == "" and r["Metric Value"] in ("n/a", "no data", "")) for h in have):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the code of results with an installed ncu, by hand: ncu_source.py WARPSCOPE REPORT…
+"""Compares the source and SASS of results with an installed ncu, by hand: ncu_source.py WARPSCOPE REPORT…
 
 Every instruction of `ncu --import REPORT --page source --csv --print-source sass` must be in `warpscope metrics --sass` with the same address, text,
 samples and executions; and every source line of the view `cuda,sass` with the same instructions.
@@ -8,7 +8,7 @@ import csv, json, subprocess, sys
 
 warpscope, files = sys.argv[1], sys.argv[2:]
 instructions = mapped = inlined = wrong = 0
-# What the column is called differs by version.
+# The column's name differs between versions.
 SAMPLES = ("# Samples", "Warp Stall Sampling (All Samples)", "Warp Stall Sampling (All Cycles)", "smsp__pcsamp_sample_count")
 
 
@@ -29,8 +29,9 @@ for file in files:
                 row = dict(zip(head, next(csv.reader([line]))))
                 have = mine.get(row["Address"])
                 count = lambda k: float(row.get(k) or 0) if (row.get(k) or "0") != "-" else 0.0
-                # ncu lists the whole function, also what never ran and was never sampled.
-                samples, executed = max(count(k) for k in SAMPLES), count("Instructions Executed")  # ncu prints 0 for what was not collected, too
+                # ncu lists the whole function, including code that never ran and was never sampled, and prints 0
+                # for uncollected values too.
+                samples, executed = max(count(k) for k in SAMPLES), count("Instructions Executed")
                 if have is None:
                     if samples or executed:
                         wrong += 1
@@ -38,16 +39,16 @@ for file in files:
                     continue
                 instructions += 1
                 text = row["Source"].strip().rstrip(";").strip()
-                # A target of a branch is an address, an offset or a label, by the tool.
+                # Tools print branch targets as an address, an offset or a label.
                 branch = text.split("0x")[0] == (have["text"] or "").split("0x")[0].split("`")[0] and ("BRA" in text or "CALL" in text or "BSSY" in text or "WARPSYNC" in text)
                 if ((have["text"] or "") != text and not branch) or have["samples"] != samples or (have["executed"] or 0) != executed:
                     wrong += 1
                     print(f"{file}: result {result} {row['Address']}: ncu {text!r} {samples} {executed}, ours {have['text']!r} {have['samples']} {have['executed']}")
         path, number = None, None
-        # Inlined code is listed under the line that it is from and under the one that it was called from.
+        # Inlined code is listed under its own line and under the line of the call.
         places = {}
         for line in lines(file, result, "cuda,sass"):
-            # Quotes in source text are not doubled: only the first fields are looked at.
+            # Quotes in source text are not escaped: use only the first fields.
             fields = line.split('","')
             if line.startswith('"File Path"'):
                 path, number = fields[1].strip('"').rsplit("/", 1)[-1], None
@@ -60,7 +61,7 @@ for file in files:
             if have:
                 mapped += 1
                 if all(name.endswith((".hpp", ".h", ".cuh")) for name, _ in those) and (have["file"] or "").endswith(".cu"):
-                    # Of a library: ours is the line of the kernel that called it.
+                    # Library code: we report the calling line of the kernel.
                     inlined += 1
                 elif (have["file"], have["line"]) not in those:
                     wrong += 1

@@ -2,7 +2,7 @@
 """Compares `warpscope metrics` with ncu itself: ncu_values.py WARPSCOPE REPORT…
 
 For every metric of every result, `ncu --import REPORT --page raw --csv --print-units base` must print our value at its precision, and our
-unit. By hand, on a machine with ncu (a GPU is not needed). Units that ncu leaves out for chips it does not know are not compared.
+unit. Run by hand on a machine with ncu (no GPU needed). Units that ncu omits for unknown chips are not compared.
 """
 import csv, io, json, math, os, subprocess, sys, tempfile
 
@@ -39,7 +39,7 @@ for report in reports:
     for row, our in zip(rows, mine):
         for title, unit, text in zip(titles[first:], units[first:], row[first:]):
             got = our["metrics"].get(title)
-            # What has instances only has no value of its own.
+            # Metrics with instances only have no value of their own.
             if text in ("", "no data"):
                 if got is not None:
                     errors.append(f"{title}: ncu has none, we {got}")
@@ -58,11 +58,11 @@ for report in reports:
                 ok = str(value) == text
             if not ok:
                 errors.append(f"{title}: ncu {text}, we {value}")
-            # Newer versions spell units in another way.
+            # Newer versions spell units differently.
             for new, old in (("byte/s", "byte/second"), ("hz", "cycle/second"), ("ns", "nsecond"), ("sector/s", "sector/second")):
                 unit = old if unit == new else unit
             unit = unit[:-2] + "/second" if unit.endswith("/s") else unit
-            # ncu 2024.1.1 gives some metrics of newer versions a unit that they cannot have: a percentage in sectors.
+            # ncu 2024.1.1 gives some metrics of newer versions an impossible unit: a percentage in sectors.
             quirk = (got["unit"] == "%" and unit != "%") or title.startswith(("lts__t_sectors_srcunit_gcc", "TPC.TriageCompute."))
             if known and unit != got["unit"] and not quirk:
                 errors.append(f"{title}: unit {unit!r}, we {got['unit']!r}")

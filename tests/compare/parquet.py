@@ -1,8 +1,8 @@
-"""What DuckDB and Spark read of `warpscope export --format parquet` against what warpscope itself says.
+"""Compares DuckDB's and Spark's reading of `warpscope export --format parquet` with warpscope's own output.
 
     python3 tests/compare/parquet.py WARPSCOPE RANK0 RANK1 ...
 
-Needs the packages duckdb and, for Spark, pyspark (with Java); says what it did not compare.
+Needs the packages duckdb and, for Spark, pyspark (with Java); prints skipped comparisons.
 """
 import json, subprocess, sys, tempfile
 from collections import Counter
@@ -19,7 +19,7 @@ folder = tempfile.mkdtemp()
 subprocess.run([warpscope, "export", *reports, "--run", "job", "-o", folder], check=True, capture_output=True)
 
 TOP = "select kernel, count(*) as n, sum(duration_ns) as total from launches group by kernel order by total desc, kernel limit 20"
-# The last of a collective has the shortest kernel; the others wait for as long as theirs take longer.
+# The last rank to arrive has the shortest kernel of a collective; the others wait for the difference.
 WAITS = """
     select rank, sum(duration_ns - shortest) as waited, sum(case when duration_ns = shortest then 1 else 0 end) as came_last
     from (select *, min(duration_ns) over (partition by run, "group", kind, sequence) as shortest from collectives) as c

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares what warpscope reads from PyTorch traces with Python's json: kernels by name with launches and summed time, the order of the
-launches by their calls, grids and blocks.
+"""Compares warpscope's reading of PyTorch traces with Python's json: kernels by name with launches and summed
+time, launch order by calls, grids and blocks.
 
     cargo build --release
     tests/compare/torch_trace.py [--warpscope target/release/warpscope] TRACE.json[.gz] ...
 
-Ends with 1 when something differs. Traces that are no valid JSON are left out, and said so.
+Exits with 1 on any difference. Traces that are not valid JSON are skipped with a message.
 """
 import argparse, collections, decimal, gzip, json, subprocess, sys, tempfile, time
 
@@ -52,7 +52,7 @@ for path in args.traces:
         row = want[e["name"]]
         row[0] += 1
         row[1] += ns(e["dur"])
-    # The unpacked file, so that both read the same.
+    # Use the uncompressed file, so that both read the same bytes.
     with tempfile.NamedTemporaryFile(suffix=".json") as f:
         f.write(data)
         f.flush()
@@ -73,7 +73,7 @@ for path in args.traces:
     same = len(rows) == len(ordered)
     for row, e in zip(rows, ordered):
         a = e.get("args") or {}
-        # Two launches with one key may stand in either order.
+        # Two launches with equal keys may come in either order.
         same &= (row["duration_ns"] == ns(e["dur"])) or key(e) in [key(x) for x in ordered if x is not e]
         if row["demangled"] == e["name"]:
             same &= row["grid"] == a.get("grid") and row["block"] == a.get("block") and row["stream"] == a.get("stream", row["stream"])

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Reads what `warpscope export --format perfetto` and `--format chrome` wrote with Perfetto's own descriptors (pip install perfetto) and
-Python's json, and compares names, counts and durations with `warpscope export --format parquet` of the same report (pip install duckdb).
-Usage: tests/compare/trace_event.py WARPSCOPE REPORT… (each alone), or with --job before several reports of one job."""
+"""Reads the output of `warpscope export --format perfetto` and `--format chrome` with Perfetto's own descriptors (pip
+install perfetto) and Python's json, and compares names, counts and durations with
+`warpscope export --format parquet` of the same report (pip install duckdb). Usage: tests/compare/trace_event.py
+WARPSCOPE REPORT… (each on its own), or with --job before several reports of one job."""
 import collections, json, os, subprocess, sys, tempfile
 
 import duckdb

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Seeds that no profiler writes: exports whose b-trees share pages or whose tables are views, and ncu reports of many small messages and line tables of calls
-within calls. Usage: tests/fuzz/seeds.py SQLITE_FOLDER NCU_FOLDER (needs the command zstd)."""
+"""Fuzzing seeds that profilers never write: exports whose b-trees share pages or whose tables are views, and ncu
+reports with many small messages and with line tables of nested inlined calls.
+
+Usage: tests/fuzz/seeds.py SQLITE_FOLDER NCU_FOLDER (needs the command zstd)."""
 import os, sqlite3, struct, subprocess, sys
 
 root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
@@ -13,7 +15,7 @@ def unpack(packed, to):
 
 
 def shared_pages(path, table):
-    """Makes the table's root page one whose cells all lead to the same leaf."""
+    """Makes every cell of the table's root page point to the same leaf."""
     db = sqlite3.connect(path)
     root_page, = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
     size, = db.execute("PRAGMA page_size").fetchone()

@@ -1,5 +1,5 @@
-// Steps of two kernels, `heavy` and `light`, and work of the host, put together in the ways that programs do it: what the run gains when `heavy` gets
-// faster differs in each. faster MODE HEAVY_US LIGHT_US HOST_US STEPS
+// Steps of two kernels, `heavy` and `light`, and host work, combined as in real programs: the gain from a faster
+// `heavy` differs in each mode. Usage: faster MODE HEAVY_US LIGHT_US HOST_US STEPS
 #include <cuda_runtime.h>
 
 #include <chrono>
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   CK(cudaEventCreateWithFlags(&ready, cudaEventDisableTiming));
   CK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
   for (int i = 0; i < steps; i++) {
-    if (is("streams")) {  // light on another stream, beside heavy; each step waits for both
+    if (is("streams")) {  // light runs beside heavy on another stream; each step waits for both
       CK(cudaEventRecord(ready, s1));
       CK(cudaStreamWaitEvent(s2, ready, 0));
       light<<<1, 32, 0, s2>>>(b);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What a run gains from a faster kernel, as warpscope says it, against the run with that kernel made nearly empty.
+"""Predicted gain of a run from a faster kernel, against the run with that kernel made nearly empty.
 
-Needs an NVIDIA GPU and nvcc. By hand, from the repository's root:
+Needs an NVIDIA GPU and nvcc. Run by hand from the repository's root:
 
     cargo build --release
     tests/hardware/faster.py --warpscope target/release/warpscope
@@ -17,7 +17,7 @@ WARPSCOPE = os.path.abspath(args.warpscope)
 work = tempfile.mkdtemp(prefix="warpscope-faster-")
 os.chdir(work)
 
-# Mode, time of heavy and light, time of the host in a step, µs.
+# Mode, durations of heavy, light and the host work in a step, µs.
 CASES = [
     ("steps", 100, 20, 0), ("steps", 100, 20, 60), ("steps", 100, 20, 110), ("steps", 100, 20, 200), ("steps", 20, 100, 60),
     ("sync", 100, 20, 0), ("sync", 100, 20, 60), ("copy", 100, 20, 40), ("copy", 40, 20, 200),
@@ -40,7 +40,7 @@ def traced(mode, heavy, light, host):
 
 
 def span(report):
-    """From the first launch's end, past the loading of code, to the last one's, ns."""
+    """Time from the start of the first launch to the end of the last one, ns."""
     rows = json.loads(run([WARPSCOPE, "launches", report, "--format", "json"]))["rows"]
     return max(r["start_ns"] + r["duration_ns"] for r in rows) - min(r["start_ns"] for r in rows)
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Opens and closes the recording of programs that keep a GPU busy, and checks that they compute the same and end well.
+"""Opens and closes the capture range of programs that keep a GPU busy, and checks that their results and exit codes
+stay the same.
 
-The tracer subscribes to CUPTI when a recording opens first, in the middle of whatever the program does. Each program has threads that replay a
-CUDA graph, launch, copy and allocate, and compares its results with those from before. Each launch that a trace has must have its kernels; those
-whose times CUPTI mixes with another replay's are few. Every third program is recorded from its start. Needs an NVIDIA GPU and PyTorch. By hand,
-from the repository's root:
+The tracer subscribes to CUPTI when the capture range first opens, while the program is working. Each program has
+threads that replay a CUDA graph, launch, copy and allocate, and compares its results with earlier ones. Each launch in
+a trace must have its kernels; only few may have times that CUPTI mixed up with another replay's. Every third program
+is recorded from its start. Needs an NVIDIA GPU and PyTorch. Run by hand from the repository's root:
 
     cargo build --release
     tests/hardware/gates.py --warpscope target/release/warpscope --programs 100
@@ -79,13 +80,13 @@ def attach(name, word):
 
 
 def fault(name):
-    """None, or what a trace lacks."""
+    """Returns the problem of a trace, or None."""
     files = glob.glob(f"{name}.*.wstrace")
     if len(files) != 1:
         return f"{len(files)} traces"
     p = subprocess.run([warpscope, "top", files[0], "--limit", "1", "--format", "json"], capture_output=True, text=True)
     without_times = sum(int(n.replace(",", "")) for n in re.findall(r"([\d,]+) kernels without valid times", p.stderr))
-    # Two replays of 40 nodes each time that it closes.
+    # Two replays of 40 nodes at each close.
     if p.returncode or "no record of a kernel" in p.stderr or without_times > 80 * (args.windows + 1):
         return p.stderr.strip()
 
@@ -98,7 +99,7 @@ for first in range(0, args.programs, args.beside):
                                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     from_start = [i % 3 == 2 for i in range(len(names))]
     programs = [run(name, [] if whole else ["--closed"], words) for name, whole, words in zip(names, from_start, few)]
-    # Each is busy by now.
+    # All programs are busy by now.
     ready = [p.stdout.readline().strip() == "ready" for p in programs]
     done = [True] * len(names)
     for i in range(len(names)):

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Measures counters in the run that goes on, on a real GPU, and compares them with what ncu measures of the same kernels.
+"""Measures counters live during a run on a real GPU, and compares them with ncu's values for the same kernels.
 
-Needs an NVIDIA GPU, nvcc, ncu, PyTorch and the right to read the GPU's counters. By hand, from the repository's root:
+Needs an NVIDIA GPU, nvcc, ncu, PyTorch and the right to read the GPU's counters. Run by hand from the repository's
+root:
 
     cargo build --release
     tests/hardware/inplace.py --warpscope target/release/warpscope              # values and first hints, against ncu and the labels
     tests/hardware/inplace.py --warpscope target/release/warpscope --stalls     # stall reasons by line, against ncu's PC samples
-    tests/hardware/inplace.py --warpscope target/release/warpscope --reruns 40  # whether the chosen launches are the ones that are measured
-    tests/hardware/inplace.py --warpscope target/release/warpscope --cause      # how long it takes to the first hint, by ncu and in place
-    tests/hardware/inplace.py --warpscope target/release/warpscope --survey     # what a survey adds to programs, and whether they compute the same
+    tests/hardware/inplace.py --warpscope target/release/warpscope --reruns 40  # measured must equal chosen launches
+    tests/hardware/inplace.py --warpscope target/release/warpscope --cause      # time to the first hint
+    tests/hardware/inplace.py --warpscope target/release/warpscope --survey     # overhead of a survey
 """
 import argparse, csv, glob, io, json, os, random, re, shutil, statistics, subprocess, sys, tempfile, time, tomllib
 
@@ -67,7 +68,7 @@ def median(values):
     return statistics.median(values) if values else float("nan")
 
 
-# Compared with ncu's: what decides between causes. Relative difference, or points where the metric is a percentage.
+# Metrics that decide between causes, compared with ncu's: relative difference, or percentage points for percentages.
 COMPARED = """gpu__time_duration.sum smsp__inst_executed.sum dram__bytes_read.sum dram__bytes_write.sum sm__warps_active.avg.pct_of_peak_sustained_active
 sm__throughput.avg.pct_of_peak_sustained_elapsed gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed
 dram__throughput.avg.pct_of_peak_sustained_elapsed lts__throughput.avg.pct_of_peak_sustained_elapsed l1tex__throughput.avg.pct_of_peak_sustained_active
@@ -134,7 +135,7 @@ def values_and_hints():
             print(f"  {m:75} {'points' if 'pct' in m else '%':6} median {median([a[0] for a in all_]):7.2f}  worst {worst[0]:8.2f} {worst[1]} ({worst[2]:.6g}, ncu {worst[3]:.6g})")
 
 
-# Each kernel's lines with the share of its samples, and its stall reasons with theirs.
+# Each kernel's lines and stall reasons with their shares of its samples.
 def samples_of(report):
     metrics = json.loads(warpscope("metrics", report, "--format", "json"))["rows"]
     rows = json.loads(warpscope("metrics", report, "--source", "--format", "json"))["rows"]
@@ -181,7 +182,7 @@ def stalls():
                   f"the same first reason in {sum(f[2] for f in far)} of {len(far)}, the same first line in {sum(f[3] for f in far)}")
 
 
-# Every launch of launches.cu has a grid of its own, so that a result says which launch it is of.
+# Every launch of launches.cu has a unique grid, which identifies the launch of a result.
 def reruns():
     program = "./" + compiled(os.path.join(HERE, "launches.cu"))
     random.seed(args.seed)
@@ -193,7 +194,7 @@ def reruns():
         ways = [[], ["--base", "mangled"], ["--within", "inner"], ["--question", "memory"], ["--question", "source"]]
         for turn in range(args.reruns):
             how = ways[turn % len(ways)]
-            # Of the launches some lie in no such range.
+            # Some launches are outside such ranges.
             for row in random.sample(launches, len(launches)):
                 p = run([WARPSCOPE, "rerun", base, "--launch", str(row["launch"]), "--in-place", *how, "--format", "json"])
                 if not p.returncode or "--within" not in how:
@@ -212,7 +213,7 @@ def reruns():
             traces = glob.glob(f"{out}.*.wstrace")
             got = json.loads(warpscope("metrics", traces[0], "--format", "json"))["rows"] if traces else []
             grids = [r.get("grid") for r in got]
-            # After a replayed launch the next one like it is sampled: here there is none.
+            # After a replayed launch the next similar one is sampled: here there is none.
             if grids == [row["grid"]] and done.returncode == 0:
                 exact += 1
                 print(f"  {mode} launch {row['launch']}: {' '.join(argv[2:argv.index('--output')])} exact, {t:.1f} s")
@@ -222,7 +223,7 @@ def reruns():
     print(f"in place: {exact} of {exact + wrong} launches exact")
 
 
-# A GPT-2 of random weights that makes tokens one after the other.
+# A GPT-2 with random weights that generates tokens one by one.
 GENERATE = r'''
 import sys, torch
 from torch import nn
@@ -248,7 +249,7 @@ print(ids.sum().item())
 '''
 
 
-# From a timeline to the first hint on the kernel that takes the most time: ncu's way and in place, each from the command to the hint.
+# Time from a timeline to the first hint on the longest-running kernel, with ncu and live, from the command to the hint.
 def cause():
     with open("generate.py", "w") as f:
         f.write(GENERATE)
@@ -311,7 +312,7 @@ print(f"{time.perf_counter() - t:.4f} {last.item()!r}")
 '''
 
 
-# Two processes on one GPU, of which one can be measured at a time.
+# Two processes on one GPU; only one can be measured at a time.
 def two():
     program = [sys.executable, "loop.py", "train", str(args.steps // 2)]
     times, said = {"plain": [], "survey": []}, set()
@@ -345,7 +346,7 @@ def survey():
         said = set()
         for turn in range(args.rounds):
             for how in times:
-                # What tracing alone costs is not the question.
+                # The cost of tracing alone needs fewer runs.
                 if how == "traced" and turn >= 3:
                     continue
                 if how == "plain":

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""The whole loop on a real GPU, driven through a pseudo-terminal as a person would: doctor, record a program under nsys, pick the kernel
-that takes the most time, profile it again with ncu from inside the explorer, see the result joined with its launch and verified, read its
-hint. Then the same without nsys, from ncu's scan, and from PyTorch's trace where python3 has torch.
+"""The whole workflow on a real GPU, driven through a pseudo-terminal like a user: doctor, record a program under nsys,
+select the longest-running kernel, profile it again with ncu from inside the explorer, see the result joined with its
+launch and verified, read its hint. Then the same without nsys, from ncu's scan, and from PyTorch's trace if python3 has
+torch.
 
 Needs an NVIDIA GPU, nvcc (unless --program is given), ncu, nsys with its importer's libraries, the right to read the GPU's counters, and
-`pip install pyte`. By hand, from the repository's root:
+`pip install pyte`. Run by hand from the repository's root:
 
     cargo build --release
     tests/hardware/loop.py --warpscope target/release/warpscope --keep /tmp/loop
 
-Leaves the screens as text in the folder named by --keep. Ends with 1 when a step fails.
+Saves the screens as text in the folder named by --keep. Exits with 1 if a step fails.
 """
 import argparse, fcntl, json, os, pty, select, shutil, struct, subprocess, sys, tempfile, termios, time
 
@@ -28,7 +29,7 @@ work = os.path.abspath(args.keep) if args.keep else tempfile.mkdtemp(prefix="war
 os.makedirs(work, exist_ok=True)
 COLUMNS, ROWS = (int(n) for n in args.size.split("x"))
 failures = []
-# A layer by hand, forward and backward, three times.
+# A hand-written layer, forward and backward, three times.
 TORCH = """
 import torch
 torch.manual_seed(0)
@@ -47,7 +48,7 @@ print("done")
 
 
 class Explorer:
-    """The program in a terminal of its own, and what its screen shows."""
+    """The program in its own terminal, and the contents of its screen."""
 
     def __init__(self, words, env):
         self.screen = pyte.Screen(COLUMNS, ROWS)
@@ -71,7 +72,7 @@ class Explorer:
                 data = b""
             if not data:
                 self.ended = True
-            # The cursor's place is asked for once, at the start.
+            # The program queries the cursor position once, at the start.
             if b"\x1b[6n" in data:
                 os.write(self.fd, b"\x1b[1;1R")
             self.stream.feed(data)
@@ -164,7 +165,7 @@ rc, out, _ = warpscope(base, "doctor", "--format", "json")
 blocks = [c["id"] for c in json.loads(out)["checks"] if c["state"] == "blocks"]
 check("doctor: nothing blocks", not blocks, str(blocks))
 loop("nsys", {**base, "XDG_DATA_HOME": os.path.join(work, "data-nsys")}, ["run"], [program])
-# The nsys that is named is not there: what a machine without one does.
+# Emulate a machine without nsys: the nsys it is given does not exist.
 loop("scan", {**base, "XDG_DATA_HOME": os.path.join(work, "data-scan")}, ["run", "--recipe", "scan"], [program])
 if subprocess.run(["python3", "-c", "import torch"], capture_output=True).returncode == 0:
     with open(os.path.join(work, "layer.py"), "w") as f:

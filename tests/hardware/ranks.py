@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Jobs of several ranks whose trouble is known, recorded with the built-in tracer through torchrun on this machine's GPUs, and what
-`warpscope ranks` says of them. Then the command that profiles a launch of each rank again is printed, to be run by hand.
+"""Jobs of several ranks with known problems, recorded with the built-in tracer through torchrun on this machine's GPUs,
+and the findings of `warpscope ranks`. Then prints the command that re-profiles a launch of each rank, to be run by
+hand.
 
-Needs two NVIDIA GPUs or more and python3 with torch. By hand, from the repository's root:
+Needs two or more NVIDIA GPUs and python3 with torch. Run by hand from the repository's root:
 
     cargo build --release
     tests/hardware/ranks.py --warpscope target/release/warpscope --keep /tmp/ranks
 
-With --torch PyTorch's profiler records the same jobs, too; with --nsys PATH nsys does, once for the whole job. Ends with 1 when a job is
-judged wrong.
+With --torch PyTorch's profiler also records the same jobs; with --nsys PATH nsys does, once for the whole job. Exits
+with 1 if a job is judged wrong.
 """
 import argparse, glob, json, os, subprocess, sys, tempfile
 
@@ -140,7 +141,7 @@ else:
     torch.cuda.cudart().cudaProfilerStop()
 dist.destroy_process_group()
 '''
-# Job, ids that are right as the first finding, rank and cause of the straggler.
+# Job, accepted ids of the first finding, rank and cause of the straggler.
 JOBS = {
     "sharded": (["straggler"], 0, "compute"),
     "busy_host": (["straggler"], 1, "host"),
@@ -216,7 +217,7 @@ for job in args.jobs.split(","):
 if not args.no_rerun and not args.judge:
     job = args.jobs.split(",")[0]
     for trace in sorted(glob.glob(os.path.join(keep, job, "*.wstrace"))):
-        # A launch in the middle of the kernel that takes the most time, collectives apart, of this rank.
+        # The middle launch of this rank's longest-running kernel, collectives excluded.
         rows = json.loads(call([tool, "launches", trace, "--format", "json"]) or "[]")
         rows = rows if isinstance(rows, list) else rows.get("rows", rows.get("launches", []))
         times = {}

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Runs re-run commands for real, and compares what ncu profiled with what the program says it launched.
+"""Runs re-run commands for real, and compares the launches that ncu profiled with the program's own launch log.
 
-Needs an NVIDIA GPU, nvcc, ncu, nsys and the right to read the GPU's counters. By hand, from the repository's root:
+Needs an NVIDIA GPU, nvcc, ncu, nsys and the right to read the GPU's counters. Run by hand from the repository's root:
 
     cargo build --release
     tests/hardware/rerun.py --warpscope target/release/warpscope --count 60
 
 With --tracer the captures are the built-in tracer's, and nsys is not needed.
 
-Builds launches.cu (every launch has a grid.x of its own) and probe.cu, captures them with the commands of `warpscope recipes`, draws
-launches over all modes and name forms, runs the argv that `warpscope rerun --format json` prints, and reads the result twice: with
-`ncu --import` and with `warpscope rerun --verify`. Clocks are left as they are unless --lock-clocks is given.
+Builds launches.cu (every launch has a unique grid.x) and probe.cu, captures them with the commands of `warpscope
+recipes`, draws launches from all modes and name forms, runs the argv printed by `warpscope rerun --format json`, and
+reads the result twice: with `ncu --import` and with `warpscope rerun --verify`. Clocks stay unlocked unless
+--lock-clocks is given.
 """
 import argparse, csv, glob, io, json, os, random, re, shutil, sqlite3, subprocess, sys, tempfile
 
@@ -61,7 +62,8 @@ for name, extra in (("launches", []), ("probe", ["-DNOAK"])):
 
 
 def capture(name, recipe, program, *extra, many=False):
-    """A SQLite export made with a recipe (of two numbered reports both), or a trace, and what the program printed."""
+    """Records a program with a recipe: returns the SQLite export (both of two numbered reports) or the trace, and the
+    program's output."""
     if args.tracer:
         options = {"light": ["--graphs", "whole"], "profiler-api": ["--profiler-api"], "nvtx": ["--range", *extra[1:], "--nth", "1"]}.get(recipe, [])
         p = run([WARPSCOPE, "trace", *options, "-o", name, *program])
@@ -86,7 +88,7 @@ def capture(name, recipe, program, *extra, many=False):
 
 
 def truth_of(text):
-    """grid.x of every launch in order, graph nodes for each of the four replays."""
+    """grid.x of every launch in order, with graph nodes once for each of the four replays."""
     out, nodes = [], [int(l.split(",")[1]) for l in text.splitlines() if l.startswith("GRAPH,")]
     done = not nodes
     for l in text.splitlines():
@@ -134,7 +136,7 @@ def check(label, words, want, tag):
         if os.path.exists(command["output"]):
             found += profiled(command["output"])
     if len(commands) > 1:
-        # The results come command by command.
+        # Results are ordered by command.
         want = [truth[s["launch"]] for c in commands for s in c["all"]]
     ok = len(found) == len(want) and all(w is None or g == w for (_, g), w in zip(found, want))
     v = run([WARPSCOPE, "rerun", *words, "--verify", *[c["output"] for c in commands]])
@@ -145,7 +147,7 @@ def check(label, words, want, tag):
 
 
 def ranks():
-    """Two processes at the same time, started by a launcher that sets RANK: a wrapper profiles a launch of one of them."""
+    """Two concurrent processes, started by a launcher that sets RANK: a wrapper profiles a launch of one of them."""
     with open("ranks.sh", "w") as f:
         f.write('#!/bin/sh\nfor r in 0 1; do\n    [ $r = 0 ] && mode=single || mode=threads\n    RANK=$r "$@" $mode &\ndone\nwait\n')
     os.chmod("ranks.sh", 0o755)
@@ -153,7 +155,7 @@ def ranks():
     listed = json.loads(warpscope("launches", report, "--format", "json").stdout)["rows"]
     pids = sorted({r["pid"] for r in listed})
     print("ranks", pids, len(listed), flush=True)
-    # Rank 0 launches 200 kernels, rank 1 120: by pid order they are told apart.
+    # Rank 0 launches 200 kernels, rank 1 launches 120; they are matched by pid order.
     for rank, pid in enumerate(pids):
         mine = [r for r in listed if r["pid"] == pid]
         for row in random.sample([r for r in mine if r["kernel"] in ("saxpy", "scale", "apply")], 4):
@@ -174,7 +176,7 @@ def ranks():
             table.append((ok and v.returncode == 0, "ranks", f"rank {rank}, launch {row['launch']} {row['kernel']}", [row["grid"][0]], found, (v.stdout or v.stderr).strip(), ""))
             if not table[-1][0]:
                 print("FAILED", table[-1], plan["wrapper"], p.stdout[-600:], p.stderr[-400:], sep="\n   ", flush=True)
-    # A wrapper that no launcher started says so instead of running unprofiled.
+    # Without a launcher the wrapper fails with a message instead of running unprofiled.
     p = run(["sh", "-c", "unset RANK; exec ./wrapper.sh ./launches single"])
     table.append((p.returncode == 2 and "no rank" in p.stderr, "ranks", "a wrapper without a launcher", [], [], p.stderr.strip(), ""))
 
@@ -205,7 +207,7 @@ for i in range(args.count):
     report, text = captures[mode]
     truth = truth_of(text)
     if mode == "graphg":
-        # The kernels inside the graphs are not in this report.
+        # This report does not contain the kernels inside graphs.
         nodes = {int(l.split(",")[1]) for l in text.splitlines() if l.startswith("GRAPH,")}
         truth = [g for g in truth if g not in nodes]
     at = len(truth) - 1 if i == 4 else random.randrange(len(truth))
@@ -226,7 +228,7 @@ def by_sql(column, name, n):
 
 
 def chosen(words):
-    """What the program chose; for the slowest ones that is checked against SQL."""
+    """Returns the launches that the program chose; the slowest ones are checked against SQL."""
     plan = json.loads(warpscope("rerun", single, *words, "--format", "json").stdout)
     got = [truth[s["launch"]] for c in [plan, *plan["more"]] for s in c["all"]]
     slowest = [w for w in words if w.startswith("--slowest=")]
@@ -240,7 +242,7 @@ for words in (["--kernel", "saxpy", "--slowest=3"], ["--kernel", "saxpy", "--slo
               ["--kernel", "void ops::scale<float, (int)4>(T1 *)", "--base", "demangled", "--slowest=3"], ["--top", "3", "--nth", "2"], ["--top", "4", "--nth", "1", "--base", "mangled"],
               ["--launch", "16,17,18"], ["--kernel", "saxpy", "--within", "inner", "--every"], ["--kernel", "saxpy", "--within", "step2", "--every"],
               ["--kernel", "saxpy", "--within", "inner", "--instance", "2", "--every"]):
-    # A trace has no names in nvcc's spelling.
+    # A trace does not have names in nvcc's spelling.
     if args.tracer and "demangled" in words:
         continue
     check("single " + " ".join(words), [single, *words], chosen(words), "several")
@@ -254,12 +256,12 @@ for n, want in enumerate([3, 4]):
 step, _ = capture("step", "nvtx", ["./launches", "single"], "--range", "step1")
 check("nsys -c nvtx, launch 7", [step, "--launch", "7"], [truth[57]], "gate")
 check("nsys -c nvtx, launch 10", [step, "--launch", "10"], [truth[60]], "gate")
-# The program stops the profiler in between, and the capture took no notice.
+# The program stops the profiler in between, which the capture ignored.
 whole, _ = capture("prof_whole", "exact", ["./probe", "prof"])
 for at in range(9):
     check(f"cudaProfilerStop inside a whole capture, launch {at}", [whole, "--launch", str(at)], [at + 1], "gate")
 if args.tracer:
-    # Each window is in the trace, and ncu counts through all of them.
+    # The trace contains every window, and ncu counts across all of them.
     for n, want in enumerate([6, 8], start=2):
         check(f"cudaProfilerStart, foo number {n}, second window", [papi, "--kernel", "foo", "--nth", str(n)], [want], "gate")
 each = None if args.tracer else capture("each", "profiler-api-each", ["./probe", "prof"], many=True)
@@ -281,7 +283,7 @@ for mode, launch, extra, want in (
     if args.tracer and "demangled" in extra:
         continue
     check(f"probe {mode} launch {launch} {' '.join(extra)}", [probes[mode], "--launch", str(launch), *extra], [want], "probe")
-# 6. Processes that run at the same time.
+# 6. Concurrent processes.
 if not args.only:
     ranks()
 finish()

@@ -1,8 +1,9 @@
-// A program that tells its own truth to whoever traces it. Words KEY=VALUE:
-//   launches=N in all   threads=N   one=1 one thread at a time, so that the host's order is certain   chat=N cheap calls before each launch, as
-//   PyTorch makes them   numbered=1 each launch carries its number (dynamic shared memory: its low 15 bits, grid.x - 1: the rest; block.x / 32 - 1: the
-//   thread)   graphs=N launches of a graph of 20 nodes   window=1 cudaProfilerStart and Stop around the middle third   nvtx=1 a range around every 100
-//   fork=early|late   exec=1   exit=_exit|abort|kill|term   special=1 cooperative and cluster launches, a memcpy and a memset
+// A program that logs its own behaviour, to be compared with its trace. Arguments KEY=VALUE:
+//   launches=N in total   threads=N   one=1 one thread at a time, so that the host order is certain   chat=N cheap
+//   calls before each launch, as in PyTorch   numbered=1 each launch carries its number (dynamic shared memory: its low
+//   15 bits, grid.x - 1: the rest; block.x / 32 - 1: the thread)   graphs=N launches of a graph of 20 nodes
+//   window=1 cudaProfilerStart and Stop around the middle third   nvtx=1 a range around every 100   fork=early|late
+//   exec=1   exit=_exit|abort|kill|term   special=1 cooperative and cluster launches, a memcpy and a memset
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 #include <csignal>
@@ -117,7 +118,7 @@ int main(int count, char** list) {
   pid_t child = fork_when == "early" ? fork() : 1;
   CHECK(cudaFree(nullptr));
   if (!numbered) {
-    // Modules are loaded and buffers made before time is taken.
+    // Load modules and allocate buffers before the time is measured.
     long kept = chat;
     chat = 0;
     for (unsigned i = 0; i < 64; i++) launch(i, 0, nullptr);

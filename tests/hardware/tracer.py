@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Traces programs on a real GPU with the built-in tracer, and compares what came with what the programs say of themselves, and with nsys.
+"""Traces programs on a real GPU with the built-in tracer, and compares the traces with the programs' own logs and with
+nsys.
 
-Needs an NVIDIA GPU and nvcc; PyTorch, JAX, CuPy and nsys are used where they are there. By hand, from the repository's root:
+Needs an NVIDIA GPU and nvcc; PyTorch, JAX, CuPy and nsys are used if installed. Run by hand from the repository's root:
 
     cargo build --release
-    tests/hardware/tracer.py --warpscope target/release/warpscope            # what was recorded
-    tests/hardware/tracer.py --warpscope target/release/warpscope --cost     # what that cost
-    tests/hardware/tracer.py --warpscope target/release/warpscope --live     # a program watched while it runs, threads, memory
-    tests/hardware/tracer.py --warpscope target/release/warpscope --bare     # as root: with nsys, ncu and the CUDA toolkit out of sight
+    tests/hardware/tracer.py --warpscope target/release/warpscope            # correctness of the records
+    tests/hardware/tracer.py --warpscope target/release/warpscope --cost     # tracing overhead
+    tests/hardware/tracer.py --warpscope target/release/warpscope --live     # watching a program, threads, memory
+    tests/hardware/tracer.py --warpscope target/release/warpscope --bare     # as root: nsys, ncu and toolkit hidden
 
 Re-runs drawn from traces are run by `tests/hardware/rerun.py --tracer`.
 """
@@ -46,7 +47,7 @@ if nsys and run([nsys, "--version"]).returncode:
 
 
 def trace(name, program, *options, env=None):
-    """Traces a program; returns its traces and how it ended."""
+    """Traces a program; returns its traces and the finished process."""
     shutil.rmtree(name, ignore_errors=True)
     os.makedirs(name)
     p = run([WARPSCOPE, "trace", *options, "-o", f"{name}/t", *program], env, timeout=300)
@@ -66,7 +67,7 @@ def say(ok, what, text):
 
 
 def numbered(launches):
-    """(number, thread of the program, thread of the system) of each direct launch, in order."""
+    """(launch number, the program's thread number, system thread id) of each direct launch, in order."""
     out = []
     for r in launches:
         if r["graph_node"] or not r["kernel"].startswith("tiny"):
@@ -77,7 +78,7 @@ def numbered(launches):
 
 
 def whole(name, want, program, *options, env=None, racing=False, lost=0, files=1):
-    """A trace in which each launch carries its number: all must be there, once, in the program's order."""
+    """Traces a program whose launches are numbered: each must be recorded exactly once, in the program's order."""
     traces, p = trace(name, program, *options, env=env)
     if len(traces) != files:
         return say(False, name, f"{len(traces)} traces, {p.stdout} {p.stderr}")
@@ -138,7 +139,8 @@ def correctness():
 
 
 def beside_nsys():
-    """The same program under nsys and under the tracer: the same kernels, configurations and streams, and times within 2%."""
+    """Traces a program with nsys and with the tracer: kernels, configurations and streams must
+    be equal, times within 2%."""
     if not nsys:
         return print("nsys is not there: not compared", flush=True)
     for name, program in (("llm", [sys.executable, "torch_loop.py"]), ("loop", ["./traced", "launches=20000", "special=1", "graphs=500"])):
@@ -313,7 +315,7 @@ WAITS = {
 
 
 def processor_time(argv, env):
-    """Seconds of processor time that a program takes, and its output."""
+    """Returns a program's CPU time in seconds, and its output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     p = run(argv, env)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -321,7 +323,8 @@ def processor_time(argv, env):
 
 
 def live():
-    """A program that launches as fast as it can, watched while it runs; then what its end left. Threads by the thousand. Allocations."""
+    """Watches a program that launches as fast as it can, and checks the ring trace it leaves; also thousands of
+    threads, and allocations."""
     env = {"XDG_DATA_HOME": f"{work}/data", "XDG_CACHE_HOME": f"{work}/cache"}
     shutil.rmtree(f"{work}/data", ignore_errors=True)
     p = run([WARPSCOPE, "run", "--force", "--detach", "--recipe", "trace-last", "--", "./traced", "launches=20000000", "nvtx=1"], env)
@@ -374,7 +377,8 @@ def live():
 
 
 def bare():
-    """The whole way in a mount namespace without nsys, ncu and the CUDA toolkit: only what the Python packages bring."""
+    """The whole workflow in a mount namespace without nsys, ncu and the CUDA toolkit, using only the Python
+    packages."""
     with open("train.py", "w") as f:
         f.write(LOOP)
     hide = "; ".join(f"if [ -d {d} ]; then mount -t tmpfs none {d}; fi" for d in ("/opt/nvidia", "/usr/local/cuda", "/usr/local/cuda-13.0", "/usr/local/cuda-13", "/usr/lib/nsight-systems", "/usr/lib/nsight-compute"))
@@ -388,7 +392,7 @@ def bare():
 
 
 def costs():
-    """Medians of what a launch or a step takes, in turn; the ratio to the program alone."""
+    """Median times of a launch or a step, measured alternately; the ratio to the untraced program."""
     loop = ["./traced"]
     torch = lambda kind, n: [sys.executable, "loop.py", kind, str(n)]
     programs = {

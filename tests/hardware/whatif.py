@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""How much shorter a step is without one kernel, copy or wait: as warpscope says it of the recorded run, against the step with that really left out.
+"""Predicted gain from removing one kernel, copy or synchronisation of a recorded run, against the step with it really
+removed.
 
-Needs an NVIDIA GPU and PyTorch. By hand, from the repository's root:
+Needs an NVIDIA GPU and PyTorch. Run by hand from the repository's root:
 
     cargo build --release
     tests/hardware/whatif.py --warpscope target/release/warpscope [--keep FOLDER] [LOOP…]
@@ -9,7 +10,8 @@ Needs an NVIDIA GPU and PyTorch. By hand, from the repository's root:
 import argparse, json, os, statistics, subprocess, sys, tempfile, time
 
 HERE = os.path.abspath(__file__)
-# Left out in each loop: the kernel `tanh` (k), a copy (c), or a wait for the GPU (w). The first finding's bound must hold for copies and waits.
+# Removed from each loop: the kernel `tanh` (k), a copy (c), or a synchronisation (w). For copies and synchronisations
+# the first finding's bound must hold.
 LOOPS = {
     "train-queue": "k", "train-token": "k", "decode-eager": "k", "decode-graph": "k", "graph-queue": "k", "server": "k", "launch-bound": "k",
     "streams-short": "k", "streams-long": "k", "copy-beside": "k", "copy-before": "k", "host-ahead": "k", "graph-branches": "k", "two-graphs": "k",
@@ -144,21 +146,21 @@ def main():
         trace = next(f"{work}/{f}" for f in sorted(os.listdir(work)) if f.startswith(loop + ".") and f.endswith(".wstrace"))
         if LOOPS[loop] == "k":
             rows = json.loads(run([warpscope, "top", trace, "--by", "mangled", "--format", "json", "--limit", "100"]))["rows"]
-            # The kernel is the only one of its kind: tanh over floats.
+            # There is only one tanh kernel.
             row = next((r for r in rows if "tanh" in (r["demangled"] or r["name"])), None)
             said = row and row["run"]
             if said is None:
                 print(f"{loop:18} {base:9.1f} {without:9.1f} {got:8.1f}%   {'-':>6} {'says nothing':>16}", flush=True); continue
             point, least, most = said["saves_percent"], said["saves_at_least_percent"], said["saves_at_most_percent"]
             errors.append(abs(point - got))
-            # One point is the noise of the measurement.
+            # The measurement noise is one percentage point.
             holds = least - 1 <= got <= most + 1
         else:
             findings = json.loads(run([warpscope, "triage", trace, "--format", "json"]))["findings"]
             ids = {"c": ("copy-bound", "pageable-copies", "small-copies"), "w": ("host-sync",)}[LOOPS[loop]]
             found = [f for f in findings if f["id"] in ids]
             point = max((f["share_percent"] for f in found), default=0.0); least, most = 0.0, point
-            # A finding of less than three percent is not said.
+            # Findings below three percent are not reported.
             holds = got <= max(most, 3) + 1
         broken += not holds
         print(f"{loop:18} {base:9.1f} {without:9.1f} {got:8.1f}%  {point:5.1f}%  {least:5.1f} to {most:5.1f}% {'' if holds else 'BROKEN'}", flush=True)

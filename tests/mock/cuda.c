@@ -1,4 +1,4 @@
-// A stand-in for libcuda: what the tracer asks of the driver, about two GPUs that do not exist.
+// Mock of libcuda: the driver calls that the tracer makes, reporting two GPUs that do not exist.
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>

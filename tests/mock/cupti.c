@@ -1,5 +1,6 @@
-// A stand-in for libcupti without a GPU: it makes records in the layout of one version (MOCK_VERSION, by default 130001) and says in MOCK_TRUTH,
-// a line each, what they hold. Bytes of a record that mean nothing to that version are 0xEE.
+// Mock of libcupti that needs no GPU: writes activity records in the layout of one CUPTI version
+// (MOCK_VERSION, default 130001) and logs their contents to MOCK_TRUTH, one line per record. Bytes
+// that this version leaves undefined are 0xEE.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -33,7 +34,7 @@ static uint64_t dropped;
 static uint32_t correlation;
 static int begun;
 static FILE* truth;
-// How long kernels take.
+// Duration of kernels, ns.
 static uint64_t kernel_ns = 1500;
 
 static uint32_t version(void) {
@@ -47,7 +48,7 @@ static uint64_t now(void) {
 }
 static uint32_t thread_id(void) { return (uint32_t)syscall(SYS_gettid); }
 
-// Bytes of records by version (CUPTI's headers of 11.0 to 13.5).
+// Record sizes in bytes by version, from the CUPTI headers 11.0 to 13.5.
 static size_t kernel_bytes(void) {
   uint32_t v = version();
   return v < 13 ? 144 : v < 15 ? 160 : v < 17 ? 168 : v < 18 ? 176 : v < 20 ? 200 : v < 130000 ? 208 : v < 130101 ? 216 : v < 130301 ? 224 : v < 130401 ? 232 : 248;
@@ -92,10 +93,11 @@ static int busy(const char* how) {
   const char* said = getenv("MOCK_BUSY");
   return said && !strcmp(said, how);
 }
-// Whether this thread is inside of a callback: the launch that it is of holds the lock until it returns. And whether any is.
+// Depth of callbacks on this thread: its launch holds the lock until it
+// returns. `told` counts callbacks on all threads.
 static __thread int inside;
 static volatile int told;
-// Of each thread by turns: odd while it is inside.
+// Per-thread counter, odd while the thread is inside a callback.
 static volatile uint32_t turns[32];
 static volatile int threads_seen;
 static __thread int slot = -1;
@@ -104,7 +106,7 @@ static void thread_slot(void) {
 }
 static void tell(uint32_t domain, uint32_t id, const Call* call) {
   if (domain == 1 && !listened[id]) return;
-  // Threads that launch at the same time hear of it at the same time.
+  // MOCK_BUSY=threads: concurrent launches run their callbacks concurrently.
   int side = busy("threads");
   thread_slot();
   if (!inside++) __atomic_fetch_add(&turns[slot], 1, __ATOMIC_ACQ_REL);
@@ -115,26 +117,28 @@ static void tell(uint32_t domain, uint32_t id, const Call* call) {
   __atomic_fetch_sub(&told, 1, __ATOMIC_ACQ_REL);
   if (!--inside) __atomic_fetch_add(&turns[slot], 1, __ATOMIC_ACQ_REL);
 }
-// As seen with 13.0 on an H200: what gives the counters back waits for a launch that is under way on another thread. What enables them did not:
-// there 46 launches by number were measured, half of them in programs of two threads that launch.
+// Seen with CUPTI 13.0 on an H200: releasing the counters blocks until a launch in progress on
+// another thread returns. Enabling them did not block: 46 launches were measured there by number,
+// half of them in programs with two launching threads.
 static int alone(void) {
-  // MOCK_BUSY=always: and one has always just begun.
+  // MOCK_BUSY=always: another launch has always just begun.
   uint64_t until = now() + 3000000000ull;
   while (!inside && busy("always") && !told && now() < until) sched_yield();
-  // MOCK_BUSY=threads: until those that others hear of now have returned.
+  // MOCK_BUSY=threads: wait until the callbacks now running on other threads have returned.
   for (int i = 0; busy("threads") && i < 32 && i < threads_seen; i++)
     for (uint32_t turn = turns[i]; i != slot && turn % 2 && turns[i] == turn;) sched_yield();
   if (!inside) pthread_mutex_lock(&lock), pthread_mutex_unlock(&lock);
   return 0;
 }
-// The call that each thread is in; and the one that it seems to be in for ever: as seen with 13.0, a thread that is in a call while it is no longer
-// heard has the id of that call in all that it calls later, but where CUPTI also has records of that function.
+// Call that each thread is in, and the call it appears stuck in. Seen with CUPTI 13.0: if callbacks are
+// disabled while a thread is inside a call, its later calls all report that call's correlation id,
+// unless CUPTI also records that function.
 static volatile uint32_t in_call[32], in_function[32], stuck[32];
 int cuptiEnableCallback(uint32_t on, void* s, uint32_t domain, uint32_t id) {
   (void)s;
   for (int i = 0; i < 32 && !on && domain == 1 && !selected[id]; i++)
     if (in_function[i] == id) stuck[i] = in_call[i];
-  // MOCK_BUSY: a launch has always just begun when launches are listened to no longer.
+  // MOCK_BUSY: a launch has always just begun when launch callbacks are disabled.
   uint64_t until = now() + 50000000;
   while (getenv("MOCK_BUSY") && domain == 1 && id == 307 && !on && !told && now() < until) sched_yield();
   if (domain == 1 && id < 1024) listened[id] = (int)on;
@@ -154,8 +158,9 @@ int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
   return 0;
 }
 int cuptiActivityRegisterCallbacks(void* a, void* d) { *(void**)&ask = a, *(void**)&done = d; return 0; }
-// As seen with 13.0: in the first replay of a graph after kernels are recorded again its nodes have the start that they had the last time; and a replay
-// that is not recorded writes its ends over those of the last one that was, where they were not given out yet.
+// Seen with CUPTI 13.0: after kernel records are re-enabled, the nodes of the first graph replay carry
+// the previous start time; and a replay that is not recorded overwrites the end times of the last
+// recorded one, if those were not delivered yet.
 static struct { uint8_t* record; unsigned given; } last_nodes[64];
 static unsigned given;
 static int stale;
@@ -164,7 +169,7 @@ int cuptiActivityEnable(uint32_t kind) { enabled[kind & 63] = 1, stale |= kind =
 int cuptiActivityDisable(uint32_t kind) { enabled[kind & 63] = 0; return 0; }
 int cuptiActivityEnableDriverApi(uint32_t id, uint8_t on) {
   if (version() < 23) return -1;
-  // As seen with 13.0: what is enabled once the program has made calls gives no records.
+  // Seen with CUPTI 13.0: APIs enabled after the program's first call produce no records.
   selected[id] = on && !begun;
   return 0;
 }
@@ -193,7 +198,7 @@ static Pending* pending;
 static __thread Pending* own;
 static Pending* shared;
 
-// The modules that held names are loaded anew now and then: another name may come at the same place, once no record refers to the first.
+// The modules that hold names are reloaded now and then: once no record refers to a name, another may take its address.
 static char moved[64] = "module_0";
 static void deliver(Pending* p) {
   static unsigned loads;
@@ -202,7 +207,7 @@ static void deliver(Pending* p) {
   done(NULL, 0, p->bytes, p->room, p->used), p->bytes = NULL, p->used = 0;
   if (!pending->next) snprintf(moved, sizeof moved, "module_%u", ++loads);
 }
-// Room for a record of a kind; NULL where the tracer gave none. Under the lock.
+// Reserves space for a record of a kind; NULL if the tracer supplied no buffer. Caller holds the lock.
 static uint8_t* record(uint32_t kind) {
   Pending** mine = per_thread ? &own : &shared;
   if (!*mine) *mine = calloc(1, sizeof **mine), (*mine)->next = pending, pending = *mine;
@@ -212,7 +217,7 @@ static uint8_t* record(uint32_t kind) {
   if (!p->bytes) {
     size_t most;
     ask(&p->bytes, &p->room, &most);
-    // A small part of what the tracer gives, so that buffers change often.
+    // Use only a small part of the tracer's buffer, so that buffers change often.
     if (p->room > 40000) p->room = 40000;
   }
   if (!p->bytes) {
@@ -225,7 +230,7 @@ static uint8_t* record(uint32_t kind) {
   *(uint32_t*)r = kind;
   return r;
 }
-// MOCK_LATE: what is not forced gives nothing out.
+// MOCK_LATE: an unforced flush delivers nothing.
 int cuptiActivityFlushAll(uint32_t forced) {
   if (!forced && getenv("MOCK_LATE")) return 0;
   pthread_mutex_lock(&lock);
@@ -233,9 +238,9 @@ int cuptiActivityFlushAll(uint32_t forced) {
   pthread_mutex_unlock(&lock);
   return 0;
 }
-// 1 while kernels are recorded.
+// Returns 1 while kernels are recorded.
 int mock_records(void) { return *(volatile int*)&enabled[10]; }
-// A child of fork has none of its parent's buffers to give.
+// A forked child has none of its parent's buffers to deliver.
 void mock_forget(void) { pending = own = shared = NULL; }
 
 #define PUT(type, offset, value) (*(type*)(r + (offset)) = (type)(value))
@@ -247,15 +252,16 @@ static void say(const char* format, ...) {
   va_end(list);
 }
 
-// ---- The range profiler: MOCK_CHIP names the chip, MOCK_PROFILER=N lets its start fail with that result, MOCK_NO_PROFILER leaves it out. A metric
-// that has "unknown" in its name is not there; each two "__inst_executed" metrics of a set take a pass.
+// ---- Range profiler. MOCK_CHIP names the chip, MOCK_PROFILER=N makes its start fail with result N,
+// MOCK_NO_PROFILER removes it. Metrics with "unknown" in their name do not exist; every two
+// "__inst_executed" metrics of a set take a pass.
 static void say(const char* format, ...);
 typedef struct { size_t size; void* reserved; uint64_t f[16]; } Words;
 static struct { int enabled, on, pass, stale; size_t ranges, at; uint64_t most, config; double ordinal[256]; } profiler;
-// The one context; a profiler that was enabled in another one has nothing to start.
+// The only context. A profiler enabled in another context cannot be started.
 static uintptr_t context = 3;
 int cuptiProfilerInitialize(Words* w) { (void)w; return 0; }
-// A context that was destroyed is none.
+// A destroyed context is invalid.
 int cuptiGetDeviceId(void* c, uint32_t* d) { *d = 1; return (uintptr_t)c == context ? 0 : 999; }
 int cuptiDeviceGetChipName(Words* w) { *(const char**)&w->f[1] = getenv("MOCK_CHIP") ? getenv("MOCK_CHIP") : "GH100"; return 0; }
 typedef struct { const char* names[200]; size_t count; } Host;
@@ -278,7 +284,7 @@ int cuptiProfilerHostGetConfigImage(Words* w) {
   return 0;
 }
 int cuptiProfilerHostGetNumOfPasses(Words* w) { w->f[2] = *(uint64_t*)w->f[1]; return 0; }
-// As seen with 13.0 on an H100: one of the two has the counters.
+// Seen with CUPTI 13.0 on an H100: PC sampling and the range profiler exclude each other.
 static struct { int enabled, on, period; uint32_t correlation, ordinal; const char* name; } sampling;
 int cuptiRangeProfilerEnable(Words* w) {
   if (sampling.enabled) return 26;
@@ -291,9 +297,9 @@ int cuptiRangeProfilerDisable(Words* w) { (void)w; profiler.enabled = 0; return 
 int cuptiRangeProfilerGetCounterDataSize(Words* w) { w->f[5] = 64 + 8 * w->f[3]; return 0; }
 int cuptiRangeProfilerCounterDataImageInitialize(Words* w) { memset((void*)w->f[2], 0x5A, w->f[1]); return 0; }
 int cuptiRangeProfilerSetConfig(Words* w) {
-  // An image that was not made ready.
+  // The counter data image was not initialised.
   if (*(uint8_t*)w->f[4] != 0x5A) return 999;
-  // As seen with 13.0: a profiler keeps the first configuration that it was given.
+  // Seen with CUPTI 13.0: a profiler keeps its first configuration.
   if (!profiler.config) profiler.config = w->f[2];
   profiler.stale = profiler.config != w->f[2];
   profiler.most = w->f[6], profiler.pass = 0, profiler.ranges = 0;
@@ -307,17 +313,18 @@ int cuptiRangeProfilerStart(Words* w) {
   return 0;
 }
 int cuptiRangeProfilerStop(Words* w) { (void)w; profiler.on = 0; return alone(); }
-// Not seen, but nothing says that no other call waits.
+// Not observed, but other calls may block as well.
 int cuptiRangeProfilerDecodeData(Words* w) { w->f[1] = 0; return busy("always") ? alone() : 0; }
 int cuptiRangeProfilerGetCounterDataInfo(Words* w) { w->f[2] = profiler.ranges; return 0; }
-// The value of a metric is what the launch's ordinal is; durations are 1000 ns.
+// A metric's value is the ordinal of the launch; durations are 1000 ns.
 int cuptiProfilerHostEvaluateToGpuValues(Words* w) {
   const char** names = (const char**)w->f[4];
   for (size_t i = 0; i < w->f[5]; i++) ((double*)w->f[6])[i] = strstr(names[i], "time_duration") ? 1000.0 : profiler.stale ? __builtin_nan("") : profiler.ordinal[w->f[3]];
   return 0;
 }
 
-// ---- PC sampling: MOCK_SAMPLING=N lets it fail with that result. The one module that is loaded is the file MOCK_CUBIN, or has no code.
+// ---- PC sampling. MOCK_SAMPLING=N makes it fail with result N. The only loaded module is
+// the file MOCK_CUBIN, or one without code.
 typedef struct { size_t size, bytes; const uint8_t* module; uint64_t crc; } Checksum;
 static uint8_t cubin[4 << 20] = "no code";
 static size_t cubin_bytes = 7;
@@ -332,7 +339,7 @@ static void load_module(void) {
   if (loaded++ || !loads_heard) return;
   FILE* f = getenv("MOCK_CUBIN") ? fopen(getenv("MOCK_CUBIN"), "rb") : NULL;
   if (f) cubin_bytes = fread(cubin, 1, sizeof cubin, f), fclose(f);
-  // Shown while it is loaded, and never again.
+  // The image is only valid during the load callback.
   uint8_t* shown = malloc(cubin_bytes);
   memcpy(shown, cubin, cubin_bytes);
   struct { uint32_t id; size_t bytes; const uint8_t* code; } module = { 1, cubin_bytes, shown };
@@ -369,11 +376,12 @@ int cuptiPCSamplingSetConfigurationAttribute(Words* w) {
 }
 int cuptiPCSamplingStart(Words* w) { (void)w; sampling.on = 1, sampling.name = NULL; return sampling.period ? 0 : 999; }
 int cuptiPCSamplingStop(Words* w) { (void)w; sampling.on = 0; return 0; }
-// At its first instruction a launch issued as often as its ordinal says and one more, and waited three times; at its second it waited twice.
+// At its first instruction a launch issues ordinal + 1 times and stalls three times; at its second it stalls twice.
 int cuptiPCSamplingGetData(Words* w) {
   Samples* s = (Samples*)w->f[1];
   static const uint32_t N[2][REASON_COUNT] = { { 0, 3, 1, 0, 0 }, { 0, 0, 0, 2, 2 } };
-  // MOCK_PIECES=N: in so many calls. MOCK_FULL=N: at the N-th call from the second piece on the buffer was full, and nothing comes.
+  // MOCK_PIECES=N: deliver the data in N calls. MOCK_FULL=N: from the second piece on, the N-th call
+  // finds the buffer full and returns nothing.
   static int piece, calls;
   int pieces = getenv("MOCK_PIECES") ? atoi(getenv("MOCK_PIECES")) : getenv("MOCK_FULL") ? 2 : 1;
   s->count = 0, s->total = 0, s->left = (size_t)(pieces - 1 - piece), piece = (piece + 1) % pieces;
@@ -386,14 +394,14 @@ int cuptiPCSamplingGetData(Words* w) {
     one->crc = checksum(cubin, cubin_bytes), one->offset = 16 * (i + 1), one->name = (char*)sampling.name, one->count = REASON_COUNT;
     for (uint32_t k = 0; k < REASON_COUNT; k++) {
       one->reasons[k] = (Reason){ FIRST_REASON + k, !i && !k ? sampling.ordinal + 1 : N[i][k] };
-      // As seen with 13.0: those in which no warp was issued are counted once.
+      // Seen with CUPTI 13.0: samples in which no warp issued are counted once.
       if (!strstr(REASONS[k], "not_issued")) s->total += one->reasons[k].samples;
     }
   }
   return 0;
 }
 
-// A call, as the program makes it: entered, work is recorded, left. Returns its correlation id. Under the lock.
+// An API call as the program makes it: enter, record work, leave. Returns the correlation id. Caller holds the lock.
 static uint32_t enter(uint32_t id, uint64_t* carried, Call* call, const char* symbol, uint32_t ordinal) {
   static __thread struct { void* function; uint32_t grid[3], block[3], shared; void* stream; } launch;
   launch.grid[0] = 1 + ordinal / 1000, launch.grid[1] = 2, launch.grid[2] = 1, launch.block[0] = 64, launch.block[1] = launch.block[2] = 1;
@@ -412,8 +420,8 @@ static void leave(uint32_t id, Call* call, uint64_t start, int returned) {
   call->leaving = 1, call->returned = &returned;
   tell(1, id, call);
   in_function[slot] = 0;
-  // As seen with 13.0: of the driver's calls as a kind, those that the runtime makes (here all) are left out, and while allocations are recorded
-  // so are the calls that allocate.
+  // Seen with CUPTI 13.0: the driver API activity kind omits calls made by the runtime (here all of them), and also
+  // allocating calls while memory activity is recorded.
   if (!selected[id] || (id == 243 && enabled[49])) return;
   uint8_t* r = record(4);
   if (!r) return;
@@ -426,7 +434,7 @@ static void kernel(uint32_t id, const char* name, uint32_t ordinal, uint32_t str
   uint32_t v = version();
   if (!enabled[10] && node && ordinal < 64 && last_nodes[ordinal].record && last_nodes[ordinal].given == given) *(uint64_t*)(last_nodes[ordinal].record + 24) = now();
   if (!enabled[10]) return;
-  // MOCK_LONG=MS: the first one that is measured takes so long, for it waits for something.
+  // MOCK_LONG=MS: the first measured kernel takes this long, as if it waited for something.
   static int took;
   if (profiler.on && getenv("MOCK_LONG") && !took++) pthread_mutex_unlock(&lock), usleep(1000 * (unsigned)atoi(getenv("MOCK_LONG"))), pthread_mutex_lock(&lock);
   uint8_t* r = record(10);
@@ -444,13 +452,13 @@ static void kernel(uint32_t id, const char* name, uint32_t ordinal, uint32_t str
   if (v >= 18) PUT(uint32_t, 176, 0), PUT(uint32_t, 180, 0), PUT(uint32_t, 184, 0);
   if (v >= 130001) PUT(uint32_t, 208, 0);
   if (profiler.on && profiler.at < profiler.most && profiler.at < 256) {
-    // Each pass is of the same launches in the same order, or nothing is known of the range.
+    // Every pass must replay the same launches in the same order, or the range has no valid value.
     size_t at = profiler.at++;
     if (profiler.pass == 1) profiler.ordinal[at] = ordinal, profiler.ranges = profiler.at;
     else if (profiler.ordinal[at] != ordinal) profiler.ordinal[at] = __builtin_nan("");
     say("measured %u %s %u %u\n", id, name, ordinal, (unsigned)context);
-    // What CUPTI waits with has the number of the launch.
-    // Copied first: room for it may be in another buffer, and the tracer clears what it was given.
+    // CUPTI's own wait kernel carries the launch's correlation id. Copy the record first: the new one may go to another
+    // buffer, and the tracer clears delivered buffers.
     uint8_t copy[512];
     memcpy(copy, r, kernel_bytes());
     uint8_t* own = record(10);
@@ -477,7 +485,7 @@ void cuLaunch(uint32_t ordinal, uint32_t stream) {
   leave(307, &call, start, 0);
   pthread_mutex_unlock(&lock);
 }
-// What cudaDeviceReset does.
+// Emulates cudaDeviceReset.
 void cuReset(void) {
   pthread_mutex_lock(&lock);
   struct { void *context, *handle, *descriptor; } resource = { (void*)context, NULL, NULL };

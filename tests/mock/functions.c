@@ -1,5 +1,5 @@
-// The tracer's reader of kernel names, alone: symbols are made as the words say, and what it finds in each is told.
-// Words: head, part, times, tail, by turns: the part stands so many times between head and tail.
+// Tests the tracer's symbol parser alone: builds symbols from the arguments and prints the function name found in each.
+// Arguments come in fours, head, part, times, tail: the part is repeated `times` times between head and tail.
 #include "base.h"
 #include "symbol.c"
 

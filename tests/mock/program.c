@@ -1,5 +1,8 @@
-// A program of the kind that is traced. The driver's part is played by the program: it loads the object that CUDA_INJECTION64_PATH names and calls
-// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N windows=N copies=N allocations=N other=N nvtx=1 gate=1 open=MS fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1 every=MS times=N beside=N from=N resets=N
+// A program to trace. It stands in for the CUDA driver: loads the library named by CUDA_INJECTION64_PATH and
+// calls InitializeInjection; likewise for NVTX.
+// Arguments: launches=N threads=N graphs=N windows=N copies=N allocations=N other=N nvtx=1 gate=1
+// open=MS fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1
+// every=MS times=N beside=N from=N resets=N
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -26,7 +29,7 @@ static int is(int c, char** v, const char* what) {
   return 0;
 }
 
-// Launch beside the main thread, until told otherwise.
+// Launches next to the main thread until `going` is cleared.
 static volatile int going = 1;
 static void* beside(void* kinds) {
   for (uint32_t i = 0; going; i++) cuLaunch(i % (uint32_t)(uintptr_t)kinds, 7), usleep(20);
@@ -39,7 +42,7 @@ static void* body(void* number) {
   return NULL;
 }
 
-// NVTX as its header-only library does it: slots that a tool fills.
+// NVTX as its header-only library does it: function slots that a tool fills in.
 typedef struct { uint16_t version, size; uint32_t category; int32_t color_type; uint32_t color; int32_t payload_type, reserved; int64_t payload; int32_t message_type; const void* message; } Attributes;
 static int (*push_a)(const char*), (*push_ex)(const Attributes*), (*pop)(void), (*domain_push)(void*, const Attributes*), (*domain_pop)(void*);
 static uint64_t (*start_a)(const char*);
@@ -70,7 +73,7 @@ static void spin(long ns) {
 
 int main(int c, char** v) {
   launches = (uint32_t)word(c, v, "launches", 0), threads = (uint32_t)word(c, v, "threads", 1);
-  // As setproctitle does it.
+  // Emulates setproctitle.
   if (word(c, v, "rename", 0)) {
     char* end = v[c - 1] + strlen(v[c - 1]);
     memset(v[0], 0, (size_t)(end - v[0])), memcpy(v[0], "A::B", 4);
@@ -93,7 +96,7 @@ int main(int c, char** v) {
     }
     end(start_a("from thread to thread"));
   }
-  // So long the gate is open, and twice as long it is closed before.
+  // The capture range is closed for twice `open` ms, then stays open for `open` ms.
   long open_ms = word(c, v, "open", 0);
   if (open_ms) cuLaunch(99, 7), usleep((useconds_t)(2000 * open_ms));
   if (word(c, v, "gate", 0)) cuLaunch(100, 7), cuCall(308, 0);
@@ -103,7 +106,8 @@ int main(int c, char** v) {
   if (open_ms) cuLaunch(98, 7), usleep((useconds_t)(1000 * open_ms));
   if (word(c, v, "gate", 0)) cuCall(309, 0), cuLaunch(200, 7);
   for (int i = word(c, v, "graphs", 0); i > 0; i--) cuGraph(20);
-  // A graph of 20 nodes, twice while the gate is open and once after CUPTI has stopped, and so many times.
+  // windows=N times: a graph of 20 nodes, launched twice while the capture range
+  // is open and once after CUPTI has stopped.
   for (int i = word(c, v, "windows", 0); i > 0; i--) {
     cuCall(308, 0), cuGraph(20), cuGraph(20), cuCall(309, 0);
     while (mock_records()) usleep(1000);
@@ -124,14 +128,15 @@ int main(int c, char** v) {
     execv("/proc/self/exe", again);
   }
   uint32_t kinds = (uint32_t)word(c, v, "kinds", 5000), from = (uint32_t)word(c, v, "from", 0);
-  // After so many equal parts of its time the program makes a new context.
+  // resets=N: create a new context N times, at equal intervals.
   uint32_t resets = (uint32_t)word(c, v, "resets", 0);
   pthread_t others[16];
   int besides = (int)word(c, v, "beside", 0);
   for (int i = 0; i < besides; i++) pthread_create(&others[i], NULL, beside, (void*)(uintptr_t)kinds);
-  // For so many seconds so many launches a second, in bursts of a millisecond each, as a server has them.
+  // rate=N seconds=N: N launches a second in bursts of one millisecond, as a server makes them.
   for (uint32_t ms = 0, rate = (uint32_t)word(c, v, "rate", 0), most = 1000 * (uint32_t)word(c, v, "seconds", 0); rate && ms < most; ms++) {
-    // With ranges (nvtx=1) around some: pushed at the 4th of ten, and, on the way, started at the 7th and ended at the 9th.
+    // With nvtx=1 and bursts=1, in every ten bursts: ranges pushed around the 4th, and a range
+    // started at the 7th and ended at the 9th.
     int ranges = marks && word(c, v, "bursts", 0), in_ten = (int)(ms % 10);
     static uint64_t started;
     if (ranges && in_ten == 3) push_a("outer"), push_a("burst");
@@ -144,18 +149,18 @@ int main(int c, char** v) {
     if (word(c, v, "spin", 0)) spin(900000);
     else usleep(900);
   }
-  // One launch at a time, and nothing for so long.
+  // times=N every=MS: one launch at a time, then a pause.
   for (uint32_t i = 0, times = (uint32_t)word(c, v, "times", 0); i < times; i++) cuLaunch(i % kinds, 7), cuCall(17, 0), usleep(1000 * (uint32_t)word(c, v, "every", 1));
   going = 0;
   for (int i = 0; i < besides; i++) pthread_join(others[i], NULL);
   if (word(c, v, "spin", 0)) {
-    // How much of the processor it got: on a busy machine it had to wait, too.
+    // Print the CPU time used: on a busy machine the program was also descheduled.
     struct timespec cpu;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
     printf("%ld\n", (long)(cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000));
   }
   if (is(c, v, "wait=1")) {
-    // Until somebody says so, on its standard input.
+    // Wait for a byte on standard input.
     char byte;
     puts("ready"), fflush(stdout);
     if (read(0, &byte, 1) < 0) return 8;

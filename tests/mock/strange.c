@@ -1,5 +1,6 @@
-// Programs that do to a tracer what few do: they cancel threads, use NVTX and end in signal handlers, and fork while other threads are busy.
-// The first word says which; what was done is counted and told on standard output. As in program.c, the parts of the driver and of NVTX are played.
+// Programs with rare behaviour that a tracer must survive: cancelled threads, NVTX and exit in signal handlers, and
+// fork while other threads are busy. The first argument selects the case; counts of what was done go to standard
+// output. As in program.c, the driver and NVTX are emulated.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -35,7 +36,8 @@ static void cuda(void) {
   begin();
 }
 
-// A name that was not used before, without the C library: it is made in signal handlers, and where a thread may be cancelled at any instruction.
+// Pushes and pops a range with a new name, without the C library: it runs in signal handlers and where a
+// thread may be cancelled at any instruction.
 static void mark(char kind, uint64_t number) {
   char text[24] = { kind, '-' }, *p = text + 2;
   do *p++ = (char)('a' + number % 26);
@@ -51,7 +53,7 @@ static void* launch(void* unused) {
   return NULL;
 }
 
-// ---- Threads that are cancelled between two ranges, or anywhere.
+// ---- Threads cancelled between two ranges, or anywhere.
 
 static volatile uint64_t numbers;
 static void* marking(void* anywhere) {
@@ -95,7 +97,7 @@ static void on_last_alarm(int signal) {
   if (quick) _exit(9);
   exit(9);
 }
-// A range that a recording is to be opened by, in a handler that may interrupt the driver.
+// Opens a capture range by NVTX name, in a handler that may interrupt the driver.
 static void on_gate_alarm(int signal) {
   (void)signal;
   next(&alarms);
@@ -114,7 +116,7 @@ static int handler(int masked) {
   for (uint64_t i = 0; alarms < most || i < 5000; i++) {
     mark('m', i), next(&marks);
     if (i % 4) continue;
-    // A handler in the midst of a launch has interrupted CUPTI, which holds locks of its own.
+    // A handler that runs during a launch has interrupted CUPTI, which holds its own locks.
     if (masked) pthread_sigmask(SIG_BLOCK, &alarm, NULL);
     cuLaunch(i % 100, 7), next(&launches);
     if (masked) pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
@@ -155,7 +157,7 @@ static void* naming(void* unused) {
   for (uint32_t i = 1; going; i++) mark('n', next(&numbers)), category_a(NULL, i, "a category");
   return NULL;
 }
-// CUDA is first used in the children, while threads of the parent name ranges.
+// CUDA is first initialised in the children, while threads of the parent name NVTX categories.
 static int early(void) {
   pthread_t all[3];
   for (int i = 0; i < 3; i++) pthread_create(&all[i], NULL, naming, NULL);

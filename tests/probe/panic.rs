@@ -1,4 +1,5 @@
-//! Takes the terminal as the explorer does, and panics: `tests/suite/tty.rs` looks at what is left of the terminal.
+//! Takes over the terminal like the explorer, then panics: `tests/suite/tty.rs`
+//! checks the state the terminal is left in.
 
 #![allow(missing_docs, clippy::panic)]
 

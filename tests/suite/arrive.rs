@@ -1,4 +1,4 @@
-//! Places of the explorer: the command that is copied opens the same place again.
+//! Deep links: the command copied from a screen opens the same place again.
 
 use super::support::{Explorer, root, run};
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ fn fixture(name: &str) -> PathBuf {
     root().join("fixtures").join(name)
 }
 
-/// The words of a command as a shell takes them.
+/// Splits a command into words as a shell does.
 fn words(command: &str) -> Vec<String> {
     let out = Command::new("sh").arg("-c").arg(format!("printf '%s\\n' {command}")).output().unwrap();
     String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// What the options say, and the files.
+/// Parses the options and files of a command line.
 fn read(words: &[String]) -> (Vec<PathBuf>, Address, Settings) {
     let (mut files, mut address, mut settings) = (Vec::new(), Address::default(), Settings::default());
     let mut words = words.iter().skip(1);
@@ -44,7 +44,7 @@ fn read(words: &[String]) -> (Vec<PathBuf>, Address, Settings) {
     (files, address, settings)
 }
 
-/// Copies the command of a place, and opens it: both screens are the same.
+/// Copies the command of the current place and opens it; both screens must be the same.
 fn again(explorer: &mut Explorer) -> String {
     explorer.press("Y");
     let command = explorer.copied.last().expect("a command").clone();
@@ -54,7 +54,7 @@ fn again(explorer: &mut Explorer) -> String {
     explorer.app.status = None;
     assert_eq!(other.screen(), explorer.screen(), "{command}");
     assert!(other.app.session.address.is_none(), "{command}");
-    // The real program takes the same words.
+    // The real program accepts the same arguments.
     let (_, _, err) = run(&words(&command).iter().skip(1).map(String::as_str).collect::<Vec<_>>());
     assert!(err.contains("the explorer needs a terminal"), "{command}: {err}");
     command
@@ -104,7 +104,7 @@ fn places_of_other_reports_are_opened_again() {
     assert_eq!(e.app.current_scope(), Where::Memory);
     assert!(again(&mut e).ends_with("--first memory"));
     let mut e = Explorer::open(&[fixture("torch/whole.pt.trace.json.gz")], (120, 40));
-    // Narrowed to what is in view.
+    // Narrowed to the visible part of the timeline.
     e.press("T + + + B K");
     assert_eq!(e.app.current_scope(), Where::Kernels);
     let command = again(&mut e);
@@ -127,7 +127,7 @@ fn a_place_that_is_not_there_is_said() {
     assert!(metrics.contains("this report has no metrics of kernels"), "{metrics}");
     let result = open("ncu/full.ncu-rep.zst", Address { result: Some(99), ..at(Show::Metrics) });
     assert!(result.contains("there is no result 99"), "{result}");
-    // What lies outside of a window, or cannot be listed, ends the way: the explorer is where it can be used.
+    // A place outside the window, or one that cannot be listed, ends the navigation on a usable screen.
     let outside = Address { launch: Some(5), window: Some((1 << 60, (1 << 60) + 1)), ..at(Show::Launches) };
     let mut e = Explorer::open_with(&[fixture(single)], (120, 40), Settings { address: Some(outside), ..Settings::default() });
     assert!(e.screen().contains("not in the window") && e.app.session.address.is_none(), "{}", e.screen());
@@ -137,7 +137,7 @@ fn a_place_that_is_not_there_is_said() {
     assert!(snapshot.contains("no single launches"), "{snapshot}");
     let ncu = open("ncu/three.ncu-rep.zst", Address { window: Some((0, 5)), ..at(Show::Kernels) });
     assert!(!ncu.contains("0 rows"), "{ncu}");
-    // An end of a window may be open.
+    // A window may be open at one end.
     for show in [Show::Timeline, Show::Kernels, Show::Overview] {
         for window in [(i64::MIN, 100_000_000), (100_000_000, i64::MAX)] {
             let screen = open("nsys/whole_llm.sqlite.zst", Address { window: Some(window), ..at(show) });

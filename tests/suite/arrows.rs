@@ -1,24 +1,24 @@
-//! Which files of a crate use which: every `use`, `super::…` and inline `crate::…` path is resolved to the file that defines what it names,
-//! through re-exports.
+//! Dependency graph of a crate's files: every `use`, `super::…` and inline `crate::…` path is resolved to the file
+//! that defines the item, through re-exports.
 
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Files by their path below `src`, as they ship: without comments, texts and unit tests, except in `files`.
+/// Files by their path below `src`. All but `files` exclude comments, strings and unit tests.
 pub struct Sources {
-    /// As they are.
+    /// Unmodified text.
     pub files: BTreeMap<String, String>,
-    /// What of them counts.
+    /// Text without comments, strings and unit tests.
     code: BTreeMap<String, String>,
     /// Path of the file of each module.
     modules: BTreeMap<Vec<String>, String>,
-    /// What a module gives out that another defines.
+    /// Re-exports of a module, by name.
     given_out: BTreeMap<(String, String), Vec<String>>,
 }
 
-/// The part that ships: unit tests may look across, and neither comments nor texts use anything.
+/// Returns the code that ships: unit tests may use any layer, and comments and strings use nothing.
 fn shipped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -86,7 +86,7 @@ fn shipped(text: &str) -> String {
         }
         before = c;
     }
-    // What is only there for unit tests: an item with a body, or one without.
+    // Test-only items, with or without a body.
     while let Some(at) = out.find("#[cfg(test)]") {
         let rest = &out[at..];
         let end = match (rest.find(';'), rest.find('{')) {
@@ -132,7 +132,7 @@ fn expanded(tree: &str) -> Vec<String> {
     out
 }
 
-/// Whether a word stands in a text.
+/// Returns whether a text contains a word.
 fn named(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part))
@@ -145,7 +145,7 @@ fn module(path: &str) -> Vec<String> {
 }
 
 impl Sources {
-    /// All files below a folder.
+    /// Reads all files below a folder.
     pub fn read(folder: &Path) -> Self {
         let mut files = Vec::new();
         let mut folders = vec![folder.to_owned()];
@@ -184,7 +184,7 @@ impl Sources {
         sources
     }
 
-    /// A path in a file as one from the crate's root; `None` for other crates.
+    /// Resolves a path in a file to one from the crate's root; `None` for other crates.
     fn absolute(&self, file: &str, path: &str) -> Option<Vec<String>> {
         let path: String = path.chars().filter(|c| !c.is_whitespace()).collect();
         let mut parts: Vec<String> = path.split("::").map(str::to_owned).collect();
@@ -203,7 +203,7 @@ impl Sources {
                 }
                 Some([base, parts].concat())
             }
-            // A child of this module, or another crate.
+            // A child of this module, or an external crate.
             first => {
                 let child = [own.clone(), vec![first.to_owned()]].concat();
                 self.modules.contains_key(&child).then(|| [own, parts].concat())
@@ -211,7 +211,7 @@ impl Sources {
         }
     }
 
-    /// The file that defines what a path from the root names.
+    /// Returns the file that defines the item at a path from the crate's root.
     fn defines(&self, path: &[String], depth: usize) -> Option<String> {
         let n = (0..=path.len()).rev().find(|&n| self.modules.contains_key(&path[..n]))?;
         let file = &self.modules[&path[..n]];
@@ -224,14 +224,14 @@ impl Sources {
         Some(file.clone())
     }
 
-    /// Paths that a file names, each from the crate's root.
+    /// Returns the paths used in a file, each from the crate's root.
     fn names(&self, file: &str) -> Vec<Vec<String>> {
         let text = &self.code[file];
         let uses = Regex::new(r"(pub(?:\([a-z]+\))? )?\buse\s+([^;]+);").unwrap();
         let inline = Regex::new(r"\b(?:crate|super)(?:::\w+)+").unwrap();
         let mut out: Vec<String> = Vec::new();
         for found in uses.captures_iter(text) {
-            // What is only given out is not used here.
+            // A re-export alone is not a use.
             if found.get(1).is_none_or(|p| p.as_str() != "pub ") {
                 out.extend(expanded(&found[2]).into_iter().map(|p| p.split(" as ").next().unwrap().to_owned()));
             }
@@ -241,16 +241,16 @@ impl Sources {
         out.iter().filter_map(|p| self.absolute(file, p)).collect()
     }
 
-    /// Files that a file uses.
+    /// Returns the files that a file uses.
     pub fn uses(&self, file: &str) -> BTreeSet<String> {
         let uses = Regex::new(r"\b(pub(\([a-z]+\))? )?use\s+[^;]+;").unwrap();
         let body = uses.replace_all(&self.code[file], "");
-        // What it gives out, and uses itself.
+        // Re-exported items that the file also uses itself.
         let own = self.given_out.iter().filter(|((f, name), _)| f == file && named(&body, name)).map(|(_, target)| target.clone());
         self.names(file).into_iter().chain(own).filter_map(|p| self.defines(&p, 0)).filter(|f| f != file).collect()
     }
 
-    /// Uses of layers that a layer may not use.
+    /// Returns uses of layers that a layer may not use.
     pub fn upward(&self, layers: &[(&str, &[&str])]) -> Vec<String> {
         let mut out = Vec::new();
         for file in self.files.keys() {
@@ -266,7 +266,7 @@ impl Sources {
         out
     }
 
-    /// Circles of files: each as the files of which every one leads to every other.
+    /// Returns import cycles, each as its strongly connected component of files.
     pub fn circles(&self) -> Vec<String> {
         let graph: BTreeMap<&str, BTreeSet<String>> = self.files.keys().map(|f| (f.as_str(), self.uses(f))).collect();
         let reach = |from: &str| {
@@ -293,7 +293,7 @@ impl Sources {
         out.into_iter().collect()
     }
 
-    /// Files of some layers that name one of some words.
+    /// Returns the files of some layers that contain one of some words.
     pub fn naming(&self, layers: &[&str], words: &[&str]) -> Vec<String> {
         let mut out = Vec::new();
         for (file, text) in &self.code {

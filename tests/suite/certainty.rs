@@ -1,5 +1,6 @@
-//! "certain", "likely" and "possible" over everything whose cause is known: runs, kernels, jobs of many ranks. Of what is certain at least 98% is
-//! right, of what is likely 90%; the tables of the help say how many that were.
+//! Calibration of "certain", "likely" and "possible" over everything with a known cause: runs, kernels
+//! and jobs of many ranks. At least 98% of the certain findings and 90% of the likely ones must be
+//! right; the tables in the help give the counts.
 
 use super::jobs::job as made_up;
 use super::support::{read, read_as, root};
@@ -10,7 +11,7 @@ use warpscope::analysis::ranks::build_job;
 use warpscope::analysis::triage::Verdict;
 use warpscope::import::Wants;
 
-/// The first finding about a case whose cause is known.
+/// First finding of a case with a known cause.
 struct Said {
     of: &'static str,
     case: String,
@@ -19,7 +20,7 @@ struct Said {
     right: bool,
 }
 
-/// Each labelled run in each form in which it was recorded.
+/// Adds each labelled run, in each recorded format.
 fn runs(out: &mut Vec<Said>) {
     let folder = root().join("fixtures/triage");
     let labels: toml::Table = std::fs::read_to_string(folder.join("labels.toml")).unwrap().parse().unwrap();
@@ -33,7 +34,7 @@ fn runs(out: &mut Vec<Said>) {
             let triage = super::triage::judge(&read_as(&file, Wants::TRIAGE).unwrap());
             let first = triage.findings.first().unwrap_or_else(|| panic!("{name}.{form}: nothing is said"));
             let right = accept.contains(&first.id.id());
-            // That a capture carries no verdict is none.
+            // A capture too short for a verdict does not count.
             if first.id == Verdict::ShortCapture {
                 continue;
             }
@@ -48,7 +49,7 @@ fn runs(out: &mut Vec<Said>) {
     }
 }
 
-/// Each kernel of the labelled sets, in each set of metrics that was collected of it.
+/// Adds each kernel of the labelled sets, with each set of metrics collected for it.
 fn kernels(out: &mut Vec<Said>) {
     let hints = ["zoo_full", "zoo_detailed", "causes_full", "causes_detailed", "causes_basic", "third_full", "third_detailed"];
     let of = |name: &str| format!("fixtures/hints/{name}.ncu-rep.zst");
@@ -66,7 +67,7 @@ fn kernels(out: &mut Vec<Said>) {
     }
 }
 
-/// Jobs of two ranks that were recorded, and made-up ones of eight.
+/// Adds recorded jobs of two ranks and generated ones of eight.
 fn ranks(out: &mut Vec<Said>) {
     for (case, right, first) in super::ranks::labelled() {
         if let Some((id, word)) = first {
@@ -120,7 +121,7 @@ fn certain_means_certain() {
         }
     }
     assert!(low.is_empty(), "{low:?}");
-    // The help says the same.
+    // The help must give the same numbers.
     for (topic, of) in [("triage", &["runs", "ranks"][..]), ("hints", &["kernels"])] {
         let text = std::fs::read_to_string(root().join(format!("src/cli/help/{topic}.md"))).unwrap();
         for of in of {

@@ -1,4 +1,4 @@
-//! The program on stdout: the contract that scripts rely on.
+//! The program's stdout: the contract that scripts rely on.
 
 use super::support::{edited, packed, root, scratch};
 use assert_cmd::Command;
@@ -170,7 +170,7 @@ fn names_with_escape_sequences_reach_no_terminal() {
     for args in [["top", "--format", "table"], ["top", "--format", "md"], ["launches", "--format", "table"]] {
         let text = stdout(&[args[0], &evil.to_string_lossy(), args[1], args[2]]);
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{args:?}");
-        // Markdown gives brackets a meaning.
+        // Markdown escapes brackets.
         let shown = if args[2] == "md" { r"k^\[\]0;owned^G^Jx" } else { "k^[]0;owned^G^Jx" };
         assert!(text.contains(shown), "{args:?}: {text}");
     }

@@ -1,4 +1,5 @@
-//! Every file of a corpus (folder named by `WARPSCOPE_CORPUS`) opens or gives one clear sentence; the table of each SQLite export agrees with SQL.
+//! Every file of a corpus (folder named by `WARPSCOPE_CORPUS`) opens or gives one clear error; the
+//! table of each SQLite export agrees with SQL.
 
 use super::support::{read, scratch};
 use rusqlite::Connection;
@@ -22,7 +23,7 @@ fn files(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// All files of the corpus, when there is one.
+/// All files of the corpus, if there is one.
 fn corpus() -> Option<Vec<PathBuf>> {
     let Some(corpus) = std::env::var_os("WARPSCOPE_CORPUS") else {
         println!("skipped: WARPSCOPE_CORPUS names no folder");
@@ -63,7 +64,7 @@ fn every_file_opens_or_gives_one_sentence() {
     assert!(opened > 0 && compared > 0);
 }
 
-/// What attackers made: under 2 GiB of memory every command ends with a table or a sentence.
+/// Malicious files: with 2 GiB of memory, every command ends with a table or an error message.
 #[test]
 fn hostile_files_cost_little() {
     let Some(corpus) = std::env::var_os("WARPSCOPE_CORPUS") else { return };
@@ -92,7 +93,7 @@ fn hostile_files_cost_little() {
     println!("corpus: {} hostile files, exit codes {codes:?}", all.len());
 }
 
-/// Every result of every ncu report, looked at on every screen; the values are where the rows say.
+/// Every result of every ncu report opens on every screen; values are in the rows that list them.
 #[test]
 fn every_result_is_looked_at() {
     let Some(mut all) = corpus() else { return };
@@ -108,7 +109,7 @@ fn every_result_is_looked_at() {
             results += 1;
             rules += details.rules.len();
             let page = page::build_rows(&metrics, at, &details, &Wish::default());
-            // Nothing that was collected is out of reach.
+            // Every collected metric is reachable.
             let open: BTreeSet<String> =
                 page.iter().filter_map(|r| if let Row::Fold { key, .. } = r { Some(key.clone()) } else { None }).collect();
             let page = page::build_rows(&metrics, at, &details, &Wish { open, ..Wish::default() });
@@ -133,7 +134,7 @@ fn every_result_is_looked_at() {
     assert!(results > 50 && rules > 500 && placed > 50 && lines > 10);
 }
 
-/// Counts and totals per demangled name; false when the export has no kernels.
+/// Compares counts and totals per demangled name; false if the export has no kernels.
 fn agrees_with_sql(path: &Path, profile: &warpscope::model::Profile) -> bool {
     let db = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let sql = "SELECT s.value, count(*), sum(end - start), min(end - start), max(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.demangledName GROUP BY 1";

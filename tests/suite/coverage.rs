@@ -1,5 +1,5 @@
-//! The ledger of what was recorded: calls without a record, kernels without times or over later ones, times since 1970, names that were cut, and
-//! GPUs of other makers.
+//! Coverage of the recording: calls without a record, kernels without times or overlapping later ones, times since
+//! 1970, truncated names, and GPUs of other vendors.
 
 use super::rerun::one;
 use super::support::{edited, edited_profile, packed, read, root, run, scratch};
@@ -12,7 +12,7 @@ use warpscope::model::digest::Digest;
 use warpscope::model::{Cancel, LaunchId, Maker, NoteKind, Profile};
 use warpscope::rerun::{Options, Target, plan};
 
-/// A trace of PyTorch's with these events.
+/// Writes a PyTorch trace with these events.
 fn trace(name: &str, devices: Value, events: Vec<Value>) -> PathBuf {
     let path = scratch().join(format!("coverage-{name}.pt.trace.json"));
     std::fs::write(&path, json!({ "schemaVersion": 1, "deviceProperties": devices, "traceEvents": events }).to_string()).unwrap();
@@ -32,7 +32,7 @@ fn kernel(name: &str, correlation: u64, ts: f64, dur: f64) -> Value {
         "args": { "device": 0, "stream": 7, "correlation": correlation, "grid": [64, 1, 1], "block": [256, 1, 1] } })
 }
 
-/// So many kernels of 100 µs, one after the other, each launched 20 µs before; `change` may write another start and duration.
+/// Returns n kernels of 100 µs back to back, each launched 20 µs before; `change` may replace start and duration.
 fn row(n: u64, change: impl Fn(u64, f64, f64) -> (f64, f64)) -> Vec<Value> {
     let mut out = Vec::new();
     for i in 0..n {
@@ -48,7 +48,7 @@ fn judged(profile: &Profile) -> Option<warpscope::analysis::triage::Triage> {
     triage_profile(profile, &Scope::default(), &Cancel::default())
 }
 
-/// Healthy reports say nothing of the ledger.
+/// Healthy reports have no coverage notes.
 #[test]
 fn whole_reports_lack_nothing() {
     for name in ["single", "threads", "procs", "graph_node", "graph_whole", "papi", "zoo", "zoo_2023", "ddp_rank0", "llm"] {
@@ -68,7 +68,7 @@ fn whole_reports_lack_nothing() {
     }
 }
 
-/// Records that are taken out of a whole report, and what the ledger then says.
+/// Records removed from a complete report must be reported as missing.
 #[test]
 fn launches_without_records_by_process_graph_and_time() {
     const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
@@ -102,7 +102,7 @@ fn launches_without_records_by_process_graph_and_time() {
     }
 }
 
-/// A loop of graph launches, each waited for; of some the kernels are not in the trace.
+/// A loop of synchronised graph launches; the kernels of some are missing from the trace.
 fn graphs(hip: bool, dropped: impl Fn(u64) -> bool) -> Vec<Value> {
     let (api, mut out) = (if hip { "hip" } else { "cuda" }, Vec::new());
     for step in 0..20_u64 {
@@ -143,7 +143,7 @@ fn graphs_whose_kernels_were_dropped() {
     }
 }
 
-/// Kernels that do not say which call was theirs take one call each, and no more.
+/// Kernels without a correlation id account for one call each, and no more.
 #[test]
 fn records_without_a_call_are_no_proof() {
     for (name, calls, records, lost) in [("few", 40, 8, 32), ("half", 40, 22, 0), ("all", 40, 40, 0), ("none", 40, 0, 40)] {
@@ -155,7 +155,7 @@ fn records_without_a_call_are_no_proof() {
     }
 }
 
-/// Calls that start nothing at once: no loss.
+/// Calls that do not start work immediately are not losses.
 #[test]
 fn launches_that_have_a_reason_to_lack_a_record() {
     let base = || row(50, |_, t, d| (t, d));
@@ -181,7 +181,7 @@ fn launches_that_have_a_reason_to_lack_a_record() {
         let profile = read(&trace(name, h100(), base().into_iter().chain(more).collect())).unwrap();
         assert_eq!(profile.coverage.describe_losses(), None, "{name}: {:?}", profile.coverage.unrecorded);
     }
-    // The same launches at the end, but the program waited for them.
+    // The same launches at the end, but synchronised.
     let mut waited: Vec<Value> = (0..30).map(|i| call("cudaLaunchKernel", 2000 + i, end + i as f64, 0.9)).collect();
     waited.push(call("cudaDeviceSynchronize", 2100, end + 40.0, 500.0));
     let profile = read(&trace("waited", h100(), base().into_iter().chain(waited).collect())).unwrap();
@@ -189,7 +189,7 @@ fn launches_that_have_a_reason_to_lack_a_record() {
     assert_eq!(profile.coverage.unrecorded[0].stretch, Stretch::End);
 }
 
-/// Kernels without times stretch nothing, and are no part of any statistics of time.
+/// Kernels without times do not stretch the run, and are left out of all time statistics.
 #[test]
 fn kernels_without_times_are_left_out_and_said() {
     for (name, every, start, duration) in [
@@ -214,7 +214,7 @@ fn kernels_without_times_are_left_out_and_said() {
         assert_eq!(out["coverage"]["untimed_kernels"], bad, "{name}");
         assert!(out["notes"].to_string().contains("without valid times"), "{name}");
     }
-    // nsys: no start, an end before it.
+    // nsys: without a start time, or with an end before the start.
     for sql in ["start = 0, end = 0", "end = start - 5", "start = start - 90000000000000, end = end - 90000000000000"] {
         let profile = edited_profile("single", &format!("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET {sql} WHERE rowid % 4 = 0"));
         assert!(profile.coverage.untimed > 0 && profile.notes.iter().any(|n| n.text.contains("without valid times")), "{sql}");
@@ -225,7 +225,8 @@ fn kernels_without_times_are_left_out_and_said() {
     }
 }
 
-/// A kernel cannot run on while later ones of its stream end; what is early by design, or a branch of a graph, is left as it is.
+/// A kernel cannot run past the end of later ones on its stream; early launches by
+/// design and graph branches are left alone.
 #[test]
 fn kernels_over_later_ones_of_their_stream_are_cut() {
     for (name, rows, cut) in [
@@ -233,7 +234,7 @@ fn kernels_over_later_ones_of_their_stream_are_cut() {
         ("few", row(301, |i, t, d| if i == 100 { (t, 700.0) } else { (t, d) }), 1),
         ("three", row(301, |i, t, d| if i % 100 == 50 { (t, 5000.0) } else { (t, d) }), 3),
         ("last", row(301, |i, t, d| if i == 300 { (t, 2e6) } else { (t, d) }), 0),
-        // Launched early: it waits for the one before, and ends after it.
+        // Launched early: waits for the previous kernel and ends after it.
         ("early", row(301, |i, t, d| if i % 2 == 1 { (t - 90.0, d + 90.0) } else { (t, d) }), 0),
         ("clock", row(301, |_, t, d| (t, d + 20.0)), 0),
         ("graphs", graphs(false, |_| false), 0),
@@ -248,7 +249,7 @@ fn kernels_over_later_ones_of_their_stream_are_cut() {
     }
 }
 
-/// Adds a time to every time of an export, as `nsys export --ts-normalize=true` does.
+/// Shifts every time of an export, as `nsys export --ts-normalize=true` does.
 fn shifted(name: &str, by: i64) -> PathBuf {
     let path = edited(name, "");
     let db = rusqlite::Connection::open(&path).unwrap();
@@ -369,7 +370,7 @@ fn ranks_are_judged_by_what_was_recorded() {
     }
 }
 
-/// All that speak of it say the same.
+/// All outputs that mention coverage use the same wording.
 #[test]
 fn screens_and_scripts_share_one_wording() {
     let path = trace("wording", json!([{ "id": 0, "name": "AMD Instinct MI355X", "warpSize": 64 }]), graphs(true, |_| true));

@@ -1,4 +1,5 @@
-//! Cut, flipped and foreign files: one clear sentence or what is readable, never a panic, never an escape sequence.
+//! Truncated, corrupted and foreign files: one clear error or the readable part,
+//! never a panic, never an escape sequence.
 
 use super::support::{packed, read, scratch, unpacked};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Two runs beside each other: what changed, what is new or gone or has another name, and whether it is more than chance.
+//! Comparison of two runs: what changed, was added, removed or renamed, and whether the change is significant.
 
 use super::support::{edited_profile, packed, read, root, run};
 use serde_json::Value as Json;
@@ -16,7 +16,7 @@ fn a_run_beside_itself_is_the_same() {
     }
 }
 
-/// Every launch of one kernel a tenth longer, one kernel under another name, one taken out.
+/// One kernel 10% slower at every launch, one renamed, one removed.
 #[test]
 fn changes_are_found_and_weighed() {
     let before = read(&packed("zoo")).unwrap();
@@ -35,7 +35,7 @@ fn changes_are_found_and_weighed() {
     assert!(tiny.is_significant() && tiny.p.unwrap() < 1e-9 && (9.0..11.0).contains(&tiny.each_percent().unwrap()), "{tiny:?}");
     assert_eq!((row("sfu_heavy").fate, row("spill_regs_v2").fate), (Fate::Gone, Fate::Renamed));
     assert_eq!(row("spill_regs_v2").before.as_ref().unwrap().name, "spill_regs");
-    // Three launches are too few to say anything but that nothing changed.
+    // Three launches are too few for a significant change.
     assert!(row("fma_peak").p.is_none() && !row("fma_peak").is_significant());
     let deltas: Vec<u64> = d.rows.iter().map(|r| r.total_change().unsigned_abs()).collect();
     assert!(deltas.is_sorted_by(|a, b| a >= b), "the largest change first");
@@ -56,7 +56,7 @@ fn on_the_command_line() {
     let (rc, table, _) = run(&["diff", &a, &b, "--format", "table", "--limit", "3"]);
     assert!(rc == 0 && table.starts_with("kernel time ") && table.split("\n\n").nth(1).unwrap().lines().count() == 4, "{table}");
     assert!(!table.contains("-0.0 %"), "{table}");
-    // For scripts: 1 when it got slower than allowed, 2 when the call was wrong.
+    // Exit codes for scripts: 1 for a regression above the limit, 2 for wrong usage.
     assert_eq!(run(&["diff", &a, &b, "--fail-above", "5%"]).0, 0);
     let (rc, _, err) = run(&["diff", &b, &a, "--fail-above", "0.1"]);
     assert!(rc == 1 && err.contains("kernel time grew by"), "{err}");
@@ -64,7 +64,7 @@ fn on_the_command_line() {
     assert_eq!(run(&["diff", &a, "/no/such.sqlite"]).0, 2);
     let (rc, _, err) = run(&["diff", &a, &packed("nogpu").display().to_string()]);
     assert!(rc == 2 && err.contains("no kernels to compare"), "{err}");
-    // A timeline and a report of ncu are hardly comparable, and sums have no single launches.
+    // A timeline and an ncu report are hardly comparable, and summaries have no individual launches.
     let ncu = root().join("fixtures/hints/zoo_full.ncu-rep.zst").display().to_string();
     let (rc, _, err) = run(&["diff", &a, &ncu]);
     assert!(rc == 0 && err.contains("one report is from ncu"), "{err}");
@@ -96,10 +96,11 @@ fn a_promise_stands_beside_what_came_of_it() {
     };
     assert_eq!(said(&row(side(10, 430), Some(1e-6))), "\nrows: uncoalesced-global promised 40–59%, got 57%\n");
     assert_eq!(said(&row(side(5, 200), None)), "\nrows: uncoalesced-global promised 40–59%, got 80%: more than it called possible\n");
-    // Launches that differ by chance, or hardly, tell nothing of a change.
+    // Insignificant or tiny differences are not attributed to a change.
     assert_eq!(said(&row(side(10, 430), Some(0.2))), "");
     assert_eq!(said(&row(side(10, 995), None)), "");
-    // A report with counters has promises by each of a kernel's names, none for what is healthy; a timeline has none.
+    // A report with counters has predicted gains by each of a kernel's names, none
+    // for healthy kernels; a timeline has none.
     let zoo = read(&root().join("fixtures/hints/zoo_full.ncu-rep.zst")).unwrap();
     let found = predicted_gains(&zoo);
     assert_eq!(found["transpose_conflict"].id, Diagnosis::BankConflicts);

@@ -1,4 +1,4 @@
-//! README, demo.tape and `--help` say what the program does.
+//! README, `demo.tape` and `--help` agree with the program.
 
 use super::support::{Explorer, demo_files, root, run};
 use std::fs;
@@ -15,7 +15,7 @@ fn readme() -> String {
     fs::read_to_string(root().join("README.md")).unwrap()
 }
 
-/// A topic of `warpscope help`, as it is written.
+/// Source text of a `warpscope help` topic.
 fn topic(name: &str) -> &'static str {
     TOPICS.iter().find(|t| t.0 == name).unwrap().1
 }
@@ -23,7 +23,7 @@ fn topic(name: &str) -> &'static str {
 #[test]
 fn the_keys_of_the_readme_do_what_it_says() {
     let section = readme().split("## Keys").nth(1).unwrap().split("\n## ").next().unwrap().to_owned();
-    // Keys stand in the first and the third column.
+    // The first and third columns hold keys.
     let mut named = Vec::new();
     for row in section.lines().filter(|l| l.starts_with("| `")) {
         let cells: Vec<&str> = row.split('|').collect();
@@ -60,12 +60,12 @@ fn every_topic_is_named_in_the_readme() {
     assert!(code == 2 && err.contains("did you mean `timeline`?"), "{err}");
 }
 
-/// The screen that the demo opens with, as the explorer itself saves it.
+/// The first screen of the demo, as saved by the explorer itself.
 #[test]
 fn the_picture_of_the_readme_is_the_demo() {
     let mut explorer = Explorer::open(&demo_files(), (120, 40));
     explorer.press("O");
-    // The demo's own name for its capture.
+    // The demo's own name for its capture file.
     explorer.app.session.reports[0].file = PathBuf::from(DEMO[0].0);
     let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
     let drawn = saved::export_screen(&explorer.app, &mut explorer.view, &theme, false, saved::Form::Svg);
@@ -115,7 +115,7 @@ fn the_tape_plays_on_the_demo() {
             ("Type", None) if text.contains("warpscope demo") => explorer = Some(Explorer::open(&demo_files(), (120, 40))),
             ("Type", None) => assert_eq!(text, "cargo build --release && clear"),
             ("Enter" | "Wait", None) => {}
-            // The key that starts the program is the shell's.
+            // The key that starts the program goes to the shell.
             ("Enter", Some(_)) if typed == 0 => typed = 1,
             ("Type", Some(e)) => {
                 for c in text.chars() {

@@ -1,4 +1,4 @@
-//! What is found on a machine, with folders and programs that stand in for it, and on this one.
+//! `warpscope doctor`, with mock folders and programs and on this machine.
 
 use super::support::run;
 use serde_json::Value as Json;
@@ -20,7 +20,7 @@ fn text(root: &Path, file: &str, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// A machine with one GPU, both profilers, and everything open.
+/// A machine with one GPU, both profilers, and no restrictions.
 fn machine() -> (TempDir, Places) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().to_owned();
@@ -78,7 +78,7 @@ fn troubles_of_the_machine_are_seen() {
     assert_eq!(of(&places, "mps").unwrap().0, State::Warning);
     fs::remove_file(places.root.join("lib/libdw.so.1")).unwrap();
     assert!(of(&places, "nsys-importer").unwrap().1.ends_with("libdw.so.1") || std::env::var_os("LD_LIBRARY_PATH").is_some());
-    // A driver that does not answer is said in its own words.
+    // Errors of the driver are quoted verbatim.
     program(&places.path[0], "nvidia-smi", "echo 'NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver.'; exit 9");
     let (state, found) = of(&places, "gpus").unwrap();
     assert!(state == State::Blocks && found.contains("could not communicate"), "{found}");

@@ -1,4 +1,5 @@
-//! Reports as Parquet, read back by the library's own reader; `tests/compare/parquet.py` does it with DuckDB and Spark.
+//! Export to Parquet, read back by the library's own reader;
+//! `tests/compare/parquet.py` does the same with DuckDB and Spark.
 
 use super::support::root;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -40,7 +41,8 @@ fn one(folder: &Path) -> PathBuf {
     files.remove(0)
 }
 
-/// Every launch with its configuration, times and names; units in the metadata; folders by run and rank.
+/// Every launch keeps its configuration, times and names; units are in the metadata;
+/// folders are partitioned by run and rank.
 #[test]
 fn launches_come_back_from_parquet() {
     let folder = tempfile::tempdir().unwrap();
@@ -72,7 +74,7 @@ fn launches_come_back_from_parquet() {
     let reader = SerializedFileReader::new(std::fs::File::open(at("launches")).unwrap()).unwrap();
     let keys = reader.metadata().file_metadata().key_value_metadata().unwrap();
     assert!(keys.iter().any(|k| k.key == "unit.duration_ns" && k.value.as_deref() == Some("ns")));
-    // Nothing is left beside the files, and nothing is replaced unasked.
+    // No temporary files remain, and existing files are replaced only with `--force`.
     let again = export(folder.path(), &[report.to_str().unwrap(), "-o", "out", "--run", "a/b=c", "--tables", "launches"]);
     assert!(!again.status.success() && text(&again).contains("--force"), "{}", text(&again));
     let forced = export(folder.path(), &[report.to_str().unwrap(), "-o", "out", "--run", "a/b=c", "--tables", "launches", "--force"]);
@@ -80,7 +82,7 @@ fn launches_come_back_from_parquet() {
     assert!(text(&export(folder.path(), &["x", "-o", "o", "--tables", "nonsense"])).contains("the tables are launches, calls"));
 }
 
-/// A folder that cannot be written, and a report of single kernels, are said in a sentence.
+/// A read-only folder and a report of single kernels each give a one-line error.
 #[test]
 fn what_cannot_be_exported_is_said() {
     let folder = tempfile::tempdir().unwrap();

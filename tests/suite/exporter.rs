@@ -1,4 +1,4 @@
-//! `.nsys-rep` files: exported by the user's nsys. Stand-ins play the tool; the real one is used when it is on PATH.
+//! `.nsys-rep` files, exported with the user's nsys. Mock tools are used; the real one as well if it is on PATH.
 
 use super::support::{scratch, unpacked};
 use std::fs;
@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use warpscope::import::{self, Cancel, ImportError, Job, Progress, Wants};
 use warpscope::model::Profile;
 
-/// Of this test's own thread: other tests make entries at the same time.
+/// Cache folder per test thread: other tests create entries concurrently.
 fn cache() -> PathBuf {
     let test = std::thread::current().name().unwrap_or_default().replace(':', "-");
     scratch().join("exporter").join(test)
@@ -21,7 +21,7 @@ fn report(version: &str) -> PathBuf {
     file
 }
 
-/// A stand-in for nsys: says its version, and runs `script` to export to `$out`.
+/// A mock nsys: prints its version, and runs `script` to export to `$out`.
 fn tool(version: &str, script: &str) -> PathBuf {
     let path = tempfile::Builder::new().prefix("nsys-").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
     let text = format!(

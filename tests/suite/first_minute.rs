@@ -1,4 +1,4 @@
-//! What somebody meets who has nothing yet: the first screen, the demo, the tour, messages and keys that are everywhere the same.
+//! The first minute of a new user: start screen, demo, tour, and messages and keys that are the same everywhere.
 
 use super::support::{Explorer, demo_files, packed, run};
 use insta::assert_snapshot;
@@ -37,7 +37,7 @@ fn the_tour_leads_from_the_verdict_to_the_command() {
     assert!(e.screen().contains("tour 1 of 5"), "{}", e.screen());
     e.press("T");
     assert!(e.screen().contains("tour 2 of 5"));
-    // Somewhere else: how to come back.
+    // On another screen it says how to return.
     e.press("V");
     assert!(e.screen().contains("T goes to the timeline"), "{}", e.screen());
     e.press("esc K");
@@ -49,7 +49,7 @@ fn the_tour_leads_from_the_verdict_to_the_command() {
     assert!(!e.screen().contains('{'), "every key is spelled: {}", e.screen());
     e.press("esc");
     assert!(!e.screen().contains("tour") && e.app.session.tour.is_none());
-    // It can be left at any step, and needs a timeline.
+    // The tour can be left at any step, and needs a timeline.
     e.press("? t ? t");
     assert!(e.app.session.tour.is_none() && e.screen().contains("the tour is over"));
     let mut e = Explorer::open(&[super::support::root().join("fixtures/demo/zoo.ncu-rep.zst")], (120, 40));

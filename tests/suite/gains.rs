@@ -1,5 +1,6 @@
-//! What hints promise against what their changes gave: pairs of kernels of which the second is the first with one fault mended, recorded on an
-//! H200. `pairs.cu` was written with the model of gains, `held.cu` by somebody who had seen neither it nor the rules.
+//! Predicted gains against measured ones: pairs of kernels where the second is the first with one problem
+//! fixed, recorded on an H200. `pairs.cu` was written together with the gain model, `held.cu` by an author who
+//! had seen neither the model nor the rules.
 
 use super::support::{read, root};
 use insta::assert_snapshot;
@@ -9,10 +10,10 @@ use std::fmt::Write as _;
 use warpscope::analysis::hints::subject::diagnose_all;
 use warpscope::analysis::hints::{Gain, Severity};
 
-/// Two reports, the ends of the names of a pair's kernels, and of which pairs there are how many.
+/// Reports, name suffixes of the two kernels of a pair, and number of pairs.
 const SETS: [(&str, &str, &str, usize); 2] = [("pairs_detailed", "_before", "_after", 39), ("held_detailed", "_a", "_b", 55)];
 
-/// The factor within which an estimate of the time after the change counts as near.
+/// An estimate is near if it is within this factor of the measured time after the change.
 const NEAR: f64 = 1.3;
 
 struct Pair {
@@ -26,7 +27,7 @@ struct Pair {
 
 fn pairs(report: &str, before: &str, after: &str) -> Vec<Pair> {
     let profile = read(&root().join(format!("fixtures/hints/{report}.ncu-rep.zst"))).unwrap();
-    // A kernel that runs several times counts with the sum.
+    // A kernel that runs several times counts with its total time.
     let mut time: BTreeMap<String, f64> = BTreeMap::new();
     let subjects = diagnose_all(&profile);
     for s in &subjects {
@@ -43,7 +44,7 @@ fn pairs(report: &str, before: &str, after: &str) -> Vec<Pair> {
     out
 }
 
-/// What the time was expected to be after the change over what it was, where it was estimated.
+/// Ratio of the measured to the predicted time after the change; `None` without an estimate.
 fn apart(pair: &Pair) -> Option<f64> {
     pair.gain.expected.map(|_| (1.0 - pair.got) / (1.0 - pair.gain.expected_middle()))
 }
@@ -59,7 +60,7 @@ fn promises_hold() {
         let all = pairs(report, before, after);
         assert_eq!(all.len(), many, "{report}");
         let count = |is: &dyn Fn(&Pair) -> bool| all.iter().filter(|p| is(p)).count();
-        // A point for what clocks and replay passes vary.
+        // One percentage point of tolerance for clocks and replay passes.
         let held = count(&|p| p.got <= p.gain.at_most + 0.01);
         let estimated = count(&|p| apart(p).is_some());
         let good = count(&near);
@@ -92,7 +93,7 @@ fn a_range_lies_within_its_bound() {
     }
 }
 
-/// What `hints` says of the run for a kernel of a report.
+/// The `run` object of `warpscope hints` for a kernel of a report.
 fn run_of(report: &str, kernel: &str) -> Json {
     let out = super::support::run(&["hints", report, "--kernel", kernel, "--format", "json"]);
     let all: Json = serde_json::from_str(&out.1).unwrap();
@@ -105,12 +106,12 @@ fn a_faster_kernel_helps_where_the_gpu_is_waited_for() {
         let run = run_of(&root().join(format!("fixtures/triage/{report}.sqlite.zst")).display().to_string(), kernel);
         (run["share_percent"].as_f64().unwrap(), run["critical_percent"].as_f64().unwrap())
     };
-    // One matrix product after the other: all of it counts. With the host at work in between, nearly nothing does.
+    // Back-to-back matrix products: all of their time is critical. With host work in between, almost none is.
     let (share, path) = critical("gemm_healthy", "nvjet_sm90_tst_320x128_64x3_1x2_h_bz_coopB_NNT");
     assert!(share > 99.0 && path > 95.0, "{share} {path}");
     let (share, path) = critical("host_compute", "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT");
     assert!(share > 10.0 && path < 1.0, "{share} {path}");
-    // A trace with counters has the gain, too.
+    // A trace with counters has the gain as well.
     let run = run_of(&root().join("fixtures/trace/zoo_survey.wstrace.zst").display().to_string(), "transpose_conflict");
     let saves = |end: &str| run["saves"][end].as_f64().unwrap();
     assert!(0.0 < saves("least_percent") && saves("least_percent") < saves("most_percent"));

@@ -1,6 +1,6 @@
-//! A step that is one CUDA graph is judged like the same step launched kernel by kernel: why the GPU idles before it, and what the run gains without
-//! one of its kernels. Loops are simulated with and without that kernel, so that what is predicted can be held against what comes of it, and written
-//! as each profiler writes them.
+//! A step that is one CUDA graph is analysed like the same step launched kernel by kernel: causes of idle time before
+//! it, and the gain from removing one of its kernels. Loops are simulated with and without that kernel, so that the
+//! prediction can be checked, and written in each profiler's format.
 
 use super::support::{edited, read, root, run, scratch};
 use serde_json::{Value, json};
@@ -11,26 +11,26 @@ use warpscope::analysis::triage::{Cause, Part, Scope, triage_profile};
 use warpscope::analysis::worths::Worths;
 use warpscope::model::{Cancel, Profile};
 
-/// Work of a step on the GPU.
+/// A GPU operation of a step.
 #[derive(Clone, Copy, PartialEq)]
 enum Node {
-    /// A kernel on a branch, ns.
+    /// A kernel: name, branch, duration in ns.
     Kernel(&'static str, usize, i64),
     Set,
     /// A copy from the host.
     Upload,
-    /// All branches go on from here.
+    /// All branches join here.
     Join,
 }
 
-/// The host's part of a step.
+/// The host's behaviour in a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Host {
     /// Works for 400 µs before each step, and reads a value back after it.
     Token,
-    /// Waits for nothing.
+    /// Never waits.
     Queue,
-    /// Works for 400 µs after each step, and waits after each eighth.
+    /// Works for 400 µs after each step, and synchronises every eight steps.
     Ahead,
 }
 
@@ -44,7 +44,7 @@ struct Loop {
 const GEMM: Node = Node::Kernel("gemm_kernel", 0, 170_000);
 const TANH: Node = Node::Kernel("tanh_kernel", 0, 260_000);
 const CAST: Node = Node::Kernel("cast_kernel", 0, 1_500);
-/// A kernel of another branch that ends after everything before the join.
+/// A kernel on another branch that ends after everything else before the join.
 const SIDE: Node = Node::Kernel("side_kernel", 1, 700_000);
 
 const STEPS: &[(&str, &[Node])] = &[
@@ -55,7 +55,7 @@ const STEPS: &[(&str, &[Node])] = &[
     ("beside a longer branch", &[Node::Set, SIDE, GEMM, TANH, Node::Join, GEMM]),
 ];
 
-/// An event with its start and duration in ns, and the id that a call shares with what it started.
+/// An event with start and duration in ns, and the correlation id shared by a call and the work it launched.
 struct Event {
     what: What,
     start: i64,
@@ -65,11 +65,11 @@ struct Event {
 
 enum What {
     Call(&'static str),
-    /// With stream and node.
+    /// A kernel: name, stream, node id.
     Kernel(&'static str, usize, Option<u64>),
     Set(Option<u64>),
     Copy(bool, Option<u64>),
-    /// A graph as a whole.
+    /// A graph recorded as a whole.
     Graph,
 }
 
@@ -78,7 +78,7 @@ const COUNT: i64 = 40;
 struct Simulation {
     events: Vec<Event>,
     host: i64,
-    /// When each branch is done.
+    /// Completion time of each branch, ns.
     done: [i64; 2],
     id: u64,
 }
@@ -92,7 +92,7 @@ impl Simulation {
         start
     }
 
-    /// Runs a node no earlier than a time.
+    /// Runs a node no earlier than `earliest`.
     fn run(&mut self, node: Node, earliest: i64, number: Option<u64>, whole: bool) {
         let (what, branch, duration) = match node {
             Node::Kernel(name, branch, duration) => (What::Kernel(name, branch, number), branch, duration),
@@ -114,7 +114,7 @@ impl Simulation {
 }
 
 impl Loop {
-    /// Its events, and its length in ns; without its `tanh_kernel`, if that is to take no time.
+    /// Returns the events and the loop's length in ns; `without` gives `tanh_kernel` zero duration.
     fn events(self, without: bool, whole: bool) -> (Vec<Event>, i64) {
         let mut s = Simulation { events: Vec::new(), host: 1_000_000, done: [0; 2], id: 0 };
         let step: Vec<Node> = self
@@ -129,7 +129,7 @@ impl Loop {
             if self.host == Host::Token {
                 s.host += 400_000;
             }
-            // A step's branches begin together.
+            // All branches of a step start together.
             s.done = [s.done[0].max(s.done[1]); 2];
             if self.graph {
                 let call = s.call("cudaGraphLaunch", 20_000, 2_000);
@@ -173,13 +173,13 @@ impl Loop {
         (s.events, length)
     }
 
-    /// The share by which the loop really is shorter without its `tanh_kernel`.
+    /// Actual share by which the loop is shorter without its `tanh_kernel`.
     fn gain(self) -> f64 {
         1.0 - self.events(true, false).1 as f64 / self.events(false, false).1 as f64
     }
 }
 
-/// As PyTorch writes it, with graphs' nodes numbered or not.
+/// Writes a PyTorch trace, with or without graph node ids.
 fn torch(events: &[Event], numbered: bool) -> Profile {
     let mut all = Vec::new();
     for e in events {
@@ -217,7 +217,7 @@ fn file(suffix: &str) -> PathBuf {
     tempfile::Builder::new().suffix(suffix).tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap()
 }
 
-/// Fixtures of nsys whose tables take other rows: graphs by node, and as a whole. Their process and thread stay.
+/// Writes an nsys export by replacing table rows of a fixture: graphs by node or as a whole. Process and thread stay.
 fn nsys(events: &[Event], whole: bool) -> PathBuf {
     let fixture = if whole { "graph_whole" } else { "graph_node" };
     let mut sql = String::from(
@@ -287,7 +287,7 @@ fn nsys(events: &[Event], whole: bool) -> PathBuf {
     edited(fixture, &format!("BEGIN; {sql} COMMIT;"))
 }
 
-/// Tables of rocprofv3, in which a memset is a kernel and nodes of graphs have no numbers.
+/// Writes rocprofv3 tables, in which a memset is a kernel and graph nodes have no ids.
 fn rocm(events: &[Event]) -> Profile {
     let folder = tempfile::tempdir_in(scratch()).unwrap();
     let mut kernels = String::from(
@@ -329,7 +329,8 @@ fn rocm(events: &[Event]) -> Profile {
     read(folder.path()).unwrap()
 }
 
-/// Shares of the window in percent: kernels, idle time that is the host's, and idle time whose call is not known; and the first finding.
+/// Returns the first finding, and percentages of the window: kernels, idle time caused by the
+/// host, and idle time with an unknown call.
 fn judged(profile: &Profile) -> ([f64; 3], &'static str) {
     let judged = triage_profile(profile, &Scope::default(), &Cancel::default()).unwrap();
     let device = &judged.devices[0];
@@ -348,7 +349,7 @@ fn predicted(profile: &Profile) -> (f64, (f64, f64)) {
 
 const HOSTS: [Host; 3] = [Host::Token, Host::Queue, Host::Ahead];
 
-/// A loop in the forms that have kernels of graphs.
+/// A loop in all formats that record kernels of graphs.
 fn forms(l: Loop) -> Vec<(&'static str, Profile)> {
     let (events, _) = l.events(false, false);
     vec![
@@ -412,7 +413,7 @@ fn graphs_that_were_recorded_as_a_whole_idle_for_the_same_reasons() {
     }
 }
 
-/// Two loops on an H100, recorded by the tracer; without the kernel a step was 18.9% and 18.6% shorter.
+/// Two loops on an H100, recorded by the tracer; without the kernel, steps were 18.9% and 18.6% shorter.
 #[test]
 fn loops_whose_gain_was_measured() {
     for (fixture, measured) in [("graph_token", 0.189), ("eager_token", 0.186)] {
@@ -426,7 +427,8 @@ fn loops_whose_gain_was_measured() {
     }
 }
 
-/// Loops on an H100 in which a step was timed with and without one kernel (`tests/hardware/whatif.py`): median of five times 150 steps each, in turn.
+/// Loops on an H100 whose step was timed with and without one kernel (`tests/hardware/whatif.py`): median of
+/// five alternating rounds of 150 steps each.
 #[test]
 fn kernels_that_were_left_out() {
     let measured = [
@@ -452,7 +454,7 @@ fn kernels_that_were_left_out() {
         let worths = Worths::for_names(&profile, &names, 100, &Cancel::default()).unwrap();
         let curve = worths.get(names.iter().find(|n| n.contains("tanh")).unwrap()).unwrap();
         errors.push((curve.saved_share(1.0) - gain).abs());
-        // One point is what the same loop varies by from run to run.
+        // The same loop varies by one percentage point from run to run.
         if gain < curve.bounds.0 - 0.01 || gain > curve.bounds.1 + 0.01 {
             wrong.push(format!("{name}: {gain} came, {:?} at least and at most", curve.bounds));
         }
@@ -462,7 +464,7 @@ fn kernels_that_were_left_out() {
     assert!(errors[errors.len() / 2] < 0.025 && errors.iter().all(|e| *e < 0.09), "{errors:?}");
 }
 
-/// The same without a copy, or without a wait for the GPU: at most what the finding about it says.
+/// The same without a copy, or without a synchronisation: the gain is at most the finding's bound.
 #[test]
 fn copies_and_waits_that_were_left_out() {
     for (name, id, gain) in [
@@ -499,13 +501,13 @@ fn top_says_what_each_row_saves_where_that_is_known() {
     for args in [&["--by", "stream"][..], &["--from", "2ms"]] {
         assert!(top(args)["rows"].as_array().unwrap().iter().all(|r| r["run"].is_null()), "{args:?}");
     }
-    // Without calls it is not known what waits for the host.
+    // Without API calls, work that waits for the host cannot be identified.
     let blind = edited("graph_node", "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME;");
     let blind: Value = serde_json::from_str(&run(&["top", blind.to_str().unwrap(), "--format", "json"]).1).unwrap();
     assert!(blind["rows"].as_array().unwrap().iter().all(|r| r["run"].is_null()));
 }
 
-/// A launch of a graph is one event, with its kernels counted, and the first of a graph is told from the others.
+/// A graph launch is one event with a kernel count, and the first launch of a graph is marked.
 #[test]
 fn a_launch_of_a_graph_is_named_as_one() {
     let profile = read(&root().join("fixtures/trace/graph_token.wstrace.zst")).unwrap();

@@ -1,4 +1,4 @@
-//! Verdicts on runs that were made to be mistaken for something else: one slow call, one step, work that grows, places that hold next to nothing.
+//! Verdicts on runs that are easily misjudged: one slow call, one step, growing work, ranges that cover almost no time.
 
 use super::support::{read_as, scratch};
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use warpscope::analysis::triage::{Found, Scope, Severity, Sure, Triage, Verdict,
 use warpscope::import::Wants;
 use warpscope::model::{Cancel, Profile};
 
-/// A run as torch.profiler writes it, with one thread and one stream. Times in µs.
+/// A run as `torch.profiler` writes it, with one thread and one stream. Times in µs.
 struct Run {
     events: Vec<Value>,
-    /// When the host and the device are done with what there is.
+    /// Time at which the host and the device have finished their work so far.
     host: f64,
     device: f64,
     next: u32,
@@ -29,7 +29,7 @@ impl Run {
         self
     }
 
-    /// A call of the host that takes so long, and starts nothing.
+    /// A host call of this duration that starts no work.
     fn call(&mut self, name: &str, dur: f64) -> &mut Self {
         let (at, id) = (self.host, self.next);
         self.next += 1;
@@ -37,7 +37,7 @@ impl Run {
         self.event("cuda_runtime", name, (100, at, dur), json!({"correlation": id}))
     }
 
-    /// A launch whose call and kernel take so long, with so many blocks.
+    /// A launch with these durations of call and kernel, and this grid size.
     fn launch(&mut self, kernel: &str, cost: f64, dur: f64, blocks: u32) -> &mut Self {
         let id = self.next;
         self.call("cudaLaunchKernel", cost);
@@ -54,13 +54,13 @@ impl Run {
         self.call("cudaDeviceSynchronize", dur)
     }
 
-    /// The host does something that is not recorded.
+    /// The host does unrecorded work.
     fn pause(&mut self, dur: f64) -> &mut Self {
         self.host += dur;
         self
     }
 
-    /// A range around what the host does in a function.
+    /// A range around host work.
     fn range(&mut self, cat: &str, name: &str, inside: impl FnOnce(&mut Self)) -> &mut Self {
         let start = self.host;
         inside(self);
@@ -91,7 +91,7 @@ fn has(t: &Triage, id: Verdict) -> bool {
     t.findings.iter().any(|f| f.id == id)
 }
 
-/// One slow call at the start or in the middle is no rate, whatever call it is; the same again and again is one.
+/// One slow call at the start or in the middle does not make a rate, whatever the call; a repeated one does.
 #[test]
 fn one_slow_call_is_no_rate() {
     let run = |slow: &dyn Fn(&mut Run, u32)| {
@@ -132,7 +132,7 @@ fn one_slow_call_is_no_rate() {
     assert_eq!(slow.findings[0].sure, Sure::Certain);
 }
 
-/// The first launch of a kernel loads its code: left out at the start of a run, and in the middle no rate of launches.
+/// The first launch of a kernel loads its code: ignored at the start of a run, and not a launch rate in the middle.
 #[test]
 fn first_launches_are_warm_up() {
     let mut run = Run::new();
@@ -159,7 +159,8 @@ fn first_launches_are_warm_up() {
     assert_eq!(t.findings[0].sure, Sure::Likely);
 }
 
-/// A range that somebody wrote as a step is one, also once; it begins on the host, and the layers in it are no steps.
+/// A range explicitly named as a step is a step, even if it occurs once; it begins on the
+/// host, and layers inside it are not steps.
 #[test]
 fn one_step_that_was_written_is_a_step() {
     for (name, found) in [("ProfilerStep#6", true), ("step 3", true), ("iter 17", true), ("epoch 1", false), ("forward", false)] {
@@ -190,7 +191,7 @@ fn one_step_that_was_written_is_a_step() {
     }
 }
 
-/// Repetitions inside of one operator or one call of a module are no steps; those inside of the program's own functions may be.
+/// Repetitions inside one operator or module call are not steps; those inside the program's own functions may be.
 #[test]
 fn layers_of_one_pass_are_no_steps() {
     for (cat, name, steps) in [
@@ -212,7 +213,7 @@ fn layers_of_one_pass_are_no_steps() {
     }
 }
 
-/// Places are named by how much of the idle time they hold.
+/// A range is named as the place of idle time only if it covers enough of it.
 #[test]
 fn idle_time_belongs_to_places_by_how_much_they_cover() {
     for (inside, named) in [(40.0, false), (900.0, false), (1200.0, true), (1900.0, true)] {
@@ -236,7 +237,7 @@ fn idle_time_belongs_to_places_by_how_much_they_cover() {
             assert!((ns / (inside * 30.0) - 1.0).abs() < 0.1, "{inside}: {ns}");
         }
     }
-    // No range at all around it, and several that share it.
+    // Without any enclosing range, and with several that share the idle time.
     let spread = |name: &dyn Fn(u32) -> String| {
         let mut run = Run::new();
         for i in 0..30 {
@@ -251,7 +252,7 @@ fn idle_time_belongs_to_places_by_how_much_they_cover() {
     assert!(spread(&|_| "aten::op".to_owned()).contains("aten::op"));
 }
 
-/// Waiting for other ranks is waiting.
+/// Waiting for other ranks counts as waiting.
 #[test]
 fn functions_of_mpi_wait_and_those_that_only_start_do_not() {
     for (name, waits) in [
@@ -277,7 +278,7 @@ fn functions_of_mpi_wait_and_those_that_only_start_do_not() {
     }
 }
 
-/// Steps that run other kernels are other steps; the same ones that take longer are stalls.
+/// Steps that run other kernels are different work; the same kernels taking longer are a stall.
 #[test]
 fn other_work_is_no_stall() {
     let run = |slow: &dyn Fn(&mut Run)| {
@@ -324,7 +325,7 @@ fn other_work_is_no_stall() {
     assert_eq!(first(&host), "periodic-stall");
 }
 
-/// A clock explains a factor of up to three or so, and not work that grows.
+/// Clock throttling explains a slowdown of up to about three times, but not growing work.
 #[test]
 fn no_clock_falls_by_more_than_a_factor_of_three() {
     let run = |length: &dyn Fn(u32) -> f64| {
@@ -361,7 +362,7 @@ fn no_clock_falls_by_more_than_a_factor_of_three() {
     }
 }
 
-/// Kernels that fill the window and hardly any SM are not healthy; kernels that run side by side add up.
+/// Kernels that fill the window but use few SMs are not healthy; concurrent kernels add up.
 #[test]
 fn kernels_that_fill_few_sms_are_not_healthy() {
     let run = |blocks: u32, sms: u32, dur: f64| {
@@ -380,7 +381,7 @@ fn kernels_that_fill_few_sms_are_not_healthy() {
         assert_eq!(found.severity == Severity::Healthy, healthy, "{blocks}: {}", found.headline);
         assert!(healthy || found.headline.contains(&format!("{blocks} of {sms} SMs")), "{}", found.headline);
     }
-    // Without the number of SMs nothing is said of them.
+    // The finding needs the number of SMs.
     assert_eq!(run(1, 0, 1000.0).findings[0].severity, Severity::Healthy);
     // Eight streams with 17 blocks each fill the GPU together.
     let mut run = Run::new();
@@ -399,7 +400,7 @@ fn kernels_that_fill_few_sms_are_not_healthy() {
     assert_eq!(run.judged().findings[0].severity, Severity::Healthy);
 }
 
-/// Ranges that begin and end anywhere hold the idle time that lies in them.
+/// Idle time is attributed to process-wide (start/end) ranges as well.
 #[test]
 fn ranges_of_processes_have_their_idle_time() {
     use super::support::edited_profile;

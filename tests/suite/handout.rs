@@ -1,4 +1,4 @@
-//! A report to hand on: what is in it, and what never is.
+//! Shareable reports: their contents, and what they must never contain.
 
 use super::support::{edited, packed, root, run, scratch};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn written(files: &[&Path], end: &str, more: &[&str]) -> String {
     std::fs::read_to_string(out).unwrap()
 }
 
-/// Elements that are opened and closed, in order: whether they nest.
+/// Checks that opening and closing tags nest.
 fn well_formed(html: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = html.split_once("</style>").unwrap().1.split_once("</head>").unwrap().1;
@@ -21,7 +21,7 @@ fn well_formed(html: &str) {
         let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap();
         if tag.starts_with('/') {
             let last = open.pop();
-            // The page's own element was opened before.
+            // `html` was opened before the checked part.
             assert!(last == Some(name) || last.is_none() && name == "html", "</{name}> closes {last:?}");
         } else if !tag.ends_with('/') {
             open.push(name);
@@ -46,7 +46,7 @@ fn pages_of_all_kinds_of_reports() {
             assert!(html.contains(word), "{file}: {word}");
             assert!(markdown.replace('\\', "").contains(word), "{file}: {word}");
         }
-        // It loads nothing, and nothing runs.
+        // The page loads no resources and runs no scripts.
         let lower = html.to_lowercase();
         for never in ["<script", "href=", "src=", "url(", "@import", "javascript:", "onload"] {
             assert!(!lower.contains(never), "{file}: {never}");
@@ -70,7 +70,7 @@ fn texts_are_only_texts_and_paths_stay_at_home() {
     let html = written(&[&file], ".html", &[]);
     well_formed(&html);
     assert!(!html.contains("<script") && html.contains("&lt;script&gt;") && !html.contains('\u{1b}'));
-    // A command keeps the kernel's name, whatever is in it: else it would select another.
+    // A command keeps the kernel's exact name, even with special characters: otherwise it would select another kernel.
     let (mut told, mut rest) = (String::new(), &*html);
     while let Some((before, after)) = rest.split_once("<pre>") {
         told.push_str(before);
@@ -83,7 +83,7 @@ fn texts_are_only_texts_and_paths_stay_at_home() {
     assert!(!markdown.contains('\u{1b}'));
     assert!(markdown.lines().filter(|l| !l.starts_with("ncu ")).all(|l| !l.contains("/home/me")), "{markdown}");
     assert!(written(&[&file], ".html", &["--paths"]).contains("/home/me/secret"));
-    // What the machine's own environment was is nobody's business.
+    // The report must not contain the machine's environment variables.
     for name in ["single", "llm"] {
         let path = if name == "llm" { root().join("fixtures/demo/llm.sqlite.zst") } else { packed(name) };
         let html = written(&[&path], ".html", &["--paths"]);

@@ -1,5 +1,5 @@
-//! What is said about kernels whose cause is known, about public reports of many GPUs, and about reports from which little is known; and the
-//! screens and the command that say it.
+//! Hints for kernels with known causes, for public reports of many GPUs, and for reports with few metrics; and
+//! the screens and the command that show them.
 
 use super::support::{Explorer, demo_files, packed, read, root};
 use insta::assert_snapshot;
@@ -30,7 +30,7 @@ pub fn labels(name: &str) -> BTreeMap<String, (Vec<String>, bool)> {
     out
 }
 
-/// How many first hints are right, and of how many.
+/// Number of correct first hints, number of kernels, and the details as text.
 fn score(report: &str, set: &str) -> (usize, usize, String) {
     let subjects = diagnose_all(&read(&fixture(report)).unwrap());
     let labels = labels(set);
@@ -65,8 +65,8 @@ fn the_first_hint_names_the_cause() {
     }
 }
 
-/// With the set `basic` many causes cannot be told apart: then the unit at its limit is named, or nothing, but nothing is praised for what was
-/// not looked at, and each hint says what would decide.
+/// With the set `basic` many causes cannot be distinguished: name the limiting unit or nothing, never call a kernel
+/// healthy without the metrics, and say in each hint which metrics would decide.
 #[test]
 fn little_is_said_of_what_was_not_collected() {
     let subjects = diagnose_all(&read(&fixture("causes_basic")).unwrap());
@@ -86,7 +86,8 @@ fn little_is_said_of_what_was_not_collected() {
     }
 }
 
-/// Taking numbers away never makes a hint surer, never praises what was not praised, and never gives evidence that is gone.
+/// Removing metrics never makes a hint more confident, never turns a kernel healthy, and
+/// never leaves evidence from a removed metric.
 #[test]
 fn nothing_is_said_of_absent_numbers() {
     let profile = read(&fixture("causes_full")).unwrap();
@@ -130,7 +131,7 @@ fn nothing_is_said_of_absent_numbers() {
     assert!(diagnose(&Facts::default()).is_empty(), "nothing is known");
 }
 
-/// Values that no counter can have are not believed.
+/// Values that a counter cannot have are ignored.
 #[test]
 fn nonsense_is_not_believed() {
     use warpscope::model::Value;
@@ -149,7 +150,7 @@ fn nonsense_is_not_believed() {
     }
 }
 
-/// Zero, not a number and absent are three things.
+/// Zero, NaN and absent are distinct.
 #[test]
 fn zero_is_not_absent() {
     use warpscope::model::Value;
@@ -164,12 +165,13 @@ fn zero_is_not_absent() {
         diagnose(&Facts::of_result(&m, at)).first().map(|h| h.id)
     };
     assert_eq!(of(Some(Value::Integer(0))), Some(Diagnosis::LocalMemory), "no spills among the accesses");
-    // Spilling instructions tell, too.
+    // Spilling instructions are evidence too.
     assert_eq!(of(Some(Value::Float(f64::NAN))), Some(Diagnosis::Spilling));
     assert_eq!(of(None), Some(Diagnosis::Spilling));
 }
 
-/// Names that only one chip has are found on that chip; Volta's, whose tools have fewer metrics, are enough to name the unit.
+/// Metric names that only one chip has are found on that chip; Volta's tools have
+/// fewer metrics, but enough to name the unit.
 #[test]
 fn names_of_each_chip() {
     use warpscope::model::{Metrics, Value};
@@ -195,7 +197,7 @@ fn names_of_each_chip() {
         ((10, 0), "sm__pipe_tc_cycles_active.avg.pct_of_peak_sustained_elapsed", "tensor_active"),
         ((10, 3), subpipe, "tensor_hmma"),
         ((12, 0), "dram__bytes_op_read.sum", "dram_bytes_read"),
-        // A chip of tomorrow may have any of the names.
+        // An unknown future chip may have any of the names.
         ((13, 0), subpipe, "tensor_hmma"),
     ] {
         assert_eq!(of(cc, &[(name, 70.0)]).get(id), Some(70.0), "{cc:?} {name}");
@@ -206,7 +208,7 @@ fn names_of_each_chip() {
     assert_ne!(hints[0].severity, Severity::Healthy, "whether the traffic is useful is not known");
 }
 
-/// A name adds advice; it decides nothing.
+/// A kernel's name adds advice but never decides a diagnosis.
 #[test]
 fn names_of_kernels_only_add_advice() {
     let profile = read(&fixture("zoo_full")).unwrap();
@@ -238,14 +240,15 @@ fn a_timeline_tells_what_the_launch_alone_can() {
     let allowed = ["launch-overhead", "grid-too-small", "tail-effect"];
     for s in &subjects {
         for h in &s.hints {
-            // The limit of the occupancy is known; whether it costs anything is not.
+            // The occupancy limit is known, but not whether it costs time.
             let limit = h.id.id().starts_with("occupancy-") && h.severity == Severity::Low && h.sure == Sure::Possible;
             assert!(allowed.contains(&h.id.id()) || limit, "{}: {h:?}", s.kernel.function());
         }
     }
 }
 
-/// Every result of the public reports: no panic, ids of the vocabulary, shares between 0 and 1, no evidence that the report lacks.
+/// For every result of the public reports: no panic, only known ids, shares between 0
+/// and 1, no evidence absent from the report.
 #[test]
 fn public_reports_of_many_gpus() {
     let Some(folder) = std::env::var_os("WARPSCOPE_CORPUS") else {
@@ -269,7 +272,7 @@ fn public_reports_of_many_gpus() {
         }
     }
     println!("{results} results of public reports");
-    // Read beside their metrics and NVIDIA's rules by a person: V100, T4, A10G, RTX 4090.
+    // Expected hints checked by hand against the metrics and NVIDIA's rules: V100, T4, A10G, RTX 4090.
     let folder = PathBuf::from(std::env::var_os("WARPSCOPE_CORPUS").unwrap()).join("samples/ncu");
     for (file, result, id) in [
         ("NCAR+GPU_workshop__10_HandsOnNsight__ncu__MW_DivToMult", 2, "dram-bandwidth-bound"),
@@ -361,17 +364,17 @@ fn lines_of_the_hints_screen_lead_on() {
     assert_eq!(line(&explorer), Line::Hint(0, false));
     explorer.press("enter down down");
     assert!(matches!(line(&explorer), Line::Evidence(0, _)), "{:?}", line(&explorer));
-    // A number leads to its place among the metrics.
+    // Enter on a value opens its row in the metrics.
     explorer.press("enter");
     assert_eq!(explorer.app.current_scope(), Where::Metrics);
     let screen = explorer.app.result_screen(0).unwrap();
     assert!(screen.sections.rows[screen.sections.selected].metric().is_some());
-    // One step back each time.
+    // Escape goes back one screen at a time.
     explorer.press("esc");
     assert_eq!(explorer.app.current_scope(), Where::Hints);
     explorer.press("esc");
     assert_eq!(explorer.app.current_scope(), Where::Kernels);
-    // The first rows of the metrics are hints, which lead back.
+    // The first rows of the metrics are hints, which link back.
     explorer.press("p home down");
     let screen = explorer.app.result_screen(0).unwrap();
     assert!(matches!(screen.sections.rows[screen.sections.selected], Row::Hint(0)), "{:?}", screen.sections.rows[screen.sections.selected]);
@@ -383,7 +386,7 @@ fn lines_of_the_hints_screen_lead_on() {
         command.starts_with("ncu ") && command.contains("--kernel-name copy_strided") && command.contains("SourceCounters"),
         "{command}"
     );
-    // The re-run takes what confirms the hint.
+    // The re-run collects the metrics that confirm the hint.
     explorer.press("r");
     assert_eq!(explorer.app.current_scope(), Where::Rerun);
     assert!(explorer.screen().contains("SourceCounters"), "{}", explorer.screen());
@@ -396,7 +399,7 @@ fn lines_of_the_hints_screen_lead_on() {
     assert!(explorer.screen().contains("uncoalesced-global"));
 }
 
-/// Without metrics the hints of the launch itself lie over the table.
+/// Without metrics, hints from the launch configuration are shown over the table.
 #[test]
 fn a_timeline_has_hints_in_the_explorer() {
     let mut explorer = Explorer::open(&[packed("zoo")], (100, 30));
@@ -425,7 +428,7 @@ fn nvidia_s_rules_stand_below_ours_and_lead_to_their_text() {
 #[test]
 fn every_kernel_with_metrics_has_its_diagnosis_in_the_table() {
     assert_snapshot!("kernels_diagnosed", Explorer::open(&[fixture("zoo_detailed")], (80, 30)).screen());
-    // A timeline with results beside it, too.
+    // The same for a timeline with joined results.
     let mut explorer = Explorer::open(&demo_files(), (120, 40));
     assert!(explorer.screen().contains("diagnosis"), "{}", explorer.screen());
     let report = &explorer.app.session.reports[0];

@@ -1,4 +1,5 @@
-//! Files and places that a stranger made: bounded memory and time, nothing overwritten, one sentence. Each of these broke an earlier version.
+//! Untrusted files and folders: bounded memory and time, nothing overwritten, a one-line
+//! error. Each of these broke an earlier version.
 
 use super::support::{Explorer, edited, packed, read, root, run, scratch, unpacked};
 use rusqlite::Connection;
@@ -11,7 +12,8 @@ use warpscope::model::NoteKind;
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
 
-/// The program under a limit of 2 GiB of memory, in a home of its own. What runs into the limit is killed by a signal, and has no exit code.
+/// Runs the program with a 2 GiB memory limit and its own home. A run that exceeds the limit is
+/// killed by a signal and has no exit code.
 pub fn limited(args: &[&str]) -> Output {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -v 2097152; ulimit -c 0; exec \"$@\"", "sh"]).arg(assert_cmd::cargo::cargo_bin!("warpscope")).args(args);
@@ -19,7 +21,7 @@ pub fn limited(args: &[&str]) -> Output {
     command.stdin(Stdio::null()).output().unwrap()
 }
 
-/// A limit on the size of files, as a quota would be: the report is whole, and the sentence says so.
+/// With a file size limit, like a quota, the report still opens, and a message explains it.
 #[test]
 fn a_cache_without_room_is_no_damage() {
     let cache = tempfile::tempdir().unwrap();
@@ -31,7 +33,7 @@ fn a_cache_without_room_is_no_damage() {
     assert!(out.status.code() == Some(1) && err.contains("not enough space") && err.contains("XDG_CACHE_HOME"), "{:?} {err}", out.status);
 }
 
-/// The sentence of a call that refuses a file.
+/// Error message of a command that must refuse its file.
 fn refused(args: &[&str]) -> String {
     let out = limited(args);
     let err = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -40,7 +42,7 @@ fn refused(args: &[&str]) -> String {
     err
 }
 
-/// What ANALYZE left is read with the schema, before anything can be refused.
+/// Tables left by ANALYZE are read together with the schema, before any check can refuse them.
 #[test]
 fn what_analyze_left_costs_no_more_than_the_rest() {
     let path = unpacked("single");
@@ -56,15 +58,15 @@ fn what_analyze_left_costs_no_more_than_the_rest() {
     assert!(matches!(out.status.code(), Some(0..=2)), "{:?} {}", out.status, String::from_utf8_lossy(&out.stderr));
 }
 
-/// A timeline in which a table is one of rows without end.
+/// A timeline with a table that appears to have endless rows.
 fn shared_children(table: &str, levels: usize, gap: bool) -> PathBuf {
     let path = unpacked("single");
     share_children(&path, table, levels, gap);
     path
 }
 
-/// Makes the root page of a table one whose cells all lead to the same child, `levels` deep: rows without end in a file of few pages. With
-/// `gap` the last page stays what it was, so that the row numbers have a gap.
+/// Makes every cell of a table's root page point to the same child, `levels` deep: endless rows in a file of few pages.
+/// With `gap` the last page stays unchanged, so that the row ids have a gap.
 fn share_children(path: &Path, table: &str, levels: usize, gap: bool) {
     let db = Connection::open(path).unwrap();
     let root: usize =
@@ -74,7 +76,7 @@ fn share_children(path: &Path, table: &str, levels: usize, gap: bool) {
     let mut file = fs::read(path).unwrap();
     let number = |file: &[u8], at: usize, bytes: usize| file[at..at + bytes].iter().fold(0_usize, |n, &b| n << 8 | usize::from(b));
     let begin = |page: usize| (page - 1) * size;
-    // Down the left side to a leaf, and down the right side to the last.
+    // Down the left edge to a leaf, and down the right edge to the last page.
     let (mut leaf, mut last) = (root, root);
     while file[begin(leaf)] == 5 {
         leaf = number(&file, begin(leaf) + number(&file, begin(leaf) + 12, 2), 4);
@@ -133,7 +135,7 @@ fn share_children(path: &Path, table: &str, levels: usize, gap: bool) {
     fs::write(path, file).unwrap();
 }
 
-/// What is read of a timeline by each command.
+/// Commands that read a timeline.
 const COMMANDS: [&[&str]; 5] =
     [&["top"], &["top", "--by", "nvtx"], &["launches", "--limit", "2"], &["hints"], &["rerun", "--kernel", "saxpy"]];
 
@@ -150,7 +152,7 @@ fn pages_that_share_children_hold_no_more_than_their_file() {
             assert!(err.contains(&format!("damaged in {KERNEL}")), "{err}");
         }
     }
-    // Tables beside the kernels cost only what they hold.
+    // Other tables cost only the rows they really hold.
     for table in ["CUPTI_ACTIVITY_KIND_RUNTIME", "StringIds", "META_DATA_CAPTURE", "TARGET_INFO_GPU"] {
         let path = shared_children(table, 5, false);
         for command in COMMANDS {
@@ -182,7 +184,7 @@ fn views_and_what_they_could_run_are_not_tables() {
             assert!(matches!(out.status.code(), Some(0..=2)), "{table} {command:?}: {:?}", out.status);
         }
     }
-    // A generated column is code, too, and is not there.
+    // A generated column runs code as well, so it is treated as absent.
     let sql = format!(
         "ALTER TABLE {KERNEL} RENAME TO other; CREATE TABLE {KERNEL} (start, end INT GENERATED ALWAYS AS (length(hex(zeroblob(30000000)))), demangledName); INSERT INTO {KERNEL} SELECT start, demangledName FROM other;"
     );
@@ -190,7 +192,7 @@ fn views_and_what_they_could_run_are_not_tables() {
     assert!(text.contains("no column `end`"), "{text}");
 }
 
-/// A number as protocol buffers write it.
+/// Encodes a protobuf varint.
 fn varint(mut n: usize) -> Vec<u8> {
     let mut out = Vec::new();
     while n > 0x7f {
@@ -201,17 +203,17 @@ fn varint(mut n: usize) -> Vec<u8> {
     out
 }
 
-/// A field with bytes.
+/// Encodes a length-delimited protobuf field.
 fn field(number: usize, bytes: &[u8]) -> Vec<u8> {
     [varint(number << 3 | 2), varint(bytes.len()), bytes.to_vec()].concat()
 }
 
-/// A field with a number.
+/// Encodes a varint protobuf field.
 fn value(number: usize, n: usize) -> Vec<u8> {
     [varint(number << 3), varint(n)].concat()
 }
 
-/// An Nsight Compute report of one block.
+/// Writes an Nsight Compute report of one block.
 fn report(names: &[u8], kernels: &[Vec<u8>]) -> PathBuf {
     let length = |b: &[u8]| u32::try_from(b.len()).unwrap().to_le_bytes();
     let body: Vec<u8> = kernels.iter().flat_map(|k| [&length(k), &k[..]].concat()).collect();
@@ -230,7 +232,7 @@ fn kernel(more: &[u8]) -> Vec<u8> {
 #[test]
 fn a_report_takes_no_more_memory_than_one_of_its_size() {
     let duration = field(1, b"gpu__time_duration.sum");
-    // Empty texts and messages of two bytes, which take up to a hundred times as much in memory.
+    // Empty strings and two-byte messages, which take up to a hundred times their size in memory.
     let names = report(&[0x0a, 0].repeat(6_000_000), &[kernel(&[])]);
     let kernels = report(&duration, &vec![vec![0x08, 0x01]; 700_000]);
     for path in [names, kernels] {
@@ -239,7 +241,7 @@ fn a_report_takes_no_more_memory_than_one_of_its_size() {
             assert!(err.contains("MB of memory"), "{err}");
         }
     }
-    // A section with a million items; sections, rules and metrics that are nothing.
+    // A section with a million items; empty sections, rules and metrics.
     let items = field(17, &field(5, &field(1, &[]).repeat(1_000_000)));
     let path = report(&duration, &[kernel(&items)]);
     assert_eq!(limited(&with(&["top"], &path)).status.code(), Some(0));
@@ -273,7 +275,7 @@ fn what_unpacks_to_more_than_any_report_is_refused() {
     assert_eq!(left.count(), 0, "nothing of it stays");
 }
 
-/// A program in a folder of its own.
+/// Writes an executable script.
 fn program(folder: &Path, name: &str, script: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -281,7 +283,7 @@ fn program(folder: &Path, name: &str, script: &str) -> PathBuf {
     path
 }
 
-/// `metrics --sass` of a capture with a binary, in a folder, with a PATH.
+/// Runs `metrics --sass` on a capture with a binary, in a folder, with this PATH.
 fn sass(folder: &Path, path: &str) -> Output {
     let report = root().join("fixtures/ncu/source.ncu-rep.zst");
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("warpscope"));
@@ -315,7 +317,7 @@ fn the_real_ncu_overwrites_nothing() {
     fs::create_dir_all(&home).unwrap();
     fs::write(home.join("config.ncu-cfg"), &config).unwrap();
     let bin = tempfile::tempdir_in(scratch()).unwrap();
-    // Only ncu: the other disassemblers would be asked first.
+    // Only ncu: other disassemblers would be tried first.
     std::os::unix::fs::symlink(&ncu, bin.path().join("ncu")).unwrap();
     sass(folder.path(), &format!("{}:/usr/bin:/bin", bin.path().display()));
     assert_eq!(fs::read_to_string(&precious).unwrap(), "mine");
@@ -345,14 +347,14 @@ fn an_exporter_ends_with_the_program_that_asked_it() {
 #[test]
 fn a_message_that_nobody_can_hear_changes_nothing() {
     let full = || Stdio::from(fs::File::options().write(true).open("/dev/full").unwrap());
-    // Graphs that were traced whole are told on stderr.
+    // The note about graphs traced as a whole goes to stderr.
     let file = packed("graph_whole");
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("warpscope"));
     command.args(["top", file.to_str().unwrap()]).env_clear().env("HOME", scratch()).env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
     let out = command.stderr(full()).output().unwrap();
     assert_eq!(out.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&out.stdout).lines().count() > 1);
-    // Nor does a reader that went away before the first word.
+    // A closed pipe before the first byte is not an error either.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let out = command.stderr(Stdio::from(writer)).output().unwrap();
@@ -362,7 +364,7 @@ fn a_message_that_nobody_can_hear_changes_nothing() {
     assert_eq!(wrong.status().unwrap().code(), Some(2));
 }
 
-/// Names that terminals, shells and spreadsheets obey.
+/// Names with terminal escapes, shell commands and spreadsheet formulas.
 const EVIL: &str = "UPDATE StringIds SET value = 'k' || char(27) || '[201~' || char(10) || 'touch x' || char(155) || '31m' WHERE id IN (SELECT demangledName FROM CUPTI_ACTIVITY_KIND_KERNEL UNION SELECT shortName FROM CUPTI_ACTIVITY_KIND_KERNEL)";
 
 #[test]
@@ -382,7 +384,7 @@ fn what_is_copied_presses_no_keys() {
         assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
     }
     assert_eq!(explorer.copied[0], "k^[[201~^Jtouch x\\u{9b}31m");
-    // A command is exact all the same.
+    // Copied commands still contain the exact name.
     let words = Command::new("sh").args(["-c", &format!("printf '%s|' {}", explorer.copied[4])]).output().unwrap();
     assert!(String::from_utf8_lossy(&words.stdout).contains("k\u{1b}[201~\ntouch x\u{9b}31m"), "{words:?}");
 }
@@ -474,7 +476,7 @@ fn a_library_that_others_may_write_to_or_made_is_not_trusted() {
 
 #[test]
 fn without_a_home_a_link_in_the_temporary_folder_leads_nowhere() {
-    // A user that passwd does not know has no home; only root can be another user.
+    // A user without a passwd entry has no home; only root can switch to another user.
     if !nix::unistd::getuid().is_root() {
         println!("skipped: not root");
         return;
@@ -501,7 +503,7 @@ fn without_a_home_a_link_in_the_temporary_folder_leads_nowhere() {
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
     let folder = tmp.path().join(format!("warpscope-{user}"));
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
-    // Made by somebody else, or a link to where somebody else can read.
+    // A folder owned by another user, or a link to a place that others can read.
     fs::remove_dir_all(&folder).unwrap();
     fs::create_dir(&folder).unwrap();
     let err = String::from_utf8_lossy(&ran().unwrap().stderr).into_owned();

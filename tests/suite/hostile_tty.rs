@@ -1,4 +1,4 @@
-//! The terminal after what a careless or hostile world does to it: unfinished sequences, stops, hangups, kills.
+//! Terminal state after careless or hostile events: unfinished escape sequences, stops, hangups, kills.
 
 use super::support::{edited, root, scratch};
 use super::tty::Session;
@@ -21,14 +21,14 @@ fn same(a: &Termios, b: &Termios) -> bool {
 
 #[test]
 fn unfinished_sequences_leave_the_keyboard_alive() {
-    // A key's sequence is over after a moment; a paste ends with Escape, too.
+    // A key's sequence times out; a paste also ends with Escape.
     for begun in ["\x1b[?", "\x1b[<1;1", "\x1b[200~some text that is never ended", "\x1b[1;", "\x1bO"] {
         let mut s = explorer();
         s.keys(begun);
         s.look();
         s.keys("\x1b");
         s.look();
-        // When the terminal has said nothing more for a moment, keys are keys again.
+        // After the timeout, keys are read as keys again.
         s.press_to_the_end("q", begun);
         assert_eq!(s.end(), 0, "{begun:?}");
         s.assert_restored();
@@ -40,7 +40,7 @@ fn after_a_stop_that_gave_no_warning_the_terminal_is_the_explorers_again() {
     let mut s = explorer();
     let raw = s.modes();
     s.signal(Signal::SIGSTOP);
-    // As a shell does with a job that has stopped.
+    // The shell restores cooked mode when a job stops.
     let mut cooked = raw.clone();
     cooked.local_flags |= LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG;
     tcsetattr(s.tty(), SetArg::TCSANOW, &cooked).unwrap();

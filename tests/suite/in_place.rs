@@ -1,4 +1,5 @@
-//! Launches chosen for the built-in tracer: its command selects exactly them, as the tracer counts; the screens lead there.
+//! Launches chosen for live measurement: the tracer's command selects exactly these, as
+//! the tracer counts; the screens lead there.
 
 use super::rerun::{based, one, profile};
 use super::rerun_screen::{command, open};
@@ -13,8 +14,8 @@ fn in_place(options: Options) -> Options {
     Options { profiler: Profiler::InPlace, ..options }
 }
 
-/// The launches that a command of the tracer measures by their numbers: launches of a function or a symbol, in each process, graphs apart; of one
-/// range only those inside.
+/// Returns the launches that a tracer command measures by number: launches of a function or symbol counted per process,
+/// without graphs; with a range, only those inside it.
 pub fn measured(argv: &[String], profile: &Profile) -> Vec<usize> {
     assert_eq!(argv[..2], ["warpscope", "trace"]);
     let value = |option: &str| argv.iter().position(|w| w == option).map(|at| argv[at + 1].clone());
@@ -117,7 +118,7 @@ fn what_the_tracer_cannot_measure_is_refused_with_the_reason() {
     assert!(plan(&profile, node).unwrap_err().contains("is made by a CUDA graph"));
     let whole = super::rerun::profile("graph_whole");
     assert!(rerun::plan(&whole, &Target::Graph(0), &in_place(Options::default())).unwrap_err().contains("no CUDA graphs"));
-    // Each of several processes has a launch of that number, and the command says so.
+    // Each of several processes has a launch with that number, and the command says so.
     let procs = super::rerun::profile("procs");
     let rerun = plan(&procs, 5).unwrap().commands.remove(0);
     assert!(!rerun.is_exact() || !rerun.argv().contains(&"--ranks".to_owned()), "{}", rerun.shell_line());
@@ -140,7 +141,7 @@ fn the_profiler_is_a_field_of_the_screen() {
 
 #[test]
 fn a_key_measures_the_selected_launch() {
-    // The program of the report is asked about first.
+    // The program asks before it runs the report's command.
     let mut explorer = open("single", (120, 40), "enter M");
     assert_eq!(explorer.app.current_scope(), Where::Rerun);
     assert!(explorer.screen().contains("run the program that this report names?"), "{}", explorer.screen());
@@ -148,7 +149,7 @@ fn a_key_measures_the_selected_launch() {
     assert!(command(&mut explorer).contains("warpscope trace --measure "));
 }
 
-/// A run of the built-in tracer that is started on the screen, whose trace is of the stand-in for CUPTI.
+/// A run of the built-in tracer started on the screen; its trace is from the CUPTI mock.
 #[test]
 fn what_was_measured_joins_the_launch_that_it_was_asked_for() {
     use super::run_screens::run;
@@ -183,14 +184,14 @@ fn what_was_measured_joins_the_launch_that_it_was_asked_for() {
     }
 }
 
-/// All fixtures that are read as a timeline.
+/// All fixtures that open as a timeline.
 fn every_profile() -> Vec<Profile> {
     let folders = ["demo", "nsys", "probe", "trace", "triage"].map(|f| root().join("fixtures").join(f));
     let files = folders.iter().flat_map(|f| std::fs::read_dir(f).unwrap().map(|e| e.unwrap().path()));
     files.filter(|f| f.is_file()).filter_map(|f| read(&f).ok()).collect()
 }
 
-/// The function's name in a symbol, as the tracer's object finds it, of every kernel in the fixtures.
+/// For every kernel in the fixtures, the tracer must find the function's name in the symbol.
 #[test]
 fn functions_are_found_in_symbols_as_names_are_cut() {
     let folder = tempfile::tempdir().unwrap();
@@ -232,7 +233,7 @@ fn functions_are_found_in_symbols_as_names_are_cut() {
     let mut odd = Vec::new();
     for ((symbol, function), line) in kernels.iter().zip(out.lines()) {
         let found = line.strip_prefix("1 ").unwrap();
-        // What has no such name is only known by its symbol.
+        // A symbol without such a name is only known by the symbol itself.
         if found != function && found != symbol {
             odd.push(format!("{symbol}: {found}, not {function}"));
         }

@@ -1,4 +1,5 @@
-//! `warpscope recipes check`: rocprofv3's input files. Which launches they select in a trace is compared with counts that rocprofv3's rules give.
+//! `warpscope recipes check` for rocprofv3 input files: the launches they select in a trace are compared
+//! with counts according to rocprofv3's rules.
 
 use super::rocm::{dispatches, rocpd};
 use super::support::{run, scratch};
@@ -16,7 +17,7 @@ fn written(name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// As ROCm's documents show it.
+/// Example from the ROCm documentation.
 const DOCUMENTED: &str = r#"jobs:
     -
         kernel_include_regex: (.*gemm.*)|(.*fill.*)
@@ -50,7 +51,8 @@ fn a_documented_file_is_checked_against_a_trace() {
         let rows = json[0]["jobs"][job]["in_report"]["taken"].as_array().unwrap();
         rows.iter().map(|t| (t["kernel"].as_str().unwrap().to_owned(), t["gpu"].as_u64(), t["numbers"].to_string())).collect::<Vec<_>>()
     };
-    // Both symbols of gemm<float>, each on its GPU, the third launch of the one that was launched so often, gemm<int> and the fill.
+    // Both symbols of gemm<float>, each on its GPU, the third launch of the one
+    // launched that often, gemm<int>, and the fill.
     let named = |k: &str, gpu, n: &str| (k.to_owned(), Some(gpu), n.to_owned());
     assert_eq!(
         taken(0),
@@ -95,7 +97,7 @@ fn our_own_job_files_have_nothing_to_say_against() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The pattern of a re-run selects its kernel, and no other that contains its name, in both engines of rocprofv3.
+    /// A re-run's pattern selects its kernel and no other containing its name, in both of rocprofv3's regex engines.
     #[test]
     fn a_name_selects_exactly_itself(name in r"[ -~]{1,60}", more in r"[ -~]{1,3}") {
         let engines = Engines::new(&format!("^{}$", shell::escape_regex(&name)));

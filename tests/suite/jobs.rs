@@ -1,27 +1,28 @@
-//! Made-up jobs of many ranks, whose causes of waiting are known: layers with tensor parallelism inside machines, data parallelism across.
+//! Generated jobs of many ranks with known causes of waiting: tensor parallelism
+//! within hosts, data parallelism across hosts.
 
 use warpscope::model::digest::{Collective, Digest, Kernel, Kind, Step, duration_bucket};
 
-/// What is wrong with a job.
+/// Problem planted in a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wrong {
     Nothing,
-    /// The kernels of one rank take longer, by so much.
+    /// Kernels of one rank take longer by this factor.
     Compute(usize, f64),
-    /// The host of one rank launches late in each step, by so many ns.
+    /// The host of one rank launches late in each step, by this many ns.
     Host(usize, i64),
-    /// Each step another rank is late, by so many ns.
+    /// A different rank is late in each step, by this many ns.
     Uneven(i64),
-    /// Collectives of one group of tensor parallelism take so many times as long.
+    /// Collectives of one tensor-parallel group take this many times as long.
     Link(usize, f64),
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub ranks: usize,
-    /// Ranks of a group of tensor parallelism; 1 for data parallelism alone.
+    /// Size of a tensor-parallel group; 1 for data parallelism alone.
     pub tensor: usize,
-    /// Whether collectives have the framework's groups and numbers; else only NCCL's kernels.
+    /// Collectives carry the framework's groups and sequence numbers; otherwise only NCCL's kernels are known.
     pub numbered: bool,
     pub steps: usize,
     pub layers: usize,
@@ -45,14 +46,15 @@ impl Random {
     }
 }
 
-/// Ranks of a machine.
+/// Ranks per host.
 const HOST: usize = 8;
-/// A layer's kernels, and its collectives, ns.
+/// Duration of a layer's kernels and of its collectives, ns.
 const LAYER: i64 = 400_000;
 const TENSOR: i64 = 60_000;
 const DATA: i64 = 900_000;
 
-/// The digests of all ranks: each on the clock of its machine, which is off by seconds and drifts, its capture beginning when it likes.
+/// Digests of all ranks: each on its host's clock, which is off by seconds and
+/// drifts, with a different start of capture.
 pub fn job(plan: &Plan) -> Vec<Digest> {
     let mut random = Random::new(plan.seed);
     let n = plan.ranks;
@@ -153,7 +155,7 @@ pub fn job(plan: &Plan) -> Vec<Digest> {
                     (data_group(rank)..n).step_by(plan.tensor).map(|r| r as u32).collect()
                 }),
             ];
-            // A capture without numbers that begins later lacks the first collectives, and counts from what it has.
+            // A later capture without sequence numbers lacks the first collectives, and counts from its own first one.
             let lost = if plan.numbered { 0 } else { random.below(5) };
             let list: Vec<Collective> = lists[rank]
                 .iter()
@@ -192,7 +194,7 @@ pub fn job(plan: &Plan) -> Vec<Digest> {
         .collect()
 }
 
-/// All of a group come together, and leave together but for a few microseconds.
+/// All ranks of a group start together, and finish together within a few microseconds.
 fn meet(
     at: &mut [i64],
     lists: &mut [Vec<Collective>],

@@ -1,4 +1,4 @@
-//! Results of ncu and launches of a timeline: only what can be known is called known.
+//! Matching ncu results to launches of a timeline: only certain matches are called certain.
 
 use super::support::{edited_profile, packed, read, root};
 use warpscope::analysis::flops::{Counted, of_results};
@@ -29,13 +29,13 @@ fn of_several_processes_nothing_is_sure() {
     assert!(pairs.iter().all(|p| !p.1.is_exact()), "{pairs:?}");
 }
 
-/// As many results as launches: in order. One result less: one of its like, and which one is not known.
+/// As many results as launches: matched in order. With one result missing, only the kernel and configuration are known.
 #[test]
 fn alike_launches_are_told_apart_by_order_only_when_all_are_there() {
     let single = read(&root().join("fixtures/demo/llm.sqlite.zst")).unwrap();
     let key = |r: &ResultMetrics| (r.kernel.clone(), r.grid, r.block);
     let one = ncu("ncu/one.ncu-rep.zst");
-    // A launch that comes several times in the timeline: by kernel and configuration.
+    // A launch that occurs several times in the timeline: matched by kernel and configuration.
     let launches = &single.launches;
     let of = |row: usize| (launches.kernel(row).0, launches.config(row).map(|c| c.0));
     let like = |row: usize| (0..launches.len()).filter(|&r| of(r) == of(row)).collect::<Vec<_>>();
@@ -55,7 +55,8 @@ fn alike_launches_are_told_apart_by_order_only_when_all_are_there() {
     }
 }
 
-/// The demo's reports say by which command they were made: it counts to the launches, and a program with other arguments changes nothing.
+/// The demo's reports hold the commands that made them: they decide which launches match,
+/// and other program arguments change nothing.
 #[test]
 fn the_command_that_made_a_report_counts_to_its_launches() {
     let timeline = read(&root().join("fixtures/demo").join("llm.sqlite.zst")).unwrap();
@@ -68,7 +69,8 @@ fn the_command_that_made_a_report_counts_to_its_launches() {
     assert!(sures(&timeline, &gemm).iter().all(|p| p.1 != Sure::Command));
 }
 
-/// Work of the run by ncu's results: three kernels that multiply matrices of 2048 × 2048 do 2 × 2048³ operations in each launch.
+/// FLOPs of the run from ncu results: three kernels that multiply 2048 × 2048
+/// matrices do 2 × 2048³ operations per launch.
 #[test]
 fn results_tell_the_floating_point_work_of_all_launches() {
     let timeline = read(&root().join("fixtures/nsys/zoo.sqlite.zst")).unwrap();
@@ -76,14 +78,14 @@ fn results_tell_the_floating_point_work_of_all_launches() {
     let join = join_results(&timeline, &metrics);
     let joined: Vec<_> = join.pairs.iter().map(|p| (p.launch, metrics.clone(), p.result)).collect();
     let name = |row: usize| timeline.kernels[timeline.launches.kernel(row).0 as usize].function();
-    // A second from the first launch on has all of them, so the rate is the number.
+    // One second from the first launch on contains all of them, so the rate equals the number.
     let begin = timeline.launches.start(0);
     for kernel in ["matmul_naive", "matmul_tiled", "matmul_wmma"] {
         let of: Vec<_> = joined.iter().filter(|j| name(j.0 as usize) == kernel).cloned().collect();
         let launches = (0..timeline.launches.len()).filter(|&r| name(r) == kernel).count();
         let rate = of_results(&timeline, &of, (begin, begin + 1_000_000_000)).unwrap();
         let want = launches as f64 * 2.0 * 2048f64.powi(3);
-        // Addresses and boundary tests of the plain kernels are a few operations more.
+        // Address computation and bounds checks of the plain kernels add a few operations.
         assert!((rate.per_second / want - 1.0).abs() < 0.003, "{kernel}: {} of {want}", rate.per_second);
         assert!(matches!(rate.counted, Counted::Results(share) if share > 0.0 && share < 1.0) && rate.peak == Some(989.4e12), "{rate:?}");
     }

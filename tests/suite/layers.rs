@@ -1,9 +1,10 @@
-//! The layers point one way, no files import each other in a circle, what must not touch the world does not, and libraries stay where they belong.
+//! Architecture rules: layers depend in one direction, files have no import cycles, pure layers do no
+//! I/O, and libraries stay in their layers.
 
 use super::arrows::Sources;
 use super::support::root;
 
-/// Each layer and the layers that it may use.
+/// Each layer and the layers it may use.
 const LAYERS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("launch", &[]),
@@ -18,7 +19,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("cli", &["model", "analysis", "import", "report", "config", "app", "ui", "launch", "library", "rerun"]),
 ];
 
-/// A library and the layers that may name it.
+/// A library and the layers that may use it.
 const LIBRARIES: &[(&str, &[&str])] = &[
     ("ratatui", &["ui"]),
     ("rusqlite", &["import", "library"]),
@@ -38,9 +39,9 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("std::process::Command", &["launch", "import"]),
 ];
 
-/// Layers that only compute: no files, clocks, processes, threads or variables.
+/// Layers that only compute: no files, clocks, processes, threads or environment variables.
 const PURE: &[&str] = &["model", "analysis", "rerun", "report", "app", "ui"];
-/// What would touch the world.
+/// Paths that do I/O.
 const WORLD: &[&str] = &[
     "std::fs",
     "fs::",
@@ -98,7 +99,7 @@ fn files_are_small_and_say_what_they_are() {
     }
 }
 
-/// Each kind of mistake, planted in a scratch copy: the checks above must see it, however it is written.
+/// Each kind of violation, planted in a scratch copy, must be detected however it is written.
 #[test]
 fn planted_mistakes_are_found() {
     let layers: &[(&str, &[&str])] = &[("model", &[]), ("app", &["model"])];
@@ -119,7 +120,7 @@ fn planted_mistakes_are_found() {
         [sources.upward(layers), sources.circles(), sources.naming(&["app", "model"], WORLD)].map(|f| f.join("; "))
     };
     assert_eq!(found("none", ""), ["", "", ""]);
-    // Upward, in each way of writing it.
+    // Upward dependencies, in each way of writing them.
     for line in [
         "\nuse crate::app::x::X;",
         "\nuse crate::{model, app::x};",
@@ -131,7 +132,7 @@ fn planted_mistakes_are_found() {
         let [upward, ..] = found("model/a.rs", line);
         assert!(upward.contains("model/a.rs: model must not use app"), "{line}: {upward:?}");
     }
-    // Circles: of two files of one folder, across folders, through a re-export, by an inline path.
+    // Cycles: of two files in one folder, across folders, through a re-export, by an inline path.
     for (path, line, through) in [
         ("model/a.rs", "\nuse super::b::B;", "model/a.rs"),
         ("model/a.rs", "\nuse super::C;", "model/b.rs"),
@@ -141,7 +142,7 @@ fn planted_mistakes_are_found() {
         let [_, circles, _] = found(path, line);
         assert!(circles.contains(through), "{line}: {circles:?}");
     }
-    // The world, by import and by path.
+    // I/O, by import and by path.
     for line in [
         "\nuse std::fs::File;",
         "\nfn f() { std::time::Instant::now(); }",

@@ -1,4 +1,4 @@
-//! A program that is watched while it is traced: what is followed is what is read, and the screen of it.
+//! Watching a program while it is traced: following a trace gives the same as reading it, and the live screen.
 
 use super::support::{Explorer, read, root};
 use insta::assert_snapshot;
@@ -21,7 +21,7 @@ fn bytes(name: &str) -> Vec<u8> {
     zstd::stream::decode_all(file).unwrap()
 }
 
-/// Of each function: launches, ns.
+/// Launches and total time in ns, by function.
 fn by_function(profile: &Profile) -> BTreeMap<String, (u64, i64)> {
     let mut out = BTreeMap::new();
     for row in 0..profile.launches.len() {
@@ -59,7 +59,7 @@ fn what_is_followed_is_what_is_read() {
         assert_eq!(found, by_function(&whole), "{name}");
         assert_eq!(copies, whole.memops.len(), "{name}");
         assert!(last.len() == 1 && last[0].ended && last[0].kernels == whole.launches.len() as u64, "{name}: {last:?}");
-        // All of it, saved anew.
+        // All of it, saved again.
         let copy = folder.path().join("copy.wstrace");
         follow.save_trace(None, &copy).unwrap();
         assert!(follow.save_trace(None, &copy).is_err(), "what is there stays");
@@ -68,7 +68,7 @@ fn what_is_followed_is_what_is_read() {
     }
 }
 
-/// What is known of measured kernels: by function, grid, block and what was counted, without which launches they were.
+/// Measured kernels by function, grid, block and counters, without the launches they came from.
 fn measured(profile: &Profile) -> Vec<String> {
     let metrics = profile.metrics.as_deref().unwrap();
     let row = |r: &warpscope::model::ResultMetrics| {
@@ -125,7 +125,7 @@ fn recorder() -> Recorder {
     }
 }
 
-/// A program that decodes, with the verdict on a real trace.
+/// An LLM decode loop, with the verdict on a real trace.
 fn live() -> Live {
     let profile = read(&root().join("fixtures/trace/llm.wstrace.zst")).unwrap();
     let judged = triage_profile(&profile, &Scope::default(), &Cancel::default()).map(Arc::new);
@@ -178,7 +178,7 @@ fn the_screen_of_a_program_that_runs() {
         explorer.app.session.size = size;
         assert_snapshot!(format!("live_{}x{}", size.0, size.1), explorer.screen());
     }
-    // What is wrong is said, what is not known is not drawn.
+    // Errors are shown, and unknown values are not drawn.
     let mut wrong = live();
     wrong.judged = None;
     wrong.recorders.push(Recorder {
@@ -201,7 +201,7 @@ fn the_screen_of_a_program_that_runs() {
     }
 }
 
-/// A survey of a program that has just written what it measured.
+/// A survey of a program that has just written its measurements.
 fn surveyed() -> Live {
     live_of("zoo_survey")
 }
@@ -238,15 +238,15 @@ fn kernels_that_were_measured_show_what_limits_them() {
     assert!(first["memory_percent"].as_f64().is_some_and(|p| (p - 2.0).abs() < 0.01), "{first}");
     let line = warpscope::report::live::status_line(&surveyed());
     assert!(line.contains(&format!("{} kernels measured", json["measured"].as_array().unwrap().len())), "{line}");
-    // Where operations were counted, too, there is a roofline.
+    // If operations were counted, there is a roofline.
     let mut counted = watching((120, 40));
     counted.send(Msg::Live(None, Box::new(live_of("causes_in_place"))));
     assert_snapshot!("live_measured_roofline_120x40", counted.screen());
-    // The one that is selected stays so where another takes more time.
+    // The selection stays on its kernel when another one takes more time.
     explorer.press("j");
     let selected = |e: &Explorer| e.app.running.watched.as_ref().unwrap().traced.selected_kernel().unwrap().name.clone();
     let name = selected(&explorer);
-    // Its operations are known to be at most so many.
+    // Only an upper bound of its operations is known.
     assert_snapshot!("live_measured_bound_200x50", explorer.screen());
     let mut later = surveyed();
     later.kernels.reverse();
@@ -254,7 +254,7 @@ fn kernels_that_were_measured_show_what_limits_them() {
     assert_eq!(selected(&explorer), name);
     explorer.press("m");
     assert!(matches!(explorer.asked.last(), Some(Effect::Measure(k)) if **k == *name), "{:?}", explorer.asked.last());
-    // One that was not measured says how it is.
+    // An unmeasured kernel says why.
     let mut unknown = surveyed();
     let kept = unknown.measured.take().unwrap();
     let others = kept.kernels.iter().filter(|k| k.name != name).cloned().collect();
@@ -278,7 +278,7 @@ fn what_keeps_a_program_from_being_measured_is_on_the_screen() {
     let screen = explorer.screen();
     assert!(screen.contains("is no longer measured: another profiler holds the counters"), "{screen}");
     assert!(screen.contains("a measured launch of gemm has been running for 7 s: does it wait for another kernel?"), "{screen}");
-    // A replay takes its time; of ranks only the first is measured, and nothing is said of the others.
+    // A replay takes its time; of several ranks only the first is measured, and the others show no message.
     now.recorders[0].measuring = Some(Measuring { kernel: "gemm".into(), ms: 7400, passes: Some(22) });
     (now.recorders[0].measured, now.recorders[0].rank) = (0, Some(3));
     explorer.send(Msg::Live(None, Box::new(now)));
@@ -304,7 +304,7 @@ fn a_program_is_paused_gated_saved_and_left() {
     let first =
         explorer.app.running.watched.as_ref().and_then(|w| w.live_view()).and_then(|l| l.kernels.first()).map(|k| k.name.to_string());
     assert!(matches!(explorer.asked.last(), Some(Effect::Measure(k)) if Some(k) == first.as_ref()), "{:?}", explorer.asked.last());
-    // While it is paused nothing moves.
+    // Nothing moves while paused.
     explorer.press("p");
     let before = explorer.screen();
     assert!(before.contains("the view is paused"));
@@ -317,7 +317,7 @@ fn a_program_is_paused_gated_saved_and_left() {
     assert!(matches!(explorer.asked.last(), Some(Effect::Snapshot { whole: false })));
     explorer.send(Msg::Snapshot(Err("/data/traces/server-snapshot-1.wstrace: disk full".into())));
     assert!(explorer.screen().contains("disk full"));
-    // It ends: all that there is can be opened.
+    // After the end, the whole trace can be opened.
     let mut ended = live();
     ended.recorders[0].ended = true;
     explorer.send(Msg::Live(None, Box::new(ended)));
@@ -328,7 +328,7 @@ fn a_program_is_paused_gated_saved_and_left() {
     assert_eq!(explorer.app.session.reports.len(), 1, "it is opened");
 }
 
-/// A trace of which only the end was kept has no hole: it says so.
+/// A report of a trace's last seconds is complete: it has no note about damage.
 #[test]
 fn the_last_seconds_are_a_report_of_their_own() {
     let folder = tempfile::tempdir().unwrap();

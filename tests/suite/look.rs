@@ -1,4 +1,4 @@
-//! Every screen at three sizes: what it shows, how many bytes a slow line has to carry for it, and that its pictures have no holes.
+//! Every screen at three sizes: its snapshot, the bytes sent over a slow line, and gapless charts.
 
 use super::support::{Explorer, demo_files};
 use insta::assert_snapshot;
@@ -8,7 +8,7 @@ use std::io::Write;
 use warpscope::config::ColorMode;
 use warpscope::ui::backend::Sparing;
 
-/// The screens of the demo, and the keys that lead there from its first one.
+/// Screens of the demo, and the keys that lead to them from the first one.
 const SCREENS: [(&str, &str); 15] = [
     ("overview", "O"),
     ("timeline", "T"),
@@ -36,7 +36,7 @@ fn at(keys: &str, size: (u16, u16)) -> Explorer {
     explorer
 }
 
-/// Counts what is written.
+/// Counts written bytes.
 #[derive(Default)]
 struct Count(std::rc::Rc<std::cell::Cell<usize>>);
 
@@ -51,7 +51,7 @@ impl Write for Count {
     }
 }
 
-/// Bytes that turn one screen into another.
+/// Returns the bytes needed to turn one screen into another.
 fn bytes(from: &Buffer, to: &Buffer) -> usize {
     let count = Count::default();
     let sum = std::rc::Rc::clone(&count.0);
@@ -66,7 +66,7 @@ fn bytes(from: &Buffer, to: &Buffer) -> usize {
 
 #[test]
 fn every_screen_of_the_demo_at_three_sizes() {
-    // The notes name the report's folder, which is another one elsewhere.
+    // The notes name the report's folder, which differs between machines.
     for (name, keys) in SCREENS.into_iter().filter(|s| s.0 != "notes") {
         for size in SIZES {
             assert_snapshot!(format!("{name}_{}x{}", size.0, size.1), at(keys, size).screen());
@@ -74,7 +74,7 @@ fn every_screen_of_the_demo_at_three_sizes() {
     }
 }
 
-/// 12 KiB take a second on a line of 100 kbit/s.
+/// 12 KiB take a second at 100 kbit/s.
 #[test]
 fn a_full_redraw_takes_less_than_12_kib() {
     let mut all = Vec::new();
@@ -87,7 +87,7 @@ fn a_full_redraw_takes_less_than_12_kib() {
     println!("{}", all.join(", "));
 }
 
-/// A step of the selection, and the pictures that follow it.
+/// One selection step, with the charts that follow it.
 #[test]
 fn a_step_of_the_selection_takes_less_than_4_kib() {
     let mut all = Vec::new();
@@ -102,7 +102,7 @@ fn a_step_of_the_selection_takes_less_than_4_kib() {
     println!("{}", all.join(", "));
 }
 
-/// Labels of the roofline stand beside its lines: a row of the chart holds each label whole.
+/// Labels of the roofline are next to its lines: each label fits in one row of the chart.
 #[test]
 fn labels_of_the_roofline_are_whole() {
     for size in SIZES {
@@ -113,7 +113,7 @@ fn labels_of_the_roofline_are_whole() {
     }
 }
 
-/// Without blocks and lines a screen says the same: at C locales nothing but ASCII is drawn.
+/// Without Unicode blocks and lines a screen has the same words: in the C locale only ASCII is drawn.
 #[test]
 fn in_ascii_every_screen_keeps_its_words() {
     for (name, keys) in SCREENS {

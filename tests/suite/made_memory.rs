@@ -1,8 +1,9 @@
-//! Memory snapshots that are made up: an allocator in miniature that writes the pickle as `torch.cuda.memory._dump_snapshot` does.
+//! Generated memory snapshots: a miniature allocator that writes the pickle
+//! format of `torch.cuda.memory._dump_snapshot`.
 
 use std::collections::BTreeMap;
 
-/// A value of a pickle.
+/// A pickled Python value.
 pub enum Py {
     Int(i64),
     Text(String),
@@ -50,16 +51,17 @@ pub fn pickle(value: &Py) -> Vec<u8> {
 
 const MIB: u64 = 1 << 20;
 
-/// The size of a segment, and its blocks by address: size, requested, whether in use, line that asked.
+/// Size of a segment, and its blocks by address: size, requested size, whether in use, line that allocated it.
 type Part = (u64, BTreeMap<u64, (u64, u64, bool, i64)>);
 
-/// Segments of 20 MiB for blocks of up to 10 MiB, and one for each larger block: the large pool of PyTorch's allocator, first fit.
+/// Model of the large pool of PyTorch's allocator, first fit: segments of 20 MiB for blocks of up to 10
+/// MiB, and one segment for each larger block.
 #[derive(Default)]
 pub struct Allocator {
     time: i64,
     segments: BTreeMap<u64, Part>,
     entries: Vec<Py>,
-    /// Whether history is on.
+    /// Allocation history is on.
     pub recording: bool,
     pub peak: u64,
     next: u64,
@@ -123,7 +125,7 @@ impl Allocator {
         });
         let blocks = &mut self.segments.get_mut(&start).unwrap().1;
         let (there, ..) = blocks[&at];
-        // A small rest stays with the block.
+        // A small remainder stays with the block.
         let size = if size > MIB && there - size <= MIB { there } else { size };
         blocks.insert(at, (size, requested, true, line));
         if there > size {
@@ -153,7 +155,7 @@ impl Allocator {
         self.event("free_completed", at, requested, 0);
     }
 
-    /// Gives back segments that are free as a whole.
+    /// Releases segments that are completely free.
     pub fn empty_cache(&mut self) {
         let free: Vec<u64> = self.segments.iter().filter(|(_, s)| s.1.values().all(|b| !b.2)).map(|(a, _)| *a).collect();
         for start in free {

@@ -1,4 +1,4 @@
-//! Counters that were measured while a program ran on an H100: joined to its timeline, judged as ncu's are.
+//! Counters measured while a program ran on an H100: joined to its timeline, and diagnosed like ncu's.
 
 use super::support::{Explorer, read, root};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ fn metrics(profile: &Profile) -> &Metrics {
     profile.measured.as_deref().and_then(|m| m.metrics.as_deref()).expect("counters")
 }
 
-/// Kernels whose first hint is not one that their label accepts, and how many there are.
+/// Kernels whose first hint is not accepted by their label, and the number of kernels.
 fn wrong(trace: &str, labels: &str) -> (Vec<String>, usize) {
     let profile = read(&root().join(format!("fixtures/trace/{trace}.wstrace.zst"))).unwrap();
     let measured = profile.measured.as_deref().unwrap();
@@ -28,7 +28,7 @@ fn wrong(trace: &str, labels: &str) -> (Vec<String>, usize) {
     let label = |kernel: &str| text.lines().find(|l| l.split_once('=').is_some_and(|(k, _)| k.trim() == kernel));
     let accepted = |kernel: &str, hint: &str| label(kernel).is_some_and(|line| line.contains(&format!("\"{hint}\"")));
     let mut subjects: Vec<_> = subject::list_places(measured).into_iter().filter_map(|p| p.diagnose_kernel(measured)).collect();
-    // The zoo also launches one that does nothing.
+    // The zoo also launches an empty kernel.
     subjects.retain(|s| label(s.kernel.function()).is_some());
     let first = |s: &subject::Subject| (s.kernel.function().to_owned(), s.hints.first().map_or("nothing", |h| h.id.id()));
     let wrong = subjects.iter().map(first).filter(|(k, h)| !accepted(k, h)).map(|(k, h)| format!("{k} {h}")).collect();
@@ -37,8 +37,8 @@ fn wrong(trace: &str, labels: &str) -> (Vec<String>, usize) {
 
 #[test]
 fn one_run_names_the_causes_that_ncu_needs_another_run_for() {
-    // What bytes of a sector are used, and what is a spill, only the code's own counters tell: a survey has none. Of the third set two are of
-    // another cause on an H100, whose device memory is slower than that of the H200 that the labels are from.
+    // Used bytes per sector and spills are only known from source-level counters, which a survey lacks. Two kernels of
+    // the third set have another cause on an H100, whose device memory is slower than that of the labels' H200.
     for (trace, labels, most, of) in
         [("zoo_survey", "zoo", 2, 18), ("causes_in_place", "causes", 2, 33), ("third_in_place", "third", 6, 36)]
     {
@@ -76,7 +76,8 @@ fn counts_are_those_that_ncu_counted() {
     assert!(compared >= 18, "{compared}");
 }
 
-/// Launches that were replayed had their operations counted, and the instructions of the pipes as well: what a survey says at most is no less.
+/// The operations of replayed launches were counted, as were the instructions per pipe:
+/// a survey's upper bound must not be lower.
 #[test]
 fn upper_bounds_of_operations_hold() {
     let (mut compared, mut near, mut none) = (0, 0, 0);
@@ -104,7 +105,7 @@ fn upper_bounds_of_operations_hold() {
             }
         }
     }
-    // FP64 in four of them, FP32 in 48.
+    // FP64 in four kernels, FP32 in 48.
     assert!(compared == 138 && near >= 26 && none >= 80, "{compared} {near} {none}");
 }
 
@@ -123,7 +124,7 @@ fn every_result_is_of_launches_that_the_timeline_has() {
     assert!(profile.kernels.iter().all(|k| k.mangled() != "WaitNs"), "CUPTI's own kernel is not the program's");
 }
 
-/// What a hint is confirmed with is a launch of the run, counted there: results are few of its launches.
+/// The launch re-run to confirm a hint is numbered within the run, since only a few of its launches have results.
 #[test]
 fn hints_are_confirmed_with_a_launch_of_the_run() {
     let profile = read(&file()).unwrap();
@@ -137,9 +138,9 @@ fn hints_are_confirmed_with_a_launch_of_the_run() {
         let skip: usize = argv[argv.iter().position(|w| w == "--launch-skip").unwrap() + 1].parse().unwrap();
         let metrics = measured.metrics.as_deref().unwrap();
         let listed = metrics.value(&metrics.results[subject.result.unwrap()], MEASURED_LAUNCHES).unwrap().to_string();
-        // The zoo's kernels have one grid each, so that the n-th like it is the n-th of its name.
+        // The zoo's kernels use one grid each, so the n-th similar launch is the n-th of that name.
         assert_eq!(listed.split(' ').next().unwrap().parse::<usize>().unwrap(), skip + 1, "{argv:?}");
-        // Without the run nobody knows.
+        // Without the run the number is unknown.
         assert!(Counted::new(measured, None).confirm_command(&subject, &hint.confirm).is_err());
         commands += 1;
     }
@@ -152,7 +153,8 @@ fn hints_are_confirmed_with_a_launch_of_the_run() {
 fn measuring_is_not_held_against_the_program() {
     let profile = read(&file()).unwrap();
     let found = triage_profile(&profile, &Scope::default(), &Cancel::default()).unwrap();
-    // In two dozen of three hundred steps everything waited for windows. What the program does itself is 16 MiB to pageable memory in each.
+    // In two dozen of three hundred steps everything waited for measurement windows. The program itself
+    // makes a 16 MiB pageable copy in each step.
     let first = found.verdict().unwrap();
     assert!(first.id == Verdict::PageableCopies && (0.10..0.102).contains(&first.stake), "{}", first.headline);
     assert!(found.findings.iter().skip(1).all(|f| f.stake < 0.05), "{:?}", found.findings.iter().map(|f| f.id).collect::<Vec<_>>());

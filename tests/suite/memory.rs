@@ -1,4 +1,5 @@
-//! How memory is used: snapshots of PyTorch, traces with memory, exports of nsys; what is wrong is named, and nothing where nothing is.
+//! Memory use: PyTorch snapshots, traces with memory, nsys exports. Problems are
+//! named, and healthy programs have no findings.
 
 use super::made_memory::{Allocator, Py, pickle, text};
 use super::support::{Explorer, packed, read, root, run, scratch};
@@ -40,7 +41,8 @@ fn first(usage: &Usage) -> Option<MemoryVerdict> {
     usage.main().unwrap().findings.first().map(|f| f.id)
 }
 
-/// Name, bytes at the peak and at the end as `torch.cuda.memory_stats()` of the process gave them, and what is wrong.
+/// Name, bytes at the peak and at the end as reported by the process's
+/// `torch.cuda.memory_stats()`, and the expected finding.
 const LABELS: [(&str, u64, u64, Option<&str>); 3] = [
     ("train", 1_175_651_328, 471_007_232, None),
     ("leak", 1_234_371_584, 538_116_096, Some("growth")),
@@ -59,7 +61,7 @@ fn snapshots_of_known_programs() {
         near("end_bytes", end);
         assert!(found["reserved_bytes"].as_u64() >= found["end_bytes"].as_u64(), "{name}");
         assert_eq!(found["findings"][0]["id"].as_str(), wrong, "{name}: {}", found["findings"]);
-        // What is listed at the peak is all of it.
+        // The rows at the peak add up to the peak.
         let rows: u64 = found["rows"].as_array().unwrap().iter().map(|r| r["bytes"].as_u64().unwrap()).sum();
         near("peak_bytes", rows);
     }
@@ -68,8 +70,8 @@ fn snapshots_of_known_programs() {
     assert!(leak["rows"].as_array().unwrap().iter().any(|r| r["function"] == "leak" && r["line"] == 7 && r["bytes"] == 64 * MIB));
 }
 
-/// Twenty-nine programs on an H100, by another author than the rules: what is wrong comes first, and the figures are torch's own.
-/// The first version of the rules was right for 24 of them.
+/// Twenty-nine programs on an H100, by another author than the rules': the right finding comes first, and the figures
+/// equal torch's own. The first version of the rules was right for 24 of them.
 #[test]
 fn programs_of_known_use() {
     let labels = std::fs::read_to_string(root().join("fixtures/torch/memory/labels.jsonl")).unwrap();
@@ -89,8 +91,8 @@ fn programs_of_known_use() {
     assert_eq!(count, 29);
 }
 
-/// Programs that are healthy in their own way: a model that is loaded, a forward pass looked at in the middle, a loss that is kept, a buffer
-/// that filled up.
+/// Programs that are healthy although they look unusual: a loaded model, a forward pass inspected
+/// halfway, a kept loss, a buffer that fills up.
 #[test]
 fn nobody_is_wrongly_accused() {
     let mut a = Allocator::new(true);
@@ -107,7 +109,7 @@ fn nobody_is_wrongly_accused() {
         }
     }
     assert_eq!(first(&usage(&a.written())), None, "a buffer that is full");
-    // Two blocks cannot be at one address: the free of the first is missing.
+    // Two blocks cannot share an address: the first one's free is missing.
     let n = Py::Int;
     let alloc = |time| {
         let pairs = vec![
@@ -126,11 +128,11 @@ fn nobody_is_wrongly_accused() {
     let found = usage(&bytes);
     let device = |d: usize| (found.devices[d].peak.1, found.devices[d].ledger.bytes_at_end(), found.devices[d].reserved);
     assert_eq!([device(0), device(1)], [(100 * MIB, 100 * MIB, None); 2]);
-    // Times count from the earliest of all devices.
+    // Times start at the earliest event of all devices.
     assert_eq!(found.devices.iter().map(|d| d.ledger.times[0]).collect::<Vec<_>>(), [4_000, 0]);
     let csv = run(&["memory", file("devices.pickle", &bytes).to_str().unwrap(), "--format", "csv"]).1;
     assert!(csv.starts_with("device,") && csv.lines().any(|l| l.starts_with("0,")) && csv.lines().any(|l| l.starts_with("1,")), "{csv}");
-    // Sizes that no sum holds.
+    // Sizes whose sum overflows.
     let huge = Py::Dict(vec![
         ("action", text("segment_alloc")),
         ("addr", n(1)),
@@ -149,7 +151,7 @@ fn nobody_is_wrongly_accused() {
     assert_eq!(run(&["memory", file("huge.pickle", &bytes).to_str().unwrap()]).0, 0);
 }
 
-/// Steps of a kernel and 2 MiB each, which `leaks` keeps.
+/// A trace of steps with a kernel and 2 MiB each, kept if `leaks`.
 fn made_up_trace(leaks: bool) -> String {
     let mut events = Vec::new();
     let row = |cat: &str, name: &str, ts: i64, dur: i64, args: Value| serde_json::json!({"ph": "X", "cat": cat, "name": name, "pid": 7, "tid": 7, "ts": ts, "dur": dur, "args": args});
@@ -195,12 +197,12 @@ fn triage_says_what_is_wrong_with_memory() {
         explorer.app.session.size = (80, 24);
         assert_eq!(explorer.screen().contains("memory: growth"), leaks, "{}", explorer.screen());
     }
-    // A snapshot has no timeline: that is said, with what to do.
+    // A snapshot has no timeline: the error says so and names the right command.
     let (code, _, err) = run(&["triage", fixture("leak").to_str().unwrap()]);
     assert!(code != 0 && err.contains("of memory only") && err.contains("warpscope memory"), "{err}");
 }
 
-/// A trace with memory events says the same as the snapshot of the same run.
+/// A trace with memory events gives the same findings as the snapshot of the same run.
 #[test]
 fn traces_with_memory() {
     let Some(corpus) = std::env::var_os("WARPSCOPE_CORPUS").map(PathBuf::from) else {
@@ -225,7 +227,7 @@ fn traces_with_memory() {
     }
 }
 
-/// A step: what is made going forward is given back on the way back.
+/// A step: memory allocated in the forward pass is freed in the backward pass.
 fn step(a: &mut Allocator, layers: u64) {
     let made: Vec<u64> = (0..layers).map(|l| a.alloc(24 * MIB, 10 + i64::try_from(l % 4).unwrap())).collect();
     for at in made.into_iter().rev() {
@@ -242,7 +244,8 @@ fn model(a: &mut Allocator) -> Vec<u64> {
 
 #[test]
 fn made_up_programs() {
-    // Healthy: steps, with the model made before and while history is on; a forward pass whose activations all stay.
+    // Healthy: steps, with the model allocated before or after history was enabled; a
+    // forward pass that keeps all activations.
     for early in [true, false] {
         let mut a = Allocator::new(early);
         model(&mut a);
@@ -265,7 +268,7 @@ fn made_up_programs() {
     }
     assert_eq!(first(&usage(&a.written())), None);
 
-    // Something stays in each step.
+    // Each step leaks something.
     let mut a = Allocator::new(true);
     model(&mut a);
     for _ in 0..12 {
@@ -277,7 +280,7 @@ fn made_up_programs() {
     let site = leak.main().unwrap().findings[0].sites[0].0;
     assert!(leak.sites.get(site).unwrap().name.starts_with("f99 (train.py:99)"), "{:?}", leak.sites.get(site));
 
-    // Nothing is ever given back.
+    // Memory is never freed.
     let mut a = Allocator::new(true);
     for _ in 0..20 {
         a.alloc(40 * MIB, 7);
@@ -285,7 +288,7 @@ fn made_up_programs() {
     }
     assert_eq!(first(&usage(&a.written())), Some(MemoryVerdict::Growth));
 
-    // Every other block goes, and what is left has no room for larger ones.
+    // Every other block is freed, and the gaps are too small for larger blocks.
     let mut a = Allocator::new(true);
     let all: Vec<u64> = (0..160).map(|i| a.alloc(5 * MIB, 30 + i % 2)).collect();
     all.iter().step_by(2).for_each(|&at| a.free(at));
@@ -295,7 +298,7 @@ fn made_up_programs() {
     let free = pieces.main().unwrap().free.unwrap();
     assert_eq!((free.split, free.largest), (400 * MIB, 5 * MIB));
 
-    // A request that would fit if what is free were in one piece.
+    // A request that would fit if the free memory were contiguous.
     let mut a = Allocator::new(true);
     let all: Vec<u64> = (0..160).map(|i| a.alloc(5 * MIB, 30 + i % 2)).collect();
     all.iter().step_by(2).for_each(|&at| a.free(at));
@@ -304,7 +307,7 @@ fn made_up_programs() {
     let ids: Vec<_> = both.main().unwrap().findings.iter().map(|f| f.id).collect();
     assert_eq!(ids, [MemoryVerdict::Fragmentation, MemoryVerdict::OutOfMemory]);
 
-    // One step needs much more than the others; every step does for a short time.
+    // One step needs much more than the others; every step peaks briefly.
     for once in [true, false] {
         let mut a = Allocator::new(true);
         model(&mut a);
@@ -337,7 +340,8 @@ proptest! {
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/proptest-regressions/memory.txt")))),
         ..ProptestConfig::default()
     })]
-    /// Whatever is allocated and given back in whatever order, before and after history is on: what is read is what the allocator had.
+    /// For any sequence of allocations and frees, before and after history is
+    /// enabled, the ledger read equals the allocator's.
     #[test]
     fn the_ledger_is_the_allocators(ops in prop::collection::vec((any::<bool>(), (MIB + 1)..(60 * MIB), 1_i64..9), 1..120), late in 0_usize..60) {
         let mut a = Allocator::new(late == 0);
@@ -363,7 +367,8 @@ proptest! {
         let device = found.main().unwrap();
         prop_assert_eq!(device.ledger.bytes_at_end(), end);
         prop_assert_eq!(device.reserved.unwrap_or(reserved), reserved);
-        // Of a block that was there before the history and is given back in it, nobody knows whether a small rest stayed with it.
+        // For a block older than the history and freed in it, the snapshot does not show
+        // whether a small remainder stayed with it.
         let unknown = device.ledger.lives.iter().filter(|l| l.is_older() && !l.is_kept()).count() as u64 * MIB;
         prop_assert_eq!(device.ledger.bytes.len(), seen.len());
         if !seen.is_empty() {
@@ -377,7 +382,7 @@ proptest! {
     }
 }
 
-/// Older snapshots: no history, no addresses of blocks, sizes in their history, the segments alone.
+/// Older snapshots: without history, without block addresses, with sizes only in the history, or with segments alone.
 #[test]
 fn older_snapshots() {
     let n = Py::Int;
@@ -402,7 +407,7 @@ fn older_snapshots() {
     assert!(device.findings.is_empty());
 }
 
-/// Pickles that would run code, that are cut, that are something else, that are far larger than their file.
+/// Pickles that would run code, are truncated, have another type, or expand far beyond their file size.
 #[test]
 fn hostile_pickles() {
     let refused = |bytes: &[u8], says: &str| {
@@ -415,7 +420,7 @@ fn hostile_pickles() {
     refused(b"\x80\x04\x8c\x05hello.", "no memory snapshot");
     let whole = zstd_or_gz(&fixture("oom"));
     refused(&whole[..whole.len() - 40], "ends in the middle");
-    // Half of its bytes are others: whatever it is, it says so in a line or opens.
+    // Corrupted bytes: the file opens or gives a one-line error.
     for step in [3, 7, 31, 101] {
         let mut bytes = whole.clone();
         for at in (200..bytes.len()).step_by(step) {
@@ -424,7 +429,7 @@ fn hostile_pickles() {
         let (code, _, err) = run(&["memory", file("damaged.pickle", &bytes).to_str().unwrap()]);
         assert!(code == 0 || code == 2 && err.lines().count() == 1, "{code} {err}");
     }
-    // A list of blocks that a thousand segments share counts once.
+    // A list of blocks shared by a thousand segments counts once.
     let mut bytes = b"\x80\x04}(X\x08\x00\x00\x00segments](".to_vec();
     let blocks = pickle(&Py::List((0..50).map(|i| Py::Dict(vec![("size", Py::Int(i)), ("state", text("inactive"))])).collect()));
     bytes.extend(&blocks[2..blocks.len() - 1]);
@@ -460,7 +465,7 @@ fn the_command() {
     assert!(code == 2 && err.contains("nothing is recorded of memory") && err.contains("--cuda-memory-usage"), "{err}");
 }
 
-/// A part of a curve is the whole one's part: the same most, and what held before it holds on.
+/// A slice of a curve agrees with the whole: same maximum, and the value before the slice carries over.
 #[test]
 fn a_part_of_the_curve_is_part_of_the_whole() {
     let profile = read(&fixture("leak")).unwrap();
@@ -495,7 +500,7 @@ fn the_screen() {
     assert!(explorer.screen().contains("Held at 4"), "{}", explorer.screen());
     explorer.press("e");
     assert!(explorer.screen().contains("Held at the end  513 MiB"), "{}", explorer.screen());
-    // A part of the time: what is looked at stays in it, and what lies beyond comes into it.
+    // Zoomed in: the cursor stays in view, and moving past the edge scrolls.
     explorer.press(". + + +");
     insta::assert_snapshot!("memory_zoomed_120x40", explorer.screen());
     let only = |e: &mut Explorer| e.screen().lines().find(|l| l.contains("only ")).map(str::to_owned);
@@ -510,7 +515,7 @@ fn the_screen() {
     assert_eq!(explorer.app.current_scope(), Where::Timeline);
     assert!(explorer.screen().contains("memory"), "{}", explorer.screen());
     explorer.press("esc esc");
-    // Beside another snapshot, at its peak and at its end; after the last report none.
+    // Compared with another snapshot, at its peak and at its end; no comparison after the last report.
     let both = [fixture("leak"), fixture("train")];
     for (name, size) in [("memory_beside_80x24", (80, 24)), ("memory_beside_120x40", (120, 40))] {
         let mut explorer = Explorer::open(&both, size);
@@ -528,7 +533,7 @@ fn the_screen() {
     let mut narrow = Explorer::open(&leak, (80, 24));
     narrow.press("tab");
     assert!(narrow.screen().contains("Segments at the end"), "{}", narrow.screen());
-    // A run without memory says so, and how to have it.
+    // A run without memory events says so, and how to record them.
     let mut none = Explorer::open(&[packed("single")], (120, 40));
     none.press("E");
     assert!(none.screen().contains("nothing is recorded of memory"), "{}", none.screen());

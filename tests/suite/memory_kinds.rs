@@ -1,5 +1,5 @@
-//! Kinds of what goes wrong with memory, each in several made-up snapshots: why a request was refused, what grows, what is a step, what makes a
-//! peak, and what lies free in pieces.
+//! Kinds of memory problems, each in several generated snapshots: reasons for a refused request, growth,
+//! steps, causes of a peak, and fragmentation.
 
 use super::made_memory::{Allocator, Py, pickle, text};
 use super::support::{read, root, run, scratch};
@@ -25,7 +25,7 @@ fn ids(usage: &Usage) -> Vec<MemoryVerdict> {
     usage.main().unwrap().findings.iter().map(|f| f.id).collect()
 }
 
-/// A stack by lines of one file, innermost first.
+/// A stack as lines of one file, innermost frame first.
 fn frames(functions: &[(&str, i64)]) -> Py {
     let frame = |(name, line): &(&str, i64)| {
         Py::Dict(vec![("name", text(name)), ("filename", text("/home/me/serve.py")), ("line", Py::Int(*line))])
@@ -33,7 +33,7 @@ fn frames(functions: &[(&str, i64)]) -> Py {
     Py::List(functions.iter().map(frame).collect())
 }
 
-/// A segment of one block size: which of its blocks are in use, from its beginning.
+/// A segment of equal blocks, with the use of each from the segment's start.
 struct Segment {
     pool: (i64, i64),
     stream: i64,
@@ -48,7 +48,8 @@ fn segment(block: u64, used: &'static [bool]) -> Segment {
     Segment { pool: (0, 0), stream: 0, block, used }
 }
 
-/// A snapshot that is written where a request is refused, with the history of its segments; the request is for the default pool and stream.
+/// A snapshot written when a request is refused, with the history of its segments; the
+/// request is for the default pool and stream.
 fn refused(asked: u64, free: u64, segments: &[(usize, Segment)], settings: &str) -> Vec<u8> {
     let int = |n: u64| Py::Int(i64::try_from(n).unwrap());
     let (mut list, mut trace, mut next) = (Vec::new(), Vec::new(), 1_u64 << 40);
@@ -110,7 +111,7 @@ fn refused(asked: u64, free: u64, segments: &[(usize, Segment)], settings: &str)
     ]))
 }
 
-/// Free memory by place, and why a request is refused then.
+/// Free memory by place, and the reason why a request is then refused.
 #[test]
 fn out_of_memory_has_kinds() {
     use MemoryVerdict::{Fragmentation, OutOfMemory};
@@ -208,13 +209,13 @@ fn out_of_memory_has_kinds() {
         let own = list.iter().find(|f| f.id == OutOfMemory).unwrap();
         assert_eq!((own.kind, list[0].id), (Some(kind), first), "{what}: {list:?}");
         assert!(own.headline.contains(says), "{what}: {}", own.headline);
-        // Advice for pieces only where they are the cause.
+        // Advice against fragmentation only if fragmentation is the cause.
         let advice = list.iter().flat_map(|f| &f.actions).any(|a| a.contains("expandable_segments"));
         assert_eq!(advice, first == Fragmentation, "{what}: {list:?}");
     }
 }
 
-/// A refusal that the program caught: what was free is that of its moment, not of the end.
+/// A refusal that the program caught: free memory is reported as of that moment, not the end.
 #[test]
 fn what_was_free_is_that_of_the_moment() {
     let mut a = Allocator::new(true);
@@ -227,7 +228,7 @@ fn what_was_free_is_that_of_the_moment() {
     assert_eq!(ids(&found), [MemoryVerdict::Fragmentation, MemoryVerdict::OutOfMemory], "{:?}", found.main().unwrap().findings);
 }
 
-/// Refusals at different amounts, all of them just above what was held, show a limit; one that lies below what was held later shows none.
+/// Refusals at different sizes, all just above the memory in use, show a limit; one below a later use shows none.
 #[test]
 fn refusals_show_a_limit() {
     for (later, kind) in [(0, "process-limit"), (40, "driver-refused")] {
@@ -246,14 +247,14 @@ fn refusals_show_a_limit() {
     }
 }
 
-/// One forward pass of 12 layers, a public snapshot: everything is given back.
+/// One forward pass of 12 layers, from a public snapshot: everything is freed.
 #[test]
 fn layers_of_one_pass_are_no_steps() {
     let found = memory_usage(&read(&root().join("fixtures/torch/memory/layers.pickle.gz")).unwrap(), &Cancel::default()).unwrap();
     let device = found.main().unwrap();
     assert_eq!((device.ledger.before, device.ledger.bytes_at_end()), (525_286_400, 525_286_400));
     assert!(device.findings.is_empty() && device.steps.list.is_empty(), "{:?} {:?}", device.findings, device.steps.found);
-    // Nothing shows that gradients were computed.
+    // No evidence that gradients were computed.
     let of_peak = held_rows(device, &found.sites, device.peak.0);
     assert!(of_peak.iter().all(|r| r.category != Category::Gradients), "{of_peak:?}");
 }
@@ -296,7 +297,8 @@ impl Trace {
     }
 }
 
-/// A pass through so many layers, each of which keeps something until the end; then its head. Kept by the caller, if `keep`.
+/// A forward pass through this many layers, each keeping something until the end, then the
+/// head. With `keep` the caller keeps it all.
 fn pass(t: &mut Trace, layers: usize, keep: bool) {
     let model = |line| [("forward", line), ("run", 3), ("main", 1)];
     let layer = |line| [("forward", line), ("forward", 56), ("run", 3), ("main", 1)];
@@ -334,7 +336,7 @@ fn only_what_stays_from_step_to_step_grows() {
     }
 }
 
-/// Without times the number of the event stands for the time, everywhere.
+/// Without timestamps the event's index is used as its time, everywhere.
 #[test]
 fn snapshots_without_times() {
     let int = Py::Int;
@@ -367,7 +369,7 @@ fn snapshots_without_times() {
     assert!(code != 0 && err.contains("no times"), "{err}");
 }
 
-/// One short-lived block alone makes the peak, however long the host waits meanwhile, and whatever else its line allocates.
+/// One short-lived block alone makes the peak, independent of host pauses and other allocations of the same line.
 #[test]
 fn a_temporary_that_alone_makes_the_peak() {
     for (what, parameters, large, wait, line, wanted) in [
@@ -398,7 +400,8 @@ fn a_temporary_that_alone_makes_the_peak() {
     }
 }
 
-/// Blocks that stay and blocks that go in turn: what goes leaves pieces. One large free block is a reserve, and so are the ends of segments.
+/// Alternating kept and freed blocks fragment memory. One large free block is a
+/// reserve, and so are the ends of segments.
 #[test]
 fn alternating_blocks_leave_pieces() {
     for (what, count, stays, goes, fragmented) in [
@@ -438,7 +441,7 @@ fn alternating_blocks_leave_pieces() {
     assert!(!ids(&found).contains(&MemoryVerdict::Fragmentation), "a reserve: {:?}", found.main().unwrap().findings);
 }
 
-/// Blocks without a stack are gradients only where a stack shows that `backward()` ran before.
+/// Blocks without a stack count as gradients only if a stack shows an earlier `backward()`.
 #[test]
 fn gradients_only_where_they_are_proved() {
     for (what, backward, wanted) in [("inference", false, false), ("training", true, true)] {

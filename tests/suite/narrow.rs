@@ -1,4 +1,4 @@
-//! A report narrowed to a window: what each screen then shows, and that windows add up to the whole.
+//! Time filter of a report: contents of each screen, and windows that add up to the whole.
 
 use super::support::{Explorer, packed, read, root, run};
 use std::collections::BTreeMap;
@@ -26,14 +26,14 @@ fn runs() -> Vec<(&'static str, Profile)> {
     files.into_iter().map(|(name, file)| (name, read(&file).unwrap_or_else(|e| panic!("{name}: {e}")))).collect()
 }
 
-/// Times between the first and the last launch at which a run is cut in two.
+/// Times between the first and the last launch at which a run is split in two.
 fn cuts(profile: &Profile) -> Vec<i64> {
     let starts = || (0..profile.launches.len()).map(|row| profile.launches.start(row));
     let (first, last) = (starts().min().unwrap(), starts().max().unwrap());
     (1..8).map(|part| first + (last - first) / 8 * part).collect()
 }
 
-/// By path: launches, copies, collectives; time on the host, own, idle; count of floating-point operations in thousands.
+/// By path: launches, copies, collectives; host time, own time, idle time; floating-point operations in thousands.
 type Sums = BTreeMap<Vec<String>, [i64; 7]>;
 
 fn add(tree: &RangeTree, sums: &mut Sums) {
@@ -114,7 +114,7 @@ fn busy_shares_of_windows_add_up() {
         let (begin, end) = whole.span.unwrap();
         for cut in cuts(&profile) {
             let parts = [(begin, cut), (cut, end)].map(|w| (w.1 - w.0, Overview::from_window(&profile, Some(w))));
-            // On several devices one of them may have nothing in a part: then the mean is of others.
+            // With several devices one may be idle in a part: then the mean covers other devices.
             if parts.iter().any(|p| p.1.devices_used != whole.devices_used) {
                 continue;
             }
@@ -152,7 +152,7 @@ fn a_marked_window_narrows_all_screens_and_is_taken_back() {
     assert!(grouping.launches > 0 && grouping.launches < whole.launches);
     let triage = report.triage.clone().flatten().unwrap();
     assert_eq!((triage.window.0 >= window.0, triage.window.1 <= window.1), (true, true));
-    // The map still has the steps of the whole run.
+    // The overview map keeps the steps of the whole run.
     assert!(Arc::ptr_eq(report.whole_triage().unwrap(), &judged));
     insta::assert_snapshot!("narrow_timeline", e.screen());
     e.press("K");
@@ -166,7 +166,7 @@ fn a_marked_window_narrows_all_screens_and_is_taken_back() {
     insta::assert_snapshot!("narrow_overview", e.screen());
     e.press("V");
     insta::assert_snapshot!("narrow_ranges", e.screen());
-    // Grouped otherwise meanwhile: the whole run is grouped that way, too.
+    // After regrouping with the filter on, the whole run is regrouped as well.
     e.press("K g s");
     assert_eq!(launches(&e), grouping.launches);
     e.press("B");
@@ -180,7 +180,7 @@ fn escape_on_the_table_widens_and_a_launch_outside_is_said_to_be() {
     let mut e = explorer();
     e.press("g right right right right b right right B esc");
     assert!(e.app.session.reports[0].window.is_some());
-    // In the timeline a launch far outside of the window.
+    // A launch far outside the window, shown in the timeline.
     e.press("G ,");
     e.press("enter");
     assert!(e.app.status.as_ref().is_some_and(|s| s.text.contains("not in the window")), "{:?}", e.app.status);
@@ -188,7 +188,7 @@ fn escape_on_the_table_widens_and_a_launch_outside_is_said_to_be() {
     assert_eq!(e.app.session.reports[0].window, None);
     e.press("esc");
     assert!(e.app.status.as_ref().is_some_and(|s| s.text.contains("quits")));
-    // With nothing chosen the key says how to choose.
+    // Without a selection the key explains how to choose a window.
     e.press("B");
     assert!(e.app.status.as_ref().is_some_and(|s| s.text.contains("mark a window")));
     e.press("T 0 B");

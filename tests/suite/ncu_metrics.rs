@@ -1,5 +1,5 @@
-//! Metrics of Nsight Compute reports: values and units are those of `ncu --import FILE --page raw --csv --print-units base`; `warpscope
-//! metrics` prints them; damage costs no more than what it hit.
+//! Metrics of Nsight Compute reports: values and units equal those of `ncu --import FILE --page raw --csv --print-units
+//! base`; `warpscope metrics` prints them; damage loses only the damaged part.
 
 use super::support::{packed, root, run, scratch};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn read(path: &Path) -> Result<Metrics, warpscope::import::ImportError> {
     ncu::read_metrics(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }, None)
 }
 
-/// Whether ncu's text is this value at the text's precision.
+/// Returns whether ncu's text equals this value at the text's precision.
 fn same(text: &str, value: &Value) -> bool {
     let number = |have: f64| {
         let want: f64 = text.replace(',', "").parse().unwrap();
@@ -34,7 +34,7 @@ fn same(text: &str, value: &Value) -> bool {
 
 #[test]
 fn values_and_units_are_ncu_s() {
-    // Files of an H200; the values are ncu 2024.1.1's.
+    // Files from an H200; the values are ncu 2024.1.1's.
     for (name, results, least) in [("full", 1, 2_100), ("three", 3, 1_500), ("graph", 1, 500)] {
         let metrics = read(&fixture(&format!("{name}.ncu-rep.zst"))).unwrap();
         let truth = unpacked(&format!("{name}_values.csv.zst"));
@@ -53,7 +53,7 @@ fn values_and_units_are_ncu_s() {
                 }
                 let value = value.unwrap_or_else(|| panic!("{name} {title}: ncu has {text}"));
                 assert!(same(text, value), "{name} {title}: ncu {text}, we {value:?}");
-                // This ncu gives some metrics of newer versions a unit that they cannot have: a percentage in sectors.
+                // This ncu gives some metrics of newer versions an impossible unit: a percentage in sectors.
                 let ours = ncu::units::metric_unit(title);
                 let quirk = ours == "%" || ["lts__t_sectors_srcunit_gcc", "TPC.TriageCompute."].iter().any(|p| title.starts_with(p));
                 assert!(ours == unit || quirk, "{name} {title}: {unit:?}, we {ours:?}");
@@ -150,7 +150,7 @@ fn damage_costs_only_what_it_hit() {
     }
 }
 
-/// Every report of the corpus, if there is one: opened, or one sentence.
+/// Every report of the corpus, if there is one, opens or gives a one-line error.
 #[test]
 fn metrics_of_the_corpus() {
     let Some(corpus) = std::env::var_os("WARPSCOPE_CORPUS").map(PathBuf::from) else {
@@ -186,7 +186,8 @@ fn csv_of(name: &str, text: &str) -> Metrics {
 
 #[test]
 fn csvs_of_all_pages_units_and_locales_say_what_the_report_says() {
-    // What ncu 2024.1.1 prints for the report: raw in base units; raw, scaled, in a German locale; details with real names in a French one.
+    // Output of ncu 2024.1.1 for the report: raw in base units; raw, scaled, in a German locale;
+    // details with metric names in a French one.
     for (csv, report, least) in [("full_values", "full", 2_100), ("full_auto_de", "full", 2_100), ("full_details_fr", "full", 60)] {
         let report = read(&fixture(&format!("{report}.ncu-rep.zst"))).unwrap();
         let metrics = read(&fixture(&format!("{csv}.csv.zst"))).unwrap();
@@ -210,7 +211,7 @@ fn csvs_of_all_pages_units_and_locales_say_what_the_report_says() {
                     Value::Text(_) => None,
                 };
                 match (number(value), number(truth)) {
-                    // Scaled units leave three digits; NaN is printed as 0 there.
+                    // Scaled units keep three digits; NaN is printed as 0 there.
                     (Some(a), Some(b)) => assert!(
                         (a - b).abs() <= (b.abs() * 0.005_01).max(0.005_01) || b.is_nan() && (a.is_nan() || a == 0.0),
                         "{csv} {name}: {a} {unit}, not {b}"
@@ -231,7 +232,7 @@ fn labels_of_a_details_page_stand_under_their_section() {
     let metrics = read(&fixture("three_details.csv.zst")).unwrap();
     assert_eq!(metrics.results.len(), 3);
     let r = &metrics.results[0];
-    // The same label in two sections, in two units.
+    // The same label in two sections, with two units.
     let both = ["GPU Speed Of Light Throughput: Duration", "Launch Statistics: Registers Per Thread"].map(|n| metrics.value(r, n));
     assert!(matches!(both, [Some(Value::Float(ns)), Some(Value::Integer(16))] if *ns > 1_000.0), "{both:?}");
     let at = metrics.names.iter().position(|n| &**n == "GPU Speed Of Light Throughput: Duration").unwrap();
@@ -281,7 +282,7 @@ fn a_live_log_is_read_amid_other_lines() {
         (r.grid, r.block, r.device, r.compute_capability, r.pid),
         (Some([9, 1, 1]), Some([64, 1, 1]), Some(0), Some((8, 6)), Some(77))
     );
-    // A spreadsheet took the quotes away.
+    // A spreadsheet removed the quotes.
     let plain = "ID,Process ID,Kernel Name,dram__bytes.sum\n,,,byte\n0,5,foo,12\n";
     let m = csv_of("plain.csv", plain);
     assert_eq!((m.results.len(), m.value(&m.results[0], "dram__bytes.sum")), (1, Some(&Value::Integer(12))));
@@ -298,7 +299,7 @@ fn a_cut_csv_gives_its_whole_rows_and_a_log_without_results_its_reason() {
         }
         seen.insert((m.results.len(), m.notes.len()));
     }
-    // The first is the table without a row, and the note that says so.
+    // The first is the table without rows, and the note about it.
     assert!(seen.contains(&(0, 1)) && seen.contains(&(1, 0)) && seen.contains(&(1, 1)), "{seen:?}");
     assert!(csv_of("cut.csv", &whole[..whole.len() - 6]).notes[0].text.contains("damaged after result 0"));
     for (log, want) in [
@@ -318,7 +319,7 @@ fn a_cut_csv_gives_its_whole_rows_and_a_log_without_results_its_reason() {
 
 #[test]
 fn rows_are_of_their_own_result() {
-    // Two logs put together without the second header: the same numbers again.
+    // Two concatenated logs without the second header: ids repeat.
     let m = csv_of("twice.csv", &[HEAD, UNITS, &row(0, "\"1.00\",\"32\",\"a\""), &row(0, "\"2.00\",\"33\",\"b\""), ""].join("\n"));
     assert_eq!(m.results.len(), 2);
     assert_eq!(m.value(&m.results[1], "launch__registers_per_thread"), Some(&Value::Integer(33)));
@@ -357,7 +358,7 @@ fn numbers_in_doubt_are_told_and_can_be_settled() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..proptest::prelude::ProptestConfig::with_cases(128) })]
 
-    /// Whatever stands in a file, reading it ends with results or a sentence.
+    /// Reading arbitrary text ends with results or an error message.
     #[test]
     fn any_text_is_read_or_refused(text in "(\"ID\",\"Process ID\",\"Kernel Name\",\"Metric Value\"|\"[0-9]{1,2}\",|,|\n|\"|==ERROR== x|[0-9.,]{1,8}|[a-zé(]{1,5}){0,60}") {
         let path = scratch().join("any.csv");
@@ -374,7 +375,7 @@ fn sections_rules_and_facts_on_request() {
     let full = full.to_str().unwrap();
     let (rc, out, _) = run(&["metrics", full, "--sections"]);
     assert_eq!(rc, 0);
-    // ncu's own words for it, and the value that it prints as 86.90 %.
+    // ncu's own label, and the value that it prints as 86.90 %.
     let line = out.lines().find(|l| l.contains("SpeedOfLight,") && l.contains("DRAM Throughput")).unwrap();
     assert!(line.contains("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"), "{line}");
     let (rc, out, _) = run(&["metrics", full, "--rules", "--format", "json"]);
@@ -384,7 +385,7 @@ fn sections_rules_and_facts_on_request() {
     assert!(rows.iter().any(|r| r["kind"] == "OPT" && r["speedup_percent"].as_f64().is_some()));
     assert!(rows.iter().any(|r| r["links"].as_array().unwrap().iter().any(|l| l.as_str().unwrap().starts_with("section "))));
     assert!(rows.iter().all(|r| !r["text"].as_str().unwrap().contains("@section")));
-    // Facts are private: only where they are asked for.
+    // Session facts are private: shown only on request.
     let demo = root().join("fixtures/demo/llm_gemm.ncu-rep.zst");
     let demo = demo.to_str().unwrap();
     let (_, plain, _) = run(&["metrics", demo, "--format", "json"]);
@@ -405,13 +406,13 @@ fn what_is_no_text_or_no_result_costs_only_itself() {
     };
     let before = after(&whole).unwrap();
     let word = before.tool_argv.iter().find(|w| w.contains(".py")).unwrap();
-    // A command in Latin-1: the report is whole, and the command is not guessed.
+    // A command in Latin-1: the report is complete, and the command is left out.
     let mut latin = whole.clone();
     let at = whole.windows(word.len()).position(|w| w == word.as_bytes()).unwrap();
     latin[at] = 0xe9;
     let m = after(&latin).unwrap();
     assert_eq!((m.results.len(), m.tool_argv.len()), (before.results.len(), 0));
-    // Bytes after the end are a length that was cut.
+    // Extra bytes at the end look like a truncated length.
     for more in 1..4 {
         let m = after(&[&whole[..], &[1; 3][..more]].concat()).unwrap();
         assert_eq!(m.results.len(), before.results.len());

@@ -1,18 +1,18 @@
-//! A model of how ncu selects launches, written from what was measured on an H200 and from nothing in the program: it reads an argv and a
-//! list of what a program launches, and gives the launches that ncu would profile. Options that it does not know are a failure.
+//! Model of ncu's launch selection, based on measurements on an H200 and independent of the program's code: takes an
+//! argv and a list of launches, and returns the launches that ncu would profile. Unknown options are errors.
 
 use regex::Regex;
 
-/// One range that is open when a launch is made.
+/// A range open at a launch.
 #[derive(Clone, Debug)]
 pub struct Open {
     pub domain: Option<&'static str>,
     pub text: String,
-    /// Which of its name in its process it is, from 1.
+    /// Instance number of this name in its process, from 1.
     pub instance: u32,
 }
 
-/// One launch, in the order of the calls on the host.
+/// One launch, in host call order.
 #[derive(Clone, Debug, Default)]
 pub struct Event {
     pub pid: u32,
@@ -20,19 +20,19 @@ pub struct Event {
     pub demangled: String,
     pub mangled: String,
     pub grid: u32,
-    /// Number of the graph launch that it is a node of.
+    /// Number of the graph launch it belongs to.
     pub graph: Option<u32>,
     /// Push/pop ranges open on its thread.
     pub stack: Vec<Open>,
     /// Start/end ranges open in its process.
     pub process_ranges: Vec<Open>,
-    /// Number of the cudaProfilerStart … Stop that it lies in, from 1.
+    /// Number of the enclosing cudaProfilerStart … Stop, from 1.
     pub profiler: Option<u32>,
-    /// A cudaProfilerStop came before and no Start since.
+    /// A cudaProfilerStop came before, without a later Start.
     pub stopped: bool,
 }
 
-/// A result: indices of the events that it is made of (several for a graph).
+/// Indices of the events of a result (several for a graph).
 pub type Selected = Vec<Vec<usize>>;
 
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ fn parse(argv: &[String]) -> Result<Parsed, String> {
     Ok(p)
 }
 
-/// An NVTX expression of one element: domain, text, whether it is push/pop.
+/// Parses an NVTX expression of one element: domain, text, whether it is push/pop.
 fn element(expression: &str) -> Result<(Option<String>, String, bool), String> {
     let (mut parts, mut slash, mut escaped) = (vec![String::new()], false, false);
     for c in expression.chars() {
@@ -136,7 +136,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// What ncu profiles, or the error that it gives.
+/// Returns the launches that ncu profiles, or its error.
 pub fn select(argv: &[String], events: &[Event]) -> Result<Selected, String> {
     let p = parse(argv)?;
     let filter: Vec<&str> = p.range_filter.as_deref().map(|f| f.split(':').collect()).unwrap_or_default();
@@ -146,7 +146,7 @@ pub fn select(argv: &[String], events: &[Event]) -> Result<Selected, String> {
     let number = |i: usize| filter.get(i).filter(|t| !t.is_empty()).map(|t| t.parse::<u32>().unwrap());
     let elements: Vec<_> = p.include.iter().map(|e| element(e)).collect::<Result<_, _>>()?;
     let root = events.first().map_or(0, |e| e.pid);
-    // Graph launches as one, if asked for.
+    // Whole graph launches as units, if requested.
     let mut units: Vec<(Vec<usize>, &Event)> = Vec::new();
     for (i, e) in events.iter().enumerate() {
         match units.last_mut() {
@@ -224,7 +224,7 @@ pub fn select(argv: &[String], events: &[Event]) -> Result<Selected, String> {
     Ok(out)
 }
 
-/// The model against command lines that were really run (`captures` and probe of the workspace that the project grew from).
+/// The model must agree with command lines that were really run (`captures` and probe of the predecessor project).
 #[test]
 fn the_model_selects_what_ncu_selected() {
     let event = |function: &str, demangled: &str, grid: u32| Event {

@@ -1,4 +1,5 @@
-//! What was profiled, read from Nsight Compute reports and CSVs, whole and damaged; and the comparison with what was selected.
+//! Profiled kernels read from Nsight Compute reports and CSVs, intact and
+//! damaged; and the comparison with the selection.
 
 use super::support::{packed, read, root, scratch};
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ fn written(name: &str, bytes: &[u8]) -> PathBuf {
 
 #[test]
 fn reports_and_csvs_give_kernel_grid_and_block() {
-    // Files made on an H200 by the commands of this program; the grids are the program's own.
+    // Files made on an H200 by this program's commands; the grids are those of the profiled program.
     for (file, names, grids) in [
         ("one.ncu-rep.zst", vec!["saxpy_v2"], vec![Some(35)]),
         ("c_kernel.ncu-rep.zst", vec!["c_kernel"], vec![Some(8)]),
@@ -79,7 +80,7 @@ fn damage_gives_what_is_whole_or_a_sentence() {
         seen.insert(results(&path).map_or(-1, |r| i64::try_from(r.len()).unwrap()));
     }
     assert!(seen.contains(&1) && seen.contains(&2) && seen.contains(&-1), "{seen:?}");
-    // Any byte may lie: lengths of 4 GiB, counts of a billion.
+    // Any byte may be corrupt: lengths of 4 GiB, counts of a billion.
     let mut state = 12_345_u32;
     for _ in 0..600 {
         let mut bytes = whole.clone();
@@ -108,7 +109,7 @@ fn a_result_is_compared_with_what_was_selected() {
     assert!(matches!(verdict(&[132, 155, 157], "three.ncu-rep.zst"), Verdict::Verified(_)));
     assert!(matches!(verdict(&[132, 155, 157], "three_raw.csv"), Verdict::Verified(_)));
     assert_eq!(verdict(&[35], "one.ncu-rep.zst").sentence(), "differs: grid 35 instead of 36");
-    // An overload is another kernel, and its symbol tells.
+    // An overload is another kernel, as its symbol shows.
     assert!(verdict(&[34], "c_kernel.ncu-rep.zst").sentence().contains("kernel c_kernel instead of saxpy_v2"));
     assert!(verdict(&[132], "three.ncu-rep.zst").sentence().contains("3 results instead of 1"));
     let graphs = read(&packed("graph_whole")).unwrap();

@@ -1,5 +1,5 @@
-//! The screens about ncu results, drawn from real reports without a terminal: metrics, roofline, comparison, code; and the way from a
-//! timeline's launch to its result and back.
+//! Screens for ncu results, drawn from real reports without a terminal: metrics, roofline, comparison, code; and
+//! navigation from a launch in the timeline to its result and back.
 
 use super::support::{Explorer, demo_files, root};
 use insta::assert_snapshot;
@@ -15,7 +15,7 @@ fn ncu(name: &str) -> PathBuf {
 #[test]
 fn a_report_of_ncu_alone_is_a_session() {
     assert_snapshot!("ncu_kernels", Explorer::open(&[ncu("three")], (100, 24)).screen());
-    // A kernel with one result opens it.
+    // A kernel with one result opens it directly.
     let mut explorer = Explorer::open(&[ncu("full")], (80, 24));
     explorer.press("enter");
     assert!(matches!(explorer.app.current_scope(), Where::Metrics));
@@ -135,7 +135,7 @@ fn lines_and_instructions() {
     let mut explorer = Explorer::open(&[ncu("source")], (120, 30));
     explorer.press("p e");
     assert_snapshot!("source_lines", explorer.screen());
-    // The file is read in order, from the hottest line on; lines without code are there to be read.
+    // The listing is in file order, starting at the hottest line; lines without code are listed as well.
     let source = explorer.app.result_screen(0).unwrap().source.clone();
     let listing = source.listing.clone().unwrap();
     assert!(listing.lines.windows(2).all(|w| (w[0].file, w[0].line) < (w[1].file, w[1].line)));
@@ -145,7 +145,7 @@ fn lines_and_instructions() {
     explorer.press("enter");
     assert_snapshot!("source_instructions", explorer.screen());
     let listing = explorer.app.result_screen(0).unwrap().source.listing.clone().unwrap();
-    // All of the kernel's instructions have a line of its own source.
+    // Every instruction of the kernel has a line in its own source.
     assert!(listing.instructions.len() > 50 && listing.instructions.iter().all(|i| i.line.is_some()));
     assert!(listing.lines.iter().any(|l| l.name == "zoo.cu" && l.text.is_some()));
     let sum: f64 = listing.lines.iter().map(|l| l.counts.samples).sum();
@@ -167,10 +167,10 @@ fn a_timeline_and_its_results_are_one_key_apart() {
     for (_, join) in &joins {
         assert!(join.pairs.iter().all(|p| p.sure == Sure::Command), "{:?}", join.pairs);
     }
-    // The small kernels are of another program.
+    // The small kernels belong to another program.
     assert_eq!((joins[0].1.pairs.len(), joins[1].1.pairs.len(), joins[2].1.pairs.len()), (30, 4, 0));
     explorer.press("enter J s");
-    // The launch that the result is of, and its metrics.
+    // The launch that the result belongs to, and its metrics.
     let launch = joins[0]
         .1
         .pairs
@@ -201,7 +201,7 @@ fn results_from_a_csv_have_metrics_but_no_code() {
     assert!(explorer.screen().contains("has no code"), "{}", explorer.screen());
 }
 
-/// What a newcomer does without a GPU or a file: kernels, metrics, roofline, code, and the command that profiles it again.
+/// A newcomer's path without a GPU or a file: kernels, metrics, roofline, code, and the command that profiles it again.
 #[test]
 fn the_demo_leads_from_kernels_to_a_roofline_code_and_a_command() {
     let mut explorer = Explorer::open(&super::support::demo_files(), (120, 40));
@@ -219,7 +219,7 @@ fn the_demo_leads_from_kernels_to_a_roofline_code_and_a_command() {
     assert!(explorer.screen().contains("--launch-skip 6 --launch-count 1"), "{}", explorer.screen());
 }
 
-/// A details page has labels instead of names: its own sections, its duration, its figures.
+/// A details page has labels instead of metric names: it is shown with its own sections, duration and figures.
 #[test]
 fn a_details_page_is_shown_by_its_sections() {
     let mut explorer = Explorer::open(&[root().join("fixtures/ncu/one_details.csv")], (100, 30));
@@ -234,6 +234,6 @@ fn a_range_is_a_result_with_sections_rules_and_its_range() {
     assert_snapshot!("metrics_range", explorer.screen());
     let details = explorer.app.result_screen(0).unwrap().details.get().unwrap().clone();
     assert_eq!(details.nvtx, ["step1"]);
-    // ncu 2025 has rules for ranges, too, in a field of their own.
+    // ncu 2025 stores rules for ranges as well, in a separate field.
     assert!(details.rules.iter().any(|r| r.id == "LaunchConfiguration"), "{:?}", details.rules.len());
 }

@@ -1,4 +1,4 @@
-//! Exports that lack things, contradict themselves, or come from other versions: real fixtures with one thing changed.
+//! Malformed exports: missing or contradictory data, or other versions; real fixtures with one change each.
 
 use super::support::{edited, edited_profile, packed, read, read_as};
 use rusqlite::Connection;
@@ -66,7 +66,7 @@ fn why_a_capture_is_empty() {
     let (text, _) = empty_note(&edited_profile("nogpu", &gated));
     assert!(text.contains("did not begin with the program"), "{text}");
 
-    // What nsys 2025.3 leaves of a forked child that ends by _exit.
+    // Incomplete data that nsys 2025.3 leaves of a forked child that ends by `_exit`.
     let lost = format!("{no_launch_sql}; INSERT INTO DIAGNOSTIC_EVENT VALUES (0,1,3,2,'Not all CUDA events might have been collected.',0)");
     let (text, fix) = empty_note(&edited_profile("single", &lost));
     assert!(text.contains("_exit") && fix.contains("exit normally"), "{text} {fix}");
@@ -83,7 +83,7 @@ fn why_a_capture_is_empty() {
     let (text, _) = empty_note(&edited_profile("single", &no_launch));
     assert!(text.contains("launched no kernel"), "{text}");
 
-    // What nsys 2023.4 leaves behind for a 2025.3 report.
+    // Incomplete file that nsys 2023.4 leaves for a 2025.3 report.
     let hollow = super::support::scratch().join("hollow.sqlite");
     Connection::open(&hollow)
         .unwrap()
@@ -319,12 +319,13 @@ fn occupancy_is_the_one_that_ncu_computes() {
         );
         assert!((o.percent - percent).abs() < 0.01, "{function}: {} and {percent}", o.percent);
         assert!((o.waves.unwrap() - waves).abs() < 0.006, "{function}: {:?} and {waves}", o.waves);
-        // ncu counts the carve-out of its own serialised run, which the driver may choose larger than in the timeline.
+        // ncu reports the carve-out of its own serialised run, for which the driver may
+        // choose a larger one than in the timeline.
         assert!(limit(Limiter::SharedMemory).unwrap() <= shared.max(32), "{function}");
     }
 }
 
-/// ncu 2025.3.1 on the same program and GPU: `launch__occupancy_limit_registers`, `…_warps`, `…_shared_mem`,
+/// Values of ncu 2025.3.1 for the same program and GPU: `launch__occupancy_limit_registers`, `…_warps`, `…_shared_mem`,
 /// `sm__maximum_warps_per_active_cycle_pct`, `launch__waves_per_multiprocessor`.
 const NCU: [(&str, u32, u32, u32, f64, f64); 19] = [
     ("copy_coalesced", 16, 8, 32, 100.0, 2.0),

@@ -1,13 +1,13 @@
-//! Launch order against what the program says it launched (`captures`' truth files: process, index, grid.x, kernel).
+//! Launch order against the program's own log (truth files of `captures`: process, index, grid.x, kernel).
 
 use super::support::{packed, read, root};
 use std::collections::BTreeMap;
 use warpscope::model::LaunchOrder;
 
-/// How often the program launches its graph.
+/// Number of times the program launches its graph.
 const REPLAYS: usize = 4;
 
-/// Grid sizes by process, in the order of the launches. A `GRAPH` line is a node; the nodes run once for each launch of the graph.
+/// Grid sizes by process, in launch order. A `GRAPH` line is a node; nodes run once per graph launch.
 fn truth(name: &str) -> BTreeMap<u32, Vec<u32>> {
     let text = std::fs::read_to_string(root().join(format!("fixtures/nsys/truth_{name}.txt"))).unwrap();
     let mut out: BTreeMap<u32, Vec<u32>> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Tables that are decoded from their pages give what SQLite gives: every export of the fixtures, and of a corpus where there is one.
+//! Tables decoded from their pages give the same rows as SQLite: every export of the
+//! fixtures, and of a corpus if there is one.
 
 use super::support::{root, scratch};
 use std::fmt::{self, Write as _};
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use warpscope::import::{self, Job, Wants};
 use warpscope::model::Profile;
 
-/// Hashes what is written to it: a profile in words may have gigabytes.
+/// Hashes its input: a profile as text may have gigabytes.
 #[derive(Default)]
 struct Sum(DefaultHasher);
 

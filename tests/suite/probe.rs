@@ -1,5 +1,5 @@
-//! Twelve cases that every implementation must pass: a probe program whose launches carry their ordinal in `grid.x` (`tests/hardware/probe.cu`),
-//! captured on an H200, against what that program does.
+//! Twelve cases that every implementation must pass: a probe program whose launches carry their ordinal in `grid.x`
+//! (`tests/hardware/probe.cu`), captured on an H200 and compared with the program's behaviour.
 
 use super::ncu_model::{Event, Open, select};
 use super::rerun::{based, one};
@@ -73,7 +73,7 @@ fn graph() -> Vec<Event> {
     out
 }
 
-/// cudaProfilerStart and Stop around 3–4 and 6–8.
+/// cudaProfilerStart and Stop around launches 3–4 and 6–8.
 fn prof() -> Vec<Event> {
     let at = |e: Event, profiler| Event { profiler, stopped: profiler.is_none() && e.grid > 4, ..e };
     vec![
@@ -118,7 +118,7 @@ fn ranges() -> Vec<Event> {
     ]
 }
 
-/// The launch of an ordinal, re-run; the command selects that ordinal, and holds these words in this order.
+/// Re-runs the launch with an ordinal; the command must select that ordinal, and contain these words in this order.
 fn check(profile: &Profile, events: &[Event], ordinal: u32, options: &Options, words: &str) -> Rerun {
     let launch = launch_of(profile, ordinal);
     let rerun = one(profile, launch, options);
@@ -141,9 +141,9 @@ fn cases_1_to_3_overloads_c_names_and_substrings() {
     check(&p, &events, 9, &plain, "--kernel-name foo --launch-skip 4 --launch-count 1");
     check(&p, &events, 9, &based(NameForm::Mangled), "--kernel-name-base mangled --kernel-name _Z3fooPi --launch-skip 3 --launch-count 1");
     check(&p, &events, 8, &plain, "--kernel-name c_plain --launch-skip 1 --launch-count 1");
-    // foobar begins with foo, and does not count.
+    // foobar begins with foo, but does not count.
     check(&p, &events, 11, &plain, "--kernel-name foo --launch-skip 5 --launch-count 1");
-    // One of each as one command is anchored.
+    // One launch of each kernel in one command: the pattern is anchored.
     let both = warpscope::rerun::Target::Launches(vec![warpscope::model::LaunchId(2), warpscope::model::LaunchId(5)]);
     let plan = warpscope::rerun::plan(&p, &both, &plain).unwrap();
     assert!(plan.commands[0].shell_line().contains("'::regex:^(foo|foobar)$:2'"), "{}", plan.commands[0].shell_line());
@@ -159,19 +159,19 @@ fn cases_4_to_6_templates_namespaces_and_lambdas() {
     let demangled = "--kernel-name-base demangled --kernel-name 'void a::b::tk<a::b::V<int> *, (int)1>(T1 *)' --launch-skip 0";
     check(&p, &events, 6, &based(NameForm::Demangled), demangled);
     check(&p, &events, 10, &plain, "--kernel-name apply --launch-skip 2 --launch-count 1");
-    // Every name of the probe, however odd.
+    // Every kernel name of the probe, however unusual.
     for base in [NameForm::Function, NameForm::Demangled] {
         for e in &events {
             check(&p, &events, e.grid, &based(base), "--launch-count 1");
         }
     }
-    // The symbols of kernels with internal linkage fit one build.
+    // Symbols of kernels with internal linkage are specific to one build.
     let hashed = one(&p, launch_of(&p, 7), &based(NameForm::Mangled));
     assert!(hashed.warnings.iter().any(|w| w.id == "rebuilt-symbol"), "{:?}", hashed.warnings);
     assert!(!one(&p, launch_of(&p, 5), &based(NameForm::Mangled)).warnings.iter().any(|w| w.id == "rebuilt-symbol"));
 }
 
-/// Case 5: a name with colons inside `--kernel-id`, where the launches do not follow each other.
+/// Case 5: a name with colons inside `--kernel-id`, for launches that are not consecutive.
 #[test]
 fn case_5_names_in_kernel_ids() {
     let p = changed(
@@ -210,7 +210,7 @@ fn case_8_captures_between_profiler_start_and_stop() {
     assert_eq!(p.launches.len(), 2, "nsys stopped with the first cudaProfilerStop");
     let rerun = check(&p, &events, 4, &Options::default(), "--profile-from-start off --kernel-name foo --launch-skip 1 --launch-count 1");
     assert!(rerun.is_exact(), "{:?}", rerun.warnings);
-    // The second report of --capture-range-end=repeat: launches 6 and 8 of the program.
+    // The second report of `--capture-range-end=repeat`: launches 6 and 8 of the program.
     let bytes = zstd::stream::decode_all(std::fs::File::open(packed("prof")).unwrap()).unwrap();
     let second = scratch().join("p.2.sqlite");
     std::fs::write(&second, bytes).unwrap();
@@ -220,14 +220,14 @@ fn case_8_captures_between_profiler_start_and_stop() {
         let words = format!("--range-filter :2: --kernel-name foo --launch-skip {}", u32::from(ordinal == 8));
         let said = check(&p, &events, ordinal, &Options { opened_by: Some(OpenedBy::ProfilerApi(2)), ..Options::default() }, &words);
         assert!(said.warnings.is_empty() && said.is_exact(), "{:?}", said.warnings);
-        // Not said, the number may also be a rank's.
+        // Unless `opened_by` is given, the number may also be a rank's.
         let unsaid = one(&p, launch_of(&p, ordinal), &Options::default());
         let w = unsaid.warnings.iter().find(|w| w.id == "numbered-range").unwrap();
         assert!(w.inexact && w.fix.as_deref().unwrap().contains("profiler:2"), "{w:?}");
     }
 }
 
-/// SQL for a call of the profiler API just before the launch of an ordinal (or after it, with `+`).
+/// SQL for a profiler API call just before the launch with an ordinal (or after it, with `+`).
 fn api_call(name: &str, ordinal: u32, after: &str) -> String {
     format!(
         "INSERT OR IGNORE INTO StringIds (id, value) VALUES ({id}, '{name}');
@@ -245,10 +245,10 @@ fn changed(mode: &str, sql: &str) -> Profile {
     read(&path).unwrap()
 }
 
-/// A cudaProfilerStop ends what ncu profiles by default, also where the capture took no notice of it.
+/// By default ncu stops profiling at a cudaProfilerStop, even if the capture ignored it.
 #[test]
 fn profiler_stops_inside_a_capture() {
-    // The program of `prof()`, captured from its start: as `seq`, with calls of the profiler API between.
+    // The program of `prof()`, captured from its start: `seq` with profiler API calls inserted.
     let calls = [
         ("cudaProfilerStart", 3, "- 10"),
         ("cudaProfilerStop", 5, "- 10"),
@@ -281,7 +281,7 @@ fn profiler_stops_inside_a_capture() {
         let rerun = check(&p, &prof(), e.grid, &Options::default(), "--disable-profiler-start-stop --kernel-name ");
         assert!(rerun.is_exact() && rerun.warnings.is_empty(), "{:?}", rerun.warnings);
     }
-    // With the gate of a capture that cudaProfilerStart opened and nothing closed (--capture-range-end=none).
+    // With the capture range opened by cudaProfilerStart and never closed (`--capture-range-end=none`).
     let gated = changed(
         "seq",
         &format!(
@@ -298,7 +298,7 @@ fn profiler_stops_inside_a_capture() {
         let refused = warpscope::rerun::plan(&gated, &target, &Options::default()).unwrap_err();
         assert!(refused.contains("after cudaProfilerStop"), "{refused}");
     }
-    // Without such calls the option is not there.
+    // Without such calls the option is absent.
     assert!(!one(&profile("seq"), 3, &Options::default()).shell_line().contains("start-stop"));
 }
 
@@ -324,10 +324,10 @@ fn cases_9_and_10_nvtx_gates_and_names() {
     check(&p, &events, 9, &within("A/x", 9, None), r"--nvtx-include 'A\/x/'");
     check(&p, &events, 16, &within("A range", 16, None), "--nvtx-include 'A range/'");
     check(&p, &events, 13, &within("S", 13, None), "--nvtx-include S --kernel-name foo --launch-skip 1");
-    // A push/pop and a start/end range of one name in one domain are two ranges.
+    // A push/pop and a start/end range with the same name and domain are distinct.
     check(&p, &events, 7, &within("D:A", 7, None), "--nvtx-include D@A/");
     check(&p, &events, 8, &within("D:A", 8, None), "--nvtx-include D@A --kernel-name");
-    // Every launch by every range around it.
+    // Every launch, in every range around it.
     for e in &events {
         for around in nvtx::enclosing_ranges(&p, launch_of(&p, e.grid)) {
             for instance in [None, Some(around.instance + 1)] {
@@ -354,11 +354,12 @@ fn case_11_processes_in_turn_and_at_once() {
         assert!(!rerun.shell_line().contains("--kernel-id"));
     }
     check(&p, &events, 202, &Options::default(), "--launch-skip 7 --launch-count 1");
-    // The same with one child beside its parent: no common count.
+    // The same with one child concurrent with its parent: no common count.
     let path = scratch().join("at-once.sqlite");
     std::fs::write(&path, zstd::stream::decode_all(std::fs::File::open(packed("procs")).unwrap()).unwrap()).unwrap();
     let db = Connection::open(&path).unwrap();
-    // The parent's last two launches, and all that it did after its first three, move into the middle of the last child's.
+    // Move the parent's last two launches, and everything it did after its first
+    // three, into the middle of the last child.
     let middle = "(SELECT (MIN(start) + MAX(start)) / 2 FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE gridX = 202)";
     db.execute_batch(&format!(
         "CREATE TEMP TABLE late AS SELECT correlationId AS c, globalPid AS g FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE gridX = 4;
@@ -375,7 +376,7 @@ fn case_11_processes_in_turn_and_at_once() {
     assert!(wrapper.contains("--target-processes all") && wrapper.contains("exec \"$@\""));
     let guessed = rerun.warnings.iter().find(|w| w.id == "processes").unwrap();
     assert!(guessed.text.contains("race") && guessed.text.contains("guess") && guessed.inexact && !rerun.is_exact());
-    // Under a launcher that is known there is one command.
+    // Under a known launcher there is one command.
     let program = Some("mpirun -np 3 ./probe procs".split(' ').map(str::to_owned).collect());
     let rerun = one(&p, launch_of(&p, 202), &Options { program, rank: Some(2), ..Options::default() });
     assert!(
@@ -411,14 +412,14 @@ fn threads_and_configurations() {
     let rerun = check(&p, &events, 102, &Options::default(), "--kernel-name foo --launch-skip 3 --launch-count 1");
     let warning = rerun.warnings.iter().find(|w| w.id == "threads").unwrap();
     assert!(warning.text.contains("2 threads launch at the same time"), "{}", warning.text);
-    // All grids are 1 here; blocks tell them apart.
+    // All grids are 1 here; blocks distinguish the launches.
     let p = profile("cfg");
     let rerun = one(&p, 3, &Options::default());
     assert_eq!((rerun.selects[0].grid, rerun.selects[0].block), (Some([1, 1, 1]), Some([64, 1, 1])));
     assert!(rerun.shell_line().contains("--launch-skip 3 --launch-count 1") && !rerun.shell_line().contains("--filter-mode"));
 }
 
-/// A capture that an NVTX range opened says so, and the command counts inside that range.
+/// A capture opened by an NVTX range says so, and the command counts inside that range.
 #[test]
 fn a_capture_opened_by_a_range() {
     let p = read(&packed("step")).unwrap();

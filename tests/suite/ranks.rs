@@ -1,4 +1,4 @@
-//! Many ranks as one: captures whose causes are known, made-up jobs of up to 512 ranks, and the commands.
+//! Analysis of many ranks: captures with known causes, generated jobs of up to 512 ranks, and the commands.
 
 use super::jobs::{Plan, Wrong, job as made_up};
 use super::support::{Explorer, root};
@@ -36,7 +36,7 @@ pub fn plans(ranks: usize) -> Vec<Plan> {
     for &tensor in tensors {
         for seed in 1..=(if ranks > 100 { 1 } else { 3 }) {
             for wrong in wrongs(seed) {
-                // Groups that nobody names can be told apart only where there is one.
+                // Unnamed groups can be identified only if there is one.
                 for numbered in if tensor == 1 { &[true, false][..] } else { &[true][..] } {
                     out.push(Plan { ranks, tensor, numbered: *numbered, steps: 40, layers: 8, wrong, seed });
                 }
@@ -57,17 +57,17 @@ pub fn plans(ranks: usize) -> Vec<Plan> {
     out
 }
 
-/// Whether what was found is what was planted.
+/// Returns whether the findings match the planted problem.
 pub fn right(plan: &Plan, found: &Job) -> bool {
     let straggler = found.stragglers.first().map(|s| (s.rank as usize, s.why));
-    // The collectives of these jobs hide behind nothing: that is so in all of them.
+    // The collectives of these jobs do not overlap compute, so this finding is in all of them.
     let ids: Vec<Verdict> = found.findings.iter().map(|f| f.id).filter(|id| *id != Verdict::CommExposed).collect();
     match plan.wrong {
         Wrong::Nothing => ids.is_empty() && straggler.is_none(),
         Wrong::Compute(rank, _) => straggler == Some((rank, Late::Compute)) && found.stragglers.len() == 1,
         Wrong::Host(rank, _) => straggler == Some((rank, Late::Host)) && found.stragglers.len() == 1,
         Wrong::Uneven(_) => straggler.is_none() && ids == [Verdict::RankImbalance],
-        // Whoever meets in the slow group is late elsewhere; no rank of it is to blame.
+        // Ranks of the slow group are late elsewhere, but none of them is to blame.
         Wrong::Link(group, _) => {
             ids.contains(&Verdict::SlowLink) && {
                 let f = found.findings.iter().find(|f| f.id == Verdict::SlowLink).unwrap();
@@ -77,7 +77,7 @@ pub fn right(plan: &Plan, found: &Job) -> bool {
     }
 }
 
-/// Precision and recall of the rank and the cause that are named, over made-up jobs.
+/// Precision and recall of the named rank and cause, over generated jobs.
 #[test]
 fn stragglers_of_made_up_jobs() {
     for ranks in [8, 64, 512] {
@@ -108,7 +108,7 @@ fn stragglers_of_made_up_jobs() {
     }
 }
 
-/// What a collective takes once all are there is told apart from the waiting in it, with the step that is worst.
+/// Transfer time of a collective, once all ranks have arrived, is separated from waiting time; the worst step is named.
 #[test]
 fn exposed_collectives_are_transfer_and_waiting() {
     let plan = |wrong| Plan { ranks: 8, tensor: 1, numbered: true, steps: 40, layers: 8, wrong, seed: 7 };
@@ -126,20 +126,20 @@ fn exposed_collectives_are_transfer_and_waiting() {
     };
     let (even, uneven, one) = (of(Wrong::Nothing), of(Wrong::Uneven(3_000_000)), of(Wrong::Host(3, 4_000_000)));
     assert!(even.2 < 3.0 && uneven.2 > 20.0 && one.2 > 20.0, "waiting: {even:?} {uneven:?} {one:?}");
-    // Less of a longer step, as the transfer itself takes as long.
+    // A smaller share of a longer step, since the transfer itself takes the same time.
     for (stake, alone, waiting, over, places) in [even, uneven, one] {
         assert!((stake * 100.0 - (alone - waiting)).abs() < 1e-6 && (0.08..0.3).contains(&stake), "{stake} {alone} {waiting}");
         assert!(over >= 0.0 && places == 4);
     }
 }
 
-/// Clocks that are seconds apart and drift come together, also by way of ranks in between.
+/// Clocks that are seconds apart and drift are aligned, also through intermediate ranks.
 #[test]
 fn clocks_of_made_up_jobs_come_together() {
     let plan = Plan { ranks: 16, tensor: 4, numbered: true, steps: 400, layers: 4, wrong: Wrong::Nothing, seed: 5 };
     let all = made_up(&plan);
     let found = build_job(&all);
-    // The last collective of all: data parallelism, by ranks that are four apart.
+    // The last collective of all: data parallelism, between ranks four apart.
     for group in 0..4usize {
         let ends: Vec<(i64, i64)> = (group..16)
             .step_by(4)
@@ -156,10 +156,10 @@ fn clocks_of_made_up_jobs_come_together() {
     }
 }
 
-/// Id and word of a finding.
+/// Id and confidence of a finding.
 type First = (String, String);
 
-/// Recorded jobs whose cause is known: the name, whether what is said of it is right, and the first finding.
+/// Recorded jobs with known causes: name, whether the result is right, and the first finding.
 pub fn labelled() -> Vec<(String, bool, Option<First>)> {
     let captures = [("balanced", None), ("slow_rank", Some((1, "compute"))), ("late_host", Some((0, "host")))];
     let traced = [("busy_host", Some((1, "host"))), ("even", None), ("once", None), ("pipeline", None), ("exchange", None)];
@@ -175,7 +175,7 @@ pub fn labelled() -> Vec<(String, bool, Option<First>)> {
             let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{name}: {e} {}", text(&out)));
             let straggler = json["straggler"]["rank"].as_u64().zip(json["straggler"]["cause"].as_str());
             let word = |key: &str| json["findings"][0][key].as_str().map(str::to_owned);
-            // The limit of a job without a straggler is known, too.
+            // The limit of a job without a straggler is known as well.
             let ids: &[&str] = match (name, want) {
                 (_, Some(_)) => &["straggler"],
                 ("pipeline", _) => &["pipeline-bubble"],
@@ -187,7 +187,7 @@ pub fn labelled() -> Vec<(String, bool, Option<First>)> {
         .collect()
 }
 
-/// Two ranks of which the cause is known, as nsys and as torch.profiler saw them.
+/// Two ranks with a known cause, recorded by nsys and by `torch.profiler`.
 #[test]
 fn pairs_of_captures() {
     let folder = root().join("fixtures/triage");
@@ -214,7 +214,7 @@ fn pairs_of_captures() {
     assert!(judged >= 2, "{judged}");
 }
 
-/// Jobs of two ranks on two GPUs whose trouble is known, by the built-in tracer: first finding, straggler.
+/// Jobs of two ranks on two GPUs with known problems, recorded by the built-in tracer: first finding, straggler.
 #[test]
 fn jobs_that_the_tracer_recorded() {
     let folder = root().join("fixtures/ranks");
@@ -243,7 +243,7 @@ fn jobs_that_the_tracer_recorded() {
         let remarks = json["remarks"].to_string();
         assert_eq!(remarks.contains("longest 251 ms for rank 1"), name == "once", "{remarks}");
     }
-    // With the trace of the launcher, which used CUDA and ran nothing.
+    // Including the trace of the launcher, which used CUDA but ran no kernels.
     let traces: Vec<PathBuf> = ["1540", "1590", "1591"].iter().map(|p| folder.join(format!("sharded.{p}.wstrace.zst"))).collect();
     let json = judge(&traces);
     assert_eq!(said(&json), (Some("straggler".to_owned()), Some((0, "compute".to_owned()))));
@@ -252,7 +252,7 @@ fn jobs_that_the_tracer_recorded() {
     assert!(!only.status.success() && text(&only).contains("nothing ran on a GPU"), "{}", text(&only));
 }
 
-/// One collective a step, and few steps.
+/// One collective per step, and few steps.
 #[test]
 fn stragglers_of_short_captures() {
     for (wrong, why) in [(Wrong::Compute(1, 0.6), Late::Compute), (Wrong::Host(1, 4_000_000), Late::Host)] {
@@ -261,7 +261,7 @@ fn stragglers_of_short_captures() {
     }
 }
 
-/// Digests beside each rank, then all of them at once: the same as from the reports.
+/// Digests made per rank and then analysed together give the same as the reports.
 #[test]
 fn digests_say_what_the_reports_say() {
     let folder = tempfile::tempdir().unwrap();
@@ -285,7 +285,7 @@ fn digests_say_what_the_reports_say() {
     for key in ["straggler", "findings", "waits", "matched_collectives"] {
         assert_eq!(of_reports[key], of_digests[key], "{key}");
     }
-    // One damaged digest of several does not hide the others.
+    // One damaged digest among several does not hide the others.
     std::fs::write(here.join("d2.wsd"), b"WSD1nothing").unwrap();
     let some = warpscope(here, &["ranks", ".", "--format", "table"]);
     assert!(
@@ -296,7 +296,7 @@ fn digests_say_what_the_reports_say() {
     let failed = warpscope(here, &["ranks", "d0.wsd", "d1.wsd", "--fail-on", "straggler"]);
     assert_eq!(failed.status.code(), Some(1));
     assert!(!warpscope(here, &["ranks", "/no/such"]).status.success());
-    // Twice the same counts once, whatever it is called.
+    // A duplicate counts once, whatever its name.
     std::fs::copy(here.join("d1.wsd"), here.join("copy.wsd")).unwrap();
     let twice: serde_json::Value =
         serde_json::from_slice(&warpscope(here, &["ranks", "d0.wsd", "d1.wsd", "d1.wsd", "copy.wsd", "--format", "json"]).stdout).unwrap();
@@ -307,14 +307,14 @@ fn digests_say_what_the_reports_say() {
     assert!(text(&warpscope(here, &["ranks", "empty"])).contains("no reports of ranks"));
 }
 
-/// A folder that somebody else filled: links in circles, and files of few bytes that unpack to many.
+/// Untrusted folders: symlink loops, and small files that decompress to a lot.
 #[test]
 fn folders_of_ranks_that_strangers_made() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let fixtures = root().join("fixtures/ranks");
     std::fs::create_dir(here.join("job")).unwrap();
-    // A rank's folder may be a link.
+    // A rank's folder may be a symlink.
     std::os::unix::fs::symlink(here.join("elsewhere"), here.join("job/rank1")).unwrap();
     std::fs::create_dir(here.join("elsewhere")).unwrap();
     std::fs::copy(fixtures.join("even_0.wsd"), here.join("job/even_0.wsd")).unwrap();
@@ -335,7 +335,7 @@ fn folders_of_ranks_that_strangers_made() {
     assert!(text(&out).contains("larger than a digest can be"), "{}", text(&out));
 }
 
-/// Hundreds of digests at once, and the pages that people read.
+/// Hundreds of digests at once, and the text output.
 #[test]
 fn pages_of_ranks() {
     let folder = tempfile::tempdir().unwrap();
@@ -353,7 +353,7 @@ fn pages_of_ranks() {
     assert!(md.contains("**straggler**: rank 37"), "{md}");
 }
 
-/// What is in a digest that is damaged anywhere gives a job or an error.
+/// A digest damaged anywhere gives a job or an error.
 #[test]
 fn damaged_digests() {
     let plan = Plan { ranks: 2, tensor: 1, numbered: true, steps: 10, layers: 2, wrong: Wrong::Nothing, seed: 1 };
@@ -371,13 +371,13 @@ fn damaged_digests() {
     assert!(taken > 0);
 }
 
-/// The message without its packing.
+/// Returns the decompressed message.
 fn prost_bytes(digest: &Digest) -> Vec<u8> {
     zstd::stream::decode_all(&digest.to_bytes()[4..]).unwrap()
 }
 
-/// Writes the digests of 512 ranks with 5,000 collectives each, to measure with: `WARPSCOPE_JOB=FOLDER cargo test --release -- --ignored job_of_512`,
-/// then `warpscope ranks FOLDER`.
+/// Writes the digests of 512 ranks with 5,000 collectives each, for measurements: `WARPSCOPE_JOB=FOLDER cargo test
+/// --release -- --ignored job_of_512`, then `warpscope ranks FOLDER`.
 #[test]
 #[ignore = "writes 100 MB for a measurement by hand"]
 fn a_job_of_512_ranks_is_written() {
@@ -389,7 +389,7 @@ fn a_job_of_512_ranks_is_written() {
     }
 }
 
-/// The ranks of a session on the screen: the rank that is late, its worst step, and from there its timeline.
+/// Ranks of a session on the screen: the late rank, its worst step, and from there its timeline.
 #[test]
 fn ranks_on_the_screen() {
     let folder = root().join("fixtures/triage");
@@ -435,7 +435,8 @@ fn ranks_on_the_screen() {
     assert!(none.screen().contains("there are no ranks"), "{}", none.screen());
 }
 
-/// Digests of 8 ranks in the explorer: it begins with the ranks, rows without a part in a collective have its lines, and launches are elsewhere.
+/// Digests of 8 ranks in the explorer: the ranks screen comes first, rows without a slice of a collective show its
+/// guide lines, and launches are only in the traces.
 #[test]
 fn digests_on_the_screen() {
     let folder = tempfile::tempdir().unwrap();
@@ -458,7 +459,7 @@ fn digests_on_the_screen() {
         explorer.press("enter");
         assert!(explorer.screen().contains("open 5.wstrace for its timeline"), "{}", explorer.screen());
     }
-    // One of them is a table of kernels.
+    // A single digest is a table of kernels.
     let mut explorer = Explorer::open(&files[..1], (120, 40));
     explorer.press("esc");
     assert!(explorer.screen().contains("This is a digest of 0.wstrace") || explorer.screen().contains("1 note"), "{}", explorer.screen());
@@ -469,7 +470,7 @@ fn digests_on_the_screen() {
     assert!(!out.status.success() && text(&out).contains("make it again with `warpscope digest`"), "{}", text(&out));
 }
 
-/// Two runs that have nothing to do with each other: nobody is blamed.
+/// Two unrelated runs: no rank is blamed.
 #[test]
 fn ranks_of_different_runs_are_not_judged() {
     let folder = root().join("fixtures/triage");
@@ -481,7 +482,7 @@ fn ranks_of_different_runs_are_not_judged() {
     assert!(json["remarks"].to_string().contains("different runs"), "{}", json["remarks"]);
 }
 
-/// Files that take far more room than they are long, and ranks that no job has.
+/// Files that decompress to far more than their size, and impossible rank numbers.
 #[test]
 fn digests_that_are_bombs() {
     let empty_kernels = [0xa2, 0x01, 0x00].repeat(100_000);
@@ -493,7 +494,7 @@ fn digests_that_are_bombs() {
     assert_eq!(build_job(&[Digest { rank: Some(u32::MAX), ..Digest::default() }]).ranks.len(), 1);
 }
 
-/// Numbers that no report has are cut to what can be reckoned with.
+/// Impossible numbers are clamped to a safe range.
 #[test]
 fn digests_with_impossible_numbers() {
     let plan = Plan { ranks: 3, tensor: 1, numbered: true, steps: 6, layers: 2, wrong: Wrong::Nothing, seed: 1 };

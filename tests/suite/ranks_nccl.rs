@@ -1,4 +1,4 @@
-//! What NCCL says of its calls, in traces and in nsys' exports; and messages between two ranks.
+//! NCCL's annotations of its calls, in traces and in nsys exports; and point-to-point messages between two ranks.
 
 use super::support::{read, root, unpacked};
 use std::collections::BTreeMap;
@@ -7,14 +7,14 @@ use warpscope::analysis::triage::Verdict;
 use warpscope::model::digest::{Collective, Digest, Kind};
 use warpscope::model::{NcclCall, Payload, Profile};
 
-/// Kind, bytes, the other one's number, the own number, and how many there are.
+/// Kind, bytes, peer, own rank, and group size.
 type Said = (String, Option<u64>, Option<u32>, Option<u32>, Option<u32>);
 
 fn said(profile: &Profile) -> Vec<Said> {
     profile.collectives.iter().map(|c| (c.kind.to_string(), c.bytes, c.peer, c.member, c.group_size)).collect()
 }
 
-/// One rank that sends 16 MiB to itself, five times; collectives of one rank are copies and launch no kernel of NCCL's.
+/// One rank that sends 16 MiB to itself, five times; collectives of a single rank are copies and launch no NCCL kernel.
 #[test]
 fn calls_of_nccl_in_a_trace_and_in_an_export() {
     let (trace, export) = (read(&root().join("fixtures/trace/nccl.wstrace.zst")).unwrap(), read(&unpacked("nccl")).unwrap());
@@ -29,14 +29,15 @@ fn calls_of_nccl_in_a_trace_and_in_an_export() {
         let calls =
             profile.ranges.payloads.values().filter(|p| matches!(p, Payload::Nccl(NcclCall::Message { bytes: 0x0100_0000, .. }))).count();
         assert_eq!(calls, 20, "four calls in each of five rounds");
-        // NCCL ends the range of its first call through an extension of NVTX.
+        // NCCL ends the range of its first call through an NVTX extension.
         let init = profile.ranges.iter().find(|r| profile.ranges.label(r.name).contains("ncclCommInitRank")).unwrap();
         let next = profile.ranges.iter().find(|r| profile.ranges.label(r.name).contains("ncclAllReduce")).unwrap();
         assert!(init.end < next.start, "{} to {}, then {}", init.start, init.end, next.start);
     }
 }
 
-/// Two replicas of two stages: ranks 0 and 1, 2 and 3. Stages send on, and both replicas reduce gradients with each other.
+/// Two replicas of two pipeline stages: ranks 0 and 1, 2 and 3. Stages send
+/// forward, and the replicas all-reduce gradients.
 fn pipelines(slow: i64) -> Vec<Digest> {
     let kind = |name: &str, group: &str, peer: Option<u32>, member: u32| Kind {
         name: name.to_owned(),
@@ -51,13 +52,13 @@ fn pipelines(slow: i64) -> Vec<Digest> {
         for (replica, more) in [(0, slow), (1, 0)] {
             let (first, second) = (2 * replica, 2 * replica + 1);
             let begin = step * 10_000_000;
-            // The first stage sends what it has computed; the second has waited for it since the step began.
+            // The first stage sends its result; the second has waited for it since the start of the step.
             let sent = begin + 2_000_000 + more;
             let one =
                 |kind: usize, start: i64, end: i64, bytes: u64| Collective { kind, sequence: step, start, duration: end - start, bytes };
             lists.entry(first).or_default().push(one(0, sent - 50_000, sent, 1 << 20));
             lists.entry(second).or_default().push(one(0, begin + 10_000, sent, 1 << 20));
-            // Then each reduces with the same stage of the other replica, which may come later.
+            // Then each stage all-reduces with the same stage of the other replica, which may come later.
             let end = begin + 6_000_000 + slow;
             lists.entry(first).or_default().push(one(1, begin + 5_000_000 + more, end, 1 << 22));
             lists.entry(second).or_default().push(one(1, begin + 5_000_000 + more, end, 1 << 22));
@@ -90,7 +91,8 @@ fn pipelines(slow: i64) -> Vec<Digest> {
         .collect()
 }
 
-/// The second stage comes late to its all-reduce only because it waited for the first one's message: that is to blame.
+/// The second stage comes late to its all-reduce only because it waited for the
+/// first stage's message: the first is to blame.
 #[test]
 fn a_stage_that_waited_for_a_message_hands_the_blame_on() {
     let found = build_job(&pipelines(1_500_000));
@@ -100,12 +102,12 @@ fn a_stage_that_waited_for_a_message_hands_the_blame_on() {
     assert!(found.waits.late[1] < found.waits.late[0] / 4, "{:?}", found.waits.late);
     let link = found.links.iter().find(|l| l.kind == "send_recv").unwrap();
     assert_eq!((link.count, link.size, link.bytes), (80, 2, Some(1 << 20)));
-    // Stages that are as they should be: who waits for a message is not said to wait for a straggler.
+    // Healthy stages: waiting for a message is not waiting for a straggler.
     let found = build_job(&pipelines(0));
     assert!(found.stragglers.is_empty() && found.findings.iter().all(|f| f.id != Verdict::RankImbalance), "{:?}", found.findings);
 }
 
-/// What only one of the two says is not matched, and neither is what a rank sends itself.
+/// Messages recorded on one side only are not matched, nor are messages of a rank to itself.
 #[test]
 fn messages_without_the_other_side() {
     let mut all = pipelines(0);

@@ -1,24 +1,24 @@
-//! Captures of one job that begin at different steps, and ranks that are late now and then, again and again: made-up traces of PyTorch's
-//! profiler with one all-reduce in each step.
+//! Captures of one job that begin at different steps, and ranks that are late again and again: generated traces of
+//! PyTorch's profiler with one all-reduce per step.
 
 use super::support::{run, scratch};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// A job: what each rank computes in each step, µs.
+/// A job, with the compute time of each rank in each step, µs.
 struct Job<'a> {
     ranks: usize,
     steps: usize,
     computes: &'a dyn Fn(usize, usize) -> i64,
     /// Offset of each rank's clock, µs.
     ahead: &'a [i64],
-    /// Steps that each capture holds: from, to.
+    /// Steps in each capture: from, to.
     held: &'a [(usize, usize)],
-    /// Number of a capture's first step, where it begins anew.
+    /// Number of a capture's first step, if each capture counts anew.
     anew: Option<usize>,
 }
 
-/// Writes the captures; their paths.
+/// Writes the captures; returns their paths.
 fn written(folder: &Path, job: &Job<'_>) -> Vec<PathBuf> {
     let mut lists: Vec<Vec<Value>> = vec![Vec::new(); job.ranks];
     let mut t = 1_000_000_i64;
@@ -72,7 +72,7 @@ fn written(folder: &Path, job: &Job<'_>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Output of `warpscope ranks`, for scripts and for people.
+/// Output of `warpscope ranks`: JSON and text.
 fn ranks(job: &Job<'_>) -> (Value, String) {
     let folder = tempfile::tempdir_in(scratch()).unwrap().keep();
     let files = written(&folder, job);
@@ -85,7 +85,7 @@ fn ranks(job: &Job<'_>) -> (Value, String) {
     (serde_json::from_str(&said("json")).unwrap(), said("table"))
 }
 
-/// Irregular computing, as of sequences of any length.
+/// Irregular compute time, as with sequences of varying length.
 fn irregular(step: usize) -> i64 {
     8_000 + (step as i64 * 7_919) % 6_000
 }
@@ -99,7 +99,7 @@ fn captures_that_begin_at_different_steps_are_laid_over_each_other() {
     let uneven: &[(usize, usize)] = &[(1, 10), (3, 14), (2, 9), (5, 14)];
     let far: &[i64] = &[0, 7_000_000, -300_000, 1_234];
     type Computes<'a> = &'a dyn Fn(usize, usize) -> i64;
-    /// Name, the steps that each capture holds, the clocks, and the slow rank.
+    /// Name, compute times, steps of each capture, clock offsets, and the slow rank.
     type Case<'a> = (&'a str, Computes<'a>, &'a [(usize, usize)], &'a [i64], Option<i64>);
     let cases: [Case<'_>; 7] = [
         ("one clock", &slow, held, &[0; 4], Some(2)),
@@ -114,7 +114,8 @@ fn captures_that_begin_at_different_steps_are_laid_over_each_other() {
         let (found, page) = ranks(&Job { ranks: 4, steps: 16, computes, ahead, held, anew: None });
         assert_eq!(found["straggler"]["rank"].as_i64(), straggler, "{what}: {page}");
     }
-    // Numbers that begin anew in each capture, against clocks that are seconds apart: whatever is said, the first line says no other than the next.
+    // Step numbers that restart in each capture, against clocks that are seconds apart: the
+    // first line must not contradict the second.
     let (found, page) = ranks(&Job { ranks: 4, steps: 16, computes: &slow, ahead: far, held, anew: Some(0) });
     let first = page.lines().nth(1).unwrap();
     let none = found["straggler"].is_null();

@@ -1,4 +1,5 @@
-//! `warpscope recipes` for other profilers, launchers, servers and the user's own recipes; and the script that traces PyTorch, really run.
+//! `warpscope recipes` for other profilers, launchers, servers and the user's own recipes; the
+//! script that traces PyTorch is really run.
 
 use super::support::{run, scratch};
 use serde_json::Value;
@@ -42,7 +43,7 @@ fn chosen_launches_ranks_and_servers_are_printed() {
     assert!(note.contains("Hydra multirun"), "{note}");
 }
 
-/// What is printed as a script is one that a shell reads.
+/// Every printed script must be valid shell syntax.
 #[test]
 fn every_script_is_read_by_a_shell() {
     for recipe in RECIPES {
@@ -81,7 +82,7 @@ fn recipes_of_the_user_are_listed_and_checked() {
     }
 }
 
-/// The profilers on this machine know every option that a recipe writes.
+/// The profilers installed on this machine know every option that a recipe writes.
 #[test]
 fn the_real_profilers_know_the_options_when_they_are_there() {
     for (tool, help) in [("nsys", &["profile", "--help"][..]), ("ncu", &["--help"])] {
@@ -103,7 +104,7 @@ fn the_real_profilers_know_the_options_when_they_are_there() {
     }
 }
 
-/// Stands for torch: it must be started and stopped on one thread, and writes what it was asked for.
+/// Mock of torch: its profiler must be started and stopped on one thread, and writes the requested output.
 const TORCH: &str = r#"
 import enum, gzip, json, os, signal, threading, time
 class ProfilerActivity(enum.Enum):
@@ -128,7 +129,7 @@ class profile:
             json.dump({"activities": [a.name for a in self.activities], "seconds": self.seconds, **self.said}, f)
 "#;
 
-/// Says how it sees itself, then does as it is told.
+/// Prints its environment, then does what its arguments say.
 const PROGRAM: &str = r#"
 import os, pickle, signal, sys, time
 class Mine: pass
@@ -152,7 +153,7 @@ struct Traced {
 }
 
 impl Traced {
-    /// A folder with a program, a module, the stand-in for torch and the script that the recipe writes.
+    /// A folder with a program, a module, the torch mock and the recipe's script.
     fn new() -> Self {
         let folder = tempfile::tempdir_in(scratch()).unwrap().keep();
         fs::create_dir_all(folder.join("lib/torch")).unwrap();
@@ -177,13 +178,13 @@ impl Traced {
         command.output().unwrap()
     }
 
-    /// The program as it is, and as the recipe runs it.
+    /// Runs the program plainly, and with the recipe.
     fn both(&self, program: &str, seconds: &str) -> (Output, Output) {
         let (plain, argv) = self.commands(program, seconds);
         (self.start(true, &plain), self.start(true, &argv))
     }
 
-    /// The command as it is, and as the recipe has it.
+    /// The plain command, and the recipe's.
     fn commands(&self, program: &str, seconds: &str) -> (Vec<String>, Vec<String>) {
         let words: Vec<&str> = program.split(' ').collect();
         let json = ok(&[&["recipes", "torch", "-o", "out/t", "--seconds", seconds, "--format", "json", "--"], &words[..]].concat());
@@ -293,7 +294,7 @@ fn a_trace_that_is_being_written_is_written_to_its_end() {
         let ended = out.status;
         assert!(ended.signal() == signal || code.is_some() && ended.code() == code, "{signals}: {ended:?}");
     }
-    // One that a signal has ended, and another comes.
+    // Killed by a signal, with another signal while the trace is written.
     let (_, argv) = t.commands("python3 pkg/p.py term", "60");
     let out = t.start_with(true, &argv, "SIGTERM");
     assert!(t.trace().is_some() && out.status.signal() == Some(15), "{:?}", out.status);

@@ -1,4 +1,4 @@
-//! Re-run commands against a model of ncu's selection and what the programs say they launched.
+//! Re-run commands against a model of ncu's selection and the programs' own launch logs.
 
 use super::ncu_model::{Event, Open, select};
 use super::support::{packed, read, root};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use warpscope::model::{LaunchId, NameForm, Profile};
 use warpscope::rerun::{self, Base, Options, Rerun, Target};
 
-/// Function, demangled and mangled name of each kernel of `launches.cu`, by what the program calls it.
+/// Function, demangled and mangled name of each kernel of `launches.cu`, by the program's name for it.
 const NAMES: [(&str, [&str; 3]); 9] = [
     ("ops::scale<float,4>", ["scale", "void ops::scale<float, (int)4>(T1 *)", "_ZN3ops5scaleIfLi4EEEvPT_"]),
     ("ops::scale<double,8>", ["scale", "void ops::scale<double, (int)8>(T1 *)", "_ZN3ops5scaleIdLi8EEEvPT_"]),
@@ -26,7 +26,7 @@ const NAMES: [(&str, [&str; 3]); 9] = [
     ("apply<Add>", ["apply", "void apply<Add>(T1, float *)", "_Z5applyI3AddEvT_Pf"]),
 ];
 
-/// What a mode of `launches.cu` launches, from the file that it printed.
+/// Launches of a mode of `launches.cu`, from the file that it printed.
 pub fn truth(name: &str) -> Vec<Event> {
     let text = std::fs::read_to_string(root().join(format!("fixtures/nsys/truth_{name}.txt"))).unwrap();
     let named = |kernel: &str| NAMES.iter().find(|n| n.0 == kernel).unwrap_or_else(|| panic!("{kernel}")).1;
@@ -49,7 +49,7 @@ pub fn truth(name: &str) -> Vec<Event> {
             let f: Vec<&str> = rest.splitn(4, ',').collect();
             let (pid, index): (u32, u32) = (f[0].parse().unwrap(), f[1].parse().unwrap());
             let mut e = event(pid, f[2], f[3]);
-            // The program pushes step0, step1 … every 50 launches, and inner from the 10th to the 20th of them.
+            // The program pushes step0, step1 … every 50 launches, and `inner` from the 10th to the 20th of them.
             let (step, inner) = (format!("step{}", index / 50), "inner".to_owned());
             for (text, from) in [(&step, 0), (&inner, 10)] {
                 *begun.entry((pid, text.clone())).or_default() += u32::from(index % 50 == from);
@@ -140,7 +140,7 @@ fn the_graph_of_a_node_is_the_replay_that_it_ran_in() {
 #[test]
 fn a_capture_of_whole_graphs_selects_graphs_and_the_kernels_outside() {
     let (profile, events) = (profile("graph_whole"), truth("graph"));
-    // The report does not hold the nodes.
+    // The report does not contain the nodes.
     let outside: Vec<usize> = (0..events.len()).filter(|&i| events[i].graph.is_none()).collect();
     assert_eq!(profile.launches.len(), outside.len());
     for (launch, &at) in outside.iter().enumerate() {
@@ -158,7 +158,7 @@ fn a_capture_of_whole_graphs_selects_graphs_and_the_kernels_outside() {
     assert!(rerun::plan(&profile, &Target::Graph(4), &Options::default()).unwrap_err().contains("0 to 3"));
 }
 
-/// Several launches, whatever way they are picked: the results are the picked ones, over one command or several.
+/// Several launches, picked in any way: the results are the picked launches, with one command or several.
 #[test]
 fn several_launches_are_selected_together() {
     let (profile, events) = (Arc::new(profile("single")), truth("single"));
@@ -172,7 +172,7 @@ fn several_launches_are_selected_together() {
         let mut got: Vec<usize> = Vec::new();
         for command in &plan.commands {
             let one: Vec<usize> = select(&command.argv(), &events).unwrap_or_else(|e| panic!("{e}: {}", command.shell_line())).concat();
-            // The results of one command come in the order that it promises.
+            // The results of one command come in the promised order.
             assert_eq!(one, command.selects.iter().map(|s| s.launch.unwrap().0 as usize).collect::<Vec<_>>(), "{}", command.shell_line());
             assert!(command.shell_line().contains(word), "{}", command.shell_line());
             got.extend(one);
@@ -184,7 +184,7 @@ fn several_launches_are_selected_together() {
     };
     use warpscope::rerun::pick;
     for base in BASES {
-        // Overloads have one function name, and two symbols.
+        // Overloads share one function name, and have two symbols.
         let commands = if base == NameForm::Function { 1 } else { 2 };
         check(vec![saxpy[0], saxpy[7], saxpy[30]], base, commands, "--launch-count ");
         let c_kernel = of("c_kernel");
@@ -197,16 +197,16 @@ fn several_launches_are_selected_together() {
     }
     let adjacent = saxpy[4..8].to_vec();
     check(adjacent, NameForm::Function, 1, "--launch-skip 4 --launch-count 4");
-    // The second of each of three kernels is one command; different ones are three.
+    // The second launch of each of three kernels takes one command; different launches take three.
     let second: Vec<LaunchId> = ["saxpy", "scale", "c_kernel"].iter().map(|f| of(f)[1]).collect();
     check(second, NameForm::Function, 1, "'::regex:^(c_kernel|saxpy|scale)$:2'");
     check(vec![saxpy[1], of("scale")[5], of("c_kernel")[2]], NameForm::Function, 3, "--launch-skip");
-    // Two kernels, several launches of each: one command for each kernel.
+    // Two kernels, several launches of each: one command per kernel.
     check(vec![saxpy[1], saxpy[5], of("scale")[5], of("scale")[9], of("scale")[20]], NameForm::Function, 2, "--kernel-id");
-    // A name with colons must not stand in --kernel-id as it is.
+    // A name with colons must be escaped in `--kernel-id`.
     let scale: Vec<LaunchId> = (0u32..).zip(&events).filter(|(_, e)| e.demangled == NAMES[0].1[1]).map(|(i, _)| LaunchId(i)).collect();
     check(vec![scale[0], scale[2], scale[9]], NameForm::Demangled, 1, r"ops\x3a\x3ascale<float, \(int\)4>");
-    // Over processes numbers mean something else: one command each.
+    // Numbers count per process: one command for each.
     let procs = self::profile("procs");
     let events = truth("procs");
     let picked: Vec<LaunchId> = (0u32..).zip(&events).filter(|(_, e)| e.function == "saxpy").map(|(i, _)| LaunchId(i)).step_by(5).collect();
@@ -251,7 +251,7 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     assert!(refused.contains("per-kernel totals only"), "{refused}");
 }
 
-/// A report of ncu that was told to leave launches out counts as its own command did.
+/// The re-run of a report whose ncu command skipped launches counts as that command did.
 #[test]
 fn a_result_is_profiled_again_by_its_report_s_own_selection() {
     let profile = super::support::read(&super::support::root().join("fixtures/demo/llm_decode.ncu-rep.zst")).unwrap();
@@ -261,7 +261,7 @@ fn a_result_is_profiled_again_by_its_report_s_own_selection() {
         "ncu --config-file off --nvtx --nvtx-include 'LLM\\@decode_all/' --launch-skip 23 --launch-count 1 --set basic --export nvjet_sm90_tst_8x64_64x16_2x1_v_bz_TNN-3 python3 src/llm.py plain 2"
     );
     assert!(rerun.is_exact() && rerun.is_runnable(), "{:?}", rerun.warnings);
-    // The timeline's command for the launch that this result is of selects the same one in another way.
+    // The timeline's command for this result's launch selects the same launch in another way.
     let timeline = super::support::read(&super::support::packed("llm")).unwrap();
     let join = warpscope::rerun::join::join_results(&timeline, profile.metrics.as_ref().unwrap());
     let launch = join.of_result(3).unwrap().launch as usize;

@@ -84,7 +84,7 @@ fn launches_are_picked_as_asked() {
         let more = json["more"].as_array().unwrap().iter().flat_map(|c| c["all"].as_array().unwrap());
         json["all"].as_array().unwrap().iter().chain(more).map(|s| s["launch"].as_u64().unwrap()).collect()
     };
-    // The truth is SQL over the report: saxpy launches by duration.
+    // Ground truth by SQL over the report: saxpy launches by duration.
     let db = super::support::unpacked("single");
     let db = rusqlite::Connection::open(db).unwrap();
     let sql = "SELECT k.gridX - 1 FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.shortName WHERE s.value = 'saxpy' ORDER BY k.end - k.start DESC, k.start";
@@ -113,7 +113,7 @@ fn scripts_say_what_they_select_and_stop_at_the_first_failure() {
     assert_eq!(out.matches("\n# selects launch ").count(), 3);
     assert_eq!(out.matches("\nncu --config-file off \\\n").count(), 3);
     assert!(out.contains("--export reports/scale-"), "{out}");
-    // One command a line for a shell, after the directory.
+    // In shell format: the directory, then one command per line.
     let lines = ok(&["rerun", &path("single"), "--top", "3", "-o", "reports"]);
     assert_eq!(lines.lines().count(), 4);
     assert!(lines.starts_with("mkdir -p -- reports\nncu "));
@@ -152,7 +152,7 @@ fn doubts_are_on_stderr_and_mistakes_are_sentences() {
     }
     wrong(&["fixtures/stats/single_cuda_gpu_kern_sum.csv", "--launch", "0"], "per-kernel totals only");
     wrong(&[&path("nogpu"), "--launch", "0"], "no launches");
-    // A section that is not in the table may be the user's own.
+    // An unknown section may be the user's own.
     let (code, _, err) = run(&["rerun", &path("single"), "--launch", "1", "--section", "SpeedOfLigth"]);
     assert!(code == 0 && err.contains("did you mean `SpeedOfLight`?"), "{err}");
 }
@@ -187,7 +187,7 @@ fn recipes_are_listed_and_printed() {
     assert_eq!((json["tool"].as_str(), json["argv"][0].as_str()), (Some("ncu"), Some("ncu")));
 }
 
-/// The real ncu takes every option that is ever written, when it is there: it checks options before it looks for a GPU.
+/// The installed ncu, if any, accepts every option that is ever written: it checks options before it looks for a GPU.
 #[test]
 fn the_real_ncu_knows_the_options_when_it_is_there() {
     let Some(ncu) = std::env::var_os("PATH").and_then(|p| std::env::split_paths(&p).map(|d| d.join("ncu")).find(|f| f.exists())) else {

@@ -1,4 +1,4 @@
-//! Reports in which a count that looks right is not: each must be refused, or said not to be exact.
+//! Reports with misleading counts: each must be refused, or marked as inexact.
 
 use super::rerun::one;
 use super::support::{edited_profile, packed, probe, read};
@@ -36,7 +36,7 @@ fn a_range_inside_the_one_that_opened_the_capture_is_refused() {
 
 #[test]
 fn launches_without_a_call_make_the_count_a_guess() {
-    // One that came before, inside the range; one that came before, and starts on the device after the wanted one was called.
+    // An earlier launch inside the range; an earlier launch that starts on the device after the wanted one was called.
     let profile = probe("nvtx", &format!("{DROP_CALL}3)"));
     let at = (0..profile.launches.len())
         .find(|&r| !nvtx::enclosing_ranges(&profile, r).is_empty() && profile.launches.start(r) > profile.launches.start(3))
@@ -61,7 +61,7 @@ fn lost_launches_of_every_kind_are_noticed() {
         let rerun = one(&probe("seq", &sql), 8, &Options::default());
         assert!(rerun.warnings.iter().any(|w| w.id == "launches-without-kernel"), "{call}: {:?}", rerun.warnings);
     }
-    // In another process that counts, too.
+    // Lost launches in another process count as well.
     let lost = probe("procs", "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE gridX = 102");
     let rerun = one(&lost, 6, &Options::default());
     assert!(rerun.warnings.iter().any(|w| w.id == "launches-without-kernel"), "{:?}", rerun.warnings);
@@ -79,7 +79,7 @@ fn a_kernel_named_graph_among_whole_graphs_is_refused() {
     let profile = edited_profile("graph_whole", "UPDATE StringIds SET value = 'graph' WHERE value = 'saxpy'");
     let row = (0u32..).find(|&r| profile.kernels[profile.launches.kernel(r as usize).0 as usize].function() == "graph").unwrap();
     assert!(refused(&profile, row, &Options::default()).contains("cannot be told apart from them"));
-    // It counts with the graphs.
+    // With the graphs included it can be counted.
     let plan = rerun::plan(&profile, &Target::Graph(0), &Options::default()).unwrap();
     let before = (0..profile.launches.len())
         .filter(|&r| {
@@ -132,10 +132,10 @@ fn lost_ranges_matter_inside_ranges_only() {
     assert!(!one(&lost, 61, &within(&lost, "inner", None)).is_exact());
 }
 
-/// Processes that run different programs are told apart by these, although they run at the same time.
+/// Concurrent processes are distinguished if they run different programs.
 #[test]
 fn a_process_with_a_program_of_its_own_is_filtered_by_name() {
-    // The parent's third launch call lasts until everything is over.
+    // The parent's third launch call lasts until the end of the capture.
     let race = "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET end = (SELECT MAX(end) FROM CUPTI_ACTIVITY_KIND_RUNTIME) WHERE EXISTS (SELECT 1 FROM CUPTI_ACTIVITY_KIND_KERNEL k WHERE k.gridX = 3 AND k.correlationId = CUPTI_ACTIVITY_KIND_RUNTIME.correlationId AND k.globalPid >> 24 = globalTid >> 24);";
     let named = |names: &str| probe("procs", &format!("{race} {names}"));
     let worker =
@@ -148,13 +148,13 @@ fn a_process_with_a_program_of_its_own_is_filtered_by_name() {
         server.shell_line()
     );
     assert!(server.shell_line().contains("--launch-skip 0 "), "only its own launches count");
-    // Two workers are not told apart, and neither is a name that the filter would read as something else.
+    // Two workers are indistinguishable, and so is a name that the filter does not take.
     assert!(one(&p, 4, &Options::default()).wrapper.is_some());
     let odd = named("UPDATE PROCESSES SET name = CASE pid WHEN (SELECT MIN(pid) FROM PROCESSES) THEN 'exclude:server' ELSE 'worker' END;");
     assert!(one(&odd, 0, &Options::default()).wrapper.is_some());
 }
 
-/// Launches of a kernel whose overloads are picked together: nothing is offered that would select something else.
+/// Launches of a kernel whose overloads are picked together: no alternative may select other launches.
 #[test]
 fn no_symbol_is_offered_for_launches_of_two_overloads() {
     let single = read(&packed("single")).unwrap();
@@ -171,7 +171,7 @@ fn no_symbol_is_offered_for_launches_of_two_overloads() {
     );
 }
 
-/// Launches in several ranges of a capture that began late: each counts in its own.
+/// Launches in several ranges of a capture that began late: each counts in its own range.
 #[test]
 fn several_launches_of_a_late_capture() {
     let late = edited_profile("single", "UPDATE META_DATA_CAPTURE SET value = '60000' WHERE name = 'START_DELAY_MS'");

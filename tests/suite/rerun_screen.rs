@@ -1,4 +1,4 @@
-//! The re-run screen: what it shows, how fields change the command, copies, scripts, comparison, undo.
+//! The re-run screen: contents, effect of fields on the command, copies, scripts, comparison, undo.
 
 use super::support::{Explorer, edited, packed, root};
 use insta::assert_snapshot;
@@ -13,7 +13,7 @@ pub fn open(name: &str, size: (u16, u16), keys: &str) -> Explorer {
     explorer
 }
 
-/// The command that is shown, on one line.
+/// Returns the displayed command on one line.
 pub fn command(explorer: &mut Explorer) -> String {
     explorer.press("y c");
     let screen = explorer.screen();
@@ -32,7 +32,7 @@ fn the_screen_at_three_sizes() {
 fn warnings_several_commands_and_reasons() {
     assert_snapshot!("rerun_processes", open("procs", (120, 40), "enter G r").screen());
     assert_snapshot!("rerun_nccl", open("ddp_rank0", (120, 40), "/ n c c l enter r").screen());
-    // Three marked kernels: one of each, as three commands.
+    // Three marked kernels: one launch of each, as three commands.
     let mut explorer = open("single", (120, 40), "m j m j m r");
     assert_snapshot!("rerun_marked", explorer.screen());
     let first = command(&mut explorer);
@@ -69,7 +69,7 @@ fn every_field_changes_the_command_and_undo_takes_it_back() {
     let first = command(&mut explorer);
     assert!(first.contains("--kernel-name saxpy") && first.contains("--launch-count 1"), "{first}");
     let mut history = vec![first.clone()];
-    // Down the fields; each is changed, and each change is seen.
+    // Moves down the fields; each is changed, and each change is visible.
     for (keys, says) in [
         ("enter 3", "--launch-count 3"),
         ("enter o", "--launch-count 1"),
@@ -163,13 +163,13 @@ fn a_result_is_compared_on_the_screen() {
         screen.contains("verified: saxpy_v2 with grid 35 and block 64") || screen.contains("differs: grid 35 instead of"),
         "{launch}\n{screen}"
     );
-    // Another launch: it says so; a file that is not there: also.
+    // Another launch is reported, and so is a missing file.
     explorer.press("esc j r");
     let screen = compare(&mut explorer, &result);
     assert!(screen.contains("differs: grid 35 instead of "), "{screen}");
     let screen = compare(&mut explorer, std::path::Path::new("/nonexistent.ncu-rep"));
     assert!(screen.contains("/nonexistent.ncu-rep: No such file"), "{screen}");
-    // What was said of the old command does not stay beside a new one.
+    // The old command's result is not shown beside a new command.
     explorer.press("enter s");
     assert!(!explorer.screen().contains("differs"), "{}", explorer.screen());
 }
@@ -184,7 +184,7 @@ fn there_is_a_word_where_nothing_can_be_profiled() {
     assert!(explorer.screen().contains("per-kernel totals only"), "{}", explorer.screen());
 }
 
-/// The row of the clocks: a better command, profiler, launches, name, counted in, collect.
+/// Row of the clock setting, after better command, profiler, launches, name, counted in, collect.
 const CLOCKS: usize = 5;
 
 #[test]

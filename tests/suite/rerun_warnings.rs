@@ -1,4 +1,4 @@
-//! Every warning of a re-run: a report that gives cause for it, and one that does not.
+//! Every re-run warning: a report that triggers it, and one that does not.
 
 use super::rerun::one;
 use super::support::{edited_profile, packed, probe, read, root};
@@ -22,7 +22,7 @@ fn calm(rerun: &Rerun, id: &str) {
     assert!(!ids(rerun).contains(&id), "{:?}", rerun.warnings);
 }
 
-/// Reports without a peculiarity give commands without a warning.
+/// Ordinary reports give commands without warnings.
 #[test]
 fn a_plain_report_gives_no_warning() {
     for fixture in ["single", "llm", "papi", "zoo", "graph_node"] {
@@ -50,7 +50,8 @@ const DELAYED: &str = "UPDATE META_DATA_CAPTURE SET value = '60000' WHERE name =
 
 #[test]
 fn chosen_launches() {
-    // A report of ncu without its command line, as one of a command that left nothing out, and one whose command is understood.
+    // An ncu report without its command line warns; one whose command skipped nothing does not,
+    // nor does one whose command is understood.
     let mut profile = read(&root().join("fixtures/ncu/three.ncu-rep.zst")).unwrap();
     let w = plain(&profile, 1);
     assert!(warned(&w, "chosen-launches").inexact && !w.is_exact());
@@ -61,18 +62,18 @@ fn chosen_launches() {
 
 #[test]
 fn hidden_launches() {
-    // Inside a range that comes once: the count is offered there, under a condition.
+    // Inside a range that occurs once: the count in that range is offered, with a condition.
     let profile = edited_profile("single", DELAYED);
     let rerun = plain(&profile, 57);
     let w = warned(&rerun, "hidden-launches");
     assert!(w.severity == Severity::Warning && w.inexact && w.text.contains("step1"), "{w:?}");
     assert!(rerun.shell_line().contains("--nvtx --nvtx-include step1/ "), "{}", rerun.shell_line());
-    // What would make it exact is offered.
+    // Exact alternatives are offered.
     let rerun = plain(&profile, 61);
     let exact: Vec<_> = rerun.alternatives.iter().filter(|a| a.why.starts_with("Exact if")).collect();
     assert!(exact.iter().any(|a| a.argv.contains(&"--profile-from-start".to_owned())), "{exact:?}");
     assert!(exact.iter().any(|a| a.why.contains("inner")), "{exact:?}");
-    // Inside ranges that come again and again, and outside of all: no exact count.
+    // Inside repeated ranges, and outside all ranges: no exact count.
     let again =
         edited_profile("single", &format!("{DELAYED} UPDATE NVTX_EVENTS SET text = 'step' WHERE text LIKE 'step%' OR text = 'inner';"));
     let w = plain(&again, 57);
@@ -81,7 +82,7 @@ fn hidden_launches() {
     let w = plain(&bare, 57);
     let hidden = warned(&w, "hidden-launches");
     assert!(hidden.severity == Severity::Error && hidden.fix.as_deref().unwrap().contains("NVTX range"), "{hidden:?}");
-    // Launches made before the capture opened are not reached by a run under the same gate.
+    // A run under the same capture range does not reach launches made before the range opened.
     calm(&plain(&read(&packed("single")).unwrap(), 57), "hidden-launches");
     let said = Options { opened_by: Some(warpscope::rerun::OpenedBy::Start), ..Options::default() };
     calm(&one(&bare, 57, &said), "hidden-launches");
@@ -97,7 +98,7 @@ fn launches_from_before_the_capture_are_not_reached() {
     let target = warpscope::rerun::Target::Launches(vec![warpscope::model::LaunchId(u32::try_from(row).unwrap())]);
     let refused = warpscope::rerun::plan(&profile, &target, &Options::default()).unwrap_err();
     assert!(refused.contains("before the capture opened"), "{refused}");
-    // It does not count for others of its name.
+    // It is not counted for other launches of that name.
     let name = profile.kernels[profile.launches.kernel(row).0 as usize].clone();
     let before = read(&packed("papi")).unwrap();
     let third = |p: &Profile| {
@@ -118,7 +119,7 @@ fn lost_events() {
     );
     let rerun = plain(&lost, 9);
     assert!(warned(&rerun, "lost-events").text.contains("lower bound") && !rerun.is_exact());
-    // nsys says "Not all CUDA events might have been collected" of every capture that ends before its program.
+    // nsys prints "Not all CUDA events might have been collected" for every capture that ends before its program.
     calm(&plain(&read(&packed("papi")).unwrap(), 9), "lost-events");
 }
 
@@ -131,7 +132,7 @@ fn launches_without_kernel() {
     assert!(warned(&rerun, "launches-without-kernel").text.starts_with("1 launch call before"), "{:?}", rerun.warnings);
     assert!(!rerun.is_exact());
     calm(&plain(&profile, at(2)), "launches-without-kernel");
-    // Calls that are recorded into a graph run nothing by nature.
+    // Calls captured into a graph launch no kernel by design.
     let graph = probe("graph", "");
     calm(&plain(&graph, 8), "launches-without-kernel");
     calm(&plain(&read(&packed("graph_node")).unwrap(), 60), "launches-without-kernel");
@@ -144,17 +145,17 @@ fn names_missing() {
     let row = (0..profile.launches.len()).rfind(|&r| profile.kernels[profile.launches.kernel(r).0 as usize].mangled.is_some()).unwrap();
     let rerun = one(&profile, row, &base);
     assert!(warned(&rerun, "names-missing").text.contains("mangled name") && !rerun.is_exact());
-    // The function names are all there.
+    // All function names are present.
     calm(&plain(&profile, row), "names-missing");
 }
 
 #[test]
 fn threads() {
-    // One after another, or after long turns: worth a word, no more.
+    // Sequential, or alternating in long turns: only an info message.
     let turns = read(&packed("threads")).unwrap();
     let rerun = plain(&turns, 80);
     assert!(warned(&rerun, "threads").severity == Severity::Info && rerun.is_exact());
-    // In quick alternation, or with calls that lie in each other.
+    // In quick alternation, or with overlapping calls.
     let quick = probe("threads", "");
     let rerun = plain(&quick, 3);
     assert!(warned(&rerun, "threads").severity == Severity::Warning && !rerun.is_exact());
@@ -193,7 +194,7 @@ fn graph_branches() {
     let rerun = plain(&beside, 1);
     assert!(warned(&rerun, "graph-branches").inexact);
     calm(&plain(&probe("graph", ""), 1), "graph-branches");
-    // The whole graph does not care.
+    // Irrelevant for the whole graph.
     calm(&one(&beside, 1, &Options { whole_graph: true, ..Options::default() }), "graph-branches");
 }
 
@@ -218,7 +219,7 @@ fn waits_for_others() {
     );
     assert!(rerun.selects.is_empty());
     calm(&plain(&profile, of("nvjet")), "waits-for-others");
-    // Made to replay it alone, it says what will happen.
+    // Forced to replay it alone, the command carries an error.
     let alone = one(&profile, of("ncclDevKernel"), &Options { replay: Some(warpscope::rerun::Replay::Kernel), ..Options::default() });
     assert!(warned(&alone, "waits-for-others").severity == Severity::Error && alone.shell_line().contains("--kernel-name ncclDevKernel"));
     // Without a range there is nothing to measure.
@@ -250,7 +251,7 @@ fn autotuning() {
     );
     let rerun = plain(&tuned, 144);
     assert!(warned(&rerun, "autotuning").text.contains("block shapes") && !rerun.is_exact());
-    // One shape is no search.
+    // A single block shape is not a search.
     calm(&plain(&edited_profile("single", named), 144), "autotuning");
 }
 
@@ -262,7 +263,7 @@ fn serving() {
     );
     let rerun = plain(&served, 9);
     assert!(warned(&rerun, "serving").text.starts_with("vllm batches") && !rerun.is_exact());
-    // A script that only has the word in its arguments is no server.
+    // A script that only has the word in its arguments is not a server.
     let script =
         edited_profile("single", "UPDATE META_DATA_CAPTURE SET value = '--out=/tmp/vllm-notes' WHERE name = 'PROCESS_0:ARGUMENT_0'");
     calm(&plain(&script, 9), "serving");

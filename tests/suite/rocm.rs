@@ -1,5 +1,6 @@
-//! What AMD's profilers write, and rocprofv3's command for a launch of it. The databases and tables here are made by the tests after AMD's schema
-//! and headers; with a corpus (`WARPSCOPE_CORPUS`) real ones are compared with SQL and with their own numbering.
+//! Output of AMD's profilers, and rocprofv3 re-run commands for its launches. The tests write the databases
+//! and tables according to AMD's schema and headers; with a corpus (`WARPSCOPE_CORPUS`) real ones are
+//! compared with SQL and with their own numbering.
 
 use super::support::{Explorer, read, run, scratch};
 use rusqlite::Connection;
@@ -18,11 +19,11 @@ const SYMBOLS: [(u64, &str, &str); 4] = [
     (1, "__amd_rocclr_fillBufferAligned", "__amd_rocclr_fillBufferAligned.kd"),
     (7, "void gemm<float>(float const*, float*, int)", "_Z4gemmIfEvPKfPfi.kd"),
     (8, "void gemm<int>(int const*, int*, int)", "_Z4gemmIiEvPKiPii.kd"),
-    // The same again: another code object, or another GPU.
+    // The same symbol again: from another code object, or on another GPU.
     (9, "void gemm<float>(float const*, float*, int)", "_Z4gemmIfEvPKfPfi.kd"),
 ];
 
-/// Rows as they may come: not in the order of dispatches, nor of time.
+/// Rows in arbitrary order: sorted neither by dispatch nor by time.
 pub(super) fn dispatches() -> Vec<Dispatch> {
     let one = |kernel, id, agent, start| (kernel, id, agent, 70, [1000, 2, 1], [256, 1, 1], start, 1000);
     vec![
@@ -30,7 +31,7 @@ pub(super) fn dispatches() -> Vec<Dispatch> {
         one(1, 1, 2, 10_000),
         one(7, 2, 2, 20_000),
         one(8, 4, 2, 40_000),
-        // Dispatched before the one above on another GPU, and started later.
+        // Dispatched before the previous one, on another GPU, and started later.
         one(7, 6, 2, 70_000),
         one(9, 5, 3, 80_000),
         (8, 7, 2, 71, [64, 1, 1], [64, 1, 1], 90_000, 500),
@@ -75,7 +76,7 @@ pub(super) fn rocpd(path: &Path, parts: &[(&str, u32, Vec<Dispatch>)]) {
         }
         for (id, formatted, raw) in SYMBOLS {
             let extdata = format!("{{\"kernel_id\":{id},\"formatted_kernel_name\":\"{formatted}\"}}");
-            // What is shown follows --kernel-rename: filters do not.
+            // Displayed names follow --kernel-rename, filters do not.
             write!(sql, "INSERT INTO rocpd_info_kernel_symbol{u} VALUES ({id}, 11, '{raw}', 'renamed', 12, 4, '{extdata}');").unwrap();
         }
         for (i, (kernel, id, agent, thread, grid, group, start, duration)) in rows.iter().enumerate() {
@@ -108,7 +109,7 @@ fn made(name: &str, parts: &[(&str, u32, Vec<Dispatch>)]) -> PathBuf {
 
 const GUID: &str = "00008f80-5dde-7dde-91c4-960fb6684ffa";
 
-/// Of each launch: name, grid, start.
+/// Name, grid and start of each launch.
 fn launches(profile: &Profile) -> Vec<(&str, [u32; 3], i64)> {
     (0..profile.launches.len())
         .map(|i| {
@@ -122,7 +123,7 @@ fn launches(profile: &Profile) -> Vec<(&str, [u32; 3], i64)> {
 fn a_database_of_rocprofv3() {
     let profile = read(&made("one_results.db", &[(GUID, 4711, dispatches())])).unwrap();
     let gemm = "void gemm<float>(float const*, float*, int)";
-    // By dispatch id; grids in workgroups, the last of which may be a part; times from the first event on.
+    // By dispatch id; grids in workgroups, the last of which may be partial; times relative to the first event.
     assert_eq!(
         launches(&profile),
         [
@@ -141,7 +142,7 @@ fn a_database_of_rocprofv3() {
     assert_eq!((gpu.sm_count, gpu.warp_size, gpu.max_warps_per_sm, gpu.clock_hz), (Some(304), Some(64), Some(32), Some(2_100_000_000)));
     let config = &profile.configs[profile.launches.config(1).unwrap().0 as usize];
     assert_eq!((config.registers, config.static_shared.unwrap().0, config.local_per_thread.unwrap().0), (Some(16), 512, 8));
-    // Each has its call, by what events share and not by what is called correlation.
+    // Each launch has its call, found by the shared event and not by the correlation id.
     assert_eq!((0..7).map(|i| profile.launches.call(i)).collect::<Vec<_>>()[1], Some((11_000, 500)));
     assert!((0..7).all(|i| profile.launches.call(i).is_some()));
     assert_eq!(profile.kernels[1].mangled(), "_Z4gemmIfEvPKfPfi");
@@ -161,7 +162,7 @@ fn a_database_of_rocprofv3() {
     assert!(profile.notes.is_empty(), "{:?}", profile.notes);
 }
 
-/// Ids repeat between the databases that were merged into one.
+/// Ids repeat between merged databases.
 #[test]
 fn databases_that_were_merged() {
     let other = "00008f81-0000-7000-8000-000000000001";
@@ -169,7 +170,7 @@ fn databases_that_were_merged() {
     let profile = read(&path).unwrap();
     assert_eq!((profile.launches.len(), profile.processes.len(), profile.devices.len()), (14, 2, 2));
     let rerun = commands(&profile, &[4]).remove(0);
-    // The second process' counts do not mix with the first's.
+    // The second process's counts do not mix with the first's.
     assert!(
         rerun.shell_line().contains("--kernel-iteration-range '[1]'") || rerun.shell_line().contains("--kernel-iteration-range '[2]'"),
         "{}",
@@ -183,13 +184,13 @@ fn commands(profile: &Profile, rows: &[u32]) -> Vec<Rerun> {
     rerun::plan(profile, &target, &Options::default()).unwrap().commands
 }
 
-/// The cases that a naive command gets wrong.
+/// Cases that a naive command gets wrong.
 #[test]
 fn commands_that_select_exactly_the_launch() {
     let profile = read(&made("rerun_results.db", &[(GUID, 4711, dispatches())])).unwrap();
     let of = |row: u32| commands(&profile, &[row]).remove(0);
     let words = |r: &Rerun| r.argv().join(" ");
-    // The second gemm<float>, which is the third dispatch: counted by its symbol from 1, named whole.
+    // The second gemm<float>, which is the third dispatch: counted per symbol from 1, with the full name.
     let second = of(2);
     let text = words(&second);
     assert!(
@@ -199,17 +200,18 @@ fn commands_that_select_exactly_the_launch() {
     assert!(text.starts_with("rocprofv3 --pmc GRBM_GUI_ACTIVE SQ_WAVES SQ_BUSY_CU_CYCLES"), "{text}");
     assert!(text.ends_with("-- ./app --size 4"), "{text}");
     assert!(second.is_exact() && second.is_runnable());
-    // Its name was loaded twice: the other symbol counts for itself, and its result is told apart by GPU and sizes.
+    // Its name was loaded twice: the other symbol is counted separately, and the
+    // results are distinguished by GPU and sizes.
     let same = second.warnings.iter().find(|w| w.id == "same-name").unwrap();
     assert!(same.to_sentence().contains("keep the result on GPU 0, with grid 4×2 and workgroup 256"), "{}", same.to_sentence());
     assert!(words(&of(4)).contains("--kernel-iteration-range [1]"), "the first of its symbol, on the other GPU");
     assert!(words(&of(5)).contains("--kernel-iteration-range [3]"), "by dispatch, not by start");
-    // Two threads launch it.
+    // Launched by two threads.
     assert!(!of(6).is_exact() && of(6).warnings.iter().any(|w| w.id == "threads"));
-    // Several launches of one symbol are one command; of two they are two.
+    // Several launches of one symbol take one command; launches of two symbols take two.
     assert!(words(&commands(&profile, &[1, 2, 5]).remove(0)).contains("--kernel-iteration-range [1-3]"));
     assert_eq!(commands(&profile, &[1, 3]).len(), 2);
-    // A thread trace is a command of its own: jobs without counters are dropped beside others.
+    // A thread trace needs its own command: rocprofv3 drops jobs without counters when other jobs have them.
     let other = &second.alternatives[0];
     assert!(other.argv.contains(&"--att".to_owned()) && !other.argv.contains(&"--pmc".to_owned()), "{:?}", other.argv);
     assert!(second.warnings.iter().any(|w| w.id == "untried"), "what was not run on an AMD GPU is said");
@@ -221,7 +223,7 @@ pub(super) fn table(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Headers of ROCm 6.2, 6.4 and 7.0, quoted or not; a file is read with what belongs to it, or alone.
+/// Headers of ROCm 6.2, 6.4 and 7.0, quoted or not; a file is read with its companion files, or alone.
 #[test]
 fn tables_of_rocprofv3() {
     let folder = tempfile::tempdir().unwrap();
@@ -270,7 +272,7 @@ fn tables_of_rocprofv3() {
     assert!(old.notes.iter().any(|n| n.text.contains("One row") || n.text.contains("1 row")), "{:?}", old.notes);
 }
 
-/// Counters alone are no trace: what came before a launch is not known.
+/// Counters alone are not a trace: the launches before a given one are unknown.
 #[test]
 fn counters_alone_give_no_exact_count() {
     let folder = tempfile::tempdir().unwrap();
@@ -285,7 +287,7 @@ fn counters_alone_give_no_exact_count() {
     assert!(!rerun.is_exact() && rerun.warnings.iter().any(|w| w.id == "chosen-launches"));
 }
 
-/// A number between two dispatches that no row has is a launch that was lost, and counts cannot be exact.
+/// A missing number between two dispatches is a lost launch, so counts cannot be exact.
 #[test]
 fn lost_dispatches_are_told() {
     let rows = dispatches().into_iter().filter(|d| d.1 != 3).collect();
@@ -296,7 +298,7 @@ fn lost_dispatches_are_told() {
     assert!(!rerun.is_exact() && rerun.warnings.iter().any(|w| w.id == "lost-events"));
 }
 
-/// What rocprofv3 writes of a launch is compared with the one that was selected; its CSV has sizes as products only.
+/// The rocprofv3 result of a launch is compared with the selected launch; its CSV has sizes only as products.
 #[test]
 fn results_are_compared_with_the_selection() {
     let db = made("verify_results.db", &[(GUID, 4711, dispatches())]);
@@ -327,7 +329,7 @@ fn results_are_compared_with_the_selection() {
     assert!(code != 0 && err.contains("without counters; name the counter_collection.csv of the re-run"), "{err}");
 }
 
-/// The screen has rocprofv3's fields, not ncu's, and its result opens with its values.
+/// The screen has rocprofv3's fields instead of ncu's, and its result opens with its values.
 #[test]
 fn the_screens_are_of_rocprofv3() {
     let mut explorer = Explorer::open(&[made("screens_results.db", &[(GUID, 4711, dispatches())])], (120, 40));
@@ -348,7 +350,7 @@ fn the_screens_are_of_rocprofv3() {
     explorer.press("a");
     let screen = explorer.screen();
     assert!(!screen.contains("SpeedOfLight") && screen.contains("HIP graph"), "{screen}");
-    // A workload with everything: bars of the units, what waves do, hints in AMD's words.
+    // A complete workload: bars of the units, wave states, hints in AMD's terms.
     table(folder.path(), "sysinfo.csv", "gpu_model,gpu_arch,cu_per_gpu,num_xcd,wave_size\nMI300X_A1,gfx942,304,8,64\n");
     let text = "Dispatch_ID,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,Wave_Size,Kernel_Name,GRBM_GUI_ACTIVE,SQ_ACTIVE_INST_VALU,SQ_ACTIVE_INST_SCA,SQ_VALU_MFMA_BUSY_CYCLES,SQ_LDS_IDX_ACTIVE,SQ_LDS_BANK_CONFLICT,SQ_BUSY_CU_CYCLES,SQ_WAVE_CYCLES,SQ_WAIT_ANY,SQ_WAIT_INST_ANY,SQ_ACTIVE_INST_ANY,SQ_THREAD_CYCLES_VALU,FETCH_SIZE,WRITE_SIZE,Start_Timestamp,End_Timestamp\n\
         0,0,4980736,256,32768,0,96,0,48,64,attend(float*),800000,6080000,1520000,6080000,21280000,13680000,29000000,200000000,110000000,60000000,30000000,380000000,60000,20000,1000,51000\n";
@@ -366,7 +368,7 @@ fn kernel_row(id: u32, name: &str) -> String {
     format!("\nKERNEL_DISPATCH,\"Agent 4\",1,69,{id},16,\"{name}\",{id},{},{},0,0,64,1,1,1024,1,1", id * 1000, id * 1000 + 100)
 }
 
-/// Each process of a folder has ids, counts and result files of its own.
+/// Each process of a folder has its own ids, counts and result files.
 #[test]
 fn tables_of_several_processes() {
     let folder = tempfile::tempdir().unwrap();
@@ -386,7 +388,7 @@ fn tables_of_several_processes() {
     }
 }
 
-/// With `--truncate-kernels` a name has no parameters, and nothing in the table says so.
+/// With `--truncate-kernels` names have no parameters, and the table does not record this.
 #[test]
 fn names_that_may_be_cut_are_not_exact() {
     let folder = tempfile::tempdir().unwrap();
@@ -398,7 +400,7 @@ fn names_that_may_be_cut_are_not_exact() {
     }
 }
 
-/// What only ncu can do is not dropped in silence.
+/// ncu-only options are not ignored silently.
 #[test]
 fn options_of_ncu_are_told_to_be_ignored() {
     let profile = read(&made("options_results.db", &[(GUID, 4711, dispatches())])).unwrap();
@@ -503,7 +505,7 @@ fn the_json_of_rocprofv3() {
     for row in 0..7 {
         assert_eq!(commands(&json, &[row])[0].shell_line(), commands(&db, &[row])[0].shell_line());
     }
-    // Cut anywhere it is refused in one sentence.
+    // Truncated anywhere, it is refused with a one-line error.
     for cut in [text.len() / 2, text.len() - 1] {
         assert!(read(&table(folder.path(), &format!("cut{cut}.json"), &text[..cut])).is_err());
     }
@@ -529,7 +531,7 @@ pub(super) fn corpus(part: &str) -> Vec<PathBuf> {
     out
 }
 
-/// Real databases beside SQL on their own tables: every launch in its place, with its grid, and its count for a re-run.
+/// Real databases against SQL on their own tables: every launch in order, with its grid and its re-run count.
 #[test]
 fn real_databases_agree_with_sql() {
     for path in corpus("_results.db") {
@@ -560,7 +562,7 @@ fn real_databases_agree_with_sql() {
     }
 }
 
-/// Rows of a real JSON trace of four threads are not in the order of dispatches; the ordinals of a re-run are by `dispatch_id`.
+/// Rows of a real JSON trace of four threads are not in dispatch order; re-run ordinals follow `dispatch_id`.
 #[test]
 fn a_real_trace_of_several_threads_is_counted_by_dispatch() {
     for path in corpus("_results.json.gz") {
@@ -589,7 +591,7 @@ fn a_real_trace_of_several_threads_is_counted_by_dispatch() {
     }
 }
 
-/// Damage anywhere gives a report or one sentence.
+/// Damage anywhere gives a report or a one-line error.
 #[test]
 fn damage_is_survived() {
     let folder = tempfile::tempdir().unwrap();
@@ -632,13 +634,13 @@ fn damage_is_survived() {
     assert!(opened > 50, "{opened}");
 }
 
-/// Counters are results: raw, and what AMD derives from them; nothing of ncu is said of them.
+/// Counters become results, with raw values and AMD's derived metrics; ncu is not mentioned.
 #[test]
 fn counters_are_results_with_what_amd_derives() {
     let folder = tempfile::tempdir().unwrap();
     let head = "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp";
     let row = |counter: &str, value: f64| format!("\n4,4,Agent 2,1,15,15,1048576,17,\"f(int)\",64,0,0,8,16,{counter},{value:.6},1000,1300");
-    // 8 dies of 1,000 cycles; 304 units.
+    // 8 dies of 1,000 cycles; 304 compute units.
     let values = [
         ("GRBM_GUI_ACTIVE", 8000.0),
         ("SQ_ACTIVE_INST_VALU", 0.5 * 304_000.0),
@@ -652,7 +654,7 @@ fn counters_are_results_with_what_amd_derives() {
         "x_agent_info.csv",
         "Node_Id,Agent_Type,Wave_Front_Size,Cu_Count,Num_Xcc,Name,Product_Name\n2,GPU,64,304,8,gfx942,AMD Instinct MI300X\n",
     );
-    // A trace beside them is a report of its own.
+    // A trace next to them is a separate report.
     table(
         folder.path(),
         "x_kernel_trace.csv",
@@ -680,7 +682,8 @@ fn counters_are_results_with_what_amd_derives() {
     assert!(hints.contains("launch-overhead") && hints.contains("HIP graph") && !hints.contains("SMs"), "{hints}");
 }
 
-/// `rocpd convert` writes the dispatches of several databases into one table, told apart by their `Guid`: each process counts for itself.
+/// `rocpd convert` writes the dispatches of several databases into one table, distinguished by
+/// `Guid`: each process is counted separately.
 #[test]
 fn processes_of_one_table_are_told_apart_by_their_guid() {
     let folder = tempfile::tempdir().unwrap();
@@ -704,7 +707,7 @@ fn processes_of_one_table_are_told_apart_by_their_guid() {
     );
 }
 
-/// Only the calls of such a table say which process they are of; kernels of one database and their calls are of the same.
+/// In such a table only the calls name their process; kernels and calls of one database belong to the same process.
 #[test]
 fn calls_and_kernels_of_a_guid_are_of_one_process() {
     let folder = tempfile::tempdir().unwrap();
@@ -720,7 +723,7 @@ fn calls_and_kernels_of_a_guid_are_of_one_process() {
     assert!(!profile.notes.iter().any(|n| n.text.contains("Guid")), "{:?}", profile.notes);
 }
 
-/// Counters of some launches of a trace, from the same run: they are shown, and stand at these launches.
+/// Counters of some launches of a trace, from the same run: shown, and attached to these launches.
 #[test]
 fn counters_of_some_launches_of_a_trace() {
     let folder = tempfile::tempdir().unwrap();
@@ -747,12 +750,12 @@ fn counters_of_some_launches_of_a_trace() {
         let (code, out, _) = run(&["metrics", &of.display().to_string(), "--metric", "SQ_WAVES", "--format", "csv"]);
         assert_eq!((code, out.lines().count(), out.contains(",60,") && out.contains(",80,")), (0, 3, true), "{out}");
     }
-    // A table of counters alone is what it was.
+    // A table of counters alone is unaffected.
     let alone = read(&folder.path().join("out_counter_collection.csv")).unwrap();
     assert_eq!((alone.launches.len(), alone.order, alone.measured.is_none()), (2, LaunchOrder::Chosen, true));
 }
 
-/// Counters of a later run belong to the dispatches of the same numbers, where kernel, grid and workgroup agree.
+/// Counters of a later run belong to the dispatches with the same numbers, if kernel, grid and workgroup agree.
 #[test]
 fn counters_are_joined_with_their_dispatch() {
     use warpscope::rerun::join::{Sure, join_results};
@@ -767,9 +770,9 @@ fn counters_are_joined_with_their_dispatch() {
     let counters = read(&table(folder.path(), "c_counter_collection.csv", &text)).unwrap();
     let joined = join_results(&timeline, counters.metrics.as_ref().unwrap());
     let pairs: Vec<_> = joined.pairs.iter().map(|p| (p.result, p.launch, p.sure)).collect();
-    // The last one's number is another kernel's in the timeline.
+    // The number of the last one belongs to another kernel in the timeline.
     assert_eq!(pairs, [(0, 2, Sure::Dispatch), (1, 5, Sure::Dispatch)]);
-    // Where dispatches are missing numbers say nothing.
+    // If dispatches are missing, their numbers are not evidence.
     let rows = dispatches().into_iter().filter(|d| d.1 != 2).collect();
     let lost = read(&made("join_lost_results.db", &[(GUID, 4711, rows)])).unwrap();
     let joined = join_results(&lost, counters.metrics.as_ref().unwrap());
@@ -782,7 +785,8 @@ fn counters_are_joined_with_their_dispatch() {
     assert!(explorer.screen().contains("launch-overhead"), "{}", explorer.screen());
 }
 
-/// A workload of rocprof-compute: a row for each dispatch, a column for each counter, instances added up, the GPU from the table beside.
+/// A rocprof-compute workload: a row per dispatch, a column per counter, instances
+/// summed up, the GPU from the table next to it.
 #[test]
 fn a_workload_of_rocprof_compute() {
     let folder = tempfile::tempdir().unwrap();
@@ -813,7 +817,7 @@ fn a_workload_of_rocprof_compute() {
     assert_eq!(value(0, "L2-Fabric Read BW"), Some(1024.0 * 1024.0 / 2000.0 * 1e9));
     assert_eq!((value(0, "SQC_DCACHE_REQ_READ_16"), value(0, "SQ_ACCUM_PREV_HIRES"), value(0, "Kernel_ID_1")), (Some(7.0), None, None));
     assert_eq!((value(1, "VGPR_Count"), value(1, "Scratch_Size")), (Some(256.0), Some(16.0)));
-    // Damage gives a report or one sentence.
+    // Damage gives a report or a one-line error.
     for cut in (0..text.len()).step_by(37) {
         std::fs::write(&path, &text[..cut]).unwrap();
         if let Err(e) = read(&path) {
@@ -822,10 +826,11 @@ fn a_workload_of_rocprof_compute() {
     }
 }
 
-/// What AMD derives from a real workload of an MI300X, averaged over the dispatches of each kernel as rocprof-compute 3.3 printed it.
+/// AMD's derived metrics for a real MI300X workload, averaged over the dispatches of each
+/// kernel as rocprof-compute 3.3 printed them.
 #[test]
 fn a_real_workload_has_the_values_that_amd_prints() {
-    // Kernel, then name here, name there, digits there.
+    // Kernel; then our name, AMD's name, AMD's digits.
     let printed = [("bmm2_analyze_kernel0.txt", "batched_matrix"), ("bmm2_analyze_kernel1.txt", "__amd_rocclr_fillBufferAligned")];
     let names = [
         ("VALUBusy", "VALU Utilization", 1.0),
@@ -852,7 +857,7 @@ fn a_real_workload_has_the_values_that_amd_prints() {
             let of = metrics.results.iter().filter(|r| r.kernel.function().starts_with(kernel));
             let all: Vec<f64> = of.filter_map(|r| r.values.iter().find(|v| v.0 as usize == at)?.1.as_number()).collect();
             let mean = all.iter().sum::<f64>() / all.len() as f64 / scale;
-            // Its times have fractions of a nanosecond, ours do not.
+            // AMD's times have fractions of a nanosecond, ours do not.
             let rounding = if scale > 1e6 { 2e-5 * wanted } else { 0.0 } + 0.0051;
             assert!((mean - wanted).abs() < rounding, "{kernel}: {ours} {mean}, {theirs} {wanted}");
             compared += 1;
@@ -861,7 +866,7 @@ fn a_real_workload_has_the_values_that_amd_prints() {
     }
 }
 
-/// A field of a protocol-buffer message: a number, or bytes.
+/// Appends a protobuf varint.
 fn varint(mut n: u64, out: &mut Vec<u8>) {
     while n >= 128 {
         out.push((n & 127) as u8 | 128);
@@ -885,7 +890,8 @@ fn bytes(field: u64, b: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A Perfetto trace as rocprofv3's writer makes it: names and keys by number until the sequence forgets them, all facts as annotations.
+/// A Perfetto trace as rocprofv3 writes it: names and keys interned until the
+/// sequence is reset, all data as annotations.
 #[test]
 fn a_perfetto_trace_of_rocprofv3() {
     let named = |field: u64, id: u64, text: &str| bytes(field, &[number(1, id), bytes(2, text.as_bytes())].concat());
@@ -929,7 +935,7 @@ fn a_perfetto_trace_of_rocprofv3() {
         packet(&[call(1100, 2)]),
         packet(&[kernel(4000, 2)]),
         packet(&[kernel(3000, 1)]),
-        // The sequence forgets, and the same numbers mean something else.
+        // After the reset the same ids have other meanings.
         packet(&[number(13, 1), interned("g(float*).kd"), kernel(9000, 3)]),
         bytes(1, &bytes(35, &bytes(1, &[number(3, 2), number(18, 5)].concat()))),
     ]
@@ -955,7 +961,7 @@ fn a_perfetto_trace_of_rocprofv3() {
     }
 }
 
-/// The same run as a database and as a Perfetto trace (which AMD's way of writing made of its records).
+/// The same run as a database and as a Perfetto trace (converted from the same records by AMD's writer).
 #[test]
 fn a_perfetto_trace_has_the_launches_of_its_database() {
     for path in corpus("bmm_20251219_0708.pftrace") {
@@ -970,7 +976,7 @@ fn a_perfetto_trace_has_the_launches_of_its_database() {
     }
 }
 
-/// A folder of a decoded thread trace: two waves that load, wait and leave.
+/// A folder of a decoded thread trace: two waves that load, wait and finish.
 fn thread_trace(folder: &Path) -> PathBuf {
     let folder = folder.join("ui_output_agent_7_dispatch_3");
     std::fs::create_dir_all(&folder).unwrap();
@@ -989,7 +995,7 @@ fn thread_trace(folder: &Path) -> PathBuf {
         "filenames.json",
         r#"{"gfxip":9,"gfxv":"vega","version":"3.0.0","wave_filenames":{"0":{"0":{"0":{"0":["w0.json",1000,2000]},"1":{"0":["w1.json",1000,2000]}},"1":{"0":{"0":["../../outside.json",1,2],"1":["link.json",1,2]}}}}}"#,
     );
-    // Neither a file elsewhere nor a link is read.
+    // Files elsewhere and links are not read.
     std::os::unix::fs::symlink("w0.json", folder.join("link.json")).unwrap();
     for (slot, wave) in ["w0.json", "w1.json"].iter().enumerate() {
         let instructions = "[[1200,1,0,4,1],[1204,9,50,50,2],[1254,3,0,46,3],[1300,9,696,700,4]]";
@@ -998,7 +1004,7 @@ fn thread_trace(folder: &Path) -> PathBuf {
         let text = format!(r#"{{"duration":1000,"name":"SE0","wave":{{{of},"instructions":{instructions},"timeline":{timeline}}}}}"#);
         table(&folder, wave, &text);
     }
-    // A wave of another CU was there before the trace.
+    // A wave on another CU started before the trace.
     table(
         &folder,
         "occupancy.json",
@@ -1011,7 +1017,7 @@ fn thread_trace(folder: &Path) -> PathBuf {
     table(&folder, "code.json", code)
 }
 
-/// A thread trace is a result: every cycle of the waves, what they wait for, instructions and lines.
+/// A thread trace is a result: every cycle of the waves, their wait reasons, instructions and lines.
 #[test]
 fn a_thread_trace() {
     let folder = tempfile::tempdir().unwrap();
@@ -1048,7 +1054,7 @@ fn a_thread_trace() {
     explorer.press("T");
     insta::assert_snapshot!("rocm_thread_trace_timeline", explorer.screen());
     waves_over_time(&read(&code).unwrap());
-    // Damage gives a report or one sentence.
+    // Damage gives a report or a one-line error.
     let whole = std::fs::read_to_string(&code).unwrap();
     for (cut, at) in (0..whole.len()).step_by(53).enumerate() {
         let text = if cut % 2 == 0 {
@@ -1063,7 +1069,8 @@ fn a_thread_trace() {
     }
 }
 
-/// A slot of a SIMD is a row: its waves, their states and instructions; the curves beside them. 2,000 cycles are 200 µs here.
+/// Each slot of a SIMD is a row: its waves, their states and instructions, with the curves
+/// next to them. 2,000 cycles are 200 µs here.
 fn waves_over_time(profile: &Profile) {
     let of_slot = |tid: u32| {
         let ranges = profile.ranges.iter().filter(|r| profile.ranges.threads[r.thread as usize].1 == tid);
@@ -1086,7 +1093,7 @@ fn waves_over_time(profile: &Profile) {
     assert_eq!(curves, [("SE0 waves", at(&[0, 500, 1000]), vec![3.0, 2.0, 0.0]), ("waiting waves", at(&[300, 1000]), vec![2.0, 0.0])]);
 }
 
-/// Real thread traces: the cycles of all instructions are those of the waves, and each row is that of AMD's statistics.
+/// Real thread traces: cycles of all instructions add up to those of the waves, and each row equals AMD's statistics.
 #[test]
 fn real_thread_traces_account_for_every_cycle() {
     for path in corpus("/code.json") {

@@ -1,4 +1,4 @@
-//! Reports of AMD's profilers that lack something, hold more than one thing, or are asked for what only ncu has.
+//! Reports of AMD's profilers with missing data, with several kinds of data, or with a request for ncu-only features.
 
 use super::rocm::{corpus, dispatches, rocpd, table};
 use super::support::{read, run};
@@ -18,7 +18,7 @@ fn database(folder: &std::path::Path, sql: &str) -> std::path::PathBuf {
     path
 }
 
-/// The files of accumulators beside `pmc_perf.csv` add their counters; the other way round most would be lost.
+/// Accumulator files next to `pmc_perf.csv` add their counters; the other way round most would be lost.
 #[test]
 fn a_workload_has_the_counters_of_all_its_tables() {
     let folder = tempfile::tempdir().unwrap();
@@ -36,7 +36,7 @@ fn a_workload_has_the_counters_of_all_its_tables() {
         "SQ_INST_LEVEL_LDS,SQ_WAVES",
         "0,0,1024,256,0,0,32,0,k(int*),5,99,1000,2000\n1,0,1024,256,0,0,32,0,k(int*),6,99,3000,4000\n",
     );
-    // Of other dispatches: nobody can say which they belong to.
+    // From other dispatches: cannot be attributed.
     write("SQ_IFETCH_LEVEL.csv", "SQ_IFETCH_LEVEL", "0,0,1024,64,0,0,32,0,k(int*),5,1000,2000\n");
     let profile = read(folder.path()).unwrap();
     let metrics = profile.metrics.as_ref().unwrap();
@@ -63,7 +63,7 @@ fn a_folder_with_thread_traces_of_several_dispatches_names_them() {
     assert!(error.contains("thread traces of 2 dispatches") && error.contains("ui_output_agent_1_dispatch_1"), "{error}");
 }
 
-/// Agents that a run did not write down, times that are none, numbers that come twice.
+/// Missing agents, invalid times, duplicate ids.
 #[test]
 fn what_a_database_lacks_is_not_made_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -84,7 +84,7 @@ fn what_a_database_lacks_is_not_made_up() {
     assert_eq!(profile.order, LaunchOrder::Device, "numbers that come twice are no order");
 }
 
-/// Symbols that were loaded and never dispatched are no kernels of the run.
+/// Symbols that were loaded but never dispatched are not kernels of the run.
 #[test]
 fn kernels_are_those_that_ran() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ fn kernels_are_those_that_ran() {
     assert_eq!(profile.kernels.len(), 4);
 }
 
-/// Without records of copies a blocking one is a wait, and no launching; a single one is a single delay.
+/// Without copy records a blocking copy is a wait, not a launch; a single one is a one-time delay.
 #[test]
 fn a_blocking_copy_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ fn a_blocking_copy_is_waited_for() {
     assert!(found.devices.iter().any(|d| d.parts.iter().any(|p| p.0 == Part::Synchronising && p.1 > 800_000)), "{:?}", found.devices);
 }
 
-/// What is asked decides between counters and a thread trace; sections of ncu are none of rocprofv3's counters.
+/// The question decides between counters and a thread trace; ncu sections are not rocprofv3 counters.
 #[test]
 fn questions_are_asked_of_rocprofv3() {
     let folder = tempfile::tempdir().unwrap();

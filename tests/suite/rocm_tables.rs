@@ -1,5 +1,5 @@
-//! Workload folders of rocprof-compute, the tables of its analysis, and the rooflines of both. The files here are made by the tests after AMD's; with a
-//! corpus (`WARPSCOPE_CORPUS`) real ones are compared with each other.
+//! Workload folders of rocprof-compute, its analysis tables, and the rooflines of both. The tests write the files in
+//! AMD's format; with a corpus (`WARPSCOPE_CORPUS`) real ones are compared with each other.
 
 use super::rocm::{corpus, table};
 use super::support::{Explorer, read};
@@ -9,7 +9,7 @@ use warpscope::model::{Metrics, NoteKind, ResultKind};
 
 const SYSINFO: &str = "gpu_model,gpu_arch,cu_per_gpu,num_xcd,wave_size,max_sclk\nMI300X_A1,gfx942,304,8,64,2100\n";
 const TOP: &str = "Kernel_Name,Count,Sum(ns),Mean(ns),Median(ns),Pct\n\"void attend<float, 128>(float const*, fl\noat*, int) (.kd)\",4.0,200000.0,50000.0,48000.0,90.0\n";
-/// A kernel that waits: no unit is near its peak.
+/// A latency-bound kernel: every unit is far from its peak.
 const TABLES: [(&str, &str); 6] = [
     (
         "2.1_Speed-of-Light.csv",
@@ -41,13 +41,13 @@ fn value(metrics: &Metrics, result: usize, name: &str) -> Option<f64> {
     metrics.results[result].values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.as_number())
 }
 
-/// One kernel was analyzed: its size, its totals, hints and a roofline.
+/// One analysed kernel: its size, totals, hints and roofline.
 #[test]
 fn tables_of_one_kernel() {
     let folder = folder(TOP);
     let profile = read(folder.path()).unwrap();
     assert_eq!(profile.source.tool, "rocprof-compute");
-    // Four dispatches of 50 µs in the mean, as one row.
+    // Four dispatches with a mean of 50 µs, as one row.
     let name = profile.kernels[0].demangled();
     assert_eq!(
         (name, profile.launches.len(), profile.launches.duration(0)),
@@ -82,7 +82,7 @@ fn tables_of_one_kernel() {
     assert!((plot.points[0].intensity - 80.0).abs() < 1e-9, "40 TFLOP/s over 500 GB/s");
 }
 
-/// Averages over several kernels say nothing of one of them.
+/// Averages over several kernels do not describe any single one.
 #[test]
 fn tables_of_several_kernels_give_no_hint() {
     let folder = folder(&format!("{TOP}copy(float*),1.0,3000.0,3000.0,3000.0,10.0\n"));
@@ -94,7 +94,7 @@ fn tables_of_several_kernels_give_no_hint() {
     assert!(Subject::of_metrics(metrics, 0).unwrap().hints.is_empty() && Plot::from_result(metrics, 0, &[]).points.is_empty());
 }
 
-/// A table may be cut anywhere, or be missing.
+/// Tables may be truncated anywhere, or missing.
 #[test]
 fn damaged_tables_open_or_give_one_sentence() {
     for (name, text) in TABLES {
@@ -111,7 +111,7 @@ fn damaged_tables_open_or_give_one_sentence() {
     assert_eq!(read(folder.path()).unwrap().totals.len(), 0);
 }
 
-/// A workload's folder opens as its table of counters does; the roofline is AMD's.
+/// A workload folder opens like its table of counters; the roofline is AMD's.
 #[test]
 fn a_workload_folder_and_its_roofline() {
     let root = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ fn a_workload_folder_and_its_roofline() {
     }
 }
 
-/// AMD's own tables of a real workload beside the counters that they were made from: rates agree as far as the tables' digits go.
+/// AMD's tables of a real workload against the counters they were computed from: rates agree to the tables' precision.
 #[test]
 fn real_tables_agree_with_their_counters() {
     for counters in corpus("compute-csv/pmc_perf.csv") {

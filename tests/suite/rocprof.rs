@@ -1,5 +1,5 @@
-//! rocprof before rocprofv3, tables of totals, and reports of several files: processes and passes. With a corpus (`WARPSCOPE_CORPUS`) real databases are
-//! compared with SQL, and totals with the table that they were made from.
+//! rocprof (before rocprofv3), summary tables, and reports of several files: processes and passes. With a corpus
+//! (`WARPSCOPE_CORPUS`) real databases are compared with SQL, and summaries with their source tables.
 
 use super::rocm::{corpus, dispatches, rocpd, table};
 use super::support::{read, run};
@@ -11,7 +11,7 @@ const OPERATIONS: &str = r#"("BeginNs" INTEGER, "EndNs" INTEGER, "dev-id" INTEGE
 const CALLS: &str =
     r#"("BeginNs" INTEGER, "EndNs" INTEGER, "pid" INTEGER, "tid" INTEGER, "Name" TEXT, "args" TEXT, "Index" INTEGER, "Data" TEXT)"#;
 
-/// As rocprof's own script writes it: `--hip-trace` leaves the table of dispatches empty.
+/// Writes a database like rocprof's own script: `--hip-trace` leaves the dispatch table empty.
 fn traced(path: &Path) {
     let sql = format!(
         "CREATE TABLE HIP {CALLS}; CREATE TABLE rocTX {CALLS}; CREATE TABLE OPS {OPERATIONS}; CREATE TABLE COPY {OPERATIONS};
@@ -43,7 +43,7 @@ fn a_trace_of_rocprof_has_launches_sizes_calls_copies_and_ranges() {
     traced(&path);
     let profile = read(&path).unwrap();
     assert_eq!((profile.source.tool.as_str(), profile.order, names(&profile)), ("rocprof", LaunchOrder::Host, vec!["k(int)"; 2]));
-    // In the order of the launching calls, not of their beginning on the GPU.
+    // In the order of the launch calls, not of the starts on the GPU.
     assert_eq!((config(&profile, 0), config(&profile, 1)), (([5, 3, 1], [64, 2, 1]), ([6, 3, 1], [64, 2, 1])));
     assert_eq!((profile.launches.duration(0), profile.launches.duration(1)), (300, 200));
     assert_eq!(profile.launches.call(0), Some((1100, 100)), "hipLaunchKernel, from the start of the first call");
@@ -162,7 +162,7 @@ fn real_databases_of_rocprof_agree_with_sql() {
             }
         }
     }
-    // Totals that rocprof wrote, and the table of dispatches that it made them from.
+    // Summaries written by rocprof, and the dispatch table they were computed from.
     for stats in corpus("results.stats.csv") {
         let of = |p: &Profile| p.kernels.iter().map(|k| k.demangled().to_owned()).collect::<Vec<_>>();
         let totals = read(&stats).unwrap();

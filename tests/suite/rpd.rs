@@ -1,4 +1,4 @@
-//! rocmProfileData: a real database of AMD's example, and small ones as both of its writers make them.
+//! rocmProfileData: a real database of AMD's example, and small ones in the format of both writers.
 
 use super::rocm::table;
 use super::support::{read, root};
@@ -6,7 +6,8 @@ use rusqlite::Connection;
 use std::path::Path;
 use warpscope::model::{CopyKind, LaunchOrder, Maker, MemOpKind, Profile};
 
-/// As SQL over `rocpd_op`, `rocpd_copyapi` and `rocpd_string` has it: 29 kernels of 26,399,795 ns, a fill, 55 copies of 2,032,000,296 bytes.
+/// Values by SQL over `rocpd_op`, `rocpd_copyapi` and `rocpd_string`: 29 kernels of 26,399,795 ns,
+/// a fill, 55 copies of 2,032,000,296 bytes.
 #[test]
 fn a_real_database() {
     let profile = read(&root().join("fixtures/rocm/matmul.rpd.zst")).unwrap();
@@ -18,7 +19,7 @@ fn a_real_database() {
     assert_eq!(copies.iter().map(|m| m.duration.0).sum::<i64>(), 157_512_821);
     let to = |kind| copies.iter().filter(|m| matches!(m.kind, MemOpKind::Copy { kind: k, .. } if k == kind)).count();
     assert_eq!((to(CopyKind::DeviceToHost), to(CopyKind::HostToDevice)), (53, 2));
-    // The call of a GEMM gives its grid in work-items, the others in blocks.
+    // A GEMM's call gives the grid in work-items, the others in blocks.
     let config = |row: usize| profile.configs[all.config(row).unwrap().0 as usize].clone();
     assert_eq!((config(0).grid, config(0).block), (Some([7, 782, 1]), Some([256, 1, 1])));
     assert_eq!((config(1).grid, config(1).block), (Some([1, 2, 1]), Some([128, 1, 1])));
@@ -47,7 +48,8 @@ fn names(profile: &Profile) -> Vec<&str> {
     (0..profile.launches.len()).map(|r| profile.kernels[profile.launches.kernel(r).0 as usize].demangled()).collect()
 }
 
-/// roctracer: names stand in the operation or in its call, a graph's kernels are tasks of one call, and grids are in blocks.
+/// roctracer: names are in the operation or in its call, a graph's kernels are
+/// tasks of one call, and grids are in blocks.
 #[test]
 fn as_roctracer_writes_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -90,7 +92,7 @@ fn as_rocprofiler_sdk_writes_it() {
     assert_eq!(copy.bytes.map(|b| b.0), Some(4096));
 }
 
-/// Without its tables, with rows that refer to nothing, or cut: a report or a sentence.
+/// Missing tables, dangling references or truncation give a report or a one-line error.
 #[test]
 fn damage_gives_a_report_or_a_sentence() {
     let folder = tempfile::tempdir().unwrap();

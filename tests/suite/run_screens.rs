@@ -1,4 +1,4 @@
-//! The screens of runs, drawn without a terminal: a run that is watched, the library, what changed between two reports.
+//! Screens for runs, drawn without a terminal: a live run, the library, comparison of two reports.
 
 use super::support::{Explorer, demo_files, packed, root};
 use insta::assert_snapshot;
@@ -63,7 +63,7 @@ pub fn news(run: &Run, lines: &[&str], open: &str) -> Msg {
     Msg::Run(Box::new(News { lines, open: open.to_owned(), ended: !run.state.is_live(), run: Box::new(run.clone()), now_ms }))
 }
 
-/// An explorer that watches a run which has just begun.
+/// An explorer that watches a run which has just started.
 fn watching(size: (u16, u16)) -> (Explorer, Run) {
     let mut explorer = Explorer::open(&[], size);
     let run = run(7, State::Running);
@@ -90,7 +90,7 @@ fn a_run_is_watched_to_its_end() {
     assert!(screen.contains("writing the report") && screen.contains("43%") && !screen.contains("18%"), "a bar is one line: {screen}");
     explorer.app.session.size = (120, 40);
     assert_snapshot!("run_120x40", explorer.screen());
-    // It ended without a report: the screen stays and says why.
+    // The run ended without a report: the screen stays and says why.
     run.state = State::Failed;
     run.findings = vec![Finding { what: "the disk is full".into(), fix: "free space, or put reports elsewhere: -o PATH".into() }];
     explorer.send(news(&run, &["No space left on device"], ""));
@@ -117,7 +117,7 @@ fn x_stops_esc_leaves_d_detaches_and_q_asks() {
     assert!(explorer.screen().contains("detach it and quit"));
     explorer.press("b");
     assert!(!explorer.quit);
-    // Something else lies over the screen: Ctrl-C asks all the same, and means it only when it is asked.
+    // With an overlay open Ctrl-C still asks first, and quits only after the answer.
     explorer.press("? ctrl-c");
     assert!(!explorer.quit && explorer.screen().contains("detach it and quit"));
     let before = explorer.asked.len();
@@ -130,7 +130,7 @@ fn x_stops_esc_leaves_d_detaches_and_q_asks() {
     assert_eq!(explorer.app.current_scope(), Where::Run);
     explorer.press("d");
     assert!(matches!(explorer.asked.last(), Some(Effect::DetachRun)));
-    // Nothing is lost any more: no question.
+    // Nothing can be lost any more: quit without asking.
     explorer.press("q");
     assert!(explorer.quit);
 }
@@ -157,13 +157,13 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     explorer.press("enter");
     assert!(explorer.screen().contains("192x128"), "{}", explorer.screen());
     explorer.press("R");
-    // A report may be somebody else's: the program that it names is shown before it is run, once.
+    // A report may come from another person: its program is shown once before it is run.
     assert!(explorer.screen().contains("run the program that this report names?") && explorer.asked.is_empty());
     explorer.press("b");
     explorer.press("R");
     explorer.press("r");
     assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(start)) if start.tool == "ncu"), "{:?}", explorer.asked);
-    // Something is in the way: it asks, and Esc runs nothing.
+    // A preflight problem: it asks, and Esc starts nothing.
     explorer.send(Msg::Preflight(vec![("Nsight Compute: not on PATH → install it".into(), true)]));
     let screen = explorer.screen();
     assert!(screen.contains("this run will probably fail") && screen.contains("not on PATH"), "{screen}");
@@ -179,7 +179,7 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     explorer.send(Msg::Started(Ok(Box::new(run(8, State::Running)))));
     assert_eq!(explorer.app.current_scope(), Where::Run);
     explorer.send(news(&ended, &["==PROF== Report: r.ncu-rep"], ""));
-    // Back on the timeline, on the hints of the result, with the verdict of the comparison.
+    // Back on the timeline, on the hints of the result, with the result of the comparison.
     assert_eq!(explorer.app.session.active, 0);
     let screen = explorer.screen();
     assert!(screen.contains(kernel) && screen.contains("shared-bandwidth-bound"), "{screen}");
@@ -219,7 +219,7 @@ fn library(size: (u16, u16)) -> Explorer {
 
 #[test]
 fn the_library_at_three_sizes_and_empty() {
-    // Times of day depend on the machine's zone.
+    // Local times depend on the machine's time zone.
     insta::with_settings!({filters => vec![(r"\d{4}-\d\d-\d\d \d\d:\d\d", "YYYY-MM-DD hh:mm")]}, {
         for (name, size) in [("library_80x24", (80, 24)), ("library_120x40", (120, 40)), ("library_200x50", (200, 50))] {
             assert_snapshot!(name, library(size).screen());
@@ -258,7 +258,7 @@ fn the_library_says_what_came_of_a_promise() {
         &[promised("small", 10.0), promised("large", 90_000.0)],
         &[came("same", 100.0, 101.0), came("transpose", 100_000.0, 43_000.0)],
     );
-    // What weighs most comes first.
+    // The largest gain comes first.
     let heads: Vec<_> = all.iter().map(|(title, text)| (*title, text.split(':').next().unwrap())).collect();
     assert_eq!(heads, [("outcome", "transpose"), ("outcome", "same"), ("promise", "large"), ("promise", "small")]);
     let mut explorer = library((120, 40));
@@ -269,7 +269,7 @@ fn the_library_says_what_came_of_a_promise() {
     });
     explorer.press("i");
     assert!(explorer.screen().contains("promised 40–60%, got 57%"), "{}", explorer.screen());
-    // Another run's is not shown.
+    // Outcomes of other runs are not shown.
     explorer.press("esc up");
     assert!(!explorer.screen().contains("promised"), "{}", explorer.screen());
 }
@@ -315,7 +315,7 @@ fn what_changed_at_three_sizes() {
         explorer.press("down enter");
         assert_eq!(explorer.app.current_scope(), Where::Kernels);
     }
-    // The next report comes up, instead of changing unseen below.
+    // The next report comes to the front, instead of changing unseen behind the overlay.
     let mut two = Explorer::open(&[before.clone(), packed("zoo")], (120, 40));
     for over in ["D", "L"] {
         two.press(over);
@@ -361,7 +361,7 @@ fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
     assert!(matches!(explorer.asked.last(), Some(Effect::Stepped { run: 7, done: 1, left_out: false })));
     explorer.app.session.size = (120, 40);
     assert_snapshot!("steps_120x40", explorer.screen());
-    // What another program has done counts, too; the last step is what stops any run.
+    // Steps done by another program count as well; the last step stops any run.
     run.step = 2;
     explorer.send(news(&run, &[], ""));
     explorer.press("s");
@@ -434,7 +434,7 @@ fn several_commands_run_one_after_the_other() {
     explorer.send(Msg::Started(Ok(Box::new(run(12, State::Running)))));
     explorer.send(news(&run(12, State::Running), &[], ""));
     assert!(explorer.screen().contains("2 of 3"));
-    // One that fails ends the row, and what was not begun is said.
+    // A failed run ends the sequence, and the remaining steps are reported.
     let before = explorer.asked.len();
     explorer.send(news(&ended(12, State::Failed), &[], ""));
     assert_eq!(explorer.asked.len(), before);
@@ -455,7 +455,7 @@ fn a_step_that_was_left_out_does_not_look_like_one_that_was_done() {
     assert!(screen.contains("– wait") && screen.contains("✓ warm-up"), "{screen}");
 }
 
-/// A list is about the screen that it was opened on, whatever comes up before it is answered.
+/// A list belongs to the screen it was opened on, whatever appears before it is answered.
 #[test]
 fn an_answer_lands_on_the_report_that_was_asked_about() {
     use warpscope::analysis::GroupBy;
@@ -470,9 +470,9 @@ fn an_answer_lands_on_the_report_that_was_asked_about() {
     explorer.press("c");
     let by = |e: &Explorer, report: usize| e.app.session.reports[report].groups.by;
     assert_eq!((by(&explorer, 0), by(&explorer, 1)), (GroupBy::Config, GroupBy::Kernel));
-    // Nor did the new report come up under the list.
+    // The new report did not come to the front under the list either.
     assert_eq!(explorer.app.session.active, 0);
-    // The same of a line: tags of the run that was selected when it was asked.
+    // The same for text input: tags belong to the run that was selected when the input was opened.
     let mut explorer = library((100, 24));
     explorer.press("down down T");
     let later = vec![run(9, State::Done), run(5, State::Done), run(3, State::Failed)];
@@ -480,7 +480,7 @@ fn an_answer_lands_on_the_report_that_was_asked_about() {
     explorer.type_text("mine");
     explorer.press("enter");
     assert!(matches!(explorer.asked.last(), Some(Effect::Tags(3, tags)) if *tags == ["mine"]), "{:?}", explorer.asked.last());
-    // And of a screen that is closed meanwhile: nothing is changed, and that is said.
+    // If the screen was closed meanwhile, nothing is changed, and a message says so.
     let mut explorer = Explorer::open(&[packed("zoo"), packed("llm")], (100, 30));
     explorer.press("enter s");
     explorer.app.close_all_of(0);
@@ -497,7 +497,7 @@ fn checks_neither_interrupt_nor_replace_each_other() {
     explorer.press("r");
     assert_eq!(explorer.asked.len(), asked);
     assert!(explorer.screen().contains("still in progress"), "{}", explorer.screen());
-    // What is being typed goes on: an `r` in it does not mean to run anyway.
+    // Typing continues: an `r` in the text does not confirm the run.
     explorer.press("T");
     explorer.send(Msg::Preflight(vec![("nsys: not on PATH".into(), true)]));
     assert!(!explorer.screen().contains("this run will probably fail"), "{}", explorer.screen());
@@ -505,7 +505,7 @@ fn checks_neither_interrupt_nor_replace_each_other() {
     explorer.press("esc");
     assert!(explorer.screen().contains("this run will probably fail"), "{}", explorer.screen());
     assert!(!explorer.asked.iter().any(|e| matches!(e, Effect::Start(_))));
-    // Esc leaves nothing behind: another run can be checked.
+    // Esc leaves no pending state: another run can be checked.
     explorer.press("esc r");
     assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(_))) && explorer.asked.len() > asked);
 }

@@ -1,4 +1,5 @@
-//! Runs in the real explorer in a pseudo-terminal, with stand-ins for the profilers: record, look, pick, run again, compare; and leaving.
+//! Runs in the real explorer in a pseudo-terminal, with mock profilers: record,
+//! inspect, select, re-run, compare; and quit.
 
 use super::runs::{Home, pid_in, until};
 use super::support::{edited, root};
@@ -16,7 +17,7 @@ fn start(home: &Home, args: &[&str], size: (u16, u16), more: &[(&str, &str)]) ->
 fn record_look_pick_run_again_and_find_both_in_the_library() {
     let home = Home::new();
     let result = root().join("fixtures/demo/llm_gemm.ncu-rep.zst");
-    // The capture names the folder that its program ran in; here that is another.
+    // Replace the program's folder named in the capture by one of this machine.
     let folder = home.folder.path().display();
     let timeline = edited("llm", &format!("UPDATE META_DATA_CAPTURE SET value = '{folder}' WHERE name = 'PROCESS_0:WORKING_DIR'"));
     let more = [("STANDIN_RESULT", &*result.to_string_lossy()), ("STANDIN_REPORT", &*timeline.to_string_lossy())];
@@ -28,7 +29,7 @@ fn record_look_pick_run_again_and_find_both_in_the_library() {
     s.keys("r");
     s.wait("exact");
     s.keys("R");
-    // The result is joined, compared with the launch that was meant (a stand-in's is another), and its hints are on.
+    // The result is joined and compared with the intended launch (the mock's is another one), and its hints are shown.
     s.wait("shared-bandwidth-bound");
     s.wait("differs: ");
     s.keys("L");
@@ -49,7 +50,7 @@ fn of_a_run_that_has_ended_no_process_stays() {
     let home = Home::new();
     let mut s = start(&home, &["run", "--", "true"], (100, 30), &[]);
     s.wait("CatArrayBatchedCopy");
-    // The supervisor has ended and was waited for; what stays watches over the terminal.
+    // The supervisor has exited and was reaped; the remaining process watches over the terminal.
     until("the supervisor to be gone", || {
         let left = process::descendants(s.pid());
         left.len() == 1 && left.iter().all(|p| p.state != 'Z')
@@ -144,12 +145,12 @@ fn what_has_the_terminal_ends_with_the_explorer_and_leaves_nothing() {
         s.wait_until("the program", |_| process::read_process(pid).is_some());
         (s, pid, process::read_process(pid).unwrap().started)
     };
-    // Killed: nobody is there to say anything.
+    // Killed: it cannot print anything.
     let (mut s, pid, started) = begin();
     s.signal(Signal::SIGKILL);
     s.end();
     until("the program to end", || !process::is_running(pid, started));
-    // Stopped by the terminal's own key: what does not listen to it is ended afterwards.
+    // Stopped by Ctrl-C: a program that ignores it is killed afterwards.
     let (mut s, pid, started) = begin();
     s.keys("\u{3}");
     s.wait("CatArrayBatchedCopy");
@@ -158,7 +159,7 @@ fn what_has_the_terminal_ends_with_the_explorer_and_leaves_nothing() {
     assert_eq!(s.end(), 0);
 }
 
-/// Stands for vLLM's server: answers, and keeps what it was asked.
+/// Mock of vLLM's server: answers, and records the requests.
 const SERVER: &str = r#"
 import http.server, os, sys
 port = int(sys.argv[sys.argv.index("--port") + 1])
@@ -207,7 +208,7 @@ fn a_server_is_led_through_its_steps() {
     s.wait("skipped: load");
     s.keys("s");
     s.wait("close: done");
-    // Where it stands is kept: another program goes on from here.
+    // The position is saved: another process continues from here.
     until("the steps to be kept", || {
         let db = rusqlite::Connection::open(home.file("data/warpscope/runs.db")).unwrap();
         db.query_row("SELECT step FROM runs", [], |r| r.get::<_, i64>(0)).is_ok_and(|n| n == 5)

@@ -1,5 +1,5 @@
-//! Runs of the real program under profilers that are stood in for (fixtures/bin), and under the real ones where they are: what is recorded,
-//! how it ends, and that nothing is left behind. Tests wait for what they expect.
+//! Runs of the real program under mock profilers (fixtures/bin), and under the real ones if installed: recorded data,
+//! exit status, and no leftovers. Tests wait for their expected state.
 
 use super::support::{packed, root, scratch};
 use nix::sys::signal::{Signal, kill};
@@ -14,7 +14,7 @@ use warpscope::launch::runs::{log, process};
 
 const LIMIT: Duration = Duration::from_secs(40);
 
-/// A home of its own, with the stand-ins on PATH.
+/// A private home folder, with the mock profilers on PATH.
 pub struct Home {
     pub folder: TempDir,
     pub path: String,
@@ -43,7 +43,7 @@ impl Home {
             ("STANDIN_LEFT".into(), text(&self.file("left.pid"))),
             ("SECRET_TOKEN".into(), "hunter2xyzzy".into()),
             ("NCCL_DEBUG".into(), "INFO".into()),
-            // Whatever toolkit this machine has: the profilers here are stand-ins.
+            // Ignore this machine's CUDA toolkit: the profilers here are mocks.
             ("WARPSCOPE_TRACER".into(), "off".into()),
         ]
     }
@@ -69,7 +69,7 @@ impl Home {
         serde_json::from_str(&out).unwrap()
     }
 
-    /// The log of a run as it is now.
+    /// Current log of a run.
     fn log(&self, id: i64) -> String {
         let folder = self.file("data/warpscope/runs").join(id.to_string());
         let mut pieces = log::piece_paths(&folder);
@@ -122,14 +122,14 @@ fn a_run_is_recorded_with_what_it_was() {
     assert_eq!((run["devices"].as_str(), run["driver"].as_str()), (Some("1 × NVIDIA H200"), Some("580.95.05")));
     assert_eq!((run["clocks_start_mhz"].as_str(), run["clocks_end_mhz"].as_str()), (Some("1980"), Some("1980")));
     assert_eq!(run["program"].as_array().unwrap().len(), 3);
-    // Names of all variables, values only of those that hold no secrets.
+    // Names of all variables, values only of those without secrets.
     assert!(run["env_names"].as_array().unwrap().iter().any(|n| n == "SECRET_TOKEN"));
     assert!(run["env_values"].as_array().unwrap().iter().any(|p| p[0] == "NCCL_DEBUG" && p[1] == "INFO"));
     let database = home.file("data/warpscope");
     for file in fs::read_dir(&database).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_file()) {
         assert!(!String::from_utf8_lossy(&fs::read(&file).unwrap()).contains("hunter2"), "{}", file.display());
     }
-    // The report opens, and the list knows the run by its words.
+    // The report opens, and the list finds the run by its arguments.
     let (rc, out, err) = home.run(&["top", &report.to_string_lossy(), "--limit", "1"], "");
     assert!(rc == 0 && out.contains("CatArrayBatchedCopy"), "{err}");
     let (_, out, _) = home.run(&["runs", "list", "hello", "first", "--format", "csv"], "");
@@ -150,7 +150,7 @@ fn each_bad_end_is_explained() {
     assert!(rc == 1 && out.is_empty() && err.contains("exited with code 9"), "{err}");
     let (rc, out, err) = home.run(&["run", "--", "true"], "dies");
     assert!(rc == 1 && out.contains("report.nsys-rep") && err.contains("nsys was killed (signal 9)"), "{err}");
-    // Half a report: one sentence, not a crash.
+    // A truncated report: a one-line error, not a crash.
     let (rc, _, err) = home.run(&["top", out.trim()], "");
     assert!(rc == 2 && err.lines().count() == 1, "{err}");
     let (rc, _, err) = home.run(&["run", "--tool", "ncu", "--", "true"], "");
@@ -170,7 +170,7 @@ fn each_bad_end_is_explained() {
     assert_eq!(states, ["failed"; 4]);
     let (rc, _, _) = home.run(&["runs", "show", "5"], "");
     assert_eq!(rc, 2, "a call that was wrong leaves no run");
-    // A report of that name is there: nothing is overwritten, nothing is run.
+    // A report of that name exists: nothing is overwritten or run.
     fs::write(home.file("mine.nsys-rep"), "mine").unwrap();
     let (rc, _, err) = home.run(&["run", "-o", "mine", "--", "true"], "");
     assert!(rc == 2 && err.contains("already exists"), "{err}");
@@ -211,7 +211,7 @@ fn without_nsys_ncu_scans_and_says_what_it_costs() {
     assert_eq!(rc, 0, "{err}");
     assert!(err.contains("nsys is not installed, so ncu scans instead") && err.contains("cost:"), "{err}");
     assert!(home.show(1)["argv"].as_array().unwrap().iter().any(|w| w == "gpu__time_duration.sum"));
-    // Kernels, launch order and the re-run work from that too.
+    // Kernels, launch order and the re-run also work with this report.
     let (rc, top, _) = home.run(&["top", out.trim()], "");
     assert!(rc == 0 && top.lines().count() > 1);
     let (rc, rerun, err) = home.run(&["rerun", out.trim(), "--launch", "0", "--format", "shell", "--", "./app"], "");
@@ -289,7 +289,7 @@ fn a_killed_supervisor_takes_the_profiler_with_it_and_the_run_is_lost() {
     assert!(rc == 1 && err.contains("run 1 is lost"), "{rc} {err}");
     assert!(!process::is_running(program.0, program.1), "what the profiler started is ended, too, even if it does not listen");
     assert_eq!(home.show(1)["state"], "lost");
-    // It can be cleared away.
+    // It can be deleted.
     let (rc, _, err) = home.run(&["runs", "delete", "1", "--yes"], "");
     assert_eq!(rc, 0, "{err}");
 }
@@ -316,7 +316,8 @@ fn a_detached_run_goes_on_is_found_again_and_stopped() {
     assert!(rc == 2 && err.contains("no run is in progress"), "{err}");
 }
 
-/// As with `nohup warpscope run …` and a terminal that goes: what the shell has it ignore stays ignored, and the rest ends the run.
+/// As with `nohup warpscope run …` when the terminal closes: signals that the shell ignores
+/// stay ignored, and the others end the run.
 #[test]
 fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let home = Home::new();
@@ -329,7 +330,7 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("the run to be known", || home.run(&["runs", "show", "1"], "").0 == 0 && home.show(1)["state"] == "running");
     signal(&child, Signal::SIGHUP);
-    // The second signal is heard after the first: had that been heard, it would end the run as a hangup.
+    // SIGTERM arrives after SIGHUP: had SIGHUP been handled, the run would end as a hangup.
     signal(&child, Signal::SIGTERM);
     let ended = child.wait().unwrap();
     assert_eq!(ended.code(), Some(130), "{ended:?}");
@@ -377,7 +378,7 @@ fn room_is_made_only_of_what_is_ours() {
     let runs = home.file("data/warpscope/runs");
     fs::write(runs.join("1/notes.txt"), "mine").unwrap();
     assert_eq!(home.run(&["runs", "tag", "2", "keep"], "").0, 0);
-    // It asks, and without a terminal that is a no.
+    // It asks for confirmation, which fails without a terminal.
     let (rc, _, err) = home.run(&["runs", "gc", "--keep", "0"], "");
     assert!(rc == 2 && err.contains("--yes does it"), "{err}");
     let (rc, out, _) = home.run(&["runs", "gc", "--keep", "0", "--dry-run"], "");
@@ -387,7 +388,7 @@ fn room_is_made_only_of_what_is_ours() {
     assert!(runs.join("1/notes.txt").exists() && !runs.join("1/nsys").exists() && !runs.join("3").exists());
     assert!(home.file("outside.nsys-rep").exists(), "what the user named is his");
     assert!(runs.join("2/nsys/report.nsys-rep").exists(), "it is tagged to be kept");
-    // Packed reports still open.
+    // Compressed reports still open.
     let (rc, _, err) = home.run(&["runs", "gc", "--pack-after", "0", "--yes"], "");
     assert_eq!(rc, 0, "{err}");
     assert!(runs.join("2/nsys/report.nsys-rep").exists(), "kept is kept as it is");
@@ -404,7 +405,7 @@ fn room_is_made_only_of_what_is_ours() {
 #[test]
 fn what_is_shared_has_no_environment_when_that_is_wanted() {
     let home = Home::new();
-    // A timeline as nsys exports it, with a secret in all three places.
+    // An nsys export with a secret in all three places.
     let timeline = super::support::edited(
         "single",
         "INSERT INTO META_DATA_CAPTURE (name, value) VALUES ('PROCESS_0:ENVIRONMENT_VARIABLE', 'TOKEN=\"hunter2xyzzy\"');
@@ -421,7 +422,7 @@ fn what_is_shared_has_no_environment_when_that_is_wanted() {
     assert!(!bytes.windows(7).any(|w| w == b"hunter2"));
     let before = home.run(&["top", "shared/report.nsys-rep", "--format", "csv"], "").1;
     assert_eq!(home.run(&["top", out.trim(), "--format", "csv"], "").1, before, "the kernels are all there");
-    // What cannot be cleaned is left out, and that is a failure.
+    // Data that cannot be redacted is left out, and the command fails.
     let result = root().join("fixtures/demo/llm_gemm.ncu-rep.zst");
     let out =
         home.command(&["run", "--tool", "ncu", "--", "true"], "").env("STANDIN_RESULT", &result).stdin(Stdio::null()).output().unwrap();
@@ -448,7 +449,8 @@ fn a_library_of_a_newer_program_is_left_alone() {
     assert!(rc == 1 && err.lines().count() == 1, "{err}");
 }
 
-/// Where the real tools are on PATH: a profile of a program without a GPU, exported and read; and ncu's own error, explained.
+/// With the real tools on PATH: a profile of a program without a GPU, exported
+/// and read; and ncu's own error, explained.
 #[test]
 fn with_the_real_profilers() {
     let path = std::env::var("PATH").unwrap_or_default();
@@ -504,10 +506,10 @@ fn words_are_passed_on_whatever_they_are() {
     let home = Home::new();
     let (rc, _, err) = home.run(&["run", "--", "sh", "-c", "echo $#:$1:$2", "x", "", "a b"], "");
     assert!(rc == 0 && err.contains("\n2::a b\n"), "{err}");
-    // All of a long output that the log still holds.
+    // The whole of a long output that is still in the log.
     let (rc, _, err) = home.run(&["run", "--", "seq", "1", "200000"], "");
     assert!(rc == 0 && err.lines().filter(|l| l.parse::<u32>().is_ok()).count() == 200_000);
-    // A suffix is not written twice.
+    // The suffix is not added twice.
     let (rc, out, err) = home.run(&["run", "-o", "mine.nsys-rep", "--", "true"], "");
     assert!(rc == 0 && out.trim().ends_with("/mine.nsys-rep") && !out.contains("nsys-rep.nsys-rep"), "{out} {err}");
 }
@@ -544,7 +546,7 @@ fn an_nsys_that_is_not_there_is_not_silently_none() {
 fn what_has_a_session_of_its_own_ends_with_a_killed_supervisor_too() {
     let home = Home::new();
     let own = home.file("agent.pid");
-    // As nsys' agent does: away from the profiler's session, and deaf.
+    // Like nsys's agent: outside the profiler's session, and ignoring signals.
     let program = format!("setsid sh -c 'trap \"\" TERM HUP INT; echo $$ > {}; while :; do sleep 600; done' & wait", own.display());
     let mut child = home.start(&["run", "--", "sh", "-c", &program], "");
     let (pid, _) = home.profiler();
@@ -577,7 +579,7 @@ fn only_a_runs_own_files_are_exported() {
     }
 }
 
-/// Every report that an importer reads by its name's ending can be opened from the library.
+/// Every report type that an importer recognises by suffix can be opened from the library.
 #[test]
 fn what_importers_read_the_library_opens() {
     use warpscope::library::record::is_openable;
@@ -605,7 +607,7 @@ fn what_a_hint_promised_stands_beside_what_came_of_it() {
             .unwrap();
         assert_eq!(said(&out).0, 0, "{out:?}");
     }
-    // Kept by the supervisor once the run has ended.
+    // Stored by the supervisor after the run.
     until("what was promised", || {
         home.show(2)["promises"].as_array().is_some_and(|p| !p.is_empty()) && !home.show(2)["outcomes"].as_array().unwrap().is_empty()
     });
@@ -617,12 +619,12 @@ fn what_a_hint_promised_stands_beside_what_came_of_it() {
     for c in came {
         let of = promised.iter().find(|p| p["kernel"] == c["kernel"]).unwrap();
         assert_eq!((&c["run"], &c["hint"], &c["gain_percent"]), (&Json::from(1), &of["hint"], &of["gain_percent"]));
-        // The same program on the same kind of GPU: nothing was changed.
+        // The same program on the same GPU model: nothing was changed.
         assert!(c["got_percent"].as_f64().unwrap().abs() < 25.0 && c["outcome"] != "beyond", "{c}");
     }
     let (_, text, _) = home.run(&["runs", "show", "2"], "");
     assert!(text.contains("outcome") && text.contains("(run 1: ") && text.contains(" promised "), "{text}");
-    // Of another program nothing is known.
+    // Another program has no history.
     let out = home
         .command(&["run", "--tool", "ncu", "--", "/bin/true", "8"], "ok")
         .env("STANDIN_RESULT", unpacked("third_full"))

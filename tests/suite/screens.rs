@@ -1,4 +1,5 @@
-//! Every screen, drawn from real reports without a terminal. Snapshots hold the text; a few styles are checked by hand.
+//! Every screen, drawn from real reports without a terminal. Snapshots hold the
+//! text; a few styles are checked explicitly.
 
 use super::support::{Explorer, edited, packed, root};
 use insta::assert_snapshot;
@@ -52,7 +53,7 @@ fn what_lies_over_the_screen() {
         ("t", "pick_theme"),
         ("y", "pick_copy"),
     ] {
-        // The path is on the screen: it must not depend on where the project lies.
+        // The path is on the screen: it must not depend on the project's location.
         let mut explorer = Explorer::open(&[PathBuf::from("fixtures/nsys/graph_whole.sqlite.zst")], (90, 30));
         explorer.press(keys);
         assert_snapshot!(format!("over_{name}"), explorer.screen());
@@ -245,7 +246,7 @@ fn a_list_that_is_made_again_leaves_the_cursor_where_it_is_now() {
     explorer.press("enter");
     let report = &explorer.app.session.reports[0];
     let (generation, paths) = (report.generation, report.paths.clone().unwrap());
-    // The ranges arrive, and the list is asked for again; meanwhile the cursor moves on.
+    // The ranges arrive, and the list is requested again; meanwhile the cursor moves on.
     let again = update(&mut explorer.app, Msg::Done { report: 0, generation, window: None, done: work::Done::Paths(paths) });
     explorer.press("down down down");
     let launch = explorer.app.launches_screen(0).unwrap().selected_launch();

@@ -1,4 +1,4 @@
-//! A server that generates tokens: vLLM 0.26 on an H100, recorded by the tracer (fixtures/README.md says how).
+//! An LLM inference server: vLLM 0.26 on an H100, recorded by the tracer (see `fixtures/README.md`).
 
 use super::support::{read, root, run};
 use serde_json::Value;
@@ -14,13 +14,14 @@ fn judge(profile: &Profile) -> Triage {
     triage::triage_profile(profile, &Scope::default(), &Cancel::default()).unwrap()
 }
 
-/// Under 64 requests at a time some steps decode from a graph and some hold prefill: only the wait for the token comes in each.
+/// With 64 concurrent requests some steps decode from a graph and some contain prefill: only the
+/// wait for the token occurs in every step.
 #[test]
 fn steps_are_told_apart_by_the_wait_for_a_token() {
     let profile = open("server_steady");
     let found = judge(&profile);
     assert_eq!(found.found, Some(Found::Waits("cuEventSynchronize".to_owned())));
-    // As many as the host waited, but for those before the recording had kernels.
+    // One step per host wait, except waits before the first recorded kernels.
     let waits = profile.calls.names.iter().find(|n| &*n.name == "cuEventSynchronize").unwrap().count;
     assert!(found.steps.len() > 100 && found.steps.len() as u64 <= waits, "{} of {waits}", found.steps.len());
     let kinds: Vec<_> = found.kinds.iter().map(|k| (k.launched.graphs, k.launched.graph_kernels, k.launched.single_kernels)).collect();
@@ -54,7 +55,7 @@ fn start_up_ends_with_the_last_graph_that_is_captured() {
     assert!(code == 2 && err.contains("no ending was found"), "{code} {err}");
 }
 
-/// The engine renames itself (`VLLM::EngineCore ''`), and its kernels hide behind names such as `device_kernel`.
+/// The engine renames its process (`VLLM::EngineCore ''`), and its kernels have generic names such as `device_kernel`.
 #[test]
 fn programs_and_kernels_have_names_that_say_something() {
     let profile = open("server_steady");

@@ -1,4 +1,4 @@
-//! Any name survives argv → shell text → `sh` → argv.
+//! Round trip of any name: argv → shell text → `sh` → argv.
 
 use super::rerun::{based, one, profile};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use warpscope::model::{Kernel, NameForm};
 use warpscope::rerun::{Options, Plan, script, shell};
 
-/// What a POSIX shell makes of a text: the words, each ended by NUL.
+/// Splits a text with a POSIX shell and returns the words.
 fn words(text: &str) -> Vec<String> {
     let mut sh = Command::new("sh").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     sh.stdin.take().unwrap().write_all(format!("set -- {text}\nprintf '%s\\0' \"$@\"\n").as_bytes()).unwrap();
@@ -19,7 +19,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Text with what a shell cares about, often.
+/// Text rich in characters that are special to a shell.
 fn name() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[ -~]{1,12}",
@@ -35,7 +35,7 @@ proptest! {
     #[test]
     fn words_survive_the_shell(argv in prop::collection::vec(name(), 1..6)) {
         prop_assert_eq!(words(&shell::command_line(&argv)), argv.clone());
-        // Over several lines, too.
+        // Also over several lines.
         let groups: Vec<Vec<String>> = argv.iter().map(|w| vec![w.clone()]).collect();
         prop_assert_eq!(words(&shell::command_lines(&groups)), argv);
     }
@@ -57,7 +57,7 @@ fn long_names_survive() {
     assert_eq!(words(&shell::command_line(&["ncu", &long])), ["ncu".to_owned(), long]);
 }
 
-/// A kernel with a hostile name, all the way: what the script runs is the argv.
+/// A kernel with a malicious name, end to end: the script runs exactly the argv.
 #[test]
 fn a_script_runs_the_argv_and_nothing_else() {
     let mut profile = profile("single");
@@ -68,7 +68,7 @@ fn a_script_runs_the_argv_and_nothing_else() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    // An `ncu` that writes down what it was called with.
+    // An `ncu` that logs its arguments.
     let bin = folder.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
     let fake = bin.join("ncu");
@@ -94,7 +94,7 @@ fn a_script_runs_the_argv_and_nothing_else() {
     assert!(!folder.path().join("pwned").exists());
 }
 
-/// Without a program the script asks for it, and the command cannot be run by mistake.
+/// Without a program the script asks for it, so that the command cannot be run by mistake.
 #[test]
 fn a_program_that_nobody_named_must_be_given() {
     let mut profile = profile("single");

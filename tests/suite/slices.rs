@@ -1,5 +1,5 @@
-//! Traces of other tools: JAX's and converters' Chrome JSON, Perfetto's protobuf, and our own exports read again. The traces here are made by the tests
-//! after what those tools write.
+//! Traces of other tools: Chrome JSON of JAX and of converters, Perfetto protobuf, and our own exports. The tests
+//! write the traces in these tools' formats.
 
 use super::support::{read, root, run};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn written(folder: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
     path
 }
 
-/// A real trace of JAX: names, counts and durations as Python's reading of the file gives them.
+/// A real JAX trace: names, counts and durations as read by Python.
 #[test]
 fn a_real_trace_of_jax() {
     let profile = read(&root().join("fixtures/slices/jax.trace.json.gz")).unwrap();
@@ -55,7 +55,7 @@ fn rows(profile: &Profile) -> Vec<Row> {
     out
 }
 
-/// JAX: kernels on tracks called streams, joined to their calls; the lanes that are derived from them are no work.
+/// JAX: kernels on tracks called streams, joined to their calls; derived lanes are not work.
 #[test]
 fn a_trace_of_jax() {
     let folder = tempfile::tempdir().unwrap();
@@ -92,7 +92,8 @@ fn a_trace_of_jax() {
     assert_eq!(code, 0, "{err}");
 }
 
-/// Converters of nsys reports: words for processes and threads, pairs of begin and end, and a list without an object around it.
+/// Converters of nsys reports: names instead of numbers for processes and threads,
+/// begin/end pairs, and a bare list of events.
 #[test]
 fn words_for_tracks_and_pairs_of_events() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,7 +111,7 @@ fn words_for_tracks_and_pairs_of_events() {
             ("gemm<float>".to_owned(), 2500, Some([4, 2, 1]), Some([32, 4, 1]), Some(1), Some(7)),
         ]
     );
-    // A trace of a program without a GPU is what it was.
+    // A trace of a program without a GPU is unaffected.
     let host = r#"{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":9,"tid":3,"ts":5,"dur":30}]}"#;
     let profile = read(&written(folder.path(), "host.json", host)).unwrap();
     assert_eq!((profile.source.tool.as_str(), profile.launches.len()), ("torch", 0));
@@ -133,12 +134,14 @@ fn a_trace_of_proton() {
     assert_eq!(found, [("copy_kernel".to_owned(), 65_000, 5_000, Some(9)), ("matmul_kernel".to_owned(), 0, 60_500, Some(7))]);
     let ranges: Vec<_> = profile.ranges.iter().map(|r| profile.ranges.label(r.name)).collect();
     assert_eq!(ranges, ["matmul_scope", "graph_scope"]);
-    // PyTorch says where a kernel ran: its traces are read as such, whatever else they lack.
+    // PyTorch records the device and stream of kernels: such traces are read as
+    // PyTorch's, even if other data is missing.
     let torch = text.replace(r#""args":{"call_stack":["ROOT","matmul_scope"]}},"#, r#""args":{"device":0,"stream":7}},"#);
     assert_eq!(read(&written(folder.path(), "torch.json", torch)).unwrap().source.tool, "torch");
 }
 
-/// rocmProfileData: numbers are texts, lanes of a GPU's process are its queues, and an argument says what each operation is.
+/// rocmProfileData: numbers are strings, lanes of a GPU's process are its queues, and an
+/// argument gives the kind of each operation.
 #[test]
 fn a_trace_of_rocm_profile_data() {
     let folder = tempfile::tempdir().unwrap();
@@ -163,7 +166,7 @@ fn a_trace_of_rocm_profile_data() {
     assert!(matches!(profile.memops.get(0).unwrap().kind, MemOpKind::Copy { kind: CopyKind::HostToDevice, .. }));
 }
 
-/// What we wrote for Perfetto and Chrome is read again: the same launches.
+/// Our Perfetto and Chrome exports are read back with the same launches.
 #[test]
 fn our_own_exports_come_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -175,7 +178,7 @@ fn our_own_exports_come_back() {
         assert_eq!(code, 0, "{err}");
         let found = rows(&read(&path).unwrap());
         assert_eq!(found.len(), wanted.len(), "{format}");
-        // A trace has one name of a kernel, and the sum of its shared memory.
+        // A trace stores one name per kernel, and the sum of its shared memory.
         for (found, wanted) in found.iter().zip(&wanted) {
             assert_eq!(found, wanted, "{format}");
         }
@@ -200,7 +203,7 @@ fn bytes(field: u64, b: &[u8]) -> Vec<u8> {
     [varint(field << 3 | 2), varint(b.len() as u64), b.to_vec()].concat()
 }
 
-/// Packets as rocprofiler-systems writes them: a queue's track by its name, a default track, packets that are compressed.
+/// Packets as rocprofiler-systems writes them: a queue's track by name, a default track, compressed packets.
 #[test]
 fn a_perfetto_trace_of_another_tool() {
     let folder = tempfile::tempdir().unwrap();
@@ -235,7 +238,7 @@ fn a_perfetto_trace_of_another_tool() {
     assert!(error.contains("without slices of a GPU"), "{error}");
 }
 
-/// Damage of any kind gives a profile or one sentence.
+/// Any corruption gives a profile or a one-line error.
 #[test]
 fn flipped_bytes_give_a_profile_or_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
@@ -273,7 +276,8 @@ fn counters(profile: &Profile) -> Vec<Counted> {
     out
 }
 
-/// Counters and arrows of any tool's Chrome JSON: a kernel whose arguments do not say its call has it by the arrow.
+/// Counters and flow arrows in any tool's Chrome JSON: a kernel without a
+/// correlation id is linked to its call by the arrow.
 #[test]
 fn counters_and_arrows_of_chromes_traces() {
     let folder = tempfile::tempdir().unwrap();
@@ -309,7 +313,7 @@ fn counters_and_arrows_of_chromes_traces() {
     assert!(profile.notes.iter().any(|n| n.text.contains("1 event of this trace could not be understood")), "{:?}", profile.notes);
 }
 
-/// The same in Perfetto's protobuf: whole numbers, differences with a factor, fractions; arrows in the slices.
+/// The same in Perfetto protobuf: integers, deltas with a factor, floating-point values; flows inside slices.
 #[test]
 fn counters_and_arrows_of_perfettos_traces() {
     let folder = tempfile::tempdir().unwrap();
@@ -323,7 +327,7 @@ fn counters_and_arrows_of_perfettos_traces() {
         track(1, &[bytes(2, b"GPU 0")]),
         track(2, &[bytes(2, b"stream 7"), number(5, 1)]),
         track(3, &[bytes(4, &[number(1, 40), number(2, 41), bytes(5, b"main")].concat())]),
-        // Kibibytes that are told as differences; a plain whole number; a fraction with a unit of its own.
+        // Kibibytes as deltas; a plain integer; a floating-point value with its own unit.
         track(4, &[bytes(2, b"memory"), number(5, 1), bytes(8, &[number(3, 3), number(4, 1024), number(5, 1)].concat())]),
         track(5, &[bytes(2, b"queued"), bytes(8, &[])]),
         track(6, &[bytes(2, b"power"), number(5, 1), bytes(8, &bytes(6, b"W"))]),
@@ -348,7 +352,7 @@ fn counters_and_arrows_of_perfettos_traces() {
     assert_eq!(counters(&profile), wanted.map(|(d, n, u, v)| (d, n.to_owned(), u.to_owned(), v)));
 }
 
-/// Counters of a report come back from both exports.
+/// Counters of a report survive both exports.
 #[test]
 fn counters_of_our_own_exports_come_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -361,7 +365,7 @@ fn counters_of_our_own_exports_come_back() {
         let (code, _, err) = run(&["export", "--format", format, fixture.to_str().unwrap(), "-o", path.to_str().unwrap()]);
         assert_eq!(code, 0, "{err}");
         let again = read(&path).unwrap();
-        // Times count from the first event: both begin with the same one.
+        // Times count from the first event, which is the same in both.
         let shift =
             again.counters.iter().flat_map(|c| &c.times).min().unwrap() - original.counters.iter().flat_map(|c| &c.times).min().unwrap();
         let found: Vec<Counted> =

@@ -1,4 +1,4 @@
-//! The table of kernels against `nsys stats -r cuda_gpu_kern_sum` on the same file (fixtures/stats, made by nsys 2023.4.4).
+//! The kernel table against `nsys stats -r cuda_gpu_kern_sum` on the same file (fixtures/stats, made by nsys 2023.4.4).
 
 use super::support::{packed, read, read_as, root, scratch};
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! The cost of a stranger's file: steps grow with its size and not with its square, memory is bounded by it, and nothing beside it is waited for.
+//! Cost of untrusted files: steps grow linearly with file size, memory is bounded by it,
+//! and reading never blocks on other files.
 
 use super::hostile::limited;
 use super::support::{run, scratch};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use warpscope::import::{self, Cancel, Job, Wants};
 
-/// A field of a protocol buffer that holds bytes.
+/// Encodes a length-delimited protobuf field.
 fn field(number: u64, bytes: &[u8]) -> Vec<u8> {
     [varint(number << 3 | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
 }
@@ -28,7 +29,7 @@ fn number(field: u64, n: u64) -> Vec<u8> {
     [varint(field << 3), varint(n)].concat()
 }
 
-/// A text of a pickle.
+/// Encodes a pickled string.
 fn text(text: &str) -> Vec<u8> {
     [&[0x8c, u8::try_from(text.len()).unwrap()][..], text.as_bytes()].concat()
 }
@@ -39,32 +40,32 @@ fn segments(first: &[u8], items: &[Vec<u8>]) -> Vec<u8> {
     [b"\x80\x04}".to_vec(), text("segments"), b"](".to_vec(), first.to_vec(), b"e".to_vec(), batches.collect(), b"s.".to_vec()].concat()
 }
 
-/// One dictionary of many pairs, referred to many times.
+/// One dictionary of many pairs, referenced many times.
 fn one_dictionary(n: usize) -> Vec<u8> {
     let pairs: Vec<u8> = (0..n.div_ceil(1_000)).flat_map(|_| [&b"("[..], &b"K\x07N".repeat(1_000), b"u"].concat()).collect();
     segments(&[b"}\x94".to_vec(), pairs].concat(), &vec![b"h\x00".to_vec(); n])
 }
 
-/// Keys as an item of their own, which remembers them under 0, 1 and so on.
+/// A separate item that memoises the keys under 0, 1 and so on.
 fn remembered(keys: &[&str], more: &[u8]) -> Vec<u8> {
     let keys: Vec<u8> = keys.iter().flat_map(|k| [text(k), b"\x94".to_vec()].concat()).collect();
     [&b"]("[..], &keys, more, b"e"].concat()
 }
 
-/// A device for each segment.
+/// A different device for each segment.
 fn devices(n: usize) -> Vec<u8> {
     let segment = |i: usize| [&b"}(h\x00K\x01h\x01]h\x02J"[..], &i32::try_from(i).unwrap().to_le_bytes(), b"u"].concat();
     segments(&remembered(&["total_size", "blocks", "device"], b""), &(0..n).map(segment).collect::<Vec<_>>())
 }
 
-/// One list of blocks, referred to by every segment.
+/// One list of blocks, referenced by every segment.
 fn one_list(n: usize) -> Vec<u8> {
     let items: Vec<u8> = (0..n.div_ceil(1_000)).flat_map(|_| [&b"("[..], &b"N".repeat(1_000), b"e"].concat()).collect();
     let list = [&b"]\x94"[..], &items].concat();
     segments(&remembered(&["total_size", "blocks"], &list), &vec![b"}(h\x00K\x01h\x01h\x02u".to_vec(); n])
 }
 
-/// A name as long as there are events, which all of them refer to.
+/// A name as long as the number of events, all of which reference it.
 fn one_name(n: usize, kind: &str) -> Vec<u8> {
     let interned = field(
         12,
@@ -92,7 +93,7 @@ fn columns(n: usize) -> Vec<u8> {
     [head, format!("1,k,64,64,0,8{}\n", ",1".repeat(n)), format!("2,k,64,64,0,8{}\n", ",1".repeat(n))].concat().into_bytes()
 }
 
-/// A region for each text that says it is a marker's.
+/// A region per string, each marked as a marker.
 fn markers(n: usize) -> Vec<u8> {
     let path = scratch().join(format!("markers-{n}.db"));
     let db = Connection::open(&path).unwrap();
@@ -126,7 +127,7 @@ fn markers(n: usize) -> Vec<u8> {
 
 type Make = fn(usize) -> Vec<u8>;
 
-/// Files that cost an earlier version the square of their size, by how many of something are in them.
+/// Files whose cost was quadratic in an earlier version, by number of items.
 const GROWING: [(&str, usize, Make); 7] = [
     ("one dictionary.pickle", 10_000, one_dictionary),
     ("devices.pickle", 10_000, devices),
@@ -146,7 +147,7 @@ fn written(name: &str, bytes: &[u8]) -> PathBuf {
 fn steps(path: &Path) -> u64 {
     let cancel = Cancel::default();
     let job = Job { cancel: cancel.clone(), threads: 2, cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) };
-    // Errors are expected; only the steps count here.
+    // Errors are expected; only the step count matters here.
     let _ = import::open_profile(path, &job);
     cancel.steps_done()
 }
@@ -180,7 +181,7 @@ fn packed(name: &str, bytes: impl Iterator<Item = Vec<u8>>) -> PathBuf {
     path
 }
 
-/// Some kilobytes that stand for gigabytes: a sentence, and no abort in 2 GiB.
+/// A few kilobytes that expand to gigabytes: a one-line error, and no abort in 2 GiB.
 #[test]
 fn bombs_are_refused_in_a_sentence() {
     let list = |unit: &'static [u8]| {
@@ -217,7 +218,7 @@ fn bombs_are_refused_in_a_sentence() {
     }
 }
 
-/// Page sizes that are none, in a timeline and in a database of rocprofv3.
+/// Invalid page sizes, in a timeline and in a rocprofv3 database.
 #[test]
 fn a_database_without_a_page_size_is_damaged() {
     for size in [0_u16, 2, 3, 100, 256, 511, 513, 40_000, 65_535] {
@@ -232,7 +233,7 @@ fn a_database_without_a_page_size_is_damaged() {
     }
 }
 
-/// The program, which ends within ten seconds.
+/// Runs the program, which must end within ten seconds.
 fn ended(args: &[&str]) -> Option<i32> {
     let mut command = Command::new("timeout");
     command.args(["--signal=KILL", "10"]).arg(assert_cmd::cargo::cargo_bin!("warpscope")).args(args);
@@ -240,7 +241,7 @@ fn ended(args: &[&str]) -> Option<i32> {
     command.status().unwrap().code()
 }
 
-/// Names that are looked for beside a report, each a pipe that nobody writes to.
+/// File names looked up next to a report, each a FIFO without a writer.
 #[test]
 fn pipes_beside_a_report_are_passed_over() {
     let table = columns(1);

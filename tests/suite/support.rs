@@ -1,4 +1,4 @@
-//! What the tests share: fixtures, edited copies of them, and an explorer without a terminal.
+//! Shared test helpers: fixtures, edited copies of them, and an explorer without a terminal.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -19,20 +19,20 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A packed fixture's path, as a user would name it.
+/// Path of a compressed fixture, as a user would give it.
 pub fn packed(name: &str) -> PathBuf {
     let folder = if name == "llm" { "demo" } else { "nsys" };
     root().join("fixtures").join(folder).join(format!("{name}.sqlite.zst"))
 }
 
-/// The captures of the demo.
+/// Captures of the demo.
 pub fn demo_files() -> Vec<PathBuf> {
     let folder = root().join("fixtures/demo");
     ["llm.sqlite.zst", "llm_decode.ncu-rep.zst", "llm_gemm.ncu-rep.zst", "zoo.ncu-rep.zst"].map(|f| folder.join(f)).to_vec()
 }
 
-/// A program that is started from here on hears SIGINT, SIGHUP and their like as one does that a person starts: `nohup cargo test &` hands down that
-/// they are ignored, and an exec resets those that have a handler.
+/// Gives child processes the default handling of SIGINT, SIGHUP and similar signals: `nohup cargo test &` passes on
+/// that they are ignored, and exec resets signals that have a handler.
 pub fn usual_signals() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -45,14 +45,14 @@ pub fn usual_signals() {
     });
 }
 
-/// A folder for this test run; unpacked files and caches go there.
+/// Folder of this test run, for unpacked files and caches.
 pub fn scratch() -> &'static Path {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
     usual_signals();
     FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path()
 }
 
-/// An unpacked fixture of its own for the caller.
+/// Unpacks a private copy of a fixture.
 pub fn unpacked(name: &str) -> PathBuf {
     let file = tempfile::Builder::new().prefix(&format!("{name}-")).suffix(".sqlite").tempfile_in(scratch()).unwrap();
     let path = file.into_temp_path().keep().unwrap();
@@ -61,7 +61,7 @@ pub fn unpacked(name: &str) -> PathBuf {
     path
 }
 
-/// A fixture changed by SQL.
+/// Copies a fixture and changes it by SQL.
 pub fn edited(name: &str, sql: &str) -> PathBuf {
     let path = unpacked(name);
     let db = Connection::open(&path).unwrap();
@@ -77,12 +77,12 @@ pub fn read_as(path: &Path, wants: Wants) -> Result<Profile, ImportError> {
     import::open_profile(path, &Job { cache: scratch().join("cache"), ..Job::new(wants, &|_| {}) })
 }
 
-/// A profile of an edited fixture.
+/// Reads an edited fixture.
 pub fn edited_profile(name: &str, sql: &str) -> Profile {
     read(&edited(name, sql)).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The program's exit code, output and errors, in an environment of its own.
+/// Runs the program in a clean environment; returns exit code, stdout and stderr.
 pub fn run(args: &[&str]) -> (i32, String, String) {
     let mut command = assert_cmd::Command::cargo_bin("warpscope").unwrap();
     command.env_clear().env("HOME", scratch()).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8").current_dir(root());
@@ -90,7 +90,7 @@ pub fn run(args: &[&str]) -> (i32, String, String) {
     (out.status.code().unwrap(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
 }
 
-/// A capture of the probe, changed by SQL.
+/// Reads a capture of the probe, changed by SQL.
 pub fn probe(mode: &str, sql: &str) -> Profile {
     let path = tempfile::Builder::new().suffix(".sqlite").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
     let packed = root().join(format!("fixtures/probe/{mode}.sqlite.zst"));
@@ -99,7 +99,7 @@ pub fn probe(mode: &str, sql: &str) -> Profile {
     read(&path).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A report, read once where it is a fixture that nobody changes.
+/// Reads a report; unmodified fixtures are read only once.
 fn read_once(path: &Path) -> Result<Arc<Profile>, String> {
     static KNOWN: Mutex<BTreeMap<PathBuf, Arc<Profile>>> = Mutex::new(BTreeMap::new());
     let fixture = path.starts_with(root().join("fixtures"));
@@ -113,14 +113,14 @@ fn read_once(path: &Path) -> Result<Arc<Profile>, String> {
     Ok(profile)
 }
 
-/// The explorer with everything that it asks for done at once, in order.
+/// An explorer whose requests are all executed at once, in order.
 pub struct Explorer {
     pub app: App,
     pub view: View,
     pub copied: Vec<String>,
     pub saved: Vec<(PathBuf, String)>,
     pub quit: bool,
-    /// What was asked for about runs: nothing is started here.
+    /// Effects requested for runs; none is executed.
     pub asked: Vec<Effect>,
 }
 
@@ -175,11 +175,11 @@ impl Explorer {
                 }
                 Effect::Code { report, from, result } => {
                     let (metrics, open) = self.metrics(from);
-                    // Without a disassembler: it is not on every machine.
+                    // Without a disassembler: not every machine has one.
                     let outcome = details::read_code(open, &metrics, result, &[], &Cancel::default());
                     self.send(Msg::Code { report, from, result, outcome });
                 }
-                // Reports are found by their files here.
+                // Reports are looked up by file here.
                 Effect::Part(_) => {}
                 Effect::Demo => {
                     self.app.close_common();
@@ -223,7 +223,7 @@ impl Explorer {
         (report.profile.as_ref().unwrap().metrics.clone().unwrap(), open)
     }
 
-    /// Presses keys by name, separated by blanks.
+    /// Presses keys by name, separated by spaces.
     pub fn press(&mut self, keys: &str) {
         for key in keys.split(' ') {
             self.send(Msg::Key(key_event(key)));
@@ -234,7 +234,7 @@ impl Explorer {
         self.send(Msg::Paste(text.to_owned()));
     }
 
-    /// The screen as text, and the terminal for a look at styles.
+    /// Returns the screen as text.
     pub fn screen(&mut self) -> String {
         let buffer = self.buffer("dark", ColorMode::True);
         let (w, content) = (usize::from(buffer.area.width), buffer.content);
@@ -254,7 +254,7 @@ impl Explorer {
     }
 }
 
-/// A key event by the name that the configuration uses.
+/// Returns a key event by its name in the configuration.
 pub fn key_event(name: &str) -> crossterm::event::KeyEvent {
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     let (modifiers, rest) = match (name.strip_prefix("ctrl-"), name.strip_prefix("shift-")) {

@@ -1,4 +1,4 @@
-//! Every built-in theme can be read: contrast of text and bars, also on the selected row, and severities that differ.
+//! Every built-in theme is legible: contrast of text and bars, also on the selected row, and distinct severities.
 
 use ratatui::style::Color;
 use warpscope::analysis::Family;
@@ -7,7 +7,7 @@ use warpscope::config::ColorMode;
 use warpscope::ui::Role;
 use warpscope::ui::theme::{Library, THEMES, Theme};
 
-/// Ground of a terminal whose ground a theme leaves as it is: the lightest of the usual dark ones.
+/// Assumed terminal background for themes that do not set one: the lightest of the common dark ones.
 const DARK: (u8, u8, u8) = (0x1e, 0x1e, 0x1e);
 
 fn rgb(color: Option<Color>) -> Option<(u8, u8, u8)> {
@@ -66,7 +66,7 @@ fn bars() -> Vec<Role> {
     [Role::Bar, Role::Peak].into_iter().chain(families).chain(Part::ALL.into_iter().map(Role::Part)).collect()
 }
 
-/// Themes with colours of their own; the other two have the terminal's or none.
+/// Themes with their own colours; the other two use the terminal's or none.
 fn coloured() -> Vec<(&'static str, Theme)> {
     let library = Library::new(Vec::new());
     let own = THEMES.iter().filter(|(name, _)| !["sixteen", "mono"].contains(name));
@@ -91,7 +91,8 @@ fn text_and_bars_have_contrast() {
         for role in bars() {
             check(role, ground, 3.0, "the ground");
         }
-        // What is dimmed is not on the selected row (`parts::select`); where the selection has a colour of its own, severities have a ground.
+        // The selected row has no dimmed text (`parts::select`); if the selection has its
+        // own colour, severities have a background.
         let selected = theme.style(Role::Selected);
         let lit = rgb(selected.bg).unwrap();
         match rgb(selected.fg) {

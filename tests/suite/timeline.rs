@@ -1,4 +1,4 @@
-//! Windows of a timeline against a look at every event, and what the commands print against SQL.
+//! Timeline windows against a brute-force scan of every event, and command output against SQL.
 
 use super::support::{packed, read, root, run, unpacked};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn torch(name: &str) -> PathBuf {
     root().join("fixtures/triage").join(format!("{name}.pt.trace.json.gz"))
 }
 
-/// Runs of all kinds: streams, threads, processes, graphs, collectives, operators.
+/// All kinds of runs: streams, threads, processes, graphs, collectives, operators.
 fn runs() -> &'static Vec<(String, Profile, Timeline)> {
     static RUNS: OnceLock<Vec<(String, Profile, Timeline)>> = OnceLock::new();
     RUNS.get_or_init(|| {
@@ -91,7 +91,7 @@ fn brute(lane: &Lane, of: &Events<'_>, start: i64, end: i64) -> ([i64; 17], usiz
     (busy, count)
 }
 
-/// A window somewhere in a run, of any length.
+/// A window anywhere in a run, of any length.
 fn somewhere(timeline: &Timeline, place: f64, length: f64, columns: usize) -> Window {
     let (from, to) = timeline.span;
     let whole = (to - from) as f64;
@@ -111,7 +111,7 @@ fn columns_say_what_every_event_says() {
         let lane = all[lane % all.len()].1;
         let window = somewhere(timeline, place, length, columns);
         let found = compute_cells(lane, &of, window);
-        // Two columns of their own, and all of them together.
+        // Three single columns, and all of them together.
         for column in [0, columns / 2, columns - 1] {
             let (start, end) = (window.column_start(column), window.column_start(column + 1));
             let (busy, count) = brute(lane, &of, start, end);
@@ -124,7 +124,7 @@ fn columns_say_what_every_event_says() {
         }
         let (_, count) = brute(lane, &of, window.start, window.end);
         prop_assert_eq!(found.iter().map(|c| c.events).sum::<usize>(), count, "an event is lost");
-        // What begins in a column is drawn in it.
+        // A column with events is never blank.
         let glyphs = paint::lane_glyphs(lane, &of, window);
         for (cell, glyph) in found.iter().zip(&glyphs) {
             prop_assert!(cell.events == 0 || glyph.fill != paint::Fill::Blank);
@@ -155,9 +155,9 @@ fn two_zooms_of_a_window_agree() {
             let all: f64 = (column * factor..(column + 1) * factor).map(width).sum();
             prop_assert!((cell.share - busy / all).abs() < 1e-6);
         }
-        // Whatever has a block from afar has one from near, in the same place.
+        // A block visible when zoomed out is also visible when zoomed in, at the same place.
         let (near_blocks, far_blocks) = (visible_blocks(lane, &of, near), visible_blocks(lane, &of, far));
-        // One column's middle says little about its parts.
+        // The midpoint of a single column says little about its parts.
         for block in far_blocks.into_iter().filter(|b| b.to - b.from > 1) {
             let same = near_blocks.iter().find(|b| b.at == block.at);
             prop_assert!(
@@ -170,7 +170,7 @@ fn two_zooms_of_a_window_agree() {
     runner.run(&windows, test).unwrap();
 }
 
-/// The time in which anything runs on a device, each nanosecond given to the first of its categories, event by event.
+/// Time in which anything runs on a device, each nanosecond assigned to the first of its categories, event by event.
 #[test]
 fn a_device_is_the_union_of_its_streams() {
     let mut seen = 0;
@@ -188,7 +188,7 @@ fn a_device_is_the_union_of_its_streams() {
                 .map(|e| (of.span(e).0, of.span(e).1, of.category(e)))
                 .collect();
             all.sort_unstable();
-            // Between two neighbouring ends nothing changes.
+            // Nothing changes between two neighbouring edges.
             let mut edges: Vec<i64> = all.iter().flat_map(|e| [e.0, e.1]).collect();
             edges.sort_unstable();
             edges.dedup();
@@ -212,7 +212,8 @@ fn a_device_is_the_union_of_its_streams() {
     assert!(seen >= 3, "{seen}");
 }
 
-/// What is idle and why: exactly the time between the first and the last operation in which nothing runs, whichever process uses the device.
+/// Idle time and its causes: exactly the time between the first and last operation in which
+/// nothing runs, for any process on the device.
 #[test]
 fn idle_times_are_what_the_streams_leave() {
     for (name, profile, timeline) in runs() {
@@ -235,7 +236,7 @@ fn idle_times_are_what_the_streams_leave() {
     }
 }
 
-/// A window is judged by what its gaps are, also those that it cuts: the shading and the verdict on it agree.
+/// A window is judged by its gaps, including those it cuts: shading and verdict agree.
 #[test]
 fn a_window_is_judged_as_it_is_shaded() {
     use warpscope::analysis::timeline::Gaps;
@@ -250,7 +251,7 @@ fn a_window_is_judged_as_it_is_shaded() {
             let at = |share: f64| from + ((to - from) as f64 * share) as i64;
             let scope = Scope { windows: vec![(at(a), at(b))], ..Scope::default() };
             let Some(found) = triage_profile(profile, &scope, &Cancel::default()) else { continue };
-            // Processes that share a device are judged one by one, and one that has nothing to do in the window not at all.
+            // Processes that share a device are judged separately, and one without work in the window is skipped.
             if found.devices.len() != 1 || profile.processes.len() > 1 || found.devices[0].busy == 0 {
                 continue;
             }
@@ -273,7 +274,7 @@ fn what_is_not_freed_is_in_use_until_the_end() {
     let timeline = &built(profile);
     let row = timeline.groups.iter().flat_map(|g| &g.rows).find(|r| r.key.kind == RowKind::Memory).unwrap();
     let Content::Plot(plot) = &row.content else { panic!() };
-    // What the framework itself says it had given out after the last event.
+    // Total that the framework itself reports after the last event.
     let last = profile.memory.totals.last().unwrap();
     let used = if row.key.number == 1 { last.1 } else { last.2 };
     assert!(used > 0);
@@ -323,7 +324,7 @@ fn what_belongs_together_is_found_from_both_sides() {
                 assert!(timeline.find_event(&of, call.into()).is_some(), "{name}: the call of {event:?}");
                 assert!(of.span(call).0 <= of.span(event).0);
                 let back = link::started_operation(profile, call).unwrap();
-                // Of a graph's nodes the first stands for all.
+                // The first node of a graph represents them all.
                 assert!(back == event || link::originating_call(profile, back).is_some_and(|c| of.span(c) == of.span(call)), "{name}");
                 let path = link::open_ranges(timeline, &of, link::event_thread(profile, call).unwrap(), of.span(call).0);
                 inside += path.len();
@@ -343,7 +344,7 @@ fn counters_are_rows_of_their_device() {
     for row in plots {
         let Content::Plot(plot) = &row.content else { panic!() };
         let track = profile.counters.iter().find(|c| *c.name == row.name).unwrap();
-        // The mean over all of it is the mean over time of its samples.
+        // The mean over the whole window is the time-weighted mean of the samples.
         let integral: f64 = track.times.windows(2).zip(&track.values).map(|(t, v)| v * (t[1] - t[0]) as f64).sum();
         let last = track.times[track.times.len() - 1];
         let window = Window { start: track.times[0], end: last, columns: 1 };
@@ -365,7 +366,7 @@ fn events_are_those_of_the_export_in_order() {
     assert_eq!(i64::try_from(kernels).unwrap(), sql("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"));
     let copies = out.lines().filter(|l| l.contains(",memcpy,")).count();
     assert_eq!(i64::try_from(copies).unwrap(), sql("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY"));
-    // A window: what begins in it, and what runs at its beginning.
+    // A window: events that begin in it, and events running at its start.
     let (from, to) =
         (sql("SELECT min(start) + 1000000 FROM CUPTI_ACTIVITY_KIND_KERNEL"), sql("SELECT max(end) FROM CUPTI_ACTIVITY_KIND_KERNEL"));
     let (code, out, err) =
@@ -447,7 +448,7 @@ fn a_window_prints_as_text_and_says_what_is_wrong() {
     assert!(code == 2 && err.contains("no timeline"), "{err}");
 }
 
-/// Streams that overlap in every way, against a bitmap.
+/// Streams with every kind of overlap, against a bitmap.
 #[test]
 fn streams_of_any_shape_are_what_a_bitmap_says() {
     use warpscope::model::{Kernel, LaunchColumns, Launches, Place, Source, launches::TimesBuilder};

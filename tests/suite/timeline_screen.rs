@@ -1,4 +1,4 @@
-//! The timeline as it is drawn and walked.
+//! Drawing and navigating the timeline.
 
 use super::support::{Explorer, demo_files, packed, root};
 use insta::assert_snapshot;
@@ -86,7 +86,7 @@ fn zooming_panning_and_going_back() {
     assert!(place(&e).1 < whole);
     e.press(">");
     assert_eq!(place(&e).1, whole);
-    // However far one zooms in, a column is a nanosecond at least.
+    // However far the zoom, a column is at least a nanosecond.
     for _ in 0..60 {
         e.press("w");
     }
@@ -177,7 +177,7 @@ fn rows_fold_pin_hide_and_move() {
     assert!(e.screen().contains("• GPU 0"), "{}", e.screen());
     e.press("m");
     assert!(!e.screen().contains("• GPU 0"));
-    // The device below the first thread.
+    // The device moves below the first thread.
     let first = |e: &mut Explorer| e.screen().lines().skip(6).find(|l| l.contains('▾')).unwrap().to_owned();
     e.press("k k k k");
     assert!(first(&mut e).contains("GPU 0"));
@@ -232,7 +232,7 @@ fn the_mouse_zooms_pans_selects_and_marks() {
     let (from, to) = screen(&e).marked_window().unwrap();
     let step = place(&e).1 / 94;
     assert!((to - from) / step >= 18 && (to - from) / step <= 22, "{} {step}", to - from);
-    // Where the rows are, a place is hit with its column.
+    // Inside the rows the mouse hits a column.
     e.screen();
     assert!(matches!(e.view.hit_test(60, 8), Mouse::Spot(_, column) if column > 20));
 }
@@ -260,7 +260,7 @@ fn every_screen_leads_here_and_back() {
     e.press("esc enter j j T");
     let at = place(&e).0;
     assert!(e.screen().contains("kernel CatArray") || e.screen().contains("CatArrayBatchedCopy"), "{}", e.screen());
-    // Into the list of launches, to the command, and back to the same place.
+    // To the list of launches, to the command, and back to the same place.
     e.press("enter");
     assert!(e.screen().contains("duration over time"), "{}", e.screen());
     e.press("r");

@@ -1,4 +1,4 @@
-//! PyTorch's traces: what was read against what serde_json reads, damaged ones, and the screens.
+//! PyTorch traces: compared with `serde_json`, damaged ones, and the screens.
 
 use super::support::{Explorer, read, root, run, scratch};
 use insta::assert_snapshot;
@@ -26,14 +26,14 @@ fn file(name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     path
 }
 
-/// The same number of µs in ns, by way of its decimal digits.
+/// Converts µs to ns exactly, through the decimal digits.
 fn ns(us: &Value) -> i64 {
     let text = us.to_string();
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
     format!("{whole}{fraction:0<3}").parse().unwrap()
 }
 
-/// Kernel rows as they stand in the trace, each with the start of its call.
+/// Kernel rows in trace order, each with the start of its call.
 fn kernels(name: &str) -> Vec<(i64, i64, Value)> {
     let trace: Value = serde_json::from_str(&text(name)).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
@@ -164,7 +164,8 @@ fn graph_launches_are_told_by_their_call() {
     let on_gpu = |name: &str, ts: u32, more: &str, correlation: u32| {
         event("kernel", name, ts, &format!(r#", "device": 0, "stream": 7{more}"#), correlation)
     };
-    // Two launches of one graph, their kernels out of order, one with its own number, and a kernel outside.
+    // Two launches of one graph with their kernels out of order, one with its own
+    // correlation id, and a kernel outside the graph.
     let events = [
         event("cuda_runtime", "cudaGraphLaunch", 10, "", 1),
         on_gpu("second", 40, "", 1),
@@ -193,7 +194,7 @@ fn hips_calls_tell_an_amd_gpu_without_facts() {
     assert_eq!((profile.devices[0].id, profile.devices[0].maker), (2, Maker::Amd));
 }
 
-/// What is looked at on every screen does not depend on the profile being whole.
+/// Computes the data of every screen, which must also work for an incomplete profile.
 fn look(profile: &Profile) {
     let paths = Paths::from_profile(profile);
     for by in GroupBy::ALL {
@@ -239,7 +240,7 @@ fn cut_traces_give_what_is_whole() {
         look(&profile);
     }
     assert_eq!(last, 868);
-    // The packed file without its end: the same.
+    // The compressed file without its end gives the same.
     let bytes = fs::read(packed("llm")).unwrap();
     let profile = read(&file("cut.pt.trace.json.gz", &bytes[..bytes.len() * 9 / 10])).unwrap();
     assert!(profile.launches.len() > 100 && profile.notes.iter().any(|n| n.text.contains("is truncated")));

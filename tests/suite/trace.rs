@@ -1,4 +1,4 @@
-//! Traces that the built-in tracer wrote on an H100 (`fixtures/trace`), and damaged ones.
+//! Traces written by the built-in tracer on an H100 (`fixtures/trace`), and damaged ones.
 
 use super::support::{read, root, scratch};
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ fn kernels(profile: &Profile) -> BTreeMap<&str, usize> {
     out
 }
 
-/// Figures of the same programs under nsys 2025.3.1 on the same machine: tests/hardware/tracer.py found launches, configurations, order and
-/// medians equal.
+/// Figures of the same programs under nsys 2025.3.1 on the same machine: `tests/hardware/tracer.py` found equal
+/// launches, configurations, order and medians.
 #[test]
 fn real_traces_give_what_nsys_gave() {
     let llm = read(&fixture("llm")).unwrap();
@@ -77,7 +77,7 @@ fn a_trace_can_be_cut_anywhere() {
     }
 }
 
-/// Puts the right checksum into every head, so that what is behind it is read.
+/// Fixes the checksum of every header, so that the data behind it is read.
 fn mended(bytes: &mut [u8]) {
     let mut at = 0;
     while let Some(found) = memchr::memmem::find(&bytes[at..], b"WST1") {
@@ -110,7 +110,7 @@ fn flipped_bytes_anywhere_give_a_profile() {
             mended(&mut bytes);
         }
         std::fs::write(&path, &bytes).unwrap();
-        // Without its first word it is no trace.
+        // Without its magic word it is not a trace.
         let Ok(profile) = read(&path) else { continue };
         damaged += usize::from(profile.notes.iter().any(|n| n.kind == NoteKind::Damaged));
         reached += usize::from(!profile.launches.is_empty());
@@ -131,7 +131,7 @@ fn a_trace_of_a_later_version_is_refused_with_a_sentence() {
     assert!(text.contains("later warpscope (format 9)"), "{text}");
 }
 
-/// What was given to `trace -o` names the traces of all processes, as their files do.
+/// The argument of `trace -o` names the traces of all processes, as their files do.
 #[test]
 fn traces_are_named_by_their_prefix() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Traces for Perfetto and Chrome's viewer: what a report has is there, once, with its times; texts are only texts.
+//! Traces for Perfetto and Chrome's viewer: all data of a report is there
+//! exactly once, with its times; text is escaped.
 
 use super::support::{packed, read, root, run, scratch};
 use serde_json::Value;
@@ -18,7 +19,7 @@ fn chrome(files: &[&Path], more: &[&str]) -> Vec<Value> {
     json["traceEvents"].as_array().unwrap().clone()
 }
 
-/// Fields of a message: number, and the value or the bytes.
+/// Fields of a protobuf message: number, and the value or bytes.
 fn fields(mut of: &[u8]) -> Vec<(u64, u64, &[u8])> {
     fn varint(of: &mut &[u8]) -> u64 {
         let mut out = 0;
@@ -99,17 +100,17 @@ fn all_of_a_report_is_there_once() {
         assert_eq!(copies.len(), profile.memops.len(), "{name}");
         assert_eq!(of("X").iter().filter(|e| e["cat"] == "nvtx").count(), profile.ranges.len(), "{name}");
         assert_eq!(of("X").iter().filter(|e| e["cat"] == "api" && e["name"] != "launch call").count(), profile.calls.len(), "{name}");
-        // A flow begins at one call, and every kernel that has a call ends one.
+        // A flow begins at one call, and every kernel with a call ends one.
         let begun: Vec<u64> = of("s").iter().map(|e| e["id"].as_u64().unwrap()).collect();
         let ended = of("f").iter().filter(|e| begun.contains(&e["id"].as_u64().unwrap())).count();
         let called = (0..profile.launches.len()).filter(|&r| profile.launches.call(r).is_some()).count();
         assert!(ended >= called && called > 0, "{name}: {ended} of {called}");
         let values: usize = profile.counters.iter().map(|c| c.times.len()).sum();
         let memory = profile.memory.events.iter().filter(|e| e.device.is_some()).count();
-        // And what was in use before the first.
+        // Plus the memory in use before the first event.
         assert_eq!(of("C").len(), values + memory + usize::from(memory > 0), "{name}");
         assert!(of("i").iter().all(|e| e["args"]["headline"].is_string()) && !of("i").is_empty(), "{name}");
-        // Both formats say the same.
+        // Both formats agree.
         let mut slices: Vec<_> = of("X").iter().map(|e| (e["name"].as_str().unwrap().to_owned(), ns(&e["ts"]), ns(&e["dur"]))).collect();
         slices.sort();
         assert_eq!(perfetto(&std::fs::read(export(&[&file], "perfetto", &[])).unwrap()), slices, "{name}");
@@ -122,7 +123,7 @@ fn windows_jobs_and_what_is_wrong() {
     let whole = chrome(&[&zoo], &[]);
     let part = chrome(&[&zoo], &["--from", "1.7s", "--to", "2.0s"]);
     assert!(part.len() < whole.len());
-    // Ranks are processes of their own, on one clock.
+    // Ranks are separate processes on one clock.
     let rank = |r| root().join(format!("fixtures/triage/slow_rank_rank{r}.sqlite.zst"));
     let job = chrome(&[&rank(0), &rank(1)], &[]);
     let names: Vec<&str> = job.iter().filter(|e| e["name"] == "process_name").map(|e| e["args"]["name"].as_str().unwrap()).collect();
@@ -138,7 +139,7 @@ fn windows_jobs_and_what_is_wrong() {
     assert!(code == 2 && err.contains("for traces"), "{err}");
     let (code, _, err) = said(&["--format", "perfetto", "--from", "9999s"]);
     assert!(code != 0 && err.contains("nothing happened in this window"), "{err}");
-    // In a window every flow has both its ends.
+    // In a window every flow has both ends.
     let ids =
         |ph: &str| part.iter().filter(|e| e["ph"] == ph).map(|e| e["id"].as_u64().unwrap()).collect::<std::collections::BTreeSet<_>>();
     assert_eq!(ids("s"), ids("f"));

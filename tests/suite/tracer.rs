@@ -1,4 +1,5 @@
-//! The tracer's object, driven by a stand-in for CUPTI that needs no GPU and says what it sent; the importer must find exactly that.
+//! The tracer's shared object, driven by a CUPTI mock that needs no GPU and logs its
+//! records; the importer must find exactly those.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{Read, Write};
@@ -17,7 +18,7 @@ fn cc(arguments: &[&str], folder: &Path) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// The stand-ins and the object, built once.
+/// Builds the mocks and the shared object once; returns their folder.
 fn built() -> &'static Path {
     static BUILT: OnceLock<tempfile::TempDir> = OnceLock::new();
     BUILT
@@ -40,14 +41,15 @@ fn built() -> &'static Path {
         .path()
 }
 
-/// A traced run of the stand-in program.
+/// A traced run of the mock program.
 pub struct Run {
     pub folder: tempfile::TempDir,
     code: Option<i32>,
     truth: String,
 }
 
-/// The functions that the tracer finds in symbols made by these words (tests/mock/functions.c), on a small stack.
+/// Returns the functions that the tracer finds in symbols built from these arguments
+/// (`tests/mock/functions.c`), on a small stack.
 pub fn functions_of(words: &[&str]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -59,7 +61,8 @@ pub fn functions_of(words: &[&str]) -> Vec<String> {
     String::from_utf8(done.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// The program that does what few do, with the object also loaded beforehand; one that hangs is killed after minutes.
+/// Command for the program with rare behaviour (`tests/mock/strange.c`), with the object also
+/// preloaded; killed after minutes if it hangs.
 pub fn strange_command(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "180"]).arg(built().join("strange")).args(words);
@@ -68,7 +71,7 @@ pub fn strange_command(folder: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// The stand-in program, to be run in a folder.
+/// Command for the mock program, to be run in a folder.
 pub fn built_command(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> Command {
     let mut command = Command::new(built().join("program"));
     in_folder(command.args(words), folder);
@@ -107,7 +110,7 @@ impl Run {
         read(&files[0])
     }
 
-    /// Words of the truth's lines of one kind.
+    /// Fields of the log lines of one kind.
     pub fn said(&self, kind: &str) -> Vec<Vec<String>> {
         let lines = self.truth.lines().map(|l| l.split(' ').map(str::to_owned).collect::<Vec<_>>());
         lines.filter(|w| w[0] == kind).map(|w| w[1..].to_vec()).collect()
@@ -122,7 +125,8 @@ fn zero(profile: &Profile) -> i64 {
     profile.clock.epoch_ns.unwrap()
 }
 
-/// One launch: name, grid x, dynamic shared memory, registers, stream, start and duration, node, thread, whether it is cooperative.
+/// One launch: name, grid x, dynamic shared memory, registers, stream, start and duration,
+/// node, thread, whether it is cooperative.
 type Launch = (String, u32, u64, u32, u32, i64, i64, u64, u32, bool);
 
 fn launches(profile: &Profile) -> Vec<Launch> {
@@ -147,7 +151,7 @@ fn launches(profile: &Profile) -> Vec<Launch> {
         .collect()
 }
 
-/// What the stand-in sent, in the order of correlation ids. `threads` is whether a thread can be known.
+/// Launches that the mock logged, in the order of correlation ids. `threads` tells whether thread ids are expected.
 fn sent(run: &Run, threads: bool) -> Vec<Launch> {
     let mut all: Vec<(u32, i64, Launch)> = run
         .said("kernel")
@@ -176,14 +180,14 @@ fn sent(run: &Run, threads: bool) -> Vec<Launch> {
     all.into_iter().map(|(_, _, l)| l).collect()
 }
 
-/// Compares, and shows the first difference only.
+/// Compares, and shows only the first difference.
 fn same(found: &[Launch], sent: &[Launch], what: &str) {
     let first = found.iter().zip(sent).position(|(a, b)| a != b);
     assert_eq!(first.map(|i| (i, &found[i], &sent[i])), None, "{what}");
     assert_eq!(found.len(), sent.len(), "{what}");
 }
 
-/// Versions of CUPTI whose records differ, and how launching calls are heard of in each.
+/// CUPTI versions whose records differ, or that report launch calls differently.
 const VERSIONS: [u32; 14] = [12, 13, 15, 17, 18, 20, 21, 23, 24, 26, 28, 130_001, 130_301, 130_500];
 
 #[test]
@@ -225,7 +229,7 @@ fn calls_are_those_that_were_made() {
     assert_eq!(gpu.memory_bandwidth, Some(2_619_000 * 2000 * 640));
 }
 
-/// How often each call was made.
+/// Number of calls by name.
 fn counts(profile: &Profile) -> BTreeMap<&str, u64> {
     profile.calls.names.iter().map(|n| (&*n.name, n.count)).collect()
 }
@@ -284,7 +288,7 @@ fn threads_that_race_lose_nothing_and_ids_may_wrap() {
     let profile = run.profile();
     same(&launches(&profile), &sent(&run, true), "ids wrap");
     assert_eq!(profile.launches.len(), 8000);
-    // Before 12.3 buffers are of no thread, but calls are.
+    // Before 12.3 buffers do not belong to threads, but calls do.
     let run = traced(&["launches=800", "threads=4"], &[("MOCK_VERSION", "18")]);
     same(&launches(&run.profile()), &sent(&run, true), "callbacks");
     let run = traced(&["launches=800", "threads=4"], &[("MOCK_VERSION", "18"), ("WARPSCOPE_TRACE_OPTIONS", "lean")]);
@@ -327,7 +331,7 @@ fn the_processes_of_a_run_are_one_report() {
     let pids: Vec<u32> = folder.processes.iter().map(|p| p.pid).collect();
     assert_eq!((folder.launches.len(), pids.len(), folder.devices.len(), folder.kernels.len()), (406, 2, 2, 5));
     assert_eq!((folder.ranges.len(), folder.ranges.names.len()), (14, 5));
-    // In the order in which they were made, and each process' own order kept.
+    // In the order they were made, keeping each process's own order.
     let calls: Vec<i64> = (0..406).map(|i| folder.launches.call(i).unwrap().0).collect();
     assert!(calls.is_sorted());
     for pid in pids {
@@ -338,7 +342,7 @@ fn the_processes_of_a_run_are_one_report() {
         let own = run.files().into_iter().find(|f| f.to_string_lossy().contains(&format!(".{pid}."))).unwrap();
         assert_eq!(of(&folder), of(&read(&own)));
     }
-    // As one file, too.
+    // Also as one file.
     let whole = run.folder.path().join("whole.wstrace");
     warpscope::launch::tracer::join_traces(&run.files(), &whole).unwrap();
     let whole = read(&whole);
@@ -395,7 +399,7 @@ fn a_gate_lets_through_what_was_launched_inside() {
     assert_eq!(names(&run), 0);
 }
 
-/// The answer of a traced program to a word, once it listens.
+/// Sends a word to a traced program once it listens; returns its answer.
 fn told(folder: &Path, pid: u32, word: &str) -> String {
     let (path, since) = (folder.join(format!("report.{pid}.sock")), Instant::now());
     let mut socket = loop {
@@ -411,7 +415,7 @@ fn told(folder: &Path, pid: u32, word: &str) -> String {
     answer
 }
 
-/// A program with a closed gate that waits to be told to go on.
+/// A program with a closed capture range that waits for input.
 fn waiting(folder: &Path) -> std::process::Child {
     let mut command = built_command(folder, &["launches=50", "wait=1"], &[("WARPSCOPE_TRACE_GATE", "closed")]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
@@ -444,7 +448,8 @@ fn a_running_program_is_opened_closed_and_read() {
     assert!(!folder.path().join(format!("report.{}.sock", child.id())).exists());
 }
 
-/// A subscription costs, also where nothing is recorded: a gate that is closed has none until it opens first, also where counters may be asked for.
+/// A CUPTI subscription has a cost even if nothing is recorded: with a closed capture range it is only made when the
+/// range first opens, even if counters may be requested.
 #[test]
 fn a_closed_gate_subscribes_when_it_opens() {
     let folder = tempfile::tempdir().unwrap();
@@ -458,10 +463,10 @@ fn a_closed_gate_subscribes_when_it_opens() {
     let mut seen = 0;
     for _ in 0..4 {
         assert_eq!((say("open").as_str(), subscribed()), ("open\n", 1));
-        // Until something came.
+        // Until records arrived.
         while say("flush") != "flushed\n" || read(&file).launches.len() == seen {}
         assert_eq!(say("close"), "closed\n");
-        // CUPTI goes on for a moment.
+        // CUPTI continues for a moment.
         while say("flush") != "flushed\n" || read(&file).notes.iter().any(|n| n.text.contains("has no end")) {}
         seen = read(&file).launches.len();
     }
@@ -469,12 +474,12 @@ fn a_closed_gate_subscribes_when_it_opens() {
     child.wait().unwrap();
     let profile = read(&file);
     let with_call = (0..profile.launches.len()).filter(|&i| profile.launches.call(i).is_some()).count();
-    // Four threads may each be in a call when the gate closes: its end is heard no more.
+    // Each of four threads may be in a call when the capture range closes: the end of that call is not seen.
     assert!(profile.launches.len() - with_call <= 4 * 4, "{with_call} of {}", profile.launches.len());
     let calls: HashSet<_> = (0..profile.launches.len()).filter_map(|i| profile.launches.call(i)).collect();
     assert_eq!(calls.len(), with_call, "each launch has its own call");
     assert!(!profile.notes.iter().any(|n| n.text.contains("has no end")), "what is killed while its gate is closed has lost nothing");
-    // The report says why CUPTI cannot be had, and the program goes on.
+    // The report says why CUPTI is unavailable, and the program continues.
     let refused = tempfile::tempdir().unwrap();
     let env = [("WARPSCOPE_TRACE_GATE", "nvtx::step 1"), ("MOCK_SUBSCRIBE", "39")];
     let done = built_command(refused.path(), &["launches=10", "nvtx=1"], &env).output().unwrap();
@@ -484,7 +489,7 @@ fn a_closed_gate_subscribes_when_it_opens() {
     assert!(notes.iter().any(|n| n.text.contains("another profiler")), "{:?}", notes.iter().map(|n| &n.text).collect::<Vec<_>>());
 }
 
-/// A program that was not started by `run` is opened, closed and saved by whatever name is at hand.
+/// A program that was not started by `run` can be opened, closed and saved by any of its names.
 #[test]
 fn a_traced_program_has_several_names() {
     let folder = tempfile::tempdir().unwrap();
@@ -513,7 +518,7 @@ fn a_traced_program_has_several_names() {
     child.wait().unwrap();
 }
 
-/// A process that renames itself, or that only its parent can start, is run again by what the user started.
+/// A process that renames itself, or that only its parent can start, is re-run with the user's original command.
 #[test]
 fn what_is_run_again_is_what_the_user_started() {
     let argv = |words: &[&str], env: &[(&str, &str)]| traced(words, env).profile().capture.argv;
@@ -521,7 +526,7 @@ fn what_is_run_again_is_what_the_user_started() {
     let program = built().join("program").display().to_string();
     assert_eq!(argv(&["launches=1"], &[launched]), [program.clone(), "launches=1".to_owned()], "its own words, where they can be run");
     assert_eq!(argv(&["launches=1", "--multiprocessing-fork"], &[launched]), ["vllm", "serve", "a model"]);
-    // It writes over its words before it uses CUDA; the object is loaded with it, or later.
+    // It overwrites its argv before it uses CUDA; the object is preloaded, or loaded later.
     let object = built().join("tracer.so").display().to_string();
     let early = argv(&["launches=1", "rename=1"], &[launched, ("LD_PRELOAD", &object)]);
     assert_eq!(early, [program, "launches=1".to_owned(), "rename=1".to_owned()]);
@@ -529,8 +534,9 @@ fn what_is_run_again_is_what_the_user_started() {
     assert!(argv(&["launches=1", "rename=1"], &[]).is_empty(), "rather no command than one that cannot be run");
 }
 
-/// CUPTI mixes the times of two replays of a graph where only one is recorded: the start in the first one after it has begun again, the end in the
-/// last one before it stops unless it gave that out. Those have no times, all others do.
+/// CUPTI mixes up the times of two graph replays if only one is recorded: the start in the first replay
+/// after recording resumes, and the end in the last one before it stops, unless that was already delivered.
+/// Those launches have no times, all others do.
 #[test]
 fn graphs_beside_a_gate_have_no_times_of_two_replays() {
     for (env, timed) in [(&[][..], 80), (&[("MOCK_LATE", "1")][..], 20)] {
@@ -552,7 +558,7 @@ fn processes(pid: u32, folder: &Path) -> Vec<String> {
     all
 }
 
-/// Rows go to files that replace each other; what is left is the end of the run, whole, also of a program that was killed.
+/// Rows go to files that replace each other; the end of the run remains complete, even if the program was killed.
 #[test]
 fn only_the_last_seconds_are_kept() {
     for end in ["exit=exit", "exit=kill"] {
@@ -567,7 +573,7 @@ fn only_the_last_seconds_are_kept() {
         let whole = open_profile(truth.folder.path(), &Job::new(Wants::ALL, &|_| {})).unwrap();
         let killed = end == "exit=kill";
         let (found, sent) = (launches(&whole), sent(&truth, true));
-        // Without a gap from some launch on to the last. What a program that was killed said is cut somewhere.
+        // Without a gap from some launch to the last. The log of a killed program is truncated somewhere.
         let first = sent.iter().position(|l| l.5 == found[0].5).unwrap();
         let n = found.len().min(sent.len() - first);
         same(&found[..n], &sent[first..first + n], end);
@@ -576,7 +582,8 @@ fn only_the_last_seconds_are_kept() {
         let notes: Vec<&str> = whole.notes.iter().map(|n| &*n.text).collect();
         assert!(notes.iter().any(|n| n.contains("Only the end of the run was kept")), "{notes:?}");
         assert!(!notes.iter().any(|n| n.contains("damaged")), "{notes:?}");
-        // Each of its files opens all of them; one whose process's first file is elsewhere says what it lacks, and is not damaged.
+        // Each of its files opens all of them; a file without its process's first file
+        // reports the missing one, and is not damaged.
         let parts = truth.files();
         for file in &parts {
             assert_eq!(launches(&read(file)), found, "{}", file.display());
@@ -587,12 +594,12 @@ fn only_the_last_seconds_are_kept() {
         let lonely = read(&alone.path().join(part.file_name().unwrap()));
         let said: Vec<&str> = lonely.notes.iter().map(|n| &*n.text).collect();
         assert!(said.iter().any(|n| n.contains("which is not beside it")) && !said.iter().any(|n| n.contains("damaged")), "{said:?}");
-        // Whoever watches it learns that it has ended, also without a last word.
+        // `watch` detects the end, even without a final message.
         let mut watch = Command::new(env!("CARGO_BIN_EXE_warpscope"));
         watch.arg("watch").arg(truth.folder.path().join("report")).args(["--plain", "--seconds", "20"]).stdin(Stdio::null());
         let said = String::from_utf8(watch.output().unwrap().stdout).unwrap();
         assert!(said.lines().last().unwrap().contains("every process has ended"), "{said}");
-        // The same as one file, in whatever order.
+        // The same as one file, in any order.
         let mut parts = truth.files();
         parts.reverse();
         let joined = truth.folder.path().join("joined.wstrace");
@@ -601,7 +608,7 @@ fn only_the_last_seconds_are_kept() {
     }
 }
 
-/// A thread that sleeps between its launches waits for something, one that computes works: its processor time tells them apart.
+/// A thread that sleeps between launches is waiting, one that computes is working: CPU time distinguishes them.
 #[test]
 fn waiting_and_computing_are_told_apart() {
     let share = |run: &Run| {
@@ -613,7 +620,8 @@ fn waiting_and_computing_are_told_apart() {
     };
     let asleep = share(&traced(&["rate=2000", "seconds=1"], &[]));
     assert!(asleep < 0.2, "{asleep}");
-    // Where other programs keep the processors busy, a thread that would compute waits for one, too: then nothing can be told.
+    // If other programs keep the CPUs busy, a computing thread also waits for
+    // one: then the two cannot be distinguished.
     let judged = (0..5).any(|_| {
         let folder = tempfile::tempdir().unwrap();
         let begun = std::time::Instant::now();
@@ -630,12 +638,12 @@ fn waiting_and_computing_are_told_apart() {
     }
     let lean = traced(&["rate=2000", "seconds=1"], &[("WARPSCOPE_TRACE_OPTIONS", "lean")]);
     assert!(lean.profile().states.is_empty());
-    // A recording that is open for a part of a second is looked at, too.
+    // A capture range open for a fraction of a second is sampled as well.
     let brief = traced(&["launches=10", "gate=1", "open=200"], &[("WARPSCOPE_TRACE_GATE", "profiler")]);
     assert!(!brief.profile().states.is_empty());
 }
 
-/// A line each second, to the end of the program; and its last seconds as a report.
+/// One line per second until the program ends, and its last seconds as a report.
 #[test]
 fn a_program_is_watched_from_outside() {
     let folder = tempfile::tempdir().unwrap();
@@ -662,7 +670,8 @@ fn a_program_is_watched_from_outside() {
     assert!(!none.status.success() && String::from_utf8(none.stderr).unwrap().contains("does not exist"));
 }
 
-/// The whole way: a program is run with the tracer, which is the first choice where a libcupti is found, and its processes become one report.
+/// End to end: a program is run with the tracer, which is the default if a libcupti is
+/// found, and its processes become one report.
 #[test]
 fn a_run_with_nothing_installed_ends_in_a_report() {
     let home = tempfile::tempdir().unwrap();
@@ -680,7 +689,7 @@ fn a_run_with_nothing_installed_ends_in_a_report() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (done.status.code(), text(&done.stdout), text(&done.stderr))
     };
-    // A toolkit's libcupti makes it the first choice; the program uses its own.
+    // A toolkit's libcupti makes it the default; the program uses its own.
     let toolkit = home.path().join("cuda/lib64");
     std::fs::create_dir_all(&toolkit).unwrap();
     std::fs::write(toolkit.join("libcupti.so.13"), "").unwrap();
@@ -699,7 +708,7 @@ fn a_run_with_nothing_installed_ends_in_a_report() {
     assert!(code == Some(1) && err.contains("has ended"), "{code:?} {err}");
     let (code, _, err) = warpscope(&["run", "--plain", "--force", "--tool", "trace", "--", "true"], &[]);
     assert!(code == Some(1) && err.contains("no process of the program used CUDA"), "{code:?} {err}");
-    // `warpscope trace` becomes the program.
+    // `warpscope trace` execs the program.
     let (code, _, err) = warpscope(&["trace", "-o", "own", &program, "launches=10"], &[]);
     assert_eq!(code, Some(5), "{err}");
     assert!(std::fs::read_dir(home.path()).unwrap().any(|e| e.unwrap().file_name().to_string_lossy().starts_with("own.")));
@@ -714,7 +723,7 @@ fn what_cannot_be_recorded_is_said() {
     };
     assert!(said(&[("MOCK_SUBSCRIBE", "39")]).contains("another profiler"));
     assert!(said(&[("MOCK_SUBSCRIBE", "15")]).contains("does not work with this driver: CUPTI_ERROR_MOCK"));
-    // The system allows so much in a file, and then no more; the program goes on.
+    // The system limits the file size; the program continues.
     let folder = tempfile::tempdir().unwrap();
     let object = built().join("tracer.so");
     let done = Command::new("sh")
@@ -731,7 +740,7 @@ fn what_cannot_be_recorded_is_said() {
     assert_eq!(done.code(), Some(5));
 }
 
-/// The object must load wherever a program runs: it asks for no version of any symbol, and for no other library.
+/// The object must load in any program: it requires no symbol versions and no other library.
 #[test]
 fn the_object_asks_for_no_version_of_the_c_library() {
     use object::read::elf::{FileHeader, SectionHeader};
@@ -744,7 +753,8 @@ fn the_object_asks_for_no_version_of_the_c_library() {
     assert!(OBJECT.len() < 128_000, "{} bytes", OBJECT.len());
 }
 
-/// Groups of metrics as `groups.txt` has them, for the stand-in: one with a metric that no chip has, one that needs a second pass.
+/// Metric groups in the format of `groups.txt`, for the mock: one with a metric that
+/// no chip has, one that needs a second pass.
 const GROUPS: &str = "chip GH100
 group cause gpu__time_duration.sum a__ordinal.sum
 group memory b__ordinal.sum c__unknown.sum
@@ -753,14 +763,14 @@ chip *
 as GH100
 ";
 
-/// A file with a plan and the stand-in's groups.
+/// Writes a file with a plan and the mock's groups.
 pub fn plan_file(folder: &Path, plan: &str) -> String {
     let file = folder.join("plan");
     std::fs::write(&file, format!("{plan}{GROUPS}")).unwrap();
     file.display().to_string()
 }
 
-/// A run of the stand-in program with counters measured by that plan.
+/// Runs the mock program with counters measured according to the plan.
 pub fn measured(plan: &str, words: &[&str], env: &[(&str, &str)]) -> (Run, Profile) {
     let folder = tempfile::tempdir().unwrap();
     let file = plan_file(folder.path(), plan);
@@ -780,14 +790,14 @@ fn a_survey_measures_what_takes_the_time() {
     let truth: BTreeMap<String, u32> = run.said("measured").iter().map(|w| (w[0].clone(), w[2].parse().unwrap())).collect();
     for result in &metrics.results {
         let number = |name: &str| metrics.number(result, name);
-        // The stand-in's dynamic shared memory is the ordinal, and so are its counters.
+        // The mock's dynamic shared memory is the ordinal, and so are its counters.
         let ordinal = number("launch__shared_mem_per_block_dynamic").unwrap();
         for name in ["a__ordinal.sum", "b__ordinal.sum", "d__inst_executed.sum", "f__inst_executed.sum"] {
             assert_eq!(number(name), Some(ordinal), "{name}");
         }
         assert_eq!((number("c__unknown.sum"), number("gpu__time_duration.sum")), (None, Some(1000.0)));
         let list = metrics.value(result, warpscope::model::metrics::MEASURED_LAUNCHES).map(ToString::to_string).unwrap();
-        // One pass for what says where the time goes, two for everything, each of another launch.
+        // One pass for the cause metrics, two for everything, each on another launch.
         assert!(list.split(' ').count() >= 3, "{list}");
     }
     // And the first set once more, seconds later.
@@ -812,7 +822,7 @@ fn one_launch_by_its_number() {
     assert_eq!(run.said("measured").iter().map(|w| w[0].parse::<u32>().unwrap()).collect::<Vec<_>>(), [mine[5]]);
 }
 
-/// Of a large job a sample of the ranks is recorded; the others run as they are.
+/// In a large job only a sample of ranks is recorded; the others run untraced.
 #[test]
 fn only_chosen_ranks_are_recorded() {
     let cases = [
@@ -844,7 +854,7 @@ fn what_keeps_counters_from_being_measured_is_said() {
         assert!(profile.measured.is_none());
         assert!(profile.notes.iter().any(|n| n.text.contains(says)), "{says}: {:?}", profile.notes);
     }
-    // What is asked for and does not come, and a run that is too short for its survey.
+    // Requested launches that never come, and a run that is too short for its survey.
     let cases = [
         ("launch 5000 foo\n", "launch 5001 of foo was not reached: only 1000 were seen"),
         ("next baz\n", "baz was not launched again"),
@@ -856,10 +866,10 @@ fn what_keeps_counters_from_being_measured_is_said() {
         assert!(profile.notes.iter().any(|n| n.text.contains(says)), "{says}: {:?}", profile.notes);
     }
     let (_, profile) = measured("survey 1000\n", &["launches=20"], &[]);
-    // On a busy machine the choice of kernels may have been made by then.
+    // On a busy machine the kernels may have been chosen by then.
     let says = ["ended before anything could be measured", "which fits the budget only in a run of over"];
     assert!(profile.notes.iter().any(|n| says.iter().any(|s| n.text.contains(s))), "{:?}", profile.notes);
-    // Sixty passes, of which some are made before the program ends (on a busy machine perhaps none).
+    // Sixty passes, some of which are made before the program ends (on a busy machine perhaps none).
     let metrics: String = (0..120).map(|i| format!(" m{i}__inst_executed.sum")).collect();
     let plan = format!("survey 1000\nshare 100\nchip GH100\ngroup cause gpu__time_duration.sum{metrics}\n");
     let ended = || {
@@ -868,7 +878,7 @@ fn what_keeps_counters_from_being_measured_is_said() {
         profile.notes.iter().any(|n| n.text.contains("passes needed for the first metrics"))
     };
     assert!((0..5).any(|_| ended()));
-    // A survey of another chip: its groups are those of `*`.
+    // A survey on another chip uses the groups of `*`.
     let (_, profile) = measured("next bar\n", &["rate=1000", "seconds=2", "kinds=2"], &[("MOCK_CHIP", "ZZ999")]);
     let found = profile.measured.as_deref().map(|m| m.kernels.iter().map(|k| k.mangled().to_owned()).collect::<Vec<_>>());
     assert!(found.as_ref().is_some_and(|k| k.iter().any(|k| k.starts_with("_Z3bar"))), "{found:?}");
@@ -893,7 +903,7 @@ fn a_kernel_is_asked_for_while_the_program_runs() {
     };
     let file = folder.path().join(format!("report.{}.wstrace", child.id()));
     let values = |profile: &Profile| profile.overhead.iter().filter(|o| &*o.name == "measuring counters").count();
-    // Whoever asks again has it measured again.
+    // A repeated request measures again.
     let mut before = 0;
     for _ in 0..2 {
         socket.write_all(b"measure bar").unwrap();
@@ -916,9 +926,9 @@ fn a_kernel_is_asked_for_while_the_program_runs() {
     assert!(values(&profile) >= 6, "{} windows", values(&profile));
     let metrics = profile.measured.as_deref().and_then(|m| m.metrics.clone()).expect("counters");
     let bar = metrics.results.iter().find(|r| r.kernel.mangled().starts_with("_Z3bar")).expect("bar");
-    // Its ordinal, from the set that says where the time goes and from the one of everything.
+    // Its ordinal, from the cause metrics and from the full set.
     assert_eq!((metrics.number(bar, "a__ordinal.sum"), metrics.number(bar, "f__inst_executed.sum")), (Some(1.0), Some(1.0)));
-    // Then it was sampled, and the code of its module is there.
+    // Then it was sampled, and the code of its module is present.
     let sources = bar.sampled.as_deref().map(|s| s.details.sources.clone()).expect("samples");
     let input = input_if(&file, &Job::new(Wants::ALL, &|_| {}), &|i| WarpscopeTrace.knows(i)).unwrap();
     let found = WarpscopeTrace::read_modules(&input, &sources).unwrap();

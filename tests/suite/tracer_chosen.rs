@@ -1,4 +1,5 @@
-//! Launches that the tracer is asked to measure: by name or expression, grid, block and NVTX range; and which metrics of them.
+//! Launches chosen for measurement by the tracer: by name or expression, grid, block and
+//! NVTX range; and the metrics chosen for them.
 
 use super::tracer::measured;
 use warpscope::model::Profile;
@@ -6,7 +7,7 @@ use warpscope::model::metrics::MEASURED_LAUNCHES;
 
 const WORDS: [&str; 3] = ["rate=1000", "seconds=2", "kinds=3000"];
 
-/// Ids of the launches that were measured, and of those of the stand-in's own list that the plan means.
+/// Ids of the measured launches, and of the launches in the mock's log that match the plan.
 fn chosen(plan: &str, words: &[&str], means: impl Fn(&[String]) -> bool) -> (Vec<String>, Vec<String>) {
     let (run, profile) = measured(plan, words, &[]);
     let found = profile.measured.as_deref().and_then(|m| m.metrics.clone()).unwrap_or_else(|| panic!("{plan}: {:?}", profile.notes));
@@ -22,7 +23,7 @@ fn notes(plan: &str, words: &[&str]) -> String {
     profile.notes.iter().map(|n| n.text.as_str()).collect::<Vec<_>>().join(" | ")
 }
 
-/// The stand-in's grid is 1 + ordinal / 1000 by 2.
+/// The mock's grid is 1 + ordinal / 1000 by 2.
 fn ordinal(words: &[String]) -> u32 {
     words[2].parse().unwrap()
 }
@@ -43,14 +44,14 @@ fn by_an_expression() {
     assert_eq!(got, [all[7].clone()]);
     let says = notes("launch 3 regex:(\n", &WORDS);
     assert!(says.contains("an expression for kernels could not be read"), "{says}");
-    // A name in another's is not that one.
+    // A name does not match as part of another.
     let says = notes("launch 3 fo\n", &WORDS);
     assert!(says.contains("launch 4 of fo was not reached: only 0 were seen"), "{says}");
 }
 
 #[test]
 fn inside_ranges() {
-    // A launch a millisecond: the fourth of ten is in a range that is pushed, the seventh to the ninth are in one that is started.
+    // One launch per millisecond: the fourth of every ten is in a pushed range, the seventh to ninth in a started one.
     let words = ["rate=1000", "seconds=2", "kinds=4", "nvtx=1", "bursts=1"];
     let loops = |of: fn(usize) -> bool| {
         move |all: Vec<String>| -> Vec<String> { all.into_iter().enumerate().filter(|(i, _)| of(i % 10)).map(|(_, id)| id).collect() }
@@ -63,7 +64,7 @@ fn inside_ranges() {
     let (got, all) = chosen("range 0 :batch\nlaunch 4 regex:.\n", &words, any);
     let started = loops(|i| (6..9).contains(&i))(all[3..].to_vec());
     assert_eq!(got, [started[4].clone()]);
-    // Only the third of them; a launch that it does not have is not reached.
+    // Only the third instance of the range; a launch it does not contain is not reached.
     let (got, all) = chosen("range 3 :burst\nlaunch 0 regex:.\n", &words, any);
     assert_eq!(got, [loops(|i| i == 3)(all[3..].to_vec())[2].clone()]);
     let says = notes("range 3 :burst\nlaunch 1 regex:.\n", &words);

@@ -1,5 +1,5 @@
-//! Stall reasons that the tracer samples while a program runs, from the stand-in for CUPTI: which launch, what of it, and what is said where it
-//! cannot be.
+//! Stall reasons sampled by the tracer while a program runs, from the CUPTI mock: sampled launch,
+//! its values, and messages if sampling fails.
 
 use super::tracer::measured;
 use warpscope::cli::details;
@@ -28,11 +28,11 @@ fn the_launch_that_was_asked_for_and_no_other() {
     let mine: Vec<String> = run.said("kernel").into_iter().filter(|w| w[1] == "_Z3fooPf").map(|w| w[0].clone()).collect();
     assert_eq!(run.said("sampled").iter().map(|w| w[0].clone()).collect::<Vec<_>>(), [mine[5].clone()]);
     assert_eq!(metrics.value(result, SAMPLED_LAUNCHES).unwrap().to_string(), "6");
-    // Nothing was replayed.
-    // Nothing is missing, and nothing is said of it.
+    // Nothing was replayed, and nothing is reported missing.
     assert!(metrics.notes.iter().all(|n| !n.text.contains("missing")), "{:?}", metrics.notes);
     assert!(run.said("measured").is_empty() && metrics.number(result, "a__ordinal.sum").is_none());
-    // The stand-in's launch of ordinal 0: one sample issued, three waited (one of them while no warp was issued), two waited for memory.
+    // The mock's launch with ordinal 0: one sample issued, three waited (one of them
+    // without an issued warp), two waited for memory.
     let number = |name: &str| metrics.number(result, name);
     assert_eq!(number("smsp__pcsamp_sample_count"), Some(6.0));
     for (reason, n) in
@@ -74,7 +74,7 @@ fn the_module_of_a_sampled_launch_is_kept() {
     let found = WarpscopeTrace::read_modules(&input, &sources).unwrap();
     assert_eq!(found.into_values().collect::<Vec<_>>(), [code.as_bytes()]);
     assert!(WarpscopeTrace::read_modules(&input, &[1]).unwrap().is_empty());
-    // What is no code gives offsets.
+    // A module without code gives offsets.
     let listed = details::read_code(|| Ok(input), metrics, 0, &[], &Cancel::default()).unwrap();
     assert!(listed.functions.len() == 1 && listed.functions[0].instructions.is_empty() && !listed.remarks.is_empty());
 }
@@ -90,7 +90,8 @@ fn after_a_replayed_launch_the_next_one_like_it_is_sampled() {
     assert!(later > 6 && metrics.number(result, "smsp__pcsamp_sample_count") == Some(6.0), "{later}");
 }
 
-/// Where CUPTI gives what it has in several pieces, or its buffer is full, what came is there, and what is missing is said.
+/// If CUPTI delivers its data in several pieces, or its buffer is full, the data received
+/// is kept, and the rest is reported missing.
 #[test]
 fn pieces_are_put_together_and_a_full_buffer_is_said() {
     let (_, profile) = measured("survey 0\nstalls 5 foo\n", &["rate=500", "seconds=1", "kinds=4"], &[("MOCK_PIECES", "3")]);
@@ -105,8 +106,8 @@ fn pieces_are_put_together_and_a_full_buffer_is_said() {
     assert!(profile.measured.as_deref().unwrap().notes.iter().any(|n| n.text.starts_with("Some samples of")), "{:?}", of.notes);
 }
 
-/// The counters are given back while the program launches without a pause: CUPTI waits for a launch that is under way, and no launch may wait for
-/// whoever gives them back (seen on an H200: the program stood still).
+/// Counters are released while the program launches without a pause: CUPTI waits for a launch in progress, so no launch
+/// may wait for the thread that releases them (seen on an H200: the program hung).
 #[test]
 fn a_program_that_launches_without_a_pause_goes_on() {
     let (run, profile) = measured("survey 1000\nshare 100\n", &["rate=40000", "seconds=3", "kinds=3"], &[("MOCK_BUSY", "1")]);
@@ -115,7 +116,7 @@ fn a_program_that_launches_without_a_pause_goes_on() {
     assert!(profile.notes.iter().all(|n| !n.text.contains("waited for the profiler")), "{:?}", profile.notes);
 }
 
-/// The same where several threads launch: those of the others pass meanwhile.
+/// The same with several launching threads: the others' launches pass meanwhile.
 #[test]
 fn programs_that_launch_on_several_threads_go_on() {
     let (run, profile) =
@@ -123,7 +124,7 @@ fn programs_that_launch_on_several_threads_go_on() {
     assert_eq!(profile.launches.len(), run.said("kernel").len());
     assert!(!metrics(&profile).results.is_empty());
     assert!(profile.notes.iter().all(|n| !n.text.contains("waited for the profiler")), "{:?}", profile.notes);
-    // A launch by its number, replayed while the others wait. They are counted, so they may not pass.
+    // A launch chosen by number, replayed while the others wait. They are counted, so they may not pass.
     let (run, profile) =
         measured("survey 0\nlaunch 500 foo\n", &["rate=20000", "seconds=2", "kinds=4", "beside=2"], &[("MOCK_BUSY", "threads")]);
     assert_eq!(profile.launches.len(), run.said("kernel").len());
@@ -131,7 +132,7 @@ fn programs_that_launch_on_several_threads_go_on() {
     assert!(profile.notes.iter().all(|n| !n.text.contains("waited for the profiler")), "{:?}", profile.notes);
 }
 
-/// Where CUPTI waits for a launch on behalf of the ticker, that launch waits for so long and no longer.
+/// If CUPTI waits for a launch on behalf of the ticker, that launch waits for a bounded time only.
 #[test]
 fn a_launch_does_not_wait_for_ever_for_the_profiler() {
     let (run, profile) = measured("survey 1000\nshare 100\n", &["times=7", "every=1800", "kinds=2"], &[("MOCK_BUSY", "always")]);
@@ -146,7 +147,7 @@ fn a_survey_samples_each_kernel_once_after_its_counters() {
     let metrics = metrics(&profile);
     assert_eq!((metrics.results.len(), run.said("sampled").len()), (3, 3));
     for result in &metrics.results {
-        // The ordinal is the stand-in's dynamic shared memory.
+        // The ordinal is the mock's dynamic shared memory.
         let ordinal = metrics.number(result, "launch__shared_mem_per_block_dynamic").unwrap();
         assert_eq!(metrics.number(result, &format!("{STALLED}selected")), Some(ordinal + 1.0));
         assert!(metrics.number(result, "d__inst_executed.sum") == Some(ordinal));
@@ -170,7 +171,7 @@ fn counters_are_measured_where_stalls_cannot_be_sampled() {
     assert!(profile.notes.iter().any(|n| n.text.contains("launch 501 of foo was not reached")), "{:?}", profile.notes);
 }
 
-/// The most frequent reason but being issued, and the hottest line, of each kernel's first result.
+/// Most frequent reason other than being issued, and hottest line, of each kernel's first result.
 fn hottest(file: &std::path::Path) -> std::collections::BTreeMap<String, (String, String)> {
     let profile = super::support::read(file).unwrap();
     let metrics = profile.measured.as_deref().unwrap_or(&profile).metrics.clone().unwrap();

@@ -1,5 +1,5 @@
-//! Programs that cancel threads, use NVTX and end in signal handlers, and fork while other threads are busy: each ends as it does by itself, and its
-//! trace has everything, or says how much it has not.
+//! Programs that cancel threads, use NVTX and exit in signal handlers, and fork while other threads are busy: each
+//! exits as it would untraced, and its trace is complete or says how much is missing.
 
 use super::tracer::{built_command, functions_of, read, strange_command};
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use warpscope::launch::tracer::{Silent, send_command};
 use warpscope::model::{NoteKind, Profile};
 
-/// A run: its exit code, the counts that it printed, and its traces.
+/// A run: its exit code, the counts it printed, and its traces.
 struct Run {
     folder: tempfile::TempDir,
     code: Option<i32>,
@@ -31,7 +31,7 @@ fn files(folder: &Path, suffix: &str) -> Vec<PathBuf> {
 }
 
 impl Run {
-    /// The trace of the one process; the sockets are gone.
+    /// Reads the trace of the only process; the sockets must be gone.
     fn profile(&self) -> Profile {
         let traces = files(self.folder.path(), "wstrace");
         assert_eq!((traces.len(), files(self.folder.path(), "sock").len()), (1, 0), "{traces:?}");
@@ -39,13 +39,13 @@ impl Run {
     }
 }
 
-/// The number in the note that begins with these words, a number and these; 0 if there is none.
+/// Number between these two texts in a note; 0 if there is none.
 fn number(profile: &Profile, before: &str, after: &str) -> usize {
     let between = |text: &str| text.strip_prefix(before)?.split_once(after)?.0.replace(',', "").parse().ok();
     profile.notes.iter().find_map(|n| between(&n.text)).unwrap_or(0)
 }
 
-/// NVTX events of handlers, and rows, that the trace says are missing.
+/// Numbers of NVTX events of handlers and of rows that the trace reports as missing.
 fn left_out(profile: &Profile) -> (usize, usize) {
     (number(profile, "", " NVTX event"), number(profile, "The tracer left out ", " record"))
 }
@@ -64,7 +64,7 @@ fn threads_that_are_cancelled_do_not_hold_up_the_program() {
         let run = traced(&[words]);
         let profile = run.profile();
         assert_eq!((run.code, whole(&profile), profile.launches.len()), (Some(5), true, 40), "{words}: {:?}", profile.notes);
-        // A thread that was cancelled anywhere may have ended between a range and its being counted.
+        // A thread cancelled anywhere may have ended between a range and its count.
         let extra = profile.ranges.len().checked_sub(run.told[0]);
         assert!(extra.is_some_and(|n| n <= more), "{words}: {} of {}", profile.ranges.len(), run.told[0]);
     }
@@ -82,7 +82,8 @@ fn ranges_of_signal_handlers_are_there_or_counted() {
     }
 }
 
-/// A range that opens the recording may be entered while its thread is in the driver, which would be asked then.
+/// A range that opens the capture may be entered in a handler that interrupted the
+/// driver, although opening calls the driver.
 #[test]
 fn a_handler_may_open_and_close_the_recording() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,8 +95,8 @@ fn a_handler_may_open_and_close_the_recording() {
     assert_eq!((traces.len(), files(folder.path(), "sock").len()), (2, 0), "{traces:?}");
 }
 
-/// If CUPTI was not interrupted, the trace lacks at most what was being written at that moment, and says how much; else it says that the end is
-/// missing. In any case it has an end.
+/// If CUPTI was not interrupted, the trace lacks at most the rows being written at that moment, and says how many;
+/// otherwise it says that the end is missing. In any case the trace has its end.
 #[test]
 fn a_program_may_end_in_a_signal_handler() {
     for words in ["exit-masked", "exit-quick-masked", "exit", "exit-quick"] {
@@ -125,7 +126,7 @@ fn children_of_a_busy_program_wait_for_no_thread_of_their_parent() {
     let profile = run.profile();
     assert_eq!((run.code, whole(&profile)), (Some(5), true), "{:?}", profile.notes);
     assert_eq!((profile.ranges.len(), profile.launches.len()), (run.told[0], run.told[1]));
-    // Those that use CUDA first have traces of their own.
+    // Processes that first use CUDA after the fork have their own traces.
     let run = traced(&["early"]);
     let traces = files(run.folder.path(), "wstrace");
     assert_eq!((run.code, traces.len()), (Some(5), 40));
@@ -138,7 +139,7 @@ fn children_of_a_busy_program_wait_for_no_thread_of_their_parent() {
 /// Kernels may have any names, and launching threads small stacks.
 #[test]
 fn names_that_nest_deeply_need_no_stack() {
-    // Each with its head, a part and how often it stands there, its tail, and what is found in it.
+    // Head, part and number of repetitions, tail, and expected name.
     let cases = [
         ("_Z3foo", "", "0", "Pf", "foo"),
         ("_ZN2at6native3barI", "LN1a1bE0E", "1", "EEvv", "bar"),
@@ -155,7 +156,7 @@ fn names_that_nest_deeply_need_no_stack() {
     assert_eq!(functions_of(&words), cases.map(|c| c.4));
 }
 
-/// The control socket of a stopped process, also once its queue of connections is full.
+/// Control socket of a stopped process, also with a full connection queue.
 #[test]
 fn a_process_that_does_not_answer_is_said_to_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +171,7 @@ fn a_process_that_does_not_answer_is_said_to_be_stopped() {
     assert_eq!(said("state"), [(child.id(), Ok("closed".to_owned()))]);
     let signal = |name: &str| assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
     signal("-STOP");
-    // A thread that still runs could hear the first word.
+    // A thread that still runs could receive the first word.
     let stopped = |task: std::fs::DirEntry| {
         let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
         stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
@@ -178,7 +179,7 @@ fn a_process_that_does_not_answer_is_said_to_be_stopped() {
     while !std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().all(|task| stopped(task.unwrap())) {
         std::thread::yield_now();
     }
-    // Its queue of connections holds a few, and is full then.
+    // Its connection queue holds a few, and is full then.
     for _ in 0..8 {
         let begun = Instant::now();
         assert_eq!(said("open"), [(child.id(), Err(Silent::Stopped(child.id())))]);
@@ -186,7 +187,7 @@ fn a_process_that_does_not_answer_is_said_to_be_stopped() {
     }
     assert!(Silent::Stopped(7).to_string().contains("it is stopped (SIGSTOP)"));
     signal("-CONT");
-    // Words that were sent meanwhile are not obeyed later: their senders were told that there is no answer.
+    // Words sent meanwhile are not obeyed later: their senders were told that there was no answer.
     let state = std::iter::repeat_with(|| said("state").remove(0).1).find(Result::is_ok);
     assert_eq!(state, Some(Ok("closed".to_owned())));
     child.stdin.take().unwrap().write_all(b"xx").unwrap();
@@ -217,7 +218,7 @@ fn sockets_of_something_else_do_no_harm() {
     for (name, serve, expected) in cases {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join(format!("report.{own}.sock"))).unwrap();
-        // Not a socket, a link to one, a process that is gone.
+        // Not a socket, a symlink to one, an exited process.
         std::fs::write(folder.path().join("report.1.sock"), "").unwrap();
         std::os::unix::fs::symlink(format!("report.{own}.sock"), folder.path().join("report.2.sock")).unwrap();
         drop(UnixListener::bind(folder.path().join("report.3.sock")).unwrap());
@@ -225,7 +226,7 @@ fn sockets_of_something_else_do_no_harm() {
         let served = if let Some(serve) = serve {
             Some(std::thread::spawn(move || serve(listener.accept().unwrap().0)))
         } else {
-            // One fits into its queue, and is there.
+            // Its queue has room for one connection, which is taken.
             nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(0).unwrap()).unwrap();
             let first = UnixStream::connect(folder.path().join(format!("report.{own}.sock"))).unwrap();
             full = Some((listener, first));

@@ -1,4 +1,4 @@
-//! What limits a run: labelled runs, a second way to the same figures, and nothing said of what was not recorded.
+//! Limits of a run: labelled runs, an independent computation of the same figures, and no claims about unrecorded data.
 
 use super::support::{Explorer, demo_files, packed, read_as, root, run, scratch};
 use insta::assert_snapshot;
@@ -68,7 +68,7 @@ fn labelled_runs_get_their_verdicts() {
             let t = judge(&read_as(&file, Wants::TRIAGE).unwrap());
             adds_up(&t, &format!("{name}.{ending}"));
             judged += 1;
-            // What would confirm a finding can be called.
+            // The command that would confirm a finding is valid.
             for argv in t.findings.iter().filter_map(|f| f.confirm.as_ref()).map(|c| &c.argv) {
                 let recipe = (argv[1] == "run").then(|| argv[3].as_str());
                 assert!(recipe.is_none_or(|r| warpscope::rerun::recipes::RECIPES.iter().any(|known| known.id == r)), "{argv:?}");
@@ -77,7 +77,7 @@ fn labelled_runs_get_their_verdicts() {
             let also = texts("also").iter().all(|a| found.iter().take(3).any(|f| f == a));
             let first = t.findings.first();
             let right = first.is_some_and(|f| texts("accept").iter().any(|a| a == f.id.id()));
-            // Nothing is claimed of a form that does not hold the cause.
+            // No claims about a format that does not contain the cause.
             let unknown = texts("unknown").iter().any(|form| ending.contains(form.as_str()));
             let open = first.is_some_and(|f| f.sure == Sure::Possible || f.id == Verdict::ShortCapture);
             if !also || !(right || unknown && open) {
@@ -89,7 +89,7 @@ fn labelled_runs_get_their_verdicts() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Intervals that operations of these tables cover between two times, ns: sorted by SQLite, counted by depth.
+/// Time covered by operations of these tables between two times, ns: sorted by SQLite, counted by depth.
 fn covered(db: &Connection, tables: &[&str], (begin, end): (i64, i64)) -> i64 {
     let there = |t: &&&str| db.prepare(&format!("SELECT start FROM {t}")).is_ok();
     let all: Vec<String> = tables
@@ -100,7 +100,7 @@ fn covered(db: &Connection, tables: &[&str], (begin, end): (i64, i64)) -> i64 {
     if all.is_empty() {
         return 0;
     }
-    // Edges with +1 and -1; what lies under a positive depth is covered.
+    // Edges with +1 and -1; time at a positive depth is covered.
     let sql = format!(
         "WITH ops AS ({}), edges AS (SELECT a t, 1 d FROM ops UNION ALL SELECT b, -1 FROM ops),
          at AS (SELECT t, sum(d) d FROM edges GROUP BY t),
@@ -162,18 +162,18 @@ fn steps_are_found_without_ranges_too() {
 
 #[test]
 fn what_was_not_recorded_is_named_and_not_guessed() {
-    // Waiting cannot be told from computing.
+    // Waiting cannot be distinguished from computing.
     let (_, t) = of("input_wait", "DROP TABLE OSRT_API");
     assert_eq!(ids(&t)[0], "host-compute");
     assert_eq!(t.findings[0].sure.as_str(), "possible");
     assert!(t.part_percent(Part::Waiting) == 0.0 && t.part_percent(Part::Other) > 80.0);
     assert!(t.missing.iter().any(|m| m.contains("osrt")), "{:?}", t.missing);
-    // Nothing is known of the host.
+    // Without any data about the host.
     let (_, t) = of("tiny_ops", "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME");
     assert_eq!(ids(&t)[0], "short-capture");
     assert!(!ids(&t).contains(&"launch-bound"), "{:?}", ids(&t));
     adds_up(&t, "without calls");
-    // A rule for copies says nothing without copies, and so on.
+    // A rule for copies is silent without copies, and so on.
     let (_, t) = of("gemm_healthy", "");
     let silent =
         ["small-copies", "copy-bound", "comm-bound", "allocation", "graph-recapture", "compilation", "unified-memory", "straggler"];
@@ -248,7 +248,8 @@ fn stdout_for_people_scripts_and_ci() {
     assert_eq!((code, err.contains("device 7")), (2, true), "{err}");
 }
 
-/// Pairs of ranks whose trouble is known (`ranks.py`): nobody; rank 1 computes 12 products more in each step; rank 0's host sleeps 8 ms in each.
+/// Pairs of ranks with known problems (`ranks.py`): none; rank 1 computes 12 more products in each
+/// step; rank 0's host sleeps 8 ms in each step.
 #[test]
 fn the_rank_that_makes_the_others_wait_is_named() {
     for (name, straggler) in [("balanced", None), ("slow_rank", Some((1, "compute"))), ("late_host", Some((0, "host")))] {
@@ -266,7 +267,7 @@ fn the_rank_that_makes_the_others_wait_is_named() {
         let (code, ..) = run(&["triage", &files[0], &files[1], "--fail-on", "straggler"]);
         assert_eq!(code, i32::from(straggler.is_some()), "{name}");
     }
-    // Reports that have nothing to do with each other are judged one by one.
+    // Unrelated reports are judged separately.
     let (code, out, _) = run(&["triage", &file("tiny_ops.sqlite.zst"), &file("item_loop.sqlite.zst"), "--format", "json"]);
     assert_eq!((code, out.lines().count()), (0, 2));
 }
@@ -295,7 +296,7 @@ fn a_range_and_a_device_are_judged_alone() {
     assert_eq!(json["devices"][0]["device"], 1);
 }
 
-/// The same path for every launch as the other way to find it, and counts and times as SQL has them.
+/// Every launch has the path found by the other method, with counts and times as in SQL.
 #[test]
 fn the_tree_of_ranges_has_every_launch_where_it_was_made() {
     let torch = |name: &str| root().join(format!("fixtures/torch/{name}.pt.trace.json.gz"));
@@ -372,7 +373,7 @@ fn a_diff_says_how_the_parts_of_the_time_changed() {
     );
 }
 
-/// Matrix products by their shapes, added up from the trace's own JSON.
+/// FLOPs of matrix products from their shapes, summed from the trace's own JSON.
 #[test]
 fn operators_have_their_floating_point_work() {
     let path = root().join("fixtures/torch/whole.pt.trace.json.gz");
@@ -401,7 +402,7 @@ fn operators_have_their_floating_point_work() {
     let profile = read_as(&path, Wants::EXPLORER).unwrap();
     assert!(n > 5);
     assert_eq!(Operators::from_profile(&profile).flops_between((i64::MIN, i64::MAX)), Some((want, n)));
-    // Four products of 8192 in each step, as the user says: 680 TFLOP/s of an H200.
+    // With the user's figure of four products of size 8192 per step: 680 TFLOP/s of an H200.
     let (code, out, _) = run(&["triage", &file("gemm_healthy.sqlite.zst"), "--flops", "4.398046511104e12", "--format", "json"]);
     let json: Value = serde_json::from_str(&out).unwrap();
     let (rate, mfu) = (json["flops"]["per_second"].as_f64().unwrap() / 1e12, json["flops"]["mfu_percent"].as_f64().unwrap());
@@ -412,13 +413,14 @@ fn operators_have_their_floating_point_work() {
     assert_eq!((code, err.contains("6.2e15")), (2, true), "{err}");
 }
 
-/// What PyTorch itself counted in this run: `torch.utils.flop_counter.FlopCounterMode`, torch 2.11; `mm` to `baddbmm` are the same by the profiler's
-/// `with_flops`.
+/// Counts by PyTorch itself in this run: `torch.utils.flop_counter.FlopCounterMode`, torch 2.11; `mm` to
+/// `baddbmm` agree with the profiler's `with_flops`.
 #[test]
 fn operators_count_what_pytorch_counts() {
     let counted = [
         ("aten::convolution", 426_528_768.0),
-        // Without the weights' gradient of a convolution in 4 groups, which PyTorch counts as if it had none: 4 × 57,802,752.
+        // Corrected for the weight gradient of a convolution with 4 groups, which PyTorch
+        // counts as if it had none: 4 × 57,802,752.
         ("aten::convolution_backward", 1_026_465_792.0 - 3.0 * 57_802_752.0),
         ("aten::mm", 234_881_024.0),
         ("aten::addmm", 67_108_864.0),
@@ -436,7 +438,7 @@ fn operators_count_what_pytorch_counts() {
         }
     }
     assert_eq!(found, counted.iter().map(|(name, flops)| ((*name).to_owned(), *flops)).collect());
-    // All of them were called in the one step, or in the backward pass of what was.
+    // All of them were called in the only step, or in its backward pass.
     let tree = RangeTree::from_profile(&profile, &Cancel::default()).unwrap();
     let node = |name: &str| tree.nodes.iter().find(|n| n.name == name).unwrap();
     assert!((node("step").flops - counted.iter().map(|c| c.1).sum::<f64>()).abs() < 1.0);
@@ -546,7 +548,7 @@ fn public_reports_add_up_and_take_no_time() {
     assert!(judged >= 15, "{judged}");
 }
 
-/// What is left of a run whose kernels were all measured is not how it runs.
+/// If all kernels of a run were measured, the remaining time does not represent the run.
 #[test]
 fn a_run_that_was_mostly_measured_is_judged_with_doubt() {
     let of = |name: &str| judge(&read_as(&root().join("fixtures/trace").join(name), Wants::TRIAGE).unwrap());
@@ -560,7 +562,8 @@ fn a_run_that_was_mostly_measured_is_judged_with_doubt() {
     assert!(!told(&survey) && survey.findings.iter().any(|f| f.sure == Sure::Certain));
 }
 
-/// What runs between two kernels, of which the second has been launched already: a function of the host, another device, or what an event waits for.
+/// Cause of a delay between two kernels if the second one was already queued: a host function, another device,
+/// or the operation that an event waits for.
 #[test]
 fn an_operation_that_waits_in_its_queue_says_for_what() {
     let mut reasons = Vec::new();

@@ -1,4 +1,5 @@
-//! The real program in a pseudo-terminal: flows, resize, signals, and the terminal as it was afterwards. Tests wait for what they expect.
+//! The real program in a pseudo-terminal: flows, resize, signals, and the state of the terminal
+//! afterwards. Tests wait for their expected output.
 
 use super::support::{packed, root, scratch};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
@@ -36,7 +37,7 @@ impl Session {
         command.cwd(root());
         command.env_clear();
         let home = scratch().to_string_lossy().into_owned();
-        // Most flows begin at the table of kernels.
+        // Most flows begin at the kernel table.
         let config = scratch();
         std::fs::create_dir_all(config.join("warpscope")).unwrap();
         std::fs::write(config.join("warpscope/config.toml"), "first = \"kernels\"\n").unwrap();
@@ -72,7 +73,7 @@ impl Session {
             master: pty.master,
             writer,
             output,
-            // A terminal may say that it has no size.
+            // A terminal may report no size.
             parser: vt100::Parser::new(cells(size.1.max(1)), cells(size.0.max(1)), 0),
             raw: Vec::new(),
             ended: false,
@@ -110,18 +111,18 @@ impl Session {
         }
     }
 
-    /// Presses a key until the program has ended.
+    /// Presses a key until the program has exited.
     pub fn press_to_the_end(&mut self, key: &str, after: &str) {
         let until = Instant::now() + LIMIT;
         while !self.ended {
             assert!(Instant::now() < until, "still running after {after:?}:\n{}", self.text());
-            // It may end just now.
+            // The program may exit just now.
             let _ = self.writer.write_all(key.as_bytes());
             self.take(Duration::from_millis(100));
         }
     }
 
-    /// Takes in what comes until nothing more does.
+    /// Reads output until no more arrives.
     pub fn look(&mut self) {
         while self.take(Duration::from_millis(100)) > 0 {}
     }
@@ -131,7 +132,7 @@ impl Session {
         self.writer.flush().unwrap();
     }
 
-    /// Waits for the end; gives the exit code.
+    /// Waits for the program to exit; returns the exit code.
     pub fn end(&mut self) -> u32 {
         let until = Instant::now() + LIMIT;
         while !self.ended {
@@ -151,17 +152,17 @@ impl Session {
         assert!(!self.parser.screen().alternate_screen());
     }
 
-    /// The program's process id.
+    /// Process id of the program.
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.process_id().unwrap()).unwrap()
     }
 
-    /// The terminal's modes, as another program on it sees them.
+    /// Terminal modes, as another program on the terminal sees them.
     pub fn modes(&self) -> nix::sys::termios::Termios {
         nix::sys::termios::tcgetattr(self.tty()).unwrap()
     }
 
-    /// The terminal, opened once more.
+    /// Opens the terminal once more.
     pub fn tty(&self) -> std::fs::File {
         let flags = nix::fcntl::OFlag::O_NOCTTY.bits();
         std::os::unix::fs::OpenOptionsExt::custom_flags(std::fs::File::options().read(true).write(true), flags)
@@ -219,7 +220,7 @@ fn from_a_finding_to_its_place_in_time_to_a_launch_to_its_re_run_and_back() {
     s.wait("duration over time");
     s.keys("\x1b");
     s.wait("called by");
-    // The pointer: zoom at it, and select a row.
+    // The mouse: zoom at the pointer, and select a row.
     s.keys("\x1b[<64;50;9M");
     s.wait("Timeline");
     s.keys("\x1b[<0;50;9M\x1b[<0;50;9m");
@@ -303,7 +304,7 @@ fn suspending_gives_the_terminal_back_and_takes_it_again() {
         s.take(Duration::from_millis(50));
     }
     s.assert_restored();
-    // A shell continues a program that has stopped, not one that is about to.
+    // A shell resumes a program that has stopped, not one that is about to.
     let stat = format!("/proc/{}/stat", s.child.process_id().unwrap());
     while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
         assert!(Instant::now() < until, "it never stopped");
@@ -321,7 +322,8 @@ fn a_cursor_step_sends_little_and_idling_nothing() {
     let mut s = Session::start(&["demo"], (120, 40), &[]);
     s.wait("over the run");
     while s.take(Duration::from_millis(300)) > 0 {}
-    // The step comes at once; the details follow when the cursor has rested. On a machine with other work both may come together now and then.
+    // The step is drawn at once; the details follow when the cursor has rested. On a busy
+    // machine both may sometimes arrive together.
     let steps: Vec<usize> = ["j", "k", "j", "k", "j"]
         .into_iter()
         .map(|key| {
@@ -361,7 +363,8 @@ fn copying_sends_osc_52_and_says_where_it_saved_when_it_cannot() {
     s.end();
 }
 
-/// A screen is a file: in the form that its name says, beside one that is there, and with a sentence where it cannot be.
+/// Saving a screen: in the format of the file's suffix, without overwriting an existing
+/// file, and with a one-line error on failure.
 #[test]
 fn a_screen_is_saved_as_a_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -370,7 +373,7 @@ fn a_screen_is_saved_as_a_file() {
     for (name, begins) in [("view.svg", "<svg "), ("view.html", "<!doctype html>"), ("view.txt", " warpscope"), ("view.svg", "")] {
         tty.keys("F");
         tty.wait("save this screen as");
-        // What stands there is taken away first.
+        // Clear the suggested name first.
         tty.keys("\u{15}");
         tty.keys(&format!("{}\r", folder.path().join(name).display()));
         tty.wait("saved");
@@ -490,7 +493,7 @@ fn a_command_is_copied_saved_and_its_result_compared() {
     s.wait("copied the command");
     let copied = String::from_utf8_lossy(&s.raw).into_owned();
     assert!(copied.contains("\u{1b}]52;c;bmN1IC0tY29uZmlnLWZpbGUgb2Zm"), "OSC 52 with `ncu --config-file off …` in base 64");
-    // A line is edited as in a shell: ctrl-u empties it.
+    // Line editing works as in a shell: ctrl-u clears the line.
     s.keys("w");
     s.wait("save the script as");
     s.keys("\u{15}");
@@ -501,7 +504,7 @@ fn a_command_is_copied_saved_and_its_result_compared() {
     assert!(text.starts_with("#!/bin/sh\n") && text.contains("--kernel-name saxpy_v2 \\\n"), "{text}");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&script).unwrap().permissions());
     assert_eq!(mode & 0o100, 0o100, "it can be run");
-    // A file that is there is not overwritten.
+    // An existing file is not overwritten.
     std::fs::write(&script, "mine").unwrap();
     s.keys("w\u{15}");
     s.keys(&script.to_string_lossy());

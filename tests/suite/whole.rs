@@ -1,5 +1,5 @@
-//! What a report holds beside its kernels: host calls, waits, memory, counters, threads, collectives. Judged by SQL on the export and by serde_json on
-//! the trace; over all reports of the corpus, too, where there is one.
+//! Contents of a report besides kernels: host calls, waits, memory, counters, threads, collectives. Checked by SQL on
+//! the export and by `serde_json` on the trace; also for all reports of the corpus, if there is one.
 
 use super::support::{edited, packed, read, read_as, root, unpacked};
 use rusqlite::Connection;
@@ -12,7 +12,7 @@ use warpscope::import::{Parts, Wants};
 use warpscope::model::range::{NONE, Payload};
 use warpscope::model::{CallKind, HostCalls, LaunchId, MemOps, MemoryKind, Profile, RangeOrigin, ThreadState, WaitKind};
 
-/// What an SQL query counts; 0 where the table or the column is not there.
+/// Result of an SQL count; 0 if the table or column does not exist.
 fn count(db: &Connection, sql: &str) -> i64 {
     db.query_row(sql, [], |r| r.get::<_, Option<i64>>(0)).ok().flatten().unwrap_or(0)
 }
@@ -21,7 +21,7 @@ fn size(n: usize) -> i64 {
     i64::try_from(n).unwrap()
 }
 
-/// Every table of an export against what was read of it.
+/// Compares every table of an export with the profile.
 fn compare(path: &Path, profile: &Profile) {
     let db = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     let rows = |sql: &str| count(&db, sql);
@@ -125,7 +125,7 @@ fn every_table_of_the_exports_of_the_corpus() {
     for folder in ["captures/llm", "captures/zoo", "captures/ddp", "captures/launches", "samples/nsys"] {
         let Ok(files) = fs::read_dir(Path::new(&corpus).join(folder)) else { continue };
         for path in files.filter_map(|f| Some(f.ok()?.path())).filter(|p| p.extension().is_some_and(|e| e == "sqlite")) {
-            // Reports of tools that wrote no correlation, or no times, are for other tests.
+            // Reports without correlation ids or times are left to other tests.
             if let Ok(profile) = read(&path) {
                 compare(&path, &profile);
                 n += 1;

@@ -1,4 +1,4 @@
-//! Any bytes as what `ncu --csv` prints.
+//! Fuzzes the CSV output of `ncu --csv`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use warpscope::import::{Input, Job, Wants};
 
 fuzz_target!(|data: &[u8]| {
     let Some((first, rest)) = data.split_first() else { return };
-    // The input wants bytes for as long as the program runs; they are given back below.
+    // `Input` needs `'static` bytes; they are freed below.
     let leaked: &'static mut [u8] = Box::leak(rest.to_vec().into_boxed_slice());
     let raw: *mut [u8] = leaked;
     {

@@ -1,4 +1,4 @@
-//! Any bytes as an Nsight Compute report: read, and every result looked at on every screen.
+//! Fuzzes an Nsight Compute report: reads it and opens every result on every screen.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ use warpscope::import::ncu::{self, details, session, source};
 use warpscope::import::{Cancel, Input, Job, Wants};
 
 fuzz_target!(|data: &[u8]| {
-    // The input wants bytes for as long as the program runs; they are given back below.
+    // `Input` needs `'static` bytes; they are freed below.
     let leaked: &'static mut [u8] = Box::leak(data.to_vec().into_boxed_slice());
     let raw: *mut [u8] = leaked;
     {

@@ -1,4 +1,4 @@
-//! Any bytes as one of the files that AMD's profilers write.
+//! Fuzzes the file formats of AMD's profilers.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use warpscope::import::rocm::{RocmCsv, RocmJson, RocmPerfetto, RocmStats, RocmTh
 use warpscope::import::{Importer, Input, Job, Wants};
 
 fuzz_target!(|data: &[u8]| {
-    // The input wants bytes for as long as the program runs; they are given back below.
+    // `Input` needs `'static` bytes; they are freed below.
     let leaked: &'static mut [u8] = Box::leak(data.to_vec().into_boxed_slice());
     let raw: *mut [u8] = leaked;
     {

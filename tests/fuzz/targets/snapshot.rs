@@ -1,4 +1,4 @@
-//! Any bytes as a memory snapshot of PyTorch.
+//! Fuzzes a PyTorch memory snapshot.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use warpscope::import::{Importer, Input, Job, Wants};
 use warpscope::model::Cancel;
 
 fuzz_target!(|data: &[u8]| {
-    // The input wants bytes for as long as the program runs; they are given back below.
+    // `Input` needs `'static` bytes; they are freed below.
     let leaked: &'static mut [u8] = Box::leak(data.to_vec().into_boxed_slice());
     let raw: *mut [u8] = leaked;
     if let Ok(profile) = TorchSnapshot.read(&Input::built_in("x.pickle", unsafe { &*raw }), &Job::new(Wants::ALL, &|_| {}))

@@ -1,4 +1,4 @@
-//! Any bytes as a PyTorch trace.
+//! Fuzzes a PyTorch trace.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use warpscope::analysis::{GroupBy, Grouping, Overview, Paths};
 use warpscope::import::{self, Input, Job, Wants};
 
 fuzz_target!(|data: &[u8]| {
-    // The input wants bytes for as long as the program runs; they are given back below.
+    // `Input` needs `'static` bytes; they are freed below.
     let leaked: &'static mut [u8] = Box::leak(data.to_vec().into_boxed_slice());
     let raw: *mut [u8] = leaked;
     {

@@ -1,4 +1,4 @@
-//! Any bytes as a trace of the built-in tracer, with checksums that fit: what is behind them is to be reached.
+//! Fuzzes a trace of the built-in tracer. Checksums are fixed up, so that the fuzzer gets past them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -23,7 +23,7 @@ fn mended(bytes: &mut [u8]) {
 fuzz_target!(|data: &[u8]| {
     let mut bytes = data.to_vec();
     mended(&mut bytes);
-    // The input wants bytes for as long as the program runs; they are given back below.
+    // `Input` needs `'static` bytes; they are freed below.
     let leaked: &'static mut [u8] = Box::leak(bytes.into_boxed_slice());
     let raw: *mut [u8] = leaked;
     {
