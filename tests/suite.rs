@@ -81,4 +81,5 @@ mod suite {
     mod triage;
     pub mod tty;
     mod whole;
+    mod words;
 }

@@ -96,7 +96,6 @@ pub struct Catalog {
 }
 
 /// Returns the built-in catalog.
-#[must_use]
 pub fn builtin_catalog() -> &'static Catalog {
     static CATALOG: OnceLock<Catalog> = OnceLock::new();
     CATALOG.get_or_init(|| {
@@ -116,20 +115,17 @@ pub fn builtin_catalog() -> &'static Catalog {
 
 impl Catalog {
     /// The concept that a metric belongs to.
-    #[must_use]
     pub fn of_metric(&self, name: &str) -> Option<&Concept> {
         self.by_name.get(name).and_then(|&at| self.concepts.get(at))
     }
 
     /// A concept by its identifier.
-    #[must_use]
     pub fn find_concept(&self, id: &str) -> Option<&Concept> {
         self.by_id.get(id).and_then(|&at| self.concepts.get(at))
     }
 }
 
 /// Returns the better direction of a metric: its concept's, or else a guess from its name. `None` if neither is better.
-#[must_use]
 pub fn better_direction(name: &str) -> Option<Better> {
     if let Some(concept) = builtin_catalog().of_metric(name) {
         return concept.better;

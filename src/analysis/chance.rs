@@ -6,7 +6,6 @@ const ENOUGH: usize = 8;
 /// fewer than eight values on a side, or when all are equal.
 ///
 /// Source: Mann and Whitney 1947; Lehmann, *Nonparametrics*, for the variance with ties.
-#[must_use]
 pub fn mann_whitney(before: &[i64], after: &[i64]) -> Option<f64> {
     if before.len() < ENOUGH || after.len() < ENOUGH {
         return None;
@@ -43,7 +42,6 @@ fn erfc(x: f64) -> f64 {
 /// sides, two separate them completely, which gives 2 ∕ C(n + m, n). Samples that overlap return 1. Two different
 /// constants, measured at least twice each, return 0. With eight or more values on each side, [`mann_whitney`] is used.
 /// `None` if even separate samples would prove little (p > 5 %): with equal sizes, four on each side are needed.
-#[must_use]
 pub fn separation_p_value(first: &[f64], second: &[f64]) -> Option<f64> {
     let ends = |v: &[f64]| v.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
     let (a, b) = (ends(first), ends(second));

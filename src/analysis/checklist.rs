@@ -85,7 +85,6 @@ fn tick_from_counts(done: usize, all: usize) -> Tick {
 }
 
 /// Returns the items, in the order in which they are usually done.
-#[must_use]
 pub fn checklist_items(parts: &[Part<'_>]) -> Vec<Item> {
     let timelines: Vec<&Profile> = parts.iter().map(|p| p.profile).filter(|p| p.metrics.is_none()).collect();
     let reports: Vec<&Arc<Metrics>> = parts.iter().filter_map(|p| p.profile.metrics.as_ref()).collect();
@@ -198,7 +197,6 @@ fn before_after(reports: &[&Arc<Metrics>]) -> usize {
 }
 
 /// Lists the APIs with which a program can mark ranges.
-#[must_use]
 pub fn range_apis(amd: bool) -> &'static str {
     if amd {
         "roctxRangePush, torch.cuda.nvtx.range, record_function of PyTorch's profiler; record with `rocprofv3 --marker-trace`"

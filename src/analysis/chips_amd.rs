@@ -25,7 +25,6 @@ const PRODUCTS: [Product; 9] = [
 ];
 
 /// Returns the product whose name occurs in `name`; the longest match wins.
-#[must_use]
 pub fn find_product(name: &str) -> Option<&'static Product> {
     PRODUCTS.iter().filter(|p| name.contains(p.name)).max_by_key(|p| p.name.len())
 }
@@ -74,7 +73,6 @@ const CHIPS: [Chip; 3] = [
 ];
 
 /// Returns the chip of an architecture; suffixes of APUs and features (`gfx90a:sramecc+:xnack-`) are ignored.
-#[must_use]
 pub fn find_chip(arch: &str) -> Option<&'static Chip> {
     let arch = arch.split(':').next().unwrap_or_default();
     CHIPS.iter().find(|c| c.arch == arch)
@@ -82,7 +80,6 @@ pub fn find_chip(arch: &str) -> Option<&'static Chip> {
 
 impl Chip {
     /// Matrix-core operations per CU and clock for a data type; `None` if the chip does not support it.
-    #[must_use]
     pub fn matrix_rate(&self, of: &str) -> Option<f64> {
         self.matrix.iter().find(|m| m.0 == of).map(|m| m.1)
     }

@@ -51,7 +51,6 @@ impl Counts {
     }
 
     /// Returns the most frequent stall reason other than being issued, and its share of the samples here in percent.
-    #[must_use]
     pub fn top_stall(&self) -> Option<(&Arc<str>, f64)> {
         let (reason, n) = self.stalls.iter().find(|s| !matches!(&*s.0, "selected" | ISSUING))?;
         (self.samples > 0.0).then(|| (reason, n / self.samples * 100.0))
@@ -108,13 +107,11 @@ const ISSUING: &str = "issuing";
 const STALL: &str = "smsp__pcsamp_warps_issue_stalled_";
 
 /// Returns true if the results contain instructions of an AMD thread trace.
-#[must_use]
 pub fn has_thread_trace(metrics: &Metrics) -> bool {
     metrics.names.iter().any(|n| matches!(&**n, "Hitcount" | "PC_Issued"))
 }
 
 /// Builds the listing, sorted by samples or, with `in_order`, by location.
-#[must_use]
 pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: &Code, in_order: bool) -> Listing {
     let mut by_address: BTreeMap<u64, Counts> = BTreeMap::new();
     let mut out = Listing { remarks: code.remarks.clone(), ..Listing::default() };

@@ -56,7 +56,6 @@ fn kernel_identity(result: &ResultMetrics) -> (&str, Option<[u32; 3]>, Option<[u
 
 /// Returns the results of a report with the same kernel, grid and block, including the given one: their spread is
 /// chance.
-#[must_use]
 pub fn repeated_results(metrics: &Metrics, at: usize) -> Vec<usize> {
     let Some(own) = metrics.results.get(at) else { return Vec::new() };
     let same = |r: &ResultMetrics| kernel_identity(r) == kernel_identity(own) && !r.failed;
@@ -68,7 +67,6 @@ pub fn repeated_results(metrics: &Metrics, at: usize) -> Vec<usize> {
 
 /// Returns the results to compare on each side: all repetitions, or only the two given ones if both belong to one group
 /// of launches, which cannot be tested against itself.
-#[must_use]
 pub fn comparable_results(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize) -> (Vec<usize>, Vec<usize>) {
     let (like_a, like_b) = (repeated_results(a, at_a), repeated_results(b, at_b));
     if std::ptr::eq(a, b) && like_a.contains(&at_b) { (vec![at_a], vec![at_b]) } else { (like_a, like_b) }
@@ -76,7 +74,6 @@ pub fn comparable_results(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize) ->
 
 /// Distance between two results, smallest is nearest: same kernel, then same grid and block, then another report before
 /// the same one (before and after a change); other kernels follow by name similarity.
-#[must_use]
 pub fn result_distance(own: &ResultMetrics, other: &ResultMetrics, same_report: bool) -> u32 {
     let (a, b) = (own.kernel.function(), other.kernel.function());
     if a == b {
@@ -87,7 +84,6 @@ pub fn result_distance(own: &ResultMetrics, other: &ResultMetrics, same_report: 
 }
 
 /// Returns all metrics of both results: those with a known direction first, then by size of the change.
-#[must_use]
 pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) -> Vec<Row> {
     let (Some(first), Some(second)) = (a.results.get(at_a), b.results.get(at_b)) else { return Vec::new() };
     let (of_a, of_b) = comparable_results(a, at_a, b, at_b);

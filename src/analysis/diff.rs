@@ -21,7 +21,6 @@ pub enum Fate {
 }
 
 impl Fate {
-    #[must_use]
     pub fn display_name(self) -> &'static str {
         match self {
             Self::Both => "both",
@@ -73,34 +72,29 @@ pub struct Row {
 
 impl Row {
     /// Returns the name in the second run, or else in the first.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.after.as_ref().or(self.before.as_ref()).map_or("", |s| &s.name)
     }
 
     /// Change of the summed duration, ns.
-    #[must_use]
     pub fn total_change(&self) -> i64 {
         let total = |s: &Option<Side>| s.as_ref().map_or(0, |s| s.total);
         total(&self.after).saturating_sub(total(&self.before))
     }
 
     /// Change of the summed duration, in percent of the first run; `None` if the kernel is missing there.
-    #[must_use]
     pub fn total_change_percent(&self) -> Option<f64> {
         let before = self.before.as_ref().filter(|b| b.total > 0)?;
         Some(self.total_change() as f64 / before.total as f64 * 100.0)
     }
 
     /// Change of the median launch duration in percent, over comparable launches.
-    #[must_use]
     pub fn each_percent(&self) -> Option<f64> {
         self.each
     }
 
     /// Fraction of time saved: of the summed duration if the number and the work of the launches match, else of the
     /// median. `None` if the kernel is not in both runs.
-    #[must_use]
     pub fn saved_fraction(&self) -> Option<f64> {
         let (a, b) = (self.before.as_ref()?, self.after.as_ref()?);
         if a.count == b.count && matches!(self.work, Work::Same | Work::Reshaped) {
@@ -111,14 +105,12 @@ impl Row {
     }
 
     /// Returns the predicted gain and the saved fraction, if the kernel changed by enough to matter.
-    #[must_use]
     pub fn hint_outcome(&self) -> Option<(&Promise, f64)> {
         let (promise, saved) = (self.promise.as_ref()?, self.saved_fraction()?);
         (saved.abs() * 100.0 >= MATTERS && self.p.is_none_or(|p| p < CHANCE)).then_some((promise, saved))
     }
 
     /// Returns true if the launch durations changed by more than chance and by enough to matter.
-    #[must_use]
     pub fn is_significant(&self) -> bool {
         self.p.is_some_and(|p| p < CHANCE) && self.each_percent().is_some_and(|c| c.abs() >= MATTERS)
     }
@@ -148,7 +140,6 @@ pub struct Diff {
 
 impl Diff {
     /// Change of the summed durations in percent; `None` when nothing ran before.
-    #[must_use]
     pub fn total_change_percent(&self) -> Option<f64> {
         (self.totals.0 > 0).then(|| (self.totals.1 - self.totals.0) as f64 / self.totals.0 as f64 * 100.0)
     }
@@ -160,7 +151,6 @@ fn build_row(fate: Fate, before: Option<&GroupRow>, after: Option<&GroupRow>, fo
 }
 
 /// Compares two runs under the same grouping.
-#[must_use]
 pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     let paths = |p: &Profile| (by == GroupBy::Nvtx).then(|| Paths::from_profile(p));
     let (paths_a, paths_b) = (paths(before), paths(after));

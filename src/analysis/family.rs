@@ -127,7 +127,6 @@ impl Family {
     ];
 
     /// Guesses from the function name, or else from the full name.
-    #[must_use]
     pub fn guess(function: &str, demangled: &str) -> Self {
         let by = |name: &str| {
             let name = name.to_ascii_lowercase();
@@ -136,7 +135,6 @@ impl Family {
         by(function).or_else(|| by(demangled)).unwrap_or(Self::Other)
     }
 
-    #[must_use]
     pub fn display_name(self) -> &'static str {
         match self {
             Self::Gemm => "GEMM",

@@ -92,7 +92,6 @@ pub struct Worth {
 
 impl Worth {
     /// Formats the effect as a sentence.
-    #[must_use]
     pub fn describe_effect(&self) -> String {
         let run = format!(
             "the kernel runs for {:.0}% of the run, which would be {:.0}% shorter without it",
@@ -109,7 +108,6 @@ impl Worth {
 }
 
 /// Finds the kernel of a profile that matches one recorded by another profiler, by name.
-#[must_use]
 pub fn kernel_of(profile: &Profile, kernel: &Kernel) -> Option<u32> {
     let same = |k: &Kernel| match (k.demangled.as_deref(), kernel.demangled.as_deref()) {
         (Some(a), Some(b)) => a == b,
@@ -120,7 +118,6 @@ pub fn kernel_of(profile: &Profile, kernel: &Kernel) -> Option<u32> {
 
 impl Run {
     /// Prepares a profile for replay. `None` if launches lack times or calls, or there are too many.
-    #[must_use]
     pub fn from_profile(profile: &Profile) -> Option<Self> {
         let count = profile.launches.len();
         if !profile.launches.has_start_times() || count == 0 || count.saturating_add(profile.memops.len()) > MOST {
@@ -197,13 +194,11 @@ impl Run {
     }
 
     /// Returns true if this many kernels can be evaluated without a long wait: each takes three replays.
-    #[must_use]
     pub fn can_afford(&self, kernels: usize) -> bool {
         kernels < PASSED / (3 * self.steps.len().max(1)) + 1
     }
 
     /// First start and last end, ns.
-    #[must_use]
     pub fn span(&self) -> (i64, i64) {
         let start = self.steps.iter().map(|s| s.start.min(s.call)).min().unwrap_or(0);
         (start, self.steps.iter().map(|s| s.end).max().unwrap_or(start))
@@ -211,7 +206,6 @@ impl Run {
 
     /// Effect on the run of a kernel's gain, given as lower and upper share of the kernel's time. `None` for a run of
     /// zero length.
-    #[must_use]
     pub fn evaluate_gain(&self, kernel: u32, gain: Option<(f64, f64)>) -> Option<Worth> {
         let (start, end) = self.span();
         let length = (end - start) as f64;
@@ -275,14 +269,12 @@ impl Run {
     }
 
     /// Time saved, ns, if each launch of a kernel took `factor` of its time.
-    #[must_use]
     pub fn time_saved(&self, kernel: u32, factor: f64) -> i64 {
         self.replay_scaled(kernel, factor, &self.kernel_overlap(kernel), false)
     }
 
     /// Time saved for each of these gains, given as shares of the kernel's time, and bounds of the time saved without
     /// the kernel.
-    #[must_use]
     pub fn savings_curve(&self, kernel: u32, gains: &[f64]) -> (Vec<i64>, (i64, i64)) {
         let beside = self.kernel_overlap(kernel);
         let saved = gains.iter().map(|gain| self.replay_scaled(kernel, 1.0 - gain, &beside, false)).collect();

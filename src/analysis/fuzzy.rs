@@ -11,13 +11,11 @@ pub struct Fuzzy {
 
 impl Fuzzy {
     /// A matcher for a pattern; blanks separate words that must all match.
-    #[must_use]
     pub fn new(pattern: &str) -> Self {
         Self { matcher: SkimMatcherV2::default().smart_case(), words: pattern.split_whitespace().map(str::to_owned).collect() }
     }
 
     /// Returns the score (higher is better) and the positions of the matched characters; `None` without a match.
-    #[must_use]
     pub fn match_positions(&self, name: &str) -> Option<(i64, Vec<usize>)> {
         let mut score = 0;
         let mut at = Vec::new();
@@ -32,7 +30,6 @@ impl Fuzzy {
     }
 
     /// Returns true if all words match.
-    #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         self.words.iter().all(|w| self.matcher.fuzzy_indices(name, w).is_some_and(|(_, p)| is_tight(&p)))
     }
@@ -50,7 +47,6 @@ fn is_tight(positions: &[usize]) -> bool {
 }
 
 /// Returns the candidate nearest to a misspelt word, by edit distance; `None` if none is near.
-#[must_use]
 pub fn nearest_match<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = word.chars().count().div_ceil(2).max(2);
     candidates.into_iter().map(|c| (edit_distance(word, c), c)).filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, c)| c)
@@ -58,7 +54,6 @@ pub fn nearest_match<'a>(word: &str, candidates: impl IntoIterator<Item = &'a st
 
 /// Similarity of two names, 0 to 1: the part of the longer one that need not be changed (Levenshtein). Only the
 /// beginning of very long names is compared.
-#[must_use]
 pub fn name_similarity(a: &str, b: &str) -> f64 {
     const MOST: usize = 300;
     let cut = |t: &str| t.chars().take(MOST).collect::<String>();

@@ -7,7 +7,6 @@ use crate::model::sections::Scope;
 const LEAST: f64 = 5.0;
 
 /// Returns rule, message, scope and estimate in percent; estimates for the whole kernel first, then the largest first.
-#[must_use]
 pub fn largest_speedups(details: &Details) -> Vec<(usize, usize, Scope, f64)> {
     let mut all: Vec<(usize, usize, Scope, f64)> = Vec::new();
     for (r, rule) in details.rules.iter().enumerate() {

@@ -31,7 +31,6 @@ impl GroupBy {
         [Self::Kernel, Self::Name, Self::Demangled, Self::Mangled, Self::Config, Self::Stream, Self::Device, Self::Process, Self::Nvtx];
 
     /// Name on the command line.
-    #[must_use]
     pub fn cli_name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
@@ -47,7 +46,6 @@ impl GroupBy {
     }
 
     /// Noun for a group, used as the column header.
-    #[must_use]
     pub fn group_noun(self) -> &'static str {
         match self {
             Self::Kernel | Self::Name | Self::Demangled | Self::Mangled => "kernel",
@@ -58,7 +56,6 @@ impl GroupBy {
     }
 
     /// Returns true if each group is one kernel (or its overloads).
-    #[must_use]
     pub fn is_kernel(self) -> bool {
         matches!(self, Self::Kernel | Self::Name | Self::Demangled | Self::Mangled)
     }
@@ -88,7 +85,6 @@ impl SortBy {
         [Self::Total, Self::Count, Self::Avg, Self::Median, Self::P99, Self::Min, Self::Max, Self::Spread, Self::Name];
 
     /// Name on the command line.
-    #[must_use]
     pub fn cli_name(self) -> &'static str {
         match self {
             Self::Total => "total",
@@ -198,13 +194,11 @@ fn process_name(profile: &Profile, p: &Place) -> String {
 
 impl Grouping {
     /// Groups all launches. `paths` is needed for [`GroupBy::Nvtx`] only.
-    #[must_use]
     pub fn from_profile(profile: &Profile, by: GroupBy, paths: Option<&Paths>) -> Self {
         Self::from_window(profile, by, paths, None)
     }
 
     /// Groups the launches that began in a window, ns: from, to (exclusive).
-    #[must_use]
     pub fn from_window(profile: &Profile, by: GroupBy, paths: Option<&Paths>, window: Option<(i64, i64)>) -> Self {
         let (kernel, config, place) = profile.launches.group_keys();
         let no_paths: &[u32] = &[];
@@ -393,7 +387,6 @@ impl Grouping {
     }
 
     /// Returns the row of the group that a launch belongs to; `None` outside the window.
-    #[must_use]
     pub fn row_of(&self, profile: &Profile, paths: Option<&Paths>, launch: usize) -> Option<usize> {
         if self.window.is_some_and(|(from, to)| launch < profile.launches.len() && !(from..to).contains(&profile.launches.start(launch))) {
             return None;
@@ -410,7 +403,6 @@ impl Grouping {
     }
 
     /// Launches of a row, in launch order.
-    #[must_use]
     pub fn row_launches(&self, profile: &Profile, paths: Option<&Paths>, row: usize) -> Vec<u32> {
         let n = u32::try_from(profile.launches.len()).unwrap_or(u32::MAX);
         (0..n).filter(|&launch| self.row_of(profile, paths, launch as usize) == Some(row)).collect()
@@ -418,7 +410,6 @@ impl Grouping {
 }
 
 /// True if a row's name, or a name of its kernel in another form, contains a word in lower case.
-#[must_use]
 pub fn is_named(kernels: &[Kernel], row: &GroupRow, word: &str) -> bool {
     let kernel = row.kernel.and_then(|k| kernels.get(k.0 as usize));
     let names = kernel.map(|k| [k.function(), k.demangled()]).into_iter().flatten();
@@ -426,7 +417,6 @@ pub fn is_named(kernels: &[Kernel], row: &GroupRow, word: &str) -> bool {
 }
 
 /// Orders rows; equal ones by name.
-#[must_use]
 pub fn sort_rows(rows: &[GroupRow], which: &[u32], by: SortBy, ascending: bool) -> Vec<u32> {
     let mut out = which.to_vec();
     let number = |row: &GroupRow| -> f64 {

@@ -46,7 +46,6 @@ const LOOK: usize = 1 << 16;
 
 impl Detail {
     /// Collects the details of a row; `None` if cancelled.
-    #[must_use]
     pub fn for_row(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize, cancel: &Cancel) -> Option<Self> {
         collect_detail(profile, paths, grouping, row, cancel)
     }

@@ -110,7 +110,6 @@ impl Differences {
 }
 
 /// Labels for kernels given as (function name, demangled name, name that distinguishes them if all else is equal).
-#[must_use]
 pub fn label_kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
     let mut by_function: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, (function, ..)) in rows.iter().enumerate() {
@@ -196,7 +195,6 @@ fn tell_apart<'a>(labels: &mut [String], name: impl Fn(usize) -> &'a str) {
 }
 
 /// Display width in columns.
-#[must_use]
 pub fn display_width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
@@ -226,7 +224,6 @@ fn take_tail(text: &str, columns: usize) -> &str {
 }
 
 /// A text cut at its end, with `…` where something is missing.
-#[must_use]
 pub fn cut_end(text: &str, columns: usize) -> String {
     if display_width(text) <= columns {
         return text.to_owned();
@@ -238,7 +235,6 @@ pub fn cut_end(text: &str, columns: usize) -> String {
 }
 
 /// Cuts the middle out of a text, marked by `…`; the beginning keeps the larger part.
-#[must_use]
 pub fn cut_middle(text: &str, columns: usize) -> String {
     if display_width(text) <= columns {
         return text.to_owned();
@@ -251,7 +247,6 @@ pub fn cut_middle(text: &str, columns: usize) -> String {
 }
 
 /// Cuts two names to a width, keeping their difference visible.
-#[must_use]
 pub fn cut_pair(a: &str, b: &str, columns: usize) -> (String, String) {
     let (short_a, short_b) = (cut_middle(a, columns), cut_middle(b, columns));
     if a == b || short_a != short_b && display_width(a).max(display_width(b)) <= columns {
@@ -272,7 +267,6 @@ pub fn cut_pair(a: &str, b: &str, columns: usize) -> (String, String) {
 
 /// Shortens a label to a number of columns: the bracketed suffix of a [readable name](super::readable) is cut first,
 /// otherwise the middle.
-#[must_use]
 pub fn cut_label(label: &str, columns: usize) -> String {
     let said = label.find(" (").filter(|_| label.ends_with(')')).map_or(usize::MAX, |at| display_width(&label[..at]));
     if said <= columns { cut_end(label, columns) } else { cut_middle(label, columns) }
@@ -280,7 +274,6 @@ pub fn cut_label(label: &str, columns: usize) -> String {
 
 /// Fits labels into a column. Distinct labels stay distinct as far as the column allows: if cutting the middle makes
 /// two alike, the cut moves so that their difference stays visible; if even that fails, they are numbered.
-#[must_use]
 pub fn fit_labels(labels: &[String], columns: usize) -> Vec<String> {
     let mut out: Vec<String> = labels.iter().map(|l| cut_label(l, columns)).collect();
     let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();

@@ -26,7 +26,6 @@ pub enum LaunchSort {
 impl LaunchSort {
     pub const ALL: [Self; 5] = [Self::Launch, Self::Start, Self::Duration, Self::Grid, Self::Stream];
 
-    #[must_use]
     pub fn display_name(self) -> &'static str {
         match self {
             Self::Launch => "launch",
@@ -38,7 +37,6 @@ impl LaunchSort {
     }
 
     /// Returns true if the smallest comes first by default.
-    #[must_use]
     pub fn is_ascending(self) -> bool {
         matches!(self, Self::Launch | Self::Start | Self::Stream)
     }
@@ -85,14 +83,12 @@ pub struct Facets {
 
 impl Facets {
     /// Returns true if a launch passes the filter.
-    #[must_use]
     pub fn accepts_launch(&self, place: &Place, path: Option<u32>) -> bool {
         let ok = |want: Option<Option<u32>>, have: Option<u32>| want.is_none_or(|w| w == have);
         ok(self.stream, place.stream) && ok(self.device, place.device) && ok(self.pid, place.pid) && ok(self.path, path)
     }
 
     /// Returns true if any condition is set.
-    #[must_use]
     pub fn has_conditions(&self) -> bool {
         *self != Self::default()
     }
@@ -180,7 +176,6 @@ const LOOK: usize = 1 << 16;
 impl LaunchList {
     /// Lists the launches of a group that pass the filter, sorted. `before` is the list shown now: if only the order
     /// changes, the rest of it is reused. `None` if cancelled.
-    #[must_use]
     pub fn from_group(
         profile: &Profile,
         paths: Option<&Paths>,
@@ -202,14 +197,12 @@ impl LaunchList {
     }
 
     /// Returns the row of a launch.
-    #[must_use]
     pub fn row_of_launch(&self, launch: u32) -> Option<usize> {
         self.rows.iter().position(|r| r.0 == launch)
     }
 
     /// Returns the row of a jump target. `profiled` tells if a launch has results; that search starts below row `from`
     /// and wraps around.
-    #[must_use]
     pub fn find_jump_target(&self, to: JumpTo, from: usize, profiled: impl Fn(u32) -> bool) -> Option<usize> {
         let launch = match to {
             JumpTo::Slowest => self.slowest,

@@ -1,7 +1,6 @@
 //! Name patterns, equal for names that differ only in their numbers.
 
 /// Replaces each number in a name by `#`; adjacent digits and `#` become a single `#`.
-#[must_use]
 pub fn name_pattern(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut digits = false;

@@ -134,52 +134,44 @@ pub struct Live {
 
 impl Live {
     /// Time since the start of the program, or its length if it has ended, ns.
-    #[must_use]
     pub fn running_time(&self) -> i64 {
         let last = self.recorders.iter().map(|r| r.time).max().filter(|_| self.has_ended());
         last.unwrap_or(self.now) - self.began
     }
 
     /// Returns true if there were processes and all of them have ended.
-    #[must_use]
     pub fn has_ended(&self) -> bool {
         !self.recorders.is_empty() && self.recorders.iter().all(|r| r.ended)
     }
 
     /// Number of kernels recorded since the start, including those that were not read here.
-    #[must_use]
     pub fn recorded_kernels(&self) -> u64 {
         self.recorders.iter().map(|r| r.kernels).sum::<u64>().max(self.count)
     }
 
     /// Returns true if the display lags behind the program.
-    #[must_use]
     pub fn catching_up(&self) -> bool {
         self.behind > 0
     }
 
     /// Returns true if a process is being recorded; `None` if none is running.
-    #[must_use]
     pub fn is_recording(&self) -> Option<bool> {
         let there: Vec<&Recorder> = self.recorders.iter().filter(|r| !r.ended).collect();
         (!there.is_empty()).then(|| there.iter().any(|r| r.open))
     }
 
     /// Busy share of the last seconds, averaged over the GPUs that were used.
-    #[must_use]
     pub fn busy_share(&self) -> Option<f64> {
         let used: Vec<f64> = self.devices.iter().map(|d| self.recent_busy_share(d)).collect();
         (!used.is_empty() && self.seconds > 0).then(|| used.iter().sum::<f64>() / used.len() as f64)
     }
 
     /// Busy share of one GPU over the last seconds.
-    #[must_use]
     pub fn recent_busy_share(&self, device: &DeviceNow) -> f64 {
         device.busy.iter().rev().take(NOW).flatten().fold(0.0, |sum, busy| sum + busy) / self.seconds.max(1) as f64
     }
 
     /// Launches per second over the last seconds.
-    #[must_use]
     pub fn launch_rate(&self) -> f64 {
         self.launches.iter().rev().take(NOW).flatten().sum::<u64>() as f64 / self.seconds.max(1) as f64
     }
@@ -299,7 +291,6 @@ impl Meter {
     }
 
     /// Returns the state of the program as of the last settled second.
-    #[must_use]
     pub fn current_state(&self) -> Live {
         let done = usize::try_from((self.now - SETTLES) / SECOND - self.first).unwrap_or(0).min(self.seconds.len());
         let seconds: Vec<&Second> = self.seconds.range(done.saturating_sub(SECONDS)..done).collect();

@@ -37,7 +37,6 @@ impl PartialEq for Results {
 
 impl Results {
     /// Collects the measured kernels of a report; `None` without results.
-    #[must_use]
     pub fn from_profile(profile: &Profile) -> Option<Self> {
         let metrics = profile.metrics.clone().filter(|m| !m.results.is_empty())?;
         let mut hints = first::of_results(&metrics, 0..metrics.results.len());
@@ -77,7 +76,6 @@ impl Results {
     }
 
     /// Returns the measurement of a function.
-    #[must_use]
     pub fn of_kernel(&self, name: &str) -> Option<&MeasuredNow> {
         self.kernels.iter().find(|k| *k.name == *name)
     }

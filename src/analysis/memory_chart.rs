@@ -64,7 +64,6 @@ pub struct Kind {
 
 impl Flow {
     /// Reads the traffic of a result; `None` if it has none.
-    #[must_use]
     pub fn from_lookup(lookup: &Lookup<'_>) -> Option<Self> {
         let get = |name: &str| lookup.finite_number(name);
         let seconds = lookup.metrics.duration(lookup.result).map(crate::model::Nanos::as_seconds).filter(|s| *s > 0.0);
@@ -153,7 +152,6 @@ impl Flow {
     }
 
     /// Returns the busiest connection and its percent of peak: the first one to look at.
-    #[must_use]
     pub fn busiest_edge(&self) -> Option<(&Edge, f64)> {
         let all = self.l1_data.iter().chain(&self.shared).chain(&self.l2).chain(&self.dram);
         all.filter_map(|e| Some((e, e.percent?))).max_by(|a, b| a.1.total_cmp(&b.1))
@@ -168,7 +166,6 @@ pub struct Table {
 }
 
 /// Returns the metrics of a table.
-#[must_use]
 pub fn metric_table(which: MemoryTable) -> Table {
     match which {
         MemoryTable::Shared => {
@@ -260,7 +257,6 @@ pub fn metric_table(which: MemoryTable) -> Table {
 
 /// Evaluates a column's expression: metric, value and unit. `None` if it was not collected, or if a ratio's denominator
 /// is zero.
-#[must_use]
 pub fn evaluate_column<'a>(lookup: &Lookup<'a>, column: &str) -> Option<(Arc<str>, Value, &'a str)> {
     column.split('|').find_map(|one| {
         let Some((over, under)) = one.split_once('/') else {

@@ -12,44 +12,37 @@ pub struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    #[must_use]
     pub fn new(metrics: &'a Metrics, result: &'a ResultMetrics) -> Self {
         let named = result.values.iter().enumerate().filter_map(|(i, (n, _))| Some((&**metrics.names.get(*n as usize)?, i)));
         Self { metrics, result, by_name: named.collect() }
     }
 
     /// Returns a value; `None` if it was not collected.
-    #[must_use]
     pub fn value(&self, name: &str) -> Option<&'a Value> {
         self.by_name.get(name).and_then(|&i| self.result.values.get(i)).map(|(_, v)| v)
     }
 
     /// Returns a value as a number, possibly NaN.
-    #[must_use]
     pub fn number(&self, name: &str) -> Option<f64> {
         self.value(name).and_then(Value::as_number)
     }
 
     /// Returns a value as a finite number.
-    #[must_use]
     pub fn finite_number(&self, name: &str) -> Option<f64> {
         self.number(name).filter(|n| n.is_finite())
     }
 
     /// Returns the first finite value among several metrics.
-    #[must_use]
     pub fn first_finite(&self, names: &[&str]) -> Option<f64> {
         names.iter().find_map(|n| self.finite_number(n))
     }
 
-    #[must_use]
     pub fn unit(&self, name: &str) -> &'a str {
         let id = self.by_name.get(name).and_then(|&i| self.result.values.get(i)).map(|(n, _)| *n as usize);
         id.and_then(|n| self.metrics.units.get(n)).map_or("", |u| u)
     }
 
     /// Index into the report's names, for instances.
-    #[must_use]
     pub fn id(&self, name: &str) -> Option<u32> {
         match self.by_name.get(name) {
             Some(&i) => self.result.values.get(i).map(|v| v.0),
@@ -60,7 +53,6 @@ impl<'a> Lookup<'a> {
 }
 
 /// Returns true if a name stands for a list of other metrics.
-#[must_use]
 pub fn is_list(name: &str) -> bool {
     ["breakdown:", "group:", "regex:"].iter().any(|p| name.starts_with(p))
 }
@@ -69,7 +61,6 @@ pub fn is_list(name: &str) -> bool {
 pub type Shown = (String, String);
 
 /// Formats with three digits and a decimal prefix, K = 1000, as ncu does.
-#[must_use]
 pub fn format_scaled(value: f64, unit: &str) -> Shown {
     const PREFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")];
     match PREFIXES.iter().find(|(by, _)| value.abs() >= *by) {
@@ -104,7 +95,6 @@ fn format_plain(value: f64) -> String {
 }
 
 /// Formats a value in a suitable unit.
-#[must_use]
 pub fn format_value(value: &Value, unit: &str) -> Shown {
     match value {
         Value::Text(t) => (t.to_string(), String::new()),
@@ -115,7 +105,6 @@ pub fn format_value(value: &Value, unit: &str) -> Shown {
 
 /// Unit to display: reports give stall reasons the unit of the counter they are derived from, and samples the unit of
 /// the sampled object.
-#[must_use]
 pub fn unit_of<'a>(name: &str, unit: &'a str) -> &'a str {
     if name.starts_with("smsp__pcsamp_") && matches!(unit, "inst" | "warp" | "") {
         "sample"
@@ -127,7 +116,6 @@ pub fn unit_of<'a>(name: &str, unit: &'a str) -> &'a str {
 }
 
 /// Formats a number in a suitable unit: `byte/second` as `GB/s`, `nsecond` as `µs`, cycles per second as `GHz`.
-#[must_use]
 pub fn human_number(value: f64, unit: &str) -> Shown {
     if !value.is_finite() {
         return (value.to_string(), String::new());
@@ -156,14 +144,12 @@ pub fn human_number(value: f64, unit: &str) -> Shown {
 }
 
 /// Formats a count with three digits: `14.7 M sector`.
-#[must_use]
 pub fn format_rounded(value: f64, unit: &str) -> String {
     let (number, unit) = format_scaled(value, &format!(" {unit}"));
     if value >= 1e3 { format!("{number} {}", unit.trim_end()) } else { format!("{number}{unit}") }.trim_end().to_owned()
 }
 
 /// Formats a count with its prefix: `760 M`.
-#[must_use]
 pub fn format_count(value: f64) -> String {
     let (number, prefix) = human_number(value, "");
     format!("{number} {prefix}").trim_end().to_owned()
@@ -216,7 +202,6 @@ fn split_name(name: &str) -> (&str, &str, &str) {
 
 /// Returns a display name: the title of its concept, or one made from the name, such as `SM: pipe tensor cycles
 /// active`.
-#[must_use]
 pub fn display_title(name: &str) -> String {
     if let Some(concept) = super::catalog::builtin_catalog().of_metric(name) {
         return concept.title.clone();
@@ -226,7 +211,6 @@ pub fn display_title(name: &str) -> String {
 }
 
 /// Returns a display name within a list of similar metrics: unit and words, without the form of the value.
-#[must_use]
 pub fn member_title(name: &str) -> String {
     let (unit, what, _) = split_name(name);
     short_title(unit, what)
@@ -239,7 +223,6 @@ fn short_title(unit: &str, what: &str) -> String {
 }
 
 /// Explains how a metric is computed, from the words in its name; one sentence each.
-#[must_use]
 pub fn explain_computation(name: &str) -> Vec<String> {
     let (unit, _, form) = split_name(name);
     let mut out = Vec::new();

@@ -20,13 +20,11 @@ pub const KEY_BEGIN: char = '\u{e0f0}';
 pub const KEY_END: char = '\u{e0f1}';
 
 /// Placeholder for the key of an action, for use in a sentence.
-#[must_use]
 pub fn key_of(action: &str) -> String {
     format!("{KEY_BEGIN}{action}{KEY_END}")
 }
 
 /// Builds the sentence. `kernels` must be grouped by a kernel name.
-#[must_use]
 pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> String {
     if let Some(note) = profile.notes.iter().find(|n| n.kind == NoteKind::Empty) {
         return note.to_sentence();

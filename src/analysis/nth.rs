@@ -16,7 +16,6 @@ pub struct Nth<'a> {
 
 impl<'a> Nth<'a> {
     /// Starts before the first launch.
-    #[must_use]
     pub fn new(profile: &'a Profile) -> Self {
         let mut ids: HashMap<&str, u32> = HashMap::new();
         let functions = profile.kernels.iter().map(|k| {

@@ -53,7 +53,6 @@ impl Interner {
 
 impl Paths {
     /// Attributes every launch. O(n log n) in ranges and launches.
-    #[must_use]
     pub fn from_profile(profile: &Profile) -> Self {
         if profile.ranges.is_empty() {
             return Self::default();
@@ -70,13 +69,11 @@ impl Paths {
     }
 
     /// Path of a launch.
-    #[must_use]
     pub fn launch_path(&self, row: usize) -> Option<u32> {
         self.of_launch.get(row).copied().filter(|&p| p != NO_PATH)
     }
 
     /// Names along a path, outermost first.
-    #[must_use]
     pub fn path_names(&self, profile: &Profile, path: u32) -> Vec<String> {
         let mut out = Vec::new();
         let mut at = path;
@@ -90,7 +87,6 @@ impl Paths {
 
     /// Formats a path on one line. For a path deeper than [`DEEPEST`], the outermost and the innermost names are shown,
     /// with the number of names between them.
-    #[must_use]
     pub fn path_label(&self, profile: &Profile, path: u32) -> String {
         let mut chain = Vec::new();
         let mut at = path;

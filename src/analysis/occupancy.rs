@@ -22,7 +22,6 @@ pub enum Limiter {
 
 impl Limiter {
     /// Name of the resource in the GPU vendor's terms.
-    #[must_use]
     pub fn vendor_term(self, maker: Maker) -> &'static str {
         match self {
             Self::Warps => maker.vendor_terms().warps,
@@ -67,7 +66,6 @@ fn sub_partitions((major, minor): (u32, u32)) -> u64 {
 impl Occupancy {
     /// Computes the occupancy; `None` if the report lacks the configuration or the device's limits, or if the block
     /// cannot run at all.
-    #[must_use]
     pub fn from_config(config: &LaunchConfig, device: &Device) -> Option<Self> {
         let (warps_per_block, max_warps, limits) = match device.maker {
             Maker::Amd => {
@@ -110,7 +108,6 @@ impl Occupancy {
     }
 
     /// Lists the limiters: `registers`, `warps, blocks`; `None` at full occupancy.
-    #[must_use]
     pub fn limited_by(&self) -> Option<String> {
         (self.percent < 99.95).then(|| self.limiters.iter().map(|l| l.vendor_term(self.maker)).collect::<Vec<_>>().join(", "))
     }

@@ -61,13 +61,11 @@ struct Covers {
 
 impl Overview {
     /// Walks all device activity once, in order of start.
-    #[must_use]
     pub fn from_profile(profile: &Profile) -> Self {
         Self::from_window(profile, None)
     }
 
     /// Walks the device activity in a window, ns: operations are clipped to it.
-    #[must_use]
     pub fn from_window(profile: &Profile, window: Option<(i64, i64)>) -> Self {
         let launches = &profile.launches;
         // Results lack times, or were measured one by one with the profiler at work in between: their span says
@@ -138,7 +136,6 @@ impl Overview {
     }
 
     /// Length of the span in ns.
-    #[must_use]
     pub fn span_length(&self) -> Option<i64> {
         self.span.map(|(a, b)| b.saturating_sub(a))
     }

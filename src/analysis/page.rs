@@ -22,7 +22,6 @@ struct Page<'a> {
     shown: HashSet<Arc<str>>,
 }
 
-#[must_use]
 pub fn build_rows(metrics: &Metrics, result: usize, details: &Details, wish: &Wish) -> Vec<Row> {
     let Some(result) = metrics.results.get(result) else { return Vec::new() };
     let lookup = Lookup::new(metrics, result);

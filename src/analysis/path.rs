@@ -13,7 +13,6 @@ pub struct Step {
 
 /// Steps for a kernel. Progress follows from the collected data; `compared` and `others` tell if another result is
 /// shown beside it, or could be.
-#[must_use]
 pub fn workflow_steps(subject: &Subject, compared: bool, others: bool) -> [Step; 6] {
     let measured = subject.depth >= Depth::Basic && subject.roofs;
     let traced = subject.is_amd() && subject.depth == Depth::Full;

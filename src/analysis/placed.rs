@@ -19,7 +19,6 @@ pub enum Level {
 impl Level {
     pub const ALL: [Self; 3] = [Self::Dram, Self::L2, Self::L1];
 
-    #[must_use]
     pub fn display_name(self) -> &'static str {
         match self {
             Self::Dram => "DRAM",
@@ -45,7 +44,6 @@ pub enum Precision {
 impl Precision {
     pub const ALL: [Self; 4] = [Self::Double, Self::Single, Self::Half, Self::Tensor];
 
-    #[must_use]
     pub fn display_name(self) -> &'static str {
         match self {
             Self::Double => "FP64",
@@ -66,7 +64,6 @@ pub enum Amount {
 
 impl Amount {
     /// Returns the name of the work, marked if it is an upper bound.
-    #[must_use]
     pub fn mark_name(self, name: &str) -> String {
         if self == Self::AtMost { format!("{name} (≤)") } else { name.to_owned() }
     }
@@ -118,13 +115,11 @@ pub struct Placed {
 
 impl Placed {
     /// Name of a level in the GPU vendor's terms.
-    #[must_use]
     pub fn level_name(&self, level: Level) -> &'static str {
         if self.maker == Maker::Amd && level == Level::Dram { "HBM" } else { level.display_name() }
     }
 
     /// Name of the units for a kind of work in the GPU vendor's terms.
-    #[must_use]
     pub fn precision_name(&self, precision: Precision) -> &'static str {
         if self.maker == Maker::Amd && precision == Precision::Tensor { "MFMA" } else { precision.display_name() }
     }

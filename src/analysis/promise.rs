@@ -28,7 +28,6 @@ pub enum Outcome {
 
 impl Outcome {
     /// Identifier for scripts.
-    #[must_use]
     pub fn id(self) -> &'static str {
         match self {
             Self::Kept => "kept",
@@ -44,7 +43,6 @@ const SLACK: f64 = 0.02;
 
 impl Promise {
     /// Returns the outcome if this share of the kernel's time was saved.
-    #[must_use]
     pub fn classify_outcome(&self, got: f64) -> Outcome {
         let (least, most) = self.gain.expected.unwrap_or((0.0, self.gain.at_most));
         if got > self.gain.at_most + SLACK {
@@ -59,7 +57,6 @@ impl Promise {
     }
 
     /// Formats the prediction and its outcome: `uncoalesced-global promised 40–59%, got 57%`.
-    #[must_use]
     pub fn describe_outcome(&self, got: f64) -> String {
         let end = match self.classify_outcome(got) {
             _ if got < 0.0 => format!("is {:.0}% slower", -got * 100.0),
@@ -72,7 +69,6 @@ impl Promise {
 
 /// Predictions by each of the kernels' names, from the longest result of a kernel. Healthy kernels, and kernels with
 /// too little data, have none.
-#[must_use]
 pub fn predicted_gains(profile: &Profile) -> HashMap<String, Promise> {
     let profile = profile.measured.as_deref().unwrap_or(profile);
     let Some(metrics) = &profile.metrics else { return HashMap::new() };
@@ -107,7 +103,6 @@ pub struct Kept {
 }
 
 /// Kernels with counters in a report, those with the most time first.
-#[must_use]
 pub fn measured_kernels(profile: &Profile) -> Vec<Kept> {
     let promises = predicted_gains(profile);
     let profile = profile.measured.as_deref().unwrap_or(profile);

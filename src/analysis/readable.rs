@@ -161,7 +161,6 @@ const DEEPEST: usize = 8;
 
 /// Returns the name to show: `gelu (vectorized_elementwise_kernel)`, `gemm 64x8 TNT (nvjet_sm90_tst …)`, or the
 /// function name if the rules do not apply.
-#[must_use]
 pub fn readable_name(kernel: &Kernel) -> Cow<'_, str> {
     let function = kernel.function();
     apply_rules(function, kernel.demangled()).map_or(Cow::Borrowed(function), Cow::Owned)

@@ -44,7 +44,6 @@ pub struct Point {
 
 impl Point {
     /// Returns the name of the work, marked if it is an upper bound.
-    #[must_use]
     pub fn work_label(&self) -> String {
         self.amount.mark_name(&self.work)
     }
@@ -64,7 +63,6 @@ const L1_BYTES: f64 = 128.0;
 /// Bytes per cycle between L2 and the crossbar.
 const L2_BYTES: f64 = 32.0;
 
-#[must_use]
 pub fn place_result(metrics: &Metrics, result: &ResultMetrics) -> Placed {
     let lookup = Lookup::new(metrics, result);
     if let Some(placed) = roofline_amd::place_result(&lookup) {
@@ -240,7 +238,6 @@ fn result_points(metrics: &Metrics, at: usize, result: &ResultMetrics, placed: &
 
 impl Plot {
     /// Builds the plot of a result among the others of its report; `marked` are results whose kernels the user marked.
-    #[must_use]
     pub fn from_result(metrics: &Arc<Metrics>, at: usize, marked: &[usize]) -> Self {
         let Some(result) = metrics.results.get(at) else { return Self::default() };
         let placed = place_result(metrics, result);
@@ -286,7 +283,6 @@ impl Plot {
 
     /// All known roofs, the highest first, with a flag for work under them: less than a hundredth of this result's main
     /// work does not count.
-    #[must_use]
     pub fn known_roofs(&self) -> Vec<Roof<'_>> {
         let main = self.placed.work.iter().filter_map(|w| w.achieved).fold(0.0, f64::max);
         let plotted = |w: &Work| self.points.iter().any(|p| p.precision == w.precision);

@@ -88,13 +88,11 @@ pub struct Cell {
 
 impl Row {
     /// Returns true if the row can be selected.
-    #[must_use]
     pub fn is_selectable(&self) -> bool {
         !matches!(self, Self::Label(_) | Self::Note(_) | Self::Cells { head: true, .. } | Self::Chart(_))
     }
 
     /// Returns the metric of the row.
-    #[must_use]
     pub fn metric(&self) -> Option<&Arc<str>> {
         match self {
             Self::Metric(cell) | Self::Bar { cell, .. } if !cell.name.is_empty() => Some(&cell.name),
@@ -118,7 +116,6 @@ pub struct Wish {
 }
 
 /// Returns the text of a rule without its links.
-#[must_use]
 pub fn plain_text(text: &[Piece]) -> String {
     text.iter()
         .map(|p| match p {

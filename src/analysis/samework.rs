@@ -26,7 +26,6 @@ pub enum Work {
 
 impl Work {
     /// Describes the comparison; `None` if all launches are compared.
-    #[must_use]
     pub fn describe_work(self) -> Option<String> {
         match self {
             Self::Same => None,
@@ -81,7 +80,6 @@ fn median_change(a: &[i64], b: &[i64]) -> Option<f64> {
 }
 
 /// Compares the launches that do the same work.
-#[must_use]
 pub fn compare_durations(a: &Durations, b: &Durations) -> Found {
     let (all_a, all_b) = (count_launches(a), count_launches(b));
     let alike = a.len() == b.len() && a.iter().all(|(k, v)| b.get(k).is_some_and(|w| v.len() * all_b == w.len() * all_a));

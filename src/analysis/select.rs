@@ -19,7 +19,6 @@ pub enum Selected {
 
 /// Selects kernels by an exact readable, function, demangled or mangled name, or else by a fuzzy match that only one
 /// name satisfies.
-#[must_use]
 pub fn select_kernels(all: &[Kernel], selector: &str) -> Selected {
     let ids = |is: &dyn Fn(&Kernel) -> bool| -> BTreeSet<KernelId> {
         all.iter().zip(0..).filter(|(k, _)| is(k)).map(|(_, i)| KernelId(i)).collect()

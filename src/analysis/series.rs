@@ -1,7 +1,6 @@
 //! Distributions over many launches, reduced to the few values that a terminal can draw.
 
 /// Counts values in `bins` bins of equal ratio between the minimum and the maximum, and returns these two as well.
-#[must_use]
 pub fn log_bins(values: impl Iterator<Item = i64> + Clone, bins: usize) -> (Vec<u64>, i64, i64) {
     let (min, max) = values.clone().fold((i64::MAX, i64::MIN), |(a, b), v| (a.min(v), b.max(v)));
     if bins == 0 || min > max {
@@ -19,7 +18,6 @@ pub fn log_bins(values: impl Iterator<Item = i64> + Clone, bins: usize) -> (Vec<
 
 /// Minimum and maximum in each of `columns` slices of the time between the first and the last point; `None` for slices
 /// without points.
-#[must_use]
 pub fn time_envelope(points: impl Iterator<Item = (i64, i64)> + Clone, columns: usize) -> Vec<Option<(i64, i64)>> {
     let (first, last) = points.clone().fold((i64::MAX, i64::MIN), |(a, b), (t, _)| (a.min(t), b.max(t)));
     let mut out = vec![None; columns];

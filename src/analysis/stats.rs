@@ -23,7 +23,6 @@ pub struct Stats {
 
 impl Stats {
     /// Computes the statistics of values, which are reordered. `None` without values.
-    #[must_use]
     pub fn from_values<T: Copy + Ord + Into<i64>>(values: &mut [T]) -> Option<Self> {
         let n = values.len();
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
@@ -68,7 +67,6 @@ impl Stats {
     }
 
     /// Computes the statistics of very many values on several threads, without reordering them.
-    #[must_use]
     pub fn of_many<T: Copy + Ord + Send + Sync + Into<i64>>(values: &[T], threads: usize) -> Option<Self> {
         let n = values.len();
         let part = n.div_ceil(threads.max(1)).max(1);
@@ -128,7 +126,6 @@ impl Stats {
     }
 
     /// Standard deviation over mean, in percent.
-    #[must_use]
     pub fn spread_percent(&self) -> Option<f64> {
         (self.avg > 0.0).then_some(self.stddev? / self.avg * 100.0)
     }

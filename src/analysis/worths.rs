@@ -24,7 +24,6 @@ pub struct Curve {
 
 impl Curve {
     /// Share of the run saved with a share of the function's time, by linear interpolation.
-    #[must_use]
     pub fn saved_share(&self, gain: f64) -> f64 {
         let at = gain.clamp(0.0, 1.0) * STEPS.len() as f64;
         let step = (at as usize).min(STEPS.len() - 1);
@@ -33,7 +32,6 @@ impl Curve {
     }
 
     /// Effect of a gain, given as lower and upper bound.
-    #[must_use]
     pub fn evaluate_gain(&self, gain: Option<(f64, f64)>) -> Worth {
         let saves = gain.map(|(least, most)| (self.saved_share(least), self.saved_share(most)));
         Worth { share: self.share, critical: self.saved_share(1.0), saves }
@@ -45,13 +43,11 @@ impl Curve {
 pub struct Worths(HashMap<String, Curve>);
 
 impl Worths {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Replays the run, as often as its length allows. Empty if launches lack times or calls, or there are too many.
-    #[must_use]
     pub fn from_profile(profile: &Profile, cancel: &Cancel) -> Self {
         // Names as shown in the table.
         let names: Vec<_> = profile.kernels.iter().map(readable_name).collect();
@@ -61,7 +57,6 @@ impl Worths {
 
     /// Replays the run under other names of the kernels, for up to `most` of them; `None` if it is unknown what the run
     /// waits for.
-    #[must_use]
     pub fn for_names(profile: &Profile, names: &[&str], most: usize, cancel: &Cancel) -> Option<Self> {
         if profile.coverage.is_inconclusive() || profile.recorded.len() > 1 {
             return None;
@@ -96,7 +91,6 @@ impl Worths {
     }
 
     /// Returns the curve of a function, if it was evaluated.
-    #[must_use]
     pub fn get(&self, function: &str) -> Option<&Curve> {
         self.0.get(function)
     }

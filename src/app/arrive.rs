@@ -203,7 +203,6 @@ fn to_launch(app: &mut App, at: usize, address: &Address, rerun: bool) -> Step {
 }
 
 /// Returns the command that reopens what is on the screen; `None` if the screen belongs to no report.
-#[must_use]
 pub fn reopen_command(app: &App) -> Option<String> {
     let session = &app.session;
     let shown = session.report()?;

@@ -10,14 +10,12 @@ pub const TO_PASTE: Option<usize> = Some(usize::MAX);
 pub const MOST_COPIED: usize = 10_000;
 
 /// Builds a copy menu.
-#[must_use]
 pub fn copy_menu(rows: &[(CopyWhat, char, &str, &str)]) -> Pick {
     let items = rows.iter().map(|&(what, letter, label, hint)| Item::new(label, hint, letter, Choice::Copy(what)));
     Pick::by_letter("copy", items.collect(), None)
 }
 
 /// Copy menu for a table of kernels or launches.
-#[must_use]
 pub fn table_menu() -> Pick {
     copy_menu(&[
         (CopyWhat::Name(NameForm::Function), 'f', "function name", "as ncu --kernel-name expects it"),
@@ -29,7 +27,6 @@ pub fn table_menu() -> Pick {
 }
 
 /// Copy menu for a list of ranges.
-#[must_use]
 pub fn ranges_menu() -> Pick {
     copy_menu(&[
         (CopyWhat::Name(NameForm::Function), 'n', "name", "of the range"),
@@ -39,7 +36,6 @@ pub fn ranges_menu() -> Pick {
 }
 
 /// Copy menu for a timeline.
-#[must_use]
 pub fn timeline_menu() -> Pick {
     copy_menu(&[
         (CopyWhat::Name(NameForm::Demangled), 'n', "name", "of the event at the cursor"),
@@ -51,14 +47,12 @@ pub fn timeline_menu() -> Pick {
 
 /// Removes control characters from text for the clipboard, because a terminal would obey them when it is pasted. Only
 /// rows and multi-line commands keep their line ends.
-#[must_use]
 pub fn sanitize_copy(what: CopyWhat, text: &str) -> String {
     let one = matches!(what, CopyWhat::Name(_) | CopyWhat::MetricName | CopyWhat::MetricValue);
     if one { escape_unsafe(text).into_owned() } else { text.split('\n').map(escape_unsafe).collect::<Vec<_>>().join("\n") }
 }
 
 /// Status text for a number of copied rows.
-#[must_use]
 pub fn copied_label(what: CopyWhat, rows: usize) -> String {
     if what == CopyWhat::Row { "row".to_owned() } else { crate::model::units::format_count(rows, "row") }
 }

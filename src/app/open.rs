@@ -468,7 +468,6 @@ pub fn request_quit(app: &mut App) -> Vec<Effect> {
     apply_response(app, asked, Answer::open_overlay(Pick::by_letter("a run is in progress", items, None)))
 }
 
-#[must_use]
 pub fn quit_now(app: &App) -> Vec<Effect> {
     let reading = app.session.reports.iter().enumerate().filter(|(_, r)| r.is_reading());
     reading.map(|(i, _)| Effect::Cancel(i)).chain([Effect::Quit]).collect()

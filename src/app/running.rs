@@ -31,20 +31,17 @@ pub struct Traced {
 
 impl Traced {
     /// Index of the selected kernel.
-    #[must_use]
     pub fn selected_index(&self) -> usize {
         let Some((live, name)) = self.live.as_ref().zip(self.kernel.as_ref()) else { return 0 };
         live.kernels.iter().position(|k| k.name == *name).unwrap_or(0)
     }
 
     /// The selected kernel.
-    #[must_use]
     pub fn selected_kernel(&self) -> Option<&KernelNow> {
         self.live.as_ref()?.kernels.get(self.selected_index())
     }
 
     /// Measured result of the selected kernel.
-    #[must_use]
     pub fn selected_result(&self) -> Option<&MeasuredNow> {
         self.live.as_ref()?.measured.as_ref()?.of_kernel(&self.selected_kernel()?.name)
     }
@@ -106,7 +103,6 @@ const MOST_SAMPLES: usize = 600;
 
 impl Watched {
     /// A run that is about to start, or exists already.
-    #[must_use]
     pub fn new(command: String, run: Option<Box<Run>>, mine: bool) -> Self {
         Self {
             run,
@@ -130,14 +126,12 @@ impl Watched {
     }
 
     /// Traces that another process writes.
-    #[must_use]
     pub fn from_traces(output: PathBuf) -> Self {
         let command = format!("traces {}.*", output.display());
         Self { outside: Some(output), ..Self::new(command, None, false) }
     }
 
     /// View of the program itself, unless its output is shown.
-    #[must_use]
     pub fn live_view(&self) -> Option<&Live> {
         self.traced.live.as_deref().filter(|_| !self.traced.printing && (!self.ended || self.outside.is_some()))
     }
@@ -161,13 +155,11 @@ impl Watched {
     }
 
     /// Returns true while the run is in progress.
-    #[must_use]
     pub fn is_live(&self) -> bool {
         !self.ended
     }
 
     /// Stage that a stop has reached.
-    #[must_use]
     pub fn stop_stage(&self) -> Stage {
         self.run.as_ref().and_then(|r| Stage::from_name(&r.stage)).unwrap_or(Stage::Running)
     }
@@ -217,12 +209,10 @@ impl Watched {
     }
 
     /// Steps of the run, and the index of the next.
-    #[must_use]
     pub fn steps(&self) -> (&[Step], usize) {
         self.run.as_ref().map_or((&[], 0), |r| (&r.steps, self.step.max(r.step)))
     }
 
-    #[must_use]
     pub fn next_step(&self) -> Option<&Step> {
         let (steps, next) = self.steps();
         steps.get(next).filter(|_| self.is_live())
@@ -231,7 +221,6 @@ impl Watched {
 
 impl Watched {
     /// Status text for the next stage of a stop.
-    #[must_use]
     pub fn stop_message(&self, key: &str) -> String {
         match self.stop_stage() {
             Stage::Running => format!("asked the profiler to stop (INT); it is writing its report; {key} again sends TERM"),
@@ -267,7 +256,6 @@ pub struct Queue {
 
 impl Queue {
     /// Queue of these runs, the first of which is about to start.
-    #[must_use]
     pub fn after_first(all: usize, rest: Vec<(Start, Option<Origin>)>) -> Self {
         Self { waiting: rest.into(), total: all, ..Self::default() }
     }
@@ -278,7 +266,6 @@ impl Queue {
     }
 
     /// Position and total of the current run, if there are several.
-    #[must_use]
     pub fn current_position(&self) -> Option<(usize, usize)> {
         (self.total > 1).then(|| (self.total - self.waiting.len(), self.total))
     }
@@ -329,13 +316,11 @@ pub struct Running {
 
 impl Running {
     /// Returns true if a run is in progress.
-    #[must_use]
     pub fn is_live(&self) -> bool {
         self.watched.as_ref().is_some_and(Watched::is_live)
     }
 
     /// Returns true if a run is in progress that would end with this program.
-    #[must_use]
     pub fn has_attached_run(&self) -> bool {
         self.watched.as_ref().is_some_and(|r| r.is_live() && r.mine)
     }
@@ -371,7 +356,6 @@ impl Running {
     }
 
     /// Stage that stopping the watched run has reached.
-    #[must_use]
     pub fn stop_stage(&self) -> Option<Stage> {
         self.watched.as_ref().map(Watched::stop_stage)
     }

@@ -34,7 +34,6 @@ pub struct Cx<'a> {
 }
 
 impl Cx<'_> {
-    #[must_use]
     pub fn report(&self) -> Option<&Report> {
         self.session.reports.get(self.report)
     }
@@ -161,35 +160,29 @@ pub struct Answer {
 
 impl Answer {
     /// Does nothing.
-    #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    #[must_use]
     pub fn say(text: impl Into<String>) -> Self {
         Self::default().and_say(text, false)
     }
 
     /// Reports an error to the user.
-    #[must_use]
     pub fn error_message(text: impl Into<String>) -> Self {
         Self::default().and_say(text, true)
     }
 
     /// Adds a message for the user.
-    #[must_use]
     pub fn and_say(self, text: impl Into<String>, error: bool) -> Self {
         Self { say: Some(Status { text: text.into(), error }), ..self }
     }
 
     /// Opens an overlay over the screen.
-    #[must_use]
     pub fn open_overlay(what: impl Into<What>) -> Self {
         Self { over: Some(what.into()), ..Self::default() }
     }
 
-    #[must_use]
     pub fn effect(effect: Effect) -> Self {
         vec![effect].into()
     }
@@ -306,7 +299,6 @@ pub trait Screen {
 }
 
 /// Moves a selection within a number of rows.
-#[must_use]
 pub fn move_selection(at: usize, by: isize, rows: usize) -> usize {
     at.saturating_add_signed(by).min(rows.saturating_sub(1))
 }

@@ -41,7 +41,6 @@ pub struct App {
 
 impl App {
     /// Creates a session of reports that are not read yet; the effects read them.
-    #[must_use]
     pub fn new(files: Vec<PathBuf>, settings: Settings, size: (u16, u16)) -> (Self, Vec<Effect>) {
         let pins = settings.pins.iter().map(|p| p.as_str().into()).collect();
         // Digests have only the ranks screen.
@@ -92,43 +91,36 @@ impl App {
     }
 
     /// Top screen.
-    #[must_use]
     pub fn top_entry(&self) -> Option<&Entry> {
         self.common.last().or_else(|| self.stacks.get(self.session.active)?.last())
     }
 
     /// Returns true if the top screen belongs to a report.
-    #[must_use]
     pub fn on_report(&self) -> bool {
         self.common.is_empty()
     }
 
     /// Screen with a number, on any stack.
-    #[must_use]
     pub fn entry(&self, id: u64) -> Option<&Entry> {
         self.entries().find(|e| e.id == id)
     }
 
     /// Index of the report that a screen belongs to; for a screen of no report, the active one.
-    #[must_use]
     pub fn report_of(&self, id: u64) -> usize {
         self.stacks.iter().position(|s| s.iter().any(|e| e.id == id)).unwrap_or(self.session.active)
     }
 
     /// Number of the first screen of a type, of a report or of no report.
-    #[must_use]
     pub fn find_screen<K: Kind>(&self, report: Option<usize>) -> Option<u64> {
         let stack = report.map_or(Some(&self.common), |r| self.stacks.get(r))?;
         stack.iter().find(|e| K::of(&e.open).is_some()).map(|e| e.id)
     }
 
     /// First screen of a type of a report.
-    #[must_use]
     pub fn report_screen<K: Kind>(&self, report: usize) -> Option<&K> {
         self.stacks.get(report)?.iter().find_map(|e| K::of(&e.open))
     }
 
-    #[must_use]
     pub fn kernels_screen(&self, report: usize) -> Option<&KernelsScreen> {
         self.report_screen(report)
     }
@@ -137,51 +129,42 @@ impl App {
         self.stacks.get_mut(report)?.iter_mut().find_map(|e| KernelsScreen::of_mut(&mut e.open))
     }
 
-    #[must_use]
     pub fn launches_screen(&self, report: usize) -> Option<&LaunchesScreen> {
         self.report_screen(report)
     }
 
-    #[must_use]
     pub fn result_screen(&self, report: usize) -> Option<&ResultScreen> {
         self.report_screen(report)
     }
 
-    #[must_use]
     pub fn rerun_screen(&self, report: usize) -> Option<&RerunScreen> {
         self.report_screen(report)
     }
 
-    #[must_use]
     pub fn library_screen(&self) -> Option<&LibraryScreen> {
         self.common.iter().find_map(|e| Kind::of(&e.open))
     }
 
-    #[must_use]
     pub fn diff_screen(&self) -> Option<&DiffScreen> {
         self.common.iter().find_map(|e| Kind::of(&e.open))
     }
 
     /// Report that is shown.
-    #[must_use]
     pub fn report(&self) -> Option<&Report> {
         self.session.report()
     }
 
     /// Scope in which actions are currently looked up.
-    #[must_use]
     pub fn current_scope(&self) -> Where {
         self.top_entry().map_or(Where::Everywhere, |e| e.open.screen().place())
     }
 
     /// Selection of a screen.
-    #[must_use]
     pub fn selection(&self, id: u64) -> Selection {
         self.entry(id).map(|e| e.open.screen().selection(&self.session, self.report_of(id))).unwrap_or_default()
     }
 
     /// Selection of the top screen.
-    #[must_use]
     pub fn top_selection(&self) -> Selection {
         self.top_entry().map(|e| self.selection(e.id)).unwrap_or_default()
     }
@@ -195,13 +178,11 @@ impl App {
     }
 
     /// Numbers of a report's screens and of those of no report.
-    #[must_use]
     pub fn screen_ids_of(&self, report: usize) -> Vec<u64> {
         self.stacks.get(report).into_iter().flatten().chain(&self.common).map(|e| e.id).collect()
     }
 
     /// Numbers of all screens.
-    #[must_use]
     pub fn all_screen_ids(&self) -> Vec<u64> {
         self.entries().map(|e| e.id).collect()
     }
@@ -245,13 +226,11 @@ impl App {
     }
 
     /// Number of a report's table of kernels.
-    #[must_use]
     pub fn kernels_id(&self, report: usize) -> u64 {
         self.stacks.get(report).and_then(|s| s.first()).map_or(0, |e| e.id)
     }
 
     /// Number of a report's open screens.
-    #[must_use]
     pub fn stack_depth(&self, report: usize) -> usize {
         self.stacks.get(report).map_or(0, Vec::len)
     }

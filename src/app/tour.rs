@@ -35,7 +35,6 @@ const STEPS: [Step; 5] = [
 ];
 
 /// Starts the tour, or ends it; returns the action that opens its first screen, if that is not on top.
-#[must_use]
 pub fn toggle(app: &mut App) -> Option<ActionId> {
     if app.session.tour.take().is_some() {
         return None;
@@ -57,7 +56,6 @@ pub fn update_step(app: &mut App) {
 }
 
 /// Current text of the tour; on another screen, the way back.
-#[must_use]
 pub fn current_text(app: &App) -> Option<String> {
     let at = app.session.tour?;
     let step = STEPS.get(at)?;

@@ -88,7 +88,6 @@ pub fn read_code(
 }
 
 /// Returns a job without progress reports for opening an input again; unpacked files are found in the cache.
-#[must_use]
 pub fn quiet_job() -> Job<'static> {
     Job::new(crate::import::Wants::ALL, &|_| {})
 }

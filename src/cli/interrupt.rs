@@ -15,7 +15,6 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Filters signals to those that end the program. A shell that starts a background program in a script makes it
 /// ignore SIGINT, and `nohup` SIGHUP: signals that were ignored at start-up stay ignored.
-#[must_use]
 pub fn active_signals(signals: &[i32]) -> Vec<i32> {
     let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored_mask(&status));
     signals.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()

@@ -46,7 +46,6 @@ pub enum Told {
 }
 
 /// Returns the path of a run's traces without process id and suffix.
-#[must_use]
 pub fn trace_prefix(run: &Run) -> Option<PathBuf> {
     let suffix = format!(".{}", crate::import::trace::SUFFIX);
     run.patterns.first().and_then(|p| p.strip_suffix(&suffix)).filter(|_| run.tool == "trace").map(PathBuf::from)
@@ -88,7 +87,6 @@ fn request_counters(output: &Path, kernel: &str) -> Result<String, String> {
 }
 
 /// Returns an unused file name next to the traces that is not itself a trace name.
-#[must_use]
 pub fn snapshot_path(output: &Path) -> PathBuf {
     let name = output.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let path = |n: u32| output.with_file_name(format!("{name}-snapshot-{n}.{}", crate::import::trace::SUFFIX));

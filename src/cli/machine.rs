@@ -12,7 +12,6 @@ fn count_nvidia_gpus() -> usize {
     nodes.filter(|e| e.file_name().to_str().is_some_and(number)).count()
 }
 
-#[must_use]
 pub fn machine_facts(nsys: Option<&Path>) -> Vec<Fact> {
     let gpus = count_nvidia_gpus();
     let amd = Path::new("/dev/kfd").exists();

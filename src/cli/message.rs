@@ -26,7 +26,6 @@ impl Message {
     }
 
     /// Returns the expiry time.
-    #[must_use]
     pub fn expires_at(&self) -> Option<Instant> {
         self.0.as_ref().map(|m| m.1)
     }

@@ -66,13 +66,11 @@ pub struct Failure {
 
 impl Failure {
     /// Creates an error about invalid arguments or input.
-    #[must_use]
     pub fn wrong(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: WRONG }
     }
 
     /// Creates an error about a missing file; suggests a command, because a mistyped command is parsed as a file.
-    #[must_use]
     pub fn no_such_file(file: &Path) -> Self {
         let name = file.to_string_lossy();
         let commands = crate::report::REPORTS.iter().map(|r| r.0).chain(["demo", "themes", "recipes"]);
@@ -101,7 +99,6 @@ impl From<std::io::Error> for Failure {
 }
 
 /// Runs the program.
-#[must_use]
 pub fn main() -> ExitCode {
     let args = Args::parse();
     if let Ok(program) = std::env::current_exe() {

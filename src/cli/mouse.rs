@@ -7,7 +7,6 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 const WHEEL: isize = 3;
 
 /// Converts a mouse event over the element `hit`.
-#[must_use]
 pub fn to_mouse_action(mouse: MouseEvent, hit: Mouse) -> Option<Mouse> {
     // Many terminals reserve Shift with the mouse: the right button selects, too.
     let shift = mouse.modifiers.contains(KeyModifiers::SHIFT);

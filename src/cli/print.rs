@@ -33,13 +33,11 @@ fn wants_for_grouping(by: GroupBy) -> Wants {
 }
 
 /// Returns the requested format, by default a table on a terminal and CSV elsewhere.
-#[must_use]
 pub fn format_or_default(format: Option<Format>) -> Format {
     format.unwrap_or(if std::io::stdout().is_terminal() { Format::Table } else { Format::Csv })
 }
 
 /// Returns the width of the terminal if stdout is one.
-#[must_use]
 pub fn terminal_width() -> Option<usize> {
     std::io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten().map(|(w, _)| usize::from(w)).filter(|&w| w > 0)
 }

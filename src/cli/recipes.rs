@@ -44,7 +44,6 @@ pub fn find_recipe<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failur
 }
 
 /// Converts the arguments to the input of a recipe.
-#[must_use]
 pub fn to_wanted(args: &Recipes) -> Wanted {
     Wanted {
         program: args.program.clone(),
@@ -64,7 +63,6 @@ pub fn to_wanted(args: &Recipes) -> Wanted {
 }
 
 /// Returns the error for a recipe that cannot be prepared.
-#[must_use]
 pub fn prepare_error(recipe: &Recipe<'_>, wanted: &Wanted, error: &str) -> Failure {
     let hint = if recipe.needs_range && wanted.range.is_none() { ": --range NAME (or NAME@DOMAIN)" } else { "" };
     Failure::wrong(format!("{error}{hint}"))

@@ -42,7 +42,6 @@ pub struct Recorder {
 
 impl Recorder {
     /// Creates an idle recorder.
-    #[must_use]
     pub fn new(send: Sender<Wake>, nsys: Option<PathBuf>) -> Self {
         Self {
             send,

@@ -56,7 +56,6 @@ fn lock_queue(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
 
 impl Workers {
     /// Starts threads that send their results: at least two, so that urgent work need not wait for long work.
-    #[must_use]
     pub fn new(send: &Sender<Wake>) -> Self {
         let shared = Arc::<(Mutex<Queue>, Condvar)>::default();
         let threads = std::thread::available_parallelism().map_or(2, NonZero::get).clamp(2, MOST);

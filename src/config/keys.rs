@@ -31,7 +31,6 @@ const NAMES: [(&str, KeyCode); 15] = [
 
 impl Key {
     /// Parses a key's name.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (mut rest, mut ctrl, mut alt) = (text, false, false);
         let mut shift = false;
@@ -58,7 +57,6 @@ impl Key {
     }
 
     /// Returns the key of an event.
-    #[must_use]
     pub fn from_event(event: &KeyEvent) -> Self {
         let shifted_tab = event.code == KeyCode::Tab && event.modifiers.contains(KeyModifiers::SHIFT);
         Self {
@@ -70,12 +68,10 @@ impl Key {
     }
 
     /// Returns the key without shift, if it is an arrow with shift.
-    #[must_use]
     pub fn without_shift(self) -> Option<Self> {
         self.shift.then_some(Self { shift: false, ..self })
     }
 
-    #[must_use]
     pub fn name(&self) -> String {
         let base = match (NAMES.iter().find(|(_, code)| *code == self.code), self.code) {
             (Some((name, _)), _) => (*name).to_owned(),
@@ -92,7 +88,6 @@ impl Key {
     }
 
     /// Label of the key, with symbols for arrows.
-    #[must_use]
     pub fn label(&self) -> String {
         let with = |sign: &str| format!("{}{sign}", self.modifier_prefix());
         match self.code {

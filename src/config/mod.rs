@@ -69,13 +69,11 @@ impl ColorMode {
         [("none", Self::None), ("16", Self::Sixteen), ("256", Self::Indexed), ("truecolor", Self::True)];
 
     /// Parses the name of a mode.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(w, _)| *w == word).map(|(_, m)| *m)
     }
 
     /// Detects the mode from `NO_COLOR`, `COLORTERM` and `TERM`.
-    #[must_use]
     pub fn detect_from_env(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|v| !v.is_empty());
         let term = set("TERM").unwrap_or_default();
@@ -94,7 +92,6 @@ impl ColorMode {
 }
 
 /// Returns true if the locale is UTF-8.
-#[must_use]
 pub fn utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = |name: &str| variable(name).filter(|v| !v.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default().to_ascii_lowercase();
@@ -107,7 +104,6 @@ const MOST_BYTES: u64 = 1 << 20;
 const KEYS: [&str; 10] = ["theme", "first", "group", "sort", "color", "ascii", "nsys", "pins", "keys", "recipes"];
 
 /// Configuration folder.
-#[must_use]
 pub fn config_folder() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().map(|b| b.config_dir().join("warpscope"))
 }
@@ -184,7 +180,6 @@ fn one_of<T: Copy, const N: usize>(key: &str, word: &str, all: [(&'static str, T
 }
 
 /// Error message for an unknown word, with the nearest known one as a suggestion.
-#[must_use]
 pub fn unknown_word<const N: usize>(what: &str, word: &str, known: [&str; N]) -> String {
     match nearest_match(word, known) {
         Some(near) => format!("unknown {what} `{word}`; did you mean `{near}`?"),
@@ -193,7 +188,6 @@ pub fn unknown_word<const N: usize>(what: &str, word: &str, known: [&str; N]) ->
 }
 
 /// Names and texts of the user's own themes: the TOML files in the folder `themes` beside the configuration file.
-#[must_use]
 pub fn load_themes(folder: Option<&Path>) -> Vec<(String, String)> {
     let entries = folder.and_then(|f| std::fs::read_dir(f.join("themes")).ok());
     let files = entries.into_iter().flatten().flatten().map(|e| e.path());

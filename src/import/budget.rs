@@ -25,13 +25,11 @@ pub struct Budget {
 
 impl Budget {
     /// Budget of a file of `stored` bytes on disk.
-    #[must_use]
     pub fn from_stored_size(path: &Path, stored: u64) -> Self {
         Self::with_limit(path, stored, BASE.saturating_add(stored.saturating_mul(STORED_TIMES)))
     }
 
     /// Budget of a file of `stored` bytes that unpacks to `plain` bytes.
-    #[must_use]
     pub fn from_plain_size(path: &Path, stored: u64, plain: u64) -> Self {
         let out = Self::from_stored_size(path, stored);
         out.lower_limit(plain);
@@ -43,7 +41,6 @@ impl Budget {
     }
 
     /// Budget of a table's rows: they cannot take more bytes than the file has.
-    #[must_use]
     pub fn of_rows(path: &Path, size: u64) -> Self {
         Self::with_limit(path, size, size)
     }
@@ -57,18 +54,15 @@ impl Budget {
     }
 
     /// Total budget, bytes.
-    #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.most.load(Ordering::Relaxed)
     }
 
-    #[must_use]
     pub fn bytes_left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
 
     /// Takes bytes from the budget; returns false if too few are left.
-    #[must_use]
     pub fn try_spend(&self, bytes: u64) -> bool {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
@@ -79,7 +73,6 @@ impl Budget {
     }
 
     /// Error for a report that exceeds its budget.
-    #[must_use]
     pub fn exceeded_error(&self) -> ImportError {
         ImportError::refused(
             &self.path,
@@ -90,7 +83,6 @@ impl Budget {
 }
 
 /// Upper bound of the memory of a parsed JSON text, bytes, from its number of objects, lists and items.
-#[must_use]
 pub fn estimate_json(text: &[u8]) -> u64 {
     const OBJECT: u64 = 160;
     const ITEM: u64 = 32;

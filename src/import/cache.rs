@@ -13,7 +13,6 @@ use std::io::{Error, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// `$XDG_CACHE_HOME/warpscope`, or without a home directory, this user's folder below the temporary directory.
-#[must_use]
 pub fn default_folder() -> PathBuf {
     match etcetera::choose_base_strategy() {
         Ok(base) => base.cache_dir().join("warpscope"),

@@ -16,13 +16,11 @@ pub struct Counted<'a> {
 
 impl<'a> Counted<'a> {
     /// Counts the bytes of `inner` out of `total`.
-    #[must_use]
     pub fn new(inner: File, total: u64, job: &'a Job<'a>) -> Self {
         Self { inner, done: Rc::default(), total, job }
     }
 
     /// The shared count of bytes read so far.
-    #[must_use]
     pub fn bytes_read(&self) -> Rc<Cell<u64>> {
         Rc::clone(&self.done)
     }

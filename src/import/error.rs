@@ -40,19 +40,16 @@ pub enum ImportError {
 
 impl ImportError {
     /// Returns the error for an operating-system error on a file.
-    #[must_use]
     pub fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io { path: path.to_owned(), source }
     }
 
     /// Returns the error for a file that is known to be unreadable.
-    #[must_use]
     pub fn refused(path: &Path, what: impl Into<String>, next: impl Into<String>) -> Self {
         Self::Refused { path: path.to_owned(), what: what.into(), next: next.into() }
     }
 
     /// Returns the error for damage found in a part of a file.
-    #[must_use]
     pub fn damaged(path: &Path, place: &str, reason: impl std::fmt::Display) -> Self {
         Self::Damaged {
             path: path.to_owned(),

@@ -169,13 +169,11 @@ impl Input {
     }
 
     /// Size of the named file on disk.
-    #[must_use]
     pub fn stored_size(&self) -> u64 {
         self.stored
     }
 
     /// Memory budget for reading it.
-    #[must_use]
     pub fn memory_budget(&self) -> Budget {
         Budget::from_plain_size(&self.path, self.stored, if self.members.is_empty() { self.size } else { self.stored })
     }
@@ -189,7 +187,6 @@ impl Input {
     }
 
     /// An input that is built into the program, with its display name.
-    #[must_use]
     pub fn built_in(name: &str, bytes: &'static [u8]) -> Self {
         let head = bytes[..bytes.len().min(HEAD)].to_vec();
         let size = bytes.len() as u64;

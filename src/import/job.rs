@@ -76,19 +76,16 @@ impl Wants {
     pub const TABLE: Self = Self { names: Names::All, parts: Parts::empty() };
 
     /// Returns true if all of these parts are requested.
-    #[must_use]
     pub fn has_parts(self, parts: Parts) -> bool {
         self.parts.contains(parts)
     }
 
     /// Returns a copy without these parts.
-    #[must_use]
     pub fn without(self, parts: Parts) -> Self {
         Self { parts: self.parts.difference(parts), ..self }
     }
 
     /// Returns a copy with these parts added.
-    #[must_use]
     pub fn with(self, parts: Parts) -> Self {
         Self { parts: self.parts.union(parts), ..self }
     }
@@ -143,7 +140,6 @@ pub const SQLITE: &str = "WARPSCOPE_SQLITE";
 
 impl<'a> Job<'a> {
     /// Returns a job that reads `wants` in one pass on all processors.
-    #[must_use]
     pub fn new(wants: Wants, hear: &'a (dyn Fn(Progress) + Sync)) -> Self {
         let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let pages = std::env::var_os(SQLITE).is_none_or(|v| v != "library");

@@ -91,7 +91,6 @@ static KNOWN: &[Known] = &[
 
 /// Returns the error for a file that no importer reads. `reads` lists the supported formats with their
 /// suffixes, `tried` by name only.
-#[must_use]
 pub fn unsupported_error(input: &Input, reads: &str, tried: &str) -> ImportError {
     match KNOWN.iter().find(|k| (k.is)(&input.head)) {
         Some(Known { what, next: "", .. }) => ImportError::refused(&input.path, *what, format!("this version reads {reads}")),

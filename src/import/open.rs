@@ -42,13 +42,11 @@ fn refuse_input(input: &Input) -> ImportError {
 }
 
 /// Supported formats as text: `Nsight Systems SQLite export (.sqlite), …`.
-#[must_use]
 pub fn supported_formats() -> String {
     IMPORTERS.iter().map(|i| format!("{} ({})", i.name(), i.files().join(", "))).collect::<Vec<_>>().join(", ")
 }
 
 /// File name suffixes of supported formats, or the commands that print them.
-#[must_use]
 pub fn supported_files() -> Vec<&'static str> {
     IMPORTERS.iter().flat_map(|i| i.files()).copied().collect()
 }

@@ -4,7 +4,6 @@ use crate::model::{LaunchOrder, Launches};
 
 /// Sorts the launches into host launch order and returns the basis of the order. `missing` launches have no call;
 /// `None` if no calls were read.
-#[must_use]
 pub fn sort_launches(launches: Launches, missing: Option<u64>) -> (Launches, LaunchOrder) {
     let order = match missing {
         None => LaunchOrder::Device,

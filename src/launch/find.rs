@@ -25,7 +25,6 @@ const INSTALLS: [(&str, &str, &[&str]); 6] = [
 ];
 
 /// Returns every `nsys` on this machine, or only the one that the user chose. Versions are not read yet.
-#[must_use]
 pub fn find_nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
     if let Some(chosen) = chosen {
         // Tools do not run in the current folder, so the path must be absolute.
@@ -53,14 +52,12 @@ pub fn find_nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// Finds a program on PATH.
-#[must_use]
 pub fn find_on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).filter(|p| p.is_absolute()).map(|p| p.join(name)).find(|p| p.is_file())
 }
 
 /// Finds the newest `ncu` or `rocprofv3` in its vendor's install folder.
-#[must_use]
 pub fn find_installed(name: &str) -> Option<PathBuf> {
     let (base, prefix, inside, otherwise) = match name {
         "ncu" => ("/opt/nvidia/nsight-compute", "", "ncu", "/usr/local/cuda/bin/ncu"),
@@ -83,7 +80,6 @@ pub fn find_installed(name: &str) -> Option<PathBuf> {
 }
 
 /// Finds a profiler on PATH, else in its install folder.
-#[must_use]
 pub fn find_tool(name: &str) -> Option<PathBuf> {
     find_on_path(name).or_else(|| find_installed(name))
 }
@@ -92,7 +88,6 @@ pub fn find_tool(name: &str) -> Option<PathBuf> {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Asks a tool for its version, until it has answered, the caller cancels or the time limit is reached.
-#[must_use]
 pub fn query_version(path: &Path, cancelled: &dyn Fn() -> bool) -> Tool {
     let until = Instant::now() + PATIENCE;
     let mut version = None;

@@ -31,7 +31,6 @@ fn check_owner(meta: &Metadata) -> Result<()> {
 }
 
 /// Returns true if a folder belongs to this user.
-#[must_use]
 pub fn is_mine(folder: &Path) -> bool {
     std::fs::metadata(folder).is_ok_and(|m| check_owner(&m).is_ok())
 }
@@ -192,7 +191,6 @@ pub fn create_folder(folder: &Path) -> Result<()> {
 }
 
 /// Folder of a user without a home, below the temporary directory.
-#[must_use]
 pub fn homeless_folder() -> PathBuf {
     std::env::temp_dir().join(format!("warpscope-{}", getuid()))
 }

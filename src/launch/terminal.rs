@@ -70,7 +70,6 @@ pub struct Guard(ChildStdin);
 impl Guard {
     /// Starts it: `words` are the arguments with which this program runs [`restore_on_exit`]; the terminal's current modes are
     /// appended. The explorer also works without it (at the process limit, for example).
-    #[must_use]
     pub fn spawn_guard(program: &Path, words: &[&str]) -> Option<Self> {
         let modes = format_modes(&termios::tcgetattr(io::stdin()).ok()?);
         let child = Command::new(program)

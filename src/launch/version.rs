@@ -9,7 +9,6 @@ pub struct Version(Vec<u32>);
 impl Version {
     /// Finds the first version in a text: a year and at least two more numbers, separated by `.` (or by `@`, as in
     /// report headers).
-    #[must_use]
     pub fn find_in(text: &str) -> Option<Self> {
         text.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '@')).find_map(|word| {
             let numbers: Vec<u32> = word.split(['.', '@']).filter(|p| !p.is_empty()).map_while(|p| p.parse().ok()).take(4).collect();
@@ -19,7 +18,6 @@ impl Version {
 
     /// Returns true if a tool of this version can read such a report: same or newer release. The third and later
     /// numbers are builds of one release.
-    #[must_use]
     pub fn can_read(&self, report: &Self) -> bool {
         self.0[..2] >= report.0[..2]
     }

@@ -32,7 +32,6 @@ fn expand_pattern(pattern: &str, since_ms: i64) -> Vec<PathBuf> {
 }
 
 /// Files that a run left, out of those expected.
-#[must_use]
 pub fn find_reports(patterns: &[String], folder: &Path, since_ms: i64) -> Vec<Report> {
     let mut seen = BTreeSet::new();
     let files = patterns.iter().flat_map(|p| expand_pattern(p, since_ms)).filter(|p| seen.insert(p.clone()));
@@ -40,7 +39,6 @@ pub fn find_reports(patterns: &[String], folder: &Path, since_ms: i64) -> Vec<Re
 }
 
 /// Describes a file as it is now; the library owns it if it is in the folder.
-#[must_use]
 pub fn describe_report(path: PathBuf, folder: &Path) -> Report {
     let bytes = path.metadata().map_or(0, |m| m.len());
     let owned = path.starts_with(folder);

@@ -33,7 +33,6 @@ pub struct Plan {
 }
 
 /// Plans the cleanup, from the newest run on. Live runs and those that are tagged `keep` stay and are not counted.
-#[must_use]
 pub fn plan_cleanup(runs: &[Run], wish: Wish, now_ms: i64) -> Plan {
     let mut plan = Plan::default();
     let (mut kept, mut bytes) = (0_usize, 0_u64);
@@ -76,7 +75,6 @@ fn is_inside(folder: &Path, file: &Path) -> bool {
 
 /// Returns true if a report of the library is sound: one that the library owns must be a regular file in the run's
 /// folder. Reports that the user placed elsewhere are the user's responsibility.
-#[must_use]
 pub fn is_sound(folder: &Path, report: &Report) -> bool {
     !report.owned || (is_inside(folder, &report.path) && report.path.symlink_metadata().is_ok_and(|m| m.is_file()))
 }

@@ -29,19 +29,16 @@ impl State {
         (Self::Lost, "lost"),
     ];
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(s, _)| *s == self).map_or("", |(_, w)| w)
     }
 
     /// Parses a name; an unknown one, of a newer program, counts as lost.
-    #[must_use]
     pub fn parse(word: &str) -> Self {
         Self::ALL.iter().find(|(_, w)| *w == word).map_or(Self::Lost, |(s, _)| *s)
     }
 
     /// Returns true if the run has not ended.
-    #[must_use]
     pub fn is_live(self) -> bool {
         matches!(self, Self::Starting | Self::Running)
     }
@@ -171,14 +168,12 @@ pub struct Run {
 
 impl Run {
     /// Duration in milliseconds: until now for a live run, until the last sign of life if the end was not observed.
-    #[must_use]
     pub fn duration_ms(&self, now_ms: i64) -> i64 {
         let until = self.ended_ms.unwrap_or(if self.state.is_live() { now_ms } else { self.last_seen_ms.unwrap_or(self.started_ms) });
         until.saturating_sub(self.started_ms).max(0)
     }
 
     /// Total size of its reports, in bytes.
-    #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.reports.iter().map(|r| r.bytes).sum()
     }
@@ -189,7 +184,6 @@ impl Run {
     }
 
     /// Returns true if all words occur in the run's data.
-    #[must_use]
     pub fn matches_words(&self, words: &str) -> bool {
         let text = format!(
             "#{} {} {} {} {} {} {} {} {}",
@@ -209,7 +203,6 @@ impl Run {
 }
 
 /// Returns true if the explorer opens a file that a profiler left, by its name.
-#[must_use]
 pub fn is_openable(path: &std::path::Path) -> bool {
     const KINDS: [&str; 12] =
         [".nsys-rep", ".ncu-rep", ".sqlite", ".qdrep", ".csv", ".json", ".wstrace", ".db", ".pftrace", ".pickle", ".wsd", ".rpd"];
@@ -244,7 +237,6 @@ pub const PLAIN_VARIABLES: &[&str] = &[
 ];
 
 /// Returns true if a variable's value may be stored.
-#[must_use]
 pub fn is_plain_variable(name: &str) -> bool {
     PLAIN_VARIABLES.iter().any(|p| p.strip_suffix('*').map_or(*p == name, |head| name.starts_with(head)))
 }

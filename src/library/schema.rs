@@ -92,7 +92,6 @@ pub fn migrate(db: &mut Connection) -> Result<(), Result<i64, rusqlite::Error>> 
     change.commit().map_err(Err)
 }
 
-#[must_use]
 pub fn newest_version() -> usize {
     STEPS.len()
 }

@@ -35,7 +35,6 @@ fn unix_ms(time: SystemTime) -> i64 {
 }
 
 /// Current time, milliseconds since 1970.
-#[must_use]
 pub fn now_ms() -> i64 {
     unix_ms(SystemTime::now())
 }
@@ -156,7 +155,6 @@ impl Library {
     }
 
     /// Folder of a run.
-    #[must_use]
     pub fn run_folder(&self, id: i64) -> PathBuf {
         self.folder.join("runs").join(id.to_string())
     }

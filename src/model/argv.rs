@@ -153,7 +153,6 @@ fn resolve_option(word: &str) -> Option<(&'static str, bool)> {
 }
 
 /// Parses a command line; `None` if an option is unknown, or the program is missing.
-#[must_use]
 pub fn parse_command_line(argv: &[String]) -> Option<CommandLine> {
     let mut out = CommandLine::default();
     let mut words = argv.get(1..)?.iter();
@@ -179,14 +178,12 @@ pub fn parse_command_line(argv: &[String]) -> Option<CommandLine> {
 
 impl CommandLine {
     /// Returns true if the profiler was told to leave out launches.
-    #[must_use]
     pub fn filters_launches(&self) -> bool {
         self.options.iter().any(|(name, _)| CHOOSING.contains(name))
     }
 }
 
 /// Tests whether a program is the executable of a process: `python3` matches `/usr/bin/python3.12`.
-#[must_use]
 pub fn same_program(program: &str, process: &str) -> bool {
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let (program, process) = (base(program), base(process));

@@ -21,19 +21,16 @@ impl Cancel {
     }
 
     /// Returns true if the job was asked to stop.
-    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.stop.load(Ordering::Relaxed)
     }
 
     /// Steps that the job has done, in [`Pace`]s that have ended: unlike seconds, equal on every machine.
-    #[must_use]
     pub fn steps_done(&self) -> u64 {
         self.0.steps.load(Ordering::Relaxed)
     }
 
     /// Creates a counter for the steps of one thread.
-    #[must_use]
     pub fn pace(&self) -> Pace {
         Pace { cancel: self.clone(), since: Cell::new(0) }
     }
@@ -54,7 +51,6 @@ pub struct Pace {
 impl Pace {
     /// Counts steps; returns false if the job was asked to stop.
     #[inline]
-    #[must_use]
     pub fn count_steps(&self, steps: usize) -> bool {
         let since = self.since.get().saturating_add(steps as u64);
         self.since.set(since);

@@ -40,7 +40,6 @@ pub struct Code {
 
 impl Code {
     /// Function at an address, and the offset in it.
-    #[must_use]
     pub fn find_function(&self, address: u64) -> Option<(&Function, u64)> {
         let next = self.functions.partition_point(|f| f.address <= address);
         let function = self.functions.get(next.checked_sub(1)?)?;
@@ -51,14 +50,12 @@ impl Code {
 
 impl Function {
     /// File and line at an offset.
-    #[must_use]
     pub fn line_at(&self, offset: u64) -> Option<(u32, u32)> {
         let next = self.lines.partition_point(|l| l.0 <= offset);
         self.lines.get(next.checked_sub(1)?).map(|l| (l.1, l.2)).filter(|l| l.1 > 0)
     }
 
     /// Text of the instruction at an offset.
-    #[must_use]
     pub fn instruction_at(&self, offset: u64) -> Option<&Arc<str>> {
         self.instructions.binary_search_by_key(&offset, |i| i.0).ok().and_then(|at| self.instructions.get(at)).map(|i| &i.1)
     }

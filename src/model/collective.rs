@@ -51,7 +51,6 @@ impl NcclCall {
     /// `{u64 communicator, size_t bytes, int operation | root | peer}`, without the last 4 bytes for functions without
     /// any of these; before NCCL 2.26 the communicator was missing.
     /// `ncclCommInitRank`: `{u64 communicator, int ranks, int rank, …}`.
-    #[must_use]
     pub fn from_payload(function: &str, payload: &[u8]) -> Option<Self> {
         let long = |at: usize| Some(u64::from_le_bytes(payload.get(at..at + 8)?.try_into().ok()?));
         let short = |at: usize| Some(u32::from_le_bytes(payload.get(at..at + 4)?.try_into().ok()?));
@@ -73,7 +72,6 @@ impl NcclCall {
 }
 
 /// Bytes of an element, by PyTorch's name of its type.
-#[must_use]
 pub fn element_bytes(dtype: &str) -> Option<u64> {
     let dtype = dtype.rsplit("::").next().unwrap_or(dtype);
     match dtype {

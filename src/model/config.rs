@@ -30,7 +30,6 @@ pub struct LaunchConfig {
 }
 
 /// `132×8×1`, without trailing ones: `132×8`, `132`.
-#[must_use]
 pub fn format_dim3(dims: [u32; 3]) -> String {
     match dims {
         [x, 1, 1] => x.to_string(),
@@ -41,7 +40,6 @@ pub fn format_dim3(dims: [u32; 3]) -> String {
 
 impl LaunchConfig {
     /// Static plus dynamic shared memory per block; `None` when neither is known.
-    #[must_use]
     pub fn shared_memory(&self) -> Option<Bytes> {
         match (self.static_shared, self.dynamic_shared) {
             (None, None) => None,
@@ -50,25 +48,21 @@ impl LaunchConfig {
     }
 
     /// Number of blocks in the grid.
-    #[must_use]
     pub fn block_count(&self) -> Option<u64> {
         self.grid.map(dim_product)
     }
 
     /// Number of threads in a block.
-    #[must_use]
     pub fn threads_per_block(&self) -> Option<u64> {
         self.block.map(dim_product)
     }
 
     /// Describes the configuration in one line: grid × block, shared memory, registers.
-    #[must_use]
     pub fn label(&self) -> String {
         self.label_in("shared", "regs")
     }
 
     /// Like [`Self::label`], in the terms of the GPU's vendor.
-    #[must_use]
     pub fn label_for(&self, amd: bool) -> String {
         if amd { self.label_in("LDS", "VGPRs") } else { self.label() }
     }

@@ -17,7 +17,6 @@ impl Work {
     pub const ALL: [Self; 3] = [Self::Kernels, Self::Graphs, Self::Copies];
 
     /// Stable name, for scripts.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Kernels => "kernels",
@@ -27,7 +26,6 @@ impl Work {
     }
 
     /// Noun for one call of it.
-    #[must_use]
     pub fn noun(self) -> &'static str {
         match self {
             Self::Kernels => "kernel launch",
@@ -50,7 +48,6 @@ pub enum Stretch {
 
 impl Stretch {
     /// Stable name, for scripts.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -110,13 +107,11 @@ const MOST_NAMED: usize = 4;
 
 impl Coverage {
     /// Number of calls of a kind without a record, and of all.
-    #[must_use]
     pub fn lost_calls(&self, work: Work) -> (u64, u64) {
         (self.unrecorded.iter().filter(|u| u.work == work).map(|u| u.lost).sum(), self.started[work as usize])
     }
 
     /// Share of a kind of work without a record.
-    #[must_use]
     pub fn lost_share(&self, work: Work) -> f64 {
         let (lost, calls) = self.lost_calls(work);
         lost as f64 / calls.max(1) as f64
@@ -128,13 +123,11 @@ impl Coverage {
     }
 
     /// Returns true if so much has no record that idle time, limits and shares are unknown.
-    #[must_use]
     pub fn is_inconclusive(&self) -> bool {
         self.reported_work().any(|w| self.lost_share(w) >= HOLLOW)
     }
 
     /// Describes the work without a record in one sentence; `None` if none is worth reporting.
-    #[must_use]
     pub fn describe_losses(&self) -> Option<String> {
         let parts: Vec<String> = self.reported_work().map(|w| self.describe_work(w)).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
@@ -161,7 +154,6 @@ impl Coverage {
     }
 
     /// Advice on recording it, for the tool that made the report.
-    #[must_use]
     pub fn recording_advice(&self, tool: &str, maker: Maker) -> String {
         let graphs = self.reported_work().next() == Some(Work::Graphs);
         let processes = self.unrecorded.iter().any(|u| u.work != Work::Copies && u.stretch == Stretch::All)
@@ -192,7 +184,6 @@ impl Coverage {
     }
 
     /// Notes for the reader.
-    #[must_use]
     pub fn notes(&self, tool: &str, maker: Maker) -> Vec<Note> {
         let mut out = Vec::new();
         if let Some(sentence) = self.describe_losses() {

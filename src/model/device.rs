@@ -33,7 +33,6 @@ pub struct Words {
 
 impl Maker {
     /// Terms of CUDA, or of `ROCm`.
-    #[must_use]
     pub fn vendor_terms(self) -> &'static Words {
         match self {
             Self::Amd => &Words {
@@ -104,13 +103,11 @@ pub struct Device {
 
 impl Device {
     /// Architecture in the compilers' spelling: `sm_90`, `gfx942`.
-    #[must_use]
     pub fn architecture(&self) -> Option<String> {
         self.arch.clone().or_else(|| self.compute_capability.map(|(major, minor)| format!("sm_{major}{minor}")))
     }
 
     /// Name without the vendor, such as `H200`; else the ordinal.
-    #[must_use]
     pub fn short_name(&self) -> String {
         match &self.name {
             Some(name) => name.trim_start_matches("NVIDIA ").trim_start_matches("GeForce ").to_owned(),

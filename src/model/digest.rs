@@ -212,7 +212,6 @@ pub struct Collective {
 }
 
 impl Collective {
-    #[must_use]
     pub fn end(&self) -> i64 {
         self.start.saturating_add(self.duration)
     }
@@ -231,19 +230,16 @@ pub struct Step {
 
 impl Digest {
     /// Encodes the digest as the bytes of a file.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         Self::pack_message(&self.encode_to_vec())
     }
 
     /// Packs an encoded message as the bytes of a file.
-    #[must_use]
     pub fn pack_message(message: &[u8]) -> Vec<u8> {
         [&MAGIC[..], &zstd::bulk::compress(message, 6).unwrap_or_default()].concat()
     }
 
     /// Recognizes a file by its first bytes, also one of a later version.
-    #[must_use]
     pub fn is_digest(head: &[u8]) -> bool {
         head.starts_with(&MAGIC[..3]) && head.get(3).is_some_and(u8::is_ascii_digit)
     }
@@ -338,7 +334,6 @@ impl Digest {
     }
 
     /// Step numbers of collectives, by kind and sequence number.
-    #[must_use]
     pub fn steps_of_collectives(&self) -> HashMap<(usize, i64), u32> {
         let named = self.collectives.as_ref().map(|c| &c.step[..]).unwrap_or_default();
         let step = |at: usize| named.get(at).and_then(|s| s.checked_sub(1));
@@ -357,7 +352,6 @@ impl Digest {
     }
 
     /// Steps by start.
-    #[must_use]
     pub fn steps(&self) -> Vec<Step> {
         let Some(s) = &self.steps else { return Vec::new() };
         let mut start = 0i64;
@@ -415,7 +409,6 @@ fn count_fields(message: &[u8]) -> Option<usize> {
 }
 
 /// Bucket of a duration: eight per power of two of ns.
-#[must_use]
 pub fn duration_bucket(ns: i64) -> u32 {
     let value = ns.max(1).cast_unsigned();
     let power = value.ilog2();

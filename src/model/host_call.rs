@@ -105,7 +105,6 @@ const KINDS: &[(&str, CallKind)] = &[
 
 impl CallKind {
     /// Determines the kind from a call's name, with or without the version suffix that CUPTI adds.
-    #[must_use]
     pub fn from_name(name: &str) -> Self {
         // Names of the runtime begin with `cuda`, those of the driver with `cu` and a capital letter.
         let bare = ["cuda", "hip", "cu"].iter().find_map(|p| name.strip_prefix(p)).unwrap_or(name);
@@ -113,13 +112,11 @@ impl CallKind {
     }
 
     /// Returns true if such a call can have started a kernel, memcpy or memset: others have correlation ids, too.
-    #[must_use]
     pub fn may_start_work(self) -> bool {
         !matches!(self, Self::Sync | Self::Event | Self::Module | Self::Profiler)
     }
 
     /// Returns true if calls of this kind are kept one by one.
-    #[must_use]
     pub fn is_kept(self) -> bool {
         self != Self::Query
     }
@@ -138,7 +135,6 @@ pub struct CallName {
 
 impl CallName {
     /// Creates an entry, with the kind derived from the name.
-    #[must_use]
     pub fn new(name: Arc<str>, count: u64, total: Nanos) -> Self {
         Self { kind: CallKind::from_name(&name), name, count, total }
     }
@@ -168,42 +164,35 @@ pub struct HostCalls {
 }
 
 impl HostCalls {
-    #[must_use]
     pub fn len(&self) -> usize {
         self.start.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start.is_empty()
     }
 
-    #[must_use]
     pub fn kind(&self, call: usize) -> CallKind {
         self.call_name(call).map_or(CallKind::Other, |n| n.kind)
     }
 
     /// Name of the call, with the totals of that name.
-    #[must_use]
     pub fn call_name(&self, call: usize) -> Option<&CallName> {
         self.names.get(*self.name.get(call)? as usize)
     }
 
     /// Process and thread id.
-    #[must_use]
     pub fn thread_of(&self, call: usize) -> (u32, u32) {
         self.thread.get(call).and_then(|&t| self.threads.get(t as usize)).copied().unwrap_or_default()
     }
 
     /// Bytes of the columns per call.
-    #[must_use]
     pub fn bytes_per_call() -> usize {
         8 + 8 + 4 + 4 + 4
     }
 }
 
 /// Removes the version suffix that CUPTI adds (`_v3020`, `_v2`) from a call's name, like `nsys stats`.
-#[must_use]
 pub fn strip_version_suffix(name: &str) -> &str {
     match name.rfind("_v") {
         Some(at) if at + 2 < name.len() && name[at + 2..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],

@@ -18,7 +18,6 @@ pub enum NameForm {
 
 impl NameForm {
     /// Name of the form, as in `ncu --kernel-name-base`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Function => "function",
@@ -28,7 +27,6 @@ impl NameForm {
     }
 
     /// Next form, cyclically.
-    #[must_use]
     pub fn next(self) -> Self {
         match self {
             Self::Function => Self::Demangled,
@@ -56,7 +54,6 @@ pub const UNNAMED: &str = "(unnamed kernel)";
 
 impl Kernel {
     /// Function name, or the best substitute.
-    #[must_use]
     pub fn function(&self) -> &str {
         match (&self.function, self.demangled.as_ref().or(self.spelled.as_ref()), &self.mangled) {
             (Some(name), ..) => name,
@@ -67,19 +64,16 @@ impl Kernel {
     }
 
     /// Demangled name, or the best substitute. `nsys stats` groups by it, too.
-    #[must_use]
     pub fn demangled(&self) -> &str {
         self.demangled.as_deref().or(self.spelled.as_deref()).or(self.function.as_deref()).or(self.mangled.as_deref()).unwrap_or(UNNAMED)
     }
 
     /// Mangled name, or the best substitute.
-    #[must_use]
     pub fn mangled(&self) -> &str {
         self.mangled.as_deref().unwrap_or_else(|| self.demangled())
     }
 
     /// Name in one form, or the best substitute.
-    #[must_use]
     pub fn name(&self, form: NameForm) -> &str {
         match form {
             NameForm::Function => self.function(),
@@ -97,7 +91,6 @@ pub struct Shortened {
 }
 
 /// Prefix of a name that nsys shortened to `PREFIX_NUMBER...`, else `None`. Names of kernels never end in three dots.
-#[must_use]
 pub fn truncated_prefix(name: &str) -> Option<&str> {
     let rest = name.strip_suffix("...")?;
     let bare = rest.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -110,7 +103,6 @@ pub fn truncated_prefix(name: &str) -> Option<&str> {
 /// Cuts the parameters (the first `(` outside brackets), then trailing template arguments, then everything up to the
 /// last `::` or blank outside brackets. Anonymous namespaces are bracketed words in both spellings
 /// (`<unnamed>`, `(anonymous namespace)`) and go with the rest of the namespaces.
-#[must_use]
 pub fn function_of(demangled: &str) -> &str {
     const ANONYMOUS: &str = "(anonymous namespace)";
     let bytes = demangled.as_bytes();

@@ -62,19 +62,16 @@ pub struct TimesBuilder {
 
 impl TimesBuilder {
     /// A builder with room for `rows`.
-    #[must_use]
     pub fn with_capacity(rows: usize) -> Self {
         Self { short: Vec::with_capacity(rows), wide: BTreeMap::new() }
     }
 
     /// Creates a builder from values already squeezed, and a side table of the ones that were too wide.
-    #[must_use]
     pub fn from_parts(short: Vec<u32>, wide: BTreeMap<u32, i64>) -> Self {
         Self { short, wide }
     }
 
     /// Returns the 32-bit form of a value, and the value itself if it does not fit.
-    #[must_use]
     pub fn squeeze_value(value: Option<i64>) -> (u32, Option<i64>) {
         match value {
             None => (NO_CALL, None),
@@ -128,7 +125,6 @@ pub const NO_NODE: u32 = u32::MAX;
 
 impl Launches {
     /// Creates launches with the columns that the first table needs.
-    #[must_use]
     pub fn new(columns: LaunchColumns) -> Self {
         Self { start: Arc::new(columns.start), duration: columns.duration.build(), kernel: Arc::new(columns.kernel), ..Self::default() }
     }
@@ -172,71 +168,59 @@ impl Launches {
     }
 
     /// Returns true if the duration of a launch is known.
-    #[must_use]
     pub fn has_duration(&self, row: usize) -> bool {
         self.duration.get(row).is_some()
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.kernel.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kernel.is_empty()
     }
 
     /// Returns true if start times are known.
-    #[must_use]
     pub fn has_start_times(&self) -> bool {
         !self.start.is_empty()
     }
 
     /// Device start on the session's clock, ns.
-    #[must_use]
     pub fn start(&self, row: usize) -> i64 {
         self.start.get(row).copied().unwrap_or_default()
     }
 
     /// Device duration, ns.
-    #[must_use]
     pub fn duration(&self, row: usize) -> i64 {
         self.duration.get(row).unwrap_or_default()
     }
 
     /// All durations in ns, if all are known and fit in 32 bits.
-    #[must_use]
     pub fn short_durations(&self) -> Option<&[u32]> {
         let short = &self.duration.short;
         (self.duration.wide.is_empty() && short.len() == self.len() && !short.contains(&NO_CALL)).then_some(short)
     }
 
     /// Device end on the session's clock, ns.
-    #[must_use]
     pub fn end(&self, row: usize) -> i64 {
         self.start(row).saturating_add(self.duration(row))
     }
 
-    #[must_use]
     pub fn kernel(&self, row: usize) -> KernelId {
         KernelId(self.kernel.get(row).copied().unwrap_or_default())
     }
 
     /// Launch configuration, once read.
-    #[must_use]
     pub fn config(&self, row: usize) -> Option<ConfigId> {
         self.config.get(row).copied().map(ConfigId)
     }
 
     /// Process, thread, device and stream of the launch, once read.
-    #[must_use]
     pub fn place(&self, row: usize) -> Option<PlaceId> {
         self.place.get(row).copied().map(PlaceId)
     }
 
     /// Start of the launching API call, ns, and its duration.
-    #[must_use]
     pub fn call(&self, row: usize) -> Option<(i64, i64)> {
         let since = self.since_call.get(row)?;
         Some((self.start(row).saturating_sub(since), self.call_cost.get(row).unwrap_or_default()))
@@ -244,7 +228,6 @@ impl Launches {
 
     /// Maps calls of some launches, by process and start, to their first launch: a call that launched a graph also
     /// started its copies.
-    #[must_use]
     pub fn by_call(&self, places: &[Place], wanted: impl Fn(usize) -> bool) -> FxHashMap<(u32, i64), u32> {
         let mut out = FxHashMap::default();
         for (row, at) in (0..).zip(0..self.len()).filter(|&(_, at)| wanted(at)) {
@@ -256,33 +239,28 @@ impl Launches {
     }
 
     /// Id of the CUDA graph node that this launch executed.
-    #[must_use]
     pub fn graph_node(&self, row: usize) -> Option<u64> {
         let node = *self.graph_node.get(row)?;
         if node == NO_NODE { None } else { self.graph_nodes.get(node as usize).copied() }
     }
 
     /// First launch that executed the same graph node as this one.
-    #[must_use]
     pub fn first_of_node(&self, row: usize) -> Option<usize> {
         let node = self.graph_node.get(row).filter(|&&n| n != NO_NODE)?;
         self.graph_node.iter().position(|n| n == node)
     }
 
     /// Returns true if any launch executed a node of a CUDA graph.
-    #[must_use]
     pub fn has_graph_nodes(&self) -> bool {
         !self.graph_nodes.is_empty()
     }
 
     /// Columns for grouping: kernel, configuration and place. The last two are empty until they are read.
-    #[must_use]
     pub fn group_keys(&self) -> (&[u32], &[u32], &[u32]) {
         (&self.kernel, &self.config, &self.place)
     }
 
     /// Returns true if the rows are already in launch order, judged by [`Self::order_key`].
-    #[must_use]
     pub fn is_in_launch_order(&self) -> bool {
         let mut last = (i64::MIN, i64::MIN);
         (0..self.len()).all(|row| {
@@ -294,14 +272,12 @@ impl Launches {
     }
 
     /// Sort key of launch order: (start of the launching call, or device start without one; device start).
-    #[must_use]
     pub fn order_key(&self, row: usize) -> (i64, i64) {
         let start = self.start(row);
         (self.call(row).map_or(start, |(call, _)| call), start)
     }
 
     /// Returns the same launches with row `order[i]` at index `i`.
-    #[must_use]
     pub fn with_order(&self, order: &[u32]) -> Self {
         Self {
             start: Arc::new(permute_column(&self.start, order)),
@@ -317,7 +293,6 @@ impl Launches {
     }
 
     /// Bytes of the columns per launch.
-    #[must_use]
     pub fn bytes_per_launch(&self) -> usize {
         let narrow = [
             self.duration.short.len(),

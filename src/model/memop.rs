@@ -20,7 +20,6 @@ pub enum CopyKind {
 }
 
 impl CopyKind {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::HostToDevice => "HtoD",
@@ -98,12 +97,10 @@ pub struct MemOps {
 }
 
 impl MemOps {
-    #[must_use]
     pub fn len(&self) -> usize {
         self.start.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start.is_empty()
     }
@@ -129,7 +126,6 @@ impl MemOps {
         self.call.push(op.call.unwrap_or(NONE));
     }
 
-    #[must_use]
     pub fn get(&self, row: usize) -> Option<MemOp> {
         let some = |v: u32| (v != NONE).then_some(v);
         let bytes = *self.bytes.get(row)?;
@@ -171,7 +167,6 @@ impl MemOps {
     }
 
     /// Bytes of the columns per operation.
-    #[must_use]
     pub fn bytes_per_op() -> usize {
         8 + 8 + size_of::<MemOpKind>() + 8 + 4 + 4 + 4 + 4
     }

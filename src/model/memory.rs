@@ -71,18 +71,15 @@ impl Stacks {
         }
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Frames of a stack, innermost first.
-    #[must_use]
     pub fn frames_of(&self, stack: u32) -> impl DoubleEndedIterator<Item = &Frame> + Clone {
         let at = |i: u32| self.starts.get(i as usize).map_or(0, |&s| s as usize);
         let range = if stack == NONE { 0..0 } else { at(stack)..at(stack.saturating_add(1)) };
@@ -184,13 +181,11 @@ pub struct MemoryEvents {
 
 impl MemoryEvents {
     /// Returns true if the report has no data about memory.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty() && self.state.is_none()
     }
 
     /// Stack of an event, or [`NONE`].
-    #[must_use]
     pub fn event_stack(&self, event: usize) -> u32 {
         self.stack_of.get(event).copied().unwrap_or(NONE)
     }

@@ -77,7 +77,6 @@ pub struct ResultMetrics {
 
 impl ResultMetrics {
     /// Creates the result of a kernel launch with these values and nothing else known.
-    #[must_use]
     pub fn from_values(values: Vec<(u32, Value)>) -> Self {
         Self {
             kind: ResultKind::Kernel,
@@ -145,20 +144,17 @@ pub struct Metrics {
 
 impl Metrics {
     /// Value of a metric of a result, by name.
-    #[must_use]
     pub fn value<'a>(&self, result: &'a ResultMetrics, name: &str) -> Option<&'a Value> {
         result.values.iter().find(|(n, _)| self.names.get(*n as usize).is_some_and(|t| &**t == name)).map(|(_, v)| v)
     }
 
     /// Value of a metric as a number, which may be NaN.
-    #[must_use]
     pub fn number(&self, result: &ResultMetrics, name: &str) -> Option<f64> {
         self.value(result, name)?.as_number()
     }
 
     /// Duration of a result on the device, under the tool's own conditions (locked clocks, flushed caches, one replay
     /// pass); `None` if not collected. `gpu__time_duration` is in ns.
-    #[must_use]
     pub fn duration(&self, result: &ResultMetrics) -> Option<Nanos> {
         // The last two are printed on details pages: by ncu since 2022, and by earlier versions.
         let names = [
@@ -174,7 +170,6 @@ impl Metrics {
     }
 
     /// Value of a metric as an integer.
-    #[must_use]
     pub fn integer(&self, result: &ResultMetrics, name: &str) -> Option<u64> {
         match self.value(result, name)? {
             Value::Integer(n) => Some(*n),

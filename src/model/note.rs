@@ -12,7 +12,6 @@ pub enum Severity {
 
 impl Severity {
     /// Stable name, for scripts.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -44,7 +43,6 @@ pub enum NoteKind {
 
 impl NoteKind {
     /// Stable name, for scripts.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -72,13 +70,11 @@ pub struct Note {
 
 impl Note {
     /// Creates a note without advice.
-    #[must_use]
     pub fn new(severity: Severity, kind: NoteKind, text: impl Into<String>) -> Self {
         Self { severity, kind, text: text.into(), fix: None }
     }
 
     /// Text and advice in one sentence.
-    #[must_use]
     pub fn to_sentence(&self) -> String {
         match &self.fix {
             Some(fix) => format!("{}; {fix}", self.text.trim_end_matches('.')),
@@ -87,7 +83,6 @@ impl Note {
     }
 
     /// Adds advice to the note.
-    #[must_use]
     pub fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self

@@ -148,7 +148,6 @@ pub struct Profile {
 
 impl Profile {
     /// Creates an empty profile of a file.
-    #[must_use]
     pub fn new(source: Source) -> Self {
         Self {
             source,
@@ -188,25 +187,21 @@ impl Profile {
     }
 
     /// Returns true if any of its GPUs is made by AMD.
-    #[must_use]
     pub fn is_amd(&self) -> bool {
         self.devices.iter().any(|d| d.maker == super::Maker::Amd)
     }
 
     /// Name of the file without its folders.
-    #[must_use]
     pub fn file_name(&self) -> String {
         self.source.file.file_name().map_or_else(|| self.source.file.display().to_string(), |n| n.to_string_lossy().into_owned())
     }
 
     /// Vendor of its GPUs: that of the first one.
-    #[must_use]
     pub fn maker(&self) -> super::Maker {
         self.devices.first().map_or(super::Maker::Unknown, |d| d.maker)
     }
 
     /// Device of a place.
-    #[must_use]
     pub fn device_of(&self, place: &Place) -> Option<&Device> {
         self.devices.get(place.device? as usize)
     }

@@ -41,7 +41,6 @@ pub enum RangeOrigin {
 
 impl RangeOrigin {
     /// Returns true for activity on the GPU, which encloses nothing that the program did.
-    #[must_use]
     pub fn is_hardware(self) -> bool {
         matches!(self, Self::Wave | Self::Instruction)
     }
@@ -112,12 +111,10 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    #[must_use]
     pub fn len(&self) -> usize {
         self.start.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start.is_empty()
     }
@@ -177,7 +174,6 @@ impl Ranges {
     }
 
     /// Returns the range in that row; an empty range if there is none.
-    #[must_use]
     pub fn get(&self, row: usize) -> Range {
         let at = |column: &[u32]| column.get(row).copied().unwrap_or(NONE);
         Range {
@@ -195,47 +191,39 @@ impl Ranges {
     }
 
     /// Colour as ARGB, if the program set one.
-    #[must_use]
     pub fn color(&self, row: usize) -> Option<u32> {
         self.color.get(row).copied().filter(|&c| c != 0)
     }
 
     /// Returns true for waves and their instructions in a thread trace: then all ranges are of this kind.
-    #[must_use]
     pub fn is_hardware(&self) -> bool {
         !self.is_empty() && self.get(0).origin.is_hardware()
     }
 
-    #[must_use]
     pub fn category(&self, row: usize) -> Option<&Arc<str>> {
         self.categories.get(usize::from(self.category.get(row)?.checked_sub(1)?))
     }
 
-    #[must_use]
     pub fn operator(&self, row: usize) -> Option<Operator> {
         self.operators.get(row).copied()
     }
 
     /// Shapes and types of an operator's inputs.
-    #[must_use]
     pub fn operator_shapes(&self, row: usize) -> Option<&Arc<str>> {
         self.texts.get(self.operator(row)?.shapes as usize)
     }
 
     /// Returns true for a framework's operators, as opposed to NVTX.
-    #[must_use]
     pub fn has_annotations(&self) -> bool {
         self.kind.first() == Some(&RangeKind::Annotation)
     }
 
     /// Plural noun for display.
-    #[must_use]
     pub fn noun(&self) -> &'static str {
         if self.has_annotations() { "operators" } else { "NVTX ranges" }
     }
 
     /// Text for display: `domain:text`, or only the text in the default domain.
-    #[must_use]
     pub fn label(&self, name: u32) -> String {
         match self.names.get(name as usize) {
             Some((Some(domain), text)) => format!("{domain}:{text}"),
@@ -245,7 +233,6 @@ impl Ranges {
     }
 
     /// Bytes of the columns per range.
-    #[must_use]
     pub fn bytes_per_range(&self) -> usize {
         let plain = 8 + 8 + 4 + 4 + 1 + 1;
         let extra = |there: bool, bytes: usize| if there { bytes } else { 0 };

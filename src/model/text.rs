@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 /// Returns true for characters that a terminal interprets, that reorder text, or that are invisible.
-#[must_use]
 pub fn is_unsafe_to_show(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -31,7 +30,6 @@ pub fn is_unsafe_to_show(c: char) -> bool {
 }
 
 /// Makes such characters visible: `^[` for escape and similar ones, `\u{…}` for the rest.
-#[must_use]
 pub fn escape_unsafe(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe_to_show) {
         return Cow::Borrowed(text);
@@ -53,7 +51,6 @@ pub fn escape_unsafe(text: &str) -> Cow<'_, str> {
 
 /// Joins the text to one line: line ends and tabs, with surrounding blanks, become one blank. For commands and
 /// sentences, not for names.
-#[must_use]
 pub fn one_line(text: &str) -> String {
     let parts: Vec<&str> = text.split(['\n', '\r', '\t']).map(str::trim).filter(|p| !p.is_empty()).collect();
     escape_unsafe(&parts.join(" ")).into_owned()

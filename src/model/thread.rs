@@ -35,7 +35,6 @@ impl Threads {
     }
 
     /// Returns true if a thread has an id already.
-    #[must_use]
     pub fn is_known(&self, pid: u32, tid: u32) -> bool {
         self.ids.contains_key(&(pid, tid))
     }
@@ -48,7 +47,6 @@ impl Threads {
         }
     }
 
-    #[must_use]
     pub fn into_threads(self) -> Vec<Thread> {
         self.list
     }

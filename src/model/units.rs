@@ -25,7 +25,6 @@ fn three_digits(value: f64) -> String {
 }
 
 /// Formats an integer with `,` between groups of three digits.
-#[must_use]
 pub fn format_grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3 + 1);
@@ -42,14 +41,12 @@ pub fn format_grouped(value: i64) -> String {
 }
 
 /// Formats a number with its noun: `1 launch`, `1,045 launches`, `2 processes`, `3 queries`.
-#[must_use]
 pub fn format_count(n: impl TryInto<i64>, noun: &str) -> String {
     let n = n.try_into().unwrap_or(i64::MAX);
     format!("{} {}", format_grouped(n), plural_noun(n, noun))
 }
 
 /// Inflects a noun for a number.
-#[must_use]
 pub fn plural_noun(n: impl TryInto<i64>, noun: &str) -> String {
     if n.try_into().is_ok_and(|n| n == 1) {
         return noun.to_owned();
@@ -63,13 +60,11 @@ pub fn plural_noun(n: impl TryInto<i64>, noun: &str) -> String {
 
 impl Nanos {
     /// Value in seconds.
-    #[must_use]
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
     /// Formats a duration of a (possibly fractional) number of nanoseconds.
-    #[must_use]
     pub fn format_ns(ns: f64) -> String {
         let magnitude = ns.abs();
         let (value, unit) = if magnitude < 999.5 {
@@ -113,7 +108,6 @@ impl fmt::Display for Bytes {
 }
 
 /// Formats a share of a whole: one decimal, and `<0.1%` instead of a `0.0%` that is not zero.
-#[must_use]
 pub fn format_percent(percent: f64) -> String {
     if percent > 0.0 && percent < 0.05 { "<0.1%".to_owned() } else { format!("{percent:.1}%") }
 }

@@ -14,7 +14,6 @@ pub enum Value {
 
 impl Value {
     /// The value as a number, unless it is text.
-    #[must_use]
     pub fn as_number(&self) -> Option<f64> {
         match self {
             Self::Integer(n) => Some(*n as f64),

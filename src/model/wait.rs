@@ -33,12 +33,10 @@ pub struct Waits {
 }
 
 impl Waits {
-    #[must_use]
     pub fn len(&self) -> usize {
         self.start.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start.is_empty()
     }

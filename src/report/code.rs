@@ -59,7 +59,6 @@ fn hot_row(result: usize, counts: &Counts, all: f64) -> Hot {
 }
 
 /// Rows of a result: lines, or instructions.
-#[must_use]
 pub fn hot_rows(result: usize, listing: &Listing, instructions: bool) -> Vec<Hot> {
     if instructions {
         let names: std::collections::HashMap<u32, &str> = listing.lines.iter().map(|l| (l.file, l.name.as_str())).collect();

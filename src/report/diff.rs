@@ -258,7 +258,6 @@ pub fn print_rows(out: &mut dyn Write, diff: &Diff, rows: &[&Row], format: Forma
 }
 
 /// One sentence with the totals.
-#[must_use]
 pub fn totals_sentence(diff: &Diff) -> String {
     let change = diff.total_change_percent().map_or_else(String::new, |p| format!(" ({p:+.1}%)"));
     let (a, b) = diff.launches;

@@ -56,13 +56,11 @@ pub struct FindingJson<'a> {
     confirm: Option<ConfirmJson<'a>>,
 }
 
-#[must_use]
 pub fn evidence_json(e: &Evidence) -> EvidenceJson<'_> {
     let threshold = e.threshold.map(|(op, value)| ThresholdJson { op, value });
     EvidenceJson { name: &e.name, value: e.value, unit: e.unit, threshold }
 }
 
-#[must_use]
 pub fn finding_json(f: &Finding) -> FindingJson<'_> {
     FindingJson {
         id: f.id.id(),

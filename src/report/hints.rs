@@ -243,7 +243,6 @@ fn gain_text(h: &Hint) -> String {
 }
 
 /// Reason for the lack of hints.
-#[must_use]
 pub fn no_hints_reason(s: &Subject) -> String {
     match s.sections_to_collect() {
         _ if s.is_amd() => s.not_counted.clone().unwrap_or_else(|| TOO_LITTLE.to_owned()),
@@ -254,7 +253,6 @@ pub fn no_hints_reason(s: &Subject) -> String {
 }
 
 /// Formats an evidence value with its unit, for people.
-#[must_use]
 pub fn format_value(e: &Evidence) -> String {
     if matches!(e.unit.as_str(), "sector" | "request" | "inst" | "warp" | "cycle" | "thread" | "block") && e.value >= 1e6 {
         return format_rounded(e.value, &e.unit);
@@ -264,7 +262,6 @@ pub fn format_value(e: &Evidence) -> String {
 }
 
 /// Formats a threshold for people: `≥ 80 %`.
-#[must_use]
 pub fn format_threshold(e: &Evidence) -> Option<String> {
     let t = e.threshold?;
     let (number, unit) = human_number(t.value, &e.unit);
@@ -283,7 +280,6 @@ pub struct Advice {
 }
 
 impl Advice {
-    #[must_use]
     pub fn for_launch(profile: &Profile, launch: u32) -> Option<Self> {
         let subject = Subject::of_launch(profile, launch)?;
         let command = |hint: &Hint| {

@@ -49,7 +49,6 @@ pub fn launch_rows<'a>(
 }
 
 /// One launch; `nth` is the number of earlier launches like it.
-#[must_use]
 pub fn launch_json<'a>(profile: &'a Profile, paths: &Paths, row: usize, nth: u64) -> LaunchJson<'a> {
     let launches = &profile.launches;
     let (function, demangled) = profile.kernels.get(launches.kernel(row).0 as usize).map_or(("", ""), |k| (k.function(), k.demangled()));

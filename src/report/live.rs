@@ -11,7 +11,6 @@ use std::fmt::Write;
 const KERNELS: usize = 10;
 
 /// One line: GPU time, launches, verdict, and the kernel with the most time.
-#[must_use]
 pub fn status_line(live: &Live) -> String {
     let mut out = String::new();
     // Writing into a String cannot fail.
@@ -50,7 +49,6 @@ pub fn status_line(live: &Live) -> String {
 }
 
 /// One object with times in ns and shares from 0 to 1, over the last `seconds`.
-#[must_use]
 pub fn to_json(live: &Live) -> Value {
     let share = |ns: i64, of: i64| if of > 0 { json!(ns as f64 / of as f64) } else { Value::Null };
     let triage = live.judged.as_ref().and_then(|j| j.triage.as_deref());

@@ -41,7 +41,6 @@ struct RowJson<'a> {
 const DEEPEST: usize = 32;
 
 /// Word for the origin of a range.
-#[must_use]
 pub fn origin_word(origin: RangeOrigin) -> &'static str {
     match origin {
         RangeOrigin::Nvtx => "nvtx",
@@ -55,7 +54,6 @@ pub fn origin_word(origin: RangeOrigin) -> &'static str {
 }
 
 /// Nodes in tree order, down to a depth; with a filter, only those whose name contains it, ignoring case.
-#[must_use]
 pub fn listed_nodes(tree: &RangeTree, depth: Option<u32>, filter: &str) -> Vec<u32> {
     let needle = filter.to_lowercase();
     let mut out = Vec::new();
@@ -140,13 +138,11 @@ const COLUMNS: &[(&str, &str, bool, u8)] = &[
 ];
 
 /// Share of the peak that a node's floating-point work reaches, from its first to its last operation on the devices.
-#[must_use]
 pub fn mfu(n: &Node, peak: Option<f64>) -> Option<f64> {
     Some(n.flops_per_second()? / peak.filter(|p| *p > 0.0)?)
 }
 
 /// The name of a node with its count: `decode # ×16`.
-#[must_use]
 pub fn node_label(n: &Node) -> String {
     let backward = if n.backward { "backward: " } else { "" };
     let count =

@@ -182,7 +182,6 @@ fn exactness_text(command: &Rerun) -> &'static str {
 }
 
 /// Describes a launch on one line.
-#[must_use]
 pub fn describe_launch(s: &Selects) -> String {
     let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), config::format_dim3);
     let which =
@@ -197,7 +196,6 @@ fn format_grouped(n: impl TryInto<i64>) -> String {
 }
 
 /// Cost of a command on one line; `None` if it is unknown.
-#[must_use]
 pub fn cost_text(c: &Cost) -> Option<String> {
     let (passes, seconds, bytes) = (c.passes?, c.seconds?, c.bytes?);
     let most = if c.at_most { "at most " } else { "" };

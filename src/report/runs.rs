@@ -50,7 +50,6 @@ pub struct Came {
 
 impl Came {
     /// Share of the time that was saved; negative if the kernel takes longer.
-    #[must_use]
     pub fn saved_share(&self) -> f64 {
         1.0 - self.after_ns / self.before_ns
     }
@@ -170,14 +169,12 @@ impl<'a> From<&'a Run> for RunJson<'a> {
 }
 
 /// Formats a time in the system's time zone: `2026-11-20 14:03:07`.
-#[must_use]
 pub fn format_moment(ms: i64) -> String {
     let Ok(at) = jiff::Timestamp::from_millisecond(ms) else { return String::new() };
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// Formats a duration in milliseconds for people.
-#[must_use]
 pub fn format_length(ms: i64) -> String {
     match ms / 1000 {
         s if s >= 3600 => format!("{} h {:02} min", s / 3600, s / 60 % 60),
@@ -187,7 +184,6 @@ pub fn format_length(ms: i64) -> String {
 }
 
 /// Formats a running duration in whole seconds: `42 s`.
-#[must_use]
 pub fn format_clock(ms: i64) -> String {
     if ms < 60_000 { format!("{} s", ms / 1000) } else { format_length(ms) }
 }
@@ -257,7 +253,6 @@ pub fn print_rows(out: &mut dyn Write, runs: &[Run], now_ms: i64, format: Format
 }
 
 /// Facts of a run, as title and text; unknown ones are omitted.
-#[must_use]
 pub fn run_facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String)> {
     let mut out: Vec<(&'static str, String)> = Vec::new();
     let mut add = |title, text: Option<String>| out.extend(text.filter(|t| !t.is_empty()).map(|t| (title, t)));
@@ -311,7 +306,6 @@ pub fn run_facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, St
 
 /// Outcomes of earlier predictions and predictions of this run, as title and text; kernels with the most time
 /// to save come first.
-#[must_use]
 pub fn outcome_facts(promised: &[Promised], came: &[Came]) -> Vec<(&'static str, String)> {
     let saved = |c: &Came| (c.before_ns - c.after_ns).abs();
     let mut came: Vec<&Came> = came.iter().collect();

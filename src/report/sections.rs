@@ -50,7 +50,6 @@ pub struct Ruled {
 }
 
 /// Metrics in the sections of one result, in report order.
-#[must_use]
 pub fn section_metrics(metrics: &Metrics, result: usize, details: &Details) -> Vec<Shown> {
     let Some(r) = metrics.results.get(result) else { return Vec::new() };
     let lookup = Lookup::new(metrics, r);
@@ -95,7 +94,6 @@ pub fn section_metrics(metrics: &Metrics, result: usize, details: &Details) -> V
 }
 
 /// Rule messages of one result.
-#[must_use]
 pub fn rule_messages(result: usize, details: &Details) -> Vec<Ruled> {
     let mut out = Vec::new();
     for rule in &details.rules {

@@ -17,14 +17,12 @@ pub struct Cell {
 
 impl Cell {
     /// Creates a cell with the same text for both.
-    #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         let raw = text.into();
         Self { human: raw.clone(), raw }
     }
 
     /// Creates a cell from a raw value and its text for people.
-    #[must_use]
     pub fn with_raw(raw: impl std::fmt::Display, human: impl Into<String>) -> Self {
         Self { raw: format!("{raw}"), human: human.into() }
     }
@@ -76,7 +74,6 @@ pub fn print_rows(
 
 /// Prevents CSV injection (OWASP): a text that a spreadsheet would take for a formula, and that is not a
 /// number, gets a leading `'`, as spreadsheets themselves write it.
-#[must_use]
 pub fn no_formula(text: &str) -> Cow<'_, str> {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err() {
         Cow::Owned(format!("'{text}"))
@@ -121,7 +118,6 @@ fn write_csv(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mu
 }
 
 /// Rows under a header as CSV for the clipboard, safe for spreadsheets and terminals.
-#[must_use]
 pub fn to_paste(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut csv = csv::Writer::from_writer(Vec::new());
     // Writing to a `Vec` cannot fail.
@@ -137,7 +133,6 @@ fn for_people(columns: &[Column]) -> Vec<usize> {
 }
 
 /// Escapes everything that has a meaning in Markdown, including links, images and HTML.
-#[must_use]
 pub fn escape_markdown(text: &str) -> String {
     ['\\', '|', '<', '`', '*', '_', '[', ']', '!', '&', '~', '$']
         .iter()

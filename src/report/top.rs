@@ -124,7 +124,6 @@ fn demangled_name<'a>(profile: &'a Profile, row: &GroupRow) -> Option<&'a str> {
 
 /// The report as JSON. `rows` are indices into the grouping's rows, in listed order; `worths` are their
 /// effects on the run, by name.
-#[must_use]
 pub fn to_json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32], worths: Option<&Worths>) -> TopJson<'a> {
     let row = |&i: &u32| {
         let row = &grouping.rows[i as usize];
@@ -161,7 +160,6 @@ const fn make_column(field: &'static str, title: &'static str, right: bool, rank
 }
 
 /// The report as a table.
-#[must_use]
 pub fn to_table(profile: &Profile, grouping: &Grouping, rows: &[u32]) -> Table {
     let mut columns = vec![
         make_column("rank", "#", true, 0),

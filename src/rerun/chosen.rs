@@ -26,7 +26,6 @@ impl Selection {
     /// Returns the selection of the command that produced these results. Returns `None` if the command is missing
     /// from the report, selects by other options, or may be split incorrectly: ncu joins the words with blanks and
     /// quotes nothing, so a different word would be taken for the program.
-    #[must_use]
     pub fn from_metrics(metrics: &Metrics) -> Option<Self> {
         let line = argv::parse_command_line(&metrics.tool_argv)?;
         let known = metrics.program.first().or(metrics.process.as_ref())?;
@@ -124,7 +123,6 @@ pub fn as_before(profile: &Profile, rows: &[usize], options: &Options, rerun: &m
 }
 
 /// Warns if launches before the selected one may be missing from the report.
-#[must_use]
 pub fn check_chosen_launches(f: &Facts<'_>) -> Option<Warning> {
     (f.profile.order == LaunchOrder::Chosen).then(|| {
         warning(

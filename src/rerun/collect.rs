@@ -166,7 +166,6 @@ pub struct Cost {
 
 impl Collect {
     /// Returns the options for ncu.
-    #[must_use]
     pub fn to_args(&self) -> Vec<String> {
         let sections = |ids: &mut dyn Iterator<Item = String>| ids.flat_map(|s| ["--section".to_owned(), s]).collect();
         match self {
@@ -177,7 +176,6 @@ impl Collect {
     }
 
     /// Returns a short human-readable label.
-    #[must_use]
     pub fn label(&self) -> String {
         match self {
             Self::Set(word) => format!("set {word}"),
@@ -188,7 +186,6 @@ impl Collect {
     }
 
     /// Returns a description of the collected metrics that can end a sentence.
-    #[must_use]
     pub fn describe(&self) -> String {
         match self {
             Self::Set(word) => {
@@ -203,14 +200,12 @@ impl Collect {
     }
 
     /// Returns true if the CUDA sources are collected, too.
-    #[must_use]
     pub fn wants_source(&self) -> bool {
         matches!(self, Self::Question(word) if find_question(word).is_some_and(|q| q.source))
     }
 
     /// Returns the cost of one result and whether it is an upper bound (sections share passes); `None` if it is not
     /// in the tables.
-    #[must_use]
     pub fn cost_per_result(&self) -> Option<(Figure, bool)> {
         match self {
             Self::Set(word) => SETS.iter().find(|s| s.word == word).map(|s| (s.figure, false)),
@@ -227,7 +222,6 @@ impl Collect {
 }
 
 /// Looks up a question by its name.
-#[must_use]
 pub fn find_question(word: &str) -> Option<&'static Question> {
     QUESTIONS.iter().find(|q| q.word == word)
 }

@@ -101,7 +101,6 @@ pub struct Rerun {
 
 impl Rerun {
     /// Returns the path of the report.
-    #[must_use]
     pub fn report_path(&self) -> String {
         let end = match self.tool {
             "rocprofv3" => "_counter_collection.csv",
@@ -112,7 +111,6 @@ impl Rerun {
     }
 
     /// Returns the command line; empty if only the [`wrapper`](Self::wrapper) is usable.
-    #[must_use]
     pub fn argv(&self) -> Vec<String> {
         if self.wrapper.is_some() {
             return Vec::new();
@@ -121,13 +119,11 @@ impl Rerun {
     }
 
     /// Returns the command for a POSIX shell, on one line; empty if only the wrapper is usable.
-    #[must_use]
     pub fn shell_line(&self) -> String {
         shell::command_line(&self.argv())
     }
 
     /// Returns the command for a POSIX shell, one group of words per line.
-    #[must_use]
     pub fn shell_lines(&self) -> String {
         if self.wrapper.is_some() {
             return String::new();
@@ -137,20 +133,17 @@ impl Rerun {
 
     /// Returns true if it selects exactly the requested launches, provided that the program repeats its launches and
     /// no warning says otherwise.
-    #[must_use]
     pub fn is_exact(&self) -> bool {
         // A range does not select a launch.
         !self.selects.is_empty() && !self.warnings.iter().any(|w| w.inexact)
     }
 
     /// Returns true if it overwrites an existing report.
-    #[must_use]
     pub fn overwrites_report(&self) -> bool {
         self.parts.iter().any(|p| p.id == PartId::Output && p.words.iter().any(|w| w == "--force-overwrite"))
     }
 
     /// Returns true if it can be run as is: the program is known.
-    #[must_use]
     pub fn is_runnable(&self) -> bool {
         self.wrapper.is_none() && !self.parts.iter().any(|p| p.words.iter().any(|w| w == program::PLACEHOLDER))
     }

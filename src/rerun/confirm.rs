@@ -9,7 +9,6 @@ use crate::model::{LaunchId, Profile};
 use rustc_hash::FxHashMap;
 
 /// Returns options that collect the sections a hint needs; `None` if the hint needs none from ncu.
-#[must_use]
 pub fn confirm_options(confirm: &Confirm) -> Option<Options> {
     if confirm.sections.is_empty() {
         return None;
@@ -35,7 +34,6 @@ pub struct Counted<'a> {
 
 impl<'a> Counted<'a> {
     /// `timeline` is the run in which the report's results were measured.
-    #[must_use]
     pub fn new(profile: &'a Profile, timeline: Option<&'a Profile>) -> Self {
         match profile.metrics.as_deref().filter(|m| m.source.tool == IN_PLACE) {
             None => Self { profile, launches: None },

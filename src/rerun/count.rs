@@ -28,7 +28,6 @@ pub struct Population {
 
 impl Population {
     /// Returns true if ncu would see the launch.
-    #[must_use]
     pub fn contains_launch(&self, profile: &Profile, row: usize) -> bool {
         !(self.only_called && profile.launches.call(row).is_none()
             || self.without_nodes && profile.launches.graph_node(row).is_some()
@@ -37,7 +36,6 @@ impl Population {
     }
 
     /// Returns true if the launch follows a `cudaProfilerStop` without a later start.
-    #[must_use]
     pub fn is_stopped(&self, profile: &Profile, row: usize) -> bool {
         if self.stops.is_empty() {
             return false;
@@ -51,7 +49,6 @@ impl Population {
 }
 
 /// Returns the name of a kernel in the form that ncu compares; `None` if the report lacks it.
-#[must_use]
 pub fn compared_name(kernel: &Kernel, base: NameForm) -> Option<&str> {
     let given = match base {
         // The function name can be extracted from the demangled one, but not from a mangled one alone, unless that is
@@ -79,7 +76,6 @@ pub enum Unit {
 
 impl Unit {
     /// Selects launches of kernels with this name in this form; all launches if `wanted` is `None`.
-    #[must_use]
     pub fn with_name(profile: &Profile, base: NameForm, wanted: Option<&str>) -> Self {
         // A truncated name matches all names with that prefix.
         let prefix = wanted.and_then(truncated_prefix);
@@ -88,7 +84,6 @@ impl Unit {
         Self::Kernels(profile.kernels.iter().map(|k| wanted.is_none_or(|w| same(k, w))).collect())
     }
 
-    #[must_use]
     pub fn whole_graphs(profile: &Profile) -> Self {
         Self::Graphs(profile.kernels.iter().map(|k| compared_name(k, NameForm::Function) == Some("graph")).collect())
     }
@@ -166,7 +161,6 @@ pub struct Count {
 }
 
 /// Counts candidates. `wanted` are rows in launch order; each must be a candidate (or a node of a candidate graph).
-#[must_use]
 pub fn count_candidates(profile: &Profile, population: &Population, unit: &Unit, wanted: &[usize]) -> Count {
     let launches = &profile.launches;
     let pids: Vec<u32> = profile.places.iter().map(|p| p.pid.unwrap_or_default()).collect();
@@ -236,7 +230,6 @@ pub fn count_candidates(profile: &Profile, population: &Population, unit: &Unit,
 
 /// Returns true if the processes used CUDA strictly one after another: none made a call while another was active.
 /// This includes a parent that waits for a child between its own calls.
-#[must_use]
 pub fn one_after_another(profile: &Profile, pids: &BTreeSet<u32>) -> bool {
     let mut busy: BTreeMap<u32, Vec<(i64, i64)>> = pids.iter().map(|&p| (p, Vec::new())).collect();
     for row in 0..profile.launches.len() {
@@ -284,7 +277,6 @@ enum Effect {
 /// Counts launch calls before a given time in some processes that ran no kernel although no graph was being captured:
 /// the report lost these kernels. Calls between `cudaStreamBeginCapture` and `cudaStreamEndCapture` never launch
 /// directly.
-#[must_use]
 pub fn calls_without_kernel(profile: &Profile, pids: &BTreeSet<u32>, before: i64) -> u64 {
     let calls = &profile.calls;
     let graphs = profile.graphs.is_empty() && profile.capture.graphs != Some(GraphMode::Graph);

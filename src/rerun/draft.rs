@@ -14,7 +14,6 @@ use crate::model::kernel::truncated_prefix;
 use crate::model::{Kernel, LaunchId, NameForm, Nanos, Profile, units};
 
 /// Returns the process of a launch.
-#[must_use]
 pub fn pid_of(profile: &Profile, row: usize) -> u32 {
     profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid).unwrap_or_default()
 }
@@ -24,7 +23,6 @@ fn kernel_of(profile: &Profile, row: usize) -> Kernel {
 }
 
 /// Returns a report name for these launches.
-#[must_use]
 pub fn report_stem(profile: &Profile, rows: &[usize]) -> String {
     let Some(&first) = rows.first() else {
         return "kernel".to_owned();

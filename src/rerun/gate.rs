@@ -21,7 +21,6 @@ pub struct Gate {
 }
 
 /// Returns how the capture was opened: the user's setting, otherwise the report's.
-#[must_use]
 pub fn opened_by(profile: &Profile, options: &Options) -> OpenedBy {
     options.opened_by.unwrap_or(match profile.capture.gate {
         None => OpenedBy::Start,
@@ -38,7 +37,6 @@ pub fn opened_by(profile: &Profile, options: &Options) -> OpenedBy {
 /// Returns the number at the end of the file name. With `--capture-range-end=repeat` nsys writes one numbered report
 /// per range: `NAME.1.nsys-rep`, `NAME.2.nsys-rep` … (observed with nsys 2025.3). `NAME.%q{RANK}` produces such
 /// names, too.
-#[must_use]
 pub fn range_of_file(profile: &Profile) -> Option<u32> {
     let name = profile.file_name();
     let stem = name.split_once(".nsys-rep").or_else(|| name.split_once(".sqlite")).or_else(|| name.split_once(".qdrep"))?.0;
@@ -47,7 +45,6 @@ pub fn range_of_file(profile: &Profile) -> Option<u32> {
 
 /// Returns the calls of `cudaProfilerStart` (true) and `cudaProfilerStop` (false) with process and time, sorted by
 /// time.
-#[must_use]
 pub fn profiler_calls(profile: &Profile) -> Vec<(u32, i64, bool)> {
     let calls = &profile.calls;
     let kinds: Vec<Option<bool>> = calls
@@ -164,7 +161,6 @@ impl Gate {
     }
 
     /// Returns the launches that pass these conditions.
-    #[must_use]
     pub fn population(&self, profile: &Profile, opened: OpenedBy, pid: u32) -> Population {
         let cover = self.range.map(|(range, instance)| {
             let only = instance.and_then(|n| nvtx::start_of(profile, range, pid, n)).map(|start| (pid, start));
@@ -182,7 +178,6 @@ impl Gate {
     }
 
     /// Returns the options for ncu.
-    #[must_use]
     pub fn to_part(&self, profile: &Profile) -> Option<Part> {
         let mut words: Vec<String> = Vec::new();
         let mut why = Vec::new();

@@ -15,7 +15,6 @@ use crate::model::{Kernel, NameForm, Profile, Severity};
 const MOST: usize = 128;
 
 /// Describes the metrics measured for a question.
-#[must_use]
 pub fn describe_metrics(collect: &Collect) -> &'static str {
     match tracer_questions(collect) {
         _ if is_stall_sampling(collect) => "stall reasons of each instruction",

@@ -30,13 +30,11 @@ pub enum Sure {
 
 impl Sure {
     /// Returns true if the exact launch is known.
-    #[must_use]
     pub fn is_exact(self) -> bool {
         !matches!(self, Self::Alike(_))
     }
 
     /// Describes why the result and the launch match.
-    #[must_use]
     pub fn describe(self) -> String {
         match self {
             Self::Command => "ncu's command counts to this launch; kernel, grid and block match".to_owned(),
@@ -73,13 +71,11 @@ pub struct Join {
 
 impl Join {
     /// Returns the pair of a launch.
-    #[must_use]
     pub fn of_launch(&self, launch: u32) -> Option<&Pair> {
         self.by_launch.get(&launch).and_then(|&at| self.pairs.get(at))
     }
 
     /// Returns the pair of a result.
-    #[must_use]
     pub fn of_result(&self, result: usize) -> Option<&Pair> {
         self.pairs.iter().find(|p| p.result == result)
     }
@@ -132,7 +128,6 @@ fn is_countable(profile: &Profile, metrics: &Metrics) -> bool {
 }
 
 /// Matches ncu results to the launches of a timeline. O(launches).
-#[must_use]
 pub fn join_results(profile: &Profile, metrics: &Metrics) -> Join {
     let mut out = Join::default();
     // Results of the same kernel, grid and block are distinguished only by order.

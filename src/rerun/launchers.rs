@@ -160,7 +160,6 @@ fn find_launcher(argv: &[String]) -> Option<(&'static Launcher, usize)> {
 
 /// Parses a launcher's command line. Returns `None` for an unknown launcher, and `Some(Err(WORD))` for a word that
 /// makes the start of the program ambiguous, e.g. an option that may or may not take an argument.
-#[must_use]
 pub fn split_command(argv: &[String]) -> Option<Result<Launched, String>> {
     let (launcher, mut at) = find_launcher(argv)?;
     let torchrun = launcher.names.contains(&"torchrun");
@@ -213,7 +212,6 @@ pub fn split_command(argv: &[String]) -> Option<Result<Launched, String>> {
 impl Launcher {
     /// Returns the shell expansion of the rank, without `${` and `}`; expands to an empty string if no variable is
     /// set.
-    #[must_use]
     pub fn shell_variable(&self) -> String {
         let mut out = String::new();
         for variable in self.variables.iter().rev() {

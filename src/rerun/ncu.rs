@@ -34,7 +34,6 @@ pub fn build_if_selectable(profile: &Profile, rows: &[usize], options: &Options,
 }
 
 /// Returns the processes over which a launch would be counted.
-#[must_use]
 pub fn scope_of(profile: &Profile, row: usize, options: &Options) -> Option<Scope> {
     Draft::new(profile, &[row], options).ok().map(|d| d.scope)
 }

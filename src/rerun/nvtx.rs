@@ -49,7 +49,6 @@ pub(super) fn escape(text: &str) -> String {
 
 /// Returns the `--nvtx-include` expression for a range; `None` if it cannot be expressed: the name is empty, or would
 /// be parsed as a regular expression and cannot be escaped.
-#[must_use]
 pub fn filter_expression(profile: &Profile, range: RangeName) -> Option<String> {
     let (domain, text) = profile.ranges.names.get(range.name as usize)?;
     let element = |text: &str| {
@@ -83,7 +82,6 @@ fn caller(profile: &Profile, row: usize) -> Option<(u32, Option<u32>, i64)> {
 }
 
 /// Returns the ranges around a launch, innermost (latest started) first.
-#[must_use]
 pub fn enclosing_ranges(profile: &Profile, row: usize) -> Vec<Enclosing> {
     let Some((pid, thread, call)) = caller(profile, row) else {
         return Vec::new();
@@ -128,7 +126,6 @@ pub fn enclosing_ranges(profile: &Profile, row: usize) -> Vec<Enclosing> {
 
 impl Enclosing {
     /// Returns its number for `--range-filter`, from 1, if a number is required and stable between runs.
-    #[must_use]
     pub fn filter_number(&self) -> Option<u32> {
         (self.of > 1 && self.one_thread).then_some(self.instance + 1)
     }
@@ -146,7 +143,6 @@ pub struct Cover {
 
 impl Cover {
     /// Covers all ranges of a name, or only the one of this process with this start.
-    #[must_use]
     pub fn for_range(profile: &Profile, range: RangeName, only: Option<(u32, i64)>) -> Self {
         let per_thread = range.kind == RangeKind::PushPop;
         let mut spans: FxHashMap<Owner, Vec<(i64, i64)>> = FxHashMap::default();
@@ -174,7 +170,6 @@ impl Cover {
     }
 
     /// Returns true if the launch is inside a range.
-    #[must_use]
     pub fn contains_launch(&self, profile: &Profile, row: usize) -> bool {
         let Some((pid, thread, call)) = caller(profile, row) else {
             return false;
@@ -188,7 +183,6 @@ impl Cover {
 }
 
 /// Returns the start of the nth range of a name in a process, from 1.
-#[must_use]
 pub fn start_of(profile: &Profile, range: RangeName, pid: u32, n: u32) -> Option<i64> {
     let ranges = &profile.ranges;
     let mine =
@@ -199,7 +193,6 @@ pub fn start_of(profile: &Profile, range: RangeName, pid: u32, n: u32) -> Option
 }
 
 /// Returns ranges with this label (`domain:text`, or `text` in the default domain); push/pop before start/end.
-#[must_use]
 pub fn ranges_by_label(profile: &Profile, label: &str) -> Vec<RangeName> {
     let ids: Vec<u32> = (0..).zip(&profile.ranges.names).map(|(i, _)| i).filter(|&i| profile.ranges.label(i) == label).collect();
     let mut out: Vec<RangeName> = Vec::new();

@@ -106,7 +106,6 @@ impl Options {
     /// Options for a first profile in the explorer: the smallest set that identifies the cause. On kernels with a
     /// known cause (`fixtures/hints`) the first hint was correct for 19 of 19 and 32 of 33 with `detailed`, and for
     /// 16 of 33 with `basic`; `detailed` takes twice the passes.
-    #[must_use]
     pub fn first_look() -> Self {
         Self { collect: Collect::Set("detailed".to_owned()), ..Self::default() }
     }

@@ -4,7 +4,6 @@ use super::options::{CacheControl, ClockControl, Options, Replay};
 use super::program::{self, Program};
 use super::{Part, PartId, shell};
 
-#[must_use]
 pub fn tool() -> Part {
     Part {
         id: PartId::Tool,
@@ -15,7 +14,6 @@ pub fn tool() -> Part {
 }
 
 /// Parts for the collected metrics and their settings.
-#[must_use]
 pub fn settings(o: &Options, as_range: bool) -> Vec<Part> {
     let part = |id, words: &[&str], why: &str| Part { id, words: words.iter().map(|w| (*w).to_owned()).collect(), why: why.to_owned() };
     let mut parts =
@@ -51,7 +49,6 @@ pub fn settings(o: &Options, as_range: bool) -> Vec<Part> {
     parts
 }
 
-#[must_use]
 pub fn output(output: &str, overwrite: bool) -> Part {
     let mut words = vec!["--export".to_owned(), shell::output_path(output)];
     let mut why = format!("The report: {output}.ncu-rep.");
@@ -64,7 +61,6 @@ pub fn output(output: &str, overwrite: bool) -> Part {
     Part { id: PartId::Output, words, why }
 }
 
-#[must_use]
 pub fn program(program: &Program) -> Part {
     let why = match program.from {
         program::From::Report => "The program and its arguments, as the report recorded them.",

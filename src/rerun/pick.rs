@@ -6,7 +6,6 @@ use crate::model::{KernelId, LaunchId, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns launches of these kernels, in launch order.
-#[must_use]
 pub fn of_kernels(profile: &Profile, kernels: &BTreeSet<KernelId>) -> Vec<LaunchId> {
     (0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX))
         .filter(|&row| kernels.contains(&profile.launches.kernel(row as usize)))
@@ -15,7 +14,6 @@ pub fn of_kernels(profile: &Profile, kernels: &BTreeSet<KernelId>) -> Vec<Launch
 }
 
 /// Returns the `n` longest launches, in launch order; ties prefer the earlier.
-#[must_use]
 pub fn slowest(profile: &Profile, launches: &[LaunchId], n: usize) -> Vec<LaunchId> {
     let mut by_time = launches.to_vec();
     by_time.sort_by_key(|l| (std::cmp::Reverse(profile.launches.duration(l.0 as usize)), *l));
@@ -25,7 +23,6 @@ pub fn slowest(profile: &Profile, launches: &[LaunchId], n: usize) -> Vec<Launch
 }
 
 /// Returns the launch whose duration is nearest to the median; ties prefer the earliest.
-#[must_use]
 pub fn median(profile: &Profile, launches: &[LaunchId]) -> Option<LaunchId> {
     let mut durations: Vec<i64> = launches.iter().map(|l| profile.launches.duration(l.0 as usize)).collect();
     let stats = crate::analysis::Stats::from_values(&mut durations)?;
@@ -35,14 +32,12 @@ pub fn median(profile: &Profile, launches: &[LaunchId]) -> Option<LaunchId> {
 }
 
 /// Returns, for each process, the launch with `nth` earlier launches of the same function.
-#[must_use]
 pub fn nth_of(profile: &Profile, launches: &[LaunchId], nth: u64) -> Vec<LaunchId> {
     let wanted: BTreeSet<u32> = launches.iter().map(|l| l.0).collect();
     nth::all_launches(profile).filter(|(row, n)| u64::from(*n) == nth && wanted.contains(row)).map(|(row, _)| LaunchId(row)).collect()
 }
 
 /// Returns launches inside ranges of a name, or inside the nth instance in each process, from 1.
-#[must_use]
 pub fn inside(profile: &Profile, launches: &[LaunchId], range: RangeName, instance: Option<u32>) -> Vec<LaunchId> {
     let covers: Vec<Cover> = match instance {
         None => vec![Cover::for_range(profile, range, None)],
@@ -58,7 +53,6 @@ pub fn inside(profile: &Profile, launches: &[LaunchId], range: RangeName, instan
 }
 
 /// Groups kernels by function name and returns the `n` groups with the largest total time, longest first.
-#[must_use]
 pub fn top_kernels(profile: &Profile, n: usize) -> Vec<BTreeSet<KernelId>> {
     let mut totals: BTreeMap<&str, (i64, BTreeSet<KernelId>)> = BTreeMap::new();
     for row in 0..profile.launches.len() {

@@ -29,7 +29,6 @@ pub enum Scope {
 }
 
 /// Returns the scope for launches of one process.
-#[must_use]
 pub fn resolve_scope(profile: &Profile, count: &Count, pid: u32, rank: Option<u32>) -> Scope {
     let pids: BTreeSet<u32> = count.by_process.keys().copied().collect();
     if pids.len() < 2 {
@@ -83,7 +82,6 @@ fn guess_rank(profile: &Profile, pids: &BTreeSet<u32>, pid: u32) -> (u32, &'stat
 
 impl Scope {
     /// Returns the options for ncu.
-    #[must_use]
     pub fn to_part(&self) -> Option<Part> {
         let (words, why) = match self {
             Self::One => return None,
@@ -116,7 +114,6 @@ const RANKS: &str = "${RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:
 
 /// Returns a script to start in place of the program: runs the selected rank under the profiler and the others
 /// unchanged.
-#[must_use]
 pub fn wrapper_script(ncu: &[Part], rank: u32) -> String {
     let groups: Vec<Vec<String>> = ncu.iter().filter(|p| p.id != PartId::Program).map(|p| p.words.clone()).collect();
     let command = shell::command_lines(&groups).replace("\n    ", "\n        ");
@@ -130,7 +127,6 @@ pub fn wrapper_script(ncu: &[Part], rank: u32) -> String {
 
 /// Returns the complete command for a known launcher: the launcher, a shell that selects by rank, and the program.
 /// Returns `None` if the position of the program in the launcher's command is unknown.
-#[must_use]
 pub fn launcher_parts(ncu: &[Part], rank: u32, program: &[String]) -> Option<Vec<Part>> {
     let Launched { launcher, head, inner, .. } = launchers::split_command(program)?.ok()?;
     let command: Vec<String> = ncu.iter().filter(|p| p.id != PartId::Program).flat_map(|p| p.words.iter().cloned()).collect();

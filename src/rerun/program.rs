@@ -26,7 +26,6 @@ pub struct Program {
 }
 
 /// Returns the program of a re-run.
-#[must_use]
 pub fn resolve_program(profile: &Profile, options: &Options) -> Program {
     let recorded = &profile.capture.argv;
     let (argv, from) = match &options.program {

@@ -8,7 +8,6 @@ use crate::model::{Kernel, LaunchConfig, Profile};
 ///
 /// Device functions of NCCL, RCCL, NVSHMEM and `DeepEP` are recognised by name. A custom all-reduce of a serving
 /// framework (`…all_reduce…`, `…allreduce…`) counts only if several GPUs are used.
-#[must_use]
 pub fn waits_for_others(profile: &Profile, kernel: &Kernel) -> Option<&'static str> {
     let name = kernel.demangled().to_lowercase();
     if ["nccl", "rccl", "nvshmem", "deep_ep"].iter().any(|w| name.contains(w)) {
@@ -21,7 +20,6 @@ pub fn waits_for_others(profile: &Profile, kernel: &Kernel) -> Option<&'static s
 }
 
 /// Returns true if a cooperative launch may wait for more than its own blocks, in which case replay can hang.
-#[must_use]
 pub fn may_wait_for_gpus(profile: &Profile, config: Option<&LaunchConfig>) -> bool {
     config.is_some_and(|c| c.cooperative) && several_gpus(profile)
 }

@@ -371,7 +371,6 @@ impl<'a> Group<'a> {
 }
 
 /// Returns the commands for launches on AMD GPUs, and a folder if there are several; `rows` must be sorted.
-#[must_use]
 pub fn build_commands(profile: &Profile, rows: &[usize], options: &Options) -> (Vec<Rerun>, Option<String>) {
     // Group by symbol, or by GPU if symbols are unknown.
     let mut groups: Vec<(_, Vec<usize>)> = Vec::new();

@@ -37,7 +37,6 @@ fn command_lines(command: &Rerun) -> String {
 
 /// Returns the script. `made_from` names the report. If the report lacks the program, the script's arguments are used
 /// instead.
-#[must_use]
 pub fn shell_script(plan: &Plan, made_from: &str) -> String {
     if let [Rerun { wrapper: Some(wrapper), .. }] = &plan.commands[..] {
         let mut out = String::new();

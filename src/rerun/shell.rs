@@ -11,7 +11,6 @@ fn is_bare(word: &str) -> bool {
 /// Quotes a word for a POSIX shell. Uses single quotes only, because `$`, `` ` ``, `\` and `!` are special within
 /// double quotes. Control and invisible characters are produced by `printf` at run time: pasted literally, they could
 /// end a bracketed paste and inject key presses.
-#[must_use]
 pub fn quote(word: &str) -> String {
     if is_bare(word) {
         return word.to_owned();
@@ -35,7 +34,6 @@ pub fn quote(word: &str) -> String {
 }
 
 /// Joins the words of a command on one line.
-#[must_use]
 pub fn command_line<S: AsRef<str>>(argv: &[S]) -> String {
     // A first word with `=` would set a variable instead of naming a program.
     let word = |(i, w): (usize, &S)| {
@@ -46,13 +44,11 @@ pub fn command_line<S: AsRef<str>>(argv: &[S]) -> String {
 }
 
 /// Joins words that do not begin a command on one line.
-#[must_use]
 pub fn join_words<S: AsRef<str>>(words: &[S]) -> String {
     words.iter().map(|w| quote(w.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// Formats a command over several lines, one group of words per line, joined by backslashes.
-#[must_use]
 pub fn command_lines(groups: &[Vec<String>]) -> String {
     let mut groups = groups.iter().filter(|g| !g.is_empty());
     let first = groups.next().map(|g| command_line(g));
@@ -61,13 +57,11 @@ pub fn command_lines(groups: &[Vec<String>]) -> String {
 
 /// Escapes a path for an output option of ncu or nsys: both expand `%p`, `%h`, `%q{NAME}` …, and `%%` is a percent
 /// sign.
-#[must_use]
 pub fn output_path(path: &str) -> String {
     path.replace('%', "%%")
 }
 
 /// Escapes a text for a Boost (Perl) regular expression. `<`, `>`, `&`, `:`, `,` and blanks are not special there.
-#[must_use]
 pub fn escape_regex(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -80,7 +74,6 @@ pub fn escape_regex(text: &str) -> String {
 }
 
 /// Returns a name suitable for a file: letters, digits, `_`, `-` and `.`, at most 48 characters.
-#[must_use]
 pub fn file_stem(name: &str) -> String {
     let ok = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
     let stem: String = name.trim().trim_end_matches("...").chars().map(ok).take(48).collect();

@@ -21,7 +21,6 @@ pub struct Found {
 
 impl Found {
     /// Returns all results of a report.
-    #[must_use]
     pub fn all_results(metrics: &Metrics) -> Vec<Self> {
         let products = metrics.source.tool == "rocprofv3";
         metrics.results.iter().map(|r| Self { products, ..Self::from(r) }).collect()
@@ -56,7 +55,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    #[must_use]
     pub fn sentence(&self) -> String {
         match self {
             Self::Verified(text) => format!("verified: {text}"),
@@ -71,7 +69,6 @@ fn format_dims(d: Option<[u32; 3]>) -> String {
 
 /// Compares kernel, grid and block of the selected launches with the results, in order. Values missing on one side
 /// are not compared, but a result without any comparable value is not accepted as proof.
-#[must_use]
 pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
     if found.is_empty() {
         return Verdict::Differs(vec!["the report has no results: no launch was selected".to_owned()]);

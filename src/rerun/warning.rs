@@ -31,7 +31,6 @@ impl Warning {
     }
 
     /// Returns the warning and its remedy in one sentence.
-    #[must_use]
     pub fn to_sentence(&self) -> String {
         match &self.fix {
             Some(fix) => format!("{}; {fix}", self.text.trim_end_matches('.')),

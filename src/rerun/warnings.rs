@@ -40,7 +40,6 @@ pub static CHECKS: &[(&str, Check)] = &[
     ("program-unknown", program_unknown),
 ];
 
-#[must_use]
 pub fn run_checks(facts: &Facts<'_>) -> Vec<Warning> {
     CHECKS.iter().filter_map(|(_, check)| check(facts)).collect()
 }
@@ -403,7 +402,6 @@ fn program_unknown(f: &Facts<'_>) -> Option<Warning> {
 }
 
 /// A range is to be measured, but the report has no enclosing range.
-#[must_use]
 pub fn no_range() -> Warning {
     warning(
         "no-range",
@@ -414,7 +412,6 @@ pub fn no_range() -> Warning {
 }
 
 /// Returns warnings for the selection of a graph that was traced as a whole.
-#[must_use]
 pub fn of_graph(profile: &Profile, pid: u32, late: bool, from: program::From) -> Vec<Warning> {
     let mut out = Vec::new();
     if late {

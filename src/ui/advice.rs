@@ -13,7 +13,6 @@ use ratatui::text::{Line, Span};
 /// Width of the label column.
 const WORD: usize = 10;
 
-#[must_use]
 pub fn lines(advice: &Advice, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let subject = &advice.subject;
     let mut out = vec![Line::from(vec![

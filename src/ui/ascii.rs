@@ -3,7 +3,6 @@
 use ratatui::buffer::Buffer;
 
 /// Spells out key symbols without an ASCII lookalike.
-#[must_use]
 pub fn spell_out_keys(text: &str) -> String {
     text.replace('⏎', "enter").replace("↑↓", "up/down")
 }
@@ -112,7 +111,6 @@ fn ascii_lookalike(symbol: &str) -> &str {
 }
 
 /// Converts text to ASCII of the same width.
-#[must_use]
 pub fn to_ascii(text: &str) -> String {
     use unicode_segmentation::UnicodeSegmentation;
     text.graphemes(true).map(ascii_lookalike).collect()

@@ -1,7 +1,6 @@
 //! Text charts: columns of eighth blocks, and points in braille.
 
 /// A histogram of `columns` × `rows` characters, top row first. Neighbouring values are summed to fit the width.
-#[must_use]
 pub fn histogram_lines(values: &[u64], columns: usize, rows: usize) -> Vec<String> {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let joined = sum_neighbours(values, columns);
@@ -38,7 +37,6 @@ fn sum_neighbours(values: &[u64], n: usize) -> Vec<u64> {
 
 /// Vertical extents in braille, top row first: each slice of `extents` becomes a dot column from its least to its
 /// greatest value on a logarithmic scale between `low` and `high`.
-#[must_use]
 pub fn extent_lines(extents: &[Option<(i64, i64)>], columns: usize, rows: usize, (low, high): (i64, i64)) -> Vec<String> {
     // Dots of a braille character, by column and by row from the top.
     const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
@@ -70,7 +68,6 @@ pub fn extent_lines(extents: &[Option<(i64, i64)>], columns: usize, rows: usize,
 }
 
 /// Values in order as one line of eighths; neighbours are averaged to fit.
-#[must_use]
 pub fn spark_line(values: &[f64], columns: usize) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let n = columns.min(values.len());
@@ -85,7 +82,6 @@ pub fn spark_line(values: &[f64], columns: usize) -> String {
 }
 
 /// Heights as filled columns of eighths, top row first, scaled to `most`.
-#[must_use]
 pub fn step_lines(heights: &[f64], most: f64, rows: usize) -> Vec<String> {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     (0..rows)
@@ -109,13 +105,11 @@ pub struct Canvas<S> {
 
 impl<S: Copy> Canvas<S> {
     /// Creates an empty canvas of `columns` × `rows` characters.
-    #[must_use]
     pub fn new(columns: usize, rows: usize) -> Self {
         Self { columns, rows, cells: vec![(0, None); columns * rows] }
     }
 
     /// Width and height in dots.
-    #[must_use]
     pub fn size(&self) -> (usize, usize) {
         (self.columns * 2, self.rows * 4)
     }

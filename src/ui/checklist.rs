@@ -6,7 +6,6 @@ use crate::analysis::checklist::{Item, Tick};
 use crate::app::Keymap;
 use ratatui::text::{Line, Span};
 
-#[must_use]
 pub fn lines(items: &[Item], keymap: &Keymap, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     const WHAT: usize = 28;
     if items.is_empty() {

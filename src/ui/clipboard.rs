@@ -19,7 +19,6 @@ pub enum Between {
 }
 
 /// Detects the multiplexer from environment variables.
-#[must_use]
 pub fn detect_multiplexer(variable: impl Fn(&str) -> Option<String>) -> Between {
     let set = |name: &str| variable(name).is_some_and(|v| !v.is_empty());
     if set("TMUX") {
@@ -46,7 +45,6 @@ pub enum Plan {
 }
 
 /// Decides how to copy.
-#[must_use]
 pub fn plan_copy(text: &str, term: &str, between: Between) -> Plan {
     if without_clipboard(term) {
         return Plan::Save("this terminal has no clipboard access");

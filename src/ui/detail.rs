@@ -116,7 +116,6 @@ fn selected_kernel(report: &Report, selection: &Selection) -> Option<KernelId> {
 }
 
 /// The three names of the selected kernel on a screen, one below the other.
-#[must_use]
 pub fn name_lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let selection = app.selection(screen);
@@ -141,7 +140,6 @@ pub fn name_lines(app: &App, report: &Report, screen: u64, columns: usize, theme
 }
 
 /// Detail lines of the selection on a screen.
-#[must_use]
 pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(profile) = report.profile.as_deref() else { return Vec::new() };
     let mut out = Lines { out: Vec::new(), columns, theme };

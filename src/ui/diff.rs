@@ -73,7 +73,6 @@ fn report_file_name(app: &App, report: usize) -> String {
 }
 
 /// The two header lines.
-#[must_use]
 pub fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let (before, after) = (report_file_name(app, screen.before), report_file_name(app, screen.after));
@@ -156,7 +155,6 @@ fn change_role(row: &Row, whole: bool) -> Role {
 }
 
 /// Labels of the two runs: before and after only if their timestamps confirm the order.
-#[must_use]
 pub fn run_labels(app: &App, screen: &DiffScreen) -> (&'static str, &'static str) {
     let began = |i: usize| app.session.reports.get(i).and_then(Report::clock_start);
     match (began(screen.before), began(screen.after)) {
@@ -273,7 +271,6 @@ fn draw_kernels(
 }
 
 /// Suggested next step.
-#[must_use]
 pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     let diff: &Diff = screen.diff.as_deref()?;
     let key = |id| app.session.key_link(id);

@@ -39,7 +39,6 @@ fn both_triages<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'
 }
 
 /// Median steps of both runs, ns.
-#[must_use]
 pub fn median_steps(app: &App, screen: &DiffScreen) -> Option<(i64, i64)> {
     let (was, is) = both_triages(app, screen)?;
     Some((was.step_stats()?.median, is.step_stats()?.median))
@@ -58,7 +57,6 @@ fn parts_per_row(columns: u16) -> usize {
 }
 
 /// Rows of the time breakdown of both runs; 0 if one of them was not analysed.
-#[must_use]
 pub fn times_height(app: &App, screen: &DiffScreen, columns: u16) -> u16 {
     both_triages(app, screen)
         .map_or(0, |(was, is)| u16::try_from(changed_parts(was, is).len().div_ceil(parts_per_row(columns))).unwrap_or(0) + 6)

@@ -96,7 +96,6 @@ fn join_columns(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) ->
 }
 
 /// Help page for the current screen, `columns` wide.
-#[must_use]
 pub fn page(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let here = app.current_scope();
     let two = columns >= TWO;

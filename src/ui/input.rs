@@ -101,7 +101,6 @@ impl Input {
     }
 
     /// Time to wait before [`Input::idle`]; `None` if nothing is unfinished.
-    #[must_use]
     pub fn idle_timeout(&self) -> Option<Duration> {
         match self.paste {
             // A lone ESC is the Escape key, which ends a paste as well.

@@ -42,7 +42,6 @@ const GAP: usize = 2;
 const PROGRAM: usize = 24;
 
 /// The two header lines.
-#[must_use]
 pub fn header_lines(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let runs = screen.runs.as_deref().unwrap_or_default();
@@ -254,7 +253,6 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScre
 }
 
 /// Suggested next step.
-#[must_use]
 pub fn next(app: &App, screen: &LibraryScreen) -> Option<String> {
     let key = |id| app.session.key_link(id);
     if screen.runs.as_ref().is_some_and(Vec::is_empty) {

@@ -27,7 +27,6 @@ const GAUGES: usize = 100;
 const WIDE: u16 = 90;
 
 /// Rows of the panel; 0 if it does not fit, or if nothing was measured.
-#[must_use]
 pub fn panel_rows(live: &Live, area: Rect) -> u16 {
     if live.measured.is_none() || area.height < LEAST { 0 } else { (area.height * PART.0 / PART.1).min(MOST) }
 }

@@ -432,7 +432,6 @@ fn block_strip(blocks: &[Block], segment: &Segment, columns: usize, ascii: bool,
 }
 
 /// Suggested next step.
-#[must_use]
 pub fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
     let device = screen.device_usage()?;
     let key = |id| app.session.key_link(id);

@@ -25,7 +25,6 @@ const SENTENCE: usize = 32;
 const HEADLINE: usize = 3;
 
 /// Glyph and role of a severity.
-#[must_use]
 pub fn severity_mark(severity: Severity) -> (&'static str, Role) {
     match severity {
         Severity::Healthy => ("✓", Role::Good),
@@ -312,7 +311,6 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
 }
 
 /// Complete description of a finding: numbers, places, remedies, and how to confirm it.
-#[must_use]
 pub fn detail_lines(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
     let (text, dim) = (theme.style(Role::Text), theme.style(Role::Dim));
@@ -371,7 +369,6 @@ pub fn detail_lines(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> V
 }
 
 /// Suggested next step.
-#[must_use]
 pub fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     let triage = overview::available_triage(app.report()?)?;
     let key = |id| app.session.key_link(id);

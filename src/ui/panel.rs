@@ -15,7 +15,6 @@ const BORDERED_COLUMNS: u16 = 100;
 
 /// Returns true if a body of that size has room for borders. In a smaller one a single panel fills the
 /// screen, and only side panels are missing.
-#[must_use]
 pub fn fits_borders(body: Rect) -> bool {
     body.height >= BORDERED && body.width >= BORDERED_COLUMNS
 }
@@ -31,25 +30,21 @@ pub struct Panel {
 }
 
 impl Panel {
-    #[must_use]
     pub fn new(title: Vec<Span<'static>>) -> Self {
         Self { title, ..Self::default() }
     }
 
     /// Sets the note at the right end of the upper edge.
-    #[must_use]
     pub fn note(self, note: Vec<Span<'static>>) -> Self {
         Self { note, ..self }
     }
 
     /// Marks the panel as focused.
-    #[must_use]
     pub fn focused(self) -> Self {
         Self { focused: true, ..self }
     }
 
     /// Sets the focus.
-    #[must_use]
     pub fn with_focus(self, focused: bool) -> Self {
         Self { focused, ..self }
     }

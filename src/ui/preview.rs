@@ -52,7 +52,6 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
 }
 
 /// ncu measurements of a launch: first hint and unit utilisation. Empty if it was not profiled.
-#[must_use]
 pub fn of_launch(app: &App, report: &Report, launch: u32, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some((other, pair)) = report.find_pair(launch) else { return Vec::new() };
     let mut out = Vec::new();
@@ -73,7 +72,6 @@ fn measured_gauges(app: &App, (from, result): (usize, usize), columns: usize, th
 }
 
 /// Marker of a duration, below the histogram.
-#[must_use]
 pub fn duration_marker(group: &GroupRow, duration: i64, columns: usize, theme: &Theme) -> Option<Line<'static>> {
     let ln = |v: i64| (v.max(1) as f64).ln();
     let (low, high) = (ln(group.stats.min), ln(group.stats.max));
@@ -91,7 +89,6 @@ pub fn duration_marker(group: &GroupRow, duration: i64, columns: usize, theme: &
 }
 
 /// Distribution of the durations.
-#[must_use]
 pub fn duration_histogram(group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let stats = &group.stats;
     let Some(histogram) = stats.histogram.filter(|_| stats.count > 1 && stats.max > stats.min) else { return Vec::new() };
@@ -183,7 +180,6 @@ fn axis_labels(low: &str, middle: &str, high: &str, columns: usize, theme: &Them
 }
 
 /// Charts of a table row, one below the other.
-#[must_use]
 pub fn lines(app: &App, report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(grouping) = &report.groups.grouping else { return Vec::new() };
     let Some(group) = grouping.rows.get(row) else { return Vec::new() };

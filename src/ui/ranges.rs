@@ -178,7 +178,6 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScree
 }
 
 /// Suggested next step.
-#[must_use]
 pub fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     let (_, node) = screen.selected_node()?;
     let key = |id| app.session.key_link(id);

@@ -40,7 +40,6 @@ fn format_ns(n: i64) -> String {
 }
 
 /// The two header lines.
-#[must_use]
 pub fn header_lines(app: &App, screen: &RanksScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = |text: String| vec![Span::styled(text, theme.style(Role::Dim))];
     let strong = |text: String| vec![Span::styled(text, theme.style(Role::Title))];
@@ -342,7 +341,6 @@ fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>>
 }
 
 /// Suggested next step.
-#[must_use]
 pub fn next(app: &App, screen: &RanksScreen) -> Option<String> {
     let ranks = screen.ranks.as_ref()?;
     let key = |id| app.session.key_link(id);

@@ -267,7 +267,6 @@ fn draw_selected(frame: &mut Frame<'_>, rest: &mut Rect, ranks: &Ranks, of: &Col
 }
 
 /// Suggested next step.
-#[must_use]
 pub fn next(app: &App, screen: &RanksScreen, of: &Collectives) -> String {
     let key = |id| app.session.key_link(id);
     let rank = screen.selected_member().map_or(0, |m| m.rank);

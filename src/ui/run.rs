@@ -16,7 +16,6 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 /// Colour of a state.
-#[must_use]
 pub fn state_role(state: State) -> Role {
     match state {
         State::Done => Role::Good,
@@ -30,7 +29,6 @@ pub fn state_role(state: State) -> Role {
 const WORD: usize = 13;
 
 /// Facts of a run.
-#[must_use]
 pub fn fact_lines(facts: &[(&'static str, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let line = |(title, text): &(&'static str, String)| {
         let role = match *title {
@@ -44,7 +42,6 @@ pub fn fact_lines(facts: &[(&'static str, String)], columns: usize, theme: &Them
 }
 
 /// The two header lines.
-#[must_use]
 pub fn header_lines(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let separator = Span::styled(" · ", theme.style(Role::Faint));
@@ -319,7 +316,6 @@ fn note_lines(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'stat
 }
 
 /// A line of the output; `None` stands for dropped lines.
-#[must_use]
 pub fn output_line(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static> {
     let Some(line) = line else {
         return Line::styled("… lines dropped: the output is too fast to show in full", theme.style(Role::Warn));
@@ -359,7 +355,6 @@ fn outcome_lines(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'s
 }
 
 /// Suggested next step.
-#[must_use]
 pub fn next(app: &App, screen: &Watched) -> String {
     let key = |id| app.session.key_link(id);
     let back = key(ActionId::Back);

@@ -28,7 +28,6 @@ fn device_figures(busy: &Busy) -> String {
 }
 
 /// A line per GPU: utilisation over time, latest value, memory; a second one with other figures if there is room.
-#[must_use]
 pub fn lines(watched: &Watched, columns: usize, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
     let each = if rows >= watched.gpus.len().min(GPUS) * 2 { 2 } else { 1 };
     let mut out = Vec::new();
@@ -67,7 +66,6 @@ fn over_time(index: u32, samples: &VecDeque<Busy>, wide: usize, theme: &Theme) -
 }
 
 /// Summary of the first GPU, for a narrow screen.
-#[must_use]
 pub fn summary_line(watched: &Watched, columns: usize, theme: &Theme) -> Option<Line<'static>> {
     let (index, samples) = watched.gpus.iter().next()?;
     let more = watched.gpus.len() - 1;

@@ -13,7 +13,6 @@ use ratatui::text::{Line, Span};
 const COMMAND: usize = 2;
 
 /// Lines of the steps, with the key that ends one; empty if the run has no steps or has ended.
-#[must_use]
 pub fn lines(screen: &Watched, stop: &str, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let (steps, next) = screen.steps();
     if steps.is_empty() || !screen.is_live() {
@@ -55,7 +54,6 @@ pub fn lines(screen: &Watched, stop: &str, theme: &Theme, columns: usize) -> Vec
 }
 
 /// Suggested next step of a guided run.
-#[must_use]
 pub fn next(app: &App, screen: &Watched) -> Option<String> {
     let key = |id| app.session.key_link(id);
     let step = screen.next_step()?;

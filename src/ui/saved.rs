@@ -20,7 +20,6 @@ pub enum Form {
 
 impl Form {
     /// Format of a file name's extension; `None` if it is unknown.
-    #[must_use]
     pub fn from_file_name(name: &str) -> Option<Self> {
         match name.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
             "txt" | "text" => Some(Self::Text),
@@ -39,7 +38,6 @@ const LIGHT: [&str; 2] = ["#24292f", "#ffffff"];
 const FONTS: &str = "'DejaVu Sans Mono','Menlo','Consolas',monospace";
 
 /// Renders the current screen in a format.
-#[must_use]
 pub fn export_screen(app: &App, view: &mut View, theme: &Theme, light: bool, form: Form) -> String {
     let (columns, rows) = app.session.size;
     let Ok(mut terminal) = Terminal::new(TestBackend::new(columns, rows));

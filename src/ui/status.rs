@@ -235,7 +235,6 @@ fn of_launches(app: &App, profile: &Profile, screen: &LaunchesScreen) -> Option<
 }
 
 /// Lines of the next step: one, or two if there is room.
-#[must_use]
 pub fn next_height(app: &App, width: u16) -> u16 {
     let columns = usize::from(width.saturating_sub(8)).max(20);
     // The height is the same with and without a message, so that the screen does not move.

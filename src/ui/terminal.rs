@@ -40,7 +40,6 @@ fn notify_guard(what: fn(&mut Guard)) {
 }
 
 /// Escape sequences that restore the terminal.
-#[must_use]
 pub fn restore_sequence() -> Vec<u8> {
     let mut out = Vec::new();
     // Writing to a `Vec` cannot fail.

@@ -6,7 +6,6 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 /// A horizontal bar of `columns` columns, filled to `share` (0 to 1) in eighths; the empty part is drawn faintly.
-#[must_use]
 pub fn bar(share: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;
@@ -19,7 +18,6 @@ pub fn bar(share: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<
 }
 
 /// Counts as eighth blocks, one column each, scaled to the largest; non-zero counts are always visible.
-#[must_use]
 pub fn sparkline(counts: &[u32]) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = counts.iter().copied().max().unwrap_or(0);
@@ -38,7 +36,6 @@ pub struct Part {
 }
 
 /// Creates a part of styled texts.
-#[must_use]
 pub fn part(rank: u8, spans: Vec<Span<'static>>) -> Part {
     Part { rank, spans }
 }
@@ -48,7 +45,6 @@ fn part_width(part: &Part) -> usize {
 }
 
 /// Joins parts like [`fit_parts`], and returns the start and the width of each part that was kept.
-#[must_use]
 pub fn fit_placed<T>(parts: Vec<(T, Part)>, separator: &Span<'static>, columns: usize) -> (Line<'static>, Vec<(T, usize, usize)>) {
     let gap = display_width(&separator.content);
     let mut kept = parts;
@@ -72,7 +68,6 @@ pub fn fit_placed<T>(parts: Vec<(T, Part)>, separator: &Span<'static>, columns: 
 }
 
 /// Joins parts with a separator, dropping the least important until the line fits.
-#[must_use]
 pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize) -> Line<'static> {
     let gap = display_width(&separator.content);
     parts.retain(|p| part_width(p) > 0);
@@ -107,14 +102,12 @@ pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize
 }
 
 /// Aligns text to the right of a field.
-#[must_use]
 pub fn align_right(text: &str, columns: usize) -> String {
     let text = cut_end(text, columns);
     format!("{}{text}", " ".repeat(columns - display_width(&text)))
 }
 
 /// Aligns text to the left of a field.
-#[must_use]
 pub fn align_left(text: &str, columns: usize) -> String {
     let text = cut_end(text, columns);
     let pad = columns - display_width(&text);
@@ -122,7 +115,6 @@ pub fn align_left(text: &str, columns: usize) -> String {
 }
 
 /// Highlights some characters of a text; `at` holds their indices in ascending order.
-#[must_use]
 pub fn highlight_chars(text: &str, at: &[usize], plain: Style, lit: Style) -> Vec<Span<'static>> {
     let mut out: Vec<Span<'static>> = Vec::new();
     let mut run = String::new();
@@ -160,7 +152,6 @@ fn split_at_breaks(text: &str) -> impl Iterator<Item = &str> {
 
 /// Breaks text into lines at blanks. A word longer than a line is broken at commas, brackets and `::`, and
 /// elsewhere only if it has none of these.
-#[must_use]
 pub fn wrap_text(text: &str, columns: usize) -> Vec<String> {
     use unicode_segmentation::UnicodeSegmentation;
     let columns = columns.max(1);

@@ -123,7 +123,6 @@ struct Parsed {
 
 impl Library {
     /// Creates a library of the built-in themes and the user's own (name and text), which may replace them.
-    #[must_use]
     pub fn new(own: Vec<(String, String)>) -> Self {
         let mut files: Vec<(String, String)> = THEMES.iter().map(|(n, t)| ((*n).to_owned(), (*t).to_owned())).collect();
         for (name, text) in own {
@@ -133,7 +132,6 @@ impl Library {
         Self { files }
     }
 
-    #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.files.iter().map(|(n, _)| n.clone()).collect()
     }
@@ -361,19 +359,16 @@ fn to_16(r: u8, g: u8, b: u8) -> Color {
 
 impl Theme {
     /// Style of a role.
-    #[must_use]
     pub fn style(&self, role: Role) -> Style {
         self.styles.get(&role).copied().unwrap_or_default()
     }
 
     /// Emphasis of better and worse, for legends.
-    #[must_use]
     pub fn accent(&self) -> &'static str {
         if self.style(Role::Bad).fg.is_some() { "in colour" } else { "in bold" }
     }
 
     /// Style of a kernel family.
-    #[must_use]
     pub fn family_style(&self, family: Family) -> Style {
         self.style(Role::Family(family))
     }

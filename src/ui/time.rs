@@ -12,7 +12,6 @@ use ratatui::text::{Line, Span};
 const DEVICES: usize = 4;
 
 /// Bars of the devices with their legend, and the strip of the run.
-#[must_use]
 pub fn lines(triage: &Triage, columns: usize, room: u16, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let several = triage.devices.len() > 1;
     let length = triage.length().max(1) as f64;
@@ -54,7 +53,6 @@ fn device_name(device: &Device, shared: bool) -> String {
 }
 
 /// Time breakdown of all devices, as one bar.
-#[must_use]
 pub fn share_bar(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let shares: Vec<(Part, f64)> = Part::ALL.into_iter().map(|p| (p, triage.part_percent(p) / 100.0)).collect();
     stacked_spans(&shares, columns, theme)
@@ -130,7 +128,6 @@ fn legend_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> 
 }
 
 /// Glyph of a category: a block of its colour, or its letter without colours or blocks.
-#[must_use]
 pub fn part_glyph(part: Part, block: &'static str, ascii: bool, theme: &Theme) -> &'static str {
     if ascii || theme.style(Role::Part(part)).fg.is_none() { part.letter() } else { block }
 }
@@ -201,14 +198,12 @@ const SMALL: usize = 24;
 const NAMED: usize = 2;
 
 /// Utilisation of the devices over the window, in a few columns.
-#[must_use]
 pub fn small_strip(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
     let busy = level_chars(&triage.strip, SMALL);
     vec![Span::styled(busy, theme.style(Role::Bar))]
 }
 
 /// Largest categories of idle time, in percent of the window.
-#[must_use]
 pub fn idle_causes(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
     let mut idle: Vec<(Part, f64)> =
         Part::ALL.into_iter().filter(|p| p.is_idle()).map(|p| (p, triage.part_percent(p))).filter(|p| p.1 >= 1.0).collect();

@@ -30,13 +30,11 @@ pub struct View {
 
 impl View {
     /// Creates an empty view.
-    #[must_use]
     pub fn new(ascii: bool) -> Self {
         Self { ascii, ..Self::default() }
     }
 
     /// Click action at a position.
-    #[must_use]
     pub fn hit_test(&self, column: u16, row: u16) -> Mouse {
         let position = Position { x: column, y: row };
         match self.hits.iter().rev().find(|(area, _)| area.contains(position)) {
@@ -73,7 +71,6 @@ impl View {
 }
 
 /// First row to show so that the selected one is visible, moving as little as possible.
-#[must_use]
 pub fn scrolled_top(top: usize, selected: usize, rows: usize, height: usize) -> usize {
     let most = rows.saturating_sub(height);
     let top = if selected < top {

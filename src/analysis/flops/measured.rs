@@ -24,7 +24,6 @@ fn of_result(metrics: &Metrics, result: usize) -> Option<f64> {
 
 /// Floating-point rate of the devices over a time range, from joined results: a result stands for all launches of its
 /// kernel with the same grid and block. `None` if floating-point work is not counted in any result.
-#[must_use]
 pub fn of_results(profile: &Profile, joined: &[Joined], (start, end): (i64, i64)) -> Option<Rate> {
     let launches = &profile.launches;
     let key = |row: usize| (launches.kernel(row), launches.config(row));

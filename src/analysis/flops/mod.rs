@@ -33,7 +33,6 @@ pub struct Rate {
 impl Rate {
     /// Model FLOPs utilization (MFU): share of the peak. From ncu results, it is the hardware's (HFU): recomputed work
     /// counts twice.
-    #[must_use]
     pub fn utilization(&self) -> Option<f64> {
         Some(self.per_second / self.peak.filter(|p| *p > 0.0)?)
     }
@@ -67,7 +66,6 @@ const DATA_SHEETS: &[(&[&str], u32, f64)] = &[
 
 /// Dense FP16 or BF16 tensor-core peak of a GPU, operations per second: from its data sheet, scaled by the share of SMs
 /// for a part of a GPU (MIG, a partition), or else from the SMs at the highest clock.
-#[must_use]
 pub fn tensor_peak(device: &Device) -> Option<f64> {
     let words: Vec<&str> = device.name.as_deref().unwrap_or_default().split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let sheet = DATA_SHEETS.iter().find(|(all, ..)| all.iter().all(|w| words.iter().any(|word| word.eq_ignore_ascii_case(w))));
@@ -80,7 +78,6 @@ pub fn tensor_peak(device: &Device) -> Option<f64> {
 }
 
 /// Sum of the peaks of all devices of a report; `None` if one is unknown.
-#[must_use]
 pub fn peak_of_all(profile: &Profile) -> Option<f64> {
     let peaks: Option<Vec<f64>> = profile.devices.iter().map(tensor_peak).collect();
     peaks.filter(|p| !p.is_empty()).map(|p| p.iter().sum())

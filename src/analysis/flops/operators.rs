@@ -138,7 +138,6 @@ impl Inputs {
 }
 
 /// Floating-point operations of one operator; `None` if it is not counted or the trace lacks its shapes.
-#[must_use]
 pub fn of_operator(name: &str, text: &str) -> Option<f64> {
     let (_, formula) = OPERATORS.iter().find(|(n, _)| *n == name)?;
     formula(&Inputs::from_text(text)?).filter(|f| f.is_finite() && *f > 0.0)
@@ -153,7 +152,6 @@ pub struct Operators<'a> {
 }
 
 impl<'a> Operators<'a> {
-    #[must_use]
     pub fn from_profile(profile: &'a Profile) -> Self {
         let ranges = &profile.ranges;
         let counted = ranges.names.iter().map(|(_, n)| OPERATORS.iter().any(|o| o.0 == &**n)).collect();

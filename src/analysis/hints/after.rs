@@ -13,7 +13,6 @@ use super::limits::{ATTAINABLE, EMPTY_KERNEL_NS, MIXED_ATTAINABLE};
 const WORK: [Unit; 5] = [Unit::Dram, Unit::Fma, Unit::Fp64, Unit::Xu, Unit::Tensor];
 
 /// Predicts the gain of a change for a kernel.
-#[must_use]
 pub fn predict_gain(relief: &Relief, case: &Case<'_>) -> Gain {
     let floor = overhead_floor(relief, case);
     let kept = WORK.iter().filter_map(|&u| Some((u, work_share(case, u)? * relief.remaining_part(u)))).max_by(|a, b| a.1.total_cmp(&b.1));
@@ -33,7 +32,6 @@ pub fn predict_gain(relief: &Relief, case: &Case<'_>) -> Gain {
 }
 
 /// Time of the next unit at its attainable rate, relative to the current time.
-#[must_use]
 pub fn next(relief: &Relief, case: &Case<'_>) -> f64 {
     let share = |b: &Busy| {
         let rate = if b.unit == Unit::Dram { attainable_share(case.facts) } else { REACHED };
@@ -75,7 +73,6 @@ const SECTOR: f64 = 32.0;
 
 /// Share of device memory's peak needed by the code's global accesses if each byte is fetched once; at most the
 /// measured traffic. `None` if the report does not count sectors by the code.
-#[must_use]
 pub fn useful_dram_share(case: &Case<'_>) -> Option<f64> {
     let dram = case.demand.get(Unit::Dram)?;
     let (ideal, bytes) = (case.facts.positive_value("l2_sectors_global_ideal")?, case.facts.dram_bytes()?);

@@ -22,7 +22,6 @@ pub enum Bottleneck {
 
 impl Bottleneck {
     /// Share of the unit's peak.
-    #[must_use]
     pub fn share(self) -> f64 {
         match self {
             Self::Dram(s) | Self::L2(s) | Self::Pipe(_, s) | Self::L1 { share: s, .. } => s,
@@ -37,7 +36,6 @@ const FEEDS: f64 = 0.10;
 const PIPES: [Unit; 8] = [Unit::Sm, Unit::Tensor, Unit::Fp64, Unit::Xu, Unit::Fma, Unit::FmaHeavy, Unit::Fp16, Unit::Alu];
 
 /// Returns the limiting unit.
-#[must_use]
 pub fn find_bottleneck(case: &Case<'_>) -> Option<Bottleneck> {
     let d = &case.demand;
     let mut all: Vec<Bottleneck> = Vec::new();

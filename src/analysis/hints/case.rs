@@ -18,7 +18,6 @@ pub struct Case<'a> {
 }
 
 /// Formats a share as percent: `87%`, `7.3%`.
-#[must_use]
 pub fn format_percent(share: f64) -> String {
     let p = share * 100.0;
     if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
@@ -30,7 +29,6 @@ fn metric_name(metric: &str, concept: &str) -> String {
 }
 
 /// Suffix that states the discount of a bound, if there is one.
-#[must_use]
 pub fn discount_note(part: f64) -> String {
     if part >= 0.995 {
         String::new()
@@ -40,32 +38,27 @@ pub fn discount_note(part: f64) -> String {
 }
 
 impl<'a> Case<'a> {
-    #[must_use]
     pub fn new(facts: &'a Facts) -> Self {
         Self { facts, demand: Demand::from_facts(facts), stalls: Stalls::from_facts(facts), active: facts.active_share().unwrap_or(1.0) }
     }
 
     /// Amount of data collected for the kernel.
-    #[must_use]
     pub fn depth(&self) -> Depth {
         self.facts.depth()
     }
 
     /// The busiest unit's share of its peak while the SMs have work.
-    #[must_use]
     pub fn peak(&self) -> f64 {
         self.demand.peak_active(self.active)
     }
 
     /// Weight of waiting (see [`Demand::waiting_counts`]).
-    #[must_use]
     pub fn waiting_counts(&self) -> f64 {
         Demand::waiting_counts(self.peak())
     }
 
     /// Returns true if both roofs of a kernel are known, by name or in sum. Without them, nothing is known to be
     /// far from its peak.
-    #[must_use]
     pub fn roofs_known(&self) -> bool {
         let has = |units: &[Unit]| units.iter().any(|u| self.demand.get(*u).is_some());
         let sm = self.facts.get("sm_throughput").is_some() || has(&[Unit::Issue]);
@@ -74,13 +67,11 @@ impl<'a> Case<'a> {
 
     /// Gain if waiting that takes a share of the SMs' busy cycles ends: at most that share, and at most until the
     /// busiest unit is the limit. Waiting for a unit near its peak counts less (see [`Demand::waiting_counts`]).
-    #[must_use]
     pub fn waiting_gain(&self, share: f64) -> f64 {
         self.active * share.min(1.0 - self.peak()).max(0.0) * self.waiting_counts()
     }
 
     /// Describes the bound of the gain from less waiting.
-    #[must_use]
     pub fn waiting_bound(&self, share: f64) -> String {
         let most = match self.demand.busiest_unit() {
             Some(next) if 1.0 - self.peak() < share => {
@@ -98,19 +89,16 @@ impl<'a> Case<'a> {
 
     /// Weight of the gain from relieving a unit: 1 from 80 % of its peak on, 0 up to 60 %, linear in between. The
     /// complement of [`Demand::waiting_counts`].
-    #[must_use]
     pub fn binding_weight(share: f64) -> f64 {
         ((share - 0.6) / 0.2).clamp(0.0, 1.0)
     }
 
     /// Gain if a unit of the SMs works at its peak while they have work; cycles without work have causes of their own.
-    #[must_use]
     pub fn headroom(&self, share: f64) -> f64 {
         (self.active - share).max(0.0) * Self::binding_weight(share)
     }
 
     /// Gain if some units are fully relieved: until the next one is the limit.
-    #[must_use]
     pub fn next_roof(&self, besides: &[Unit]) -> (f64, String) {
         match self.demand.busiest_except(besides) {
             Some(Busy { unit, share, .. }) => {
@@ -121,7 +109,6 @@ impl<'a> Case<'a> {
     }
 
     /// A measured value as evidence; `None` if it was not collected.
-    #[must_use]
     pub fn metric_evidence(&self, id: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let measured = self.facts.measured_value(id)?;
         let concept = builtin_catalog().find_concept(id)?;
@@ -143,19 +130,16 @@ impl<'a> Case<'a> {
     }
 
     /// A value computed from several metrics, as evidence.
-    #[must_use]
     pub fn computed_evidence(&self, label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         Evidence::from_value(label, value, unit, threshold)
     }
 
     /// A unit's demand, as evidence.
-    #[must_use]
     pub fn unit_evidence(&self, unit: Unit, threshold: Option<Threshold>) -> Option<Evidence> {
         self.metric_evidence(self.demand.find_unit(unit)?.concept, threshold)
     }
 
     /// A stall reason's share, as evidence.
-    #[must_use]
     pub fn stall_evidence(&self, reason: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let stalls = self.stalls.as_ref()?;
         let id = stalls.concept_id(reason);
@@ -177,7 +161,6 @@ impl<'a> Case<'a> {
     }
 
     /// Returns true if the launch is so short that percentages are not steady.
-    #[must_use]
     pub fn is_short(&self) -> bool {
         self.facts.duration_ns().is_some_and(|ns| ns < super::limits::STEADY_NS)
     }

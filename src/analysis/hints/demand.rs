@@ -67,13 +67,11 @@ const ACTIVE: [(Unit, &str); 8] = [
 
 impl Unit {
     /// Display name.
-    #[must_use]
     pub fn display_name(self) -> &'static str {
         UNITS.iter().find(|u| u.0 == self).map_or("", |u| u.2)
     }
 
     /// Short label of one or two words.
-    #[must_use]
     pub fn label(self) -> &'static str {
         UNITS.iter().find(|u| u.0 == self).map_or("", |u| u.3)
     }
@@ -95,7 +93,6 @@ pub struct Demand {
 }
 
 impl Demand {
-    #[must_use]
     pub fn from_facts(facts: &Facts) -> Self {
         let active = facts.active_share();
         let named = UNITS.iter().filter(|u| !matches!(u.0, Unit::Sm | Unit::Memory));
@@ -133,24 +130,20 @@ impl Demand {
     }
 
     /// Returns true if data passes through L2 only once.
-    #[must_use]
     pub fn is_stream(facts: &Facts) -> bool {
         facts.l2_reuse().is_some_and(|r| r <= STREAM)
     }
 
-    #[must_use]
     pub fn find_unit(&self, unit: Unit) -> Option<Busy> {
         self.all.iter().find(|b| b.unit == unit).copied()
     }
 
     /// Share of a unit; `None` if unknown.
-    #[must_use]
     pub fn get(&self, unit: Unit) -> Option<f64> {
         self.find_unit(unit).map(|b| b.share)
     }
 
     /// All units, the busiest first.
-    #[must_use]
     pub fn ranked_units(&self) -> Vec<Busy> {
         let mut all = self.all.clone();
         all.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -158,25 +151,21 @@ impl Demand {
     }
 
     /// The busiest known unit.
-    #[must_use]
     pub fn busiest_unit(&self) -> Option<Busy> {
         self.busiest_except(&[])
     }
 
     /// The busiest known unit other than `units`.
-    #[must_use]
     pub fn busiest_except(&self, units: &[Unit]) -> Option<Busy> {
         self.all.iter().filter(|b| !units.contains(&b.unit)).copied().max_by(|a, b| a.share.total_cmp(&b.share))
     }
 
     /// Share of the busiest unit; 0 if none is known, which bounds nothing.
-    #[must_use]
     pub fn peak_share(&self) -> f64 {
         self.busiest_unit().map_or(0.0, |b| b.share)
     }
 
     /// Share of the busiest unit while the SMs have work: SM units count relative to the cycles in which they can work.
-    #[must_use]
     pub fn peak_active(&self, active: f64) -> f64 {
         let share = |b: &Busy| {
             if matches!(b.unit, Unit::Dram | Unit::L2 | Unit::Memory) { b.share } else { b.share / active.max(b.share).max(1e-6) }
@@ -188,7 +177,6 @@ impl Demand {
     /// between. All warps wait for a unit near its peak; such waiting is an effect. Both percentages are from NVIDIA's
     /// `SpeedOfLight` rule, which calls a kernel with everything below 60 % a latency problem and one from 80 % on a
     /// throughput problem.
-    #[must_use]
     pub fn waiting_counts(peak: f64) -> f64 {
         ((0.8 - peak) / 0.2).clamp(0.0, 1.0)
     }

@@ -103,30 +103,25 @@ impl Diagnosis {
     }
 
     /// Stable id for scripts.
-    #[must_use]
     pub fn id(self) -> &'static str {
         self.table_row().map_or("", |(_, d)| d.1)
     }
 
     /// Parses an id.
-    #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
         DIAGNOSES.iter().find(|d| d.1 == id).map(|d| d.0)
     }
 
-    #[must_use]
     pub fn meaning(self) -> &'static str {
         self.table_row().map_or("", |(_, d)| d.2)
     }
 
     /// Position among causes and effects: of two with equal cost, the smaller one is named first.
-    #[must_use]
     pub fn sort_position(self) -> usize {
         self.table_row().map_or(usize::MAX, |(at, _)| at)
     }
 
     /// Returns true if it names a unit at its limit, not a waste.
-    #[must_use]
     pub fn is_bound(self) -> bool {
         matches!(
             self,

@@ -47,7 +47,6 @@ pub enum Depth {
 }
 
 impl Depth {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Timeline => "timeline",
@@ -91,7 +90,6 @@ pub struct Facts {
 
 /// Chip of a compute capability, as `metrics.toml` names chips; `None` if unknown. Metrics of an unknown chip have
 /// the usual names.
-#[must_use]
 pub fn chip_name((major, minor): (u64, u64)) -> Option<&'static str> {
     Some(match (major, minor) {
         (7, 0 | 2) => "gv100",
@@ -180,7 +178,6 @@ fn read_concept(lookup: &Lookup<'_>, concept: &'static Concept, chip: Option<&st
 
 impl Facts {
     /// Values of an ncu result; empty for a launch that could not be profiled.
-    #[must_use]
     pub fn of_result(metrics: &Metrics, result: usize) -> Self {
         let mut out = Self::default();
         let Some(result) = metrics.results.get(result).filter(|r| !r.failed) else { return out };
@@ -214,7 +211,6 @@ impl Facts {
     }
 
     /// Values of a launch in a timeline: its configuration, its duration and the device's limits.
-    #[must_use]
     pub fn of_launch(config: &LaunchConfig, device: &Device, duration: Nanos) -> Self {
         let mut out = Self::default();
         out.insert_missing("duration", Some(duration.0 as f64).filter(|d| *d > 0.0), "nsecond");
@@ -239,7 +235,6 @@ impl Facts {
     }
 
     /// Sets the duration in ns, if it is unknown.
-    #[must_use]
     pub fn with_duration(mut self, ns: Option<f64>) -> Self {
         self.insert_missing("duration", ns, "nsecond");
         self
@@ -263,13 +258,11 @@ impl Facts {
     }
 
     /// Reading of a concept.
-    #[must_use]
     pub fn reading(&self, id: &str) -> &Reading {
         self.readings.get(id).unwrap_or(&Reading::Missing)
     }
 
     /// Number of a concept, with its metric.
-    #[must_use]
     pub fn measured_value(&self, id: &str) -> Option<&Measured> {
         match self.reading(id) {
             Reading::Is(m) => Some(m),
@@ -277,25 +270,21 @@ impl Facts {
         }
     }
 
-    #[must_use]
     pub fn get(&self, id: &str) -> Option<f64> {
         self.measured_value(id).map(|m| m.value)
     }
 
     /// A percentage as a share, 0 to 1.
-    #[must_use]
     pub fn share(&self, id: &str) -> Option<f64> {
         self.get(id).map(|p| (p / 100.0).clamp(0.0, 1.0))
     }
 
     /// A value that is greater than zero.
-    #[must_use]
     pub fn positive_value(&self, id: &str) -> Option<f64> {
         self.get(id).filter(|v| *v > 0.0)
     }
 
     /// Amount of data collected.
-    #[must_use]
     pub fn depth(&self) -> Depth {
         let has = |id: &str| self.get(id).is_some();
         if has("stall_wait") && (has("global_requests") || has("shared_bank_conflicts")) {
@@ -310,21 +299,18 @@ impl Facts {
     }
 
     /// Returns true if the kernel is known not to use shared memory.
-    #[must_use]
     pub fn without_shared(&self) -> bool {
         self.get("smem_per_block_static") == Some(0.0) && self.get("smem_per_block_dynamic") == Some(0.0)
     }
 
     /// Bytes between L1 and L2 relative to those of device memory: 1 for a plain stream, more if L2 provides the same
     /// bytes several times.
-    #[must_use]
     pub fn l2_reuse(&self) -> Option<f64> {
         let moved = self.positive_value("l2_sectors_from_l1").map(|s| s * 32.0).or_else(|| self.positive_value("l1_l2_bytes"))?;
         Some(moved / self.dram_bytes()?)
     }
 
     /// Bytes moved by device memory: from the total, from both directions, or from the rate.
-    #[must_use]
     pub fn dram_bytes(&self) -> Option<f64> {
         let both = || Some(self.get("dram_bytes_read")? + self.get("dram_bytes_write")?);
         let by_rate = || Some(self.positive_value("dram_bandwidth")? * self.duration_ns()? / 1e9);
@@ -333,40 +319,34 @@ impl Facts {
 
     /// Returns true if a quarter to three quarters of device memory's traffic are writes, which costs time.
     /// False if unknown.
-    #[must_use]
     pub fn has_mixed_traffic(&self) -> bool {
         self.get("dram_bytes_write").zip(self.dram_bytes()).is_some_and(|(w, all)| (0.25..0.75).contains(&(w / all)))
     }
 
     /// Duration in nanoseconds.
-    #[must_use]
     pub fn duration_ns(&self) -> Option<f64> {
         self.positive_value("duration")
     }
 
     /// Share of the kernel's cycles in which the mean SM had work, 0 to 1; `None` if unknown. Computed as
     /// `sm__cycles_active.avg` over `gpc__cycles_elapsed.max`.
-    #[must_use]
     pub fn active_share(&self) -> Option<f64> {
         let (active, elapsed) = (self.get("sm_active_cycles")?, self.positive_value("elapsed_cycles")?);
         Some((active / elapsed).clamp(0.0, 1.0))
     }
 
     /// Blocks per SM; `None` if either is unknown.
-    #[must_use]
     pub fn blocks_per_sm(&self) -> Option<f64> {
         Some(self.positive_value("grid_size")? / self.positive_value("sm_count")?)
     }
 
     /// Mean number of active threads in an executed instruction, at most 32.
-    #[must_use]
     pub fn threads_per_instruction(&self) -> Option<f64> {
         self.positive_value("threads_per_inst")
             .or_else(|| Some(self.positive_value("source_threads")? / self.positive_value("source_warps")?))
     }
 
     /// Same number without threads that were predicated off.
-    #[must_use]
     pub fn threads_not_off(&self) -> Option<f64> {
         self.positive_value("threads_per_inst_pred")
             .or_else(|| Some(self.positive_value("source_threads_on")? / self.positive_value("source_warps")?))

@@ -18,7 +18,6 @@ pub struct FirstHint {
 }
 
 /// Returns the first hint of each given result that has one.
-#[must_use]
 pub fn of_results(metrics: &Metrics, results: impl Iterator<Item = usize>) -> HashMap<usize, FirstHint> {
     let amd = of_amd(metrics);
     let of = |r| {

@@ -16,13 +16,11 @@ pub struct Gain {
 impl Gain {
     /// Middle of the expected gain, by the geometric mean of both times after the change; half of the bound
     /// without an estimate.
-    #[must_use]
     pub fn expected_middle(&self) -> f64 {
         self.expected.map_or(self.at_most / 2.0, |(least, most)| 1.0 - ((1.0 - least) * (1.0 - most)).sqrt())
     }
 
     /// Formats the gain: `40–59%`, or `at most 90%`.
-    #[must_use]
     pub fn to_text(&self) -> String {
         match self.expected {
             Some((least, most)) if whole_percent(most) - whole_percent(least) < 1.0 => format!("about {:.0}%", whole_percent(most)),
@@ -33,7 +31,6 @@ impl Gain {
 }
 
 /// A share in whole percent; at most 99, because some time of every kernel remains.
-#[must_use]
 pub fn whole_percent(share: f64) -> f64 {
     (share * 100.0).round().min(99.0)
 }
@@ -51,46 +48,39 @@ pub struct Relief {
 
 impl Relief {
     /// A change for which only a bound is known.
-    #[must_use]
     pub fn bound_only() -> Self {
         Self::default()
     }
 
     /// Sets the remaining part of a unit's work.
-    #[must_use]
     pub fn with_left(mut self, unit: Unit, part: f64) -> Self {
         self.left.push((unit, part.clamp(0.0, 1.0)));
         self
     }
 
     /// Removes all work of some units.
-    #[must_use]
     pub fn without_units(self, units: &[Unit]) -> Self {
         units.iter().fold(self, |relief, unit| relief.with_left(*unit, 0.0))
     }
 
     /// Sets the time after the change relative to the time before it, from `best` to `spread` times that.
-    #[must_use]
     pub fn with_time(self, best: f64, spread: f64) -> Self {
         self.with_time_range(best, best * spread)
     }
 
     /// Sets the time after the change relative to the time before it, at best and at worst.
-    #[must_use]
     pub fn with_time_range(mut self, best: f64, worst: f64) -> Self {
         self.time = Some((best, worst));
         self
     }
 
     /// Marks the kernel as one that can be fused with another.
-    #[must_use]
     pub fn with_fusion(mut self) -> Self {
         self.fused = true;
         self
     }
 
     /// Remaining part of a unit's work.
-    #[must_use]
     pub fn remaining_part(&self, unit: Unit) -> f64 {
         self.left.iter().filter(|l| l.0 == unit).map(|l| l.1).fold(1.0, f64::min)
     }

@@ -18,7 +18,6 @@ pub enum Severity {
 
 impl Severity {
     /// Stable word for scripts.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
@@ -29,7 +28,6 @@ impl Severity {
     }
 
     /// Severity of a hint that costs a share of the kernel's time.
-    #[must_use]
     pub fn from_share(stake: f64) -> Self {
         if stake >= 0.3 {
             Self::High
@@ -61,7 +59,6 @@ pub enum Sure {
 }
 
 impl Sure {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Certain => "certain",
@@ -83,7 +80,6 @@ pub struct Threshold {
 
 impl Threshold {
     /// Returns true if a value meets the bound. A threshold that is not met is not shown.
-    #[must_use]
     pub fn is_met(&self, value: f64) -> bool {
         match self.op {
             "≥" => value >= self.value,
@@ -114,7 +110,6 @@ pub struct Evidence {
 
 impl Evidence {
     /// A number computed from several metrics, or from the launch; a threshold that is not met is left out.
-    #[must_use]
     pub fn from_value(label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Self> {
         let threshold = threshold.filter(|t| t.is_met(value));
         value.is_finite().then(|| Self {
@@ -165,7 +160,6 @@ pub struct Hint {
 
 impl Hint {
     /// Creates a hint with a maximum gain, a share of the kernel's time.
-    #[must_use]
     pub fn new(id: Diagnosis, stake: f64, headline: impl Into<String>) -> Self {
         let stake = if stake.is_finite() { stake.clamp(0.0, 1.0) } else { 0.0 };
         Self {
@@ -185,28 +179,24 @@ impl Hint {
     }
 
     /// Sets the basis of the maximum gain.
-    #[must_use]
     pub fn with_gain_basis(mut self, text: impl Into<String>) -> Self {
         self.bound = text.into();
         self
     }
 
     /// Sets the demand that the change removes.
-    #[must_use]
     pub fn with_relief(mut self, relief: Relief) -> Self {
         self.relief = relief;
         self
     }
 
     /// Lowers the confidence to `sure`; never raises it.
-    #[must_use]
     pub fn with_confidence(mut self, sure: Sure) -> Self {
         self.sure = self.sure.max(sure);
         self
     }
 
     /// Adds evidence; unknown values are left out.
-    #[must_use]
     pub fn with_evidence(mut self, evidence: impl IntoIterator<Item = Option<Evidence>>) -> Self {
         for e in evidence.into_iter().flatten() {
             if e.concept.is_empty() || self.evidence.iter().all(|known| known.concept != e.concept) {
@@ -216,14 +206,12 @@ impl Hint {
         self
     }
 
-    #[must_use]
     pub fn with_actions(mut self, actions: &[&str]) -> Self {
         self.actions.extend(actions.iter().map(|a| (*a).to_owned()));
         self
     }
 
     /// Sets the data that would confirm it.
-    #[must_use]
     pub fn with_confirmation(mut self, sections: &[&'static str], source: bool, why: &str) -> Self {
         self.confirm = Confirm { sections: sections.to_vec(), source, why: why.to_owned() };
         self
@@ -231,7 +219,6 @@ impl Hint {
 
     /// Formats the predicted gain: `saves 40–59%`, `saves at most 90%`; for a healthy kernel, its
     /// distance from its roof.
-    #[must_use]
     pub fn gain_text(&self) -> String {
         match self.severity {
             Severity::Healthy => format!("{:.0}% from its roof", self.gain_percent()),
@@ -240,7 +227,6 @@ impl Hint {
     }
 
     /// Short form for a narrow column: `40–59%`, `≤90%`.
-    #[must_use]
     pub fn short_gain_text(&self) -> String {
         match (self.severity, self.gain.expected) {
             (Severity::Healthy, _) => format!("{:.0}%", self.gain_percent()),
@@ -250,7 +236,6 @@ impl Hint {
     }
 
     /// Minimum and maximum gain as shares of the kernel's time, for a bar.
-    #[must_use]
     pub fn gain_range(&self) -> (f64, f64) {
         match self.severity {
             Severity::Healthy => (0.0, self.stake),
@@ -259,13 +244,11 @@ impl Hint {
     }
 
     /// Description of the bound of the gain.
-    #[must_use]
     pub fn limit_text(&self) -> &str {
         if self.gain.left.is_empty() { &self.bound } else { &self.gain.left }
     }
 
     /// Maximum gain in percent of the kernel's time.
-    #[must_use]
     pub fn gain_percent(&self) -> f64 {
         self.stake * 100.0
     }

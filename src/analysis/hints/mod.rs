@@ -29,7 +29,6 @@ pub use subject::Subject;
 use case::Case;
 
 /// Returns all hints about a kernel, best first. Empty if the data is not sufficient.
-#[must_use]
 pub fn diagnose(facts: &Facts) -> Vec<Hint> {
     let case = Case::new(facts);
     let mut hints: Vec<Hint> = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();

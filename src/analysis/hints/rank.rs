@@ -59,7 +59,6 @@ const EFFECTS: &[(D, f64, &[D])] = &[
 const TIE: f64 = 0.03;
 
 /// Sorts hints, costliest first, and moves effects under their causes.
-#[must_use]
 pub fn rank_hints(mut hints: Vec<Hint>) -> Vec<Hint> {
     hints.retain(|h| h.stake >= LEAST || h.id.is_bound());
     hints.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.sort_position().cmp(&b.id.sort_position())));

@@ -8,7 +8,6 @@ use super::limits::{AT_LIMIT, MAY_LIMIT};
 use crate::model::Nanos;
 
 /// Returns the sentences; without the numbers to a question, its sentence names the section to collect.
-#[must_use]
 pub fn reasoning_sentences(facts: &Facts) -> Vec<String> {
     let case = Case::new(facts);
     let mut out = Vec::new();

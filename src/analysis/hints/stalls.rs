@@ -37,7 +37,6 @@ pub struct Stalls {
 
 impl Stalls {
     /// Reads stall cycles if they were collected, else samples; `None` without either.
-    #[must_use]
     pub fn from_facts(facts: &Facts) -> Option<Self> {
         let collect = |from: &'static str| {
             let all: Vec<(&'static str, f64)> =
@@ -52,30 +51,25 @@ impl Stalls {
     }
 
     /// Share of a reason, 0 to 1; 0 if the chip does not have it.
-    #[must_use]
     pub fn share(&self, reason: &str) -> f64 {
         self.shares.iter().find(|s| s.0 == reason).map_or(0.0, |s| s.1)
     }
 
-    #[must_use]
     pub fn summed_share(&self, reasons: &[&str]) -> f64 {
         reasons.iter().map(|r| self.share(r)).sum()
     }
 
     /// The largest of some reasons.
-    #[must_use]
     pub fn largest_reason<'a>(&self, reasons: &[&'a str]) -> &'a str {
         reasons.iter().copied().max_by(|a, b| self.share(a).total_cmp(&self.share(b))).unwrap_or("")
     }
 
     /// The concept behind a reason.
-    #[must_use]
     pub fn concept_id(&self, reason: &str) -> String {
         format!("{}_{reason}", self.from)
     }
 
     /// Reasons by share, the largest first.
-    #[must_use]
     pub fn ranked_reasons(&self) -> Vec<(&'static str, f64)> {
         let mut all = self.shares.clone();
         all.sort_by(|a, b| b.1.total_cmp(&a.1));

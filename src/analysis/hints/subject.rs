@@ -38,7 +38,6 @@ pub struct Subject {
 }
 
 /// Returns true if results are from AMD's profilers.
-#[must_use]
 pub fn of_amd(metrics: &Metrics) -> bool {
     metrics.source.tool.starts_with("rocprof")
 }
@@ -65,7 +64,6 @@ impl Subject {
     }
 
     /// Diagnoses a result of a report.
-    #[must_use]
     pub fn of_metrics(metrics: &Metrics, result: usize) -> Option<Self> {
         let launch = u32::try_from(result).ok()?;
         let own = metrics.results.get(result)?;
@@ -82,7 +80,6 @@ impl Subject {
     }
 
     /// Diagnoses a launch of a timeline.
-    #[must_use]
     pub fn of_launch(profile: &Profile, launch: u32) -> Option<Self> {
         let row = launch as usize;
         if row >= profile.launches.len() {
@@ -102,7 +99,6 @@ impl Subject {
     }
 
     /// Returns true if it ran on an AMD GPU.
-    #[must_use]
     pub fn is_amd(&self) -> bool {
         self.maker == Maker::Amd
     }
@@ -139,13 +135,11 @@ impl Subject {
 
     /// Returns true if the first hint can be acted on: the data that decides between causes was collected,
     /// or is not needed.
-    #[must_use]
     pub fn is_decided(&self) -> bool {
         self.depth >= Depth::Detailed || self.hints.first().is_some_and(settles_kernel)
     }
 
     /// Sections to collect if the hints do not decide; `None` if the depth is sufficient.
-    #[must_use]
     pub fn sections_to_collect(&self) -> Option<Confirm> {
         let mut confirm = deciding_sections();
         remove_collected(&self.facts, &mut confirm);
@@ -205,7 +199,6 @@ pub enum Place {
 
 impl Place {
     /// Row of the launch; for a report of ncu, the index of the result.
-    #[must_use]
     pub fn launch_row(self) -> u32 {
         match self {
             Self::Result(r) => u32::try_from(r).unwrap_or(u32::MAX),
@@ -213,7 +206,6 @@ impl Place {
         }
     }
 
-    #[must_use]
     pub fn kernel(self, profile: &Profile) -> Option<&Kernel> {
         match self {
             Self::Result(r) => profile.metrics.as_ref()?.results.get(r).map(|r| &r.kernel),
@@ -222,7 +214,6 @@ impl Place {
     }
 
     /// Diagnoses the kernel.
-    #[must_use]
     pub fn diagnose_kernel(self, profile: &Profile) -> Option<Subject> {
         match self {
             Self::Result(r) => Subject::of_metrics(profile.metrics.as_ref()?, r),
@@ -232,7 +223,6 @@ impl Place {
 }
 
 /// All results of an ncu report; for a timeline the median launch of each kernel, the kernels with the most time first.
-#[must_use]
 pub fn list_places(profile: &Profile) -> Vec<Place> {
     if let Some(metrics) = &profile.metrics {
         return (0..metrics.results.len()).map(Place::Result).collect();
@@ -256,7 +246,6 @@ pub fn list_places(profile: &Profile) -> Vec<Place> {
 }
 
 /// Diagnoses all of them.
-#[must_use]
 pub fn diagnose_all(profile: &Profile) -> Vec<Subject> {
     list_places(profile).into_iter().filter_map(|p| p.diagnose_kernel(profile)).collect()
 }

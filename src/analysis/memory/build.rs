@@ -10,7 +10,6 @@ use crate::model::{Cancel, Profile, units};
 use std::collections::BTreeMap;
 
 /// Analyses how a program uses memory; `None` if the report has no memory data or the analysis was cancelled.
-#[must_use]
 pub fn analyze_usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
     if profile.memory.is_empty() {
         return None;

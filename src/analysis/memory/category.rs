@@ -22,7 +22,6 @@ pub enum Category {
 }
 
 impl Category {
-    #[must_use]
     pub fn display_name(self) -> &'static str {
         match self {
             Self::Earlier => "earlier",
@@ -62,7 +61,6 @@ pub struct Categories<'a> {
 const SOON: f64 = 0.05;
 
 impl<'a> Categories<'a> {
-    #[must_use]
     pub fn new(sites: &Sites, ledger: &'a Ledger, steps: &'a Steps) -> Self {
         let hints = (0..u32::try_from(sites.stacks.len()).unwrap_or(0)).map(|stack| stack_hint(sites, stack)).collect();
         let length = steps.median_length().or_else(|| ledger.span().map(|s| s.1 - s.0)).unwrap_or(0);
@@ -72,7 +70,6 @@ impl<'a> Categories<'a> {
         Self { ledger, steps, hints, soon: (length as f64 * SOON) as i64, backward }
     }
 
-    #[must_use]
     pub fn classify_life(&self, life: &Life) -> Category {
         let hint = self.hints.get(life.stack as usize).copied();
         let start = (life.start != NONE).then(|| self.ledger.event_time(life.start));

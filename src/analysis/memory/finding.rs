@@ -16,7 +16,6 @@ impl MemoryVerdict {
     pub const ALL: [Self; 5] = [Self::OutOfMemory, Self::Growth, Self::Fragmentation, Self::Peak, Self::Churn];
 
     /// Identifier for scripts.
-    #[must_use]
     pub fn id(self) -> &'static str {
         match self {
             Self::OutOfMemory => "out-of-memory",
@@ -27,7 +26,6 @@ impl MemoryVerdict {
         }
     }
 
-    #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|v| v.id() == id)
     }
@@ -51,7 +49,6 @@ pub struct MemoryFinding {
 }
 
 impl MemoryFinding {
-    #[must_use]
     pub fn new(id: MemoryVerdict, stake: f64, headline: String) -> Self {
         Self {
             id,
@@ -65,32 +62,27 @@ impl MemoryFinding {
         }
     }
 
-    #[must_use]
     pub fn with_kind(mut self, kind: &'static str) -> Self {
         self.kind = Some(kind);
         self
     }
 
-    #[must_use]
     pub fn with_evidence(mut self, name: &str, value: f64, unit: &'static str) -> Self {
         self.evidence.push(Evidence { name: name.to_owned(), value, unit, threshold: None });
         self
     }
 
     /// Adds evidence with the threshold that it was compared with.
-    #[must_use]
     pub fn with_threshold(mut self, name: &str, value: f64, unit: &'static str, than: (&'static str, f64)) -> Self {
         self.evidence.push(Evidence { name: name.to_owned(), value, unit, threshold: Some(than) });
         self
     }
 
-    #[must_use]
     pub fn with_sites(mut self, sites: Vec<(u32, u64)>, time: Option<i64>) -> Self {
         (self.sites, self.time) = (sites, time);
         self
     }
 
-    #[must_use]
     pub fn with_actions(mut self, actions: &[&str]) -> Self {
         self.actions = actions.iter().map(|a| (*a).to_owned()).collect();
         self

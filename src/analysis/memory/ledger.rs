@@ -18,19 +18,16 @@ pub struct Life {
 
 impl Life {
     /// Returns true if the memory is held after the event at that index.
-    #[must_use]
     pub fn is_held_at(&self, at: u32) -> bool {
         (self.start == NONE || self.start <= at) && (self.end == NONE || self.end > at)
     }
 
     /// Returns true if it was allocated before the report began.
-    #[must_use]
     pub fn is_older(&self) -> bool {
         self.start == NONE
     }
 
     /// Returns true if it is still held at the end of the report.
-    #[must_use]
     pub fn is_kept(&self) -> bool {
         self.end == NONE
     }
@@ -80,7 +77,6 @@ pub struct Ledger {
 
 impl Ledger {
     /// Builds the ledger of each device with memory data, ordered by device.
-    #[must_use]
     pub fn all_devices(profile: &Profile, stack_of: &[u32]) -> Vec<Self> {
         let memory = &profile.memory;
         let of_events = memory.events.iter().filter(|e| of_gpu(e.kind)).filter_map(|e| e.device);
@@ -232,7 +228,6 @@ impl Ledger {
 
     /// Returns the event with the most bytes allocated after it, and the bytes; `None` if that was before the first
     /// event.
-    #[must_use]
     pub fn peak(&self) -> (Option<u32>, u64) {
         let mut best = (None, self.before);
         for (at, &bytes) in (0_u32..).zip(&self.bytes) {
@@ -244,19 +239,16 @@ impl Ledger {
     }
 
     /// Bytes allocated at the end.
-    #[must_use]
     pub fn bytes_at_end(&self) -> u64 {
         self.bytes.last().copied().unwrap_or(self.before)
     }
 
     /// Bytes allocated before the event at that index.
-    #[must_use]
     pub fn bytes_before(&self, at: usize) -> u64 {
         at.checked_sub(1).and_then(|i| self.bytes.get(i)).copied().unwrap_or(self.before)
     }
 
     /// Returns the last event at or before a time.
-    #[must_use]
     pub fn event_at(&self, time: i64) -> Option<u32> {
         self.times.partition_point(|&t| t <= time).checked_sub(1).and_then(|i| u32::try_from(i).ok())
     }
@@ -267,18 +259,15 @@ impl Ledger {
     }
 
     /// Time of the first and of the last event, ns.
-    #[must_use]
     pub fn span(&self) -> Option<(i64, i64)> {
         Some((*self.times.first()?, *self.times.last()?))
     }
 
     /// Formats a time, or the event number in a report without times.
-    #[must_use]
     pub fn format_time(&self, time: i64) -> String {
         if self.timed { Nanos(time).to_string() } else { format!("event {}", units::format_grouped(time)) }
     }
 
-    #[must_use]
     pub fn event_time(&self, at: u32) -> i64 {
         self.times.get(at as usize).copied().unwrap_or_default()
     }

@@ -27,7 +27,6 @@ pub enum Why {
 
 impl Why {
     /// Identifier for scripts.
-    #[must_use]
     pub fn id(self) -> &'static str {
         match self {
             Self::Fragmented => "fragmented",
@@ -103,7 +102,6 @@ fn reserved_at(ledger: &Ledger, time: i64) -> u64 {
 }
 
 /// State of memory when a request of the ledger's device was refused.
-#[must_use]
 pub fn room_at_refusal(profile: &Profile, ledger: &Ledger, refused: &Refused) -> Room {
     let allocated = ledger.event_at(refused.time).map_or(ledger.before, |at| ledger.bytes[at as usize]);
     let list = free_pieces(profile, ledger.device, Some(refused.after)).filter(|_| !ledger.reserved.is_empty()).unwrap_or_default();
@@ -139,21 +137,18 @@ pub fn room_at_refusal(profile: &Profile, ledger: &Ledger, refused: &Refused) ->
 
 impl Room {
     /// Returns true if the device itself had enough for the request.
-    #[must_use]
     pub fn on_device(&self) -> bool {
         let need = segment_size(self.asked);
         self.free.is_some_and(|free| free >= need.saturating_add((need / MARGIN).max(MARGIN_BYTES)))
     }
 
     /// Free bytes in private pools.
-    #[must_use]
     pub fn in_private(&self) -> u64 {
         self.private.iter().fold(0, |sum, p| sum.saturating_add(p.free))
     }
 
     /// Returns true if free pieces would hold the request in sum, together with the device's free memory, but none of
     /// them alone.
-    #[must_use]
     pub fn in_pieces(&self) -> bool {
         let free = if self.on_device() { 0 } else { self.free.unwrap_or(0) };
         self.pieces > 1 && self.largest < self.asked && self.own >= self.asked / PART && self.asked <= self.own.saturating_add(free)

@@ -22,7 +22,6 @@ pub struct Row {
 
 /// Memory held after an event, or before the first one, largest first. Memory without known blocks gets a row of its
 /// own.
-#[must_use]
 pub fn held_rows(usage: &DeviceUsage, sites: &Sites, at: Option<u32>) -> Vec<Row> {
     let ledger = &usage.ledger;
     let categories = Categories::new(sites, ledger, &usage.steps);

@@ -29,7 +29,6 @@ pub struct Site {
 
 impl Site {
     /// Formats both names in a line.
-    #[must_use]
     pub fn summary_line(&self) -> String {
         if self.inner.is_empty() { self.name.clone() } else { format!("{} · {}", self.name, self.inner) }
     }
@@ -47,7 +46,6 @@ pub struct Sites {
 }
 
 impl Sites {
-    #[must_use]
     pub fn from_profile(profile: &Profile) -> Self {
         let memory = &profile.memory;
         let (stacks, stack_of) =
@@ -69,37 +67,31 @@ impl Sites {
     }
 
     /// Returns the site of a stack; [`NONE`] if unknown.
-    #[must_use]
     pub fn site_of_stack(&self, stack: u32) -> u32 {
         self.of_stack.get(stack as usize).copied().unwrap_or(NONE)
     }
 
     /// Returns the innermost frame of the program itself.
-    #[must_use]
     pub fn own_frame(&self, stack: u32) -> Option<&Frame> {
         key_frames(&self.stacks, stack).1
     }
 
-    #[must_use]
     pub fn get(&self, site: u32) -> Option<&Site> {
         self.list.get(site as usize)
     }
 
     /// Returns true if any stack is known.
-    #[must_use]
     pub fn has_stacks(&self) -> bool {
         !self.list.is_empty()
     }
 }
 
 /// The last part of a path.
-#[must_use]
 pub fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
 /// `leak (mem.py:7)`.
-#[must_use]
 pub fn frame_name(frame: &Frame) -> String {
     let (function, file) = (cut_end(&frame.function, LONGEST), cut_middle(file_name(&frame.file), LONGEST));
     match &*frame.file {
@@ -117,7 +109,6 @@ fn is_native(frame: &Frame) -> bool {
 }
 
 /// Returns true for a frame of Python, `PyTorch` or another library, rather than of the program.
-#[must_use]
 pub fn is_library(frame: &Frame) -> bool {
     let file = &*frame.file;
     file == OPERATOR

@@ -41,7 +41,6 @@ impl Owner {
 
 /// Lists the free pieces of a device; `None` if the report lacks the state of its allocator. `after` is an index into
 /// all events of the report: the state before that event; `None` for the end.
-#[must_use]
 pub fn free_pieces(profile: &Profile, device: Option<u32>, after: Option<usize>) -> Option<Vec<Piece>> {
     let state = profile.memory.state.as_ref()?;
     let mut space = Space::default();

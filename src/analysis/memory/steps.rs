@@ -50,7 +50,6 @@ const SHARES: [f64; 4] = [0.5, 0.3, 0.1, 0.03];
 const UNEVEN: f64 = 2.0;
 
 impl Steps {
-    #[must_use]
     pub fn from_ledger(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Self {
         let (found, starts) = match by_ranges(profile, ledger) {
             Some((name, starts)) => (Found::Ranges(name), starts),
@@ -82,14 +81,12 @@ impl Steps {
     }
 
     /// Returns the step that contains a time.
-    #[must_use]
     pub fn step_at(&self, time: i64) -> Option<usize> {
         let at = self.list.partition_point(|s| s.start <= time).checked_sub(1)?;
         Some(at).filter(|&at| at + 1 == self.list.len() || time < self.list[at].end)
     }
 
     /// Median length, ns.
-    #[must_use]
     pub fn median_length(&self) -> Option<i64> {
         let mut all: Vec<i64> = self.list.iter().map(|s| s.end - s.start).collect();
         all.sort_unstable();

@@ -52,7 +52,6 @@ pub struct Free {
 
 impl Usage {
     /// The device with the highest peak.
-    #[must_use]
     pub fn main(&self) -> Option<&DeviceUsage> {
         self.devices.iter().enumerate().max_by_key(|(at, d)| (d.peak.1, std::cmp::Reverse(*at))).map(|d| d.1)
     }
@@ -60,7 +59,6 @@ impl Usage {
 
 impl DeviceUsage {
     /// Time of the peak, ns.
-    #[must_use]
     pub fn peak_time(&self) -> Option<i64> {
         self.peak.0.map(|at| self.ledger.event_time(at))
     }

@@ -87,14 +87,12 @@ impl Instance {
 
 impl RangeTree {
     /// Builds the tree; `None` if cancelled. Without ranges it is empty.
-    #[must_use]
     pub fn from_profile(profile: &Profile, cancel: &Cancel) -> Option<Self> {
         Self::from_window(profile, None, cancel)
     }
 
     /// Builds the tree of a window, ns (from, to): ranges that are open in it, their host time clipped to it, and the
     /// operations that began in it.
-    #[must_use]
     pub fn from_window(profile: &Profile, window: Option<(i64, i64)>, cancel: &Cancel) -> Option<Self> {
         let mut builder = Builder::new(profile, window);
         builder.collect_threads();

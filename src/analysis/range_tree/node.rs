@@ -48,7 +48,6 @@ pub struct Node {
 
 impl Node {
     /// Floating-point operations per second, over the time from the first to the last operation launched inside.
-    #[must_use]
     pub fn flops_per_second(&self) -> Option<f64> {
         (self.flops > 0.0 && self.projected > 0).then(|| self.flops / (self.projected as f64 / 1e9))
     }
@@ -70,7 +69,6 @@ pub struct RangeTree {
 
 impl RangeTree {
     /// Returns the path from the root to a node.
-    #[must_use]
     pub fn path_from_root(&self, node: u32) -> Vec<u32> {
         let mut out = Vec::new();
         let mut at = Some(node);
@@ -83,7 +81,6 @@ impl RangeTree {
     }
 
     /// Kernels launched inside a node, with their time in ns and number of launches, longest first.
-    #[must_use]
     pub fn kernels_inside(&self, profile: &Profile, node: u32) -> Vec<KernelTime> {
         let mut inside = vec![false; self.nodes.len()];
         let mut stack = vec![node];
@@ -107,7 +104,6 @@ impl RangeTree {
     }
 
     /// Returns the launch of median duration among a kernel's launches inside a node.
-    #[must_use]
     pub fn median_launch(&self, profile: &Profile, node: u32, kernel: KernelId) -> Option<u32> {
         let mut of: Vec<(i64, u32)> = (0..)
             .zip(self.of_launch.iter())
@@ -119,7 +115,6 @@ impl RangeTree {
     }
 
     /// Returns true if a node is `ancestor`, or inside it.
-    #[must_use]
     pub fn is_inside(&self, node: u32, ancestor: u32) -> bool {
         let mut at = Some(node);
         while let Some(n) = at {

@@ -19,12 +19,10 @@ pub struct Moment {
 
 impl Moment {
     /// Time for which the first rank waited for the last, ns.
-    #[must_use]
     pub fn wait_time(&self) -> i64 {
         self.ready.saturating_sub(self.first)
     }
 
-    #[must_use]
     pub fn length(&self) -> i64 {
         self.end.saturating_sub(self.first)
     }
@@ -46,7 +44,6 @@ pub struct Aligned {
 }
 
 impl Aligned {
-    #[must_use]
     pub fn from_job(job: &Job) -> Self {
         let clock = |digest: u32| job.find_member(digest).map(|m| m.clock).unwrap_or_default();
         let clocks: Vec<_> =
@@ -65,7 +62,6 @@ impl Aligned {
     }
 
     /// Range of indices that includes all collectives overlapping `from..to`.
-    #[must_use]
     pub fn indices_within(&self, from: i64, to: i64) -> std::ops::Range<usize> {
         let low = self.list.partition_point(|m| m.ready < from.saturating_sub(self.longest));
         let high = self.list.partition_point(|m| m.ready <= to.saturating_add(self.longest));
@@ -73,7 +69,6 @@ impl Aligned {
     }
 
     /// Indices of the collectives with the longest waits, longest first; only of judged ones, if there are any.
-    #[must_use]
     pub fn longest_waits(&self, most: usize) -> Vec<usize> {
         let any = self.list.iter().any(|m| m.judged);
         let mut all: Vec<usize> = (0..self.list.len()).filter(|&i| self.list[i].judged || !any).collect();
@@ -83,7 +78,6 @@ impl Aligned {
     }
 
     /// Index of the collective whose ready time is nearest to a time.
-    #[must_use]
     pub fn nearest_index(&self, time: i64) -> Option<usize> {
         let after = self.list.partition_point(|m| m.ready < time);
         let distance = |i: &usize| self.list[*i].ready.abs_diff(time);
@@ -91,7 +85,6 @@ impl Aligned {
     }
 
     /// Length of a window that shows a few collectives, ns.
-    #[must_use]
     pub fn usual_window(&self) -> i64 {
         let mut gaps: Vec<i64> = self.list.windows(2).map(|w| w[1].ready - w[0].ready).filter(|g| *g > 0).collect();
         gaps.sort_unstable();
@@ -99,7 +92,6 @@ impl Aligned {
     }
 
     /// Intervals of a rank in the collectives between two times, in their order.
-    #[must_use]
     pub fn rank_bars(&self, job: &Job, row: usize, from: i64, to: i64) -> Vec<Bar> {
         let Some(member) = job.ranks.get(row) else { return Vec::new() };
         let one = |moment: usize| {

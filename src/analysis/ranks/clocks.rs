@@ -20,14 +20,12 @@ pub struct Offset {
 
 impl Offset {
     /// Converts a time of the rank's clock to the common clock.
-    #[must_use]
     pub fn common_time(&self, time: i64) -> i64 {
         let since = time.saturating_sub(self.offset).saturating_sub(self.at);
         time.saturating_sub(self.offset).saturating_sub((self.drift * since as f64).round() as i64)
     }
 
     /// Converts a time of the common clock to the rank's own.
-    #[must_use]
     pub fn own_time(&self, time: i64) -> i64 {
         let since = time.saturating_sub(self.at);
         time.saturating_add(self.offset).saturating_add((self.drift * since as f64).round() as i64)
@@ -54,7 +52,6 @@ fn median(values: &mut [f64]) -> f64 {
 /// Fits a clock to another one, from pairs of times of the same moment (the other's, its own): the offset is the
 /// median of the differences, the drift the median of all slopes (Theil–Sen), and the spread the median of the
 /// residuals (MAD × 1.4826).
-#[must_use]
 pub fn fit_offset(pairs: &[(i64, i64)]) -> Option<Offset> {
     let step = pairs.len().div_ceil(LOOKED_AT).max(1);
     let mut list: Vec<(i64, i64)> = pairs.iter().step_by(step).copied().collect();
@@ -89,7 +86,6 @@ pub fn fit_offset(pairs: &[(i64, i64)]) -> Option<Offset> {
 
 /// Clock offsets of `n` ranks. Ranks without a common collective with the others, even by way of a third, keep their
 /// report's clock, by `epochs`.
-#[must_use]
 pub fn align_clocks(n: usize, list: &[Together], epochs: &[Option<i64>]) -> Vec<Offset> {
     let mut by_rank: Vec<Vec<usize>> = vec![Vec::new(); n];
     for (i, c) in list.iter().enumerate().filter(|(_, c)| nccl::leaves_together(c.kind)) {

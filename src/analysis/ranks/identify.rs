@@ -18,7 +18,6 @@ pub enum Told {
 }
 
 impl Told {
-    #[must_use]
     pub fn source_remark(self) -> Option<&'static str> {
         match self {
             Self::Reports => None,
@@ -33,7 +32,6 @@ impl Told {
 const MOST_RANKS: u32 = 1 << 20;
 
 /// Rank in a file name, after the word `rank`: `job_rank12.nsys-rep`.
-#[must_use]
 pub fn in_name(file: &str) -> Option<u32> {
     let name = file.rsplit('/').next().unwrap_or(file).to_ascii_lowercase();
     let (_, after) = name.split_once("rank")?;
@@ -89,7 +87,6 @@ pub fn without_doubles(all: &mut Vec<Digest>, reports: &mut Vec<usize>) -> Vec<S
 
 /// Returns the ranks' numbers in the order of the digests, the source of the numbers, and remarks on
 /// problems with them.
-#[must_use]
 pub fn identify_ranks(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
     let mut remarks = Vec::new();
     if let Some(told) = all.iter().map(|d| d.rank).collect::<Option<Vec<u32>>>() {
@@ -131,7 +128,6 @@ pub fn identify_ranks(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
 }
 
 /// Formats numbers as a list of ranges: `0–3, 7`.
-#[must_use]
 pub fn format_ranges(list: &[u32]) -> String {
     let mut sorted = list.to_vec();
     sorted.sort_unstable();

@@ -20,7 +20,6 @@ fn median<T: Copy + Ord>(mut values: Vec<T>) -> Option<T> {
 }
 
 /// Judges ranks together. With a single rank, or without common collectives, the job has ranks but no findings.
-#[must_use]
 pub fn build_job(all: &[Digest]) -> Job {
     let (numbers, told, mut remarks) = identify_ranks(all);
     let mut matches = match_collectives(all);

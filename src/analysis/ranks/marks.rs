@@ -22,7 +22,6 @@ fn parse_step_number(name: &str) -> Option<u32> {
 impl Marks {
     /// Reads step numbers from the ranges of PyTorch's profiler, or, without those, from the ranges by which the
     /// steps were found.
-    #[must_use]
     pub fn from_profile(profile: &Profile, found: Option<&Found>) -> Self {
         let ranges = &profile.ranges;
         let has = |wanted: &str| ranges.names.iter().any(|(_, name)| name_pattern(name) == wanted);
@@ -46,7 +45,6 @@ impl Marks {
     }
 
     /// Number of the step that a process is in at a time.
-    #[must_use]
     pub fn step_at(&self, pid: Option<u32>, time: i64) -> Option<u32> {
         let own = pid.and_then(|pid| self.of_process.get(&pid));
         let only = || self.of_process.values().next().filter(|_| self.of_process.len() == 1);

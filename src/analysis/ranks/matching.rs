@@ -16,7 +16,6 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    #[must_use]
     pub fn end(&self) -> i64 {
         self.start.saturating_add(self.duration)
     }
@@ -34,7 +33,6 @@ pub struct Together {
 
 impl Together {
     /// The last arrival. All ranks leave at about the same time, so it has the shortest duration.
-    #[must_use]
     pub fn last_arrival(&self) -> Option<&Arrival> {
         self.arrivals.iter().min_by_key(|a| a.duration)
     }
@@ -125,7 +123,6 @@ fn message_routes(all: &[Digest], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
 }
 
 /// Matches collectives by group and number, as far as the reports have them, else by order.
-#[must_use]
 pub fn match_collectives(all: &[Digest]) -> Matches {
     let mut groups: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
     let each = all.iter().filter_map(|d| d.collectives.as_ref()).map(|c| i64::from(c.each.max(1))).max().unwrap_or(1);

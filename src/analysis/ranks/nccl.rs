@@ -19,7 +19,6 @@ const KINDS: [(&str, &str); 14] = [
 ];
 
 /// Kind of a collective in the terms of PyTorch's functions, from the name that the report uses.
-#[must_use]
 pub fn collective_kind(name: &str) -> &'static str {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     KINDS.iter().find(|k| plain.contains(k.0)).map_or("other", |k| k.1)
@@ -27,7 +26,6 @@ pub fn collective_kind(name: &str) -> &'static str {
 
 /// Kind and algorithm with protocol, from the name of NCCL's or RCCL's kernel:
 /// `ncclDevKernel_AllReduce_Sum_bf16_RING_LL`.
-#[must_use]
 pub fn of_kernel(name: &str) -> (&'static str, String) {
     let rest =
         ["ncclDevKernel_", "ncclKernel_", "ncclDevFunc_"].iter().find_map(|p| name.find(p).map(|at| &name[at + p.len()..])).unwrap_or(name);
@@ -42,19 +40,16 @@ pub fn of_kernel(name: &str) -> (&'static str, String) {
 }
 
 /// Returns true if all ranks leave it at nearly the same time, because each needs data of every other.
-#[must_use]
 pub fn leaves_together(kind: &str) -> bool {
     matches!(kind, "all_reduce" | "all_gather" | "reduce_scatter" | "all_to_all" | "barrier")
 }
 
 /// Returns true for operations between two ranks.
-#[must_use]
 pub fn point_to_point(kind: &str) -> bool {
     matches!(kind, "send" | "recv" | "send_recv")
 }
 
 /// Common word for both sides of an operation: a send and its receive are one.
-#[must_use]
 pub fn common_kind(name: &str) -> &'static str {
     let kind = collective_kind(name);
     if point_to_point(kind) { "send_recv" } else { kind }
@@ -62,7 +57,6 @@ pub fn common_kind(name: &str) -> &'static str {
 
 /// Bus bandwidth over algorithm bandwidth, for `n` ranks: bytes that a link carries per byte of the message
 /// (nccl-tests, `PERFORMANCE.md`).
-#[must_use]
 pub fn bus_factor(kind: &str, n: usize) -> Option<f64> {
     let n = n.max(1) as f64;
     match kind {
@@ -97,7 +91,6 @@ const LINKS: [(&str, f64, &str); 14] = [
 /// (SXM) 18 × 25 GB/s, NVLink 5 of the B200 and B300 18 × 50 GB/s, NVLink 2 of the V100 6 × 25 GB/s; Infinity Fabric
 /// of the MI300X and MI325X 7 × 64 GB/s, of the MI350X and MI355X 7 × 76.8 GB/s. Names with `PCIe`, and those of other
 /// cards, have no entry.
-#[must_use]
 pub fn link_bandwidth(device: &str) -> Option<(f64, &'static str)> {
     if device.to_ascii_uppercase().contains("PCIE") {
         return None;

@@ -22,7 +22,6 @@ pub enum Late {
 }
 
 impl Late {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -118,13 +117,11 @@ pub struct Job {
 }
 
 impl Job {
-    #[must_use]
     pub fn find_member(&self, digest: u32) -> Option<&Member> {
         self.ranks.iter().find(|m| m.digest == digest as usize)
     }
 
     /// The sentence for a job without findings.
-    #[must_use]
     pub fn nothing_found(&self) -> String {
         if self.matches.list.is_empty() || self.unsure {
             return "nothing is known of who waits for whom".to_owned();
@@ -140,19 +137,16 @@ impl Job {
     }
 
     /// Number of matched collectives, including those that a listed one stands for.
-    #[must_use]
     pub fn matched_count(&self) -> u64 {
         self.matches.list.len() as u64 * self.matches.each.unsigned_abs()
     }
 
     /// Rank number of a digest.
-    #[must_use]
     pub fn rank_number(&self, digest: u32) -> u32 {
         self.find_member(digest).map_or(digest, |m| m.rank)
     }
 
     /// Steps of all ranks by their number, with the time waited for each rank in them.
-    #[must_use]
     pub fn steps_by_number(&self, digests: &[Digest]) -> BTreeMap<u32, Vec<Option<StepCell>>> {
         let mut out: BTreeMap<u32, Vec<Option<StepCell>>> = BTreeMap::new();
         for (row, member) in self.ranks.iter().enumerate() {

@@ -36,7 +36,6 @@ pub struct Recurring {
 
 /// Finds the rank for which the others wait long, at even distances and about as long each time, while most waits are
 /// short. The list must be in order of time.
-#[must_use]
 pub fn find_recurring(waits: &[Wait]) -> Option<Recurring> {
     let mut sorted: Vec<i64> = waits.iter().filter(|w| !w.start).map(|w| w.ns).collect();
     sorted.sort_unstable();

@@ -51,7 +51,6 @@ struct Fit {
 impl Pair<'_> {
     /// Number of places by which the other rank has this one's collectives later; negative if the other's capture began
     /// later. `None` if no order fits.
-    #[must_use]
     pub fn find_shift(&self) -> Option<i64> {
         let (n, most) = (self.mine.list.len(), self.other.list.len());
         let whole = self.best_shift(0, to_signed(most.saturating_sub(n)).min(MOST));

@@ -90,7 +90,6 @@ fn parse_ranks(text: &str) -> Vec<u32> {
 
 /// Digests of a report's ranks: one, unless several of its devices or processes took part in collectives. `file` is the
 /// name of the report.
-#[must_use]
 pub fn build_digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
     let ops = Ops::from_profile(profile);
     // A launch may send to several others and receive from them.

@@ -43,7 +43,6 @@ pub struct Waits {
 }
 
 impl Waits {
-    #[must_use]
     pub fn total_wait(&self) -> i64 {
         self.late.iter().sum()
     }
@@ -119,7 +118,6 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
 
 /// Attributes the waits of the collectives in their order. A rank that comes last because it had to wait for another in
 /// a collective of another group passes the blame on.
-#[must_use]
 pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
     let mut out = Waits { late: vec![0; ranks], waited: vec![0; ranks], in_longest: vec![0; ranks], ..Waits::default() };
     let mut groups_of: Vec<Vec<u32>> = vec![Vec::new(); ranks];

@@ -20,7 +20,6 @@ struct Builder<'a> {
 }
 
 /// Builds a part; `None` if cancelled.
-#[must_use]
 pub fn build_part(profile: &Profile, part: Part, cancel: &Cancel) -> Option<Built> {
     let mut builder = Builder { profile, events: Events::from_profile(profile), cancel, groups: BTreeMap::new(), span: None };
     match part {

@@ -39,7 +39,6 @@ impl EventId {
     /// Maximum number of rows per table; rows beyond are not shown.
     pub const MOST: usize = 1 << BITS;
 
-    #[must_use]
     pub fn to_event(self) -> Event {
         let row = self.0 & ROW;
         match self.0 >> BITS {
@@ -118,7 +117,6 @@ impl Category {
     ];
 
     /// Label, also for scripts.
-    #[must_use]
     pub fn display_name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
@@ -205,7 +203,6 @@ pub struct Known {
 }
 
 impl Known {
-    #[must_use]
     pub fn from_profile(profile: &Profile) -> Self {
         let collective = find_collectives(profile);
         let waits = profile.os_calls.names.iter().map(|n| WAITS.contains(&n.trim_start_matches('_'))).collect();
@@ -223,19 +220,16 @@ pub struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    #[must_use]
     pub fn from_profile(profile: &'a Profile) -> Self {
         Self::with_known(profile, Arc::new(Known::from_profile(profile)))
     }
 
     /// Creates a reader with properties that are already known.
-    #[must_use]
     pub fn with_known(profile: &'a Profile, known: Arc<Known>) -> Self {
         Self { profile, known }
     }
 
     /// End of the last range, launch, copy or call, ns.
-    #[must_use]
     pub fn last_end(&self) -> i64 {
         let copies = &self.profile.memops;
         let copy =
@@ -245,13 +239,11 @@ impl<'a> Events<'a> {
         self.known.end.max(clamp_time(call)).max(clamp_time(copy))
     }
 
-    #[must_use]
     pub fn known_names(&self) -> Arc<Known> {
         Arc::clone(&self.known)
     }
 
     /// Start and end, ns; the end is never before the start.
-    #[must_use]
     pub fn span(&self, event: Event) -> (i64, i64) {
         let p = self.profile;
         let of = |start: i64, duration: i64| (start, start.saturating_add(duration.max(0)));
@@ -272,7 +264,6 @@ impl<'a> Events<'a> {
         (start, clamp_time(end).max(start))
     }
 
-    #[must_use]
     pub fn category(&self, event: Event) -> Category {
         let p = self.profile;
         match event {
@@ -315,7 +306,6 @@ impl<'a> Events<'a> {
     }
 
     /// Returns true if both are the same launching call: the nodes of a graph share theirs.
-    #[must_use]
     pub fn same_call(&self, a: Event, b: Event) -> bool {
         let (Event::LaunchCall(x), Event::LaunchCall(y)) = (a, b) else { return false };
         let thread = |row: u32| {
@@ -326,7 +316,6 @@ impl<'a> Events<'a> {
     }
 
     /// Number of kernels of the graph that a launch's call launched; `None` if it launched a single kernel.
-    #[must_use]
     pub fn graph_kernels(&self, row: u32) -> Option<usize> {
         /// Maximum number of kernels of other calls between two nodes.
         const BETWEEN: usize = 4096;
@@ -349,14 +338,12 @@ impl<'a> Events<'a> {
     }
 
     /// Returns true if this is the first recorded launch of the node's graph.
-    #[must_use]
     pub fn is_first_of_graph(&self, row: u32) -> bool {
         let launches = &self.profile.launches;
         launches.first_of_node(row as usize).is_some_and(|first| launches.call(first) == launches.call(row as usize))
     }
 
     /// Returns the display name.
-    #[must_use]
     pub fn event_name(&self, event: Event) -> Cow<'a, str> {
         let p = self.profile;
         match event {

@@ -17,7 +17,6 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    #[must_use]
     pub fn new(profile: &Profile, text: &str) -> Self {
         let words: Vec<String> = text.to_lowercase().split_whitespace().map(str::to_owned).collect();
         let is = |name: &str| contains_words(&words, name);
@@ -30,7 +29,6 @@ impl Pattern {
         }
     }
 
-    #[must_use]
     pub fn matches_event(&self, of: &Events<'_>, event: Event) -> bool {
         let p = of.profile;
         let at = |known: &[bool], name: Option<u32>| name.and_then(|n| known.get(n as usize)).copied().unwrap_or_default();
@@ -102,7 +100,6 @@ pub struct Matches {
 
 impl Matches {
     /// Searches all events; `None` if cancelled.
-    #[must_use]
     pub fn find_all(timeline: &Timeline, of: &Events<'_>, text: &str, cancel: &Cancel) -> Option<Self> {
         let pattern = Pattern::new(of.profile, text);
         let mut out = Self::default();
@@ -133,19 +130,16 @@ impl Matches {
     }
 
     /// Number of matches in a lane between two indices.
-    #[must_use]
     pub fn count_between(&self, row: RowKey, lane: usize, from: usize, to: usize) -> usize {
         self.lanes.get(&(row, lane)).map_or(0, |bits| bits.count_before(to).saturating_sub(bits.count_before(from)))
     }
 
     /// Returns the index of the first match in a lane at or after `at`, or of the last one before it.
-    #[must_use]
     pub fn next(&self, row: RowKey, lane: usize, at: usize, forward: bool) -> Option<usize> {
         self.lanes.get(&(row, lane))?.next(at, forward)
     }
 
     /// Number of matches in a row.
-    #[must_use]
     pub fn in_row(&self, row: RowKey) -> usize {
         self.lanes.iter().filter(|(key, _)| key.0 == row).map(|(_, bits)| bits.count_before(usize::MAX)).sum()
     }

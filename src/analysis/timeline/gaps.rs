@@ -23,7 +23,6 @@ pub struct Gap {
 
 impl Gaps {
     /// Groups pieces by device, and sorts them.
-    #[must_use]
     pub fn new(pieces: Vec<Idle>) -> Self {
         let mut devices: BTreeMap<u32, Vec<Idle>> = BTreeMap::new();
         for piece in pieces {
@@ -36,7 +35,6 @@ impl Gaps {
     }
 
     /// Returns for each column of a window the category with the most of the known idle time.
-    #[must_use]
     pub fn dominant_parts(&self, device: u32, window: Window) -> Vec<Option<Part>> {
         let mut sums = vec![[0_i64; Part::ALL.len()]; window.columns];
         let list = self.devices.get(&device).map_or(&[][..], Vec::as_slice);
@@ -55,7 +53,6 @@ impl Gaps {
     }
 
     /// Known idle time between two times by category, longest first.
-    #[must_use]
     pub fn sum_by_part(&self, device: u32, start: i64, end: i64) -> Vec<(Part, i64)> {
         let list = self.devices.get(&device).map_or(&[][..], Vec::as_slice);
         let from = list.partition_point(|p| p.end <= start);
@@ -82,7 +79,6 @@ impl Gaps {
     }
 
     /// Returns the gap around a time.
-    #[must_use]
     pub fn gap_at(&self, device: u32, time: i64) -> Option<Gap> {
         let list = self.devices.get(&device)?;
         let at = list.partition_point(|p| p.end <= time);
@@ -91,14 +87,12 @@ impl Gaps {
     }
 
     /// Returns the piece around a time.
-    #[must_use]
     pub fn piece_at(&self, device: u32, time: i64) -> Option<Idle> {
         let list = self.devices.get(&device)?;
         list.get(list.partition_point(|p| p.end <= time)).filter(|p| p.start <= time).copied()
     }
 
     /// Returns the first gap of at least `least` ns that begins after a time, or the last one that begins before it.
-    #[must_use]
     pub fn next(&self, device: u32, time: i64, least: i64, forward: bool) -> Option<Gap> {
         let list = self.devices.get(&device)?;
         if forward {

@@ -59,7 +59,6 @@ impl RowKind {
     ];
 
     /// Name on the command line.
-    #[must_use]
     pub fn cli_name(self) -> &'static str {
         match self {
             Self::Queue => "streams",
@@ -101,7 +100,6 @@ pub struct Row {
 }
 
 impl Row {
-    #[must_use]
     pub fn lanes(&self) -> &[Lane] {
         match &self.content {
             Content::Lanes(lanes) => lanes,
@@ -109,13 +107,11 @@ impl Row {
         }
     }
 
-    #[must_use]
     pub fn event_count(&self) -> usize {
         self.lanes().iter().map(Lane::len).sum()
     }
 
     /// Memory use, bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         match &self.content {
             Content::Lanes(lanes) => lanes.iter().map(Lane::bytes).sum(),
@@ -142,7 +138,6 @@ const TELLING: [RowKind; 7] =
 
 impl Group {
     /// Returns the lane that represents the folded group in place of a union, with the index of its row.
-    #[must_use]
     pub fn main_lane(&self) -> Option<(usize, &Lane)> {
         TELLING.into_iter().find_map(|kind| {
             let at = self.rows.iter().position(|r| r.key.kind == kind)?;
@@ -151,7 +146,6 @@ impl Group {
     }
 
     /// Activity in the columns of a window: of all rows of a device together, or of the outermost calls of a thread.
-    #[must_use]
     pub fn summary_cells(&self, of: &Events<'_>, window: Window) -> Vec<Cell> {
         match (&self.union, self.main_lane()) {
             (Some(union), _) => compute_cells(union.as_ref(), of, window),
@@ -161,7 +155,6 @@ impl Group {
     }
 
     /// Busy time before a time, consistent with the group's summary.
-    #[must_use]
     pub fn busy_before(&self, of: &Events<'_>, time: i64) -> Before {
         match (&self.union, self.main_lane()) {
             (Some(union), _) => union.before(of, time),
@@ -171,12 +164,10 @@ impl Group {
     }
 
     /// Returns true if the group is worth showing by itself: running states alone are not, nor is profiler activity.
-    #[must_use]
     pub fn is_relevant(&self) -> bool {
         self.rows.iter().any(|r| !matches!(r.key.kind, RowKind::State | RowKind::Profiler))
     }
 
-    #[must_use]
     pub fn event_count(&self) -> usize {
         self.rows.iter().map(|r| r.event_count()).sum()
     }
@@ -272,29 +263,24 @@ impl Timeline {
     }
 
     /// Returns a reader for the events of the profile that the timeline was built from.
-    #[must_use]
     pub fn event_reader<'a>(&self, profile: &'a Profile) -> Events<'a> {
         Events::with_known(profile, Arc::clone(&self.known))
     }
 
     /// Returns true if all parts are built.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.parts.len() == Part::ALL.len()
     }
 
-    #[must_use]
     pub fn lane_at(&self, group: usize, row: usize, lane: usize) -> Option<&Lane> {
         self.groups.get(group)?.rows.get(row)?.lanes().get(lane)
     }
 
-    #[must_use]
     pub fn event_at(&self, spot: Spot) -> Option<EventId> {
         self.lane_at(spot.group, spot.row, spot.lane)?.get(spot.at)
     }
 
     /// Returns the position of an event. Searches every lane that may contain it.
-    #[must_use]
     pub fn find_event(&self, of: &Events<'_>, wanted: EventId) -> Option<Spot> {
         let (start, _) = of.span(wanted.to_event());
         for (group, g) in self.groups.iter().enumerate() {
@@ -315,7 +301,6 @@ impl Timeline {
     }
 
     /// Memory use in addition to the profile, bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let rows: usize = self.groups.iter().flat_map(|g| &g.rows).map(|r| r.bytes()).sum();
         rows + self.groups.iter().filter_map(|g| g.union.as_ref()).map(|u| u.bytes()).sum::<usize>()

@@ -21,7 +21,6 @@ pub struct Lane {
 
 impl Lane {
     /// Builds a lane from events that are sorted by start and do not overlap.
-    #[must_use]
     pub fn new(events: Vec<EventId>, of: &Events<'_>) -> Self {
         let mut seen = [false; Category::ALL.len()];
         let mut busy = [0_i64; Category::ALL.len()];
@@ -41,29 +40,24 @@ impl Lane {
         Self { events, categories, starts, sums }
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    #[must_use]
     pub fn get(&self, at: usize) -> Option<EventId> {
         self.events.get(at).copied()
     }
 
     /// Categories of its events.
-    #[must_use]
     pub fn categories(&self) -> &[Category] {
         &self.categories
     }
 
     /// Number of events that begin before a time.
-    #[must_use]
     pub fn count_before(&self, of: &Events<'_>, time: i64) -> usize {
         let block = self.starts.partition_point(|&s| s < time);
         let Some(from) = block.checked_sub(1).map(|b| b * BLOCK) else { return 0 };
@@ -72,13 +66,11 @@ impl Lane {
     }
 
     /// Returns the last event that begins at or before a time.
-    #[must_use]
     pub fn last_at(&self, of: &Events<'_>, time: i64) -> Option<usize> {
         self.count_before(of, time.saturating_add(1)).checked_sub(1)
     }
 
     /// Returns the event that runs at a time (start ≤ time < end), or that begins there and has zero length.
-    #[must_use]
     pub fn running_at(&self, of: &Events<'_>, time: i64) -> Option<usize> {
         self.last_at(of, time).filter(|&at| {
             let (start, end) = of.span(self.events[at].to_event());
@@ -121,7 +113,6 @@ const MOST_LANES: usize = 256;
 
 /// Distributes events, sorted by start (the longer before the shorter), over as many lanes as they need: each goes into
 /// the first free one. Also returns the number of events without a lane.
-#[must_use]
 pub fn assign_lanes(events: Vec<EventId>, of: &Events<'_>) -> (Vec<Lane>, usize) {
     // Nearly always one lane is enough; then nothing is copied.
     let mut end = i64::MIN;

@@ -8,7 +8,6 @@ use crate::model::{CallKind, Profile};
 const MOST_COPIES: usize = 1 << 20;
 
 /// Process and thread of an event on the host, or of the call that started an event on a device.
-#[must_use]
 pub fn event_thread(profile: &Profile, event: Event) -> Option<(u32, u32)> {
     let thread = |t: u32| profile.threads.get(t as usize).map(|t| (t.pid, t.tid));
     match event {
@@ -33,7 +32,6 @@ fn thread_of_call(profile: &Profile, call: Event) -> Option<(u32, u32)> {
 }
 
 /// Returns the call that started an event on a device.
-#[must_use]
 pub fn originating_call(profile: &Profile, event: Event) -> Option<Event> {
     match event {
         Event::Launch(row) => profile.launches.call(row as usize).map(|_| Event::LaunchCall(row)),
@@ -54,7 +52,6 @@ pub fn originating_call(profile: &Profile, event: Event) -> Option<Event> {
 }
 
 /// Returns the event that a call started on a device, the first one of several.
-#[must_use]
 pub fn started_operation(profile: &Profile, event: Event) -> Option<Event> {
     match event {
         Event::LaunchCall(row) => profile.launches.has_start_times().then_some(Event::Launch(row)),
@@ -88,7 +85,6 @@ fn first_copy(profile: &Profile, time: i64) -> usize {
 }
 
 /// Ranges, operators and functions that are open on a thread at a time, outermost first.
-#[must_use]
 pub fn open_ranges(timeline: &Timeline, of: &Events<'_>, thread: (u32, u32), time: i64) -> Vec<EventId> {
     let Some(group) = timeline.groups.iter().find(|g| g.key == GroupKey::Thread(thread.0, thread.1)) else { return Vec::new() };
     let rows = group.rows.iter().filter(|r| matches!(r.key.kind, RowKind::Ranges | RowKind::Operators | RowKind::Python));
@@ -101,7 +97,6 @@ pub fn open_ranges(timeline: &Timeline, of: &Events<'_>, thread: (u32, u32), tim
 }
 
 /// Returns the first call inside a range that started an operation on a device.
-#[must_use]
 pub fn first_launch(timeline: &Timeline, of: &Events<'_>, range: Event) -> Option<Event> {
     let (pid, tid) = event_thread(of.profile, range)?;
     let (start, end) = of.span(range);
@@ -122,7 +117,6 @@ pub fn first_launch(timeline: &Timeline, of: &Events<'_>, range: Event) -> Optio
 
 /// Returns the event to go to from an event: from an operation on a device to its call, from a call to the range around
 /// it, from a range to the first operation launched in it, or to `origin` if that was launched in it.
-#[must_use]
 pub fn follow_link(timeline: &Timeline, of: &Events<'_>, event: Event, origin: Option<Event>) -> Option<Event> {
     let profile = of.profile;
     match event {
@@ -146,7 +140,6 @@ pub fn follow_link(timeline: &Timeline, of: &Events<'_>, event: Event, origin: O
 }
 
 /// Returns the other end of the link between a call and the operation that it started.
-#[must_use]
 pub fn other_end(timeline: &Timeline, of: &Events<'_>, event: Event) -> Option<Spot> {
     let other = originating_call(of.profile, event).or_else(|| started_operation(of.profile, event))?;
     timeline.find_event(of, other.into())

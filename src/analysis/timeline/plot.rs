@@ -43,7 +43,6 @@ pub struct Level {
 
 impl Plot {
     /// Creates the plot of a counter of the report. The last sample lasts as long as the one before.
-    #[must_use]
     pub fn from_counter(profile: &Profile, track: usize) -> Option<Self> {
         let counter = profile.counters.get(track)?;
         let last = *counter.times.last()?;
@@ -52,7 +51,6 @@ impl Plot {
     }
 
     /// Creates a plot of values that change at these times; the last one holds until `end`.
-    #[must_use]
     pub fn from_steps(times: Vec<i64>, values: Vec<f64>, end: i64, unit: &str, profile: &Profile) -> Option<Self> {
         let last = *times.last()?;
         Some(Self::from_samples(Samples::Own { times, values }, profile, end.max(last), unit.into()))
@@ -83,24 +81,20 @@ impl Plot {
         }
     }
 
-    #[must_use]
     pub fn len(&self, profile: &Profile) -> usize {
         self.sample_columns(profile).0.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self, profile: &Profile) -> bool {
         self.len(profile) == 0
     }
 
     /// Time of the first sample, ns.
-    #[must_use]
     pub fn start_time(&self) -> i64 {
         self.starts.first().copied().unwrap_or(i64::MAX)
     }
 
     /// Returns the value at a time.
-    #[must_use]
     pub fn value_at(&self, profile: &Profile, time: i64) -> Option<f64> {
         let (times, values) = self.sample_columns(profile);
         if time >= self.end {
@@ -124,7 +118,6 @@ impl Plot {
     }
 
     /// Values in the columns of a window; `None` before the first and after the last sample.
-    #[must_use]
     pub fn column_levels(&self, profile: &Profile, window: Window) -> Vec<Option<Level>> {
         let mut before = self.integral_before(profile, window.start);
         (0..window.columns)
@@ -139,7 +132,6 @@ impl Plot {
     }
 
     /// Memory use in addition to the profile, bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let own = match &self.samples {
             Samples::Own { times, values } => (times.capacity() + values.capacity()) * 8,

@@ -49,7 +49,6 @@ pub struct Union {
 
 impl Union {
     /// Builds the union of events that are sorted by start.
-    #[must_use]
     pub fn new(events: Vec<EventId>, of: &Events<'_>) -> Self {
         let (mut starts, mut states) = (Vec::new(), Vec::new());
         let mut state = State { at: i64::MIN, ends: [i64::MIN; KINDS], busy: [0; KINDS] };

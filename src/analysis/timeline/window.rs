@@ -15,27 +15,23 @@ pub struct Window {
 
 impl Window {
     /// Creates a window, which is at least as many ns long as it has columns.
-    #[must_use]
     pub fn new(start: i64, end: i64, columns: usize) -> Self {
         let columns = columns.max(1);
         let least = i64::try_from(columns).unwrap_or(i64::MAX);
         Self { start, end: end.max(start.saturating_add(least)), columns }
     }
 
-    #[must_use]
     pub fn length(&self) -> i64 {
         self.end - self.start
     }
 
     /// Start of a column, ns; for the column after the last, the end of the window.
-    #[must_use]
     pub fn column_start(&self, column: usize) -> i64 {
         let part = i128::from(self.length()) * column as i128 / self.columns.max(1) as i128;
         self.start + i64::try_from(part).unwrap_or(i64::MAX)
     }
 
     /// Returns the column that contains a time; beyond the ends, the nearest one.
-    #[must_use]
     pub fn column_at(&self, time: i64) -> usize {
         let at = i128::from(time.clamp(self.start, self.end) - self.start) * self.columns as i128 / i128::from(self.length().max(1));
         let mut column = usize::try_from(at).unwrap_or(0).min(self.columns - 1);
@@ -46,13 +42,11 @@ impl Window {
         column
     }
 
-    #[must_use]
     pub fn contains(&self, time: i64) -> bool {
         (self.start..self.end).contains(&time)
     }
 
     /// Width of a column, ns.
-    #[must_use]
     pub fn column_width(&self) -> i64 {
         (self.length() / i64::try_from(self.columns).unwrap_or(i64::MAX)).max(1)
     }
@@ -72,7 +66,6 @@ pub struct Cell {
 }
 
 /// Computes the activity in the columns of a window.
-#[must_use]
 pub fn compute_cells(track: &impl Track, of: &Events<'_>, window: Window) -> Vec<Cell> {
     let mut before = track.before(of, window.start);
     (0..window.columns)
@@ -104,7 +97,6 @@ pub struct Block {
 }
 
 /// Finds the events that cover the middle of a column, with their columns.
-#[must_use]
 pub fn visible_blocks(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::new();
     // An event spanning several columns is searched only once.

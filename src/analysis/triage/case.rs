@@ -29,7 +29,6 @@ pub struct DeviceTime {
 
 impl DeviceTime {
     /// All parts with their time, ns; they add up to the window.
-    #[must_use]
     pub fn time_by_part(&self) -> [(Part, i64); Part::ALL.len()] {
         Part::ALL.map(|part| {
             let ns = match part {
@@ -105,7 +104,6 @@ const MOST_STEPS: usize = 200_000;
 impl<'a> Case<'a> {
     /// Collects the facts. Returns `None` if nothing ran or the job was cancelled. Given windows are analysed instead
     /// of the steady state.
-    #[must_use]
     pub fn from_profile(profile: &'a Profile, windows: &[(i64, i64)], device: Option<u32>, cancel: &Cancel) -> Option<Self> {
         let mut ops = Ops::from_profile(profile);
         ops.restrict_to(device);
@@ -264,25 +262,21 @@ impl<'a> Case<'a> {
     }
 
     /// Length of the window, ns.
-    #[must_use]
     pub fn length(&self) -> i64 {
         self.windows.iter().map(|w| w.1 - w.0).sum()
     }
 
     /// Device time as a share of the window; 1 is the whole window on every device.
-    #[must_use]
     pub fn share(&self, ns: i64) -> f64 {
         ns as f64 / (self.length() as f64 * self.devices.len().max(1) as f64)
     }
 
     /// Idle time with a cause, as a share of the window.
-    #[must_use]
     pub fn idle_share(&self, cause: Cause) -> f64 {
         self.share(self.idle.get(cause))
     }
 
     /// Recurring idle time with a cause, ns: outlier gaps that make up most of it are excluded.
-    #[must_use]
     pub fn recurring_idle(&self, cause: Cause) -> i64 {
         (self.idle.get(cause) - self.single.iter().filter(|s| s.cause == cause).map(|s| s.ns).sum::<i64>()).max(0)
     }
@@ -290,7 +284,6 @@ impl<'a> Case<'a> {
     /// Idle time after synchronisations that would remain without them, ns. Without a wait the host works while the
     /// GPU does, which hides at most the GPU's busy time. If most waits belong to copies, the idle time is
     /// attributed to the copies.
-    #[must_use]
     pub fn late_after_waits(&self) -> i64 {
         let copies = self.copies.get(CopyClass::Small).pageable + self.copies.get(CopyClass::Pageable).count;
         let waits = self.calls_of(CallKind::Sync).0.max(copies).max(self.blocking_copies());
@@ -298,7 +291,6 @@ impl<'a> Case<'a> {
     }
 
     /// Number of copies that started in the window and blocked their thread until they were done.
-    #[must_use]
     pub fn blocking_copies(&self) -> u64 {
         let calls = &self.profile.calls;
         let within = |row: &&u32| calls.start.get(**row as usize).is_some_and(|&s| s >= self.window.0 && s < self.window.1);
@@ -306,26 +298,22 @@ impl<'a> Case<'a> {
     }
 
     /// Recurring pieces of idle time with a cause, longest first.
-    #[must_use]
     pub fn pieces_again(&self, cause: Cause) -> Vec<Piece> {
         let single: Vec<&Piece> = self.single.iter().filter(|s| s.cause == cause).flat_map(|s| &s.gaps).map(|g| &g.1).collect();
         self.pieces.get(&cause).into_iter().flatten().filter(|p| !single.contains(p)).copied().collect()
     }
 
     /// Sums a value over all devices.
-    #[must_use]
     pub fn sum_devices(&self, of: impl Fn(&Busy) -> i64) -> i64 {
         self.devices.iter().map(|d| of(&d.busy)).sum()
     }
 
     /// Average per step; `None` without steps.
-    #[must_use]
     pub fn per_step(&self, n: u64) -> Option<f64> {
         (!self.steps.list.is_empty()).then(|| n as f64 / self.steps.list.len() as f64)
     }
 
     /// Count of the operation with the most time: a kernel in one configuration, copies of a class, or graph launches.
-    #[must_use]
     pub fn main_repetitions(&self) -> u64 {
         let kernels = self.kernels.like.values().map(|l| (l.ns, l.count));
         let copies = CopyClass::ALL.into_iter().map(|c| self.copies.get(c)).map(|s| (s.ns, s.count));
@@ -333,13 +321,11 @@ impl<'a> Case<'a> {
         kernels.chain(copies).chain([graphs]).max().map_or(0, |most| most.1)
     }
 
-    #[must_use]
     pub fn call_name(&self, name: u32) -> &str {
         self.profile.calls.names.get(name as usize).map_or("a call", |n| &n.name)
     }
 
     /// Calls behind a cause, by idle time, longest first.
-    #[must_use]
     pub fn calls_behind(&self, cause: Cause) -> Vec<(&str, AfterCall)> {
         let mut out: Vec<(&str, AfterCall)> =
             self.after.iter().filter(|(k, _)| k.0 == cause).map(|(k, v)| (self.call_name(k.1), *v)).collect();
@@ -348,7 +334,6 @@ impl<'a> Case<'a> {
     }
 
     /// Number of calls of a kind that began in the window, and the host's time in them, ns.
-    #[must_use]
     pub fn calls_of(&self, kind: CallKind) -> (u64, i64) {
         self.calls.get(&kind).copied().unwrap_or_default()
     }

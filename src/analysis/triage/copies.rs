@@ -25,7 +25,6 @@ pub enum CopyClass {
 impl CopyClass {
     pub const ALL: [Self; 7] = [Self::Small, Self::Pageable, Self::Host, Self::Peer, Self::Device, Self::Unified, Self::Set];
 
-    #[must_use]
     pub fn from_mem_op(op: &MemOp) -> Self {
         let MemOpKind::Copy { kind, from, to } = op.kind else { return Self::Set };
         match kind {
@@ -39,7 +38,6 @@ impl CopyClass {
     }
 
     /// Returns true if a host call issues the copy, so that the idle time before it is its cost.
-    #[must_use]
     pub fn of_host(self) -> bool {
         matches!(self, Self::Small | Self::Pageable | Self::Host | Self::Peer)
     }
@@ -68,7 +66,6 @@ pub struct Sum {
 
 impl Sum {
     /// Returns the sums of both.
-    #[must_use]
     pub fn combined_with(&self, other: &Self) -> Self {
         let length = |at: &Option<(i64, i64)>| at.map_or(0, |(a, b)| b - a);
         Self {
@@ -85,13 +82,11 @@ impl Sum {
     }
 
     /// Bytes per second of copy time.
-    #[must_use]
     pub fn bytes_per_second(&self) -> Option<f64> {
         (self.ns > 0 && self.bytes > 0).then(|| self.bytes as f64 / self.ns as f64 * 1e9)
     }
 
     /// Upper bound of their cost to the window, ns.
-    #[must_use]
     pub fn cost(&self) -> i64 {
         self.exposed + self.idle
     }
@@ -102,7 +97,6 @@ impl Sum {
 pub struct Copies([Sum; CopyClass::ALL.len()]);
 
 impl Copies {
-    #[must_use]
     pub fn get(&self, class: CopyClass) -> &Sum {
         &self.0[class as usize]
     }

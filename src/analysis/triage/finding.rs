@@ -15,7 +15,6 @@ pub enum Severity {
 }
 
 impl Severity {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
@@ -26,7 +25,6 @@ impl Severity {
     }
 
     /// Severity of a finding that costs a share of the window.
-    #[must_use]
     pub fn from_share(share: f64) -> Self {
         if share >= 0.3 {
             Self::High
@@ -56,7 +54,6 @@ pub enum Sure {
 }
 
 impl Sure {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Certain => "certain",
@@ -93,7 +90,6 @@ pub enum PlaceKind {
 }
 
 impl PlaceKind {
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Range => "range",
@@ -161,7 +157,6 @@ impl Finding {
     }
 
     /// Creates a finding with a maximum gain, a share of the window.
-    #[must_use]
     pub fn new(id: Verdict, stake: f64, headline: impl Into<String>) -> Self {
         let stake = if stake.is_finite() { stake.clamp(0.0, 1.0) } else { 0.0 };
         Self {
@@ -180,27 +175,23 @@ impl Finding {
         }
     }
 
-    #[must_use]
     pub fn with_gain_basis(mut self, text: impl Into<String>) -> Self {
         self.bound = text.into();
         self
     }
 
     /// Lowers the confidence to `sure`; never raises it.
-    #[must_use]
     pub fn with_confidence(mut self, sure: Sure) -> Self {
         self.sure = self.sure.max(sure);
         self
     }
 
-    #[must_use]
     pub fn with_explained(mut self, findings: impl IntoIterator<Item = Verdict>) -> Self {
         self.explains.extend(findings);
         self
     }
 
     /// Adds a number as evidence, unless it is unknown.
-    #[must_use]
     pub fn with_evidence(mut self, name: &str, value: impl Into<Option<f64>>, unit: &'static str) -> Self {
         if let Some(value) = value.into().filter(|v| v.is_finite()) {
             self.evidence.push(Evidence { name: name.to_owned(), value, unit, threshold: None });
@@ -209,7 +200,6 @@ impl Finding {
     }
 
     /// Adds a number as evidence, with the bound that it was compared with if it met the bound.
-    #[must_use]
     pub fn with_judged_evidence(
         mut self,
         name: &str,
@@ -224,20 +214,17 @@ impl Finding {
         self
     }
 
-    #[must_use]
     pub fn with_places(mut self, places: impl IntoIterator<Item = Place>) -> Self {
         self.places.extend(places);
         self
     }
 
-    #[must_use]
     pub fn with_actions(mut self, actions: &[&str]) -> Self {
         self.actions.extend(actions.iter().map(|a| (*a).to_owned()));
         self
     }
 
     /// Maximum gain in percent of the window.
-    #[must_use]
     pub fn gain_percent(&self) -> f64 {
         self.stake * 100.0
     }

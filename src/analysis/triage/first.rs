@@ -22,7 +22,6 @@ pub struct Firsts<'a> {
 }
 
 impl<'a> Firsts<'a> {
-    #[must_use]
     pub fn from_profile(profile: &'a Profile) -> Self {
         Self { profile, launches: OnceCell::new(), calls: OnceCell::new() }
     }
@@ -49,7 +48,6 @@ impl<'a> Firsts<'a> {
 
     /// Returns true if an operation is the first launch of its kernel in its process and its call took much longer than
     /// a launch: it loaded code or prepared the context.
-    #[must_use]
     pub fn slow_launch(&self, op: &Op) -> bool {
         let Row::Launch(row) = op.row else { return false };
         let row = row as usize;
@@ -62,7 +60,6 @@ impl<'a> Firsts<'a> {
     }
 
     /// Returns true if a piece of idle time is inside a slow first call of its function.
-    #[must_use]
     pub fn slow_call(&self, piece: &Piece) -> bool {
         let calls = &self.profile.calls;
         let firsts = self.calls.get_or_init(|| {

@@ -40,7 +40,6 @@ struct Look<'a> {
 }
 
 impl<'a> Gaps<'a> {
-    #[must_use]
     pub fn new(ops: &'a Ops<'a>, host: &'a Host<'a>) -> Self {
         Self {
             ops,
@@ -52,7 +51,6 @@ impl<'a> Gaps<'a> {
         }
     }
 
-    #[must_use]
     pub fn first_uses(&self) -> &Firsts<'a> {
         &self.firsts
     }

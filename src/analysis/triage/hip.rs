@@ -50,7 +50,6 @@ const PHRASES: [(&str, &str); 35] = [
 ];
 
 /// Returns a text with HIP's terms in place of CUDA's.
-#[must_use]
 pub fn to_hip_terms(text: &str) -> String {
     PHRASES.iter().fold(text.to_owned(), |text, (cuda, hip)| if text.contains(cuda) { text.replace(cuda, hip) } else { text })
 }

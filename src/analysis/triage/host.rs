@@ -117,7 +117,6 @@ const RANK_WAITS: &[&str] = &[
 ];
 
 /// Returns true if a range is a function that waits for other ranks.
-#[must_use]
 pub fn waits_for_ranks(name: &str) -> bool {
     let name = name.trim_start_matches('P');
     RANK_WAITS.iter().any(|w| name.starts_with(w)) && !name.starts_with("MPI_File_i")
@@ -184,7 +183,6 @@ pub struct Host<'a> {
 
 impl<'a> Host<'a> {
     /// Sorts the calls of each launching thread.
-    #[must_use]
     pub fn from_profile(profile: &'a Profile) -> Self {
         let mut host = Self {
             profile,
@@ -383,13 +381,11 @@ impl<'a> Host<'a> {
     }
 
     /// Index of a thread's lane.
-    #[must_use]
     pub fn lane_index(&self, pid: u32, tid: u32) -> Option<usize> {
         self.by_thread.get(&(pid, tid)).copied()
     }
 
     /// True if the thread launched a kernel or graph between two times.
-    #[must_use]
     pub fn launches_between(&self, lane: &Lane, from: i64, until: i64) -> bool {
         let start = |row: &u32| self.profile.launches.call(*row as usize).map_or(i64::MIN, |c| c.0);
         let next = lane.launches.partition_point(|row| start(row) <= from);
@@ -408,7 +404,6 @@ impl<'a> Host<'a> {
     }
 
     /// Row of the launch whose call overlaps the given time of the thread the most.
-    #[must_use]
     pub fn longest_launch(&self, lane: usize, start: i64, end: i64) -> Option<usize> {
         let lane = self.lanes.get(lane)?;
         let calls = &self.profile.launches;
@@ -465,7 +460,6 @@ pub struct Walk {
 
 impl Walk {
     /// The next outermost call.
-    #[must_use]
     pub fn peek_call(&self, host: &Host<'_>, lane: &Lane) -> Option<Outer> {
         let (a, b) = (host.launch_call(lane, self.launch), host.other_call(lane, self.call));
         match (a, b) {

@@ -16,24 +16,20 @@ impl Intervals {
         }
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Summed length.
-    #[must_use]
     pub fn total_length(&self) -> i64 {
         self.0.iter().map(|(a, b)| b - a).sum()
     }
 
-    #[must_use]
     pub fn as_slice(&self) -> &[(i64, i64)] {
         &self.0
     }
 
     /// Times that are in either.
-    #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut out = Self::default();
         let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -51,7 +47,6 @@ impl Intervals {
     }
 
     /// Times that are in both.
-    #[must_use]
     pub fn intersect(&self, other: &Self) -> Self {
         let mut out = Self::default();
         let (mut a, mut b) = (0, 0);
@@ -63,7 +58,6 @@ impl Intervals {
     }
 
     /// Times that are only in this set.
-    #[must_use]
     pub fn subtract(&self, other: &Self) -> Self {
         let mut out = Self::default();
         let mut at = 0;
@@ -90,7 +84,6 @@ impl Intervals {
     }
 
     /// Covered length between two times, ns.
-    #[must_use]
     pub fn covered_length(&self, start: i64, end: i64) -> i64 {
         self.clipped_to(start, end).map(|(a, b)| b - a).sum()
     }
@@ -104,7 +97,6 @@ pub struct Covered {
 }
 
 impl Covered {
-    #[must_use]
     pub fn from_intervals(set: &Intervals) -> Self {
         let mut sum = 0_i64;
         let mut sums = Vec::with_capacity(set.0.len());
@@ -116,7 +108,6 @@ impl Covered {
     }
 
     /// Start of the first and end of the last interval.
-    #[must_use]
     pub fn span(&self) -> Option<(i64, i64)> {
         Some((self.sums.first()?.0, self.sums.last()?.1))
     }
@@ -127,7 +118,6 @@ impl Covered {
     }
 
     /// Covered length between two times, ns.
-    #[must_use]
     pub fn length_within(&self, start: i64, end: i64) -> i64 {
         (self.length_until(end) - self.length_until(start)).max(0)
     }

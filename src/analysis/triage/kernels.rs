@@ -75,7 +75,6 @@ pub struct Kernels {
 const SAMPLES: usize = 1 << 17;
 
 impl Kernels {
-    #[must_use]
     pub fn new(profile: &Profile) -> Self {
         Self {
             blocks: profile.configs.iter().map(|c| c.block_count().unwrap_or(u64::MAX)).collect(),
@@ -169,25 +168,21 @@ impl Kernels {
     }
 
     /// The median duration, ns.
-    #[must_use]
     pub fn median_duration(&self) -> Option<i64> {
         sorted_median(&self.durations)
     }
 
     /// The median duration of the launching calls, ns.
-    #[must_use]
     pub fn median_cost(&self) -> Option<i64> {
         sorted_median(&self.costs)
     }
 
     /// Share of the kernels that began within `ns` after the end of their call.
-    #[must_use]
     pub fn began_within(&self, ns: i64) -> Option<f64> {
         (!self.queued.is_empty()).then(|| self.queued.partition_point(|&q| q <= ns) as f64 / self.queued.len() as f64)
     }
 
     /// Time at which a share of the kernels' time was done, rounded down to a slice of the window, ns.
-    #[must_use]
     pub fn time_of_share(&self, share: f64, (begin, until): (i64, i64)) -> i64 {
         let slice = |at: usize| self.like.values().map(|l| l.slices[at].1).fold(0, i64::saturating_add);
         let all: Vec<i64> = (0..SLICES).map(slice).collect();
@@ -202,7 +197,6 @@ impl Kernels {
 
     /// Share of the SMs that had a block while kernels ran (for `busy` ns over all devices), from the launch
     /// configurations alone: concurrent kernels add up, and unknown grids count as full.
-    #[must_use]
     pub fn filled_share(&self, busy: i64) -> f64 {
         let empty: i64 = self.like.values().map(|l| l.empty).sum();
         // Only the time is known of kernels that were running when the window began.
@@ -212,7 +206,6 @@ impl Kernels {
 
     /// Kernels by time of SMs without a block, longest first: index, that time in ns, and the number of blocks of the
     /// configuration with most of it.
-    #[must_use]
     pub fn emptiest_kernels(&self) -> Vec<(u32, i64, u64)> {
         let mut sums: FxHashMap<u32, (i64, (i64, u64))> = FxHashMap::default();
         for ((kernel, config), like) in self.like.iter().filter(|l| l.1.empty > 0) {
@@ -226,7 +219,6 @@ impl Kernels {
     }
 
     /// Kernel time by family, longest first, ns. Families are guessed from the names.
-    #[must_use]
     pub fn time_by_family(&self, profile: &Profile) -> Vec<(Family, i64)> {
         let mut sums: FxHashMap<Family, i64> = FxHashMap::default();
         let mut known: FxHashMap<u32, Family> = FxHashMap::default();
@@ -245,7 +237,6 @@ impl Kernels {
     }
 
     /// Kernels grouped by readable name, longest first: index of the longest kernel of that name, time in ns, count.
-    #[must_use]
     pub fn top_kernels(&self, profile: &Profile) -> Vec<(u32, i64, u64)> {
         let mut kernels: FxHashMap<u32, (i64, u64)> = FxHashMap::default();
         for ((kernel, _), like) in &self.like {

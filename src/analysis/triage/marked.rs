@@ -20,7 +20,6 @@ const WORDS: &[&str] = &["step", "iter", "batch", "decode", "token", "frame", "e
 type Numbered = (i64, i64, u32);
 
 /// Returns the steps marked by numbered ranges, if any.
-#[must_use]
 pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     if !matches!(profile.order, LaunchOrder::Host | LaunchOrder::Partly(_)) {
         return None;
@@ -161,7 +160,6 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered], least: f64) -> Option<(Vec<i64>,
 
 /// Start of a range on the devices: the start on the host, but not before the work preceding it ended at `before`, and
 /// not after its first operation.
-#[must_use]
 pub fn device_range_start(range: i64, before: i64, first: i64) -> i64 {
     clamp_time(range).max(before).min(first)
 }

@@ -75,7 +75,6 @@ const SMALL_PART: &str = "only a small part of the report repeats, and that was 
 const MOSTLY_MEASURED: f64 = 0.5;
 
 /// Judges a run. Returns `None` if nothing ran on a device, or if cancelled.
-#[must_use]
 pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triage> {
     // A thread trace covers one kernel; between kernels that were measured one by one, the time is the profiler's.
     if profile.ranges.is_hardware() || profile.metrics.is_some() {
@@ -161,7 +160,6 @@ impl Triage {
 /// Windows of the ranges of a name, on the host and on the devices. Numbers in the name match as such or as `#`. Each
 /// window begins with the range, but not before the devices finished earlier work, and ends with the range or with the
 /// last operation launched in it. Empty without such a range, or if nothing was launched in it.
-#[must_use]
 pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
     let ranges = &profile.ranges;
     // Blanks are ignored: `decode #` is `decode#`.
@@ -216,7 +214,6 @@ pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
 }
 
 /// The range name that is most similar to `name`.
-#[must_use]
 pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
     let labels: std::collections::BTreeSet<String> = (0..profile.ranges.names.len())
         .map(|n| name_pattern(&profile.ranges.label(u32::try_from(n).unwrap_or(u32::MAX))))

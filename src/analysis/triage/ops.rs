@@ -38,7 +38,6 @@ pub struct Op {
 const FAR: i64 = 1 << 53;
 
 /// Clamps a time to a range in which arithmetic does not overflow.
-#[must_use]
 pub fn clamp_time(time: i64) -> i64 {
     time.clamp(-FAR, FAR)
 }
@@ -54,7 +53,6 @@ pub struct Unit {
 }
 
 /// Returns for each kernel of a report if it is a collective.
-#[must_use]
 pub fn find_collectives(profile: &Profile) -> Vec<bool> {
     profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect()
 }
@@ -79,7 +77,6 @@ pub struct Ops<'a> {
 
 impl<'a> Ops<'a> {
     /// Sorts the operations. Launches without times are left out.
-    #[must_use]
     pub fn from_profile(profile: &'a Profile) -> Self {
         let launches = &profile.launches;
         let mut order: Vec<u32> = Vec::new();
@@ -119,13 +116,11 @@ impl<'a> Ops<'a> {
         self.only = device;
     }
 
-    #[must_use]
     pub fn profile(&self) -> &'a Profile {
         self.profile
     }
 
     /// Device number as shown to the user.
-    #[must_use]
     pub fn device_number(&self, unit: &Unit) -> Option<u32> {
         unit.device.and_then(|d| self.profile.devices.get(d as usize)).map(|d| d.id).or(unit.ordinal)
     }
@@ -206,7 +201,6 @@ impl<'a> Ops<'a> {
     }
 
     /// Start and end of the call that started an operation, with its process and thread.
-    #[must_use]
     pub fn find_call(&self, op: &Op) -> Option<Call> {
         let call = self.unclamped_call(op)?;
         let start = clamp_time(call.start);
@@ -242,7 +236,6 @@ impl<'a> Ops<'a> {
     }
 
     /// Row of a launch in the same graph launch; a kernel's own row. `None` outside of graphs.
-    #[must_use]
     pub fn in_graph(&self, op: &Op) -> Option<u32> {
         match op.row {
             Row::Launch(row) => self.profile.launches.graph_node(row as usize).map(|_| row),
@@ -252,7 +245,6 @@ impl<'a> Ops<'a> {
     }
 
     /// The copy or set of an operation, if it is one.
-    #[must_use]
     pub fn mem_of(&self, op: &Op) -> Option<MemOp> {
         match op.row {
             Row::Mem(row) => self.profile.memops.get(row as usize),
@@ -261,7 +253,6 @@ impl<'a> Ops<'a> {
     }
 
     /// Returns true if several processes share the device of a unit.
-    #[must_use]
     pub fn is_shared(&self, unit: usize) -> bool {
         let Some(mine) = self.units.get(unit) else { return false };
         self.units.iter().enumerate().any(|(i, u)| i != unit && u.device.is_some() && u.device == mine.device && u.pid != mine.pid)

@@ -8,7 +8,6 @@ use rustc_hash::FxHashMap;
 
 /// OS runtime calls in which the launching threads waited while a device was idle, by time, longest first. Only the
 /// longest waits are looked up, which are nearly all of the time.
-#[must_use]
 pub fn os_waits(case: &Case<'_>) -> Vec<(String, Place)> {
     let os = &case.profile.os_calls;
     let Some(pieces) = case.pieces.get(&Cause::Wait).filter(|_| !os.start.is_empty()) else { return Vec::new() };

@@ -77,25 +77,21 @@ pub struct Triage {
 
 impl Triage {
     /// The first finding.
-    #[must_use]
     pub fn verdict(&self) -> Option<&Finding> {
         self.findings.first()
     }
 
     /// Judged time, ns.
-    #[must_use]
     pub fn length(&self) -> i64 {
         self.judged
     }
 
     /// A part's share of the window over all devices, in percent.
-    #[must_use]
     pub fn part_percent(&self, part: Part) -> f64 {
         let ns: i64 = self.devices.iter().map(|d| d.parts[part as usize].1).sum();
         ns as f64 / (self.length() as f64 * self.devices.len().max(1) as f64) * 100.0
     }
 
-    #[must_use]
     pub fn step_stats(&self) -> Option<StepStats> {
         let lengths: Vec<i64> = self.steps.iter().map(Step::length).collect();
         Some(StepStats { count: lengths.len(), min: *lengths.iter().min()?, max: *lengths.iter().max()?, median: lower_median(lengths)? })

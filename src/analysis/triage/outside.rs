@@ -14,7 +14,6 @@ pub struct Outside {
 }
 
 /// Judged share of the recording, and idle share of the rest; `None` if all was judged.
-#[must_use]
 pub fn outside_of(
     profile: &Profile,
     span: (i64, i64),

@@ -35,7 +35,6 @@ impl Part {
     ];
 
     /// Stable identifier for scripts.
-    #[must_use]
     pub fn id(self) -> &'static str {
         match self {
             Self::Kernels => "kernels",
@@ -53,7 +52,6 @@ impl Part {
     }
 
     /// Short label for narrow layouts.
-    #[must_use]
     pub fn short_label(self) -> &'static str {
         match self {
             Self::Kernels => "kernels",
@@ -71,7 +69,6 @@ impl Part {
     }
 
     /// Letter for displays without colours.
-    #[must_use]
     pub fn letter(self) -> &'static str {
         match self {
             Self::Kernels => "K",
@@ -89,7 +86,6 @@ impl Part {
     }
 
     /// Returns true if nothing runs on the device.
-    #[must_use]
     pub fn is_idle(self) -> bool {
         !matches!(self, Self::Kernels | Self::Collectives | Self::Copies)
     }
@@ -142,7 +138,6 @@ impl Cause {
     ];
 
     /// The part that the cause counts towards.
-    #[must_use]
     pub fn part(self) -> Part {
         match self {
             Self::Sync => Part::Synchronising,
@@ -157,7 +152,6 @@ impl Cause {
     }
 
     /// Host activity, for display.
-    #[must_use]
     pub fn as_text(self) -> &'static str {
         match self {
             Self::Sync => "on the way back from a synchronization",
@@ -187,24 +181,20 @@ impl ByCause {
         self.0[cause as usize] += ns;
     }
 
-    #[must_use]
     pub fn get(&self, cause: Cause) -> i64 {
         self.0[cause as usize]
     }
 
-    #[must_use]
     pub fn total(&self) -> i64 {
         self.0.iter().sum()
     }
 
     /// Idle time of a part, ns.
-    #[must_use]
     pub fn of_part(&self, part: Part) -> i64 {
         Cause::ALL.iter().filter(|c| c.part() == part).map(|c| self.get(*c)).sum()
     }
 
     /// The part with the most time, if there is any.
-    #[must_use]
     pub fn largest_part(&self) -> Option<Part> {
         let (ns, part) = Part::ALL.into_iter().map(|p| (self.of_part(p), p)).max_by_key(|e| e.0)?;
         (ns > 0).then_some(part)

@@ -43,7 +43,6 @@ fn op_symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> Symbol {
 
 /// Finds the period of the sequence of operations on the device with the most of them: of kernels alone, because copies
 /// vary with logging, or with copies.
-#[must_use]
 pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bool) -> Option<Starts> {
     let all = |c: &Counts| c.kernels + if copies { c.copies } else { 0 };
     let unit = (0..counts.len()).max_by_key(|&u| (all(&counts[u]), std::cmp::Reverse(u)))?;

@@ -18,12 +18,10 @@ impl Phase {
         [(Self::StartUp, "start-up"), (Self::WarmUp, "warm-up"), (Self::Steady, "steady"), (Self::Ending, "ending")];
 
     /// Returns the phase with this command-line word.
-    #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.1 == word).map(|p| p.0)
     }
 
-    #[must_use]
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].1
     }

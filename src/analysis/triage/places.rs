@@ -64,14 +64,12 @@ pub struct Where {
 
 impl Where {
     /// The place that has more than half of the idle time.
-    #[must_use]
     pub fn main_place(&self) -> Option<&str> {
         self.most.as_deref()
     }
 
     /// Suffix for a headline, ` (name)`: the place with more than half of the idle time, or a remark if it is outside
     /// of ranges or spread. Empty if the report has no ranges.
-    #[must_use]
     pub fn main_place_text(&self) -> String {
         match &self.most {
             Some(name) => format!(" ({name})"),
@@ -84,20 +82,17 @@ impl Where {
 
 /// Locates the longest idle times of these causes: ranges of similar names merged, most time first, then the
 /// longest idle time.
-#[must_use]
 pub fn locate_places(case: &Case<'_>, causes: &[Cause]) -> Vec<Place> {
     locate_idle(case, causes).places
 }
 
 /// Locates the idle time of these causes, with its amounts.
-#[must_use]
 pub fn locate_idle(case: &Case<'_>, causes: &[Cause]) -> Where {
     let pieces: Vec<Piece> = causes.iter().filter_map(|c| case.pieces.get(c)).flatten().copied().collect();
     locate_pieces(case, &pieces)
 }
 
 /// Locates the copies of these classes that run alone or that the device waits for.
-#[must_use]
 pub fn of_copies(case: &Case<'_>, classes: &[CopyClass]) -> Vec<Place> {
     let pieces: Vec<Piece> = classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect();
     let mut out = locate_pieces(case, &pieces).places;

@@ -29,7 +29,6 @@ const TURNS: f64 = 0.5;
 const TIE: f64 = 0.03;
 
 /// Sorts findings, costliest first, and moves effects under their causes.
-#[must_use]
 pub fn rank_findings(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.retain(|f| f.stake >= LEAST || matches!(f.id, V::ShortCapture | V::GpuBound));
     findings.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.cmp(&b.id)));

@@ -5,7 +5,6 @@ use crate::model::Profile;
 use crate::model::os::MEASURING;
 
 /// Times in which counters were measured while the program ran.
-#[must_use]
 pub fn measuring_times(profile: &Profile) -> Intervals {
     let mut out = Intervals::default();
     for o in profile.overhead.iter().filter(|o| &*o.name == MEASURING) {
@@ -25,7 +24,6 @@ fn to_intervals(windows: &[(i64, i64)]) -> Intervals {
 /// Restricts windows to time that was recorded and is the program's own: outside of the recording the activity of a
 /// GPU is unknown, and while counters are measured everything waits for them. If nothing is left, returns the
 /// windows unchanged.
-#[must_use]
 pub fn recorded_windows(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     let measuring = measuring_times(profile);
     if profile.recorded.is_empty() && measuring.is_empty() {
@@ -39,7 +37,6 @@ pub fn recorded_windows(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64
 
 /// Share of the judged kernel time, or of the launches if that is larger, in windows of counter measurement. Measured
 /// launches may have no times. Empty `windows` stand for the whole report, `None` for all devices.
-#[must_use]
 pub fn measured_share(profile: &Profile, windows: &[(i64, i64)], device: Option<u32>) -> f64 {
     let measuring = measuring_times(profile);
     if measuring.is_empty() {

@@ -40,7 +40,6 @@ impl Spread {
     }
 
     /// The longest gap, ns.
-    #[must_use]
     pub fn longest_gap(&self) -> i64 {
         self.top[0].map_or(0, |t| t.0)
     }
@@ -81,14 +80,12 @@ impl Spreads {
     }
 
     /// Number of gaps and the longest gap, ns, over all devices.
-    #[must_use]
     pub fn gap_stats(&self, cause: Cause) -> (u64, i64) {
         self.0.iter().filter(|((_, c), _)| *c == cause).fold((0, 0), |(n, longest), (_, s)| (n + s.gaps, longest.max(s.longest_gap())))
     }
 
     /// Outlier gaps that make up most of the idle time of a cause over all devices, longest first. `steps` is the
     /// number of steps in the run.
-    #[must_use]
     pub fn outlier_gaps(&self, steps: usize) -> Vec<Single> {
         let mut out = Vec::new();
         let host = if steps >= STEPS { &HOST[..] } else { &[] };

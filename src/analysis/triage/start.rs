@@ -71,7 +71,6 @@ impl Hear for Listen<'_> {
 
 /// The start of a run without steps: up to the end of its last first use. `None` if first uses take next to nothing, or
 /// nothing repeats in the rest. `work` is the summed duration of all operations.
-#[must_use]
 pub fn left_out(ops: &Ops<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> Option<LeftOut> {
     let mut listen = Listen { gaps: Gaps::new(ops, host), ops, pieces: Vec::new(), idle: 0, until: None };
     let mut done = 0_i64;

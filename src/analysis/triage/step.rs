@@ -35,7 +35,6 @@ pub struct Step {
 }
 
 impl Step {
-    #[must_use]
     pub fn length(&self) -> i64 {
         self.end - self.start
     }
@@ -47,7 +46,6 @@ pub const LEAST: usize = 3;
 pub const EXPLAINS: f64 = 0.5;
 
 /// The median, the lower one of two middle values.
-#[must_use]
 pub fn lower_median(mut values: Vec<i64>) -> Option<i64> {
     let middle = values.len().checked_sub(1)? / 2;
     Some(*values.select_nth_unstable(middle).1)

@@ -37,7 +37,6 @@ const NAMED: f64 = 0.03;
 const REPEATS: usize = 3;
 
 /// Returns the kinds of steps that recur and take time, the most time first; empty if there is only one.
-#[must_use]
 pub fn find_kinds(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<Kind> {
     let all: i64 = steps.iter().map(Step::length).sum();
     let sketches: Vec<Sketch> = times.iter().map(|t| t.kernels).collect();

@@ -32,7 +32,6 @@ const HIDDEN: f64 = 0.1;
 
 impl Steps {
     /// Finds the steps of a run; `span` is the time of its operations.
-    #[must_use]
     pub fn from_profile(profile: &Profile, ops: &Ops<'_>, span: (i64, i64), counts: &[Counts]) -> Self {
         let found = by_ranges(profile, ops).or_else(|| by_graphs(profile, ops)).or_else(|| by_sequence(profile, ops, counts));
         let Some((found, starts, end)) = found else { return Self::default() };
@@ -90,20 +89,17 @@ impl Steps {
     }
 
     /// From the first step to the end of the last.
-    #[must_use]
     pub fn window(&self) -> Option<(i64, i64)> {
         Some((self.list.first()?.start, self.list.last()?.end))
     }
 
     /// Index of the step at a time.
-    #[must_use]
     pub fn step_at(&self, time: i64) -> Option<usize> {
         let at = self.list.partition_point(|s| s.start <= time).checked_sub(1)?;
         (time < self.list[at].end).then_some(at)
     }
 
     /// The median length, ns.
-    #[must_use]
     pub fn median_length(&self) -> Option<i64> {
         lower_median(self.list.iter().map(Step::length).collect())
     }

@@ -23,7 +23,6 @@ pub struct Busy {
 
 impl Busy {
     /// Time in which anything ran.
-    #[must_use]
     pub fn busy_time(&self) -> i64 {
         self.kernels + self.collectives_exposed + self.copies_exposed
     }

@@ -6,14 +6,12 @@ use crate::analysis::readable::readable_name;
 use crate::model::{Nanos, Profile};
 
 /// A share as percent: `61%`, `7.3%`.
-#[must_use]
 pub fn format_percent(share: f64) -> String {
     let p = share * 100.0;
     if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
 }
 
 /// Formats a time in ns for display.
-#[must_use]
 pub fn format_ns(value: f64) -> String {
     Nanos::format_ns(value)
 }
@@ -30,7 +28,6 @@ pub enum Record {
 }
 
 /// Returns the command that records the missing data.
-#[must_use]
 pub fn recording_command(profile: &Profile, what: Record) -> Confirm {
     let (recipe, why) = match what {
         Record::Host => ("full", "records calls of the operating system and CPU samples: whether the thread waits or computes, and where"),
@@ -44,7 +41,6 @@ pub fn recording_command(profile: &Profile, what: Record) -> Confirm {
 }
 
 /// Returns the command that would confirm a finding or show the line behind it, for rules that do not set their own.
-#[must_use]
 pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> {
     let own = |recipe: &str, why: &str| {
         let program = if profile.capture.argv.is_empty() { vec!["PROGRAM".to_owned()] } else { profile.capture.argv.clone() };

@@ -45,19 +45,16 @@ verdicts! {
 
 impl Verdict {
     /// Stable id for scripts.
-    #[must_use]
     pub fn id(self) -> &'static str {
         VERDICTS.iter().find(|v| v.0 == self).map_or("", |v| v.1)
     }
 
     /// Meaning, in half a sentence.
-    #[must_use]
     pub fn meaning(self) -> &'static str {
         VERDICTS.iter().find(|v| v.0 == self).map_or("", |v| v.2)
     }
 
     /// The verdict with an id.
-    #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
         VERDICTS.iter().find(|v| v.1 == id).map(|v| v.0)
     }

@@ -20,7 +20,6 @@ type Launched = (i64, i64, i64, u64);
 
 /// Finds the steps between the waits of the busiest thread: each starts with the first kernel launched after a wait.
 /// Returns `None` if that thread does not wait regularly, or launches different work after each wait.
-#[must_use]
 pub fn by_waits(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     let (thread, mut launched) = busiest_thread(profile, ops)?;
     launched.sort_unstable_by_key(|l| (l.0, l.1));

@@ -24,13 +24,11 @@ impl Sketch {
     }
 
     /// Total number of launches.
-    #[must_use]
     pub fn total_launches(&self) -> u32 {
         self.0.iter().map(|&n| u32::from(n)).sum()
     }
 
     /// Returns true if two steps run nearly the same launches.
-    #[must_use]
     pub fn is_similar(&self, other: &Self) -> bool {
         let apart: u32 = self.0.iter().zip(&other.0).map(|(&a, &b)| u32::from(a.abs_diff(b))).sum();
         let most = self.total_launches().max(other.total_launches());
@@ -40,7 +38,6 @@ impl Sketch {
 }
 
 /// Groups similar steps: indices into `steps`, the group with the most time first.
-#[must_use]
 pub fn group_steps(sketches: &[Sketch], steps: &[Step]) -> Vec<Vec<usize>> {
     let mut kinds: Vec<(Sketch, Vec<usize>)> = Vec::new();
     let mut last = 0;

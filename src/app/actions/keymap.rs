@@ -78,7 +78,6 @@ impl Keymap {
     }
 
     /// Returns the action of a key on a screen.
-    #[must_use]
     pub fn find_action(&self, key: Key, on: Where) -> Option<ActionId> {
         let works = |id: &&ActionId| find_action(**id).is_some_and(|a| a.on.applies_to(on));
         let own = |id: &&ActionId| works(id) && find_action(**id).is_some_and(|a| a.on != Where::Everywhere);
@@ -88,25 +87,21 @@ impl Keymap {
     }
 
     /// Keys of an action.
-    #[must_use]
     pub fn keys(&self, id: ActionId) -> &[Key] {
         self.keys.get(&id).map_or(&[], Vec::as_slice)
     }
 
     /// First key of an action between two [`LINK`]s, so that a sentence shows it highlighted and clickable.
-    #[must_use]
     pub fn link(&self, id: ActionId) -> String {
         format!("{LINK}{}{LINK}", self.key_label(id))
     }
 
     /// Replaces the keys named in a sentence (see [`key_of`](crate::analysis::next::key_of)) by their bindings.
-    #[must_use]
     pub fn spell(&self, sentence: &str) -> String {
         self.replace_keys(sentence, |id| self.key_label(id))
     }
 
     /// Like [`Self::spell`], with keys in the form of [`Self::link`].
-    #[must_use]
     pub fn spell_links(&self, sentence: &str) -> String {
         self.replace_keys(sentence, |id| self.link(id))
     }
@@ -128,7 +123,6 @@ impl Keymap {
     }
 
     /// Label of an action's first key; empty if it has none.
-    #[must_use]
     pub fn key_label(&self, id: ActionId) -> String {
         self.keys(id).first().map(Key::label).unwrap_or_default()
     }

@@ -69,7 +69,6 @@ impl Where {
     ];
 
     /// Returns true if an action of this scope works on a (single) screen.
-    #[must_use]
     pub fn applies_to(self, there: Self) -> bool {
         let table = matches!(there, Self::Kernels | Self::Launches);
         let result = matches!(there, Self::Metrics | Self::Hints | Self::Roofline | Self::Compare | Self::Source);
@@ -97,7 +96,6 @@ impl Where {
     }
 
     /// Name of the scope, for tables of keys.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Everywhere => "everywhere",

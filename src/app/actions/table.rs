@@ -437,7 +437,6 @@ pub static ACTIONS: &[Action] = &[
     action(ActionId::Quit, "quit", &["q", "ctrl-c"], Everywhere, "quit", Some((0, "quit"))),
 ];
 
-#[must_use]
 pub fn find_action(id: ActionId) -> Option<&'static Action> {
     ACTIONS.iter().find(|a| a.id == id)
 }

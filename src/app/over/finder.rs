@@ -29,12 +29,10 @@ pub enum Typed {
 }
 
 impl Finder {
-    #[must_use]
     pub fn text(&self) -> &str {
         self.input.value()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text().is_empty()
     }

@@ -26,7 +26,6 @@ pub enum LineOf {
 }
 
 impl LineOf {
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             Self::Output => "report to write, without its ending",

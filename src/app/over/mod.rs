@@ -75,7 +75,6 @@ pub struct Over {
 
 impl Over {
     /// Returns true if typed letters go into a text.
-    #[must_use]
     pub fn takes_text(&self) -> bool {
         match &self.what {
             What::Pick(pick) => pick.typed.is_some(),

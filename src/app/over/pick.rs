@@ -30,7 +30,6 @@ pub struct Pick {
 
 impl Item {
     /// Creates an item; the letter is optional.
-    #[must_use]
     pub fn new(label: impl Into<String>, hint: impl Into<String>, letter: impl Into<Option<char>>, choice: Choice) -> Self {
         Self { label: label.into(), hint: hint.into(), letter: letter.into(), choice }
     }
@@ -38,14 +37,12 @@ impl Item {
 
 impl Pick {
     /// Creates a list whose items are chosen by letter.
-    #[must_use]
     pub fn by_letter(title: &'static str, items: Vec<Item>, current: Option<&Choice>) -> Self {
         let selected = current.and_then(|c| items.iter().position(|i| i.choice == *c)).unwrap_or(0);
         Self { title, shown: (0..items.len()).collect(), items, typed: None, selected, before: None }
     }
 
     /// Creates a list that is filtered by typing.
-    #[must_use]
     pub fn by_typing(title: &'static str, items: Vec<Item>) -> Self {
         Self { title, shown: (0..items.len()).collect(), items, typed: Some(Input::default()), selected: 0, before: None }
     }
@@ -75,13 +72,11 @@ impl Pick {
         self.selected = 0;
     }
 
-    #[must_use]
     pub fn selected_item(&self) -> Option<&Item> {
         self.shown.get(self.selected).map(|&i| &self.items[i])
     }
 
     /// Returns the item with a letter.
-    #[must_use]
     pub fn by_key(&self, letter: char) -> Option<&Item> {
         self.items.iter().find(|i| i.letter == Some(letter))
     }

@@ -42,14 +42,12 @@ macro_rules! screens {
         }
 
         impl Open {
-            #[must_use]
             pub fn screen(&self) -> &dyn Screen {
                 match self {
                     $(Self::$name(screen) => screen),+
                 }
             }
 
-            #[must_use]
             pub fn screen_mut(&mut self) -> &mut dyn Screen {
                 match self {
                     $(Self::$name(screen) => screen),+

@@ -35,7 +35,6 @@ impl Show {
     ];
 
     /// Name of the screen.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         Self::ALL.into_iter().find(|s| s.1 == self).map_or("", |s| s.0)
     }
@@ -59,7 +58,6 @@ pub struct Address {
 
 impl Address {
     /// Command-line options of the location.
-    #[must_use]
     pub fn to_args(&self) -> Vec<String> {
         let pairs = [
             ("--first", self.show.map(|s| s.as_str().to_owned())),
@@ -80,7 +78,6 @@ impl Address {
     }
 
     /// Returns true if it contains nothing but the initial screen of a timeline.
-    #[must_use]
     pub fn is_plain(&self) -> bool {
         let Self { show, kernel, launch, result, range, window } = self;
         let first = matches!(show, None | Some(Show::Overview | Show::Kernels));

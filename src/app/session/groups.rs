@@ -27,7 +27,6 @@ pub struct Groups {
 }
 
 impl Groups {
-    #[must_use]
     pub fn new(by: GroupBy) -> Self {
         Self { by, grouping: None, form: NameForm::Function, labels: Arc::default(), marked: HashSet::new(), marked_sum: (0, 0.0) }
     }
@@ -39,12 +38,10 @@ impl Groups {
     }
 
     /// Returns true if the groups are not those of the requested grouping.
-    #[must_use]
     pub fn is_pending(&self) -> bool {
         self.grouping.as_ref().is_some_and(|g| g.by != self.by)
     }
 
-    #[must_use]
     pub fn row_name(&self, row: usize) -> Option<&str> {
         self.grouping.as_ref()?.rows.get(row).map(|r| r.name.as_str())
     }
@@ -105,7 +102,6 @@ impl Groups {
     }
 
     /// Rows of the grouping that are marked.
-    #[must_use]
     pub fn marked_rows(&self) -> Vec<usize> {
         let rows = self.grouping.iter().flat_map(|g| g.rows.iter().enumerate());
         rows.filter(|(_, r)| self.marked.contains(&r.name)).map(|(i, _)| i).collect()

@@ -54,37 +54,31 @@ pub struct Fact {
 
 impl Session {
     /// The report that is shown.
-    #[must_use]
     pub fn report(&self) -> Option<&Report> {
         self.reports.get(self.active)
     }
 
     /// Label of an action's first key.
-    #[must_use]
     pub fn key_label(&self, id: ActionId) -> String {
         self.settings.keymap.key_label(id)
     }
 
     /// First key of an action, highlighted and clickable in a sentence.
-    #[must_use]
     pub fn key_link(&self, id: ActionId) -> String {
         self.settings.keymap.link(id)
     }
 
     /// Results of a report.
-    #[must_use]
     pub fn metrics(&self, report: usize) -> Option<&Arc<Metrics>> {
         self.reports.get(report)?.profile.as_ref()?.metrics.as_ref()
     }
 
     /// Index of the report with this file.
-    #[must_use]
     pub fn find_report(&self, file: &Path) -> Option<usize> {
         self.reports.iter().position(|r| r.file == file)
     }
 
     /// Returns true if the report is a timeline that was read completely.
-    #[must_use]
     pub fn is_complete_timeline(&self, report: usize) -> bool {
         self.reports.get(report).is_some_and(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.complete))
     }
@@ -117,19 +111,16 @@ impl Session {
     }
 
     /// Returns true if the details are drawn beside a table.
-    #[must_use]
     pub fn details_beside(&self) -> bool {
         self.details && self.details_room() != DetailsRoom::Over
     }
 
     /// Rows of a page on this terminal.
-    #[must_use]
     pub fn page_rows(&self) -> isize {
         isize::try_from(self.size.1.saturating_sub(10).max(4)).unwrap_or(10)
     }
 
     /// Placement of the details at this terminal size.
-    #[must_use]
     pub fn details_room(&self) -> DetailsRoom {
         match self.size {
             (w, h) if w >= 120 && h >= 24 => DetailsRoom::Right,

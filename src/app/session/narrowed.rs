@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 impl Report {
     /// Triage of the whole run, even while only a window is shown.
-    #[must_use]
     pub fn whole_triage(&self) -> Option<&Arc<Triage>> {
         self.whole.as_ref().map_or(self.triage.as_ref().and_then(Option::as_ref), |w| w.triage.as_ref())
     }

@@ -117,7 +117,6 @@ pub type Best = (usize, usize, Option<Sure>);
 
 impl Report {
     /// Creates a report that is not read yet.
-    #[must_use]
     pub fn new(file: PathBuf, settings: &Settings) -> Self {
         Self {
             file,
@@ -158,18 +157,15 @@ impl Report {
     }
 
     /// Start of its clock, ns since 1970; `None` if the report does not contain it.
-    #[must_use]
     pub fn clock_start(&self) -> Option<i64> {
         self.profile.as_ref()?.clock.epoch_ns
     }
 
-    #[must_use]
     pub fn is_reading(&self) -> bool {
         matches!(self.stage, Stage::Reading(..))
     }
 
     /// Requests an analysis of this report, given its index.
-    #[must_use]
     pub fn request_work(&self, report: usize, ask: Ask) -> Vec<Effect> {
         let Some(profile) = self.profile.clone() else {
             return Vec::new();
@@ -202,19 +198,16 @@ impl Report {
     }
 
     /// Returns true if the report is a timeline, which triage can judge.
-    #[must_use]
     pub fn is_timeline(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.totals.is_empty())
     }
 
     /// Returns true if anything ran on a device at a known time.
-    #[must_use]
     pub fn has_device_work(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| !p.launches.is_empty() || !p.memops.is_empty() || !p.graphs.is_empty())
     }
 
     /// Returns true if the report has memory data.
-    #[must_use]
     pub fn has_memory(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| !p.memory.is_empty())
     }
@@ -357,32 +350,27 @@ impl Report {
     }
 
     /// Longest launch of a row, if its details are known.
-    #[must_use]
     pub fn slowest_of(&self, row: usize) -> Option<u32> {
         self.detail.as_ref().filter(|d| d.1 == row).and_then(|d| d.2.slowest).map(|l| l.0)
     }
 
     /// Requests the matches of another report's results with launches.
-    #[must_use]
     pub fn want_join(&self, index: usize, other: usize, metrics: &Arc<Metrics>) -> Vec<Effect> {
         self.request_work(index, Ask::Join { other, metrics: metrics.clone() })
     }
 
     /// Most certain match of a launch, and the report of its result.
-    #[must_use]
     pub fn find_pair(&self, launch: u32) -> Option<(usize, Pair)> {
         self.joins.iter().filter_map(|(other, join)| Some((*other, *join.of_launch(launch)?))).min_by_key(|p| p.1.sure)
     }
 
     /// Launch of this timeline that matches a result of another report.
-    #[must_use]
     pub fn launch_of(&self, other: usize, result: usize) -> Option<Pair> {
         self.joins.iter().find(|(o, _)| *o == other)?.1.of_result(result).copied()
     }
 
     /// Representative result of a row: the longest of this report; of other reports, the longest that certainly matches
     /// its launch, else the longest.
-    #[must_use]
     pub fn best_result(&self, row: usize) -> Option<Best> {
         self.best.get(&row).copied()
     }

@@ -15,14 +15,12 @@ pub enum Line {
 }
 
 impl Line {
-    #[must_use]
     pub fn group(self) -> usize {
         match self {
             Self::Group(g) | Self::Lane(g, ..) | Self::Plot(g, _) => g,
         }
     }
 
-    #[must_use]
     pub fn row(self) -> Option<usize> {
         match self {
             Self::Group(_) => None,
@@ -61,7 +59,6 @@ pub struct Arrangement {
 }
 
 impl Arrangement {
-    #[must_use]
     pub fn is_folded(&self, timeline: &Timeline, group: usize) -> bool {
         let Some(g) = timeline.groups.get(group) else { return false };
         if let Some((_, folded)) = self.folded.iter().find(|f| f.0 == g.key) {
@@ -78,18 +75,15 @@ impl Arrangement {
     }
 
     /// Returns true if some lanes of a row are left out.
-    #[must_use]
     pub fn is_truncated(&self, row: &Row) -> bool {
         row.lanes().len() > FOLDED_LANES && !self.deep.contains(&row.key)
     }
 
-    #[must_use]
     pub fn is_pinned(&self, key: RowKey) -> bool {
         self.pinned.contains(&key)
     }
 
     /// Number of hidden rows and groups.
-    #[must_use]
     pub fn hidden_count(&self) -> usize {
         self.hidden_rows.len() + self.hidden_groups.len()
     }
@@ -101,7 +95,6 @@ impl Arrangement {
     }
 
     /// The lines: pinned rows first, then the groups.
-    #[must_use]
     pub fn visible_lines(&self, timeline: &Timeline) -> Vec<Line> {
         let mut out = Vec::new();
         let place = |key: RowKey| {
@@ -225,7 +218,6 @@ fn swap_adjacent<T>(list: &mut [T], at: usize, up: bool) {
 }
 
 /// Identity of a line.
-#[must_use]
 pub fn line_key(timeline: &Timeline, line: Line) -> Option<LineKey> {
     let group = timeline.groups.get(line.group())?;
     Some(match line {
@@ -236,7 +228,6 @@ pub fn line_key(timeline: &Timeline, line: Line) -> Option<LineKey> {
 }
 
 /// Device whose idle times a line is about: its own, else the first device.
-#[must_use]
 pub fn find_device(timeline: &Timeline, line: Option<Line>) -> Option<u32> {
     let of = |g: &Group| match g.key {
         GroupKey::Device(d) | GroupKey::Metrics(d) => Some(d),
@@ -246,7 +237,6 @@ pub fn find_device(timeline: &Timeline, line: Option<Line>) -> Option<u32> {
 }
 
 /// Returns true if a row shows work on a device.
-#[must_use]
 pub fn is_queue(row: &Row) -> bool {
     row.key.kind == RowKind::Queue
 }

@@ -15,30 +15,25 @@ const MARGIN: i64 = 20;
 
 impl Place {
     /// Window over a whole span.
-    #[must_use]
     pub fn whole_span((start, end): (i64, i64)) -> Self {
         Self { start, end: end.max(start.saturating_add(1)), cursor: start }
     }
 
-    #[must_use]
     pub fn window(self, columns: usize) -> Window {
         Window::new(self.start, self.end, columns)
     }
 
-    #[must_use]
     pub fn length(self) -> i64 {
         self.end - self.start
     }
 
     /// Shows a time range with a margin; the cursor goes to its start.
-    #[must_use]
     pub fn zoom_to_range(self, start: i64, end: i64, span: (i64, i64), columns: usize) -> Self {
         let margin = ((end - start) / MARGIN).max(1);
         Self { start: start.saturating_sub(margin), end: end.saturating_add(margin), cursor: start }.clamp_to_span(span, columns)
     }
 
     /// Clamps the window to the span, and to at least 1 ns per column.
-    #[must_use]
     pub fn clamp_to_span(self, (from, to): (i64, i64), columns: usize) -> Self {
         let whole = (to - from).max(1);
         let least = i64::try_from(columns).unwrap_or(1).min(whole).max(1);
@@ -48,7 +43,6 @@ impl Place {
     }
 
     /// Scrolls the cursor into the window, no further than necessary, but with room beyond the cursor.
-    #[must_use]
     pub fn scroll_to_cursor(self, span: (i64, i64), columns: usize) -> Self {
         let room = self.length() / 8;
         let start = if self.cursor < self.start {
@@ -62,7 +56,6 @@ impl Place {
     }
 
     /// Moves the cursor by a number of columns.
-    #[must_use]
     pub fn step_cursor(self, columns: i64, width: usize, span: (i64, i64)) -> Self {
         let step = self.window(width).column_width();
         let cursor = self.cursor.saturating_add(columns.saturating_mul(step)).clamp(span.0, span.1.saturating_sub(1).max(span.0));
@@ -70,13 +63,11 @@ impl Place {
     }
 
     /// Moves the window, and the cursor with it, by eighths of its length.
-    #[must_use]
     pub fn pan_by_eighths(self, eighths: i64, span: (i64, i64), columns: usize) -> Self {
         self.move_by(self.length().saturating_mul(eighths) / 8, span, columns)
     }
 
     /// Moves the window by a number of ns; the cursor keeps its place on the screen.
-    #[must_use]
     pub fn move_by(self, by: i64, span: (i64, i64), columns: usize) -> Self {
         let before = self.start;
         let moved = Self { start: self.start.saturating_add(by), end: self.end.saturating_add(by), ..self }.clamp_to_span(span, columns);
@@ -84,7 +75,6 @@ impl Place {
     }
 
     /// Scales the window by a ratio; the time `at` keeps its place on the screen.
-    #[must_use]
     pub fn zoom_at(self, at: i64, (by, of): (i64, i64), span: (i64, i64), columns: usize) -> Self {
         let scaled = |ns: i64| i64::try_from(i128::from(ns) * i128::from(by) / i128::from(of.max(1))).unwrap_or(i64::MAX / 4);
         let at = at.clamp(self.start, self.end);

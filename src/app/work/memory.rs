@@ -31,7 +31,6 @@ pub struct Beside {
 
 impl Beside {
     /// Memory of the device with the highest peak; `None` if the report has no memory data.
-    #[must_use]
     pub fn from_profile(profile: &Profile, name: String, cancel: &Cancel) -> Option<Self> {
         let usage = memory_usage(profile, cancel)?;
         let of = Memory { profile, usage: &usage };
@@ -61,7 +60,6 @@ pub struct Curve {
 
 impl MemoryView {
     /// Returns `None` if the report has no memory data.
-    #[must_use]
     pub fn from_profile(profile: &Profile, cancel: &Cancel) -> Option<Self> {
         let usage = memory_usage(profile, cancel)?;
         let curves = usage.devices.iter().map(Curve::from_device).collect();
@@ -69,13 +67,11 @@ impl MemoryView {
     }
 
     /// Owners of a device's memory after an event of its ledger, or before the first.
-    #[must_use]
     pub fn owners_at(&self, device: usize, at: Option<u32>) -> Vec<Row> {
         self.usage.devices.get(device).map(|d| held_rows(d, &self.usage.sites, at)).unwrap_or_default()
     }
 
     /// Index of the device with the highest peak.
-    #[must_use]
     pub fn main(&self) -> usize {
         let devices = self.usage.devices.iter().enumerate();
         devices.max_by_key(|(at, d)| (d.peak.1, std::cmp::Reverse(*at))).map_or(0, |d| d.0)
@@ -94,7 +90,6 @@ impl Curve {
     }
 
     /// Curve over a part of the span, ns.
-    #[must_use]
     pub fn from_window(device: &DeviceUsage, (begin, end): (i64, i64)) -> Self {
         let ledger = &device.ledger;
         let (from, to) = (ledger.times.partition_point(|&t| t < begin), ledger.times.partition_point(|&t| t <= end));
@@ -107,7 +102,6 @@ impl Curve {
     }
 
     /// Reduces values to a number of columns, by maximum.
-    #[must_use]
     pub fn fit_to_columns(values: &[u64], columns: usize) -> Vec<u64> {
         let n = values.len();
         (0..columns)

@@ -190,7 +190,6 @@ pub struct Work {
 
 impl Work {
     /// Key of a request: a newer request replaces an older one with the same key.
-    #[must_use]
     pub fn request_key(&self) -> (usize, std::mem::Discriminant<Ask>, usize) {
         let other = match self.ask {
             Ask::Join { other, .. } => other,
@@ -201,7 +200,6 @@ impl Work {
     }
 
     /// Priority: requests that the user waits for come before those that fill the header. Smaller is sooner.
-    #[must_use]
     pub fn urgency(&self) -> u8 {
         match self.ask {
             Ask::Launches { .. }
@@ -282,7 +280,6 @@ pub enum Done {
 
 impl Done {
     /// Returns true if the result depends on the report's time filter.
-    #[must_use]
     pub fn depends_on_window(&self) -> bool {
         matches!(
             self,
@@ -292,7 +289,6 @@ impl Done {
 }
 
 /// Performs an analysis; returns `None` if it was cancelled.
-#[must_use]
 pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<Done> {
     let profile = &*work.profile;
     let paths = work.paths.as_deref();

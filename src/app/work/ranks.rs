@@ -29,7 +29,6 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    #[must_use]
     pub fn from_members(members: &[Member]) -> Self {
         let (mut all, mut reports) = (Vec::new(), Vec::new());
         for member in members {

@@ -82,7 +82,6 @@ fn push_entries(all: &[Entry], columns: usize, out: &mut Vec<String>) {
 }
 
 /// Returns the lines of a topic for a given width.
-#[must_use]
 pub fn render_page(text: &str, columns: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut code = false;

@@ -70,7 +70,6 @@ pub fn join_traces(run: &Run, reports: &mut Vec<Report>, folder: &Path) -> std::
 }
 
 /// Returns patterns for the files that a profiler writes; macros (`%q{RANK}`, `%p`) may expand to anything.
-#[must_use]
 pub fn report_patterns(tool: &str, output: &str) -> Vec<String> {
     let suffix = match tool {
         "nsys" => "nsys-rep",

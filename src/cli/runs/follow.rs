@@ -32,14 +32,12 @@ pub struct Update {
 
 impl Follow {
     /// Follows from the beginning of its log.
-    #[must_use]
     pub fn new(library: Library, id: i64) -> Self {
         let tail = Tail::new(&library.run_folder(id));
         Self { library, id, tail, lost: None }
     }
 
     /// Follows without skipping lines that are still available.
-    #[must_use]
     pub fn patient(library: Library, id: i64) -> Self {
         let tail = Tail::without_skipping(&library.run_folder(id));
         Self { library, id, tail, lost: None }
@@ -68,7 +66,6 @@ impl Follow {
 }
 
 /// Returns the last lines of a log, safe for this terminal.
-#[must_use]
 pub fn last_lines(folder: &Path, most: usize) -> Vec<String> {
     let mut tail = Tail::new(folder);
     let mut lines: VecDeque<String> = VecDeque::new();
@@ -85,7 +82,6 @@ pub fn last_lines(folder: &Path, most: usize) -> Vec<String> {
 }
 
 /// Strips colours and cursor movements from a line of foreign output, to make it safe for this terminal.
-#[must_use]
 pub fn strip_escapes(line: &str) -> String {
     let stripped = anstream::adapter::strip_str(line).to_string();
     escape_unsafe(&stripped.replace('\t', "    ")).into_owned()

@@ -7,7 +7,6 @@ use crate::rerun::recipes::expected_bytes;
 use std::path::Path;
 
 /// Formats a check in one line.
-#[must_use]
 pub fn format_check(check: &Check) -> String {
     let means = if check.means.is_empty() { String::new() } else { format!("; {}", check.means) };
     let fix = check.fix.as_ref().map_or_else(String::new, |f| format!(" → {f}"));

@@ -27,7 +27,6 @@ const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 
 /// `__exec SUPERVISOR WORD…`.
-#[must_use]
 pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
     let error = exec_profiler(argv, supervisor);
     let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
@@ -175,7 +174,6 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
 }
 
 /// Determines the final state of a run and its findings.
-#[must_use]
 pub fn judge_outcome(tool: &str, exit: Exit, watch: &crate::launch::runs::Watch, reports: &[Report]) -> (State, Vec<Finding>) {
     let findings = explain_exit(tool, exit, watch, reports.len());
     let state = match exit {
@@ -191,7 +189,6 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// Records facts about the machine and the code while the profiler already runs.
-#[must_use]
 pub fn look_around(run: &Run) -> JoinHandle<()> {
     let (id, directory, tool) = (run.id, run.directory.clone(), run.argv.first().cloned());
     std::thread::spawn(move || {

@@ -44,13 +44,11 @@ impl Temporary {
     }
 
     /// Returns true if the folder was created.
-    #[must_use]
     pub fn is_created(&self) -> bool {
         self.folder.is_some()
     }
 
     /// Removes the folder; see [`clear_run_folder`].
-    #[must_use]
     pub fn clear_folder(self, reports: &[Report]) -> Option<PathBuf> {
         clear_run_folder(&self.folder?, reports)
     }
@@ -59,7 +57,6 @@ impl Temporary {
 /// Removes a run's temporary folder, except reports that nsys wrote there because it could not write elsewhere.
 /// Without any report, the raw data are all that is left: they are kept (readable only by this user) and their path
 /// is returned.
-#[must_use]
 pub fn clear_run_folder(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
     let files = || std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
     let collected = files().find(|p| p.extension().is_some_and(|e| e == "qdstrm"));
@@ -76,7 +73,6 @@ pub fn clear_run_folder(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
 }
 
 /// Returns the finding about kept raw data.
-#[must_use]
 pub fn kept_finding(collected: &Path) -> Finding {
     Finding {
         what: format!("what nsys collected is kept: {}", collected.display()),

@@ -17,7 +17,6 @@ pub enum Traced {
 }
 
 /// Returns `PREFIX` of `PREFIX.PID.wstrace`, also of `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`.
-#[must_use]
 pub fn prefix_of_trace(file: &Path) -> Option<PathBuf> {
     let name = file.file_name()?.to_str()?.strip_suffix(&format!(".{}", trace::SUFFIX))?;
     let number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit() || b == b'-');

@@ -31,7 +31,6 @@ pub struct Cubin {
 }
 
 /// Reads a binary; skips damaged parts, and after cancellation the rest of its line tables.
-#[must_use]
 pub fn read_cubin(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
     let elf = ElfFile64::<object::LittleEndian>::parse(bytes).ok()?;
     let mut out = Cubin::default();

@@ -3,7 +3,6 @@
 use crate::model::sections::Piece;
 
 /// Splits a rule's text into pieces. Invalid links remain text.
-#[must_use]
 pub fn split_pieces(text: &str) -> Vec<Piece> {
     let mut out = Vec::new();
     let mut plain = String::new();

@@ -34,7 +34,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Returns true for the bytes of a report.
-#[must_use]
 pub fn is_report(input: &Input) -> bool {
     input.head.starts_with(b"NVR\0")
 }

@@ -116,7 +116,6 @@ impl Evidence {
     }
 
     /// Returns true if there are ambiguous numbers without any evidence in the file.
-    #[must_use]
     pub fn is_ambiguous(&self) -> bool {
         self.doubtful > 0 && self.seen == [[0; 3]; 2]
     }
@@ -124,7 +123,6 @@ impl Evidence {
 
 /// Parses a number; `None` for other text. Accepts `nan`, `inf` and ncu's `(!) nan`. `decimal`, if given,
 /// resolves ambiguous numbers.
-#[must_use]
 pub fn parse_number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -> Option<f64> {
     let plain = without_groups(strip_decoration(text));
     let bare = plain.trim_start_matches(['-', '+']);
@@ -151,7 +149,6 @@ pub fn parse_number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -
 
 /// Returns the base unit in the spelling of [`super::units`] and the factor: `Gbyte/s` is `byte/second` times 1e9.
 /// ncu's prefixes are decimal.
-#[must_use]
 pub fn base_unit(unit: &str) -> (String, f64) {
     let (over, under) = unit.split_once('/').map_or((unit, None), |(over, under)| (over, Some(under)));
     let (name, scale) = split_prefix(over);

@@ -60,7 +60,6 @@ impl<T: Clone + Eq + Hash> Table<T> {
 }
 
 /// Builds the profile of a set of results.
-#[must_use]
 pub fn build_profile(metrics: Metrics) -> Profile {
     let mut profile = Profile::new(metrics.source.clone());
     let (mut kernels, mut configs, mut places) = (Table::<Kernel>::new(), Table::<LaunchConfig>::new(), Table::<Place>::new());

@@ -17,7 +17,6 @@ pub struct Fields {
 }
 
 /// Field numbers of a kind.
-#[must_use]
 pub fn field_numbers(kind: Kind) -> Fields {
     match kind {
         Kind::Kernel | Kind::Source => Fields { metric: 13, context: 22, stream: 23, clocks: 25 },

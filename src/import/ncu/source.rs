@@ -92,7 +92,6 @@ pub fn read_code(
 const NO_LINES: &str = "no line information: build with nvcc -lineinfo (or your compiler's equivalent) to see source lines";
 
 /// Reads the code of a launch that was sampled while the program ran: `modules` are the binaries kept.
-#[must_use]
 pub fn of_modules(
     input: &Input,
     metrics: &Metrics,
@@ -291,7 +290,6 @@ fn from_disk(name: &str, folders: &[PathBuf]) -> Option<String> {
 
 /// Finds disassemblers on PATH and in the toolkit's default folder, best first: `cuobjdump` resolves branch targets,
 /// `nvdisasm` names labels, and ncu's own starts more slowly and must know the chip.
-#[must_use]
 pub fn find_disassemblers() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> =

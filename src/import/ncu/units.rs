@@ -13,7 +13,6 @@ fn unit_exceptions() -> &'static HashMap<&'static str, &'static str> {
 }
 
 /// Returns the base unit of a metric in ncu's spelling (`%`, `byte/second`, `inst`); empty for a plain number.
-#[must_use]
 pub fn metric_unit(name: &str) -> String {
     if let Some(unit) = unit_exceptions().get(name) {
         return (*unit).to_owned();

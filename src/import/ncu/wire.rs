@@ -64,7 +64,6 @@ impl Wire {
     }
 
     /// Returns an error for the current position of this file.
-    #[must_use]
     pub fn damage_error(&self, place: &str, reason: &str) -> ImportError {
         let next = "copy it again from where it was recorded, or profile again".to_owned();
         ImportError::Damaged { path: self.path.clone(), place: format!("{place} at byte {}", self.at), reason: reason.to_owned(), next }

@@ -24,13 +24,11 @@ const THREAD_BITS: u32 = 24;
 const MASK: i64 = 0xff_ffff;
 
 /// Process id in a serialized id.
-#[must_use]
 pub fn pid_of(global: i64) -> Option<u32> {
     (global != NULL).then(|| u32::try_from((global >> THREAD_BITS) & MASK).unwrap_or_default())
 }
 
 /// Thread id in a serialized id.
-#[must_use]
 pub fn tid_of(global: i64) -> Option<u32> {
     (global != NULL).then(|| u32::try_from(global & MASK).unwrap_or_default())
 }

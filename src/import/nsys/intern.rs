@@ -46,13 +46,11 @@ impl<K: Copy + Eq + Hash> Interner<K> {
     }
 
     /// Values seen so far from number `from` on, by number.
-    #[must_use]
     pub fn values_from(&self, from: usize) -> Vec<K> {
         self.lock_inner().keys.iter().skip(from).map(|(k, _)| *k).collect()
     }
 
     /// Values in the order in which they were first seen, and the index in that order for each number.
-    #[must_use]
     pub fn finish(&self) -> (Vec<K>, Vec<u32>) {
         let inner = self.lock_inner();
         let mut order: Vec<u32> = (0..u32::try_from(inner.keys.len()).unwrap_or(u32::MAX)).collect();

@@ -21,7 +21,6 @@ pub const MEMSET: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
 pub const GRAPH: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 
 /// Maps `CUpti_ActivityMemcpyKind`, with nsys' additions for unified memory.
-#[must_use]
 pub fn copy_kind(kind: i64) -> CopyKind {
     match kind {
         1 => CopyKind::HostToDevice,

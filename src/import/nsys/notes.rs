@@ -66,7 +66,6 @@ impl Diagnostics {
     }
 
     /// Trigger that opened the capture, if nsys recorded it.
-    #[must_use]
     pub fn capture_gate(&self) -> Option<Gate> {
         // "Profiling started due to cudaProfilerStart API …" opens; "The cudaProfilerStart API was ignored …" does not.
         let opens = |t: &&String| (t.contains("cudaProfilerStart") || t.contains("cuProfilerStart")) && !t.contains("ignored");

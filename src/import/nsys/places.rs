@@ -17,7 +17,6 @@ pub struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    #[must_use]
     pub fn new(target: &'a Target) -> Self {
         Self { target, ids: FxHashMap::default(), list: Vec::new() }
     }

@@ -180,13 +180,11 @@ impl Target {
     }
 
     /// Option of the profiled process.
-    #[must_use]
     pub fn capture_option(&self, name: &str) -> Option<&str> {
         self.options.get(&format!("PROCESS_0:{name}")).map(String::as_str)
     }
 
     /// Index of the GPU with a process's device ordinal.
-    #[must_use]
     pub fn gpu_of(&self, pid: Option<u32>, ordinal: Option<u32>) -> Option<u32> {
         let ordinal = ordinal?;
         let exact = pid.and_then(|p| self.by_process.get(&(p, ordinal))).or_else(|| self.by_ordinal.get(&ordinal));
@@ -194,7 +192,6 @@ impl Target {
     }
 
     /// Returns a process with the name in the report.
-    #[must_use]
     pub fn process_info(&self, pid: u32) -> Process {
         Process { pid, name: self.names.get(&pid).cloned().filter(|n| !n.is_empty()), rank: None }
     }

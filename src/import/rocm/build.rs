@@ -61,7 +61,6 @@ impl Context<'_> {
 }
 
 /// Builds the profile. `profile` has the source.
-#[must_use]
 pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
     let wants = |part| job.wants.has_parts(part);
     let mut devices = vec![None; rows.agents.len()];

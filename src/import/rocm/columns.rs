@@ -57,7 +57,6 @@ const FACTS: [&str; 51] = [
 ];
 
 /// Returns true if a column holds a counter, or one instance of a counter.
-#[must_use]
 pub fn is_counter(column: &str) -> bool {
     let name = column.trim().to_ascii_lowercase().replace('-', "_");
     !name.is_empty() && !FACTS.contains(&name.as_str())

@@ -186,7 +186,6 @@ fn rate_unit(column: &str) -> &'static str {
 }
 
 /// Results of the launches, in launch order; `None` if counters are not the subject of the report.
-#[must_use]
 pub fn build_metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metrics>> {
     if rows.counters.is_empty() || !rows.chosen {
         return None;
@@ -268,7 +267,6 @@ pub fn build_metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Ar
 }
 
 /// Returns the kernel of a symbol: rocprofv3 counts symbols separately even if they share a name.
-#[must_use]
 pub fn symbol_kernel(symbol: &Symbol) -> Kernel {
     let mangled = symbol.mangled.as_deref().map(strip_kd_suffix).filter(|m| !m.is_empty()).map(Arc::from);
     if symbol.formatted.is_empty() {

@@ -79,7 +79,6 @@ impl Head {
 }
 
 /// Table type from the first line of a file.
-#[must_use]
 pub fn detect_table(head: &[u8]) -> Option<Table> {
     let line = head.split(|b| *b == b'\n').next()?;
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line);
@@ -111,7 +110,6 @@ fn set_stem(path: &Path) -> PathBuf {
 }
 
 /// Files of the same set: in the same folder, with the same prefix.
-#[must_use]
 pub fn find_siblings(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(stem) = PARTS.iter().find_map(|p| name.strip_suffix(&format!("{p}.csv"))) else { return vec![path.to_owned()] };

@@ -266,7 +266,6 @@ impl Importer for RocmThreadTrace {
 
 impl RocmThreadTrace {
     /// Returns true if the results come from a thread trace.
-    #[must_use]
     pub fn is_thread_trace(metrics: &Metrics) -> bool {
         metrics.source.tool == thread_trace::TOOL
     }

@@ -7,7 +7,6 @@ use rustc_hash::FxHashMap;
 use std::path::Path;
 
 /// Pass number of a file, from its folder.
-#[must_use]
 pub fn pass_number(path: &Path) -> Option<u32> {
     let mut names = path.components().rev().skip(1).filter_map(|c| c.as_os_str().to_str());
     names.find_map(|n| n.strip_prefix("pass_").or_else(|| n.strip_prefix("pmc_"))?.parse().ok())

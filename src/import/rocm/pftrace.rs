@@ -12,7 +12,6 @@ use std::sync::Arc;
 const CATEGORIES: [&[u8]; 4] = [b"kernel_dispatch", b"hip_api", b"hsa_api", b"memory_copy"];
 
 /// Returns true for the first bytes of such a trace.
-#[must_use]
 pub fn is_rocm_trace(head: &[u8]) -> bool {
     // The first field is a packet.
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();

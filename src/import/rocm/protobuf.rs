@@ -11,7 +11,6 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, number: Cell::new(None) }
     }
@@ -33,12 +32,10 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    #[must_use]
     pub fn number(self) -> Option<u64> {
         if let Self::Number(n) = self { Some(n) } else { None }
     }
 
-    #[must_use]
     pub fn bytes(self) -> Option<&'a [u8]> {
         if let Self::Bytes(b) = self { Some(b) } else { None }
     }
@@ -53,7 +50,6 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    #[must_use]
     pub fn new(message: &'a [u8]) -> Self {
         Self { rest: message, torn: false }
     }

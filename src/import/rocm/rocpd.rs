@@ -14,7 +14,6 @@ use std::sync::Arc;
 const DISPATCHES: &str = "rocpd_kernel_dispatch";
 
 /// Table name suffixes: one per merged database.
-#[must_use]
 pub fn table_suffixes(db: &Db) -> Vec<String> {
     let mut out: Vec<String> = db.table_names().filter_map(|n| n.strip_prefix("rocpd_metadata")).map(str::to_owned).collect();
     out.sort();
@@ -426,7 +425,6 @@ impl One<'_> {
 }
 
 /// GPU from the fields of AMD's agent record, which have the same names in all containers.
-#[must_use]
 pub fn build_device(field: &dyn Fn(&str) -> Option<u64>) -> Device {
     let some = |key: &str| field(key).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
     // PCI address in the system's notation: bus, device and function are packed into one number.

@@ -213,14 +213,12 @@ impl Texts {
 }
 
 /// Returns a name as rocprofv3's filters see it: without the suffix of kernel descriptors.
-#[must_use]
 pub fn strip_kd_suffix(name: &str) -> &str {
     [" [clone .kd]", " (.kd)", ".kd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
 impl Dispatch {
     /// Sizes and resources; registers come from the dispatch, or else from its symbol.
-    #[must_use]
     pub fn launch_config(&self, symbol: Option<&Symbol>) -> LaunchConfig {
         // Grids are in work-items; the last workgroup of a dimension may be partial.
         let groups = |i: usize| if self.workgroup[i] == 0 { 0 } else { self.grid[i].div_ceil(self.workgroup[i]) };

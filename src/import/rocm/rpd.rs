@@ -30,7 +30,6 @@ struct Launch {
 }
 
 /// Returns true if a file begins like one of these databases.
-#[must_use]
 pub fn is_rpd_database(head: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
     head.starts_with(super::MAGIC) && (has(b"rocpd_kernelapi") || has(b"rocpd_barrierop")) && !has(b"rocpd_info_")

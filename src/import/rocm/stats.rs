@@ -9,7 +9,6 @@ use std::io::Read;
 use std::path::Path;
 
 /// Returns true if a file begins like such a table.
-#[must_use]
 pub fn is_stats_table(head: &[u8]) -> bool {
     let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line).replace('"', "").trim_start_matches('\u{feff}').trim_end().to_owned();

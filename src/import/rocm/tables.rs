@@ -13,7 +13,6 @@ pub struct Cell<'a> {
 }
 
 /// Returns true if a column holds the value itself.
-#[must_use]
 pub fn is_value_column(which: &str) -> bool {
     matches!(which, "Avg" | "Value" | "")
 }
@@ -71,7 +70,6 @@ fn giga_factor(unit: &str) -> Option<f64> {
 }
 
 /// Returns the values found in these cells of one kernel, with their units; each name once.
-#[must_use]
 pub fn known_values(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)> {
     let find = |table: &str, names: &[&str], which: &dyn Fn(&str) -> bool| {
         cells.iter().find(|c| c.table.contains(table) && names.contains(&c.metric) && which(c.which) && c.value.is_finite())
@@ -102,7 +100,6 @@ pub fn known_values(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)
 }
 
 /// The value of a metric whose minimum and maximum are equal.
-#[must_use]
 pub fn only_value(cells: &[Cell<'_>], metric: &str) -> Option<u32> {
     let of = |which: &str| {
         cells.iter().find(|c| c.table.contains("Wavefront Launch") && c.metric == metric && c.which == which).map(|c| c.value)

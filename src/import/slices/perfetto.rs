@@ -24,7 +24,6 @@ const LONGEST_WORDS: usize = 1 << 10;
 const DEEPEST: usize = 8;
 
 /// Returns true if the first bytes are packets with events, tracks or interned strings.
-#[must_use]
 pub fn is_trace(head: &[u8]) -> bool {
     let first = Fields::new(head).take(8);
     let known = |field: u64| matches!(field, 11 | 12 | 50 | 60 | 8 | 10 | 13 | 41 | 59 | 33 | 36 | 6 | 79 | 58 | 1 | 3 | 45);

@@ -46,7 +46,6 @@ fn has_word(text: &str, words: &[&str]) -> bool {
 }
 
 /// GPU of a track, from its names.
-#[must_use]
 pub fn find_device(named: &Named) -> Option<u32> {
     let words = ["gpu", "device", "cuda hw"];
     [&named.process, &named.track].into_iter().find_map(|text| words.iter().find_map(|w| number_after(text, w)))
@@ -59,7 +58,6 @@ fn queue_of_rpd(named: &Named) -> Option<(u32, u32)> {
 }
 
 /// Parses an operation of rocmProfileData (`args.desc`).
-#[must_use]
 pub fn of_rpd(description: &str) -> Option<Kind> {
     match description.to_ascii_lowercase().as_str() {
         "kernelexecution" | "task" => Some(Kind::Kernel),
@@ -70,7 +68,6 @@ pub fn of_rpd(description: &str) -> Option<Kind> {
 }
 
 /// Returns the stream that a track represents.
-#[must_use]
 pub fn find_stream(named: &Named) -> Option<Stream> {
     if let Some((device, queue)) = queue_of_rpd(named) {
         return Some(Stream { device, number: Some(queue) });
@@ -86,7 +83,6 @@ pub fn find_stream(named: &Named) -> Option<Stream> {
 }
 
 /// Returns the type of a slice; `None` for ignored ones, such as other lanes of a GPU's process.
-#[must_use]
 pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>) -> Option<Kind> {
     let category = category.to_ascii_lowercase();
     if let Some(kind) = of_rpd(&category) {

@@ -18,7 +18,6 @@ use stream::Refusal;
 pub struct TorchSnapshot;
 
 /// Returns true for the start of a pickle, protocol 2 to 5.
-#[must_use]
 pub fn is_pickle(head: &[u8]) -> bool {
     matches!(head, [0x80, 2..=5, ..])
 }

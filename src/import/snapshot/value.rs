@@ -57,7 +57,6 @@ pub struct Pickle {
 }
 
 impl Pickle {
-    #[must_use]
     pub fn new(pace: Pace) -> Self {
         Self {
             texts: Vec::new(),
@@ -70,13 +69,11 @@ impl Pickle {
         }
     }
 
-    #[must_use]
     pub fn text(&self, value: Value) -> Option<&Arc<str>> {
         if let Value::Text(at) = value { self.texts.get(at as usize) } else { None }
     }
 
     /// Items of a list.
-    #[must_use]
     pub fn items(&self, value: Value) -> Option<&[Value]> {
         if let Value::List(at) = value { self.lists.get(at as usize).map(Vec::as_slice) } else { None }
     }
@@ -96,7 +93,6 @@ impl Pickle {
     }
 
     /// Kind and index of an extracted dictionary.
-    #[must_use]
     pub fn taken_as(&self, value: Value) -> Option<(u8, u32)> {
         match value {
             Value::Dict(at) => match self.dicts.get(at as usize)? {
@@ -108,7 +104,6 @@ impl Pickle {
     }
 
     /// Value of a key in a dictionary.
-    #[must_use]
     pub fn get(&self, value: Value, key: &str) -> Option<Value> {
         let (at, flat) = self.flat_pairs(value);
         if flat.len() <= 2 * FEW {
@@ -132,7 +127,6 @@ impl Pickle {
 }
 
 /// Returns a non-negative integer, such as a size or address.
-#[must_use]
 pub fn to_natural(value: Option<Value>) -> Option<u64> {
     match value? {
         Value::Integer(n) => u64::try_from(n).ok(),

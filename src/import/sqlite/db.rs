@@ -87,43 +87,36 @@ impl Db {
     }
 
     /// The report as the user named it.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Error for a table, or for the cancelled job: cancellation also ends a statement with an error.
-    #[must_use]
     pub fn damage_error(&self, table: &str, error: &rusqlite::Error) -> ImportError {
         if self.cancel.is_cancelled() { self.cancelled_error() } else { ImportError::damaged(&self.path, table, error) }
     }
 
     /// Error of a cancelled job.
-    #[must_use]
     pub fn cancelled_error(&self) -> ImportError {
         ImportError::Cancelled { path: self.path.clone() }
     }
 
     /// Error for a table with more contents than the file can hold.
-    #[must_use]
     pub fn overfull_error(&self, table: &str) -> ImportError {
         ImportError::damaged(&self.path, table, "it contains more than a file of this size can")
     }
 
     /// Memory budget of the rows of all tables together, since tables may share pages.
-    #[must_use]
     pub fn memory_budget(&self) -> &Budget {
         &self.memory
     }
 
     /// Budget of one table: its rows and texts cannot exceed the file size.
-    #[must_use]
     pub fn table_budget(&self) -> Budget {
         Budget::of_rows(&self.path, self.size)
     }
 
     /// Maximum number of rows of a table in this file.
-    #[must_use]
     pub fn most_rows(&self) -> u64 {
         self.size / LEAST_ROW
     }
@@ -142,14 +135,12 @@ impl Db {
     }
 
     /// Returns a decoder for columns of a table, if the table is plain.
-    #[must_use]
     pub fn plain_table(&self, table: &str, columns: &[&str]) -> Option<Plain> {
         let stored = self.tables.get(table)?.stored.as_ref()?;
         Plain::new(Arc::clone(self.pages.as_ref()?), stored.root, &stored.order, stored.alias.as_deref(), columns)
     }
 
     /// Returns true if there is a table of this name.
-    #[must_use]
     pub fn has_table(&self, table: &str) -> bool {
         self.tables.contains_key(table)
     }
@@ -159,7 +150,6 @@ impl Db {
         self.tables.keys().map(String::as_str)
     }
 
-    #[must_use]
     pub fn table_count(&self) -> usize {
         self.tables.len()
     }
@@ -170,25 +160,21 @@ impl Db {
     }
 
     /// Returns true if a table has this column.
-    #[must_use]
     pub fn has_column(&self, table: &str, column: &str) -> bool {
         self.tables.get(table).is_some_and(|t| t.columns.contains(column))
     }
 
     /// Returns true if a column is the table's primary key.
-    #[must_use]
     pub fn is_key(&self, table: &str, column: &str) -> bool {
         self.tables.get(table).is_some_and(|t| t.key.as_deref() == Some(column))
     }
 
     /// Returns true if a table has this column in any case: SQL names are case-insensitive.
-    #[must_use]
     pub fn has_column_in_any_case(&self, table: &str, column: &str) -> bool {
         self.tables.get(table).is_some_and(|t| t.columns.iter().any(|c| c.eq_ignore_ascii_case(column)))
     }
 
     /// The column quoted for SQL, or `NULL` if the table lacks it.
-    #[must_use]
     pub fn column_sql(&self, table: &str, column: &str) -> String {
         if column == DURATION && self.has_column(table, "start") && self.has_column(table, "end") {
             return "\"end\" - \"start\"".to_owned();
@@ -197,7 +183,6 @@ impl Db {
     }
 
     /// A select list with `NULL` for missing columns.
-    #[must_use]
     pub fn columns_sql(&self, table: &str, columns: &[&str]) -> String {
         columns.iter().map(|c| self.column_sql(table, c)).collect::<Vec<_>>().join(", ")
     }
@@ -428,7 +413,6 @@ fn immutable_uri(path: &Path) -> String {
     format!("file:{escaped}?mode=ro&immutable=1")
 }
 
-#[must_use]
 pub fn text_of(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Null | ValueRef::Blob(_) => None,

@@ -49,7 +49,6 @@ fn read_uint(bytes: &[u8], at: usize, count: usize) -> Option<u64> {
 
 impl Pages {
     /// Opens a file of `size` bytes.
-    #[must_use]
     pub fn open(path: &Path, size: u64) -> Option<Self> {
         let file = open::open_regular(path).ok()?;
         let mut head = [0; HEADER];
@@ -57,7 +56,6 @@ impl Pages {
         Self::new(Bytes::File(file), &head, size)
     }
 
-    #[must_use]
     pub fn in_memory(bytes: &'static [u8]) -> Option<Self> {
         Self::new(Bytes::Memory(bytes), bytes.get(..HEADER)?, bytes.len() as u64)
     }
@@ -107,7 +105,6 @@ impl Pages {
     }
 
     /// Leaves of the table with this root page. `None` if a page is met twice: such a tree is not plain.
-    #[must_use]
     pub fn find_leaves(&self, root: u32) -> Option<Leaves> {
         let mut seen = vec![0_u64; self.count as usize / 64 + 1];
         let mut list = Vec::new();
@@ -229,7 +226,6 @@ pub struct Scratch {
 
 impl Scratch {
     /// Returns buffers for columns by index, in ascending order.
-    #[must_use]
     pub fn new(wanted: Vec<usize>) -> Self {
         let decoder = Decoder::new(wanted);
         Self { pages: Vec::new(), values: vec![0; decoder.len()], decoder }

@@ -11,13 +11,11 @@ pub const NULL: i64 = i64::MIN;
 const LONGEST_NUMBER: usize = 64;
 
 /// Converts a real value in an integer column: exports rewritten by other programs have such.
-#[must_use]
 pub fn real_to_integer(value: f64) -> i64 {
     if value.is_finite() && value.abs() < 9e18 { value as i64 } else { NULL }
 }
 
 /// Converts a text value in an integer column.
-#[must_use]
 pub fn number_of(text: &[u8]) -> i64 {
     if text.len() > LONGEST_NUMBER {
         return NULL;
@@ -48,7 +46,6 @@ pub struct Plain {
 impl Plain {
     /// Returns a decoder for the table with this root page. `order` names its columns in record order,
     /// `alias` the alias of the rowid.
-    #[must_use]
     pub fn new(pages: Arc<Pages>, root: u32, order: &[String], alias: Option<&str>, wanted: &[&str]) -> Option<Self> {
         let at = |name: &str| order.iter().position(|c| c == name);
         let both = |name: &str| if name == DURATION { Some((at("start")?, at("end")?)) } else { None };
@@ -81,14 +78,12 @@ impl Plain {
     }
 
     /// Returns buffers for [`Plain::read_rows`].
-    #[must_use]
     pub fn make_scratch(&self) -> Scratch {
         Scratch::new(self.decoded.clone())
     }
 
     /// Writes the rows between two rowids, at most `most`, into `out`, row after row; `None` if SQLite must read
     /// them.
-    #[must_use]
     pub fn read_rows(&self, [low, high]: [i64; 2], most: usize, scratch: &mut Scratch, out: &mut Vec<i64>) -> Option<()> {
         out.clear();
         let room = most.checked_mul(self.from.len())?;

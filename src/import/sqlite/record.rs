@@ -4,7 +4,6 @@
 //! same header, so the value offsets are computed once per header and then looked up.
 
 /// Reads a varint: up to nine bytes, big-endian. Returns the value and its length in bytes.
-#[must_use]
 #[inline]
 pub fn read_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
@@ -107,13 +106,11 @@ fn hash_header(header: &[u8]) -> usize {
 
 impl Decoder {
     /// Returns a decoder for columns by index, in ascending order.
-    #[must_use]
     pub fn new(wanted: Vec<usize>) -> Self {
         Self { wanted, shapes: (0..SHAPES).map(|_| Shape::default()).collect(), last: 0, other: Shape::default() }
     }
 
     /// Number of wanted columns.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.wanted.len()
     }

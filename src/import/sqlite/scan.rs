@@ -28,7 +28,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    #[must_use]
     pub fn chunk_count(self) -> usize {
         self.rows.div_ceil(CHUNK)
     }

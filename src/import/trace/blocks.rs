@@ -93,7 +93,6 @@ pub struct Block<'a> {
 
 impl Block<'_> {
     /// Returns true if the checksum (CRC-32 as in IEEE 802.3) matches its bytes.
-    #[must_use]
     pub fn has_valid_checksum(&self) -> bool {
         let mut crc = Hasher::new();
         crc.update(&self.head[..CHECKED]);
@@ -104,13 +103,11 @@ impl Block<'_> {
 
 impl Block<'_> {
     /// Returns true for the first block of a file.
-    #[must_use]
     pub fn is_file_start(&self) -> bool {
         self.sequence == 0 || self.continues
     }
 
     /// Returns the encoded block with another sequence number.
-    #[must_use]
     pub fn with_sequence(&self, sequence: u32) -> Vec<u8> {
         let mut head = [0; HEAD];
         head.copy_from_slice(self.head);
@@ -129,7 +126,6 @@ fn seal_block(mut head: [u8; HEAD], data: &[u8]) -> Vec<u8> {
 }
 
 /// Encodes a block as the tracer writes it; `kind` is the type number of the format.
-#[must_use]
 pub fn encode_block(kind: u16, thread: u32, sequence: u32, count: u32, data: &[u8]) -> Vec<u8> {
     let mut head = [0; HEAD];
     head[..4].copy_from_slice(&MAGIC);
@@ -229,13 +225,11 @@ impl<'a> Sums<'a> {
 }
 
 /// All blocks of a file in order.
-#[must_use]
 pub fn find_blocks(bytes: &[u8]) -> (Vec<Block<'_>>, Damage) {
     find_blocks_paced(bytes, &Cancel::default().pace()).unwrap_or_default()
 }
 
 /// Like [`find_blocks`]; `None` if cancelled.
-#[must_use]
 pub fn find_blocks_paced<'a>(bytes: &'a [u8], pace: &Pace) -> Option<(Vec<Block<'a>>, Damage)> {
     let (mut out, mut damage) = (Vec::new(), Damage::default());
     let (mut at, mut sums) = (0, Sums::new(bytes));

@@ -8,12 +8,10 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

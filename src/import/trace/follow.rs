@@ -46,7 +46,6 @@ fn now_ns() -> i64 {
 
 impl Follow {
     /// Follows the files `OUTPUT.PID.wstrace`.
-    #[must_use]
     pub fn new(output: &Path) -> Self {
         let folder = output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
         let stem = output.file_name().map(|n| format!("{}.", n.to_string_lossy())).unwrap_or_default();
@@ -121,7 +120,6 @@ impl Follow {
     }
 
     /// The only file, if there is exactly one.
-    #[must_use]
     pub fn only_file(&self) -> Option<PathBuf> {
         if let [one] = &self.tails[..] { Some(self.folder.join(&one.name)) } else { None }
     }
@@ -142,7 +140,6 @@ impl Follow {
 
     /// Measurements so far, as the report that an ncu file would give; `None` if there are none. For kernels measured
     /// repeatedly, it has the latest.
-    #[must_use]
     pub fn measured_profile(&self, job: &Job<'_>) -> Option<Arc<Profile>> {
         let of = |process: &Process| {
             let mut rows = Rows::default();

@@ -18,7 +18,6 @@ const FULL: &str = "smsp__pcsamp_sample_buffer_full";
 const DROPPED: &str = "smsp__pcsamp_dropped_samples";
 
 /// Returns true if more than 1 % of a launch's samples are missing.
-#[must_use]
 pub fn has_missing_samples(row: &Stalls, names: &Names) -> bool {
     // Skip samples without an issued warp: they are counted twice.
     let counts = |reason: u32| names.get(reason).is_some_and(|r| r.starts_with(REASON) && !r.ends_with("_not_issued"));

@@ -18,7 +18,6 @@ pub enum State {
 
 impl State {
     /// Stable name, for scripts.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -84,7 +83,6 @@ pub static CHECKS: &[Look] = &[
     check_namesakes,
 ];
 
-#[must_use]
 pub fn run_checks(machine: &Machine) -> Vec<Check> {
     CHECKS.iter().filter_map(|look| look(machine)).collect()
 }

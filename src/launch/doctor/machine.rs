@@ -24,13 +24,11 @@ pub struct Places {
 
 impl Places {
     /// Places of this machine, with reports in a folder that need not exist yet.
-    #[must_use]
     pub fn for_reports(folder: &Path) -> Self {
         let there = folder.ancestors().find(|p| p.is_dir()).unwrap_or(folder);
         Self { here: there.to_owned(), ..Self::from_environment() }
     }
 
-    #[must_use]
     pub fn from_environment() -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Self {
@@ -126,7 +124,6 @@ fn query_program(program: &Path, args: &[&str], cancelled: &dyn Fn() -> bool) ->
     }
 }
 
-#[must_use]
 pub fn collect_facts(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool) -> Machine {
     let mut out = Machine { amd: places.root.join("dev/kfd").exists(), root: nix::unistd::geteuid().is_root(), ..Machine::default() };
     if let Some(program) = places.find_program("nvidia-smi") {
@@ -243,7 +240,6 @@ fn examine_folder(path: &Path) -> Folder {
 }
 
 /// Formats a tool's version for display.
-#[must_use]
 pub fn format_version(tool: &Tool) -> String {
     tool.version.as_ref().map_or_else(|| "of unknown version".to_owned(), Version::to_string)
 }

@@ -48,7 +48,6 @@ fn adapt_to_measuring(mut check: Check) -> Check {
 
 /// Returns the problems of a run, the worst first. `samples`: the recipe samples the CPU; `needs`: bytes that the
 /// report may take, if known.
-#[must_use]
 pub fn preflight_problems(machine: &Machine, tool: &str, samples: bool, needs: Option<u64>) -> Vec<Check> {
     let ids = MATTERS.iter().find(|(t, _)| *t == tool).map_or(&[][..], |(_, ids)| ids);
     let mut found: Vec<Check> = CHECKS

@@ -34,7 +34,6 @@ pub struct Busy {
 }
 
 /// Parses a line of the utilization query; `None` for other lines (warnings, errors).
-#[must_use]
 pub fn parse_utilization(line: &str) -> Option<Busy> {
     let f: Vec<&str> = line.split(',').map(str::trim).collect();
     let [index, percent, used, total, power, clock] = f[..] else { return None };
@@ -50,7 +49,6 @@ pub fn parse_utilization(line: &str) -> Option<Busy> {
 }
 
 /// Parses the output of `rocm-smi`, ordered by card; empty if it is not JSON.
-#[must_use]
 pub fn parse_rocm_utilization(answer: &str) -> Vec<Busy> {
     // Warnings precede it.
     let Some(from) = answer.find('{') else { return Vec::new() };
@@ -96,7 +94,6 @@ fn parse_switch(text: &str) -> Option<bool> {
 }
 
 /// Parses the GPU query; lines that are not rows (warnings, errors) are skipped.
-#[must_use]
 pub fn parse_gpus(answer: &[String]) -> Vec<Gpu> {
     let of = |line: &String| {
         let f: Vec<&str> = line.split(',').map(str::trim).collect();
@@ -119,7 +116,6 @@ pub fn parse_gpus(answer: &[String]) -> Vec<Gpu> {
 }
 
 /// Parses the process query into pairs of id and name.
-#[must_use]
 pub fn parse_processes(answer: &[String]) -> Vec<(u32, String)> {
     answer
         .iter()

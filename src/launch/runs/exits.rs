@@ -227,7 +227,6 @@ pub struct Exit {
 }
 
 /// Explains how a run ended, the cause first; empty if all is well. `tool` is the profiler's name.
-#[must_use]
 pub fn explain_exit(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Finding> {
     let mut seen = watch.seen.clone();
     seen.sort_by_key(|s| s.0);

@@ -27,7 +27,6 @@ fn query_lines(command: &mut Command) -> Option<Vec<String>> {
 }
 
 /// The GPUs, from `nvidia-smi`.
-#[must_use]
 pub fn query_gpus() -> Option<Gpus> {
     let all = smi::parse_gpus(&query_lines(Command::new(find::find_on_path("nvidia-smi")?).args(smi::GPUS))?);
     let first = all.first()?;
@@ -38,7 +37,6 @@ pub fn query_gpus() -> Option<Gpus> {
 }
 
 /// Commit of a folder, and a flag for tracked files that differ from it; `None` outside of a repository or without git.
-#[must_use]
 pub fn git_commit(folder: &Path) -> Option<(String, bool)> {
     // Read-only: git must not rewrite its index, nor start the repository's file system monitor.
     let program = find::find_on_path("git")?;
@@ -50,7 +48,6 @@ pub fn git_commit(folder: &Path) -> Option<(String, bool)> {
     Some((commit, !changes.is_empty()))
 }
 
-#[must_use]
 pub fn tool_version(tool: &Path) -> Option<String> {
     // It does not run in the current folder.
     let whole = match tool.to_str().filter(|name| !name.contains('/')) {

@@ -77,7 +77,6 @@ impl LogWriter {
 }
 
 /// Files of a log, for its removal.
-#[must_use]
 pub fn piece_paths(folder: &Path) -> Vec<PathBuf> {
     let numbered =
         |p: &PathBuf| p.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_prefix("log.")).is_some_and(|n| n.parse::<u64>().is_ok());
@@ -111,13 +110,11 @@ pub struct News {
 
 impl Tail {
     /// Creates a reader that starts at the beginning.
-    #[must_use]
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), file: None, number: 0, at: 0, line: Vec::new(), caught_up: false, patient: false }
     }
 
     /// Creates a reader that skips nothing that still exists: for a pipe, not for a person.
-    #[must_use]
     pub fn without_skipping(folder: &Path) -> Self {
         Self { patient: true, ..Self::new(folder) }
     }

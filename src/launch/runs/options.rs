@@ -47,7 +47,6 @@ const NEEDED: [&str; 30] = [
 /// Index of the report's name in a command (possibly a launcher, then the profiler and its options, then `program`
 /// words of the program). Only the profiler's own options count, since those of the launcher and the program may look
 /// alike.
-#[must_use]
 pub fn report_name_index(argv: &[String], program: usize, tool: &str) -> Option<usize> {
     let (names, end): (&[&str], usize) = match tool {
         "nsys" | "trace" => (&["--output", "-o"], argv.len().saturating_sub(program)),
@@ -77,7 +76,6 @@ pub struct Fitted {
 }
 
 /// Options in a profiler's help; `None` if it does not answer, or not as expected.
-#[must_use]
 pub fn known_options(tool: &Path, kind: &str) -> Option<BTreeSet<String>> {
     let arguments: &[&str] = match kind {
         "nsys" => &["profile", "--help"],

@@ -7,26 +7,22 @@ fn read_line(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|t| t.trim().to_owned())
 }
 
-#[must_use]
 pub fn hostname() -> Option<String> {
     read_line("/proc/sys/kernel/hostname")
 }
 
 /// Id of this boot of the machine.
-#[must_use]
 pub fn boot_id() -> String {
     read_line("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
 /// Identifies the scope in which a process id is unique: this boot and the PID namespace.
-#[must_use]
 pub fn pid_scope() -> String {
     let numbering = std::fs::read_link("/proc/self/ns/pid").map(|p| p.display().to_string()).unwrap_or_default();
     format!("{} {numbering}", boot_id())
 }
 
 /// Tests whether other machines may see a folder: network and cluster file systems, by their magic numbers (statfs(2)).
-#[must_use]
 pub fn is_shared_disk(folder: &Path) -> bool {
     // NFS, SMB, CIFS, SMB2, Lustre, GPFS, FUSE (sshfs and many more), AFS, 9P, BeeGFS, Ceph.
     const SHARED: [FsType; 11] = [

@@ -26,7 +26,6 @@ fn parse_stat(text: &str) -> Option<Process> {
 }
 
 /// Reads a process that exists, including a zombie.
-#[must_use]
 pub fn read_process(pid: i32) -> Option<Process> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
@@ -58,13 +57,11 @@ pub fn end_session(session: i32) {
 }
 
 /// Tests whether the process with that start time is still running.
-#[must_use]
 pub fn is_running(pid: i32, started: u64) -> bool {
     read_process(pid).is_some_and(|p| p.started == started && !matches!(p.state, 'Z' | 'X'))
 }
 
 /// All descendants of a process.
-#[must_use]
 pub fn descendants(of: i32) -> Vec<Process> {
     let mut by_parent: HashMap<i32, Vec<Process>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {

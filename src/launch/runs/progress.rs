@@ -23,7 +23,6 @@ pub enum Progress {
 }
 
 /// Parses a line, which may be incomplete.
-#[must_use]
 pub fn parse_progress(line: &str) -> Option<Progress> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("==PROF== Profiling ") {

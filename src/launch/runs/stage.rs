@@ -18,19 +18,16 @@ impl Stage {
     pub const ALL: [(Self, &'static str); 4] =
         [(Self::Running, "running"), (Self::Interrupted, "interrupted"), (Self::Terminated, "terminated"), (Self::Killed, "killed")];
 
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(s, _)| *s == self).map_or("", |(_, w)| w)
     }
 
     /// Parses a name.
-    #[must_use]
     pub fn from_name(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, w)| *w == word).map(|(s, _)| *s)
     }
 
     /// Next stage, and the signal that starts it.
-    #[must_use]
     pub fn next(self) -> Option<(Self, Signal)> {
         match self {
             Self::Running => Some((Self::Interrupted, Signal::SIGINT)),

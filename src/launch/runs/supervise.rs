@@ -69,7 +69,6 @@ pub struct Outcome {
 
 /// Longest silence of a profiler after INT. nsys and ncu report their progress. PyTorch writes a trace in one silent
 /// call of 2.4 to 3.5 s for each traced second (H200, torch 2.11, busy programs), and rocprofv3 is silent, too.
-#[must_use]
 pub fn silence_limit(tool: &str) -> Duration {
     match tool {
         "nsys" | "ncu" => Duration::from_secs(20),
@@ -94,7 +93,6 @@ pub const DETACH: u8 = b'd';
 
 /// Replaces this process, which is between the supervisor and the profiler, by the profiler. If the supervisor is
 /// killed, the kernel ends the profiler, too. Returns only if it cannot be started, with the error.
-#[must_use]
 pub fn exec_profiler(argv: &[OsString], supervisor: i32) -> io::Error {
     if let Err(e) = process::end_with_parent(supervisor) {
         return e;

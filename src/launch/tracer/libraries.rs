@@ -71,7 +71,6 @@ fn owner_uid(path: &Path) -> Option<u32> {
 
 /// Finds every libcupti for a program, in the order in which they are tried, except those that other users could have
 /// put there; the owner of the program, or of a folder named by a variable, is trusted. `root` is `/` except in tests.
-#[must_use]
 pub fn find_libraries(root: &Path, program: &[String], variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<Library> {
     let mut folders: Vec<(PathBuf, &'static str, Option<u32>)> = Vec::new();
     let named = |name: &str| variable(name).map(|path| (path.clone(), owner_uid(&path)));

@@ -21,7 +21,6 @@ const AGAIN: usize = 3;
 const NAME: usize = 70;
 
 /// The kernels of a timeline.
-#[must_use]
 pub fn of_launches(profile: &Profile) -> Vec<Block> {
     let grouping = Grouping::from_profile(profile, GroupBy::Kernel, None);
     if grouping.rows.is_empty() {
@@ -83,7 +82,6 @@ fn measured_subjects(profile: &Profile, metrics: &Metrics) -> Vec<Subject> {
 }
 
 /// Diagnosis of the measured kernel with the longest duration.
-#[must_use]
 pub fn verdict_text(profile: &Profile, metrics: &Metrics) -> Option<String> {
     let subjects = measured_subjects(profile, metrics);
     let first = subjects.first()?;
@@ -92,7 +90,6 @@ pub fn verdict_text(profile: &Profile, metrics: &Metrics) -> Option<String> {
 }
 
 /// Results of single kernels, as measured by a profiler.
-#[must_use]
 pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&Profile>) -> Vec<Block> {
     let counted = Counted::new(profile, timeline);
     let subjects = measured_subjects(profile, metrics);

@@ -11,7 +11,6 @@ const ROWS: usize = 12;
 /// Columns of the curve.
 const COLUMNS: usize = 500;
 
-#[must_use]
 pub fn blocks(profile: &Profile, usage: &Usage) -> Vec<Block> {
     let mut out = vec![Block::Heading(3, "Memory".to_owned())];
     for device in &usage.devices {

@@ -26,7 +26,6 @@ fn starts_with_path(text: &str) -> bool {
 }
 
 /// Returns the text with every path reduced to its last part. URLs are kept.
-#[must_use]
 pub fn strip_paths(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -79,7 +78,6 @@ fn redact_word(word: &str, named: bool) -> String {
 }
 
 /// A command on one line; `paths` keeps it unchanged.
-#[must_use]
 pub fn command_line(argv: &[String], paths: bool) -> String {
     if paths {
         return shell::command_line(argv);

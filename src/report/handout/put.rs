@@ -23,7 +23,6 @@ fn capitalize_first(text: &str) -> String {
 }
 
 /// Builds one shareable report from the given reports.
-#[must_use]
 pub fn build_handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Handout {
     let names: Vec<String> = given.iter().map(|g| g.profile.file_name()).collect();
     let title = match &names[..] {

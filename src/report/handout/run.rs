@@ -17,7 +17,6 @@ const NAMES: f64 = 150.0;
 /// Width below which events are merged with their neighbours.
 const NARROW: f64 = 0.8;
 
-#[must_use]
 pub fn blocks(profile: &Profile, triage: &Triage) -> Vec<Block> {
     let mut out = Vec::new();
     out.push(Block::Text(format!("Judged: {}.", judged_line(triage))));

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 pub const WIDTH: f64 = 1000.0;
 
 /// Escapes text for HTML and SVG.
-#[must_use]
 pub fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in crate::model::text::escape_unsafe(text).chars() {
@@ -36,7 +35,6 @@ pub struct Svg {
 }
 
 impl Svg {
-    #[must_use]
     pub fn new(height: f64) -> Self {
         Self { body: String::new(), height }
     }
@@ -75,7 +73,6 @@ impl Svg {
     }
 
     /// Returns the image with its description.
-    #[must_use]
     pub fn into_picture(self, words: String) -> Picture {
         let label = escape_without_paths(&words);
         let svg = format!(

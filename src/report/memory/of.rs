@@ -31,7 +31,6 @@ pub struct Wanted {
 
 impl When {
     /// Returns the last event up to this time, and the time, ns.
-    #[must_use]
     pub fn resolve_event(self, device: &DeviceUsage) -> (Option<u32>, Option<i64>) {
         let ledger = &device.ledger;
         let at = match self {
@@ -72,7 +71,6 @@ pub fn compared_rows(of: &Memory<'_>, device: &DeviceUsage, when: When, before: 
 }
 
 /// Name of an allocation site, on one line.
-#[must_use]
 pub fn site_name(of: &Memory<'_>, row: &Row) -> String {
     let unknown = if row.category == Category::Earlier { "(before the report begins)" } else { "(no stack)" };
     of.usage.sites.get(row.site).map_or_else(|| unknown.to_owned(), Site::summary_line)
@@ -84,7 +82,6 @@ pub fn stack_frames<'a>(of: &Memory<'a>, stack: u32) -> impl Iterator<Item = &'a
 }
 
 /// Display name of a device.
-#[must_use]
 pub fn device_name(profile: &Profile, device: Option<u32>) -> String {
     match device.and_then(|d| profile.devices.get(d as usize)) {
         Some(d) => d.name.as_ref().map_or_else(|| format!("GPU {}", d.id), |name| format!("GPU {}, {name}", d.id)),

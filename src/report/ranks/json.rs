@@ -18,7 +18,6 @@ pub struct Together<'a> {
 
 impl Together<'_> {
     /// Rank of a report, if it has only one.
-    #[must_use]
     pub fn rank_of(&self, report: usize) -> Option<u32> {
         let mut of = self.job.ranks.iter().filter(|m| self.reports.get(m.digest) == Some(&report));
         let first = of.next()?;
@@ -104,7 +103,6 @@ struct JobJson<'a> {
 }
 
 /// The ranks in order.
-#[must_use]
 pub fn rank_list<'a>(job: &Job, digests: &'a [Digest]) -> Vec<RankJson<'a>> {
     let of = |m: &crate::analysis::ranks::Member| {
         let d = digests.get(m.digest)?;
@@ -135,7 +133,6 @@ pub fn rank_list<'a>(job: &Job, digests: &'a [Digest]) -> Vec<RankJson<'a>> {
 }
 
 /// The first rank that makes the others wait.
-#[must_use]
 pub fn first_straggler(job: &Job) -> Option<StragglerJson> {
     straggler_list(job).into_iter().next()
 }

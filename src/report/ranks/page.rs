@@ -167,7 +167,6 @@ fn write_pairs(out: &mut dyn Write, job: &Job) -> io::Result<()> {
 }
 
 /// Table with a row per rank.
-#[must_use]
 pub fn rank_table(of: &Together<'_>) -> table::Table {
     const FIELDS: [(&str, bool); 13] = [
         ("rank", true),

@@ -9,14 +9,12 @@ use std::fmt::Write as _;
 pub type Fact = (&'static str, String);
 
 /// Formats the start and the end of a window for people.
-#[must_use]
 pub fn format_window((from, to): (i64, i64)) -> String {
     let step = to.saturating_sub(from) / 100;
     format!("{} to {}", format_time(from, step), format_time(to, step))
 }
 
 /// Formats a session time for people: seconds with the digits that a `step` in ns needs.
-#[must_use]
 pub fn format_time(ns: i64, step: i64) -> String {
     let digits = match step {
         ..=9 => 9,
@@ -42,7 +40,6 @@ fn memory_kind_word(kind: MemoryKind) -> &'static str {
 }
 
 /// Formats a rate for people; 1 GB/s is 10⁹ bytes per second, as in data sheets.
-#[must_use]
 pub fn format_rate(bytes: u64, ns: i64) -> Option<String> {
     (ns > 0 && bytes > 0).then(|| {
         let rate = bytes as f64 / ns as f64;
@@ -57,7 +54,6 @@ pub fn format_rate(bytes: u64, ns: i64) -> Option<String> {
 }
 
 /// The full name of an event.
-#[must_use]
 pub fn full_name(of: &Events<'_>, event: Event) -> String {
     let p = of.profile;
     match event {
@@ -115,7 +111,6 @@ fn graph_launch(of: &Events<'_>, row: u32) -> Option<String> {
 }
 
 /// Everything that the report contains about an event, except its name.
-#[must_use]
 pub fn event_facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> Vec<Fact> {
     let p = of.profile;
     let mut out = Vec::new();

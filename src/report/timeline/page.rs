@@ -15,7 +15,6 @@ pub const LABEL: usize = 22;
 const LANES: usize = 16;
 
 /// Label of a lane: the first of a row has the row's name.
-#[must_use]
 pub fn lane_label(name: &str, lane: usize) -> String {
     if lane == 0 { format!("  {}", escape_unsafe(name)) } else { String::new() }
 }
@@ -27,7 +26,6 @@ fn write_line(out: &mut dyn Write, label: &str, line: &str) -> io::Result<()> {
 }
 
 /// Idle cause of a group by column.
-#[must_use]
 pub fn idle_shades(gaps: Option<&Gaps>, group: &Group, window: Window) -> Vec<Option<crate::analysis::triage::Part>> {
     match (gaps, group.key) {
         (Some(gaps), GroupKey::Device(device)) => gaps.dominant_parts(device, window),
@@ -110,7 +108,6 @@ pub fn print_page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, win
 }
 
 /// Unit of a counter, as spelled for metrics.
-#[must_use]
 pub fn metric_unit(unit: &str) -> &str {
     match unit {
         "B" => "byte",

@@ -41,13 +41,11 @@ impl Glyph {
 const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
 /// Character of a level, 1 to 8.
-#[must_use]
 pub fn level_char(eighths: u8) -> &'static str {
     LEVELS[usize::from(eighths.clamp(1, 8)) - 1]
 }
 
 /// Converts a share to eighths; an event has at least one, however short.
-#[must_use]
 pub fn to_eighths(share: f64) -> u8 {
     (share.clamp(0.0, 1.0) * 8.0).round().clamp(1.0, 8.0) as u8
 }
@@ -66,7 +64,6 @@ fn density_glyphs(cells: &[Cell], of: &Events<'_>, lane: Option<&Lane>) -> Vec<G
 }
 
 /// A lane with the names of events that are wide enough.
-#[must_use]
 pub fn lane_glyphs(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
     let cells = compute_cells(lane, of, window);
     let mut out = density_glyphs(&cells, of, Some(lane));
@@ -131,7 +128,6 @@ fn write_name(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): 
 }
 
 /// A device or thread as a whole; idle columns have their cause.
-#[must_use]
 pub fn summary_glyphs(cells: &[Cell], shades: &[Option<Part>], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
     let mut out = density_glyphs(cells, of, lane);
     for (glyph, shade) in out.iter_mut().zip(shades) {
@@ -143,13 +139,11 @@ pub fn summary_glyphs(cells: &[Cell], shades: &[Option<Part>], of: &Events<'_>, 
 }
 
 /// Value that fills a column: 100 for percentages, the largest value for everything else.
-#[must_use]
 pub fn full_value(plot: &Plot) -> f64 {
     if plot.unit.contains('%') { plot.most.max(100.0) } else { plot.most }
 }
 
 /// A value over time as an area.
-#[must_use]
 pub fn area_glyphs(plot: &Plot, profile: &Profile, window: Window) -> Vec<Glyph> {
     let full = full_value(plot).max(f64::MIN_POSITIVE);
     let glyph = |level: Option<Level>| match level {
@@ -160,7 +154,6 @@ pub fn area_glyphs(plot: &Plot, profile: &Profile, window: Window) -> Vec<Glyph>
 }
 
 /// Glyphs without colour: blocks in brackets, idle time as the lower-case letter of its cause.
-#[must_use]
 pub fn to_text(glyphs: &[Glyph]) -> String {
     let mut out = String::with_capacity(glyphs.len() * 2);
     for glyph in glyphs {

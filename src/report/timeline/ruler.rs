@@ -15,7 +15,6 @@ pub struct Tick {
 }
 
 /// Distance between ticks in ns: 1, 2 or 5 times a power of ten, so that labels have room.
-#[must_use]
 pub fn tick_distance(window: Window) -> i64 {
     let ticks = i64::try_from((window.columns / APART).max(1)).unwrap_or(1);
     let least = (window.length() / ticks).max(1);
@@ -32,7 +31,6 @@ pub fn tick_distance(window: Window) -> i64 {
 }
 
 /// Ticks at round times, with labels that fit.
-#[must_use]
 pub fn ticks(window: Window) -> Vec<Tick> {
     let step = tick_distance(window);
     let first = window.start.div_euclid(step).saturating_mul(step);
@@ -52,7 +50,6 @@ pub fn ticks(window: Window) -> Vec<Tick> {
 }
 
 /// The axis as a line of text; a tick is omitted if it would cover one of the `taken` columns.
-#[must_use]
 pub fn axis_line(window: Window, taken: &[usize]) -> String {
     let mut out = String::new();
     let mut at = 0;

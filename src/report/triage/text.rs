@@ -11,13 +11,11 @@ use crate::model::{Bytes, Nanos, Profile, units};
 pub type Judged<'a> = (&'a Profile, &'a Triage);
 
 /// Rounds a percentage for JSON.
-#[must_use]
 pub fn round_percent(percent: f64) -> f64 {
     (percent * 10_000.0).round() / 10_000.0
 }
 
 /// Describes the detection of steps, for people.
-#[must_use]
 pub fn steps_by(found: &Found) -> String {
     match found {
         Found::Ranges(name) => format!("ranges \"{name}\""),
@@ -28,7 +26,6 @@ pub fn steps_by(found: &Found) -> String {
 }
 
 /// Formats an evidence value for people.
-#[must_use]
 pub fn format_value(value: f64, unit: &str) -> String {
     match unit {
         "ns" => Nanos::format_ns(value),
@@ -42,14 +39,12 @@ pub fn format_value(value: f64, unit: &str) -> String {
 }
 
 /// Formats evidence with its threshold: `12 % (≥ 10 %)`.
-#[must_use]
 pub fn format_evidence(e: &Evidence) -> String {
     let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", format_value(v, e.unit)));
     format!("{}{than}", format_value(e.value, e.unit))
 }
 
 /// Describes a place, with its time both as accepted by `--from` and relative to the beginning of the window.
-#[must_use]
 pub fn format_place(p: &Place, begin: i64) -> String {
     let name = match p.kind {
         PlaceKind::Window | PlaceKind::Step | PlaceKind::Call => escape_unsafe(&p.name).into_owned(),
@@ -66,7 +61,6 @@ pub fn format_place(p: &Place, begin: i64) -> String {
 }
 
 /// Describes the analysed window in one line.
-#[must_use]
 pub fn judged_line(t: &Triage) -> String {
     // Steps that were detected by the sequence of kernels alone may be parts of a step.
     let noun = if matches!(t.found, Some(Found::Period(_))) { "repetition" } else { "step" };
@@ -85,14 +79,12 @@ pub(super) fn name_of(d: &Device, several: bool) -> String {
 }
 
 /// Doubts about the triage, and memory findings.
-#[must_use]
 pub fn warnings(t: &Triage) -> Vec<String> {
     let memory = t.memory.iter().flatten().map(|(id, headline)| format!("memory: {id}: {headline}"));
     t.doubt.iter().cloned().chain(memory).collect()
 }
 
 /// Warnings, detection of steps, omitted parts, and missing data.
-#[must_use]
 pub fn remarks(t: &Triage) -> Vec<String> {
     let mut out = warnings(t);
     out.extend(t.found.iter().map(|f| format!("steps: {}", steps_by(f))));
@@ -140,14 +132,12 @@ fn launched(l: Launched) -> String {
 }
 
 /// Formats floating-point operations per second: `680 TFLOP/s`.
-#[must_use]
 pub fn format_flops(per_second: f64) -> String {
     let (value, unit) = format_scaled(per_second, "FLOP/s");
     format!("{value} {unit}")
 }
 
 /// Describes the floating-point work over the window in a sentence.
-#[must_use]
 pub fn work_sentence(r: &Rate) -> String {
     let (least, from) = match r.counted {
         Counted::Given => ("", "as given".to_owned()),

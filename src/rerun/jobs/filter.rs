@@ -29,7 +29,6 @@ pub enum Numbers {
 }
 
 impl Numbers {
-    #[must_use]
     pub fn contains_number(&self, number: u64) -> bool {
         match self {
             Self::All => true,
@@ -39,7 +38,6 @@ impl Numbers {
     }
 
     /// Formats them as text: `1, 3–4`.
-    #[must_use]
     pub fn describe(&self) -> String {
         let piece = |&(low, high): &(u64, u64)| if low == high { low.to_string() } else { format!("{low}–{high}") };
         match self {
@@ -69,7 +67,6 @@ pub struct Written {
 }
 
 /// Parses ranges as rocprofv3's tool library does: splits at brackets, commas and blanks, so nesting has no effect.
-#[must_use]
 pub fn parse_ranges(texts: &[&str]) -> Written {
     let mut out = Written::default();
     let mut depth = 0;
@@ -132,7 +129,6 @@ fn find_text(job: &Job, name: &str) -> Option<String> {
 
 impl Filter {
     /// Returns the filter of a job that collects counters or a thread trace.
-    #[must_use]
     pub fn from_job(job: &Job) -> Option<Self> {
         let has = |name: &str| find_value(job, name).is_some();
         let att = has("advanced_thread_trace");
@@ -163,7 +159,6 @@ impl Filter {
 
     /// Returns true if the name is selected, up to `ROCm` 7.0 and from 7.1 on; `None` if a pattern is invalid or
     /// takes too long.
-    #[must_use]
     pub fn matches_name(&self, name: &str) -> [Option<bool>; 2] {
         let search = |engines: &Option<Engines>, without| engines.as_ref().map_or([Some(without); 2], |e| e.find_matches(name));
         let (include, exclude) = (search(&self.including, true), search(&self.excluding, false));
@@ -171,14 +166,12 @@ impl Filter {
     }
 
     /// Returns the errors of the patterns, up to `ROCm` 7.0 and from 7.1 on.
-    #[must_use]
     pub fn pattern_errors(&self) -> [Option<&str>; 2] {
         let both = [&self.including, &self.excluding].map(|e| e.as_ref().map_or([None; 2], Engines::errors));
         [0, 1].map(|i| both[0][i].or(both[1][i]))
     }
 
     /// Describes the selected kernels and launches.
-    #[must_use]
     pub fn describe(&self) -> String {
         let name = match self.spelled {
             Spelled::Demangled => "demangled name",

@@ -61,7 +61,6 @@ pub struct File {
 
 impl File {
     /// Returns the highest severity of all findings.
-    #[must_use]
     pub fn max_severity(&self) -> Option<Severity> {
         self.findings.iter().chain(self.jobs.iter().flat_map(|j| &j.findings)).map(|f| f.severity).max()
     }

@@ -126,7 +126,6 @@ const OPTIONS: &[(&str, Kind, &str)] = &[
 ];
 
 /// Returns the type of an option and the first release that may have it (empty if unknown).
-#[must_use]
 pub fn find_option(name: &str) -> Option<(Kind, &'static str)> {
     OPTIONS.iter().find(|o| o.0 == name).map(|o| (o.1, o.2))
 }

@@ -36,7 +36,6 @@ pub struct Job {
 
 impl Value {
     /// Formats the value for messages.
-    #[must_use]
     pub fn to_text(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
@@ -48,7 +47,6 @@ impl Value {
     }
 
     /// Returns its truth value in Python.
-    #[must_use]
     pub fn is_true(&self) -> bool {
         match self {
             Self::Null => false,
@@ -62,7 +60,6 @@ impl Value {
 }
 
 /// Parses an integer, optionally with `0x`, like Python's `int`.
-#[must_use]
 pub fn parse_int(text: &str) -> Option<i64> {
     let digits = text.trim().replace('_', "");
     let hex = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));

@@ -280,7 +280,6 @@ impl Pattern {
     }
 
     /// Returns true if it matches anywhere in the text; `None` if the step limit is reached.
-    #[must_use]
     pub fn find_match(&self, text: &str) -> Option<bool> {
         let text: Vec<char> = text.chars().collect();
         let mut search = Search { text: &text, steps: STEPS };
@@ -290,7 +289,6 @@ impl Pattern {
 }
 
 /// Describes constructs that the engines interpret differently: the construct, and its meaning to AMD's engine.
-#[must_use]
 pub fn engine_differences(pattern: &str) -> Vec<&'static str> {
     let mut out = Vec::new();
     let letters: Vec<char> = pattern.chars().collect();
@@ -325,7 +323,6 @@ pub fn engine_differences(pattern: &str) -> Vec<&'static str> {
 
 /// Returns a group that AMD's engine matches only one way although the rest may need another: it contains
 /// alternatives or repeats, and more than `.*` follows.
-#[must_use]
 pub fn way_back(pattern: &str) -> Option<&str> {
     let (mut open, mut set, mut escaped): (Vec<(usize, bool)>, bool, bool) = (Vec::new(), false, false);
     for (at, c) in pattern.char_indices() {
@@ -439,19 +436,16 @@ pub struct Engines {
 }
 
 impl Engines {
-    #[must_use]
     pub fn new(pattern: &str) -> Self {
         Self { pattern: pattern.to_owned(), old: regress::Regex::new(pattern).map_err(|e| e.text), new: Pattern::new(pattern) }
     }
 
     /// Returns the errors of the pattern, up to `ROCm` 7.0 and from 7.1 on.
-    #[must_use]
     pub fn errors(&self) -> [Option<&str>; 2] {
         [self.old.as_ref().err().map(String::as_str), self.new.as_ref().err().map(String::as_str)]
     }
 
     /// Returns true if it matches anywhere in the text, up to `ROCm` 7.0 and from 7.1 on; `None` if unknown.
-    #[must_use]
     pub fn find_matches(&self, text: &str) -> [Option<bool>; 2] {
         let letters = f64::from(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
         let short = count_pattern_paths(&self.pattern, letters) <= MOST_WAYS;

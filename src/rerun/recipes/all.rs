@@ -5,7 +5,6 @@ use super::rows::RECIPES;
 use super::user::User;
 
 /// Returns a built-in recipe by its name.
-#[must_use]
 pub fn built_in_recipe(id: &str) -> Option<&'static Recipe<'static>> {
     RECIPES.iter().find(|r| r.id == id)
 }
@@ -23,7 +22,6 @@ fn from_user(user: &User) -> Recipe<'_> {
 }
 
 /// Finds a recipe by its name among the built-in ones and the user's.
-#[must_use]
 pub fn find_recipe<'a>(id: &str, users: &'a [User]) -> Option<Recipe<'a>> {
     built_in_recipe(id).copied().or_else(|| users.iter().find(|u| u.id == id).map(from_user))
 }

@@ -13,25 +13,21 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    #[must_use]
     pub fn exact(name: impl Into<String>) -> Self {
         Self { head: name.into(), tail: None }
     }
 
     /// Creates a pattern with a variable part in the middle.
-    #[must_use]
     pub fn with_wildcard(head: impl Into<String>, tail: impl Into<String>) -> Self {
         Self { head: head.into(), tail: Some(tail.into()) }
     }
 
     /// Returns the folder of the file relative to the output folder; empty for that folder itself.
-    #[must_use]
     pub fn folder(&self) -> &str {
         self.head.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
     /// Returns true if a path relative to the output folder matches.
-    #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         match &self.tail {
             None => path == self.head,

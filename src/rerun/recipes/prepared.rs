@@ -60,7 +60,6 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    #[must_use]
     pub fn argv(&self) -> Vec<String> {
         self.parts.iter().flat_map(|p| p.words.iter().cloned()).collect()
     }

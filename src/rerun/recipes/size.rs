@@ -10,7 +10,6 @@ const SCAN_BYTES: u64 = 11_000;
 const TRACE_BYTES: u64 = 1_700_000;
 
 /// Returns the expected size, bytes; `None` if the command does not limit it, as with nsys.
-#[must_use]
 pub fn expected_bytes(tool: &str, argv: &[String]) -> Option<u64> {
     let value = |name: &str| {
         argv.iter()

@@ -19,7 +19,6 @@ pub enum Role {
 
 impl Role {
     /// Returns its name for scripts.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Start => "start",

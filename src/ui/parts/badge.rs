@@ -6,7 +6,6 @@ use crate::ui::text::align_left;
 use ratatui::text::Span;
 
 /// Glyph and colour of a severity.
-#[must_use]
 pub fn severity_glyph(severity: Severity) -> (&'static str, Role) {
     match severity {
         Severity::Healthy => ("✓", Role::Good),
@@ -17,7 +16,6 @@ pub fn severity_glyph(severity: Severity) -> (&'static str, Role) {
 }
 
 /// Table cell of a first hint: glyph and id.
-#[must_use]
 pub fn hint_badge(id: Diagnosis, severity: Severity, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let (mark, role) = severity_glyph(severity);
     vec![

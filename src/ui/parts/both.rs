@@ -11,7 +11,6 @@ const FIGURE: usize = 4;
 
 /// Draws the first measure to the left of the name and the second to its right, both 0 to 1, each with its
 /// figure. Measures at or above the threshold are brighter.
-#[must_use]
 pub fn mirror_bar(
     name: &str,
     (first, second): (Option<f64>, Option<f64>),

@@ -6,7 +6,6 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 
 /// A bar of `columns` columns for a change from -1 to 1; larger changes are clamped.
-#[must_use]
 pub fn change_bar(change: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
     let half = columns.saturating_sub(1) / 2;
     let full: String = bar(change.abs().min(1.0), half, style, theme).iter().map(|s| s.content.to_string()).collect();

@@ -7,7 +7,6 @@ use ratatui::text::Span;
 
 /// A bar of `columns` columns, filled to `share` (0 to 1), with its empty part drawn and a tick at a threshold (0 to
 /// 1). It is brighter from the threshold on, but not coloured as a warning: reaching it is not a problem by itself.
-#[must_use]
 pub fn gauge(share: f64, columns: usize, threshold: Option<f64>, theme: &Theme) -> Vec<Span<'static>> {
     let reached = threshold.is_some_and(|t| share >= t);
     let style = theme.style(if reached { Role::Peak } else { Role::Bar });

@@ -27,7 +27,6 @@ pub const FIGURES: [(&str, &[&str]); 4] = [
 const WORD: usize = 10;
 
 /// A line for each figure that was measured.
-#[must_use]
 pub fn gauge_lines(metrics: &Metrics, result: &ResultMetrics, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let lookup = Lookup::new(metrics, result);
     let bar = columns.saturating_sub(WORD + 5);

@@ -6,7 +6,6 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 /// One line per pair, more if the text is wrapped; words in `dim`, texts in `text`.
-#[must_use]
 pub fn key_value_lines<'a>(
     all: impl IntoIterator<Item = (&'a str, &'a str)>,
     (word, columns): (usize, usize),

@@ -6,7 +6,6 @@ use ratatui::text::Span;
 
 /// A bar of `columns` columns for a measure between `least` and `most` (both 0 to 1): full up to `least`, shaded to
 /// `most`, the rest empty.
-#[must_use]
 pub fn range_bar(least: f64, most: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
     let at = |share: f64| ((share.clamp(0.0, 1.0) * columns as f64).round() as usize).min(columns);
     let (full, end) = (at(least), at(most.max(least)));

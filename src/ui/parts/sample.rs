@@ -12,7 +12,6 @@ use ratatui::text::{Line, Span};
 /// Rows and columns of the sample.
 pub const SIZE: (u16, usize) = (9, 46);
 
-#[must_use]
 pub fn sample_lines(theme: &Theme) -> Vec<Line<'static>> {
     let columns = SIZE.1;
     let mut out = Vec::new();

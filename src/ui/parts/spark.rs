@@ -2,7 +2,6 @@
 
 /// The last `columns` shares (0 to 1) as eighth blocks, one column each; missing values are blank, and
 /// non-zero ones are always visible.
-#[must_use]
 pub fn share_sparkline(shares: impl DoubleEndedIterator<Item = Option<f64>>, columns: usize) -> String {
     const LEVELS: [char; 9] = ['▁', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let mut out: Vec<char> = shares

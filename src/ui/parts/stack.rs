@@ -18,7 +18,6 @@ const SHADES: [&str; 4] = ["█", "▓", "▒", "░"];
 
 /// Stacked bar: each part as wide as its share, with its percentage inside if there is room. The rest of the
 /// whole stays empty.
-#[must_use]
 pub fn stacked_bar(parts: &[Share], columns: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let (mut done, mut sum) = (0, 0.0);
@@ -44,7 +43,6 @@ pub fn stacked_bar(parts: &[Share], columns: usize) -> Line<'static> {
 }
 
 /// Legend of the parts, in as many lines as needed up to `rows`, each with the swatch of its colour or its shade.
-#[must_use]
 pub fn share_legend(parts: &[Share], columns: usize, rows: usize, dim: Style, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
     let mut used = usize::MAX;

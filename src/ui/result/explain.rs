@@ -37,7 +37,6 @@ impl Out<'_> {
 }
 
 /// Lines for the selected row.
-#[must_use]
 pub fn lines(screen: &ResultScreen, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Out { lines: Vec::new(), columns, theme };
     match screen.view {

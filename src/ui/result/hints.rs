@@ -24,7 +24,6 @@ use ratatui::text::{Line, Span, Text};
 const REASON: usize = 12;
 
 /// Steps from a hot kernel to a comparison, with completed ones ticked.
-#[must_use]
 pub fn step_line(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) -> Line<'static> {
     // Comparing with another report implies a change between the two.
     let compared = screen.compare.other.as_ref().is_some_and(|o| o.0 != screen.report);

@@ -28,7 +28,6 @@ fn edge_labels(edge: Option<&Edge>) -> (String, String) {
 }
 
 /// Lines of the chart, `columns` wide (at least about 70).
-#[must_use]
 pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let busiest = flow.busiest_edge().map(|(e, _)| e.metric.clone());

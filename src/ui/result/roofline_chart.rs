@@ -27,7 +27,6 @@ fn slope_role(level: Level) -> Role {
 }
 
 /// Glyph of a memory level's points.
-#[must_use]
 pub fn level_mark(level: Level) -> &'static str {
     match level {
         Level::Dram => "●",
@@ -325,7 +324,6 @@ fn draw_labels(
 }
 
 /// Legend of glyphs and colours.
-#[must_use]
 pub fn legend_spans(plot: &Plot, theme: &Theme) -> Vec<Span<'static>> {
     let mut out = Vec::new();
     for level in Level::ALL.into_iter().filter(|l| plot.points.iter().any(|p| p.level == *l)) {

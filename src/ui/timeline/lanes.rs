@@ -10,7 +10,6 @@ use ratatui::style::{Modifier, Style};
 
 /// Colour of a category: device operations have the colours of the time breakdown, calls that of the idle
 /// time that they cause.
-#[must_use]
 pub fn category_role(category: Category) -> Role {
     match category {
         Category::Kernel => Role::Part(Part::Kernels),

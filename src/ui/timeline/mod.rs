@@ -414,7 +414,6 @@ fn draw_pane(
 }
 
 /// Suggested next step.
-#[must_use]
 pub fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
     let look = Look::from_report(app.report()?)?;
     let (place, line) = (screen.place?, screen.current_line()?);

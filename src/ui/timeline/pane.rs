@@ -56,7 +56,6 @@ fn fact_lines(facts: &[(String, String)], columns: usize, theme: &Theme) -> Vec<
 }
 
 /// Details at the cursor.
-#[must_use]
 pub fn cursor_pane(
     app: &App,
     report: &Report,
@@ -221,7 +220,6 @@ fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &T
 }
 
 /// Activity and limits between the mark and the cursor, or of the visible window.
-#[must_use]
 pub fn window_pane(look: &Look<'_>, screen: &TimelineScreen, window: Window, columns: usize, theme: &Theme) -> Pane {
     let marked = screen.marked_window();
     let (from, to) = marked.unwrap_or((window.start, window.end));

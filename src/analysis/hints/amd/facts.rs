@@ -39,7 +39,6 @@ fn lanes_per_wave(arch: &str) -> Option<f64> {
 
 impl<'a> Amd<'a> {
     /// Values of a launch in a timeline.
-    #[must_use]
     pub fn of_launch(config: &LaunchConfig, device: &Device, ns: f64) -> Self {
         let name = device.name.as_deref().unwrap_or_default();
         Self {
@@ -57,7 +56,6 @@ impl<'a> Amd<'a> {
     }
 
     /// Values of a result of rocprofv3, which has the data of the dispatch and the agent among its counters.
-    #[must_use]
     pub fn of_result(metrics: &'a Metrics, result: usize) -> Option<Self> {
         let result = metrics.results.get(result)?;
         let lookup = Lookup::new(metrics, result);
@@ -87,20 +85,17 @@ impl<'a> Amd<'a> {
     }
 
     /// Returns true if it was profiled, and not only traced.
-    #[must_use]
     pub fn has_counters(&self) -> bool {
         self.counters.is_some()
     }
 
     /// Value of a counter or of a metric that AMD derives from counters; `None` if it did not count.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
         let value = self.counters.as_ref()?.finite_number(name)?;
         (value != 0.0 || self.not_counted().is_none_or(|names| names.split(", ").all(|n| n != name))).then_some(value)
     }
 
     /// Counters that are 0 although they cannot be, as found by the importer.
-    #[must_use]
     pub fn not_counted(&self) -> Option<&str> {
         match self.counters.as_ref()?.value("Not Counted")? {
             Value::Text(names) => Some(names),
@@ -109,26 +104,22 @@ impl<'a> Amd<'a> {
     }
 
     /// Cycles of all waves of a thread trace: at instructions, and idle before them.
-    #[must_use]
     pub fn wave_cycles(&self) -> Option<f64> {
         Some(self.get("Latency")? + self.get("Idle")?).filter(|n| *n > 0.0)
     }
 
     /// Share of these cycles spent at a kind of instruction.
-    #[must_use]
     pub fn wave_share(&self, kind: &str) -> Option<f64> {
         Some(self.get(&format!("Latency of {kind}"))? / self.wave_cycles()?)
     }
 
     /// A percentage as a share. It may slightly exceed 100 if counters of several runs were combined; values far from
     /// that are corrupt.
-    #[must_use]
     pub fn share(&self, name: &str) -> Option<f64> {
         self.get(name).filter(|p| (0.0..=150.0).contains(p)).map(|p| (p / 100.0).min(1.0))
     }
 
     /// True if shares of the GPU's cycles may be too low: the duration that they must fit into is unknown.
-    #[must_use]
     pub fn cycles_unknown(&self) -> bool {
         self.ns.is_none() && self.get("GRBM_GUI_ACTIVE").is_some()
     }
@@ -136,7 +127,6 @@ impl<'a> Amd<'a> {
     /// Share of the GPU's cycles in which its workgroup dispatcher was busy, as it is while waves are launched or run;
     /// `None` if it was not collected (`GRBM_SPI_BUSY`: "the shader processor input is busy", metrics of
     /// rocprofiler-compute).
-    #[must_use]
     pub fn with_waves(&self) -> Option<f64> {
         let share = self.get("GRBM_SPI_BUSY")? / self.get("GRBM_GUI_ACTIVE").filter(|n| *n > 0.0)?;
         (0.0..=1.5).contains(&share).then_some(share.min(1.0))
@@ -144,7 +134,6 @@ impl<'a> Amd<'a> {
 
     /// Returns true if the GPU's cycles fit into the duration at its highest clock. If not, as for short kernels whose
     /// counters also ran before and after, every share of these cycles is too low.
-    #[must_use]
     pub fn cycles_fit(&self) -> bool {
         let cycles = self.get("GRBM_GUI_ACTIVE").zip(self.get("Agent Num_Xcc")).map(|(n, dies)| n / dies.max(1.0));
         let most = self.ns.zip(self.get("Agent Max_Clock")).map(|(ns, hz)| ns / 1e9 * hz);
@@ -152,26 +141,22 @@ impl<'a> Amd<'a> {
     }
 
     /// Returns true if the numbers of its CUs and dies are known.
-    #[must_use]
     pub fn gpu_known(&self) -> bool {
         self.units.is_some() && self.get("Agent Num_Xcc").is_some()
     }
 
     /// Returns true for a CDNA GPU, or one not known to be another: some of AMD's counters have other meanings on RDNA.
-    #[must_use]
     pub fn is_cdna(&self) -> bool {
         !self.rdna
     }
 
     /// Bytes per second between L2 and the memory behind it; true if both directions are known.
-    #[must_use]
     pub fn memory_bandwidth(&self) -> Option<(f64, bool)> {
         let (read, write) = (self.get("L2-Fabric Read BW"), self.get("L2-Fabric Write BW"));
         (read.is_some() || write.is_some()).then(|| (read.unwrap_or(0.0) + write.unwrap_or(0.0), read.is_some() && write.is_some()))
     }
 
     /// Published and attainable bandwidth of the memory, bytes per second.
-    #[must_use]
     pub fn memory_peaks(&self) -> Option<(f64, f64)> {
         // The bandwidth reached on this very machine (`roofline.csv`) is the best estimate.
         if let Some(reached) = self.get("HBMBw").filter(|n| *n > 0.0) {
@@ -182,13 +167,11 @@ impl<'a> Amd<'a> {
     }
 
     /// Traffic behind L2 as a share of the attainable bandwidth of the memory.
-    #[must_use]
     pub fn memory_share(&self) -> Option<f64> {
         Some(self.memory_bandwidth()?.0 / self.memory_peaks()?.1).filter(|s| (0.0..=3.0).contains(s))
     }
 
     /// Measured units with their shares of peak, the busiest first.
-    #[must_use]
     pub fn ranked_units(&self) -> Vec<(&'static str, f64)> {
         let all = [
             ("VALU", self.share("VALUBusy")),
@@ -203,13 +186,11 @@ impl<'a> Amd<'a> {
     }
 
     /// The busiest measured unit.
-    #[must_use]
     pub fn busiest_unit(&self) -> Option<(&'static str, f64)> {
         self.ranked_units().into_iter().next()
     }
 
     /// Activities of waves as shares of their cycles, in the terms of rocprof-compute; empty if not collected.
-    #[must_use]
     pub fn waves_spend(&self) -> Vec<(&'static str, f64)> {
         if let Some(all) = self.wave_cycles() {
             let parts = [
@@ -238,26 +219,22 @@ impl<'a> Amd<'a> {
     }
 
     /// Share of the busiest unit; 0 if nothing was measured.
-    #[must_use]
     pub fn peak_share(&self) -> f64 {
         self.busiest_unit().map_or(0.0, |b| b.1)
     }
 
     /// Returns true if arithmetic and memory were both measured; without them, nothing is known to be
     /// far from its peak.
-    #[must_use]
     pub fn roofs_known(&self) -> bool {
         self.share("VALUBusy").is_some() && self.memory_share().is_some() && self.memory_bandwidth().is_some_and(|(_, both)| both)
     }
 
     /// Share of the time in which LDS was accessed, conflicts included.
-    #[must_use]
     pub fn lds_share(&self) -> Option<f64> {
         self.share("LDS Utilization")
     }
 
     /// A counter as evidence.
-    #[must_use]
     pub fn evidence(&self, label: &str, name: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let value = self.get(name)?;
         let unit = self.counters.as_ref()?.unit(name).to_owned();

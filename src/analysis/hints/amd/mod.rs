@@ -44,7 +44,6 @@ static RULES: &[Rule] = &[
 ];
 
 /// Returns all hints, best first.
-#[must_use]
 pub fn diagnose(amd: &Amd<'_>) -> Vec<Hint> {
     let mut hints: Vec<Hint> = RULES.iter().filter_map(|rule| rule(amd)).collect();
     // Other remedies cannot save the cost of the launch itself.

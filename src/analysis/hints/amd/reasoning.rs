@@ -5,7 +5,6 @@ use crate::analysis::hints::case::format_percent;
 use crate::model::Nanos;
 
 /// Returns the sentences; without the counters to a question, its sentence names what to collect.
-#[must_use]
 pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(amd.not_counted().map(not_counted));
@@ -63,7 +62,6 @@ pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
 }
 
 /// A sentence on counters that are 0 although they cannot be.
-#[must_use]
 pub fn not_counted(names: &str) -> String {
     format!(
         "not counted: {names}: 0 although workgroups ran, so they are ignored. Either the GPU's power state had its counters off \

@@ -23,7 +23,6 @@ pub struct Empty {
 
 /// Share of the lanes that blocks of `threads` threads leave empty in warps of `warp` lanes; `None` if
 /// every warp is full.
-#[must_use]
 pub fn empty_lanes(threads: f64, grid: Option<f64>, warp: f64) -> Option<Empty> {
     let (threads, warp) = (threads.round(), warp.round());
     if threads < 1.0 || warp < 1.0 || threads % warp == 0.0 {
@@ -37,7 +36,6 @@ pub fn empty_lanes(threads: f64, grid: Option<f64>, warp: f64) -> Option<Empty> 
 }
 
 /// Describes the empty lanes in a sentence, in the terms of the GPU's vendor.
-#[must_use]
 pub fn describe_lanes(threads: f64, warp: f64, empty: Empty, (block, lane): (&str, &str), warp_word: &str) -> String {
     let last = threads % warp;
     let never = warp - last;

@@ -28,13 +28,11 @@ pub struct DiffScreen {
 }
 
 impl DiffScreen {
-    #[must_use]
     pub fn new(before: usize, after: usize) -> Self {
         Self { before, after, diff: None, selected: 0, asked: None }
     }
 
     /// Orders two reports by start time, or by session order if their clocks do not tell.
-    #[must_use]
     pub fn in_order(session: &Session, a: usize, b: usize) -> Go {
         let began = |i: usize| session.reports.get(i).and_then(Report::clock_start);
         let swapped = match (began(a), began(b)) {
@@ -46,7 +44,6 @@ impl DiffScreen {
     }
 
     /// Lets the user choose the other report to compare with, if there are several.
-    #[must_use]
     pub fn ask_baseline(session: &Session) -> Answer {
         let active = session.active;
         let others: Vec<usize> = (0..session.reports.len()).filter(|&i| i != active).collect();

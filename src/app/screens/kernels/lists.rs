@@ -4,7 +4,6 @@ use crate::analysis::{GroupBy, SortBy};
 use crate::app::actions::ActionId;
 use crate::app::over::{Choice, Item, Pick};
 
-#[must_use]
 pub fn groupings(current: GroupBy) -> Pick {
     let rows = [
         (GroupBy::Kernel, 'k', "function, and the operation that it is instantiated for"),
@@ -23,7 +22,6 @@ pub fn groupings(current: GroupBy) -> Pick {
     Pick::by_letter("group by", items, Some(&Choice::Group(current)))
 }
 
-#[must_use]
 pub fn orders(current: SortBy) -> Pick {
     let rows = [
         (SortBy::Total, 't', "total duration"),

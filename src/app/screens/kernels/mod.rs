@@ -54,13 +54,11 @@ fn search_text(row: &group::GroupRow) -> String {
 }
 
 impl KernelsScreen {
-    #[must_use]
     pub fn new(sort: SortBy) -> Self {
         Self { of: None, sort, ascending: sort == SortBy::Name, finder: Finder::default(), shown: Vec::new(), selected: 0, lower: None }
     }
 
     /// The selected row of the grouping.
-    #[must_use]
     pub fn selected_row(&self) -> Option<usize> {
         self.shown.get(self.selected).map(|&r| r as usize)
     }
@@ -78,7 +76,6 @@ impl KernelsScreen {
     }
 
     /// The name of the selected group.
-    #[must_use]
     pub fn selected_name(&self) -> Option<&str> {
         self.of.as_ref()?.rows.get(self.selected_row()?).map(|r| r.name.as_str())
     }

@@ -7,7 +7,6 @@ use crate::app::session::Report;
 use crate::model::text::escape_unsafe;
 use crate::model::units::{format_count, format_grouped};
 
-#[must_use]
 pub fn launch_orders(current: LaunchSort) -> Pick {
     let rows = [
         (LaunchSort::Launch, 'l', "launch order on the host, as a re-run counts"),
@@ -24,7 +23,6 @@ pub fn launch_orders(current: LaunchSort) -> Pick {
 }
 
 /// Jump targets among the launches.
-#[must_use]
 pub fn jump_targets() -> Pick {
     let rows = [
         (Choice::Jump(JumpTo::Slowest), 's', "slowest", "longest duration"),
@@ -38,7 +36,6 @@ pub fn jump_targets() -> Pick {
 }
 
 /// Properties to filter launches by.
-#[must_use]
 pub fn facets(f: &Facets, list: &LaunchList) -> Pick {
     let choices = &list.choices;
     let says = |set: bool, n: usize| if set { format!("{}, one selected", format_count(n, "value")) } else { format_count(n, "value") };
@@ -56,7 +53,6 @@ pub fn facets(f: &Facets, list: &LaunchList) -> Pick {
 }
 
 /// Values of a facet to choose from.
-#[must_use]
 pub fn facet_values(facet: Facet, list: &LaunchList, report: &Report) -> Option<Pick> {
     let profile = report.profile.as_ref()?;
     let choices = &list.choices;

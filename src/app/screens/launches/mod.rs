@@ -40,7 +40,6 @@ pub struct LaunchesScreen {
 
 impl LaunchesScreen {
     /// Creates the screen of one group, in launch order.
-    #[must_use]
     pub fn new(grouping: Arc<Grouping>, row: usize, serial: u64) -> Self {
         Self {
             grouping,
@@ -58,47 +57,39 @@ impl LaunchesScreen {
     }
 
     /// Number of launches listed.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.list.as_ref().map_or(0, |l| l.rows.len())
     }
 
     /// Returns true if no launches are listed.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    #[must_use]
     pub fn selected_launch(&self) -> Option<u32> {
         self.list.as_ref()?.rows.get(self.selected).map(|r| r.0)
     }
 
     /// Parameters of the wanted list.
-    #[must_use]
     pub fn wanted_key(&self) -> ListKey {
         ListKey { serial: self.serial, facets: self.facets.clone(), sort: Some(self.sort), ascending: self.ascending }
     }
 
     /// Returns true if `list` is not up to date.
-    #[must_use]
     pub fn is_pending(&self) -> bool {
         self.list_key != self.wanted_key()
     }
 
     /// Name of the group.
-    #[must_use]
     pub fn group_name(&self) -> &str {
         self.grouping.rows.get(self.row).map_or("", |r| &r.name)
     }
 
-    #[must_use]
     pub fn grouped_by(&self) -> GroupBy {
         self.grouping.by
     }
 
     /// Requests the list, with this launch selected.
-    #[must_use]
     fn request_list(&mut self, cx: &Cx<'_>, keep: Option<u32>) -> Answer {
         self.stood = self.selected_launch();
         let (grouping, before) = (self.grouping.clone(), self.list.clone());

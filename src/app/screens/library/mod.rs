@@ -37,13 +37,11 @@ pub struct LibraryScreen {
 const NO_RUN: &str = "no run is selected";
 
 impl LibraryScreen {
-    #[must_use]
     pub fn selected_run(&self) -> Option<&Run> {
         self.runs.as_ref()?.get(*self.shown.get(self.selected)?)
     }
 
     /// Predicted and measured gains of the hints on the run's kernels, as far as known.
-    #[must_use]
     pub fn outcomes_of(&self, run: &Run) -> &[(&'static str, String)] {
         self.kept.as_ref().filter(|k| k.0 == run.id).map_or(&[], |k| &k.1)
     }

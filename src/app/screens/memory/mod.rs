@@ -45,28 +45,23 @@ const SHORTEST: i64 = 1_000;
 pub const BESIDE: u16 = 14;
 
 impl MemoryScreen {
-    #[must_use]
     pub fn new(serial: u64) -> Self {
         Self { serial, ..Self::default() }
     }
 
-    #[must_use]
     pub fn memory_view(&self) -> Option<&Arc<MemoryView>> {
         self.view.as_ref()?.as_ref()
     }
 
-    #[must_use]
     pub fn device_usage(&self) -> Option<&DeviceUsage> {
         self.memory_view()?.usage.devices.get(self.device)
     }
 
-    #[must_use]
     pub fn whole_curve(&self) -> Option<&Curve> {
         self.memory_view()?.curves.get(self.device)
     }
 
     /// Curve that is drawn: of a part of the time, or of all.
-    #[must_use]
     pub fn visible_curve(&self) -> Option<&Curve> {
         self.zoom.as_ref().filter(|z| z.0 == self.device).map(|z| &*z.1).or_else(|| self.whole_curve())
     }
@@ -98,21 +93,18 @@ impl MemoryScreen {
     }
 
     /// Last event before the cursor, and the cursor's time, ns.
-    #[must_use]
     pub fn cursor_position(&self) -> (Option<u32>, Option<i64>) {
         let when = self.cursor.map_or(When::Peak, When::At);
         self.device_usage().map_or((None, None), |d| when.resolve_event(d))
     }
 
     /// Bytes allocated at the cursor.
-    #[must_use]
     pub fn allocated_bytes(&self) -> u64 {
         let Some(d) = self.device_usage() else { return 0 };
         self.cursor_position().0.map_or(d.ledger.before, |at| d.ledger.bytes.get(at as usize).copied().unwrap_or_default())
     }
 
     /// Rows at the cursor, once known.
-    #[must_use]
     pub fn owner_rows(&self) -> &[Row] {
         match &self.rows {
             Some((device, _, rows)) if *device == self.device => rows,
@@ -173,7 +165,6 @@ impl MemoryScreen {
     }
 
     /// Returns true if the cursor is at the end.
-    #[must_use]
     pub fn at_end(&self) -> bool {
         self.cursor.is_some() && self.cursor == self.whole_curve().map(|c| c.span.1)
     }

@@ -28,19 +28,16 @@ pub enum Row<'a> {
 }
 
 /// Triage of a report, if it is available.
-#[must_use]
 pub fn available_triage(report: &Report) -> Option<&Arc<Triage>> {
     report.triage.as_ref()?.as_ref()
 }
 
 /// Number of rows.
-#[must_use]
 pub fn row_count(triage: &Triage) -> usize {
     triage.findings.len() + triage.kernels.len().min(KERNELS)
 }
 
 /// Content of a row.
-#[must_use]
 pub fn row_at(triage: &Triage, at: usize) -> Option<Row<'_>> {
     if let Some(finding) = triage.findings.get(at) {
         return Some(Row::Finding(finding));

@@ -7,7 +7,6 @@ use crate::model::{Nanos, Profile, units};
 /// Maximum number of listed kernels.
 const MOST: usize = 500;
 
-#[must_use]
 pub fn orders(current: RangeSort) -> Pick {
     let rows = [
         (RangeSort::Busy, "GPU busy", 'g', "time in which the GPU worked (kernels, memcpys, memsets) on what was launched inside"),
@@ -23,7 +22,6 @@ pub fn orders(current: RangeSort) -> Pick {
 }
 
 /// Kernels launched inside of a range.
-#[must_use]
 pub fn kernels(profile: &Profile, inside: &[KernelTime]) -> Pick {
     let total: i64 = inside.iter().map(|k| k.1).sum();
     let items = inside.iter().take(MOST).filter_map(|(kernel, ns, n)| {

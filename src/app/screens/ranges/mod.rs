@@ -46,7 +46,6 @@ pub struct RangesScreen {
 }
 
 impl RangesScreen {
-    #[must_use]
     pub fn new(wanted: Option<String>, serial: u64) -> Self {
         Self {
             tree: None,
@@ -64,13 +63,11 @@ impl RangesScreen {
     }
 
     /// The selected node.
-    #[must_use]
     pub fn selected_node(&self) -> Option<(u32, &Node)> {
         let id = *self.shown.get(self.selected)?;
         Some((id, self.tree.as_ref()?.nodes.get(id as usize)?))
     }
 
-    #[must_use]
     pub fn is_unfolded(&self, node: u32) -> bool {
         self.unfolded.contains(&node)
     }

@@ -13,7 +13,6 @@ pub struct Collectives {
 
 impl Collectives {
     /// Selects the collective closest to a time, or else the worst. Returns `None` if no collective was matched.
-    #[must_use]
     pub fn from_aligned(aligned: Aligned, near: Option<i64>) -> Option<Self> {
         let selected = near.and_then(|time| aligned.nearest_index(time)).or_else(|| aligned.longest_waits(1).first().copied())?;
         let window = aligned.usual_window();
@@ -26,13 +25,11 @@ impl Collectives {
         self.move_selection(0);
     }
 
-    #[must_use]
     pub fn selected_moment(&self) -> Option<&Moment> {
         self.aligned.list.get(self.selected)
     }
 
     /// Visible time span, ns: the selected collective in full, and its surroundings.
-    #[must_use]
     pub fn visible_span(&self) -> (i64, i64) {
         let Some(m) = self.selected_moment() else { return (0, 1) };
         let length = self.window.max(m.length().saturating_add(m.length() / 4)).max(10);

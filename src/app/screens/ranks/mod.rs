@@ -59,13 +59,11 @@ impl RanksScreen {
         vec![Effect::Work(Box::new(Work { report, generation, profile, paths: None, window: None, ask: Ask::Ranks(members) }))]
     }
 
-    #[must_use]
     pub fn selected_member(&self) -> Option<&Member> {
         self.ranks.as_ref()?.job.ranks.get(self.selected)
     }
 
     /// Measurements of the selected rank in the selected step.
-    #[must_use]
     pub fn selected_cell(&self) -> Option<StepCell> {
         *self.ranks.as_ref()?.steps.get(self.step?)?.1.get(self.selected)?
     }

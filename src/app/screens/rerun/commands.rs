@@ -18,7 +18,6 @@ use tui_input::Input;
 /// Error while the shown command does not match the latest request.
 const PENDING: &str = "still rebuilding the command; try again";
 
-#[must_use]
 pub fn copy_menu() -> Pick {
     copies::copy_menu(&[
         (CopyWhat::Command, 'c', "command", "on one line"),

@@ -309,7 +309,6 @@ fn as_range(s: &RerunScreen) -> bool {
 }
 
 /// Initial text of an input line.
-#[must_use]
 pub fn line_text(screen: &RerunScreen, what: LineOf) -> String {
     match what {
         LineOf::Output => screen

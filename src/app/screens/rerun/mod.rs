@@ -31,7 +31,6 @@ pub enum Row {
 
 impl RerunScreen {
     /// Rows: warnings, better commands, fields, other commands.
-    #[must_use]
     pub fn rows(&self) -> Vec<Row> {
         let warnings = self.current_rerun().map_or(0, |r| r.warnings.len());
         let others = |better: bool| {
@@ -44,7 +43,6 @@ impl RerunScreen {
         rows
     }
 
-    #[must_use]
     pub fn selected_row(&self) -> Option<Row> {
         self.rows().get(self.selected).copied()
     }

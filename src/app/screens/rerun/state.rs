@@ -37,7 +37,6 @@ const MOST_UNDO: usize = 100;
 
 impl RerunScreen {
     /// Creates a screen for launches of some groups.
-    #[must_use]
     pub fn new(grouping: Arc<Grouping>, groups: Vec<usize>, choose: Choose, serial: u64) -> Self {
         Self {
             grouping,
@@ -57,25 +56,21 @@ impl RerunScreen {
     }
 
     /// The plan, if there is one.
-    #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()?.as_ref().ok().map(|p| &**p)
     }
 
     /// The command that is shown.
-    #[must_use]
     pub fn current_rerun(&self) -> Option<&Rerun> {
         self.plan()?.commands.get(self.command)
     }
 
     /// Returns true if the plan does not answer the current request yet.
-    #[must_use]
     pub fn is_pending(&self) -> bool {
         self.planned.as_ref() != Some(&self.request)
     }
 
     /// Alternative commands.
-    #[must_use]
     pub fn alternatives(&self) -> &[Alternative] {
         self.current_rerun().map_or(&[], |r| &r.alternatives)
     }

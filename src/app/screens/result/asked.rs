@@ -15,7 +15,6 @@ pub enum Asked<T> {
 
 impl<T> Asked<T> {
     /// State after reading.
-    #[must_use]
     pub fn from_outcome(outcome: &Result<Arc<T>, String>) -> Self {
         match outcome {
             Ok(t) => Self::Is(Arc::clone(t)),
@@ -23,7 +22,6 @@ impl<T> Asked<T> {
         }
     }
 
-    #[must_use]
     pub fn get(&self) -> Option<&Arc<T>> {
         match self {
             Self::Is(t) => Some(t),

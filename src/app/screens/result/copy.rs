@@ -13,7 +13,6 @@ use crate::model::units::format_count;
 use crate::report::table::to_paste;
 
 /// Copy menu for the views of a result.
-#[must_use]
 pub fn copy_menu(view: View) -> Pick {
     let mut rows = [
         (CopyWhat::MetricValue, 'v', "value", "the exact value in its base unit"),
@@ -35,7 +34,6 @@ pub fn copy_menu(view: View) -> Pick {
 }
 
 /// Returns the text to copy, and its description.
-#[must_use]
 pub fn copy_text(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let result = screen.metrics.results.get(screen.result)?;
     if let CopyWhat::Name(form) = what {

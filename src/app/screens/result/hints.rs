@@ -32,7 +32,6 @@ pub enum Line {
 
 impl Line {
     /// Returns true if the selection stops at this line.
-    #[must_use]
     pub fn is_selectable(&self) -> bool {
         matches!(self, Self::Hint(..) | Self::Evidence(..) | Self::Confirm(_) | Self::Theirs(..))
     }
@@ -42,7 +41,6 @@ impl Line {
 const MOST_THEIRS: usize = 5;
 
 /// Builds the lines. The first hint is expanded unless it was collapsed; the others only if they were expanded.
-#[must_use]
 pub fn build_lines(subject: &Subject, details: Option<&Details>, toggled: &BTreeSet<usize>) -> Vec<Line> {
     let mut out = Vec::new();
     for (i, hint) in subject.hints.iter().enumerate() {
@@ -84,7 +82,6 @@ pub struct HintsView {
 
 impl HintsView {
     /// Hint of the selected line.
-    #[must_use]
     pub fn selected_hint(&self) -> Option<usize> {
         self.lines.get(self.selected).and_then(|l| match l {
             Line::Hint(i, _) | Line::Evidence(i, _) | Line::Confirm(i) => Some(*i),

@@ -92,13 +92,11 @@ impl MetricsView {
         }
     }
 
-    #[must_use]
     pub fn selected_row(&self) -> Option<&Row> {
         self.rows.get(self.selected)
     }
 
     /// Metric of the selected row.
-    #[must_use]
     pub fn selected_metric(&self) -> Option<&Arc<str>> {
         self.selected_row()?.metric()
     }

@@ -25,7 +25,6 @@ impl Default for SourceView {
 
 impl SourceView {
     /// Number of rows of the visible listing.
-    #[must_use]
     pub fn row_count(&self) -> usize {
         self.listing.as_ref().map_or(0, |l| if self.instructions { l.instructions.len() } else { l.lines.len() })
     }
@@ -48,7 +47,6 @@ impl SourceView {
     }
 
     /// Index of the hottest row.
-    #[must_use]
     pub fn hottest_row(&self) -> usize {
         let Some(listing) = &self.listing else { return 0 };
         let samples: Vec<f64> = if self.instructions {

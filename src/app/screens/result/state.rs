@@ -58,7 +58,6 @@ pub struct ResultScreen {
 }
 
 impl ResultScreen {
-    #[must_use]
     pub fn new(report: usize, metrics: Arc<Metrics>, result: usize) -> Self {
         let subject = Arc::new(Subject::of_metrics(&metrics, result).unwrap_or_default());
         Self {
@@ -96,7 +95,6 @@ impl ResultScreen {
     }
 
     /// Returns true if the view is available: rooflines need counters; code needs an ncu result or a thread trace.
-    #[must_use]
     pub fn has_view(&self, view: ResultView) -> bool {
         !self.subject.is_amd()
             || matches!(view, ResultView::Hints | ResultView::Metrics | ResultView::Compare)
@@ -105,26 +103,22 @@ impl ResultScreen {
     }
 
     /// Returns true if the result is of a thread trace, which has code but no rates.
-    #[must_use]
     pub fn is_thread_trace(&self) -> bool {
         crate::analysis::code::has_thread_trace(&self.metrics)
     }
 
     /// Returns true if the report contains the code of the result.
-    #[must_use]
     pub fn has_code(&self) -> bool {
         self.details.get().is_some_and(|d| !d.sources.is_empty())
     }
 
     /// Measurement that confirms the selected hint; without such a hint, the one that would decide.
-    #[must_use]
     pub fn selected_confirm(&self) -> Option<Confirm> {
         let hint = self.hints.selected_hint().or(Some(0)).and_then(|i| self.subject.hints.get(i));
         hint.map(|h| h.confirm.clone()).filter(|c| !c.sections.is_empty()).or_else(|| self.subject.sections_to_collect())
     }
 
     /// Options of a re-run from here: in the hints view those that confirm the selected hint, else the defaults.
-    #[must_use]
     pub fn rerun_options(&self) -> Options {
         if self.view != ResultView::Hints {
             return Options::first_look();

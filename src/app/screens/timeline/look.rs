@@ -24,25 +24,21 @@ pub enum Found<'a> {
 }
 
 impl<'a> Look<'a> {
-    #[must_use]
     pub fn from_report(report: &'a Report) -> Option<Self> {
         let profile = report.profile.as_deref()?;
         let timeline = report.lanes.as_ref();
         Some(Self { profile, timeline, events: timeline.event_reader(profile), gaps: report.gaps.as_deref() })
     }
 
-    #[must_use]
     pub fn group(&self, line: Line) -> Option<&'a Group> {
         self.timeline.groups.get(line.group())
     }
 
-    #[must_use]
     pub fn row(&self, line: Line) -> Option<&'a Row> {
         self.group(line)?.rows.get(line.row()?).map(AsRef::as_ref)
     }
 
     /// Lanes that a line stands for: itself, all queues of a device, or the most informative lane of a thread.
-    #[must_use]
     pub fn lanes(&self, line: Line) -> Vec<(Spot, &'a Lane)> {
         let spot = |row, lane| Spot { group: line.group(), row, lane, at: 0 };
         let Some(group) = self.group(line) else { return Vec::new() };
@@ -60,7 +56,6 @@ impl<'a> Look<'a> {
     }
 
     /// Event of a line at a time: the one that runs, else the first that begins in the column.
-    #[must_use]
     pub fn event_at(&self, line: Line, time: i64, window: Window) -> Option<(Spot, Event)> {
         let lanes = self.lanes(line);
         let running = |(spot, lane): &(Spot, &Lane)| lane.running_at(&self.events, time).map(|at| Spot { at, ..*spot });
@@ -73,7 +68,6 @@ impl<'a> Look<'a> {
         Some((spot, self.timeline.event_at(spot)?.to_event()))
     }
 
-    #[must_use]
     pub fn content_at(&self, line: Line, time: i64, window: Window) -> Found<'a> {
         if let Some((spot, event)) = self.event_at(line, time, window) {
             return Found::Event(spot, event);

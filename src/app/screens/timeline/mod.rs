@@ -70,7 +70,6 @@ const MOST_JUDGED: usize = 1_000_000;
 const MOST_PLACES: usize = 100;
 
 /// Width of the row labels for a terminal width, in columns.
-#[must_use]
 pub fn label_columns(width: u16) -> u16 {
     match width {
         0..=99 => 17,
@@ -80,13 +79,11 @@ pub fn label_columns(width: u16) -> u16 {
 }
 
 /// Width of the lanes, in columns.
-#[must_use]
 pub fn lane_columns(size: (u16, u16)) -> usize {
     usize::from(size.0.saturating_sub(label_columns(size.0) + 2).max(8))
 }
 
 impl TimelineScreen {
-    #[must_use]
     pub fn new(at: Option<At>, serial: u64) -> Self {
         Self {
             place: None,
@@ -108,12 +105,10 @@ impl TimelineScreen {
     }
 
     /// Creates a screen that shows exactly the window.
-    #[must_use]
     pub fn new_exact(at: Option<At>, serial: u64) -> Self {
         Self { exact: true, ..Self::new(at, serial) }
     }
 
-    #[must_use]
     pub fn current_line(&self) -> Option<Line> {
         self.lines.get(self.selected).copied()
     }
@@ -144,7 +139,6 @@ impl TimelineScreen {
     }
 
     /// The event at the cursor.
-    #[must_use]
     pub fn event_at_cursor(&self, look: &Look<'_>, columns: usize) -> Option<Event> {
         let place = self.place?;
         look.event_at(self.current_line()?, place.cursor, place.window(columns)).map(|e| e.1)
@@ -196,7 +190,6 @@ impl TimelineScreen {
     }
 
     /// The window between the mark and the cursor.
-    #[must_use]
     pub fn marked_window(&self) -> Option<(i64, i64)> {
         let (mark, cursor) = (self.mark?, self.place?.cursor);
         (mark != cursor).then(|| (mark.min(cursor), mark.max(cursor)))
