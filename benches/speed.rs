@@ -8,13 +8,13 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use std::sync::Arc;
+use warpscope::analysis::metrics_rows::Wish;
 use warpscope::analysis::range_tree::RangeTree;
 use warpscope::analysis::roofline::Plot;
-use warpscope::analysis::rows::Wish;
 use warpscope::analysis::timeline::{Matches, Part, Timeline, Window, build_part};
 use warpscope::analysis::triage::{Scope, triage_profile};
-use warpscope::analysis::{GroupBy, Grouping, Overview, Paths, compare, page};
-use warpscope::app::{App, Effect, Msg, Settings, update, work};
+use warpscope::analysis::{GroupBy, Grouping, Overview, Paths, compare, metrics_page};
+use warpscope::app::{App, Effect, Msg, Settings, jobs, update};
 use warpscope::config::ColorMode;
 use warpscope::import::{self, Input, Job, Names, Wants, ncu};
 use warpscope::model::{Cancel, LaunchId};
@@ -73,7 +73,7 @@ fn speed(c: &mut Criterion) {
     let mut effects = update(&mut app, Msg::Loaded(0, Ok(Arc::clone(&profile))));
     while let Some(effect) = effects.pop() {
         if let Effect::Work(work) | Effect::Rest(work) = effect {
-            let done = work::perform_work(&work, &Cancel::default()).unwrap();
+            let done = jobs::perform_work(&work, &Cancel::default()).unwrap();
             effects.extend(update(&mut app, Msg::Done { report: work.report, generation: work.generation, window: work.window, done }));
         }
     }
@@ -97,9 +97,9 @@ fn metrics(c: &mut Criterion) {
     group.bench_function("read sections, rules and instances", |b| {
         b.iter(|| ncu::details::read_details(&input, &metrics.results[0]).unwrap())
     });
-    group.bench_function("rows of the metrics screen", |b| b.iter(|| page::build_rows(&metrics, 0, &details, &Wish::default())));
+    group.bench_function("rows of the metrics screen", |b| b.iter(|| metrics_page::build_rows(&metrics, 0, &details, &Wish::default())));
     let wish = Wish { filter: "hit rate".to_owned(), ..Wish::default() };
-    group.bench_function("search among all metrics", |b| b.iter(|| page::build_rows(&metrics, 0, &details, &wish)));
+    group.bench_function("search among all metrics", |b| b.iter(|| metrics_page::build_rows(&metrics, 0, &details, &wish)));
     group.bench_function("compare with itself", |b| b.iter(|| compare::compare_metrics(&metrics, 0, &metrics, 0, "")));
     group.bench_function("roofline", |b| b.iter(|| Plot::from_result(&metrics, 0, &[])));
     group.finish();

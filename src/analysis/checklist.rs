@@ -1,7 +1,7 @@
 //! Checklist of the data that an analysis needs, ticked off from the session's reports.
 
 use super::hints::{Depth, Facts};
-use super::next::key_of;
+use super::next_step::key_of;
 use super::roofline;
 use super::triage::Triage;
 use crate::model::{Metrics, Profile, units};

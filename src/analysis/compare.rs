@@ -1,8 +1,8 @@
 //! Two results side by side, metric by metric.
 
 use super::catalog::{Better, better_direction, builtin_catalog};
-use super::chance::separation_p_value;
 use super::fuzzy::{Fuzzy, name_similarity};
+use super::mann_whitney::separation_p_value;
 use super::metric::{self, Lookup, is_list};
 use crate::model::{Metrics, ResultMetrics, Value};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Comparison of two runs: common, new, removed and probably renamed kernels, and significance of changes in duration.
 
 use super::fuzzy::name_similarity;
-use super::promise::{Promise, predicted_gains};
-use super::samework::{Durations, Found, Work, compare_durations, launch_durations};
+use super::hint_outcome::{Promise, predicted_gains};
+use super::workload_match::{Durations, Found, Work, compare_durations, launch_durations};
 use super::{GroupBy, GroupRow, Grouping, Paths};
 use crate::model::Profile;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Launches of one group: filter, order, distribution of durations, and values to filter by.
 
-use super::group_detail::{Counted, sort_counts};
-use super::nth::Nth;
+use super::invocation::Nth;
+use super::kernel_group_detail::{Counted, sort_counts};
 use super::{Grouping, Paths, Stats, series};
-use crate::model::{Cancel, Place, Profile};
+use crate::model::{Cancel, LaunchSite, Profile};
 use std::collections::BTreeMap;
 
 /// Columns of the duration-over-time plot; the screen joins neighbours to fit.
@@ -83,7 +83,7 @@ pub struct Facets {
 
 impl Facets {
     /// Returns true if a launch passes the filter.
-    pub fn accepts_launch(&self, place: &Place, path: Option<u32>) -> bool {
+    pub fn accepts_launch(&self, place: &LaunchSite, path: Option<u32>) -> bool {
         let ok = |want: Option<Option<u32>>, have: Option<u32>| want.is_none_or(|w| w == have);
         ok(self.stream, place.stream) && ok(self.device, place.device) && ok(self.pid, place.pid) && ok(self.path, path)
     }
@@ -230,7 +230,7 @@ fn build_list(
     let mut nth = Nth::new(profile);
     let (mut streams, mut devices, mut pids, mut path_counts) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut rows: Vec<(u32, u32)> = Vec::new();
-    let nothing = Place::default();
+    let nothing = LaunchSite::default();
     for launch in 0..launches.len() {
         if launch % LOOK == 0 && cancel.is_cancelled() {
             return None;

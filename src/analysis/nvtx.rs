@@ -239,7 +239,7 @@ fn pop_ended(ends: &mut BinaryHeap<Reverse<(i64, usize)>>, call: i64) -> Option<
 mod tests {
     use super::*;
     use crate::model::launches::TimesBuilder;
-    use crate::model::{LaunchColumns, Launches, Place, Range, Ranges, Source};
+    use crate::model::{LaunchColumns, LaunchSite, Launches, Range, Ranges, Source};
 
     /// Launches whose calls start at the given times on thread 7 of process 1.
     fn profile(calls: &[i64], ranges: &[(i64, i64, &str, RangeKind)]) -> Profile {
@@ -256,7 +256,7 @@ mod tests {
         p.launches = Launches::new(columns);
         p.launches.set_details(Vec::new(), vec![0; calls.len()], Vec::new(), Vec::new());
         p.launches.set_calls(since, cost);
-        p.places.push(Place { pid: Some(1), thread: Some(7), ..Place::default() });
+        p.places.push(LaunchSite { pid: Some(1), thread: Some(7), ..LaunchSite::default() });
         p.ranges = Ranges::default();
         p.ranges.names = ranges.iter().map(|r| (None, r.2.into())).collect();
         p.ranges.threads = vec![(1, 7)];

@@ -7,7 +7,7 @@
 //! not modelled: they can only lower the result.
 
 use super::occupancy_amd;
-use crate::model::{Device, LaunchConfig, Maker};
+use crate::model::{Device, LaunchConfig, Vendor};
 
 /// Resource that limits the number of resident blocks per SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ pub enum Limiter {
 
 impl Limiter {
     /// Name of the resource in the GPU vendor's terms.
-    pub fn vendor_term(self, maker: Maker) -> &'static str {
+    pub fn vendor_term(self, maker: Vendor) -> &'static str {
         match self {
             Self::Warps => maker.vendor_terms().warps,
             Self::Registers => "registers",
@@ -51,7 +51,7 @@ pub struct Occupancy {
     /// Grid size over the blocks that all SMs hold at once.
     pub waves: Option<f64>,
     /// Vendor of the GPU.
-    pub maker: Maker,
+    pub maker: Vendor,
 }
 
 const REGISTER_UNIT: u64 = 256;
@@ -68,13 +68,13 @@ impl Occupancy {
     /// cannot run at all.
     pub fn from_config(config: &LaunchConfig, device: &Device) -> Option<Self> {
         let (warps_per_block, max_warps, limits) = match device.maker {
-            Maker::Amd => {
+            Vendor::Amd => {
                 let held = occupancy_amd::compute_occupancy(config, device)?;
                 let resources = [Limiter::Warps, Limiter::Registers, Limiter::SharedMemory, Limiter::Blocks];
                 (held.waves, held.most, resources.into_iter().zip(held.by).collect())
             }
-            Maker::Other => return None,
-            Maker::Nvidia | Maker::Unknown => Self::compute_limits(config, device)?,
+            Vendor::Other => return None,
+            Vendor::Nvidia | Vendor::Unknown => Self::compute_limits(config, device)?,
         };
         let blocks_per_sm = limits.iter().filter_map(|l| l.1).min()?;
         if blocks_per_sm == 0 {

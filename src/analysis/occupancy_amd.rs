@@ -57,10 +57,10 @@ pub(super) fn compute_occupancy(config: &LaunchConfig, device: &Device) -> Optio
 #[cfg(test)]
 mod tests {
     use crate::analysis::{Limiter, Occupancy};
-    use crate::model::{Bytes, Device, LaunchConfig, Maker};
+    use crate::model::{Bytes, Device, LaunchConfig, Vendor};
 
     fn mi300x() -> Device {
-        Device { maker: Maker::Amd, arch: Some("gfx942".into()), warp_size: Some(64), sm_count: Some(304), ..Device::default() }
+        Device { maker: Vendor::Amd, arch: Some("gfx942".into()), warp_size: Some(64), sm_count: Some(304), ..Device::default() }
     }
 
     fn of(threads: u32, registers: u32, lds: u64) -> Occupancy {

@@ -7,8 +7,8 @@
 //! is the sparse one: twice the dense.
 
 use super::metric::Lookup;
-use super::placed::REAL;
-pub use super::placed::{Amount, Level, Placed, Precision, Traffic, Work};
+use super::roofline_point::REAL;
+pub use super::roofline_point::{Amount, Level, Placed, Precision, Traffic, Work};
 use super::{roofline_amd, tensor};
 use crate::model::{Metrics, ResultMetrics};
 use std::sync::Arc;

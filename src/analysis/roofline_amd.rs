@@ -5,8 +5,8 @@
 
 use super::chips_amd::{Chip, VECTOR, find_chip, find_product};
 use super::metric::Lookup;
-use super::placed::{Amount, Level, Placed, Precision, REAL, Traffic, Work};
-use crate::model::{Maker, Value};
+use super::roofline_point::{Amount, Level, Placed, Precision, REAL, Traffic, Work};
+use crate::model::{Value, Vendor};
 
 /// A kind of work: display name, derived counter, column of `roofline.csv`, data type for the matrix cores, and
 /// precision.
@@ -72,7 +72,7 @@ fn read_gpu(lookup: &Lookup<'_>) -> Option<Gpu> {
 pub(super) fn place_result(lookup: &Lookup<'_>) -> Option<Placed> {
     let gpu = read_gpu(lookup)?;
     let get = |name: &str| lookup.finite_number(name).filter(|v| *v == 0.0 || REAL.contains(v));
-    let mut out = Placed { maker: Maker::Amd, ..Placed::default() };
+    let mut out = Placed { maker: Vendor::Amd, ..Placed::default() };
     let mut measured = false;
     let mut roof = |reached: &str, theory: Option<f64>| {
         let best = get(reached).filter(|v| *v > 0.0);

@@ -2,7 +2,7 @@
 //! instruction.
 
 use super::metric::Lookup;
-use super::placed::{Amount, Placed, Precision, Work};
+use super::roofline_point::{Amount, Placed, Precision, Work};
 
 /// Dense FP16 or BF16 operations of an SM's tensor cores per clock, by compute capability, from NVIDIA's architecture
 /// white papers: V100 and T4 1024, A100 2048, Ada 1024, H100 4096, B200 8192.

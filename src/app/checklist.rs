@@ -1,11 +1,11 @@
 //! Checklist of the session, over all its reports
 
+use super::jobs::{JobRequest, Part, Work};
 use super::msg::Effect;
-use super::open::apply_response;
-use super::over::Page;
-use super::screen::Answer;
+use super::navigation::apply_response;
+use super::overlay::Page;
+use super::screen::Response;
 use super::state::App;
-use super::work::{Ask, Part, Work};
 use std::sync::Arc;
 
 /// Requests the checklist of the session.
@@ -22,7 +22,7 @@ pub fn request_checklist(app: &mut App, asked: u64) -> Vec<Effect> {
     // Any loaded report will do: the work covers all of them.
     let about = session.reports.iter().enumerate().find_map(|(i, r)| Some((i, r.generation, r.profile.clone()?)));
     let Some((report, generation, profile)) = about else {
-        return apply_response(app, asked, Answer::open_overlay(Page::Checklist(Arc::default())));
+        return apply_response(app, asked, Response::open_overlay(Page::Checklist(Arc::default())));
     };
     vec![Effect::Work(Box::new(Work {
         report,
@@ -30,6 +30,6 @@ pub fn request_checklist(app: &mut App, asked: u64) -> Vec<Effect> {
         profile,
         paths: None,
         window: None,
-        ask: Ask::Checklist { screen: asked, parts },
+        ask: JobRequest::Checklist { screen: asked, parts },
     }))]
 }

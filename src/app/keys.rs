@@ -1,12 +1,12 @@
 //! Keyboard, paste and mouse input, common to all screens
 
-use super::act::{ask_top, dispatch_action, scroll_top};
-use super::actions::{ActionId, Where};
-use super::answering;
+use super::actions::{ActionId, KeyScope};
+use super::dispatch::{ask_top, dispatch_action, scroll_top};
 use super::msg::{Effect, Mouse, Pointer};
-use super::open::{quit_now, request_quit};
-use super::over::finder::insert;
-use super::over::{Choice, Over, RunChoice, Typed, What};
+use super::navigation::{quit_now, request_quit};
+use super::overlay::filter_input::insert;
+use super::overlay::{Overlay, OverlayKind, PickAction, RunChoice, Typed};
+use super::overlay_input;
 use super::state::{App, SMALLEST};
 use crate::config::keys::Key;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -26,11 +26,11 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     let keymap = &app.session.settings.keymap;
     // On a terminal too small to draw on, only quitting works.
     if app.session.size.0 < SMALLEST.0 || app.session.size.1 < SMALLEST.1 {
-        let leaves = keymap.find_action(key, Where::Kernels) == Some(ActionId::Quit);
+        let leaves = keymap.find_action(key, KeyScope::Kernels) == Some(ActionId::Quit);
         return if leaves && !app.running.has_attached_run() { request_quit(app) } else { Vec::new() };
     }
     if app.over.is_some() {
-        return answering::handle_key(app, event, key);
+        return overlay_input::handle_key(app, event, key);
     }
     if takes_text(app) {
         return handle_filter_key(app, event);
@@ -47,8 +47,8 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
 
 /// Returns true while the user is asked about the run before quitting.
 fn asked_before_quit(app: &App) -> bool {
-    let quits = Choice::Run(RunChoice::StopAndQuit);
-    matches!(&app.over, Some(Over { what: What::Pick(list), .. }) if list.items.iter().any(|i| i.choice == quits))
+    let quits = PickAction::Run(RunChoice::StopAndQuit);
+    matches!(&app.over, Some(Overlay { what: OverlayKind::Pick(list), .. }) if list.items.iter().any(|i| i.choice == quits))
 }
 
 /// Returns true if typed letters go into the screen's filter.
@@ -65,14 +65,14 @@ fn handle_filter_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         Typed::Cleared => screen.found(false, cx),
         Typed::Rows(by) => screen.scroll(by, cx),
         Typed::Pages(by) => screen.scroll(by.saturating_mul(page), cx),
-        Typed::Nothing => super::screen::Answer::none(),
+        Typed::Nothing => super::screen::Response::none(),
     })
 }
 
 /// Inserts pasted text into the filter, and applies it once.
 pub fn on_paste(app: &mut App, text: &str) -> Vec<Effect> {
     if app.over.is_some() {
-        answering::paste_text(app, text);
+        overlay_input::paste_text(app, text);
         return Vec::new();
     }
     if !takes_text(app) {
@@ -89,12 +89,14 @@ pub fn on_paste(app: &mut App, text: &str) -> Vec<Effect> {
 /// Updates the state for a mouse event.
 pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
     match (mouse, app.over.is_some()) {
-        (Mouse::Item(i), true) if app.over.as_ref().is_some_and(|o| matches!(o.what, What::Pick(_))) => answering::press_item(app, i),
+        (Mouse::Item(i), true) if app.over.as_ref().is_some_and(|o| matches!(o.what, OverlayKind::Pick(_))) => {
+            overlay_input::press_item(app, i)
+        }
         (Mouse::Wheel(by), false) => scroll_top(app, by),
         (Mouse::Point(pointer), false) => ask_top(app, |screen, cx| screen.point(pointer, cx)),
         (Mouse::Item(_), _) | (Mouse::Elsewhere | Mouse::Spot(..), false) | (Mouse::Point(Pointer::Drag(..)), true) => Vec::new(),
         (Mouse::Wheel(by) | Mouse::Point(Pointer::Wheel(_, by)), true) => {
-            answering::scroll_overlay(app, by);
+            overlay_input::scroll_overlay(app, by);
             Vec::new()
         }
         // A press outside closes the overlay.

@@ -4,40 +4,40 @@
 //! those below them: update, keys → answering, act, runs → open → state → screens → screen → session, work, over,
 //! actions.
 
-mod act;
 pub mod actions;
-mod answering;
-mod arrive;
 mod checklist;
-mod copies;
-mod first;
+mod clipboard;
+mod deep_link;
+mod dispatch;
+mod initial_screen;
+pub mod jobs;
 mod keys;
+pub mod messages;
 pub mod msg;
-mod open;
-pub mod orders;
-pub mod over;
-pub mod running;
-mod runs;
+mod navigation;
+pub mod overlay;
+mod overlay_input;
+mod run_events;
+pub mod run_state;
 pub mod screen;
 pub mod screens;
 pub mod session;
-pub mod sight;
 pub mod state;
+pub mod timeline_view;
 pub mod tour;
 mod update;
-pub mod work;
 
-pub use actions::{ACTIONS, ActionId, Keymap, Where};
+pub use actions::{ACTIONS, ActionId, KeyScope, Keymap};
+pub use jobs::{JobResult, Work};
 pub use msg::{Effect, Mouse, Msg, Pointer};
-pub use open::{open_library, show_watched_run};
-pub use over::{LineOf, Over, Page, Pick, What};
-pub use running::Watched;
+pub use navigation::{open_library, show_watched_run};
+pub use overlay::{LineOf, Overlay, OverlayKind, Page, PickList};
+pub use run_state::Watched;
 pub use screen::{ResultView, Status};
 pub use screens::{
     DiffScreen, KernelsScreen, LaunchesScreen, LibraryScreen, MemoryScreen, Open, OverviewScreen, RangesScreen, RanksScreen, RerunScreen,
     ResultScreen, RunScreen, TimelineScreen,
 };
-pub use session::{Address, DetailsRoom, Report, Session, Settings, Show, Stage};
+pub use session::{DetailsRoom, Location, Report, Session, Settings, Show, Stage};
 pub use state::{App, SMALLEST};
 pub use update::update;
-pub use work::{Done, Work};

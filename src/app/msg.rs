@@ -1,8 +1,8 @@
 //! Messages to the state, and the effects that it requests
 
 use super::actions::ActionId;
-use super::orders::{News, Start, StepNews};
-use super::work::{Done, Work};
+use super::jobs::{JobResult, Work};
+use super::messages::{News, Start, StepNews};
 use crate::analysis::live::Live;
 use crate::import::Progress;
 use crate::launch::doctor::smi::Busy;
@@ -33,7 +33,7 @@ pub enum Msg {
         generation: u64,
         /// Window to which the report was narrowed when the analysis was requested, ns.
         window: Option<(i64, i64)>,
-        done: Done,
+        done: JobResult,
     },
     /// Something failed: message for the user.
     Trouble(String),

@@ -1,12 +1,12 @@
 //! Screens: their trait, their context, and their answers
 
-use super::actions::{ActionId, Where};
+use super::actions::{ActionId, KeyScope};
+use super::jobs::JobResult;
+use super::messages::{Origin, Start};
 use super::msg::{Effect, Pointer};
-use super::orders::{Origin, Start};
-use super::over::{Choice, CopyWhat, Finder, LineOf, What};
-use super::running::Running;
+use super::overlay::{CopyWhat, FilterInput, LineOf, OverlayKind, PickAction};
+use super::run_state::Running;
 use super::session::{Report, Session, report::Best};
-use super::work::Done;
 use crate::analysis::Grouping;
 use crate::analysis::timeline::Event;
 use crate::library::Run;
@@ -24,7 +24,7 @@ pub struct Status {
 }
 
 /// State that a screen works on.
-pub struct Cx<'a> {
+pub struct ScreenContext<'a> {
     pub session: &'a mut Session,
     pub running: &'a mut Running,
     /// Index of the screen's report; for a screen of no report, the active one.
@@ -33,7 +33,7 @@ pub struct Cx<'a> {
     pub screen: u64,
 }
 
-impl Cx<'_> {
+impl ScreenContext<'_> {
     pub fn report(&self) -> Option<&Report> {
         self.session.reports.get(self.report)
     }
@@ -82,7 +82,7 @@ pub enum ResultView {
 
 /// Navigation request of a screen.
 #[derive(Clone, Debug)]
-pub enum Go {
+pub enum Navigate {
     Back,
     /// Open the launches of a group of this screen's report.
     Launches {
@@ -151,14 +151,14 @@ pub enum Go {
 
 /// Response of a screen to user input or news.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub struct Response {
     pub effects: Vec<Effect>,
     pub say: Option<Status>,
-    pub over: Option<What>,
-    pub go: Option<Go>,
+    pub over: Option<OverlayKind>,
+    pub go: Option<Navigate>,
 }
 
-impl Answer {
+impl Response {
     /// Does nothing.
     pub fn none() -> Self {
         Self::default()
@@ -179,7 +179,7 @@ impl Answer {
     }
 
     /// Opens an overlay over the screen.
-    pub fn open_overlay(what: impl Into<What>) -> Self {
+    pub fn open_overlay(what: impl Into<OverlayKind>) -> Self {
         Self { over: Some(what.into()), ..Self::default() }
     }
 
@@ -188,23 +188,23 @@ impl Answer {
     }
 }
 
-impl From<Vec<Effect>> for Answer {
+impl From<Vec<Effect>> for Response {
     fn from(effects: Vec<Effect>) -> Self {
         Self { effects, ..Self::default() }
     }
 }
 
-impl From<Go> for Answer {
-    fn from(go: Go) -> Self {
+impl From<Navigate> for Response {
+    fn from(go: Navigate) -> Self {
         Self { go: Some(go), ..Self::default() }
     }
 }
 
 /// Something that was read or computed, broadcast to screens.
 #[derive(Clone, Copy, Debug)]
-pub enum News<'a> {
+pub enum ScreenEvent<'a> {
     /// An analysis of the screen's report is done.
-    Done(&'a Done),
+    Done(&'a JobResult),
     /// A report was read, or could not be.
     Loaded,
     /// The report was narrowed to a window, or widened.
@@ -228,11 +228,11 @@ pub enum News<'a> {
 /// A screen: a list or a chart of one subject with its actions. `None` leaves an action to the caller.
 pub trait Screen {
     /// Scope in which actions are looked up while the screen is on top.
-    fn place(&self) -> Where;
+    fn place(&self) -> KeyScope;
 
     /// Requests data after the screen was opened.
-    fn opened(&mut self, _cx: &mut Cx<'_>) -> Answer {
-        Answer::none()
+    fn opened(&mut self, _cx: &mut ScreenContext<'_>) -> Response {
+        Response::none()
     }
 
     fn selection(&self, _session: &Session, _report: usize) -> Selection {
@@ -240,61 +240,61 @@ pub trait Screen {
     }
 
     /// Performs an action; `None` if it is not one of the screen's own.
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer>;
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response>;
 
     /// Moves the selection by a number of rows.
-    fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer;
+    fn scroll(&mut self, by: isize, cx: &mut ScreenContext<'_>) -> Response;
 
     /// Handles a press on a row: the first selects it, one on the selected row opens it.
-    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer;
+    fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response;
 
     /// Handles a pointer event on a chart.
-    fn point(&mut self, _pointer: Pointer, _cx: &mut Cx<'_>) -> Answer {
-        Answer::none()
+    fn point(&mut self, _pointer: Pointer, _cx: &mut ScreenContext<'_>) -> Response {
+        Response::none()
     }
 
     /// Handles a press on a column header.
-    fn head(&mut self, _column: usize, _cx: &mut Cx<'_>) -> Answer {
-        Answer::none()
+    fn head(&mut self, _column: usize, _cx: &mut ScreenContext<'_>) -> Response {
+        Response::none()
     }
 
     /// Filter of the list, if there is one.
-    fn finder(&mut self) -> Option<&mut Finder> {
+    fn finder(&mut self) -> Option<&mut FilterInput> {
         None
     }
 
     /// Handles a change of the filter text; `first` selects the first row.
-    fn found(&mut self, _first: bool, _cx: &mut Cx<'_>) -> Answer {
-        Answer::none()
+    fn found(&mut self, _first: bool, _cx: &mut ScreenContext<'_>) -> Response {
+        Response::none()
     }
 
     /// Handles the choice of an item from a list that this screen opened.
-    fn choose(&mut self, _choice: Choice, _cx: &mut Cx<'_>) -> Answer {
-        Answer::none()
+    fn choose(&mut self, _choice: PickAction, _cx: &mut ScreenContext<'_>) -> Response {
+        Response::none()
     }
 
     /// Handles text typed into a line that this screen opened.
-    fn line(&mut self, _what: LineOf, _text: &str, _cx: &mut Cx<'_>) -> Answer {
-        Answer::none()
+    fn line(&mut self, _what: LineOf, _text: &str, _cx: &mut ScreenContext<'_>) -> Response {
+        Response::none()
     }
 
     /// Handles news.
-    fn take(&mut self, _news: News<'_>, _cx: &mut Cx<'_>) -> Answer {
-        Answer::none()
+    fn take(&mut self, _news: ScreenEvent<'_>, _cx: &mut ScreenContext<'_>) -> Response {
+        Response::none()
     }
 
     /// Returns the text to copy, and its description.
-    fn copy(&self, _what: CopyWhat, _cx: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, _what: CopyWhat, _cx: &ScreenContext<'_>) -> Option<(String, String)> {
         None
     }
 
     /// Handles the escape key, which goes one step back on most screens.
-    fn escape(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn escape(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         self.back(cx)
     }
 
-    fn back(&mut self, _cx: &mut Cx<'_>) -> Answer {
-        Go::Back.into()
+    fn back(&mut self, _cx: &mut ScreenContext<'_>) -> Response {
+        Navigate::Back.into()
     }
 }
 

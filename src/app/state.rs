@@ -1,10 +1,10 @@
 //! State of the explorer: the session, a stack of screens for each report, and overlays
 
-use super::actions::Where;
+use super::actions::KeyScope;
 use super::msg::Effect;
-use super::over::Over;
-use super::running::Running;
-use super::screen::{Cx, Screen, Selection, Status};
+use super::overlay::Overlay;
+use super::run_state::Running;
+use super::screen::{Screen, ScreenContext, Selection, Status};
 use super::screens::{DiffScreen, KernelsScreen, Kind, LaunchesScreen, LibraryScreen, Open, RanksScreen, RerunScreen, ResultScreen};
 use super::session::{Report, Session, Settings};
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub struct App {
     /// Closed screens, not freed yet: to free the launches of one can take longer than a frame.
     closed: Vec<Entry>,
     /// Overlay on top of the screens.
-    pub over: Option<Over>,
+    pub over: Option<Overlay>,
     /// Last message for the user.
     pub status: Option<Status>,
     /// Number of the screen opened last.
@@ -155,8 +155,8 @@ impl App {
     }
 
     /// Scope in which actions are currently looked up.
-    pub fn current_scope(&self) -> Where {
-        self.top_entry().map_or(Where::Everywhere, |e| e.open.screen().place())
+    pub fn current_scope(&self) -> KeyScope {
+        self.top_entry().map_or(KeyScope::Everywhere, |e| e.open.screen().place())
     }
 
     /// Selection of a screen.
@@ -170,10 +170,10 @@ impl App {
     }
 
     /// Calls a closure with a screen; returns `None` if the screen is closed.
-    pub fn with_screen<R>(&mut self, id: u64, ask: impl FnOnce(&mut dyn Screen, &mut Cx<'_>) -> R) -> Option<R> {
+    pub fn with_screen<R>(&mut self, id: u64, ask: impl FnOnce(&mut dyn Screen, &mut ScreenContext<'_>) -> R) -> Option<R> {
         let report = self.report_of(id);
         let entry = self.common.iter_mut().chain(self.stacks.iter_mut().flatten()).find(|e| e.id == id)?;
-        let mut cx = Cx { session: &mut self.session, running: &mut self.running, report, screen: id };
+        let mut cx = ScreenContext { session: &mut self.session, running: &mut self.running, report, screen: id };
         Some(ask(entry.open.screen_mut(), &mut cx))
     }
 

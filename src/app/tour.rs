@@ -1,35 +1,35 @@
 //! Guided tour of the screens on any open timeline: each step ends when the user has followed its instruction
 
-use super::actions::{ACTIONS, ActionId, Where};
+use super::actions::{ACTIONS, ActionId, KeyScope};
 use super::state::App;
 
 /// A step: its screen, and its text, in which an action's name in braces stands for the key.
 struct Step {
-    at: Where,
+    at: KeyScope,
     text: &'static str,
 }
 
 const STEPS: [Step; 5] = [
     Step {
-        at: Where::Overview,
+        at: KeyScope::Overview,
         text: "what limits the run stands first, with what it costs and what to do; below, every nanosecond of the GPU has its place. \
                Press {timeline} to see it in time",
     },
     Step {
-        at: Where::Timeline,
+        at: KeyScope::Timeline,
         text: "streams, calls and ranges; idle time has the colour of its cause. {zoom-in} and {zoom-out} zoom, {next-gap} goes to the next idle time. \
                Press {kernels} for the kernels",
     },
     Step {
-        at: Where::Kernels,
+        at: KeyScope::Kernels,
         text: "kernels by time; ◆ marks those that ncu has measured, the panel shows the selected one. Press {hints} to see what limits it",
     },
     Step {
-        at: Where::Hints,
+        at: KeyScope::Hints,
         text: "how busy each unit was, what warps waited for, what could be saved and how. Press {rerun} for the command that measures it again",
     },
     Step {
-        at: Where::Rerun,
+        at: KeyScope::Rerun,
         text: "this command profiles exactly this launch; {copy} copies it, {run-here} runs it. The tour ends here: {back} leads back, {help} lists all keys",
     },
 ];
@@ -62,8 +62,8 @@ pub fn current_text(app: &App) -> Option<String> {
     let head = format!("tour {} of {}: ", at + 1, STEPS.len());
     if app.current_scope() != step.at {
         let text = match step.at {
-            Where::Overview => format!("{} goes to the overview", app.session.key_link(ActionId::Overview)),
-            Where::Timeline => format!("{} goes to the timeline", app.session.key_link(ActionId::Timeline)),
+            KeyScope::Overview => format!("{} goes to the overview", app.session.key_link(ActionId::Overview)),
+            KeyScope::Timeline => format!("{} goes to the timeline", app.session.key_link(ActionId::Timeline)),
             _ => format!("{} leads back to the {}", app.session.key_link(ActionId::Back), step.at.as_str()),
         };
         return Some(format!("{head}{text}"));

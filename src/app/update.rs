@@ -1,16 +1,16 @@
 //! Effects of each message on the state
 
-use super::arrive::resume_deep_link;
-use super::first::show_initial_screen;
+use super::deep_link::resume_deep_link;
+use super::initial_screen::show_initial_screen;
+use super::jobs::{JobRequest, JobResult};
 use super::keys;
 use super::msg::{Effect, Msg};
-use super::open::{apply_response, broadcast_to_all, broadcast_to_report, no_metrics, quit_now, set_status};
-use super::over::Page;
-use super::runs;
-use super::screen::{Answer, News};
+use super::navigation::{apply_response, broadcast_to_all, broadcast_to_report, no_metrics, quit_now, set_status};
+use super::overlay::Page;
+use super::run_events;
+use super::screen::{Response, ScreenEvent};
 use super::state::App;
 use super::tour;
-use super::work::{Ask, Done};
 use std::sync::Arc;
 
 /// Updates the state with a message.
@@ -41,13 +41,13 @@ fn handle_message(app: &mut App, msg: Msg) -> Vec<Effect> {
             effects.extend(add_measurements(app, i));
             effects.extend(resume_deep_link(app));
             effects.extend(show_initial_screen(app, i));
-            effects.extend(runs::check_awaited(app));
-            effects.extend(broadcast_to_all(app, News::Loaded));
+            effects.extend(run_events::check_awaited(app));
+            effects.extend(broadcast_to_all(app, ScreenEvent::Loaded));
             effects
         }
-        Msg::Preflight(found) => runs::handle_preflight(app, &found),
-        Msg::Started(outcome) => runs::handle_started(app, outcome),
-        Msg::Run(news) => runs::handle_news(app, &news),
+        Msg::Preflight(found) => run_events::handle_preflight(app, &found),
+        Msg::Started(outcome) => run_events::handle_started(app, outcome),
+        Msg::Run(news) => run_events::handle_news(app, &news),
         Msg::Gpu(run, busy) => {
             app.running.record_gpu_sample(run, busy);
             Vec::new()
@@ -56,44 +56,48 @@ fn handle_message(app: &mut App, msg: Msg) -> Vec<Effect> {
             app.running.update_live(run, live);
             Vec::new()
         }
-        Msg::Snapshot(outcome) => runs::open_snapshot(app, outcome),
-        Msg::Step(run, news) => runs::handle_step_news(app, run, &news),
-        Msg::Library(outcome) => broadcast_to_all(app, News::Library(&outcome)),
-        Msg::Printed(run, lines, kept) => broadcast_to_all(app, News::Printed(run, &lines, &kept)),
+        Msg::Snapshot(outcome) => run_events::open_snapshot(app, outcome),
+        Msg::Step(run, news) => run_events::handle_step_news(app, run, &news),
+        Msg::Library(outcome) => broadcast_to_all(app, ScreenEvent::Library(&outcome)),
+        Msg::Printed(run, lines, kept) => broadcast_to_all(app, ScreenEvent::Printed(run, &lines, &kept)),
         Msg::Details { report, from, result, outcome } => {
-            broadcast_to_report(app, report, News::Details { from, result, outcome: &outcome })
+            broadcast_to_report(app, report, ScreenEvent::Details { from, result, outcome: &outcome })
         }
-        Msg::Code { report, from, result, outcome } => broadcast_to_report(app, report, News::Code { from, result, outcome: &outcome }),
+        Msg::Code { report, from, result, outcome } => {
+            broadcast_to_report(app, report, ScreenEvent::Code { from, result, outcome: &outcome })
+        }
         Msg::Done { report, generation, window, done } => self::handle_done(app, report, (generation, window), &done),
         Msg::Copied(Ok(text)) => set_status(app, text, false),
         Msg::Trouble(text) | Msg::Copied(Err(text)) => set_status(app, text, true),
-        Msg::Verified { report, selects, found } => broadcast_to_report(app, report, News::Verified { selects: &selects, found: &found }),
+        Msg::Verified { report, selects, found } => {
+            broadcast_to_report(app, report, ScreenEvent::Verified { selects: &selects, found: &found })
+        }
         Msg::Terminate => quit_now(app),
     }
 }
 
 /// Handles a finished analysis: first in the report, then in its screens.
-fn handle_done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), done: &Done) -> Vec<Effect> {
+fn handle_done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), done: &JobResult) -> Vec<Effect> {
     // A page is text for the screen that asked and refers to no rows, so it stays valid if the profile has changed.
-    let page = matches!(done, Done::Advice(..) | Done::Checklist(..));
+    let page = matches!(done, JobResult::Advice(..) | JobResult::Checklist(..));
     let taken = app.session.reports.get_mut(report).and_then(|r| r.apply_result(report, state, done));
     let Some(mut effects) = taken.or(page.then(Vec::new)) else { return Vec::new() };
-    effects.extend(broadcast_to_report(app, report, News::Done(done)));
-    if matches!(done, Done::Triage(_) | Done::Joined(..)) {
+    effects.extend(broadcast_to_report(app, report, ScreenEvent::Done(done)));
+    if matches!(done, JobResult::Triage(_) | JobResult::Joined(..)) {
         effects.extend(request_flops(app, report));
     }
     match done {
         // Show the page only if its screen is still on top.
-        Done::Advice(screen, advice) if is_on_top(app, *screen) => effects.extend(match advice {
-            Some(text) => apply_response(app, *screen, Answer::open_overlay(Page::Advice(text.clone()))),
+        JobResult::Advice(screen, advice) if is_on_top(app, *screen) => effects.extend(match advice {
+            Some(text) => apply_response(app, *screen, Response::open_overlay(Page::Advice(text.clone()))),
             None => no_metrics(app),
         }),
-        Done::Checklist(screen, items) if is_on_top(app, *screen) => {
-            effects.extend(apply_response(app, *screen, Answer::open_overlay(Page::Checklist(items.clone()))));
+        JobResult::Checklist(screen, items) if is_on_top(app, *screen) => {
+            effects.extend(apply_response(app, *screen, Response::open_overlay(Page::Checklist(items.clone()))));
         }
         _ => {}
     }
-    effects.extend(runs::check_awaited(app));
+    effects.extend(run_events::check_awaited(app));
     effects.extend(resume_deep_link(app));
     effects
 }
@@ -110,7 +114,7 @@ fn request_flops(app: &mut App, index: usize) -> Vec<Effect> {
     let Some(window) = report.triage.as_ref().and_then(|t| t.as_ref()).map(|t| t.window) else { return Vec::new() };
     let joined: Vec<_> =
         report.joins.iter().filter_map(|(other, join)| Some((session.metrics(*other)?.clone(), Arc::clone(join)))).collect();
-    if joined.is_empty() { Vec::new() } else { report.request_work(index, Ask::Work { window, joined }) }
+    if joined.is_empty() { Vec::new() } else { report.request_work(index, JobRequest::Work { window, joined }) }
 }
 
 /// Adds the counters in the file of a timeline as a report of their own, and joins it to the timeline.

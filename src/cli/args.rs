@@ -5,7 +5,7 @@ pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand, Watch};
 pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
 pub use super::trace_args::Trace;
 pub use super::triage_args::{DigestArgs, Export, MemoryArgs, Ranges, Ranks, ReportArgs, Triage};
-use super::words::word_parser;
+use super::values::word_parser;
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
 use crate::app::Show;

@@ -2,7 +2,7 @@
 
 use crate::import::input::Input;
 use crate::import::rocm::RocmThreadTrace;
-use crate::import::trace::WarpscopeTrace;
+use crate::import::wstrace::WarpscopeTrace;
 use crate::import::{Cancel, ImportError, Job, ncu};
 use crate::model::metrics::{IN_PLACE, Sampled};
 use crate::model::{Code, Details, Metrics};

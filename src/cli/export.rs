@@ -7,7 +7,7 @@ use crate::analysis::triage::{self, Scope};
 use crate::import::{Parts, Wants};
 use crate::model::units::format_grouped;
 use crate::model::{Cancel, Nanos, Profile};
-use crate::report::columnar::{Of, TABLES, write_table};
+use crate::report::parquet_export::{Of, TABLES, write_table};
 use crate::report::trace_event::{self, Chrome, Part, Perfetto, Sink};
 use std::path::{Path, PathBuf};
 

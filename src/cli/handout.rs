@@ -6,7 +6,7 @@ use crate::analysis::memory::analyze_usage as memory_usage;
 use crate::analysis::triage::{self, Scope};
 use crate::import::Wants;
 use crate::model::Cancel;
-use crate::report::handout::{self, Given};
+use crate::report::document::{self, Given};
 use crate::report::ranks::Together;
 use crate::report::triage::Judged;
 use std::path::Path;
@@ -35,10 +35,10 @@ pub fn write_report(args: &ReportArgs, nsys: Option<&Path>) -> Result<(), Failur
     let ranks = super::ranks::of_reports(&judged);
     let ranks = ranks.as_ref().map(|(digests, reports, job)| Together { job, digests, reports });
     let given: Vec<Given<'_>> = all.iter().map(|(p, t, u)| Given { profile: p, triage: t.as_ref(), usage: u.as_ref() }).collect();
-    let made = handout::build_handout(&given, ranks.as_ref());
+    let made = document::build_handout(&given, ranks.as_ref());
     save::refuse_overwrite(&args.output, &args.files)?;
     save::write_atomically(&args.output, args.force, |out| {
-        if html { handout::write_html(out, &made, args.paths) } else { handout::write_markdown(out, &made, args.paths) }
+        if html { document::write_html(out, &made, args.paths) } else { document::write_markdown(out, &made, args.paths) }
     })?;
     print::to_stdout(|out| writeln!(out, "{}", args.output.display()))
 }

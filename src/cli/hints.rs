@@ -2,9 +2,9 @@
 
 use super::args::Hints;
 use super::{Failure, interrupt, print};
-use crate::analysis::faster::Run;
-use crate::analysis::hints::subject::{self, Place};
+use crate::analysis::hints::diagnosed_kernel::{self, Place};
 use crate::analysis::select::{self, Selected};
+use crate::analysis::what_if_replay::Run;
 use crate::import::{Parts, Wants};
 use crate::model::{Kernel, KernelId, Severity};
 use crate::report::{self, Format};
@@ -21,7 +21,7 @@ pub fn print_hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let whole = &profile;
     let profile = measured.as_deref().unwrap_or(&profile);
     let file = args.file.display();
-    let mut places = subject::list_places(profile);
+    let mut places = diagnosed_kernel::list_places(profile);
     if places.is_empty() {
         return Err(Failure::wrong(if profile.totals.is_empty() {
             format!("{file}: it has no kernels")

@@ -3,7 +3,7 @@
 use crate::analysis::live::{Judged, Live, Meter};
 use crate::analysis::live_results::Results;
 use crate::analysis::triage::{Scope, Verdict, triage_profile};
-use crate::import::trace::Follow;
+use crate::import::wstrace::Follow;
 use crate::import::{Cancel, Job, Wants};
 use crate::launch::tracer;
 use crate::library::Run;
@@ -47,7 +47,7 @@ pub enum Told {
 
 /// Returns the path of a run's traces without process id and suffix.
 pub fn trace_prefix(run: &Run) -> Option<PathBuf> {
-    let suffix = format!(".{}", crate::import::trace::SUFFIX);
+    let suffix = format!(".{}", crate::import::wstrace::SUFFIX);
     run.patterns.first().and_then(|p| p.strip_suffix(&suffix)).filter(|_| run.tool == "trace").map(PathBuf::from)
 }
 
@@ -89,7 +89,7 @@ fn request_counters(output: &Path, kernel: &str) -> Result<String, String> {
 /// Returns an unused file name next to the traces that is not itself a trace name.
 pub fn snapshot_path(output: &Path) -> PathBuf {
     let name = output.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let path = |n: u32| output.with_file_name(format!("{name}-snapshot-{n}.{}", crate::import::trace::SUFFIX));
+    let path = |n: u32| output.with_file_name(format!("{name}-snapshot-{n}.{}", crate::import::wstrace::SUFFIX));
     (1..u32::MAX).map(path).find(|p| p.symlink_metadata().is_err()).unwrap_or_else(|| path(0))
 }
 

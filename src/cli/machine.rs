@@ -2,7 +2,7 @@
 //! more.
 
 use crate::app::session::Fact;
-use crate::launch::{find, tracer};
+use crate::launch::{locate_tools, tracer};
 use std::path::Path;
 
 /// Counts the GPUs with device nodes of the NVIDIA driver.
@@ -35,11 +35,16 @@ pub fn machine_facts(nsys: Option<&Path>) -> Vec<Fact> {
         ),
         tool(
             "nsys",
-            find::find_nsys(nsys).into_iter().find(|p| p.is_file()),
+            locate_tools::find_nsys(nsys).into_iter().find(|p| p.is_file()),
             "records OS calls, CPU samples and Python stacks, too (warpscope recipes)",
             "not found: needed only for OS calls, CPU samples and GPU metrics",
         ),
-        tool("ncu", find::find_tool("ncu"), "measures single launches: r and R in the explorer", "not found: its reports can be opened"),
-        tool("rocprofv3", find::find_tool("rocprofv3"), "records programs on AMD GPUs", "not found (AMD GPUs only)"),
+        tool(
+            "ncu",
+            locate_tools::find_tool("ncu"),
+            "measures single launches: r and R in the explorer",
+            "not found: its reports can be opened",
+        ),
+        tool("rocprofv3", locate_tools::find_tool("rocprofv3"), "records programs on AMD GPUs", "not found (AMD GPUs only)"),
     ]
 }

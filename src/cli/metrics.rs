@@ -5,7 +5,7 @@ use super::{Failure, details, interrupt, print};
 use crate::analysis::code;
 use crate::import::ncu::{self, Decimal};
 use crate::import::rocm::RocmThreadTrace;
-use crate::import::trace::WarpscopeTrace;
+use crate::import::wstrace::WarpscopeTrace;
 use crate::import::{self, Cancel, ImportError, Importer, Job, Wants};
 use crate::model::metrics::IN_PLACE;
 use crate::model::{self, Kernel, KernelId};

@@ -2,11 +2,13 @@
 
 pub mod args;
 mod completions;
+pub mod debounce;
 pub mod demo;
 pub mod details;
 pub mod diff;
 pub mod doctor;
-pub mod explore;
+pub mod event_loop;
+pub mod event_sources;
 mod export;
 mod handout;
 pub mod help;
@@ -14,10 +16,8 @@ pub mod hints;
 pub mod interrupt;
 mod jobs;
 mod live;
-pub mod loops;
 mod machine;
 mod memory;
-mod message;
 pub mod metrics;
 mod mouse;
 pub mod print;
@@ -27,11 +27,11 @@ pub mod recipes;
 mod recipes_args;
 pub mod recorder;
 pub mod rerun;
-pub mod resting;
 pub mod run_args;
 pub mod runs;
 pub mod save;
 mod settings;
+mod status_timeout;
 mod themes;
 pub mod timeline;
 mod timeline_args;
@@ -40,8 +40,8 @@ mod trace_args;
 mod triage;
 pub mod triage_args;
 pub mod tty;
+mod values;
 mod which_args;
-mod words;
 mod workers;
 
 use crate::analysis::fuzzy::nearest_match;
@@ -138,7 +138,7 @@ fn run_command(args: &Args) -> Result<(), Failure> {
     print::set_ascii(ascii);
     let nsys = args.nsys.clone().or_else(|| config.nsys.clone());
     match &args.command {
-        Some(Command::Run(run)) => runs::begin::start_run(args, run, &config),
+        Some(Command::Run(run)) => runs::run::start_run(args, run, &config),
         Some(Command::Watch(watch)) => runs::watch::watch_program(args, watch, &config),
         Some(Command::Attach(attach)) => runs::attach::attach_run(args, attach, &config),
         Some(Command::Runs(runs)) => runs::list::manage_runs(runs, nsys.as_deref()),
@@ -173,13 +173,13 @@ fn run_command(args: &Args) -> Result<(), Failure> {
             None => recipes::print_recipes(args, &config),
         },
         Some(Command::Themes) => themes::list_themes(),
-        Some(Command::Demo { opening, tour }) => explore::built_in(args, opening, *tour, &config),
+        Some(Command::Demo { opening, tour }) => event_loop::built_in(args, opening, *tour, &config),
         None if args.files.is_empty() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() => {
-            explore::explore_library(args, &config)
+            event_loop::explore_library(args, &config)
         }
         None if args.files.is_empty() => Err(Failure::wrong(
             "name a report (.nsys-rep, .sqlite, .ncu-rep, .pt.trace.json, `nsys stats` or `ncu` CSV), or try `warpscope demo`; `warpscope --help` shows more",
         )),
-        None => explore::explore_files(args, &config),
+        None => event_loop::explore_files(args, &config),
     }
 }

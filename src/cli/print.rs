@@ -5,8 +5,8 @@ use super::{Failure, interrupt};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::readable::readable_name;
 use crate::analysis::select::{self, Selected};
-use crate::analysis::worths::Worths;
-use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels};
+use crate::analysis::what_if_curves::Worths;
+use crate::analysis::{GroupBy, Grouping, Paths, SortBy, kernel_groups, labels};
 use crate::import::{Names, Parts, Wants};
 use crate::model::text::escape_unsafe;
 use crate::model::{Cancel, Kernel, KernelId, Profile};
@@ -156,8 +156,9 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
         return Err(Failure::wrong(format!("{}: cannot group by {}: {why}", args.file.display(), args.by.cli_name())));
     }
     let needle = args.filter.as_deref().unwrap_or_default().to_lowercase();
-    let rows: Vec<u32> = (0..).zip(&grouping.rows).filter(|(_, r)| group::is_named(&profile.kernels, r, &needle)).map(|(i, _)| i).collect();
-    let mut rows = group::sort_rows(&grouping.rows, &rows, args.sort, args.sort == SortBy::Name);
+    let rows: Vec<u32> =
+        (0..).zip(&grouping.rows).filter(|(_, r)| kernel_groups::is_named(&profile.kernels, r, &needle)).map(|(i, _)| i).collect();
+    let mut rows = kernel_groups::sort_rows(&grouping.rows, &rows, args.sort, args.sort == SortBy::Name);
     rows.truncate(args.limit.unwrap_or(usize::MAX));
     warn(&profile);
     let worths = if predicts { predict_worths(&profile, args.by, rows.len()) } else { None };

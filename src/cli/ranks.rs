@@ -6,7 +6,7 @@ use crate::analysis::ranks::{self, build_digests, build_job};
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::{Parts, Wants};
 use crate::launch::open;
-use crate::launch::runs::place;
+use crate::launch::runs::host_identity;
 use crate::model::clock::LAUNCHERS;
 use crate::model::digest::Digest;
 use crate::model::units::{format_count, format_grouped};
@@ -256,7 +256,7 @@ pub fn write_digests(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failu
         let (rank, world) = launcher_rank();
         // If the launcher sets the rank, this process runs on the rank's own machine.
         if rank.is_some() {
-            one.host = one.host.take().or_else(place::hostname);
+            one.host = one.host.take().or_else(host_identity::hostname);
         }
         one.rank = args.rank.or(one.rank).or(rank).or_else(|| ranks::in_name(&one.file));
         one.world = one.world.or(world);
@@ -280,7 +280,7 @@ pub fn write_digests(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failu
 pub fn of_reports(judged: &[(&Profile, &triage::Triage)]) -> Option<(Vec<Digest>, Vec<usize>, ranks::Job)> {
     let (mut all, mut reports) = (Vec::new(), Vec::new());
     for (number, (profile, found)) in judged.iter().enumerate() {
-        let talks = triage::ops::find_collectives(profile).into_iter().any(|c| c);
+        let talks = triage::device_ops::find_collectives(profile).into_iter().any(|c| c);
         let list = if talks { build_digests(profile, found, &profile.source.file.display().to_string()) } else { Vec::new() };
         reports.extend(list.iter().map(|_| number));
         all.extend(list);

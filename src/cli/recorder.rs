@@ -1,19 +1,19 @@
 //! Background work of the explorer for runs: starts and follows them, and updates the library.
 
 use super::Failure;
+use super::event_sources::Wake;
 use super::live::{self, Ask, Told};
-use super::loops::Wake;
-use super::runs::follow::{Follow, Update};
-use super::runs::look::{format_check, preflight_checks};
-use super::runs::plain::LOOK;
+use super::runs::headless::LOOK;
+use super::runs::preflight::{format_check, preflight_checks};
 use super::runs::start::{self, Started};
 use super::runs::supervisor::EXEC;
-use super::runs::{files, follow, list, promises};
-use crate::app::orders::{News, Start, StepNews};
+use super::runs::tail::{Follow, Update};
+use super::runs::{files, list, promises, tail};
+use crate::app::messages::{News, Start, StepNews};
 use crate::app::{Effect, Msg};
 use crate::import::Cancel;
 use crate::launch::doctor::State;
-use crate::launch::runs::{busy, process, steps};
+use crate::launch::runs::{gpu_utilization, process, steps};
 use crate::library::{Library, LibraryError, NewRun, Run, store};
 use crate::report::runs::outcome_facts;
 use crossbeam_channel::Sender;
@@ -189,7 +189,7 @@ impl Recorder {
                 Msg::Library(runs().map(|r| (r, store::now_ms())).map_err(|e: LibraryError| e.to_string()))
             }),
             Effect::Printed(id) => self.spawn_work(move || {
-                let lines = || Ok::<_, LibraryError>(follow::last_lines(&Library::open()?.run_folder(id), PRINTED));
+                let lines = || Ok::<_, LibraryError>(tail::last_lines(&Library::open()?.run_folder(id), PRINTED));
                 // A run without a log has no output.
                 let kept = || {
                     let library = Library::open().ok()?;
@@ -220,7 +220,7 @@ impl Recorder {
         let (tell, done) = (self.send.clone(), self.enough.clone());
         std::thread::spawn(move || {
             let say = |gpu| drop(tell.send(Wake::Message(Msg::Gpu(id, gpu))));
-            busy::sample_utilization(|gpu| say(Some(gpu)), || done.is_cancelled());
+            gpu_utilization::sample_utilization(|gpu| say(Some(gpu)), || done.is_cancelled());
             say(None);
         });
     }

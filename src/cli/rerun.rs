@@ -8,7 +8,7 @@ use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
 use crate::report;
 use crate::rerun::{
     self, Base, CacheControl, ClockControl, Collect, Found, OpenedBy, Options, Plan, Profiler, RangeName, Target, Verdict, Within, collect,
-    nvtx, pick, script,
+    nvtx, script, select_launches,
 };
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -182,7 +182,7 @@ fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<
     }
     let groups: Vec<BTreeSet<KernelId>> = match (&args.kernel, args.top) {
         (Some(selector), _) => vec![print::select_kernels(&profile.kernels, &args.file, selector, print::LISTS_KERNELS)?],
-        (None, Some(n)) => pick::top_kernels(profile, n.into()),
+        (None, Some(n)) => select_launches::top_kernels(profile, n.into()),
         (None, None) => {
             return Err(Failure::wrong(
                 "say which launch: --launch ID, --kernel NAME (with --nth N, --slowest, --median or --every), --top N or --graph N",
@@ -191,9 +191,9 @@ fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<
     };
     let mut out = Vec::new();
     for kernels in groups {
-        let mut launches = pick::of_kernels(profile, &kernels);
+        let mut launches = select_launches::of_kernels(profile, &kernels);
         if let Within::Range(range, instance) = options.within {
-            launches = pick::inside(profile, &launches, range, instance);
+            launches = select_launches::inside(profile, &launches, range, instance);
         }
         if launches.is_empty() {
             let place = args.within.as_ref().map_or_else(String::new, |r| format!(" inside the NVTX range {r:?}"));
@@ -204,10 +204,10 @@ fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<
             picked.clone_from(&launches);
         }
         if let Some(n) = args.slowest {
-            picked.extend(pick::slowest(profile, &launches, n.into()));
+            picked.extend(select_launches::slowest(profile, &launches, n.into()));
         }
         if let Some(nth) = args.nth {
-            let found = pick::nth_of(profile, &launches, nth);
+            let found = select_launches::nth_of(profile, &launches, nth);
             if found.len() > 1 && args.top.is_none() {
                 let list = found.iter().map(|l| l.0.to_string()).collect::<Vec<_>>().join(", ");
                 return Err(Failure::wrong(format!("{} processes have such a launch; choose one with --launch: {list}", found.len())));
@@ -220,7 +220,7 @@ fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<
         }
         // By default a typical launch.
         if args.median || picked.is_empty() {
-            picked.extend(pick::median(profile, &launches));
+            picked.extend(select_launches::median(profile, &launches));
         }
         out.extend(picked);
     }

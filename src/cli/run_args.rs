@@ -1,8 +1,8 @@
 //! Arguments of `run`, `attach` and `runs`.
 
+use super::values::word_parser;
+use super::values::{check_kernel, parse_percent};
 use super::which_args::Which;
-use super::words::word_parser;
-use super::words::{check_kernel, parse_percent};
 use crate::report::Format;
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
@@ -115,7 +115,7 @@ pub struct Watch {
     #[arg(long, value_name = "FORMAT", value_parser = ["table", "json"])]
     pub format: Option<String>,
     /// End after so many seconds; the program keeps running.
-    #[arg(long, value_name = "SECONDS", value_parser = super::words::parse_seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = super::values::parse_seconds)]
     pub seconds: Option<f64>,
 }
 

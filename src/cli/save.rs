@@ -2,7 +2,7 @@
 
 use super::{FAILED, Failure};
 use crate::app::App;
-use crate::ui::saved::{self, Form};
+use crate::ui::screen_export::{self, Form};
 use crate::ui::{Theme, View};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -24,7 +24,7 @@ pub fn save_view(path: &Path, (app, view, theme): (&App, &mut View, &Theme)) -> 
     let Some(form) = Form::from_file_name(&name) else {
         return Err(format!("{}: end the name in .svg, .html or .txt", path.display()));
     };
-    let text = saved::export_screen(app, view, theme, app.session.settings.theme.contains("light"), form);
+    let text = screen_export::export_screen(app, view, theme, app.session.settings.theme.contains("light"), form);
     let (stem, end) = name.rsplit_once('.').unwrap_or((&name, ""));
     for n in 1..=MOST_VIEWS {
         let free = if n == 1 { path.to_owned() } else { path.with_file_name(format!("{stem}-{n}.{end}")) };
@@ -83,7 +83,7 @@ pub fn write_atomically(
 
 /// Saves a text in a folder and returns the path.
 pub fn save_text(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
-    crate::launch::private::write_private_file(folder, "copied.txt", text.as_bytes(), 0o600)
+    crate::launch::private_files::write_private_file(folder, "copied.txt", text.as_bytes(), 0o600)
 }
 
 #[cfg(test)]

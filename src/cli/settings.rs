@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::args::{Args, Opening};
-use crate::app::{Address, Settings, Show};
+use crate::app::{Location, Settings, Show};
 use crate::config::{self, ColorMode, Config};
 use crate::ui::theme;
 
@@ -27,7 +27,7 @@ pub fn resolve_settings(
     let theme = args.theme.as_deref().or(config.theme.as_deref()).unwrap_or(by_mode);
     library.theme(theme, mode).map_err(Failure::wrong)?;
     let defaults = Settings::default();
-    let address = Address {
+    let address = Location {
         show: opening.first,
         kernel: opening.kernel.clone(),
         launch: opening.launch,

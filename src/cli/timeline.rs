@@ -8,7 +8,7 @@ use crate::import::Wants;
 use crate::model::{Cancel, Profile};
 use crate::report::timeline::{LABEL, Shown, events};
 use crate::report::{self, Format};
-use crate::rerun::join::join_results;
+use crate::rerun::match_results::join_results;
 use std::path::{Path, PathBuf};
 
 /// Default number of columns.

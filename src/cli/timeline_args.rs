@@ -1,6 +1,6 @@
 //! Arguments of the commands about a time window.
 
-use super::words::word_parser;
+use super::values::word_parser;
 use crate::analysis::timeline::RowKind;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};

@@ -1,7 +1,7 @@
 //! `warpscope trace`: executes the program with the tracer loaded into it.
 
 use super::args::Trace;
-use super::words::named_range;
+use super::values::named_range;
 use super::{FAILED, Failure, print};
 use crate::import::cache;
 use crate::launch::tracer::{Chosen, Gate, Measure, Record, find_libraries, traced_command, write_object};
@@ -53,7 +53,7 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     let failed = |e: crate::launch::tracer::Unable| Failure { text: e.to_string(), code: FAILED };
     let object = write_object(&cache::default_folder()).map_err(failed)?;
     // Always required: the user may request a kernel while the program runs.
-    let survey = args.survey.map_or(0, super::words::to_thousandths);
+    let survey = args.survey.map_or(0, super::values::to_thousandths);
     let measure = Measure {
         survey,
         chosen: args.measure.iter().cloned().chain(args.stalls.iter().map(|c| Chosen { stalls: true, ..c.clone() })).collect(),
@@ -75,7 +75,7 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
     let first = words.first().map_or("", String::as_str);
     print::error(&format!("cannot start {first}: {error}"));
-    if args.survey.is_some() && super::words::parse_percent(first).is_ok() {
+    if args.survey.is_some() && super::values::parse_percent(first).is_ok() {
         print::error(&format!("a percentage is written `--survey={first}`"));
     }
     Err(Failure { text: String::new(), code })

@@ -1,7 +1,7 @@
 //! Arguments of `trace`.
 
+use super::values::{parse_kernel, parse_percent, parse_ranks, parse_seconds};
 use super::which_args::Which;
-use super::words::{parse_kernel, parse_percent, parse_ranks, parse_seconds};
 use crate::launch::tracer::Chosen;
 use clap::builder::NonEmptyStringValueParser;
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! Arguments of the commands that analyse a run as a whole.
 
-use super::words::word_parser;
+use super::values::word_parser;
 use crate::analysis::memory::MemoryVerdict;
 use crate::analysis::ranks::OF_JOBS;
 use crate::analysis::triage::{Phase, VERDICTS, Verdict};

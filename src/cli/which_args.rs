@@ -1,6 +1,6 @@
 //! Launches that `run` and `trace` measure, and the metrics.
 
-use super::words::named_range;
+use super::values::named_range;
 use crate::launch::tracer::{NvtxRange, Only, question_names};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 

@@ -1,8 +1,8 @@
 //! Threads that run analyses for the explorer's event loop. Work that the user waits for has priority. A newer
 //! request of the same kind for the same report replaces a waiting one, and cancels a running one.
 
-use super::loops::Wake;
-use crate::app::{Msg, Work, work};
+use super::event_sources::Wake;
+use crate::app::{Msg, Work, jobs};
 use crate::model::Cancel;
 use crossbeam_channel::Sender;
 use std::num::NonZero;
@@ -94,7 +94,7 @@ fn serve_queue((queue, woken): &(Mutex<Queue>, Condvar), send: &Sender<Wake>) {
             continue;
         };
         drop(held);
-        let msg = match catch_unwind(AssertUnwindSafe(|| work::perform_work(&work, &cancel))) {
+        let msg = match catch_unwind(AssertUnwindSafe(|| jobs::perform_work(&work, &cancel))) {
             Ok(Some(done)) => Some(Msg::Done { report: work.report, generation: work.generation, window: work.window, done }),
             Ok(None) => None,
             Err(_) => Some(Msg::Trouble("an analysis of this report failed; please report it as a bug".to_owned())),
@@ -116,28 +116,32 @@ fn serve_queue((queue, woken): &(Mutex<Queue>, Condvar), send: &Sender<Wake>) {
 mod tests {
     use super::*;
     use crate::analysis::GroupBy;
-    use crate::app::work::Ask;
+    use crate::app::jobs::JobRequest;
     use crate::model::{Profile, Source};
 
-    fn work(report: usize, ask: Ask) -> Box<Work> {
+    fn work(report: usize, ask: JobRequest) -> Box<Work> {
         Box::new(Work { report, generation: 1, profile: Arc::new(Profile::new(Source::default())), paths: None, window: None, ask })
     }
 
     #[test]
     fn a_newer_piece_replaces_one_that_waits_and_ends_one_that_is_done() {
         let mut queue = Queue::default();
-        queue.enqueue_work(work(0, Ask::Overview));
-        queue.enqueue_work(work(0, Ask::Group(GroupBy::Name)));
-        queue.enqueue_work(work(1, Ask::Group(GroupBy::Name)));
-        queue.enqueue_work(work(0, Ask::Group(GroupBy::Stream)));
+        queue.enqueue_work(work(0, JobRequest::Overview));
+        queue.enqueue_work(work(0, JobRequest::Group(GroupBy::Name)));
+        queue.enqueue_work(work(1, JobRequest::Group(GroupBy::Name)));
+        queue.enqueue_work(work(0, JobRequest::Group(GroupBy::Stream)));
         assert_eq!(queue.waiting.len(), 3);
         let (_, first, cancel) = queue.next_work().unwrap();
-        assert_eq!((first.report, matches!(first.ask, Ask::Group(GroupBy::Name))), (1, true), "the most urgent, of these the oldest");
+        assert_eq!(
+            (first.report, matches!(first.ask, JobRequest::Group(GroupBy::Name))),
+            (1, true),
+            "the most urgent, of these the oldest"
+        );
         let (_, second, other) = queue.next_work().unwrap();
-        assert!(second.report == 0 && matches!(second.ask, Ask::Group(GroupBy::Stream)));
-        queue.enqueue_work(work(1, Ask::Group(GroupBy::Process)));
+        assert!(second.report == 0 && matches!(second.ask, JobRequest::Group(GroupBy::Stream)));
+        queue.enqueue_work(work(1, JobRequest::Group(GroupBy::Process)));
         assert!(cancel.is_cancelled() && !other.is_cancelled());
-        assert!(matches!(queue.next_work().unwrap().1.ask, Ask::Group(GroupBy::Process)), "the header waits");
+        assert!(matches!(queue.next_work().unwrap().1.ask, JobRequest::Group(GroupBy::Process)), "the header waits");
     }
 
     #[test]
@@ -146,7 +150,7 @@ mod tests {
         let workers = Workers::new(&send);
         drop(send);
         for report in 0..20 {
-            workers.enqueue_work(work(report, Ask::Overview));
+            workers.enqueue_work(work(report, JobRequest::Overview));
         }
         let mut told: Vec<usize> = (0..20)
             .map(|_| match wakes.recv().unwrap() {

@@ -6,7 +6,7 @@ pub mod recipes;
 
 use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::{GroupBy, SortBy};
-use crate::launch::private;
+use crate::launch::private_files;
 use etcetera::BaseStrategy;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ impl Config {
         let Some(path) = named.map(Path::to_owned).or_else(|| config_folder().map(|f| f.join("config.toml"))) else {
             return Ok(Self::default());
         };
-        match private::read_small_text(&path, MOST_BYTES) {
+        match private_files::read_small_text(&path, MOST_BYTES) {
             Ok(text) => Self::parse(&text).map_err(|e| format!("{}: {e}", path.display())),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(Self::default()),
             Err(e) => Err(format!("{}: {e}", path.display())),
@@ -194,7 +194,7 @@ pub fn load_themes(folder: Option<&Path>) -> Vec<(String, String)> {
     let mut own: Vec<PathBuf> = files.filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
     own.sort();
     own.iter()
-        .filter_map(|p| Some((p.file_stem()?.to_string_lossy().into_owned(), private::read_small_text(p, MOST_BYTES).ok()?)))
+        .filter_map(|p| Some((p.file_stem()?.to_string_lossy().into_owned(), private_files::read_small_text(p, MOST_BYTES).ok()?)))
         .collect()
 }
 

@@ -4,7 +4,7 @@
 //! An entry is keyed by the report's path, size and modification time, and is renamed into place once complete.
 
 use super::error::ImportError;
-use crate::launch::private;
+use crate::launch::private_files;
 use crate::model::Cancel;
 use etcetera::BaseStrategy;
 use std::fs::{File, Metadata};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub fn default_folder() -> PathBuf {
     match etcetera::choose_base_strategy() {
         Ok(base) => base.cache_dir().join("warpscope"),
-        Err(_) => private::homeless_folder(),
+        Err(_) => private_files::homeless_folder(),
     }
 }
 
@@ -48,7 +48,7 @@ pub fn get_or_make(
         next: "set XDG_CACHE_HOME to a writable folder with enough space".to_owned(),
     };
     // Check the folder's owner and mode before its contents are trusted.
-    private::create_folder(folder).map_err(unwritable)?;
+    private_files::create_folder(folder).map_err(unwritable)?;
     if std::fs::metadata(&target).is_ok_and(|m| m.len() > 0) {
         return Ok(target);
     }

@@ -2,9 +2,9 @@
 
 use super::budget::Budget;
 use super::cache;
-use super::counted::Counted;
 use super::error::ImportError;
 use super::job::Job;
+use super::progress_reader::Counted;
 use crate::launch::open;
 use std::fs::Metadata;
 use std::io::{ErrorKind, Read};

@@ -2,28 +2,28 @@
 
 pub mod budget;
 pub mod cache;
+pub mod chrome_perfetto;
 mod collectives;
-pub mod counted;
 pub mod digest;
 pub mod error;
 pub mod importer;
 pub mod input;
 pub mod job;
-pub mod known;
+pub mod launch_order;
 pub mod ncu;
 pub mod nsys;
 pub mod nsys_report;
 pub mod open;
-pub mod order;
+pub mod progress_reader;
 pub mod rocm;
-pub mod slices;
-pub mod snapshot;
 pub mod sqlite;
 pub mod stats_csv;
 mod times;
 pub mod torch;
-pub mod trace;
+pub mod torch_memory_snapshot;
 mod unrecorded;
+pub mod unsupported;
+pub mod wstrace;
 
 pub use crate::model::{Cancel, Pace};
 pub use budget::Budget;

@@ -2,7 +2,7 @@
 //! exports them once, into the cache.
 
 use super::{ImportError, Importer, Input, Job, cache, input::Bytes, nsys};
-use crate::launch::{self, Tool, Version, find};
+use crate::launch::{self, Tool, Version, locate_tools};
 use crate::model::Profile;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -53,12 +53,12 @@ pub fn cached_export(input: &Input, job: &Job<'_>) -> Result<PathBuf, ImportErro
 
 /// Chooses the tool for the export: the first that is at least as new as the report, or an error that explains.
 fn choose_tool(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool, ImportError> {
-    let candidates = find::find_nsys(job.nsys.as_deref());
+    let candidates = locate_tools::find_nsys(job.nsys.as_deref());
     let wanted = recorded.map_or_else(|| "any version from its year on".to_owned(), |v| format!("{v} or newer"));
     let mut found: Vec<Tool> = Vec::new();
     let mut silent: Option<PathBuf> = None;
     for candidate in candidates {
-        let tool = find::query_version(&candidate, &|| job.cancel.is_cancelled());
+        let tool = locate_tools::query_version(&candidate, &|| job.cancel.is_cancelled());
         if job.cancel.is_cancelled() {
             return Err(ImportError::Cancelled { path: path.to_owned() });
         }

@@ -4,7 +4,10 @@ use super::error::ImportError;
 use super::importer::Importer;
 use super::input::{Bytes, Input, Kinds};
 use super::job::{Job, Parts, Wants};
-use super::{collectives, digest, known, ncu, nsys, nsys_report, rocm, slices, snapshot, stats_csv, times, torch, trace, unrecorded};
+use super::{
+    chrome_perfetto, collectives, digest, ncu, nsys, nsys_report, rocm, stats_csv, times, torch, torch_memory_snapshot, unrecorded,
+    unsupported, wstrace,
+};
 use crate::model::{Metrics, NoteKind, Profile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,8 +19,8 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &stats_csv::NsysStatsCsv,
     &ncu::Ncu,
     &torch::TorchTrace,
-    &snapshot::TorchSnapshot,
-    &trace::WarpscopeTrace,
+    &torch_memory_snapshot::TorchSnapshot,
+    &wstrace::WarpscopeTrace,
     &digest::WarpscopeDigest,
     &rocm::Rocpd,
     &rocm::RocprofDb,
@@ -30,7 +33,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &rocm::RocmStats,
     &rocm::RocmJson,
     &rocm::RocmPerfetto,
-    &slices::PerfettoTrace,
+    &chrome_perfetto::PerfettoTrace,
 ];
 
 /// Maximum number of GPUs of a report: per-GPU analyses compare each with all others.
@@ -38,7 +41,7 @@ const MOST_DEVICES: usize = 4_096;
 
 fn refuse_input(input: &Input) -> ImportError {
     let tried = IMPORTERS.iter().map(|i| i.name()).collect::<Vec<_>>().join(", ");
-    known::unsupported_error(input, &supported_formats(), &tried)
+    unsupported::unsupported_error(input, &supported_formats(), &tried)
 }
 
 /// Supported formats as text: `Nsight Systems SQLite export (.sqlite), …`.

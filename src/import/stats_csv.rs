@@ -6,8 +6,8 @@ use super::input::Bytes as Where;
 use super::{ImportError, Importer, Input, Job};
 use crate::launch::open;
 use crate::model::{
-    Bytes, CopyKind, Device, Kernel, KernelId, KernelTotal, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, Nanos,
-    Note, NoteKind, Place, PlaceId, Profile, Severity, Source, kernel,
+    Bytes, CopyKind, Device, Kernel, KernelId, KernelTotal, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, MemOp,
+    MemOpKind, Nanos, Note, NoteKind, PlaceId, Profile, Severity, Source, kernel,
 };
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
@@ -241,7 +241,12 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
                 next
             })
         });
-        let key = Place { device, context: parse_integer(&row, context_at), stream: parse_integer(&row, stream_at), ..Place::default() };
+        let key = LaunchSite {
+            device,
+            context: parse_integer(&row, context_at),
+            stream: parse_integer(&row, stream_at),
+            ..LaunchSite::default()
+        };
         let next = u32::try_from(places.len()).unwrap_or(u32::MAX);
         let here = *places.entry(key.clone()).or_insert_with(|| {
             profile.places.push(key);

@@ -2,14 +2,14 @@
 
 pub mod child;
 pub mod doctor;
-pub mod find;
+pub mod locate_tools;
 pub mod open;
-pub mod private;
+pub mod private_files;
 pub mod runs;
 pub mod terminal;
 pub mod tracer;
 pub mod version;
 
 pub use child::{Ended, end_tools_with_us, run_child, run_query};
-pub use find::{Tool, find_nsys};
+pub use locate_tools::{Tool, find_nsys};
 pub use version::Version;

@@ -2,8 +2,8 @@
 
 use super::record::{NewRun, Report, Run, State};
 use super::{LibraryError, schema};
-use crate::launch::private;
-use crate::launch::runs::place;
+use crate::launch::private_files;
+use crate::launch::runs::host_identity;
 use crate::launch::runs::{Exit, Finding, log, process};
 use etcetera::BaseStrategy;
 use rusqlite::config::DbConfig;
@@ -40,7 +40,7 @@ pub fn now_ms() -> i64 {
 }
 
 fn make_private(folder: &Path) -> Result<(), LibraryError> {
-    private::create_folder(folder).map_err(|source| LibraryError::File { path: folder.display().to_string(), source })
+    private_files::create_folder(folder).map_err(|source| LibraryError::File { path: folder.display().to_string(), source })
 }
 
 /// Prevents a foreign database in the library's place from running code: its tables must be real tables.
@@ -73,9 +73,9 @@ impl Library {
         let file = folder.join("runs.db");
         if file.is_file() {
             // The folder contains commands and logs, and names programs that are run again.
-            match private::check_not_shared(folder) {
+            match private_files::check_not_shared(folder) {
                 // Open it read-only.
-                Err(_) if !private::is_mine(folder) => return Self::open_read_only(folder, &file),
+                Err(_) if !private_files::is_mine(folder) => return Self::open_read_only(folder, &file),
                 other => other.map_err(|source| LibraryError::File { path: folder.display().to_string(), source })?,
             }
         } else {
@@ -87,7 +87,7 @@ impl Library {
         // take turns here.
         let lock = folder.join("runs.lock");
         let unlocked = |source| LibraryError::File { path: lock.display().to_string(), source };
-        let turn = match private::open_lock_file(&lock) {
+        let turn = match private_files::open_lock_file(&lock) {
             // A library of another user, or an archived one: open it read-only.
             Err(e) if matches!(e.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) && file.is_file() => {
                 return Self::open_read_only(folder, &file);
@@ -111,7 +111,7 @@ impl Library {
         db.busy_timeout(PATIENCE).map_err(wrong)?;
         // With WAL, readers and a writer do not wait for each other, but WAL needs memory that machines on a shared
         // disk do not share.
-        let journal = if place::is_shared_disk(folder) { "PRAGMA journal_mode = DELETE" } else { "PRAGMA journal_mode = WAL" };
+        let journal = if host_identity::is_shared_disk(folder) { "PRAGMA journal_mode = DELETE" } else { "PRAGMA journal_mode = WAL" };
         db.query_row(journal, [], |_| Ok(())).map_err(wrong)?;
         db.execute_batch("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL").map_err(wrong)?;
         schema::migrate(&mut db).map_err(|e| match e {
@@ -172,7 +172,7 @@ impl Library {
             .execute(
                 "INSERT INTO runs (id, started_ms, state, tool, argv, program, env, directory, patterns, host, env_names, env_values, holder, holder_started, machine)
                  VALUES (?8, ?1, 'starting', '', '[]', '[]', '[]', '', '[]', ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![now_ms(), place::hostname(), to_json(&names), to_json(&values), pid, ticks, place::pid_scope(), self.above_folders()],
+                params![now_ms(), host_identity::hostname(), to_json(&names), to_json(&values), pid, ticks, host_identity::pid_scope(), self.above_folders()],
             )
             .map_err(|e| self.database_error(e))?;
         let id = self.db.last_insert_rowid();
@@ -366,8 +366,11 @@ impl Library {
         // On a home directory shared by several machines, only the run's own machine can tell; after a reboot it holds
         // no runs.
         let here = match &run.machine {
-            Some(machine) => *machine == place::pid_scope() || (run.host == place::hostname() && !machine.starts_with(&place::boot_id())),
-            None => run.host.is_none() || run.host == place::hostname(),
+            Some(machine) => {
+                *machine == host_identity::pid_scope()
+                    || (run.host == host_identity::hostname() && !machine.starts_with(&host_identity::boot_id()))
+            }
+            None => run.host.is_none() || run.host == host_identity::hostname(),
         };
         if run.state.is_live() && here && !run.holder.is_some_and(|(pid, ticks)| process::is_running(pid, ticks)) {
             run.state = State::Lost;

@@ -2,7 +2,7 @@
 //! built when a report is read; every analysis consults it and uses its sentences.
 
 use super::units::{format_count, format_grouped};
-use super::{Maker, Nanos, Note, NoteKind, Severity};
+use super::{Nanos, Note, NoteKind, Severity, Vendor};
 use std::sync::Arc;
 
 /// Work on a GPU that a call starts.
@@ -154,17 +154,17 @@ impl Coverage {
     }
 
     /// Advice on recording it, for the tool that made the report.
-    pub fn recording_advice(&self, tool: &str, maker: Maker) -> String {
+    pub fn recording_advice(&self, tool: &str, maker: Vendor) -> String {
         let graphs = self.reported_work().next() == Some(Work::Graphs);
         let processes = self.unrecorded.iter().any(|u| u.work != Work::Copies && u.stretch == Stretch::All)
             && self.unrecorded.iter().filter(|u| u.work != Work::Copies).map(|u| u.calls).sum::<u64>()
                 < self.started[Work::Kernels as usize] + self.started[Work::Graphs as usize];
         let end = self.unrecorded.iter().filter(|u| u.work != Work::Copies).all(|u| u.stretch == Stretch::End);
         match (tool, maker) {
-            (_, Maker::Amd) if graphs => {
+            (_, Vendor::Amd) if graphs => {
                 "ROCm up to 7.2.1 drops the kernels under hipGraphLaunch: record with ROCm 7.2.2 or newer, or run without graphs"
             }
-            (_, Maker::Amd) => "ROCm 7.0.1 is known to leave out whole streams: record with a newer ROCm",
+            (_, Vendor::Amd) => "ROCm 7.0.1 is known to leave out whole streams: record with a newer ROCm",
             ("nsys", _) if processes => {
                 "record with `nsys profile --trace-fork-before-exec=true --cuda-graph-trace=node …` (vLLM and other programs start their workers by fork), and let every process exit normally"
             }
@@ -174,8 +174,8 @@ impl Coverage {
                 "record a shorter part, with an nsys that is at least as new as the driver (`nvidia-smi` shows its CUDA version), and let every process exit normally"
             }
             ("trace", _) => "the other notes say what the tracer lost; record a shorter part",
-            ("torch", Maker::Nvidia) if end => "call torch.cuda.synchronize() before the profiler stops, and record fewer steps",
-            ("torch", Maker::Nvidia) => {
+            ("torch", Vendor::Nvidia) if end => "call torch.cuda.synchronize() before the profiler stops, and record fewer steps",
+            ("torch", Vendor::Nvidia) => {
                 "look for CUPTI errors in the program's output, record fewer steps, and let no other profiler use CUPTI at the same time"
             }
             _ => "record a shorter part, or with a newer version of the tool",
@@ -184,7 +184,7 @@ impl Coverage {
     }
 
     /// Notes for the reader.
-    pub fn notes(&self, tool: &str, maker: Maker) -> Vec<Note> {
+    pub fn notes(&self, tool: &str, maker: Vendor) -> Vec<Note> {
         let mut out = Vec::new();
         if let Some(sentence) = self.describe_losses() {
             let hollow = self.is_inconclusive();
@@ -287,7 +287,7 @@ mod tests {
         ] {
             assert_eq!(coverage.describe_losses().as_deref(), sentence);
             assert_eq!(coverage.is_inconclusive(), hollow, "{sentence:?}");
-            assert_eq!(coverage.notes("nsys", Maker::Nvidia).len(), usize::from(sentence.is_some()));
+            assert_eq!(coverage.notes("nsys", Vendor::Nvidia).len(), usize::from(sentence.is_some()));
         }
     }
 
@@ -297,12 +297,12 @@ mod tests {
         let some = ledger(vec![row(1, Work::Kernels, 100, 100, Stretch::All)], [800, 0, 0]);
         let end = ledger(vec![row(1, Work::Kernels, 100, 800, Stretch::End)], [800, 0, 0]);
         for (coverage, tool, maker, says) in [
-            (&graphs, "torch", Maker::Amd, "7.2.2"),
-            (&some, "torch", Maker::Amd, "7.0.1"),
-            (&some, "nsys", Maker::Nvidia, "--trace-fork-before-exec=true"),
-            (&graphs, "nsys", Maker::Nvidia, "--cuda-graph-trace=node"),
-            (&end, "nsys", Maker::Nvidia, "cudaProfilerStop"),
-            (&end, "torch", Maker::Nvidia, "synchronize"),
+            (&graphs, "torch", Vendor::Amd, "7.2.2"),
+            (&some, "torch", Vendor::Amd, "7.0.1"),
+            (&some, "nsys", Vendor::Nvidia, "--trace-fork-before-exec=true"),
+            (&graphs, "nsys", Vendor::Nvidia, "--cuda-graph-trace=node"),
+            (&end, "nsys", Vendor::Nvidia, "cudaProfilerStop"),
+            (&end, "torch", Vendor::Nvidia, "synchronize"),
         ] {
             assert!(coverage.recording_advice(tool, maker).contains(says), "{tool} {says}");
         }

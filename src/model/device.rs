@@ -4,7 +4,7 @@ use super::Bytes;
 
 /// Vendor of a GPU, which determines the profiler that can measure it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Maker {
+pub enum Vendor {
     /// The report does not say.
     #[default]
     Unknown,
@@ -31,7 +31,7 @@ pub struct Words {
     pub api: &'static str,
 }
 
-impl Maker {
+impl Vendor {
     /// Terms of CUDA, or of `ROCm`.
     pub fn vendor_terms(self) -> &'static Words {
         match self {
@@ -64,7 +64,7 @@ impl Maker {
 pub struct Device {
     /// Index of the GPU in the tool's numbering on this machine.
     pub id: u32,
-    pub maker: Maker,
+    pub maker: Vendor,
     /// Marketing name, e.g. `NVIDIA H200`.
     pub name: Option<String>,
     /// Chip, e.g. `GH100`.

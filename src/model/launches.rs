@@ -2,7 +2,7 @@
 //!
 //! Columns are behind `Arc`, so that a later stage of reading can add columns without copying the ones already shown.
 
-use super::{ConfigId, KernelId, Place, PlaceId};
+use super::{ConfigId, KernelId, LaunchSite, PlaceId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -228,7 +228,7 @@ impl Launches {
 
     /// Maps calls of some launches, by process and start, to their first launch: a call that launched a graph also
     /// started its copies.
-    pub fn by_call(&self, places: &[Place], wanted: impl Fn(usize) -> bool) -> FxHashMap<(u32, i64), u32> {
+    pub fn by_call(&self, places: &[LaunchSite], wanted: impl Fn(usize) -> bool) -> FxHashMap<(u32, i64), u32> {
         let mut out = FxHashMap::default();
         for (row, at) in (0..).zip(0..self.len()).filter(|&(_, at)| wanted(at)) {
             let Some((call, _)) = self.call(at) else { continue };
@@ -347,7 +347,7 @@ mod tests {
     fn a_call_is_found_by_its_process_and_start() {
         let mut launches = three();
         launches.set_details(vec![0; 3], vec![1, 0, 1], vec![0; 3], vec![7]);
-        let places = [Place::default(), Place { pid: Some(5), ..Place::default() }];
+        let places = [LaunchSite::default(), LaunchSite { pid: Some(5), ..LaunchSite::default() }];
         let known = launches.by_call(&places, |row| row < 2);
         assert_eq!((known.get(&(5, 80)), known.len()), (Some(&0), 1), "row 1 has no call, row 2 is not wanted");
     }

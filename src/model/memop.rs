@@ -1,6 +1,6 @@
 //! Copies and sets of device memory.
 
-use super::host_call::NONE;
+use super::api_call::NONE;
 use super::{Bytes, Nanos, PlaceId};
 
 /// Direction of a copy.

@@ -1,6 +1,6 @@
 //! Allocations and frees over time, and the state of an allocator at the end.
 
-use super::host_call::NONE;
+use super::api_call::NONE;
 use super::memop::MemoryKind;
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use super::digest::Digest;
 use super::{
-    Clock, Collective, CounterTrack, Coverage, Device, HostCalls, Kernel, KernelId, LaunchConfig, Launches, MemOps, MemoryEvents, Metrics,
-    Nanos, Note, OsCalls, Overhead, Place, Process, Ranges, Rank, Samples, Shortened, Source, StateChange, Thread, Waits,
+    Clock, Collective, CounterTrack, Coverage, Device, HostCalls, Kernel, KernelId, LaunchConfig, LaunchSite, Launches, MemOps,
+    MemoryEvents, Metrics, Nanos, Note, OsCalls, Overhead, Process, Ranges, Rank, Samples, Shortened, Source, StateChange, Thread, Waits,
 };
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub enum GraphMode {
 
 /// A condition that opened and closed the capture; launches outside it are not in the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Gate {
+pub enum CaptureRange {
     /// `cudaProfilerStart` / `cudaProfilerStop`.
     ProfilerApi,
     /// An NVTX range: the first one entered.
@@ -54,7 +54,7 @@ pub struct Capture {
     pub directory: Option<String>,
     pub graphs: Option<GraphMode>,
     /// Condition that opened the capture, other than the start of the program.
-    pub gate: Option<Gate>,
+    pub gate: Option<CaptureRange>,
 }
 
 /// One launch of a CUDA graph traced as a whole.
@@ -101,7 +101,7 @@ pub struct Profile {
     /// Distinct launch configurations.
     pub configs: Vec<LaunchConfig>,
     /// Distinct combinations of process, thread, device, context and stream.
-    pub places: Vec<Place>,
+    pub places: Vec<LaunchSite>,
     /// Kernel launches, in launch order.
     pub launches: Launches,
     /// Sums per kernel, for a report that has only these.
@@ -188,7 +188,7 @@ impl Profile {
 
     /// Returns true if any of its GPUs is made by AMD.
     pub fn is_amd(&self) -> bool {
-        self.devices.iter().any(|d| d.maker == super::Maker::Amd)
+        self.devices.iter().any(|d| d.maker == super::Vendor::Amd)
     }
 
     /// Name of the file without its folders.
@@ -197,12 +197,12 @@ impl Profile {
     }
 
     /// Vendor of its GPUs: that of the first one.
-    pub fn maker(&self) -> super::Maker {
-        self.devices.first().map_or(super::Maker::Unknown, |d| d.maker)
+    pub fn maker(&self) -> super::Vendor {
+        self.devices.first().map_or(super::Vendor::Unknown, |d| d.maker)
     }
 
     /// Device of a place.
-    pub fn device_of(&self, place: &Place) -> Option<&Device> {
+    pub fn device_of(&self, place: &LaunchSite) -> Option<&Device> {
         self.devices.get(place.device? as usize)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::collective::NcclCall;
 
-pub use super::host_call::NONE;
+pub use super::api_call::NONE;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@ use super::Format;
 use super::table::{self, Cell, Column};
 use super::top::SourceJson;
 use crate::analysis::diff::{Diff, Fate, Row, Side};
-use crate::analysis::samework::Work;
-use crate::analysis::triage::{Part, Triage};
+use crate::analysis::triage::{TimeCategory, Triage};
+use crate::analysis::workload_match::Work;
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile};
 use serde::Serialize;
@@ -103,7 +103,8 @@ const POINTS: f64 = 1.0;
 /// Writes the changes of the time breakdown and of the findings, for people: "launching went from 61% to 8%".
 pub fn write_attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result<()> {
     writeln!(out)?;
-    let mut parts: Vec<(Part, f64, f64)> = Part::ALL.into_iter().map(|p| (p, was.part_percent(p), is.part_percent(p))).collect();
+    let mut parts: Vec<(TimeCategory, f64, f64)> =
+        TimeCategory::ALL.into_iter().map(|p| (p, was.part_percent(p), is.part_percent(p))).collect();
     parts.retain(|(_, a, b)| (a - b).abs() >= POINTS);
     parts.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
     if parts.is_empty() {
@@ -168,7 +169,7 @@ pub fn write_json(
         launches_before: diff.launches.0,
         launches_after: diff.launches.1,
         attribution: judged.map(|(was, is)| {
-            Part::ALL
+            TimeCategory::ALL
                 .into_iter()
                 .map(|p| PartJson { part: p.id(), before_percent: was.part_percent(p), after_percent: is.part_percent(p) })
                 .collect()

@@ -4,10 +4,10 @@
 use super::Format;
 use super::table::{self, Cell, Column, write_wrapped};
 use super::top::{NoteJson, SourceJson};
-use crate::analysis::faster::{self, Run, Worth};
-use crate::analysis::hints::gain::whole_percent;
+use crate::analysis::hints::speedup_model::whole_percent;
 use crate::analysis::hints::{Depth, Evidence, Hint, Severity, Subject};
 use crate::analysis::metric::{format_rounded, human_number};
+use crate::analysis::what_if_replay::{self, Run, Worth};
 use crate::model::Profile;
 use crate::model::text::escape_unsafe;
 use crate::rerun::confirm::{self, Counted};
@@ -107,7 +107,7 @@ fn run_worth(timeline: Timeline<'_>, at: usize, s: &Subject) -> Option<Worth> {
     let hint = s.hints.first().filter(|h| h.severity > Severity::Healthy)?;
     // Only counters allow an estimate of the gain.
     let gain = (s.depth > Depth::Timeline).then(|| hint.gain_range());
-    run.evaluate_gain(faster::kernel_of(profile, &s.kernel)?, gain)
+    run.evaluate_gain(what_if_replay::kernel_of(profile, &s.kernel)?, gain)
 }
 
 /// Commands by launch and sections, since hints of one kernel often share a command.

@@ -4,7 +4,7 @@ use super::Format;
 use super::coverage::CoverageJson;
 use super::table::{self, Cell, Column};
 use super::top::{NoteJson, SourceJson};
-use crate::analysis::{Paths, nth};
+use crate::analysis::{Paths, invocation};
 use crate::model::{Bytes, KernelId, LaunchOrder, Nanos, Profile, config};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ pub struct LaunchJson<'a> {
 
 /// Launches of some kernels, or of all, each with its index among the launches of its function in its process.
 pub fn numbered_launches<'a>(profile: &'a Profile, kernels: Option<&'a BTreeSet<KernelId>>) -> impl Iterator<Item = (u32, u32)> + use<'a> {
-    nth::all_launches(profile).filter(move |(row, _)| kernels.is_none_or(|k| k.contains(&profile.launches.kernel(*row as usize))))
+    invocation::all_launches(profile).filter(move |(row, _)| kernels.is_none_or(|k| k.contains(&profile.launches.kernel(*row as usize))))
 }
 
 /// Launches of some kernels, or of all, in launch order.

@@ -1,7 +1,7 @@
 //! State of a traced program: a line for people, an object for scripts.
 
 use crate::analysis::live::Live;
-use crate::analysis::triage::{Part, Triage};
+use crate::analysis::triage::{TimeCategory, Triage};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ pub fn to_json(live: &Live) -> Value {
             "of_ns": triage.map(Triage::length),
             "at": live.judged.as_ref().map(|j| j.at),
         })),
-        "parts": triage.map(|t| Part::ALL.into_iter().map(|p| (p.id().to_owned(), json!(t.part_percent(p) / 100.0)))
+        "parts": triage.map(|t| TimeCategory::ALL.into_iter().map(|p| (p.id().to_owned(), json!(t.part_percent(p) / 100.0)))
             .collect::<serde_json::Map<_, _>>()),
         "recorders": live.recorders.iter().map(|r| json!({
             "pid": r.pid,

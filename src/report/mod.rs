@@ -3,18 +3,18 @@
 //! A new report is one file that fills a [`Table`] and a JSON value, and one row in [`REPORTS`].
 
 pub mod code;
-pub mod columnar;
 pub mod coverage;
 pub mod diff;
+pub mod document;
 pub mod finding;
 mod format;
-pub mod handout;
 pub mod hints;
 pub mod jobs;
 pub mod launches;
 pub mod live;
 pub mod memory;
 pub mod metrics;
+pub mod parquet_export;
 pub mod ranges;
 pub mod ranks;
 pub mod recipes;

@@ -2,7 +2,7 @@
 
 use super::Format;
 use super::table::{self, Cell, Column};
-use crate::analysis::promise::Promise;
+use crate::analysis::hint_outcome::Promise;
 use crate::library::Run;
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, Nanos};

@@ -4,7 +4,7 @@
 use super::Format;
 use super::table::{self, Cell, Column};
 use crate::analysis::metric::{Lookup, is_list, member_title};
-use crate::analysis::rows::plain_text;
+use crate::analysis::metrics_rows::plain_text;
 use crate::model::sections::{Entry, Item, Piece, Scope, Verdict};
 use crate::model::{Details, Metrics, Value};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use super::coverage::CoverageJson;
 use super::table::{Cell, Column, Table};
-use crate::analysis::worths::{Curve, Worths};
+use crate::analysis::what_if_curves::{Curve, Worths};
 use crate::analysis::{GroupBy, GroupRow, Grouping};
 use crate::model::{Device, Nanos, Note, Profile, Source, units};
 use serde::Serialize;

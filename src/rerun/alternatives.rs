@@ -1,10 +1,10 @@
 //! Alternative commands for the same launches, each with the reason to prefer it.
 
+use super::capture_range;
 use super::collect::Collect;
-use super::draft::Draft;
-use super::gate;
+use super::ncu_builder::Draft;
 use super::options::{OpenedBy, Options, Profiler, Replay, Within};
-use super::{Alternative, Base, Rerun, in_place, nvtx};
+use super::{Alternative, Base, Rerun, nvtx, tracer_measure};
 use crate::model::NameForm;
 
 impl Draft<'_> {
@@ -42,7 +42,7 @@ impl Draft<'_> {
                 (left < skip).then_some((why, true))
             });
         }
-        if gate::opened_by(self.profile, o) == OpenedBy::Late {
+        if capture_range::opened_by(self.profile, o) == OpenedBy::Late {
             for e in self.around.iter().take(3) {
                 let name = self.profile.ranges.label(e.range.name);
                 offer(Options { opened_by: Some(OpenedBy::Range(e.range)), within: Within::Everything, ..o.clone() }, &|_| {
@@ -79,7 +79,7 @@ impl Draft<'_> {
             return None;
         }
         let options = Options { profiler: Profiler::InPlace, ..self.options.clone() };
-        let other = in_place::build_command(self.profile, self.rows, &options).ok().filter(Rerun::is_exact)?;
+        let other = tracer_measure::build_command(self.profile, self.rows, &options).ok().filter(Rerun::is_exact)?;
         let why = if matches!(self.options.collect, Collect::Question("source" | "stalls")) {
             "Without ncu, while the program runs: the built-in tracer samples where this launch's warps wait, line by line (CUPTI 12.6 or newer)."
         } else {

@@ -1,9 +1,9 @@
 //! The re-run that confirms a hint: only the hint's launch, and only the deciding sections.
 
-use super::join::join_results;
+use super::match_results::join_results;
 use super::{Collect, Options, Rerun, Target, plan};
 use crate::analysis::hints::Confirm;
-use crate::analysis::hints::subject::Subject;
+use crate::analysis::hints::diagnosed_kernel::Subject;
 use crate::model::metrics::IN_PLACE;
 use crate::model::{LaunchId, Profile};
 use rustc_hash::FxHashMap;

@@ -1,7 +1,7 @@
 //! Input of the checks that produce a command's warnings.
 
-use super::count::Count;
-use super::gate::Gate;
+use super::capture_range::Gate;
+use super::launch_skip::Count;
 use super::nvtx::Enclosing;
 use super::options::Options;
 use super::processes::Scope;

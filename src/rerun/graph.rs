@@ -1,8 +1,8 @@
 //! Command for a CUDA graph of a capture that traced graphs as a whole: only the entire graph can be selected.
 
-use super::gate::{self, Gate};
+use super::capture_range::{self, Gate};
 use super::options::{OpenedBy, Options, Replay, Within};
-use super::{Cost, Part, PartId, Rerun, Selects, collect, draft, parts, program, warnings};
+use super::{Cost, Part, PartId, Rerun, Selects, collect, ncu_builder, parts, program, warnings};
 use crate::model::{GraphLaunch, NameForm, Profile};
 
 /// Returns the command for one graph launch of such a capture.
@@ -22,12 +22,12 @@ pub fn graph_command(profile: &Profile, index: usize, options: &Options) -> Resu
     let kernels_before = (0..profile.launches.len())
         .filter(|&r| {
             marked.get(profile.launches.kernel(r).0 as usize) == Some(&true)
-                && draft::pid_of(profile, r) == mine
+                && ncu_builder::pid_of(profile, r) == mine
                 && profile.launches.order_key(r) < key(graph)
         })
         .count() as u64;
     let skip = graphs_before + kernels_before;
-    let opened = gate::opened_by(profile, options);
+    let opened = capture_range::opened_by(profile, options);
     if matches!(opened, OpenedBy::Range(_)) {
         return Err("an NVTX range opened this capture, and a graph traced as a whole has no record of the thread that launched it; record from the start of the program".to_owned());
     }
@@ -35,7 +35,7 @@ pub fn graph_command(profile: &Profile, index: usize, options: &Options) -> Resu
         return Err("a graph traced as a whole has no record of the thread that launched it, so it cannot be counted inside an NVTX range"
             .to_owned());
     }
-    let ignore_api = !matches!(opened, OpenedBy::ProfilerApi(_)) && gate::profiler_calls(profile).iter().any(|c| !c.2);
+    let ignore_api = !matches!(opened, OpenedBy::ProfilerApi(_)) && capture_range::profiler_calls(profile).iter().any(|c| !c.2);
     let gate = Gate {
         ignore_api,
         api: if let OpenedBy::ProfilerApi(n) = opened { Some(n.max(1)) } else { None },

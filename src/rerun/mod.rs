@@ -1,27 +1,25 @@
 //! From launches of a report to the command that profiles exactly those launches again. Pure: no I/O, no terminal.
 //!
 //! The same [`Rerun`] value is displayed, copied, saved and run. ncu's launch selection was measured on an H200 with
-//! ncu 2025.3; its rules are in [`count`] and [`nvtx`], its limits in [`warnings`].
+//! ncu 2025.3; its rules are in [`launch_skip`] and [`nvtx`], its limits in [`warnings`].
 
 mod alternatives;
-pub mod chosen;
+pub mod capture_range;
 pub mod collect;
 pub mod command;
 pub mod confirm;
-pub mod count;
-pub mod draft;
 mod facts;
-pub mod gate;
 pub mod graph;
-pub mod in_place;
 pub mod jobs;
-pub mod join;
+pub mod launch_skip;
 pub mod launchers;
+pub mod match_results;
 pub mod ncu;
+pub mod ncu_builder;
+pub mod ncu_report_selection;
 pub mod nvtx;
 pub mod options;
 pub mod parts;
-pub mod pick;
 pub mod plan;
 pub mod processes;
 pub mod program;
@@ -30,7 +28,9 @@ pub mod recipes;
 pub mod request;
 pub mod rocprof;
 pub mod script;
+pub mod select_launches;
 pub mod shell;
+pub mod tracer_measure;
 pub mod verify;
 pub mod warning;
 pub mod warnings;

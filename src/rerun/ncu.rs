@@ -1,8 +1,8 @@
 //! Complete ncu commands: for launches of one kernel name, or for one launch each of several kernels.
 
-use super::draft::Draft;
+use super::ncu_builder::Draft;
 use super::processes::Scope;
-use super::{Cost, Options, PartId, Rerun, chosen, collect, parts, shell};
+use super::{Cost, Options, PartId, Rerun, collect, ncu_report_selection, parts, shell};
 use crate::model::Profile;
 
 /// Builds one command for launches of one name.
@@ -15,7 +15,7 @@ pub fn build_command(profile: &Profile, rows: &[usize], options: &Options, with_
     if with_alternatives {
         rerun.alternatives = draft.find_alternatives(&rerun);
     }
-    chosen::as_before(profile, rows, options, &mut rerun);
+    ncu_report_selection::as_before(profile, rows, options, &mut rerun);
     Ok(rerun)
 }
 
@@ -29,7 +29,7 @@ pub fn build_if_selectable(profile: &Profile, rows: &[usize], options: &Options,
     if with_alternatives {
         rerun.alternatives = draft.find_alternatives(&rerun);
     }
-    chosen::as_before(profile, rows, options, &mut rerun);
+    ncu_report_selection::as_before(profile, rows, options, &mut rerun);
     Ok(Some(rerun))
 }
 

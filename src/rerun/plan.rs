@@ -1,11 +1,11 @@
 //! Turns selected launches into commands: one if it can select them all, otherwise several with a directory for their
 //! reports.
 
-use super::count::compared_name;
-use super::gate::{self, Gate};
-use super::{OpenedBy, Options, Profiler, Rerun, Within, draft, graph, in_place, ncu, nvtx, rocprof};
+use super::capture_range::{self, Gate};
+use super::launch_skip::compared_name;
+use super::{OpenedBy, Options, Profiler, Rerun, Within, graph, ncu, ncu_builder, nvtx, rocprof, tracer_measure};
 use crate::model::metrics::IN_PLACE;
-use crate::model::{LaunchId, Maker, Profile};
+use crate::model::{LaunchId, Profile, Vendor};
 
 /// Launches or graph to profile again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,13 +65,13 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         ));
     }
     let device = |row: usize| profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| profile.device_of(p));
-    if let Some(of) = rows.iter().find_map(|&row| device(row).filter(|d| d.maker == Maker::Other)) {
+    if let Some(of) = rows.iter().find_map(|&row| device(row).filter(|d| d.maker == Vendor::Other)) {
         let name = of.name.as_deref().unwrap_or("this GPU");
         return Err(format!(
             "{name} is neither NVIDIA's nor AMD's: ncu and rocprofv3 cannot measure its kernels, and no other tool is known here"
         ));
     }
-    let amd = |&row: &usize| device(row).map_or_else(|| profile.is_amd(), |d| d.maker == Maker::Amd);
+    let amd = |&row: &usize| device(row).map_or_else(|| profile.is_amd(), |d| d.maker == Vendor::Amd);
     if rows.iter().any(amd) {
         return if rows.iter().all(amd) {
             let (commands, folder) = rocprof::build_commands(profile, &rows, options);
@@ -81,7 +81,7 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         };
     }
     if options.profiler == Profiler::InPlace {
-        return Ok(Plan { commands: vec![in_place::build_command(profile, &rows, options)?], folder: None });
+        return Ok(Plan { commands: vec![tracer_measure::build_command(profile, &rows, options)?], folder: None });
     }
     if options.whole_graph {
         return match rows.len() {
@@ -103,7 +103,7 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
     }
     let folder = options.output.clone().unwrap_or_else(|| "warpscope-rerun".to_owned());
     let named = |rows: &[usize]| {
-        let stem = format!("{}/{}", folder.trim_end_matches('/'), draft::report_stem(profile, rows));
+        let stem = format!("{}/{}", folder.trim_end_matches('/'), ncu_builder::report_stem(profile, rows));
         Options { output: Some(stem), ..options.clone() }
     };
     let mut commands = Vec::new();
@@ -129,13 +129,17 @@ fn group_launches(profile: &Profile, rows: &[usize], options: &Options) -> Resul
     for &row in rows {
         let kernel = profile.kernels.get(profile.launches.kernel(row).0 as usize);
         // The conditions depend on the launch only if an enclosing range may replace the capture range.
-        let around = if rows.len() > 1 && gate::opened_by(profile, options) == OpenedBy::Start && options.within == Within::Everything {
-            Vec::new()
-        } else {
-            nvtx::enclosing_ranges(profile, row)
-        };
-        let key =
-            (kernel.and_then(|k| compared_name(k, options.base.0)), draft::pid_of(profile, row), Gate::resolve(profile, options, &around)?);
+        let around =
+            if rows.len() > 1 && capture_range::opened_by(profile, options) == OpenedBy::Start && options.within == Within::Everything {
+                Vec::new()
+            } else {
+                nvtx::enclosing_ranges(profile, row)
+            };
+        let key = (
+            kernel.and_then(|k| compared_name(k, options.base.0)),
+            ncu_builder::pid_of(profile, row),
+            Gate::resolve(profile, options, &around)?,
+        );
         match out.iter_mut().find(|(k, _)| *k == key) {
             Some((_, group)) => group.push(row),
             None => out.push((key, vec![row])),

@@ -2,7 +2,7 @@
 //! turns and racy if they run concurrently. In the latter case one process is selected by its executable or by its
 //! launcher's rank.
 
-use super::count::{self, Count};
+use super::launch_skip::{self, Count};
 use super::launchers::{self, Launched};
 use super::{Part, PartId, shell};
 use crate::model::Profile;
@@ -34,7 +34,7 @@ pub fn resolve_scope(profile: &Profile, count: &Count, pid: u32, rank: Option<u3
     if pids.len() < 2 {
         return Scope::One;
     }
-    if count::one_after_another(profile, &pids) {
+    if launch_skip::one_after_another(profile, &pids) {
         return Scope::InTurn(pids.len());
     }
     let names: BTreeMap<u32, &str> = profile

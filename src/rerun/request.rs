@@ -1,8 +1,8 @@
 //! From a selection of launches in groups to commands.
 
-use super::gate::opened_by;
+use super::capture_range::opened_by;
 use super::processes::Scope;
-use super::{Enclosing, OpenedBy, Options, Plan, RangeName, Target, ncu, nvtx, pick, plan};
+use super::{Enclosing, OpenedBy, Options, Plan, RangeName, Target, ncu, nvtx, plan, select_launches};
 use crate::analysis::{Grouping, Paths};
 use crate::model::{Cancel, LaunchId, Profile};
 use std::sync::Arc;
@@ -75,14 +75,14 @@ pub fn plan_request(
             let group: Vec<LaunchId> = grouping.row_launches(profile, paths, row).into_iter().map(LaunchId).collect();
             match request.choose {
                 Choose::One(_) | Choose::Graph(_) => {}
-                Choose::Median => launches.extend(pick::median(profile, &group)),
-                Choose::Slowest(n) => launches.extend(pick::slowest(profile, &group, n)),
+                Choose::Median => launches.extend(select_launches::median(profile, &group)),
+                Choose::Slowest(n) => launches.extend(select_launches::slowest(profile, &group, n)),
                 Choose::SlowestAndMedian => {
-                    launches.extend(pick::slowest(profile, &group, 1));
-                    launches.extend(pick::median(profile, &group));
+                    launches.extend(select_launches::slowest(profile, &group, 1));
+                    launches.extend(select_launches::median(profile, &group));
                 }
                 Choose::First => launches.extend(group.first()),
-                Choose::Inside(range) => launches.extend(pick::inside(profile, &group, range, None)),
+                Choose::Inside(range) => launches.extend(select_launches::inside(profile, &group, range, None)),
             }
         }
     }

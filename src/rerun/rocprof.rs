@@ -8,7 +8,7 @@
 
 use super::program::{self, Program};
 use super::warning::{Warning, warning};
-use super::{Alternative, Collect, Cost, OpenedBy, Options, Part, PartId, Rerun, Selects, draft, parts, ranges, shell};
+use super::{Alternative, Collect, Cost, OpenedBy, Options, Part, PartId, Rerun, Selects, ncu_builder, parts, ranges, shell};
 use crate::model::units::format_count;
 use crate::model::{Kernel, LaunchId, LaunchOrder, NameForm, Nanos, NoteKind, Profile, Severity};
 use std::collections::BTreeSet;
@@ -232,9 +232,9 @@ impl<'a> Group<'a> {
         out.extend(lost.map(|n| warning("lost-events", Severity::Error, format!("Launches may be missing: {}", n.text)).mark_inexact()));
         // Code objects that are loaded again or on several GPUs are counted separately.
         let named = |k: &Kernel| k.demangled() == self.kernel.demangled();
-        let pid = draft::pid_of(profile, self.first_row());
+        let pid = ncu_builder::pid_of(profile, self.first_row());
         let own: BTreeSet<u32> =
-            (0..profile.launches.len()).filter(|&r| draft::pid_of(profile, r) == pid).map(|r| profile.launches.kernel(r).0).collect();
+            (0..profile.launches.len()).filter(|&r| ncu_builder::pid_of(profile, r) == pid).map(|r| profile.launches.kernel(r).0).collect();
         let same = own.iter().filter(|&&k| profile.kernels.get(k as usize).is_some_and(named)).count();
         if same > 1 {
             let of = self.selected_launches().first().map_or_else(String::new, |s| {
@@ -312,8 +312,8 @@ impl<'a> Group<'a> {
     fn build_rerun(&self, options: &Options, named: Option<&str>) -> Rerun {
         let program = program::resolve_program(self.profile, options);
         let several = self.profile.processes.len() > 1;
-        let mut output =
-            named.map_or_else(|| options.output.clone().unwrap_or_else(|| draft::report_stem(self.profile, &self.rows)), str::to_owned);
+        let mut output = named
+            .map_or_else(|| options.output.clone().unwrap_or_else(|| ncu_builder::report_stem(self.profile, &self.rows)), str::to_owned);
         if several && !output.contains("%pid%") {
             // Each process writes its own files.
             output.push_str("-%pid%");
@@ -386,7 +386,7 @@ pub fn build_commands(profile: &Profile, rows: &[usize], options: &Options) -> (
         return (vec![one.build_rerun(options, None)], None);
     }
     let folder = options.output.clone().unwrap_or_else(|| "warpscope-rerun".to_owned());
-    let named = |g: &Group<'_>| format!("{}/{}", folder.trim_end_matches('/'), draft::report_stem(profile, &g.rows));
+    let named = |g: &Group<'_>| format!("{}/{}", folder.trim_end_matches('/'), ncu_builder::report_stem(profile, &g.rows));
     (groups.iter().map(|g| g.build_rerun(options, Some(&named(g)))).collect(), Some(folder))
 }
 

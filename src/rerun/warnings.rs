@@ -1,9 +1,9 @@
 //! Checks for re-runs that may select another launch, or fail. Each check is a function and a row in [`CHECKS`], and
 //! returns `None` unless the report gives cause.
 
-use super::count::calls_without_kernel;
+use super::capture_range;
 use super::facts::Facts;
-use super::gate;
+use super::launch_skip::calls_without_kernel;
 use super::options::OpenedBy;
 use super::options::Replay;
 use super::processes::Scope;
@@ -21,7 +21,7 @@ type Check = fn(&Facts<'_>) -> Option<Warning>;
 /// All checks, most important first.
 pub static CHECKS: &[(&str, Check)] = &[
     ("hidden-launches", hidden_launches),
-    ("chosen-launches", super::chosen::check_chosen_launches),
+    ("chosen-launches", super::ncu_report_selection::check_chosen_launches),
     ("processes", check_processes),
     ("numbered-range", numbered_range),
     ("lost-events", lost_events),
@@ -113,9 +113,9 @@ fn check_processes(f: &Facts<'_>) -> Option<Warning> {
 
 /// The file name ends in a number that may be that of a range.
 fn numbered_range(f: &Facts<'_>) -> Option<Warning> {
-    let n = gate::range_of_file(f.profile).filter(|&n| n > 1 && f.options.opened_by.is_none())?;
+    let n = capture_range::range_of_file(f.profile).filter(|&n| n > 1 && f.options.opened_by.is_none())?;
     let api = f.gate.api.is_some();
-    let range = matches!(gate::opened_by(f.profile, f.options), OpenedBy::Range(_));
+    let range = matches!(capture_range::opened_by(f.profile, f.options), OpenedBy::Range(_));
     (api || range).then(|| {
         let text = format!(
             "The file's name ends in {n}: if it is number {n} of a capture with --capture-range-end=repeat, the range that opened it was not the first, and the count begins too early."
@@ -172,7 +172,7 @@ const MOST_NAMED: usize = 4;
 
 /// The tool truncated the name: others may have the same prefix.
 fn shortened_name(f: &Facts<'_>) -> Option<Warning> {
-    let name = super::count::compared_name(f.kernel, f.base)?;
+    let name = super::launch_skip::compared_name(f.kernel, f.base)?;
     let prefix = truncated_prefix(name).filter(|_| !f.as_range && !f.options.whole_graph)?;
     let of = |s: &&crate::model::Shortened| f.profile.kernels.get(s.kernel.0 as usize) == Some(f.kernel);
     let listed = f.profile.shortened.iter().find(of).map_or(&[][..], |s| &s.candidates);
@@ -191,8 +191,8 @@ fn shortened_name(f: &Facts<'_>) -> Option<Warning> {
 
 /// Kernels without a name in the compared form: ncu knows their names, the report does not.
 fn names_missing(f: &Facts<'_>) -> Option<Warning> {
-    let named = super::count::compared_name(f.kernel, f.base).is_some();
-    let n = f.profile.kernels.iter().filter(|k| super::count::compared_name(k, f.base).is_none()).count();
+    let named = super::launch_skip::compared_name(f.kernel, f.base).is_some();
+    let n = f.profile.kernels.iter().filter(|k| super::launch_skip::compared_name(k, f.base).is_none()).count();
     (named && n > 0 && !f.as_range && !f.options.whole_graph).then(|| {
         let text = format!("{n} kernels have no {} name in the report: their launches may be counted, too.", f.base.as_str());
         warning("names-missing", Severity::Warning, text)
@@ -224,7 +224,7 @@ fn check_threads(f: &Facts<'_>) -> Option<Warning> {
 
 fn device_order(f: &Facts<'_>) -> Option<Warning> {
     // Stream ids are unique only within a context.
-    let mine = |p: &&crate::model::Place| p.pid.unwrap_or_default() == f.pid;
+    let mine = |p: &&crate::model::LaunchSite| p.pid.unwrap_or_default() == f.pid;
     let streams: BTreeSet<_> = f.profile.places.iter().filter(mine).map(|p| (p.ordinal, p.context, p.stream)).collect();
     let all = matches!(f.profile.order, LaunchOrder::Device) || f.profile.metrics.is_some();
     if f.count.uncalled == 0 || (all && streams.len() < 2) {
@@ -271,10 +271,10 @@ fn beside_its_like(f: &Facts<'_>, row: usize) -> bool {
         return false;
     }
     let call = launches.order_key(row).0;
-    let name = super::count::compared_name(f.kernel, f.base);
+    let name = super::launch_skip::compared_name(f.kernel, f.base);
     let same = |r: usize| {
         launches.graph_node(r).is_some()
-            && f.profile.kernels.get(launches.kernel(r).0 as usize).is_some_and(|k| super::count::compared_name(k, f.base) == name)
+            && f.profile.kernels.get(launches.kernel(r).0 as usize).is_some_and(|k| super::launch_skip::compared_name(k, f.base) == name)
     };
     let before = (0..row).rev().take_while(|&r| launches.order_key(r).0 == call);
     let after = (row + 1..launches.len()).take_while(|&r| launches.order_key(r).0 == call);

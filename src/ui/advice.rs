@@ -1,8 +1,8 @@
 //! Overlay with hints for an unprofiled launch: findings from its launch shape, suggested changes, and the
 //! command that confirms them.
 
-use super::parts::{key_value_lines, severity_glyph};
 use super::text::wrap_text;
+use super::widgets::{key_value_lines, severity_glyph};
 use super::{Role, Theme};
 use crate::analysis::hints::{Evidence, Hint};
 use crate::model::text::escape_unsafe;

@@ -1,15 +1,15 @@
 //! Details of the selected group: full name, launch configuration, limiting factor, and places where it ran.
 
 use super::panel::Panel;
-use super::parts::key_value_lines;
 use super::text::wrap_text;
 use super::view::View;
+use super::widgets::key_value_lines;
 use super::{Role, Theme};
-use crate::analysis::group_detail::{Counted, Detail};
+use crate::analysis::kernel_group_detail::{Counted, Detail};
 use crate::analysis::{Family, Occupancy};
 use crate::app::screen::Selection;
 use crate::app::screens::Kind;
-use crate::app::{ActionId, App, LaunchesScreen, Page, Report, What};
+use crate::app::{ActionId, App, LaunchesScreen, OverlayKind, Page, Report};
 use crate::model::text::escape_unsafe;
 use crate::model::{Kernel, KernelId, Nanos, Profile, units};
 use ratatui::Frame;
@@ -147,7 +147,7 @@ pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Th
     let selection = app.selection(screen);
     let Some((grouping, selected)) = &selection.group else { return Vec::new() };
     // While the cursor moves, the pane keeps the row where it last rested; the overlay shows the selected row.
-    let on_top = app.over.as_ref().is_some_and(|o| matches!(o.what, What::Page(Page::Details, _)));
+    let on_top = app.over.as_ref().is_some_and(|o| matches!(o.what, OverlayKind::Page(Page::Details, _)));
     let rested = report.detail.as_ref().filter(|(by, ..)| *by == grouping.by && launches.is_none() && !on_top).map(|d| d.1);
     let row = rested.unwrap_or(*selected);
     let Some(group) = grouping.rows.get(row) else {

@@ -1,16 +1,16 @@
 //! Comparison of two runs: time breakdown of both, and the kernels table with its differences, largest change first.
 //! Colours mark better or worse only where the durations of single launches differ by more than chance.
 
-use super::diff_side;
+use super::diff_sides;
 use super::panel::{Panel, fits_borders, split_top};
-use super::parts::change_bar;
 use super::table::{self, Column, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part};
 use super::view::View;
+use super::widgets::change_bar;
 use super::{Role, Theme};
 use crate::analysis::diff::{Diff, Fate, Row};
 use crate::analysis::labels::{cut_middle, display_width};
-use crate::analysis::samework::Work;
+use crate::analysis::workload_match::Work;
 use crate::app::session::Report;
 use crate::app::{ActionId, App, DiffScreen};
 use crate::model::text::escape_unsafe;
@@ -99,7 +99,7 @@ pub fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usiz
     let mut second = Vec::new();
     if let Some(diff) = &screen.diff {
         // The step time is what a change is meant to improve.
-        if let Some((was, is)) = diff_side::median_steps(app, screen) {
+        if let Some((was, is)) = diff_sides::median_steps(app, screen) {
             let change = (is - was) as f64 / was.max(1) as f64 * 100.0;
             second.push(part(
                 0,
@@ -178,19 +178,19 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
     let framed = fits_borders(area);
     let mut rest = if framed { area } else { inner };
     if framed {
-        let tall = diff_side::times_height(app, screen, area.width);
+        let tall = diff_sides::times_height(app, screen, area.width);
         if tall > 0 && rest.height >= tall + TABLE {
-            diff_side::draw_times(frame, split_top(&mut rest, tall), app, screen, words, theme);
+            diff_sides::draw_times(frame, split_top(&mut rest, tall), app, screen, words, theme);
         }
         let rows = u16::try_from(diff.rows.len() + 3).unwrap_or(u16::MAX);
         if rest.width < WIDE && rest.height >= rows.saturating_add(SELECTED) {
             // A short table leaves room for the selected kernel.
             let main = split_top(&mut rest, rows.max(6));
-            diff_side::draw_selected(frame, rest, app, screen, words, theme);
+            diff_sides::draw_selected(frame, rest, app, screen, words, theme);
             rest = main;
         } else if rest.width >= WIDE {
             let [main, side] = Layout::horizontal([Constraint::Min(80), Constraint::Length(SIDE)]).areas(rest);
-            diff_side::draw_selected(frame, side, app, screen, words, theme);
+            diff_sides::draw_selected(frame, side, app, screen, words, theme);
             rest = main;
         }
         let title = vec![

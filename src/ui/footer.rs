@@ -3,7 +3,7 @@
 use super::text::{fit_placed, part};
 use super::view::View;
 use super::{Role, Theme};
-use crate::app::{ACTIONS, ActionId, App, Mouse, Open, Report, What, Where};
+use crate::app::{ACTIONS, ActionId, App, KeyScope, Mouse, Open, OverlayKind, Report};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -38,50 +38,51 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
         _ => None,
     };
     let parts = match app.over.as_ref().map(|o| &o.what) {
-        Some(What::Pick(pick)) if pick.typed.is_some() => {
+        Some(OverlayKind::Pick(pick)) if pick.typed.is_some() => {
             fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("type", "to narrow")])
         }
-        Some(What::Pick(_)) => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("letter", "choose directly")]),
-        Some(What::Line(..)) => fixed(&[("⏎", "accept"), ("esc", "close")]),
-        Some(What::Number(_)) => fixed(&[("⏎", "go"), ("esc", "close")]),
-        Some(What::Page(..)) => fixed(&[("esc", "close"), ("↑↓", "scroll")]),
+        Some(OverlayKind::Pick(_)) => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("letter", "choose directly")]),
+        Some(OverlayKind::Line(..)) => fixed(&[("⏎", "accept"), ("esc", "close")]),
+        Some(OverlayKind::Number(_)) => fixed(&[("⏎", "go"), ("esc", "close")]),
+        Some(OverlayKind::Page(..)) => fixed(&[("esc", "close"), ("↑↓", "scroll")]),
         None if finder.is_some_and(|f| f.typing) => fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")]),
         None => {
             let here = app.current_scope();
             let watched = app.running.watched.as_ref();
-            let measured = matches!(here, Where::Kernels | Where::Launches | Where::Timeline) && app.top_selection().result.is_some();
+            let measured =
+                matches!(here, KeyScope::Kernels | KeyScope::Launches | KeyScope::Timeline) && app.top_selection().result.is_some();
             let mut parts: Vec<_> = ACTIONS
                 .iter()
                 .filter(|a| a.on.applies_to(here))
                 .filter(|a| match (a.id, here) {
                     // Requires ncu results.
-                    (ActionId::Open, Where::Launches) | (ActionId::Metrics, _) => measured,
+                    (ActionId::Open, KeyScope::Launches) | (ActionId::Metrics, _) => measured,
                     // Several reports with collectives are probably ranks of one job.
-                    (ActionId::Ranks, Where::Overview | Where::Kernels | Where::Timeline) => {
+                    (ActionId::Ranks, KeyScope::Overview | KeyScope::Kernels | KeyScope::Timeline) => {
                         let talks = |r: &&Report| r.whole_triage().is_some_and(|t| t.devices.iter().any(|d| d.collectives > 0));
                         app.session.reports.iter().filter(talks).count() > 1
                     }
-                    (ActionId::Memory, Where::Overview | Where::Kernels | Where::Timeline) => app.report().is_some_and(Report::has_memory),
+                    (ActionId::Memory, KeyScope::Overview | KeyScope::Kernels | KeyScope::Timeline) => app.report().is_some_and(Report::has_memory),
                     (ActionId::MeasureNow, _) => app.report().and_then(|r| r.profile.as_ref()).is_none_or(|p| !p.is_amd()),
                     (ActionId::MemorySegments, _) => app.session.size.0 < super::memory::WIDE,
                     (ActionId::Ranks | ActionId::Memory, _)
-                    | (ActionId::Roofline | ActionId::Source, Where::Kernels | Where::Launches | Where::Timeline)
-                    | (ActionId::Back, Where::Kernels)
-                    | (ActionId::Open, Where::Run)
-                    | (ActionId::Library, Where::Library)
+                    | (ActionId::Roofline | ActionId::Source, KeyScope::Kernels | KeyScope::Launches | KeyScope::Timeline)
+                    | (ActionId::Back, KeyScope::Kernels)
+                    | (ActionId::Open, KeyScope::Run)
+                    | (ActionId::Library, KeyScope::Library)
                     // These are reachable from the screen itself.
-                    | (ActionId::Timeline | ActionId::Kernels | ActionId::Hints | ActionId::Copy | ActionId::Overview | ActionId::Ranges, Where::Timeline)
-                    | (ActionId::Overview | ActionId::Kernels, Where::Overview) => false,
+                    | (ActionId::Timeline | ActionId::Kernels | ActionId::Hints | ActionId::Copy | ActionId::Overview | ActionId::Ranges, KeyScope::Timeline)
+                    | (ActionId::Overview | ActionId::Kernels, KeyScope::Overview) => false,
                     (ActionId::Step | ActionId::SkipStep, _) => watched.is_some_and(|w| w.next_step().is_some()),
-                    (ActionId::Overview | ActionId::Timeline | ActionId::Ranges, Where::Kernels | Where::Launches) => {
+                    (ActionId::Overview | ActionId::Timeline | ActionId::Ranges, KeyScope::Kernels | KeyScope::Launches) => {
                         app.report().is_none_or(|r| r.profile.is_none() || r.is_timeline())
                     }
-                    (ActionId::Timeline, Where::Hints | Where::Source | Where::Metrics | Where::Roofline | Where::Compare) => {
+                    (ActionId::Timeline, KeyScope::Hints | KeyScope::Source | KeyScope::Metrics | KeyScope::Roofline | KeyScope::Compare) => {
                         app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.ranges.is_hardware())
                     }
                     // An empty library can only open the demo.
                     (ActionId::RunAgain | ActionId::RunCompare | ActionId::RunOrigin | ActionId::RunLog | ActionId::RunFacts
-                    | ActionId::RunTags | ActionId::RunNote | ActionId::RunDelete | ActionId::FindRun | ActionId::Copy, Where::Library) => {
+                    | ActionId::RunTags | ActionId::RunNote | ActionId::RunDelete | ActionId::FindRun | ActionId::Copy, KeyScope::Library) => {
                         !matches!(app.top_entry().map(|e| &e.open), Some(Open::Library(s)) if s.runs.as_ref().is_none_or(Vec::is_empty))
                     }
                     (ActionId::Pause | ActionId::Gate | ActionId::Measure | ActionId::Snapshot, _) => watched.is_some_and(|w| w.is_live() && w.traced.live.is_some()),
@@ -99,12 +100,12 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                             _ => "close",
                         },
                         (ActionId::Output, _) if watched.is_some_and(|w| w.traced.printing) => "GPU",
-                        (ActionId::Open, Where::Rerun) => "change",
-                        (ActionId::Open, Where::Metrics | Where::Roofline | Where::Compare) => "explain",
-                        (ActionId::Open, Where::Source) => "line/SASS",
-                        (ActionId::Open, Where::Launches) => "metrics",
-                        (ActionId::Open, Where::Overview) => "go there",
-                        (ActionId::Open, Where::Ranges) | (ActionId::Back, Where::Overview) => "kernels",
+                        (ActionId::Open, KeyScope::Rerun) => "change",
+                        (ActionId::Open, KeyScope::Metrics | KeyScope::Roofline | KeyScope::Compare) => "explain",
+                        (ActionId::Open, KeyScope::Source) => "line/SASS",
+                        (ActionId::Open, KeyScope::Launches) => "metrics",
+                        (ActionId::Open, KeyScope::Overview) => "go there",
+                        (ActionId::Open, KeyScope::Ranges) | (ActionId::Back, KeyScope::Overview) => "kernels",
                         _ => word,
                     };
                     let key = app.session.key_label(a.id);

@@ -183,8 +183,8 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
         match report.triage.as_ref().and_then(Option::as_ref) {
             // The overview draws it in full.
             Some(triage) if !on_overview => {
-                parts.push(part(4, super::time::small_strip(triage, theme)));
-                parts.push(part(2, super::time::idle_causes(triage, theme)));
+                parts.push(part(4, super::time_breakdown::small_strip(triage, theme)));
+                parts.push(part(2, super::time_breakdown::idle_causes(triage, theme)));
             }
             None if overview.span.is_some() => {
                 parts.push(part(2, vec![Span::styled("idle gaps >10 µs ", dim), Span::styled(format_count(overview.gaps), text)]));

@@ -5,7 +5,7 @@ use super::text::{align_left, wrap_text};
 use super::{Role, Theme};
 use crate::analysis::Family;
 use crate::analysis::labels::display_width;
-use crate::app::{ACTIONS, ActionId, App, Where};
+use crate::app::{ACTIONS, ActionId, App, KeyScope};
 use crate::config::keys::Key;
 use ratatui::text::{Line, Span};
 
@@ -17,7 +17,7 @@ const KEYS: usize = 9;
 const NAMED: usize = 3;
 
 /// Actions with their keys and a short description.
-fn action_lines(app: &App, title: &str, which: impl Fn(ActionId, Where) -> bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn action_lines(app: &App, title: &str, which: impl Fn(ActionId, KeyScope) -> bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for action in ACTIONS.iter().filter(|a| which(a.id, a.on)) {
         let keys: Vec<String> = app.session.settings.keymap.keys(action.id).iter().take(NAMED).map(Key::label).collect();
@@ -101,8 +101,8 @@ pub fn page(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let two = columns >= TWO;
     let each = if two { (columns - 3) / 2 } else { columns };
     let mut own =
-        action_lines(app, &format!("Here: {}", here.as_str()), |_, on| on != Where::Everywhere && on.applies_to(here), each, theme);
-    own.extend(action_lines(app, "Everywhere", |_, on| on == Where::Everywhere, each, theme));
+        action_lines(app, &format!("Here: {}", here.as_str()), |_, on| on != KeyScope::Everywhere && on.applies_to(here), each, theme);
+    own.extend(action_lines(app, "Everywhere", |_, on| on == KeyScope::Everywhere, each, theme));
     let signs = glossary_lines(each, theme);
     let mut out = if two { join_columns(own, signs, each) } else { own.into_iter().chain(signs).collect() };
     out.push(Line::default());

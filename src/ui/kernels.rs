@@ -1,10 +1,10 @@
 //! The table of kernels, or of other groups of launches.
 
 use super::panel::{Panel, split_top};
-use super::parts::hint_badge;
 use super::table::{self, Column, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, highlight_chars, part, sparkline};
 use super::view::View;
+use super::widgets::hint_badge;
 use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::hints::FirstHint;
@@ -119,7 +119,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen
     let wanted = u16::try_from(all.saturating_add(3)).unwrap_or(u16::MAX).max(LEAST_TABLE);
     let mut rest = area;
     let area = if bordered && wanted < area.height { split_top(&mut rest, wanted) } else { split_top(&mut rest, area.height) };
-    super::below::draw(frame, rest, app, report, view.ascii, theme);
+    super::kernel_summary::draw(frame, rest, app, report, view.ascii, theme);
     let inner = Panel::new(title).with_focus(app.session.reading.is_none()).draw(frame, area, bordered, theme);
     // A group of several kernels has no diagnosis of its own: that of one launch would mislead.
     let diagnosed = !report.diagnosed.is_empty() && report.groups.grouping.as_ref().is_some_and(|g| g.by.is_kernel());

@@ -10,7 +10,7 @@ use crate::analysis::readable::readable_name;
 use crate::analysis::{Family, GroupBy, Occupancy, labels};
 use crate::app::{ActionId, App, LaunchesScreen, Report};
 use crate::model::text::escape_unsafe;
-use crate::model::{LaunchConfig, LaunchOrder, Nanos, Place, Profile, config, units};
+use crate::model::{LaunchConfig, LaunchOrder, LaunchSite, Nanos, Profile, config, units};
 use crate::report::timeline::describe;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -23,7 +23,7 @@ struct One<'a> {
     report: &'a Report,
     row: usize,
     nth: u32,
-    place: Option<&'a Place>,
+    place: Option<&'a LaunchSite>,
     config: Option<&'a LaunchConfig>,
 }
 

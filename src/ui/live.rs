@@ -3,13 +3,13 @@
 use super::live_measured;
 use super::overview::severity_mark;
 use super::panel::{Panel, draw_lines, fits_borders, split_top};
-use super::parts::stack::{Share, share_legend, stacked_bar};
-use super::parts::{highlight_row, hint_badge, share_sparkline};
 use super::text::{align_left, align_right, bar, wrap_text};
+use super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
+use super::widgets::{highlight_row, hint_badge, share_sparkline};
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::live::{KernelNow, Live};
-use crate::analysis::triage::{Part, Severity, Triage};
+use crate::analysis::triage::{Severity, TimeCategory, Triage};
 use crate::app::Watched;
 use crate::model::live::Recorder;
 use crate::model::text::escape_unsafe;
@@ -230,12 +230,12 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, live: &Live, bordered: bool, 
 
 /// Time breakdown of the GPUs.
 fn time_shares(triage: &Triage, theme: &Theme) -> Vec<Share> {
-    let share = |part: Part| Share {
+    let share = |part: TimeCategory| Share {
         name: if part.is_idle() { format!("idle: {}", part.short_label()) } else { part.short_label().to_owned() },
         share: triage.part_percent(part) / 100.0,
         style: theme.style(Role::Part(part)),
     };
-    Part::ALL.into_iter().map(share).filter(|s| s.share >= 0.005).collect()
+    TimeCategory::ALL.into_iter().map(share).filter(|s| s.share >= 0.005).collect()
 }
 
 /// Columns of a kernel's figures: recent share, launches per second, mean time, share since the start, time
@@ -304,7 +304,7 @@ fn kernel_line(kernel: &KernelNow, live: &Live, share: f64, wide: Widths, theme:
     let name = cut_middle(&escape_unsafe(&kernel.name), wide.name - 2);
     let mut spans = vec![Span::styled(align_left(&name, wide.name), theme.style(text))];
     if wide.bar > 0 {
-        spans.extend(bar(share, wide.bar, theme.style(Role::Part(Part::Kernels)), theme));
+        spans.extend(bar(share, wide.bar, theme.style(Role::Part(TimeCategory::Kernels)), theme));
     }
     let (each, times) = if quiet { kernel.all } else { kernel.recent };
     let figures = [

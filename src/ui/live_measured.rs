@@ -1,9 +1,9 @@
 //! Live measurement of the selected kernel of a running program: first hint, unit utilisation, and roofline.
 
 use super::panel::{draw_lines, draw_panel};
-use super::parts::{gauge_lines, severity_glyph};
 use super::result::roofline_chart;
 use super::text::wrap_text;
+use super::widgets::{gauge_lines, severity_glyph};
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::live::Live;

@@ -3,30 +3,30 @@
 
 pub mod advice;
 pub mod ascii;
-pub mod backend;
-pub mod below;
 pub mod chart;
 pub mod checklist;
+pub mod clickable_keys;
 pub mod clipboard;
+pub mod compact_backend;
 pub mod detail;
 pub mod diff;
-pub mod diff_side;
+pub mod diff_sides;
 pub mod footer;
 pub mod glossary;
 pub mod header;
 pub mod help;
-pub mod input;
+pub mod input_parser;
+pub mod kernel_summary;
 pub mod kernels;
 pub mod launches;
 pub mod library;
-pub mod links;
 mod live;
 mod live_measured;
 mod memory;
+pub mod next_step;
 pub mod overlay;
 pub mod overview;
 pub mod panel;
-pub mod parts;
 pub mod preview;
 pub mod ranges;
 mod ranks;
@@ -36,15 +36,15 @@ pub mod result;
 pub mod run;
 pub mod run_gpus;
 pub mod run_steps;
-pub mod saved;
-pub mod status;
+pub mod screen_export;
 pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod theme;
-pub mod time;
+pub mod time_breakdown;
 pub mod timeline;
 pub mod view;
+pub mod widgets;
 
 pub use theme::{Role, Theme};
 pub use view::View;
@@ -66,12 +66,12 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, view: &mut View, theme: &Theme) {
         );
     } else {
         draw_layout(frame, area, app, view, theme);
-        links::find_keys(frame.buffer_mut(), app, view, theme);
+        clickable_keys::find_keys(frame.buffer_mut(), app, view, theme);
     }
     if view.ascii {
         ascii::asciify_buffer(frame.buffer_mut());
     }
-    parts::normalize_blanks(frame.buffer_mut());
+    widgets::normalize_blanks(frame.buffer_mut());
 }
 
 /// ```text
@@ -87,7 +87,7 @@ fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, th
     let [head, body, next, foot] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Min(6),
-        Constraint::Length(status::next_height(app, area.width)),
+        Constraint::Length(next_step::next_height(app, area.width)),
         Constraint::Length(1),
     ])
     .areas(area);
@@ -95,7 +95,7 @@ fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, th
     let top = app.top_entry().map(|e| &e.open);
     let failed = app.on_report() && app.report().is_some_and(|r| matches!(r.stage, Stage::Failed(_)) && r.profile.is_none());
     if failed {
-        status::draw_failure(frame, body, app, theme);
+        next_step::draw_failure(frame, body, app, theme);
     } else {
         let details = app.session.details
             && matches!(top, Some(Open::Kernels(_) | Open::Launches(_)))
@@ -140,7 +140,7 @@ fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, th
             detail::draw(frame, side, (below, panel::fits_borders(body)), app, view, theme);
         }
     }
-    status::next(frame, next, app, theme, view.ascii);
+    next_step::next(frame, next, app, theme, view.ascii);
     footer::draw(frame, foot, app, view, theme);
     overlay::draw(frame, area, app, view, theme);
 }

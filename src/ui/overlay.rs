@@ -1,14 +1,14 @@
 //! Overlays: help, notes, names, details, and pick lists.
 
-use super::parts::sample;
 use super::text::{align_left, highlight_chars, wrap_text};
 use super::view::{View, scrolled_top};
+use super::widgets::theme_sample;
 use super::{Role, Theme, detail};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::labels::{cut_end, display_width};
-use crate::app::over::Choice;
+use crate::app::overlay::PickAction;
 use crate::app::screens::Kind;
-use crate::app::{App, LineOf, Mouse, Over, Page, Pick, Report, ResultScreen, What};
+use crate::app::{App, LineOf, Mouse, Overlay, OverlayKind, Page, PickList, Report, ResultScreen};
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, Profile, Severity, units};
 use ratatui::Frame;
@@ -23,13 +23,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     let columns = usize::from(area.width.saturating_sub(8)).min(100);
     let Some(over) = &app.over else { return };
     match &over.what {
-        What::Page(what, at) => {
+        OverlayKind::Page(what, at) => {
             let (title, lines) = page_lines(app, over, what, columns, theme);
             view.most_scroll = draw_page(frame, area, title, &lines, *at, theme);
         }
-        What::Pick(pick) => draw_list(frame, area, pick, view, theme),
-        What::Line(what, input) => draw_input(frame, area, *what, input, theme),
-        What::Number(input) => {
+        OverlayKind::Pick(pick) => draw_list(frame, area, pick, view, theme),
+        OverlayKind::Line(what, input) => draw_input(frame, area, *what, input, theme),
+        OverlayKind::Number(input) => {
             let line = Line::from(vec![
                 Span::styled("number ", theme.style(Role::Dim)),
                 Span::styled(input.value().to_owned(), theme.style(Role::Title)),
@@ -41,7 +41,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
 }
 
 /// Title and lines of a page, for the screen and the report that it was opened on.
-fn page_lines(app: &App, over: &Over, what: &Page, columns: usize, theme: &Theme) -> (&'static str, Vec<Line<'static>>) {
+fn page_lines(app: &App, over: &Overlay, what: &Page, columns: usize, theme: &Theme) -> (&'static str, Vec<Line<'static>>) {
     let report = app.session.reports.get(over.report);
     match what {
         Page::Help => ("help", super::help::page(app, columns, theme)),
@@ -202,7 +202,7 @@ fn recording_facts(profile: &Profile) -> Vec<(&'static str, String)> {
 /// Number of items that determine the width of a list.
 const MEASURED: usize = 200;
 
-fn draw_list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: &Theme) {
+fn draw_list(frame: &mut Frame<'_>, area: Rect, pick: &PickList, view: &mut View, theme: &Theme) {
     const LETTER: usize = 3;
     let label = pick.items.iter().take(MEASURED).map(|i| display_width(&i.label)).max().unwrap_or(0).min(40);
     let hint = pick.items.iter().take(MEASURED).map(|i| display_width(&i.hint)).max().unwrap_or(0);
@@ -210,16 +210,19 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, th
     let lead = if letters { LETTER } else { 0 };
     let room = usize::from(area.width.saturating_sub(8));
     // Below the list of themes, sample widgets are drawn in the selected theme.
-    let themes = pick.items.first().is_some_and(|i| matches!(i.choice, Choice::Theme(_)));
-    let (below, wide) =
-        if themes && usize::from(area.height) > pick.items.len() + usize::from(sample::SIZE.0) + 4 { sample::SIZE } else { (0, 28) };
+    let themes = pick.items.first().is_some_and(|i| matches!(i.choice, PickAction::Theme(_)));
+    let (below, wide) = if themes && usize::from(area.height) > pick.items.len() + usize::from(theme_sample::SIZE.0) + 4 {
+        theme_sample::SIZE
+    } else {
+        (0, 28)
+    };
     let columns = (lead + label + 2 + hint).max(display_width(pick.title) + 4).max(wide).min(room);
     let typed = usize::from(pick.typed.is_some());
     let mut inner = draw_popup(frame, area, (columns, pick.items.len().min(24) + typed + usize::from(below)), pick.title, theme);
     if below > 0 && inner.height > below {
         inner.height -= below;
         let place = Rect { y: inner.bottom() + 1, height: below - 1, ..inner };
-        super::panel::draw_lines(frame, place, sample::sample_lines(theme));
+        super::panel::draw_lines(frame, place, theme_sample::sample_lines(theme));
     }
     let mut rows = inner;
     if let Some(input) = &pick.typed {
@@ -251,7 +254,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, th
         spans.push(Span::styled(format!("  {}", cut_end(&item.hint, columns.saturating_sub(lead + label + 2))), theme.style(Role::Dim)));
         frame.render_widget(Line::from(spans), rect);
         if at == pick.selected {
-            crate::ui::parts::highlight_row(frame.buffer_mut(), rect, theme);
+            crate::ui::widgets::highlight_row(frame.buffer_mut(), rect, theme);
         }
     }
 }

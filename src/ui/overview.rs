@@ -6,7 +6,7 @@ use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{self, cut_end, display_width};
 use crate::analysis::readable::readable_name;
-use crate::analysis::triage::{Finding, Part, PlaceKind, Severity, Triage, Verdict};
+use crate::analysis::triage::{Finding, PlaceKind, Severity, TimeCategory, Triage, Verdict};
 use crate::app::screens::overview::{self, KERNELS};
 use crate::app::{ActionId, App, Mouse, OverviewScreen, Report};
 use crate::model::text::escape_unsafe;
@@ -48,7 +48,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     let mut rest = area;
     let columns = usize::from(area.width.saturating_sub(4));
     draw_verdict(frame, &mut rest, triage, columns, bordered, theme);
-    let time = super::time::lines(triage, columns, rest.height, view.ascii, theme);
+    let time = super::time_breakdown::lines(triage, columns, rest.height, view.ascii, theme);
     let height = u16::try_from(time.len()).unwrap_or(0) + edge;
     let title = vec![
         Span::styled("Where the time went", theme.style(Role::Title)),
@@ -212,7 +212,7 @@ fn draw_verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns
 fn select_row(frame: &mut Frame<'_>, rect: Rect, at: usize, selected: usize, view: &mut View, theme: &Theme) {
     view.hits.push((rect, Mouse::Row(at)));
     if at == selected {
-        crate::ui::parts::highlight_row(frame.buffer_mut(), rect, theme);
+        crate::ui::widgets::highlight_row(frame.buffer_mut(), rect, theme);
     }
 }
 
@@ -298,7 +298,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
             Span::styled(align_left(&labels::cut_label(&escape_unsafe(&readable_name(k)), name), name), theme.style(Role::Text)),
             Span::raw(" "),
         ];
-        spans.extend(bar(*ns as f64 / most as f64, 8, theme.style(Role::Part(Part::Kernels)), theme));
+        spans.extend(bar(*ns as f64 / most as f64, 8, theme.style(Role::Part(TimeCategory::Kernels)), theme));
         spans.push(Span::styled(align_right(&percent, 7), theme.style(Role::Title)));
         spans.push(Span::styled(align_right(&Nanos(*ns).to_string(), times), theme.style(Role::Text)));
         spans.push(Span::styled(align_right(&number, counts), theme.style(Role::Dim)));

@@ -1,10 +1,10 @@
 //! Charts of the selected kernel: limits, unit utilisation, distribution of durations, and durations over the run.
 
-use super::parts::{gauge_lines, hint_badge, severity_glyph};
 use super::text::{align_left, align_right, bar, wrap_text};
+use super::widgets::{gauge_lines, hint_badge, severity_glyph};
 use super::{Role, Theme, chart};
-use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::{Diagnosis, Severity};
+use crate::analysis::kernel_group_detail::Detail;
 use crate::analysis::readable::readable_name;
 use crate::analysis::{GroupBy, GroupRow, labels};
 use crate::app::{App, Report};

@@ -8,7 +8,7 @@ use crate::analysis::flops::peak_of_all;
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::range_tree::Node;
 use crate::analysis::readable::readable_name;
-use crate::app::over::RangeSort;
+use crate::app::overlay::RangeSort;
 use crate::app::{ActionId, App, RangesScreen};
 use crate::model::Nanos;
 use crate::model::text::escape_unsafe;

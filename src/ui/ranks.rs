@@ -2,15 +2,15 @@
 //! these by step.
 
 use super::panel::{Panel, fits_borders, split_top};
-use super::parts::stack::{Share, share_legend, stacked_bar};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part, wrap_text};
 use super::view::View;
+use super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::ranks::{Job, Member};
-use crate::analysis::triage::Part;
-use crate::app::work::Ranks;
+use crate::analysis::triage::TimeCategory;
+use crate::app::jobs::Ranks;
 use crate::app::{ActionId, App, RanksScreen};
 use crate::model::digest::Digest;
 use crate::model::text::escape_unsafe;
@@ -76,7 +76,7 @@ fn job_verdict(job: &Job) -> (String, Role) {
 /// Time breakdown of a rank.
 fn time_shares(digest: &Digest, member: &Member, theme: &Theme) -> Vec<Share> {
     let of = |ns: i64| ns as f64 / member.judged.max(1) as f64;
-    Part::ALL
+    TimeCategory::ALL
         .into_iter()
         .filter_map(|part| {
             let share = of(digest.parts.get(part as usize).copied().unwrap_or(0));
@@ -203,7 +203,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ra
                 let glyph = if ascii { PLAIN[shade] } else { SHADES[shade] };
                 let glyph = if shade == 0 && at == Some(c) { if ascii { "|" } else { "│" } } else { glyph };
                 let text = if glyph == "│" || glyph == "|" { align_left(glyph, cell) } else { glyph.repeat(cell) };
-                spans.push(Span::styled(text, theme.style(if shade == 0 { Role::Faint } else { Role::Part(Part::Waiting) })));
+                spans.push(Span::styled(text, theme.style(if shade == 0 { Role::Faint } else { Role::Part(TimeCategory::Waiting) })));
             }
         }
         spans

@@ -8,9 +8,9 @@ use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::cut_end;
 use crate::analysis::ranks::{Bar, Moment, Together};
-use crate::analysis::triage::Part;
+use crate::analysis::triage::TimeCategory;
+use crate::app::jobs::Ranks;
 use crate::app::screens::ranks::Collectives;
-use crate::app::work::Ranks;
 use crate::app::{ActionId, App, RanksScreen};
 use crate::model::{Bytes, Nanos, units};
 use ratatui::Frame;
@@ -96,8 +96,8 @@ fn rank_cells(bars: &[Bar], moments: &[Moment], selected: usize, scale: &Scale) 
 fn cell_spans(cells: &[Cell], ascii: bool, theme: &Theme) -> Vec<Span<'static>> {
     let glyphs = if ascii { PLAIN } else { GLYPHS };
     let style = |c: Cell| match (c.kind, c.own) {
-        (0, true) => theme.style(Role::Part(Part::Waiting)),
-        (1, true) => theme.style(Role::Part(Part::Collectives)),
+        (0, true) => theme.style(Role::Part(TimeCategory::Waiting)),
+        (1, true) => theme.style(Role::Part(TimeCategory::Collectives)),
         (2, _) => theme.style(Role::Dim),
         (_, false) => theme.style(Role::Faint),
         _ => theme.style(Role::Text),
@@ -179,9 +179,9 @@ fn last_rank(ranks: &Ranks, together: &Together) -> u32 {
 fn glyph_legend(ascii: bool, theme: &Theme) -> Vec<Span<'static>> {
     let g = if ascii { PLAIN } else { GLYPHS };
     vec![
-        Span::styled(format!("{} ", g[0]), theme.style(Role::Part(Part::Waiting))),
+        Span::styled(format!("{} ", g[0]), theme.style(Role::Part(TimeCategory::Waiting))),
         Span::styled("waits  ", theme.style(Role::Dim)),
-        Span::styled(format!("{} ", g[1]), theme.style(Role::Part(Part::Collectives))),
+        Span::styled(format!("{} ", g[1]), theme.style(Role::Part(TimeCategory::Collectives))),
         Span::styled("all are there  ", theme.style(Role::Dim)),
     ]
 }

@@ -1,8 +1,8 @@
 //! Run screen: progress, output, and outcome.
 
 use super::panel::{Panel, draw_lines, draw_panel, fits_borders};
-use super::parts::key_value_lines;
 use super::text::{bar, fit_parts, part, wrap_text};
+use super::widgets::key_value_lines;
 use super::{Role, Theme, run_gpus};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::live::Live;

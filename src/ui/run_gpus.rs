@@ -1,7 +1,7 @@
 //! GPU utilisation during a run.
 
-use super::parts::{gauge, share_sparkline};
 use super::text::{align_left, align_right};
+use super::widgets::{gauge, share_sparkline};
 use super::{Role, Theme};
 use crate::app::Watched;
 use crate::launch::doctor::smi::Busy;

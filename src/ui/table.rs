@@ -93,7 +93,7 @@ pub fn draw_rows(
         let spans = row(at, view);
         frame.render_widget(Line::from(spans), rect);
         if at == of.selected {
-            crate::ui::parts::highlight_row(frame.buffer_mut(), rect, theme);
+            crate::ui::widgets::highlight_row(frame.buffer_mut(), rect, theme);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Terminal screen: taken over, drawn to, and restored on every exit path.
 
 use super::View;
-use super::backend::Sparing;
+use super::compact_backend::CompactBackend;
 use super::theme::Theme;
 use crate::app::App;
 use crate::launch::terminal::{Guard, stop_group};
@@ -50,7 +50,7 @@ pub fn restore_sequence() -> Vec<u8> {
 /// The terminal while it is taken over. Dropping it restores the terminal.
 pub struct Screen {
     /// Never dropped: its drop writes to the terminal once more, and panics if both that and stderr are gone.
-    terminal: ManuallyDrop<Terminal<Sparing<BufWriter<Stdout>>>>,
+    terminal: ManuallyDrop<Terminal<CompactBackend<BufWriter<Stdout>>>>,
 }
 
 impl Screen {
@@ -105,8 +105,8 @@ impl Drop for Screen {
 }
 
 /// Creates a terminal with a fixed area, which ratatui never resizes by itself.
-fn create_terminal((width, height): (u16, u16)) -> io::Result<Terminal<Sparing<BufWriter<Stdout>>>> {
-    let backend = Sparing::new(BufWriter::with_capacity(BUFFER, io::stdout()), (width, height));
+fn create_terminal((width, height): (u16, u16)) -> io::Result<Terminal<CompactBackend<BufWriter<Stdout>>>> {
+    let backend = CompactBackend::new(BufWriter::with_capacity(BUFFER, io::stdout()), (width, height));
     Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, width, height)) })
 }
 

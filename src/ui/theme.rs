@@ -4,7 +4,7 @@
 use crate::analysis::Family;
 use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::roofline::Precision;
-use crate::analysis::triage::Part;
+use crate::analysis::triage::TimeCategory;
 use crate::config::ColorMode;
 use ratatui::style::{Color, Modifier, Style};
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ pub enum Role {
     Next,
     Family(Family),
     /// A category of a device's time.
-    Part(Part),
+    Part(TimeCategory),
     /// Precision of floating-point work.
     Work(Precision),
 }
@@ -75,17 +75,17 @@ const ROLES: [(&str, Role); 44] = [
     ("nccl", Role::Family(Family::Nccl)),
     ("triton", Role::Family(Family::Triton)),
     ("other", Role::Family(Family::Other)),
-    ("kernels", Role::Part(Part::Kernels)),
-    ("collectives", Role::Part(Part::Collectives)),
-    ("copies", Role::Part(Part::Copies)),
-    ("synchronising", Role::Part(Part::Synchronising)),
-    ("launching", Role::Part(Part::Launching)),
-    ("computing", Role::Part(Part::Computing)),
-    ("waiting", Role::Part(Part::Waiting)),
-    ("allocating", Role::Part(Part::Allocating)),
-    ("compiling", Role::Part(Part::Compiling)),
-    ("capturing", Role::Part(Part::Graphs)),
-    ("unknown", Role::Part(Part::Other)),
+    ("kernels", Role::Part(TimeCategory::Kernels)),
+    ("collectives", Role::Part(TimeCategory::Collectives)),
+    ("copies", Role::Part(TimeCategory::Copies)),
+    ("synchronising", Role::Part(TimeCategory::Synchronising)),
+    ("launching", Role::Part(TimeCategory::Launching)),
+    ("computing", Role::Part(TimeCategory::Computing)),
+    ("waiting", Role::Part(TimeCategory::Waiting)),
+    ("allocating", Role::Part(TimeCategory::Allocating)),
+    ("compiling", Role::Part(TimeCategory::Compiling)),
+    ("capturing", Role::Part(TimeCategory::Graphs)),
+    ("unknown", Role::Part(TimeCategory::Other)),
     ("fp64", Role::Work(Precision::Double)),
     ("fp32", Role::Work(Precision::Single)),
     ("fp16", Role::Work(Precision::Half)),

@@ -3,7 +3,7 @@
 use super::support::{Explorer, root, run};
 use std::path::PathBuf;
 use std::process::Command;
-use warpscope::app::{Address, Settings, Show, Where};
+use warpscope::app::{KeyScope, Location, Settings, Show};
 
 fn fixture(name: &str) -> PathBuf {
     root().join("fixtures").join(name)
@@ -16,8 +16,8 @@ fn words(command: &str) -> Vec<String> {
 }
 
 /// Parses the options and files of a command line.
-fn read(words: &[String]) -> (Vec<PathBuf>, Address, Settings) {
-    let (mut files, mut address, mut settings) = (Vec::new(), Address::default(), Settings::default());
+fn read(words: &[String]) -> (Vec<PathBuf>, Location, Settings) {
+    let (mut files, mut address, mut settings) = (Vec::new(), Location::default(), Settings::default());
     let mut words = words.iter().skip(1);
     while let Some(word) = words.next() {
         let Some(option) = word.strip_prefix("--") else {
@@ -68,24 +68,24 @@ fn places_of_a_timeline_are_opened_again() {
         e.press("down down");
         assert!(again(&mut e).contains("--first kernels --kernel "));
         e.press("enter down down");
-        assert_eq!(e.app.current_scope(), Where::Launches);
+        assert_eq!(e.app.current_scope(), KeyScope::Launches);
         let command = again(&mut e);
         assert!(command.contains("--first launches --kernel ") && command.contains(" --launch "), "{command}");
         e.press("r");
-        assert_eq!(e.app.current_scope(), Where::Rerun);
+        assert_eq!(e.app.current_scope(), KeyScope::Rerun);
         again(&mut e);
         e.press("esc T");
-        assert_eq!(e.app.current_scope(), Where::Timeline);
+        assert_eq!(e.app.current_scope(), KeyScope::Timeline);
         e.press("+ +");
         let command = again(&mut e);
         assert!(command.contains("--first timeline --launch ") && command.contains("ns --to "), "{command}");
         let mut e = Explorer::open(&file, size);
         e.press("V down");
-        assert_eq!(e.app.current_scope(), Where::Ranges);
+        assert_eq!(e.app.current_scope(), KeyScope::Ranges);
         again(&mut e);
         let mut e = Explorer::open(&file, size);
         e.press("O");
-        assert_eq!(e.app.current_scope(), Where::Overview);
+        assert_eq!(e.app.current_scope(), KeyScope::Overview);
         again(&mut e);
     }
 }
@@ -101,50 +101,50 @@ fn places_of_other_reports_are_opened_again() {
         assert!(command.contains(" --result "), "{command}");
     }
     let mut e = Explorer::open(&[fixture("torch/memory/leak.pickle.gz")], (120, 40));
-    assert_eq!(e.app.current_scope(), Where::Memory);
+    assert_eq!(e.app.current_scope(), KeyScope::Memory);
     assert!(again(&mut e).ends_with("--first memory"));
     let mut e = Explorer::open(&[fixture("torch/whole.pt.trace.json.gz")], (120, 40));
     // Narrowed to the visible part of the timeline.
     e.press("T + + + B K");
-    assert_eq!(e.app.current_scope(), Where::Kernels);
+    assert_eq!(e.app.current_scope(), KeyScope::Kernels);
     let command = again(&mut e);
     assert!(command.contains("--from "), "{command}");
 }
 
 #[test]
 fn a_place_that_is_not_there_is_said() {
-    let open = |name: &str, address: Address| {
+    let open = |name: &str, address: Location| {
         let mut e = Explorer::open_with(&[fixture(name)], (120, 40), Settings { address: Some(address), ..Settings::default() });
         e.screen()
     };
-    let at = |show| Address { show: Some(show), ..Address::default() };
+    let at = |show| Location { show: Some(show), ..Location::default() };
     let single = "nsys/single.sqlite.zst";
-    let nothing = open(single, Address { kernel: Some("no_such_kernel".into()), ..at(Show::Kernels) });
+    let nothing = open(single, Location { kernel: Some("no_such_kernel".into()), ..at(Show::Kernels) });
     assert!(nothing.contains("no kernel is called no_such_kernel"), "{nothing}");
-    let far = open(single, Address { launch: Some(4_000_000), ..at(Show::Launches) });
+    let far = open(single, Location { launch: Some(4_000_000), ..at(Show::Launches) });
     assert!(far.contains("there is no launch 4000000"), "{far}");
     let metrics = open(single, at(Show::Hints));
     assert!(metrics.contains("this report has no metrics of kernels"), "{metrics}");
-    let result = open("ncu/full.ncu-rep.zst", Address { result: Some(99), ..at(Show::Metrics) });
+    let result = open("ncu/full.ncu-rep.zst", Location { result: Some(99), ..at(Show::Metrics) });
     assert!(result.contains("there is no result 99"), "{result}");
     // A place outside the window, or one that cannot be listed, ends the navigation on a usable screen.
-    let outside = Address { launch: Some(5), window: Some((1 << 60, (1 << 60) + 1)), ..at(Show::Launches) };
+    let outside = Location { launch: Some(5), window: Some((1 << 60, (1 << 60) + 1)), ..at(Show::Launches) };
     let mut e = Explorer::open_with(&[fixture(single)], (120, 40), Settings { address: Some(outside), ..Settings::default() });
     assert!(e.screen().contains("not in the window") && e.app.session.address.is_none(), "{}", e.screen());
     e.press("B");
     assert!(e.app.report().unwrap().window.is_none());
     let snapshot = open("torch/memory/leak.pickle.gz", at(Show::Launches));
     assert!(snapshot.contains("no single launches"), "{snapshot}");
-    let ncu = open("ncu/three.ncu-rep.zst", Address { window: Some((0, 5)), ..at(Show::Kernels) });
+    let ncu = open("ncu/three.ncu-rep.zst", Location { window: Some((0, 5)), ..at(Show::Kernels) });
     assert!(!ncu.contains("0 rows"), "{ncu}");
     // A window may be open at one end.
     for show in [Show::Timeline, Show::Kernels, Show::Overview] {
         for window in [(i64::MIN, 100_000_000), (100_000_000, i64::MAX)] {
-            let screen = open("nsys/whole_llm.sqlite.zst", Address { window: Some(window), ..at(show) });
+            let screen = open("nsys/whole_llm.sqlite.zst", Location { window: Some(window), ..at(show) });
             assert!(!screen.contains("9223372036"), "{show:?}: {screen}");
         }
     }
-    let named = Address { range: Some("--- step".into()), ..at(Show::Ranges) };
+    let named = Location { range: Some("--- step".into()), ..at(Show::Ranges) };
     assert_eq!(named.to_args(), ["--first", "ranges", "--range=--- step"]);
     let memory = open(single, at(Show::Memory));
     assert!(memory.contains("nothing is recorded of memory"), "{memory}");

@@ -6,7 +6,7 @@ use super::jobs::job as made_up;
 use super::support::{read, read_as, root};
 use std::collections::BTreeMap;
 use std::path::Path;
-use warpscope::analysis::hints::subject::diagnose_all;
+use warpscope::analysis::hints::diagnosed_kernel::diagnose_all;
 use warpscope::analysis::ranks::build_job;
 use warpscope::analysis::triage::Verdict;
 use warpscope::import::Wants;

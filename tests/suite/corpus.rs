@@ -6,8 +6,8 @@ use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use warpscope::analysis::metric::is_list;
-use warpscope::analysis::rows::{Row, Wish};
-use warpscope::analysis::{GroupBy, Grouping, code, page, roofline};
+use warpscope::analysis::metrics_rows::{Row, Wish};
+use warpscope::analysis::{GroupBy, Grouping, code, metrics_page, roofline};
 use warpscope::import::ncu::{details, session, source};
 use warpscope::import::{self, Cancel, Job, Wants};
 
@@ -108,11 +108,11 @@ fn every_result_is_looked_at() {
             let details = details::read_details(&input, result).unwrap_or_else(|e| panic!("{e}"));
             results += 1;
             rules += details.rules.len();
-            let page = page::build_rows(&metrics, at, &details, &Wish::default());
+            let page = metrics_page::build_rows(&metrics, at, &details, &Wish::default());
             // Every collected metric is reachable.
             let open: BTreeSet<String> =
                 page.iter().filter_map(|r| if let Row::Fold { key, .. } = r { Some(key.clone()) } else { None }).collect();
-            let page = page::build_rows(&metrics, at, &details, &Wish { open, ..Wish::default() });
+            let page = metrics_page::build_rows(&metrics, at, &details, &Wish { open, ..Wish::default() });
             let shown: usize = page
                 .iter()
                 .map(|r| match r {

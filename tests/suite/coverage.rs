@@ -9,7 +9,7 @@ use warpscope::analysis::triage::{Scope, Sure, Verdict, triage_profile};
 use warpscope::analysis::{GroupBy, Grouping, ranks};
 use warpscope::model::coverage::{Stretch, Work};
 use warpscope::model::digest::Digest;
-use warpscope::model::{Cancel, LaunchId, Maker, NoteKind, Profile};
+use warpscope::model::{Cancel, LaunchId, NoteKind, Profile, Vendor};
 use warpscope::rerun::{Options, Target, plan};
 
 /// Writes a PyTorch trace with these events.
@@ -331,25 +331,25 @@ fn gpus_of_other_makers_get_no_command() {
         (devices, events)
     };
     for (name, category, device, maker) in [
-        ("xpu", "xpu_runtime", Some("Intel(R) Data Center GPU Max 1550"), Maker::Other),
-        ("xpu-driver", "xpu_driver", None, Maker::Other),
-        ("mtia", "mtia_runtime", None, Maker::Other),
-        ("private", "privateuse1_runtime", None, Maker::Other),
-        ("ascend", "cuda_runtime", Some("Ascend910B"), Maker::Other),
-        ("cuda", "cuda_runtime", Some("NVIDIA L4"), Maker::Nvidia),
-        ("hip", "hip_runtime", Some("AMD Instinct MI300X"), Maker::Nvidia),
+        ("xpu", "xpu_runtime", Some("Intel(R) Data Center GPU Max 1550"), Vendor::Other),
+        ("xpu-driver", "xpu_driver", None, Vendor::Other),
+        ("mtia", "mtia_runtime", None, Vendor::Other),
+        ("private", "privateuse1_runtime", None, Vendor::Other),
+        ("ascend", "cuda_runtime", Some("Ascend910B"), Vendor::Other),
+        ("cuda", "cuda_runtime", Some("NVIDIA L4"), Vendor::Nvidia),
+        ("hip", "hip_runtime", Some("AMD Instinct MI300X"), Vendor::Nvidia),
     ] {
         let (devices, events) = of(category, device);
         let profile = read(&trace(&format!("maker-{name}"), devices, events)).unwrap();
         assert!((0..30).all(|r| profile.launches.call(r).is_some()), "{name}: calls are joined");
         if name == "hip" {
-            assert_ne!(profile.maker(), Maker::Other);
+            assert_ne!(profile.maker(), Vendor::Other);
             continue;
         }
         assert_eq!(profile.maker(), maker, "{name}");
         let planned = plan(&profile, &Target::Launches(vec![LaunchId(3)]), &Options::default());
-        assert_eq!(planned.is_err(), maker == Maker::Other, "{name}: {planned:?}");
-        if maker == Maker::Other {
+        assert_eq!(planned.is_err(), maker == Vendor::Other, "{name}: {planned:?}");
+        if maker == Vendor::Other {
             let found = judged(&profile).unwrap();
             assert!(found.findings.iter().all(|f| f.confirm.is_none()), "{name}");
             assert!(!profile.notes.iter().any(|n| n.to_sentence().contains("start ncu")), "{name}");

@@ -4,7 +4,7 @@ use super::support::{edited_profile, packed, read, root, run};
 use serde_json::Value as Json;
 use warpscope::analysis::GroupBy;
 use warpscope::analysis::diff::{Fate, diff_profiles};
-use warpscope::analysis::samework::Work;
+use warpscope::analysis::workload_match::Work;
 
 #[test]
 fn a_run_beside_itself_is_the_same() {
@@ -77,8 +77,8 @@ fn on_the_command_line() {
 #[test]
 fn a_promise_stands_beside_what_came_of_it() {
     use warpscope::analysis::diff::{Row, Side};
+    use warpscope::analysis::hint_outcome::{Promise, predicted_gains};
     use warpscope::analysis::hints::{Diagnosis, Gain};
-    use warpscope::analysis::promise::{Promise, predicted_gains};
     let side = |count: u64, each: i64| {
         let (avg, total) = (each as f64, each * i64::try_from(count).unwrap());
         Some(Side { name: "rows".to_owned(), count, total, avg, median: Some(avg) })

@@ -8,7 +8,7 @@ use warpscope::cli::demo::DEMO;
 use warpscope::cli::help::TOPICS;
 use warpscope::config::ColorMode;
 use warpscope::config::keys::Key;
-use warpscope::ui::saved;
+use warpscope::ui::screen_export;
 use warpscope::ui::theme::{Library, THEMES};
 
 fn readme() -> String {
@@ -68,7 +68,7 @@ fn the_picture_of_the_readme_is_the_demo() {
     // The demo's own name for its capture file.
     explorer.app.session.reports[0].file = PathBuf::from(DEMO[0].0);
     let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
-    let drawn = saved::export_screen(&explorer.app, &mut explorer.view, &theme, false, saved::Form::Svg);
+    let drawn = screen_export::export_screen(&explorer.app, &mut explorer.view, &theme, false, screen_export::Form::Svg);
     let place = "fixtures/readme/overview.svg";
     assert!(readme().contains(&format!("]({place})")));
     if fs::read_to_string(root().join(place)).ok().as_ref() != Some(&drawn) {

@@ -3,7 +3,7 @@
 use super::support::{Explorer, demo_files, packed, run};
 use insta::assert_snapshot;
 use warpscope::app::session::Fact;
-use warpscope::app::{self, ActionId, Mouse, Msg, Where};
+use warpscope::app::{self, ActionId, KeyScope, Mouse, Msg};
 
 fn home(size: (u16, u16)) -> Explorer {
     let mut e = Explorer::open(&[], size);
@@ -25,7 +25,7 @@ fn the_first_screen_says_what_this_machine_can_do_and_opens_the_demo() {
     }
     let mut e = home((120, 40));
     e.press("enter");
-    assert_eq!((e.app.current_scope(), e.app.session.reports.len()), (Where::Kernels, 4));
+    assert_eq!((e.app.current_scope(), e.app.session.reports.len()), (KeyScope::Kernels, 4));
     assert!(e.app.session.reports.iter().all(|r| r.built_in));
 }
 
@@ -33,7 +33,7 @@ fn the_first_screen_says_what_this_machine_can_do_and_opens_the_demo() {
 fn the_tour_leads_from_the_verdict_to_the_command() {
     let mut e = Explorer::open(&demo_files(), (120, 40));
     e.press("K ? t");
-    assert_eq!(e.app.current_scope(), Where::Overview);
+    assert_eq!(e.app.current_scope(), KeyScope::Overview);
     assert!(e.screen().contains("tour 1 of 5"), "{}", e.screen());
     e.press("T");
     assert!(e.screen().contains("tour 2 of 5"));
@@ -112,5 +112,5 @@ fn keys_in_the_last_line_can_be_clicked() {
     let hit = e.view.hit_test(u16::try_from(at).unwrap(), 39);
     assert_eq!(hit, Mouse::Action(ActionId::Timeline));
     e.send(Msg::Mouse(hit));
-    assert_eq!(e.app.current_scope(), Where::Timeline);
+    assert_eq!(e.app.current_scope(), KeyScope::Timeline);
 }

@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use warpscope::analysis::hints::subject::diagnose_all;
+use warpscope::analysis::hints::diagnosed_kernel::diagnose_all;
 use warpscope::analysis::hints::{Gain, Severity};
 
 /// Reports, name suffixes of the two kernels of a pair, and number of pairs.

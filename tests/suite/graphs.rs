@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
 use warpscope::analysis::timeline::{self, Events};
-use warpscope::analysis::triage::{Cause, Part, Scope, triage_profile};
-use warpscope::analysis::worths::Worths;
+use warpscope::analysis::triage::{Cause, Scope, TimeCategory, triage_profile};
+use warpscope::analysis::what_if_curves::Worths;
 use warpscope::model::{Cancel, Profile};
 
 /// A GPU operation of a step.
@@ -337,7 +337,7 @@ fn judged(profile: &Profile) -> ([f64; 3], &'static str) {
     let share = |ns: i64| ns as f64 / judged.length() as f64 * 100.0;
     let of = |causes: &[Cause]| share(device.causes.iter().filter(|c| causes.contains(&c.0)).map(|c| c.1).sum());
     let host = of(&[Cause::Sync, Cause::Launch, Cause::CopyCall, Cause::Compute, Cause::Wait, Cause::Unknown]);
-    ([judged.part_percent(Part::Kernels), host, of(&[Cause::NoCall])], judged.findings.first().map_or("", |f| f.id.id()))
+    ([judged.part_percent(TimeCategory::Kernels), host, of(&[Cause::NoCall])], judged.findings.first().map_or("", |f| f.id.id()))
 }
 
 /// Predicted saving without the kernel, and its bounds.

@@ -4,7 +4,7 @@ use super::support::{read_as, scratch};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use warpscope::analysis::range_tree::RangeTree;
-use warpscope::analysis::triage::{Found, Scope, Severity, Sure, Triage, Verdict, range_windows, triage_profile};
+use warpscope::analysis::triage::{Scope, Severity, StepSource, Sure, Triage, Verdict, range_windows, triage_profile};
 use warpscope::import::Wants;
 use warpscope::model::{Cancel, Profile};
 
@@ -179,7 +179,7 @@ fn one_step_that_was_written_is_a_step() {
         });
         let profile = run.read();
         let t = triage_profile(&profile, &Scope::default(), &Cancel::default()).unwrap();
-        assert_eq!(matches!(t.found, Some(Found::Ranges(_))), found, "{name}: {:?}", t.found);
+        assert_eq!(matches!(t.found, Some(StepSource::Ranges(_))), found, "{name}: {:?}", t.found);
         if found {
             assert_eq!(first(&t), "host-compute", "{name}: {:?}", t.findings.first());
             assert!(t.findings[0].headline.contains("preprocess"), "{}", t.findings[0].headline);
@@ -209,7 +209,7 @@ fn layers_of_one_pass_are_no_steps() {
             }
         });
         let t = run.judged();
-        assert_eq!(matches!(t.found, Some(Found::Period(_))), steps, "{name}: {:?}", t.found);
+        assert_eq!(matches!(t.found, Some(StepSource::Period(_))), steps, "{name}: {:?}", t.found);
     }
 }
 

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use warpscope::analysis::hints::subject::{Subject, diagnose_all};
+use warpscope::analysis::hints::diagnosed_kernel::{Subject, diagnose_all};
 use warpscope::analysis::hints::{DIAGNOSES, Depth, Diagnosis, Facts, Severity, Sure, diagnose};
-use warpscope::analysis::rows::Row;
-use warpscope::app::{Msg, ResultView, Where};
+use warpscope::analysis::metrics_rows::Row;
+use warpscope::app::{KeyScope, Msg, ResultView};
 
 fn fixture(name: &str) -> PathBuf {
     root().join(format!("fixtures/hints/{name}.ncu-rep.zst"))
@@ -336,7 +336,7 @@ fn at(kernel: &str, size: (u16, u16)) -> Explorer {
     explorer.press("/");
     explorer.type_text(kernel);
     explorer.press("enter a");
-    assert_eq!(explorer.app.current_scope(), Where::Hints);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Hints);
     explorer
 }
 
@@ -366,14 +366,14 @@ fn lines_of_the_hints_screen_lead_on() {
     assert!(matches!(line(&explorer), Line::Evidence(0, _)), "{:?}", line(&explorer));
     // Enter on a value opens its row in the metrics.
     explorer.press("enter");
-    assert_eq!(explorer.app.current_scope(), Where::Metrics);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Metrics);
     let screen = explorer.app.result_screen(0).unwrap();
     assert!(screen.sections.rows[screen.sections.selected].metric().is_some());
     // Escape goes back one screen at a time.
     explorer.press("esc");
-    assert_eq!(explorer.app.current_scope(), Where::Hints);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Hints);
     explorer.press("esc");
-    assert_eq!(explorer.app.current_scope(), Where::Kernels);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Kernels);
     // The first rows of the metrics are hints, which link back.
     explorer.press("p home down");
     let screen = explorer.app.result_screen(0).unwrap();
@@ -388,12 +388,12 @@ fn lines_of_the_hints_screen_lead_on() {
     );
     // The re-run collects the metrics that confirm the hint.
     explorer.press("r");
-    assert_eq!(explorer.app.current_scope(), Where::Rerun);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Rerun);
     assert!(explorer.screen().contains("SourceCounters"), "{}", explorer.screen());
     explorer.press("esc");
-    assert_eq!(explorer.app.current_scope(), Where::Hints);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Hints);
     explorer.press("a");
-    assert_eq!(explorer.app.current_scope(), Where::Metrics);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Metrics);
     explorer.send(Msg::Resize(60, 16));
     explorer.press("a");
     assert!(explorer.screen().contains("uncoalesced-global"));

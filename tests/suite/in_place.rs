@@ -6,7 +6,7 @@ use super::rerun_screen::{command, open};
 use super::support::{read, root};
 use std::io::Write;
 use std::process::{Command, Stdio};
-use warpscope::app::actions::Where;
+use warpscope::app::actions::KeyScope;
 use warpscope::model::{LaunchId, NameForm, Profile, RangeKind};
 use warpscope::rerun::{self, Options, Profiler, RangeName, Target, Within, nvtx};
 
@@ -143,7 +143,7 @@ fn the_profiler_is_a_field_of_the_screen() {
 fn a_key_measures_the_selected_launch() {
     // The program asks before it runs the report's command.
     let mut explorer = open("single", (120, 40), "enter M");
-    assert_eq!(explorer.app.current_scope(), Where::Rerun);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Rerun);
     assert!(explorer.screen().contains("run the program that this report names?"), "{}", explorer.screen());
     explorer.press("esc");
     assert!(command(&mut explorer).contains("warpscope trace --measure "));

@@ -4,7 +4,7 @@ use super::support::{edited_profile, packed, read, root};
 use warpscope::analysis::flops::{Counted, of_results};
 use warpscope::import::{self, Job, Wants};
 use warpscope::model::{Metrics, Profile, ResultMetrics};
-use warpscope::rerun::join::{Sure, join_results};
+use warpscope::rerun::match_results::{Sure, join_results};
 
 fn ncu(name: &str) -> Metrics {
     import::ncu::read_metrics(&root().join("fixtures").join(name), &Job::new(Wants::ALL, &|_| {}), None).unwrap()

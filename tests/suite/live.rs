@@ -9,8 +9,8 @@ use std::sync::Arc;
 use warpscope::analysis::live::{DeviceNow, Judged, KernelNow, Live, Meter};
 use warpscope::analysis::live_results::Results;
 use warpscope::analysis::triage::{Scope, triage_profile};
-use warpscope::app::{self, Effect, Msg, Watched, Where};
-use warpscope::import::trace::Follow;
+use warpscope::app::{self, Effect, KeyScope, Msg, Watched};
+use warpscope::import::wstrace::Follow;
 use warpscope::import::{Job, Wants};
 use warpscope::model::live::{Measuring, NO_KERNEL, Recorder};
 use warpscope::model::metrics::{MEASURED_LAUNCHES, SAMPLED_LAUNCHES};
@@ -173,7 +173,7 @@ fn the_screen_of_a_program_that_runs() {
     let mut explorer = watching((120, 40));
     assert!(explorer.screen().contains("waiting for a process that uses CUDA"));
     explorer.send(Msg::Live(None, Box::new(live())));
-    assert_eq!(explorer.app.current_scope(), Where::Run);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Run);
     for size in [(80, 24), (120, 40), (200, 50)] {
         explorer.app.session.size = size;
         assert_snapshot!(format!("live_{}x{}", size.0, size.1), explorer.screen());

@@ -6,7 +6,7 @@ use ratatui::backend::Backend;
 use ratatui::buffer::{Buffer, Cell};
 use std::io::Write;
 use warpscope::config::ColorMode;
-use warpscope::ui::backend::Sparing;
+use warpscope::ui::compact_backend::CompactBackend;
 
 /// Screens of the demo, and the keys that lead to them from the first one.
 const SCREENS: [(&str, &str); 15] = [
@@ -55,7 +55,7 @@ impl Write for Count {
 fn bytes(from: &Buffer, to: &Buffer) -> usize {
     let count = Count::default();
     let sum = std::rc::Rc::clone(&count.0);
-    let mut backend = Sparing::new(count, (to.area.width, to.area.height));
+    let mut backend = CompactBackend::new(count, (to.area.width, to.area.height));
     let before: Vec<(u16, u16, &Cell)> =
         Buffer::empty(from.area).diff(from).into_iter().map(|(x, y, _)| (x, y, from.cell((x, y)).unwrap())).collect();
     backend.draw(before.into_iter()).unwrap();

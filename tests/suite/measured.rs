@@ -3,13 +3,13 @@
 use super::support::{Explorer, read, root};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use warpscope::analysis::hints::subject;
+use warpscope::analysis::hints::diagnosed_kernel;
 use warpscope::analysis::roofline::{Precision, place_result};
 use warpscope::analysis::triage::{Scope, Verdict, triage_profile};
 use warpscope::model::metrics::MEASURED_LAUNCHES;
 use warpscope::model::{Cancel, LaunchId, Metrics, Profile};
 use warpscope::rerun::confirm::Counted;
-use warpscope::rerun::join::{Sure, join_results};
+use warpscope::rerun::match_results::{Sure, join_results};
 use warpscope::rerun::{Options, Target, plan};
 
 fn file() -> PathBuf {
@@ -27,10 +27,10 @@ fn wrong(trace: &str, labels: &str) -> (Vec<String>, usize) {
     let text = std::fs::read_to_string(root().join(format!("fixtures/hints/{labels}_labels.toml"))).unwrap();
     let label = |kernel: &str| text.lines().find(|l| l.split_once('=').is_some_and(|(k, _)| k.trim() == kernel));
     let accepted = |kernel: &str, hint: &str| label(kernel).is_some_and(|line| line.contains(&format!("\"{hint}\"")));
-    let mut subjects: Vec<_> = subject::list_places(measured).into_iter().filter_map(|p| p.diagnose_kernel(measured)).collect();
+    let mut subjects: Vec<_> = diagnosed_kernel::list_places(measured).into_iter().filter_map(|p| p.diagnose_kernel(measured)).collect();
     // The zoo also launches an empty kernel.
     subjects.retain(|s| label(s.kernel.function()).is_some());
-    let first = |s: &subject::Subject| (s.kernel.function().to_owned(), s.hints.first().map_or("nothing", |h| h.id.id()));
+    let first = |s: &diagnosed_kernel::Subject| (s.kernel.function().to_owned(), s.hints.first().map_or("nothing", |h| h.id.id()));
     let wrong = subjects.iter().map(first).filter(|(k, h)| !accepted(k, h)).map(|(k, h)| format!("{k} {h}")).collect();
     (wrong, subjects.len())
 }
@@ -131,7 +131,7 @@ fn hints_are_confirmed_with_a_launch_of_the_run() {
     let measured = profile.measured.as_deref().unwrap();
     let counted = Counted::new(measured, Some(&profile));
     let mut commands = 0;
-    for place in subject::list_places(measured) {
+    for place in diagnosed_kernel::list_places(measured) {
         let subject = place.diagnose_kernel(measured).unwrap();
         let Some(hint) = subject.hints.first().filter(|h| !h.confirm.sections.is_empty()) else { continue };
         let argv = counted.confirm_command(&subject, &hint.confirm).unwrap().argv();

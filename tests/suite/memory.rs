@@ -8,8 +8,8 @@ use proptest::test_runner::FileFailurePersistence;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use warpscope::analysis::memory::{MemoryVerdict, Usage, analyze_usage as memory_usage};
-use warpscope::app::Where;
-use warpscope::app::work::Curve;
+use warpscope::app::KeyScope;
+use warpscope::app::jobs::Curve;
 use warpscope::model::Cancel;
 
 const MIB: u64 = 1 << 20;
@@ -495,7 +495,7 @@ fn the_screen() {
         insta::assert_snapshot!(name, Explorer::open(&leak, size).screen());
     }
     let mut explorer = Explorer::open(&leak, (120, 40));
-    assert_eq!(explorer.app.current_scope(), Where::Memory);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Memory);
     explorer.press("left left left");
     assert!(explorer.screen().contains("Held at 4"), "{}", explorer.screen());
     explorer.press("e");
@@ -512,7 +512,7 @@ fn the_screen() {
     explorer.press(". + + 0");
     assert_eq!(only(&mut explorer), None);
     explorer.press(". down enter");
-    assert_eq!(explorer.app.current_scope(), Where::Timeline);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Timeline);
     assert!(explorer.screen().contains("memory"), "{}", explorer.screen());
     explorer.press("esc esc");
     // Compared with another snapshot, at its peak and at its end; no comparison after the last report.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use warpscope::analysis::overview::Overview;
 use warpscope::analysis::range_tree::RangeTree;
 use warpscope::analysis::{GroupBy, Grouping, Paths};
-use warpscope::app::{TimelineScreen, Where};
+use warpscope::app::{KeyScope, TimelineScreen};
 use warpscope::model::{Cancel, Profile};
 
 fn triage(name: &str) -> PathBuf {
@@ -132,7 +132,7 @@ fn explorer() -> Explorer {
     e
 }
 
-fn here(e: &Explorer) -> Where {
+fn here(e: &Explorer) -> KeyScope {
     e.app.top_entry().unwrap().open.screen().place()
 }
 
@@ -156,7 +156,7 @@ fn a_marked_window_narrows_all_screens_and_is_taken_back() {
     assert!(Arc::ptr_eq(report.whole_triage().unwrap(), &judged));
     insta::assert_snapshot!("narrow_timeline", e.screen());
     e.press("K");
-    assert_eq!(here(&e), Where::Kernels);
+    assert_eq!(here(&e), KeyScope::Kernels);
     insta::assert_snapshot!("narrow_kernels", e.screen());
     let launches = |e: &Explorer| e.app.session.reports[0].groups.grouping.as_ref().unwrap().launches;
     e.press("enter");

@@ -5,8 +5,8 @@ use super::support::{Explorer, demo_files, root};
 use insta::assert_snapshot;
 use std::path::PathBuf;
 use warpscope::analysis::compare::Change;
-use warpscope::app::{Mouse, Msg, Where};
-use warpscope::rerun::join::Sure;
+use warpscope::app::{KeyScope, Mouse, Msg};
+use warpscope::rerun::match_results::Sure;
 
 fn ncu(name: &str) -> PathBuf {
     root().join(format!("fixtures/ncu/{name}.ncu-rep.zst"))
@@ -18,7 +18,7 @@ fn a_report_of_ncu_alone_is_a_session() {
     // A kernel with one result opens it directly.
     let mut explorer = Explorer::open(&[ncu("full")], (80, 24));
     explorer.press("enter");
-    assert!(matches!(explorer.app.current_scope(), Where::Metrics));
+    assert!(matches!(explorer.app.current_scope(), KeyScope::Metrics));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_breakdown_opens_and_closes_and_a_metric_is_explained() {
     let mut explorer = Explorer::open(&[ncu("full")], (110, 60));
     explorer.press("p");
     let fold = |e: &Explorer| {
-        use warpscope::analysis::rows::Row;
+        use warpscope::analysis::metrics_rows::Row;
         e.app.result_screen(0).unwrap().sections.rows.iter().position(|r| matches!(r, Row::Fold { .. })).unwrap()
     };
     let at = fold(&explorer);
@@ -185,18 +185,18 @@ fn a_timeline_and_its_results_are_one_key_apart() {
     let text = explorer.screen();
     assert!(text.contains("this launch") && text.contains("ncu's durations differ from the timeline's"), "{text}");
     explorer.press("P");
-    assert!(matches!(explorer.app.current_scope(), Where::Launches));
+    assert!(matches!(explorer.app.current_scope(), KeyScope::Launches));
     // From the result's own report to the launch in the timeline.
     explorer.press("esc ]");
     explorer.press("p P");
-    assert_eq!((explorer.app.session.active, explorer.app.current_scope()), (0, Where::Launches));
+    assert_eq!((explorer.app.session.active, explorer.app.current_scope()), (0, KeyScope::Launches));
 }
 
 #[test]
 fn results_from_a_csv_have_metrics_but_no_code() {
     let mut explorer = Explorer::open(&[root().join("fixtures/ncu/three_raw.csv")], (100, 24));
     explorer.press("p");
-    assert!(matches!(explorer.app.current_scope(), Where::Metrics), "{}", explorer.screen());
+    assert!(matches!(explorer.app.current_scope(), KeyScope::Metrics), "{}", explorer.screen());
     explorer.press("e");
     assert!(explorer.screen().contains("has no code"), "{}", explorer.screen());
 }

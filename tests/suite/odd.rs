@@ -4,7 +4,7 @@ use super::support::{edited, edited_profile, packed, read, read_as};
 use rusqlite::Connection;
 use warpscope::analysis::{GroupBy, Grouping, Limiter, Occupancy, Overview, Paths};
 use warpscope::import::{Names, Wants};
-use warpscope::model::{Gate, GraphMode, LaunchOrder, NoteKind, Profile, Severity};
+use warpscope::model::{CaptureRange, GraphMode, LaunchOrder, NoteKind, Profile, Severity};
 
 const K: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
 const R: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
@@ -242,11 +242,11 @@ fn how_the_capture_was_made() {
     assert_eq!(zoo.capture.argv, ["./zoo", "3", "300"]);
     assert_eq!(zoo.capture.directory.as_deref(), Some("/tmp/w"));
     assert_eq!((zoo.capture.graphs, zoo.capture.gate.clone()), (Some(GraphMode::Graph), None));
-    assert_eq!(read(&packed("papi")).unwrap().capture.gate, Some(Gate::ProfilerApi));
+    assert_eq!(read(&packed("papi")).unwrap().capture.gate, Some(CaptureRange::ProfilerApi));
     let late = edited_profile("zoo", "UPDATE DIAGNOSTIC_EVENT SET timestamp = -5 WHERE text LIKE 'CUDA injection init%'");
-    assert_eq!(late.capture.gate, Some(Gate::Late), "the program ran before the capture");
+    assert_eq!(late.capture.gate, Some(CaptureRange::Late), "the program ran before the capture");
     let delayed = edited_profile("zoo", "UPDATE META_DATA_CAPTURE SET value = '1500' WHERE name = 'START_DELAY_MS'");
-    assert!(matches!(delayed.capture.gate, Some(Gate::Delay(d)) if d.0 == 1_500_000_000));
+    assert!(matches!(delayed.capture.gate, Some(CaptureRange::Delay(d)) if d.0 == 1_500_000_000));
     assert!(
         zoo.memops.iter().any(|m| format!("{:?}", m.kind).contains("Pageable"))
             && zoo.memops.iter().any(|m| format!("{:?}", m.kind).contains("Pinned"))

@@ -288,7 +288,7 @@ fn profiler_stops_inside_a_capture() {
             "{sql} DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE gridX < 3; INSERT INTO DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity, text, globalPid) SELECT 1, timestampType, source, 1, 'Profiling was started by the cudaProfilerStart API.', globalPid FROM DIAGNOSTIC_EVENT LIMIT 1"
         ),
     );
-    assert_eq!(gated.capture.gate, Some(warpscope::model::Gate::ProfilerApi));
+    assert_eq!(gated.capture.gate, Some(warpscope::model::CaptureRange::ProfilerApi));
     for ordinal in [3, 4, 6, 7, 8] {
         check(&gated, &events, ordinal, &Options::default(), "--profile-from-start off --kernel-name ");
     }
@@ -423,7 +423,7 @@ fn threads_and_configurations() {
 #[test]
 fn a_capture_opened_by_a_range() {
     let p = read(&packed("step")).unwrap();
-    assert_eq!(p.capture.gate, Some(warpscope::model::Gate::Nvtx));
+    assert_eq!(p.capture.gate, Some(warpscope::model::CaptureRange::Nvtx));
     let events = super::rerun::truth("single");
     for launch in [0, 7, 12, 20, 21, 49] {
         let rerun = one(&p, launch, &Options::default());

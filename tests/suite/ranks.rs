@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use warpscope::analysis::ranks::{Job, Late, build_job};
 use warpscope::analysis::triage::Verdict;
-use warpscope::app::Where;
+use warpscope::app::KeyScope;
 use warpscope::model::digest::Digest;
 
 fn warpscope(folder: &Path, words: &[&str]) -> Output {
@@ -412,20 +412,20 @@ fn ranks_on_the_screen() {
     explorer.press("left + + -");
     assert!(explorer.screen().contains("79 of 90"), "{}", explorer.screen());
     explorer.press("enter");
-    assert_eq!(explorer.app.current_scope(), Where::Timeline);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Timeline);
     explorer.press("A");
     assert!(explorer.screen().contains("79 of 90"), "it is where one left it: {}", explorer.screen());
     explorer.press("esc");
-    assert!(explorer.app.current_scope() == Where::Ranks && !explorer.screen().contains("on the common clock"), "{}", explorer.screen());
+    assert!(explorer.app.current_scope() == KeyScope::Ranks && !explorer.screen().contains("on the common clock"), "{}", explorer.screen());
     explorer.press("esc");
     let mut explorer = Explorer::open(&files, (120, 40));
     explorer.press("A");
-    assert_eq!(explorer.app.current_scope(), Where::Ranks);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Ranks);
     assert!(explorer.screen().contains("rank 1 arrives last"));
     explorer.press("right right left");
     assert!(explorer.screen().contains("step 0 of"), "{}", explorer.screen());
     explorer.press("up enter");
-    assert_eq!((explorer.app.current_scope(), explorer.app.session.active), (Where::Timeline, 0));
+    assert_eq!((explorer.app.current_scope(), explorer.app.session.active), (KeyScope::Timeline, 0));
     explorer.press("A A");
     let mut one = Explorer::open(&files[..1], (80, 24));
     one.press("A");
@@ -452,7 +452,7 @@ fn digests_on_the_screen() {
         .collect();
     for (name, size) in [("digests_80x24", (80, 24)), ("digests_120x40", (120, 40)), ("digests_200x50", (200, 50))] {
         let mut explorer = Explorer::open(&files, size);
-        assert_eq!(explorer.app.current_scope(), Where::Ranks);
+        assert_eq!(explorer.app.current_scope(), KeyScope::Ranks);
         assert!(explorer.screen().contains("rank 5 arrives last"), "{}", explorer.screen());
         explorer.press("c");
         insta::assert_snapshot!(name, explorer.screen());

@@ -182,15 +182,15 @@ fn several_launches_are_selected_together() {
         want.sort_unstable();
         assert_eq!(got, want);
     };
-    use warpscope::rerun::pick;
+    use warpscope::rerun::select_launches;
     for base in BASES {
         // Overloads share one function name, and have two symbols.
         let commands = if base == NameForm::Function { 1 } else { 2 };
         check(vec![saxpy[0], saxpy[7], saxpy[30]], base, commands, "--launch-count ");
         let c_kernel = of("c_kernel");
-        check(pick::slowest(&profile, &c_kernel, 3), base, 1, "--launch-count 3");
-        let mut both = pick::slowest(&profile, &c_kernel, 1);
-        both.extend(pick::median(&profile, &c_kernel));
+        check(select_launches::slowest(&profile, &c_kernel, 3), base, 1, "--launch-count 3");
+        let mut both = select_launches::slowest(&profile, &c_kernel, 1);
+        both.extend(select_launches::median(&profile, &c_kernel));
         check(both, base, 1, "--launch-count 2");
         check(vec![c_kernel[2], c_kernel[11], c_kernel[12]], base, 1, "'::c_kernel:3|12|13' --launch-count 3");
         check(c_kernel[3..7].to_vec(), base, 1, "--launch-count 4");
@@ -219,7 +219,7 @@ fn several_launches_are_selected_together() {
 
 #[test]
 fn all_launches_of_a_kernel_in_a_range_are_one_command() {
-    use warpscope::rerun::{Within, nvtx, pick};
+    use warpscope::rerun::{Within, nvtx, select_launches};
     let (profile, events) = (profile("single"), truth("single"));
     for (label, instance) in [("step1", None), ("step3", None), ("inner", None), ("inner", Some(2)), ("inner", Some(4))] {
         let range = nvtx::ranges_by_label(&profile, label)[0];
@@ -229,7 +229,7 @@ fn all_launches_of_a_kernel_in_a_range_are_one_command() {
         assert!(!saxpy.is_empty());
         if instance.is_none() {
             let all: Vec<LaunchId> = (0u32..).zip(&events).filter(|(_, e)| e.function == "saxpy").map(|(i, _)| LaunchId(i)).collect();
-            assert_eq!(pick::inside(&profile, &all, range, None), saxpy);
+            assert_eq!(select_launches::inside(&profile, &all, range, None), saxpy);
         }
         let options = Options { within: Within::Range(range, instance), ..Options::default() };
         let plan = rerun::plan(&profile, &Target::Launches(saxpy.clone()), &options).unwrap();
@@ -263,7 +263,7 @@ fn a_result_is_profiled_again_by_its_report_s_own_selection() {
     assert!(rerun.is_exact() && rerun.is_runnable(), "{:?}", rerun.warnings);
     // The timeline's command for this result's launch selects the same launch in another way.
     let timeline = super::support::read(&super::support::packed("llm")).unwrap();
-    let join = warpscope::rerun::join::join_results(&timeline, profile.metrics.as_ref().unwrap());
+    let join = warpscope::rerun::match_results::join_results(&timeline, profile.metrics.as_ref().unwrap());
     let launch = join.of_result(3).unwrap().launch as usize;
     assert_eq!(one(&timeline, launch, &Options::default()).selects[0].kernel, rerun.selects[0].kernel);
 }

@@ -3,13 +3,13 @@
 use super::support::{Explorer, edited, packed, root};
 use insta::assert_snapshot;
 use std::path::PathBuf;
-use warpscope::app::{Mouse, Msg, Where};
+use warpscope::app::{KeyScope, Mouse, Msg};
 use warpscope::config::ColorMode;
 
 pub fn open(name: &str, size: (u16, u16), keys: &str) -> Explorer {
     let mut explorer = Explorer::open(&[packed(name)], size);
     explorer.press(keys);
-    assert_eq!(explorer.app.current_scope(), Where::Rerun);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Rerun);
     explorer
 }
 
@@ -111,7 +111,7 @@ fn every_field_changes_the_command_and_undo_takes_it_back() {
     assert!(explorer.screen().contains("nothing to undo"));
     assert_eq!(command(&mut explorer), first);
     explorer.press("esc");
-    assert_eq!(explorer.app.current_scope(), Where::Launches);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Launches);
 }
 
 #[test]

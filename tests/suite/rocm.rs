@@ -7,8 +7,8 @@ use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use warpscope::app::Where;
-use warpscope::model::{CopyKind, LaunchId, LaunchOrder, Maker, MemOpKind, NoteKind, Profile, RangeOrigin, Value};
+use warpscope::app::KeyScope;
+use warpscope::model::{CopyKind, LaunchId, LaunchOrder, MemOpKind, NoteKind, Profile, RangeOrigin, Value, Vendor};
 use warpscope::rerun::{self, OpenedBy, Options, Rerun, Target};
 
 /// One dispatch: kernel id, dispatch id, agent, thread, grid in work-items, workgroup, start, duration.
@@ -138,7 +138,7 @@ fn a_database_of_rocprofv3() {
     );
     assert_eq!((profile.order, profile.devices.len()), (LaunchOrder::Host, 2));
     let gpu = &profile.devices[0];
-    assert_eq!((gpu.maker, gpu.name.as_deref(), gpu.arch.as_deref()), (Maker::Amd, Some("AMD Instinct MI300X"), Some("gfx942")));
+    assert_eq!((gpu.maker, gpu.name.as_deref(), gpu.arch.as_deref()), (Vendor::Amd, Some("AMD Instinct MI300X"), Some("gfx942")));
     assert_eq!((gpu.sm_count, gpu.warp_size, gpu.max_warps_per_sm, gpu.clock_hz), (Some(304), Some(64), Some(32), Some(2_100_000_000)));
     let config = &profile.configs[profile.launches.config(1).unwrap().0 as usize];
     assert_eq!((config.registers, config.static_shared.unwrap().0, config.local_per_thread.unwrap().0), (Some(16), 512, 8));
@@ -336,7 +336,7 @@ fn the_screens_are_of_rocprofv3() {
     explorer.press("esc M");
     assert!(explorer.screen().contains("the built-in tracer is for NVIDIA GPUs; R profiles"), "{}", explorer.screen());
     explorer.press("r");
-    assert_eq!(explorer.app.current_scope(), Where::Rerun);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Rerun);
     insta::assert_snapshot!("rocm_rerun", explorer.screen());
     for ncu_only in ["clocks", "caches", "replay", "not imported", "afterwards", ".ncu-rep"] {
         assert!(!explorer.screen().contains(ncu_only), "{ncu_only}");
@@ -744,7 +744,7 @@ fn counters_of_some_launches_of_a_trace() {
         assert_eq!((profile.launches.len(), profile.metrics.is_none()), (9, true));
         let measured = profile.measured.as_ref().unwrap();
         let metrics = measured.metrics.as_ref().unwrap();
-        let joined = warpscope::rerun::join::join_results(&profile, metrics);
+        let joined = warpscope::rerun::match_results::join_results(&profile, metrics);
         assert_eq!(joined.pairs.iter().map(|p| (p.result, p.launch)).collect::<Vec<_>>(), [(0, 5), (1, 7)]);
         assert!(profile.notes.iter().any(|n| n.text.starts_with("Counters were collected for 2 of 9 launches")), "{:?}", profile.notes);
         let (code, out, _) = run(&["metrics", &of.display().to_string(), "--metric", "SQ_WAVES", "--format", "csv"]);
@@ -758,7 +758,7 @@ fn counters_of_some_launches_of_a_trace() {
 /// Counters of a later run belong to the dispatches with the same numbers, if kernel, grid and workgroup agree.
 #[test]
 fn counters_are_joined_with_their_dispatch() {
-    use warpscope::rerun::join::{Sure, join_results};
+    use warpscope::rerun::match_results::{Sure, join_results};
     let timeline = read(&made("join_results.db", &[(GUID, 4711, dispatches())])).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let head = "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp";
@@ -804,7 +804,7 @@ fn a_workload_of_rocprof_compute() {
     assert_eq!(profile.source.tool, "rocprof-compute");
     assert_eq!(launches(&profile), [("__amd_rocclr_fillBufferAligned", [304, 1, 1], 0), ("void f<2u, 3u>(int)", [2344, 1, 1], 3000)]);
     let gpu = profile.devices.iter().find(|d| d.id == 4).unwrap();
-    assert_eq!((gpu.maker, gpu.sm_count, gpu.arch.as_deref()), (Maker::Amd, Some(304), Some("gfx942")));
+    assert_eq!((gpu.maker, gpu.sm_count, gpu.arch.as_deref()), (Vendor::Amd, Some(304), Some("gfx942")));
     let metrics = profile.metrics.as_ref().unwrap();
     let value = |row: usize, name: &str| {
         let at = metrics.names.iter().position(|n| &**n == name)?;

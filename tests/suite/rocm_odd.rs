@@ -3,7 +3,7 @@
 use super::rocm::{corpus, dispatches, rocpd, table};
 use super::support::{read, run};
 use rusqlite::Connection;
-use warpscope::analysis::triage::{Part, Scope, Verdict, triage_profile};
+use warpscope::analysis::triage::{Scope, TimeCategory, Verdict, triage_profile};
 use warpscope::model::{Cancel, LaunchId, LaunchOrder, NoteKind};
 use warpscope::rerun::{self, Collect, Options, Target};
 
@@ -111,7 +111,11 @@ fn a_blocking_copy_is_waited_for() {
     let first = found.findings.first().unwrap();
     assert_eq!(first.id, Verdict::SingleDelay);
     assert!(first.headline.contains("for hipMemcpy"), "{}", first.headline);
-    assert!(found.devices.iter().any(|d| d.parts.iter().any(|p| p.0 == Part::Synchronising && p.1 > 800_000)), "{:?}", found.devices);
+    assert!(
+        found.devices.iter().any(|d| d.parts.iter().any(|p| p.0 == TimeCategory::Synchronising && p.1 > 800_000)),
+        "{:?}",
+        found.devices
+    );
 }
 
 /// The question decides between counters and a thread trace; ncu sections are not rocprofv3 counters.

@@ -4,7 +4,7 @@ use super::rocm::table;
 use super::support::{read, root};
 use rusqlite::Connection;
 use std::path::Path;
-use warpscope::model::{CopyKind, LaunchOrder, Maker, MemOpKind, Profile};
+use warpscope::model::{CopyKind, LaunchOrder, MemOpKind, Profile, Vendor};
 
 /// Values by SQL over `rocpd_op`, `rocpd_copyapi` and `rocpd_string`: 29 kernels of 26,399,795 ns,
 /// a fill, 55 copies of 2,032,000,296 bytes.
@@ -23,7 +23,7 @@ fn a_real_database() {
     let config = |row: usize| profile.configs[all.config(row).unwrap().0 as usize].clone();
     assert_eq!((config(0).grid, config(0).block), (Some([7, 782, 1]), Some([256, 1, 1])));
     assert_eq!((config(1).grid, config(1).block), (Some([1, 2, 1]), Some([128, 1, 1])));
-    assert_eq!((profile.devices[0].maker, profile.devices[0].id, profile.order), (Maker::Amd, 2, LaunchOrder::Device));
+    assert_eq!((profile.devices[0].maker, profile.devices[0].id, profile.order), (Vendor::Amd, 2, LaunchOrder::Device));
     assert!((0..all.len()).all(|r| all.call(r).is_some()));
 }
 

@@ -3,10 +3,10 @@
 use super::support::{Explorer, demo_files, packed, root};
 use insta::assert_snapshot;
 use std::path::PathBuf;
+use warpscope::analysis::hint_outcome::Promise;
 use warpscope::analysis::hints::{Diagnosis, Gain};
-use warpscope::analysis::promise::Promise;
-use warpscope::app::orders::{News, StepNews};
-use warpscope::app::{self, Effect, Msg, Watched, Where};
+use warpscope::app::messages::{News, StepNews};
+use warpscope::app::{self, Effect, KeyScope, Msg, Watched};
 use warpscope::launch::runs::Finding;
 use warpscope::library::{Report, Run, State, Step};
 use warpscope::report::runs::{Came, Promised, outcome_facts};
@@ -77,7 +77,7 @@ fn watching(size: (u16, u16)) -> (Explorer, Run) {
 #[test]
 fn a_run_is_watched_to_its_end() {
     let (mut explorer, mut run) = watching((80, 24));
-    assert_eq!(explorer.app.current_scope(), Where::Run);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Run);
     assert!(explorer.screen().contains("no output yet"));
     explorer.send(news(&run, &["epoch 1 loss 2.31", "epoch 2 loss 1.97"], "epoch 3"));
     assert_snapshot!("run_80x24", explorer.screen());
@@ -97,7 +97,7 @@ fn a_run_is_watched_to_its_end() {
     explorer.app.session.size = (80, 24);
     assert_snapshot!("run_failed", explorer.screen());
     explorer.press("esc");
-    assert_eq!(explorer.app.current_scope(), Where::Library, "home is the library");
+    assert_eq!(explorer.app.current_scope(), KeyScope::Library, "home is the library");
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn x_stops_esc_leaves_d_detaches_and_q_asks() {
     assert!(explorer.quit && explorer.asked.len() == before, "the stop that is under way is not pressed on: {:?}", explorer.asked);
     explorer.quit = false;
     explorer.press("esc");
-    assert_eq!(explorer.app.current_scope(), Where::Library);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Library);
     explorer.press("W");
-    assert_eq!(explorer.app.current_scope(), Where::Run);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Run);
     explorer.press("d");
     assert!(matches!(explorer.asked.last(), Some(Effect::DetachRun)));
     // Nothing can be lost any more: quit without asking.
@@ -143,7 +143,7 @@ fn a_run_that_left_a_report_opens_it_with_what_went_wrong() {
     run.reports =
         vec![Report { path: packed("llm"), bytes: 5, owned: false }, Report { path: root().join("Cargo.toml"), bytes: 5, owned: false }];
     explorer.send(news(&run, &[], ""));
-    assert_eq!((explorer.app.current_scope(), explorer.app.session.reports.len()), (Where::Kernels, 1));
+    assert_eq!((explorer.app.current_scope(), explorer.app.session.reports.len()), (KeyScope::Kernels, 1));
     let screen = explorer.screen();
     assert!(screen.contains("CatArrayBatchedCopy") && screen.contains("what was recorded until then is kept"), "{screen}");
 }
@@ -177,7 +177,7 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     let mut ended = run(8, State::Done);
     ended.reports = vec![Report { path: demo_files()[2].clone(), bytes: 5, owned: true }];
     explorer.send(Msg::Started(Ok(Box::new(run(8, State::Running)))));
-    assert_eq!(explorer.app.current_scope(), Where::Run);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Run);
     explorer.send(news(&ended, &["==PROF== Report: r.ncu-rep"], ""));
     // Back on the timeline, on the hints of the result, with the result of the comparison.
     assert_eq!(explorer.app.session.active, 0);
@@ -185,7 +185,7 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     assert!(screen.contains(kernel) && screen.contains("shared-bandwidth-bound"), "{screen}");
     assert!(screen.contains("differs: 4 results instead of 1"), "{screen}");
     explorer.press("esc esc");
-    assert_eq!(explorer.app.current_scope(), Where::Kernels);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Kernels);
 }
 
 fn library(size: (u16, u16)) -> Explorer {
@@ -298,7 +298,7 @@ fn runs_are_found_opened_compared_tagged_and_deleted() {
     assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(_))));
     // Before: run 2. After: run 4.
     explorer.press("c up up c");
-    assert_eq!(explorer.app.current_scope(), Where::Diff);
+    assert_eq!(explorer.app.current_scope(), KeyScope::Diff);
     let screen = explorer.screen();
     assert!(screen.contains("kernel time") && screen.contains("new") && screen.contains("gone"), "{screen}");
 }
@@ -313,16 +313,16 @@ fn what_changed_at_three_sizes() {
         explorer.press("S");
         assert!(explorer.screen().contains("kernel time"));
         explorer.press("down enter");
-        assert_eq!(explorer.app.current_scope(), Where::Kernels);
+        assert_eq!(explorer.app.current_scope(), KeyScope::Kernels);
     }
     // The next report comes to the front, instead of changing unseen behind the overlay.
     let mut two = Explorer::open(&[before.clone(), packed("zoo")], (120, 40));
     for over in ["D", "L"] {
         two.press(over);
-        assert_ne!(two.app.current_scope(), Where::Kernels);
+        assert_ne!(two.app.current_scope(), KeyScope::Kernels);
         let active = two.app.session.active;
         two.press("]");
-        assert_eq!((two.app.current_scope(), two.app.session.active), (Where::Kernels, 1 - active));
+        assert_eq!((two.app.current_scope(), two.app.session.active), (KeyScope::Kernels, 1 - active));
     }
     let mut one = Explorer::open(&[before], (80, 24));
     one.press("D");

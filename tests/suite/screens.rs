@@ -200,7 +200,7 @@ fn facets_jumps_and_sorting_of_launches() {
 
 #[test]
 fn answers_that_come_late_are_not_shown_under_another_heading() {
-    use warpscope::app::{Effect, update, work};
+    use warpscope::app::{Effect, jobs, update};
     let mut explorer = Explorer::open(&[packed("zoo")], (120, 40));
     let ask = |explorer: &mut Explorer, key: &str| update(&mut explorer.app, Msg::Key(super::support::key_event(key)));
     let answer = |effects: &[Effect]| -> Vec<Msg> {
@@ -212,7 +212,7 @@ fn answers_that_come_late_are_not_shown_under_another_heading() {
             report: w.report,
             generation: w.generation,
             window: w.window,
-            done: work::perform_work(w, &Cancel::default()).unwrap(),
+            done: jobs::perform_work(w, &Cancel::default()).unwrap(),
         })
         .collect()
     };
@@ -241,18 +241,18 @@ fn answers_that_come_late_are_not_shown_under_another_heading() {
 
 #[test]
 fn a_list_that_is_made_again_leaves_the_cursor_where_it_is_now() {
-    use warpscope::app::{Effect, update, work};
+    use warpscope::app::{Effect, jobs, update};
     let mut explorer = Explorer::open(&[packed("zoo")], (120, 40));
     explorer.press("enter");
     let report = &explorer.app.session.reports[0];
     let (generation, paths) = (report.generation, report.paths.clone().unwrap());
     // The ranges arrive, and the list is requested again; meanwhile the cursor moves on.
-    let again = update(&mut explorer.app, Msg::Done { report: 0, generation, window: None, done: work::Done::Paths(paths) });
+    let again = update(&mut explorer.app, Msg::Done { report: 0, generation, window: None, done: jobs::JobResult::Paths(paths) });
     explorer.press("down down down");
     let launch = explorer.app.launches_screen(0).unwrap().selected_launch();
     for effect in again {
         if let Effect::Work(w) = effect {
-            explorer.send(Msg::Done { report: 0, generation, window: None, done: work::perform_work(&w, &Cancel::default()).unwrap() });
+            explorer.send(Msg::Done { report: 0, generation, window: None, done: jobs::perform_work(&w, &Cancel::default()).unwrap() });
         }
     }
     assert_eq!(explorer.app.launches_screen(0).unwrap().selected_launch(), launch);

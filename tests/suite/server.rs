@@ -3,7 +3,7 @@
 use super::support::{read, root, run};
 use serde_json::Value;
 use warpscope::analysis::readable::readable_name;
-use warpscope::analysis::triage::{self, Found, Phase, Scope, Triage};
+use warpscope::analysis::triage::{self, Phase, Scope, StepSource, Triage};
 use warpscope::model::{Cancel, Profile};
 
 fn open(name: &str) -> Profile {
@@ -20,7 +20,7 @@ fn judge(profile: &Profile) -> Triage {
 fn steps_are_told_apart_by_the_wait_for_a_token() {
     let profile = open("server_steady");
     let found = judge(&profile);
-    assert_eq!(found.found, Some(Found::Waits("cuEventSynchronize".to_owned())));
+    assert_eq!(found.found, Some(StepSource::Waits("cuEventSynchronize".to_owned())));
     // One step per host wait, except waits before the first recorded kernels.
     let waits = profile.calls.names.iter().find(|n| &*n.name == "cuEventSynchronize").unwrap().count;
     assert!(found.steps.len() > 100 && found.steps.len() as u64 <= waits, "{} of {waits}", found.steps.len());

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use tempfile::TempDir;
-use warpscope::app::{App, Effect, Msg, Settings, update, work};
+use warpscope::app::{App, Effect, Msg, Settings, jobs, update};
 use warpscope::cli::details;
 use warpscope::config::ColorMode;
 use warpscope::import::{self, Cancel, ImportError, Input, Job, Wants, ncu};
@@ -150,7 +150,7 @@ impl Explorer {
                     self.send(Msg::Loaded(i, outcome));
                 }
                 Effect::Work(work) | Effect::Rest(work) => {
-                    let done = work::perform_work(&work, &Cancel::default()).unwrap();
+                    let done = jobs::perform_work(&work, &Cancel::default()).unwrap();
                     self.send(Msg::Done { report: work.report, generation: work.generation, window: work.window, done });
                 }
                 Effect::Copy(text, what) => {

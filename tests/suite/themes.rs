@@ -2,7 +2,7 @@
 
 use ratatui::style::Color;
 use warpscope::analysis::Family;
-use warpscope::analysis::triage::Part;
+use warpscope::analysis::triage::TimeCategory;
 use warpscope::config::ColorMode;
 use warpscope::ui::Role;
 use warpscope::ui::theme::{Library, THEMES, Theme};
@@ -63,7 +63,7 @@ const FAMILIES: [Family; 10] = [
 
 fn bars() -> Vec<Role> {
     let families = FAMILIES.into_iter().map(Role::Family);
-    [Role::Bar, Role::Peak].into_iter().chain(families).chain(Part::ALL.into_iter().map(Role::Part)).collect()
+    [Role::Bar, Role::Peak].into_iter().chain(families).chain(TimeCategory::ALL.into_iter().map(Role::Part)).collect()
 }
 
 /// Themes with their own colours; the other two use the terminal's or none.

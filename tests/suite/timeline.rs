@@ -240,7 +240,7 @@ fn idle_times_are_what_the_streams_leave() {
 #[test]
 fn a_window_is_judged_as_it_is_shaded() {
     use warpscope::analysis::timeline::Gaps;
-    use warpscope::analysis::triage::{Part, Scope, triage_profile};
+    use warpscope::analysis::triage::{Scope, TimeCategory, triage_profile};
     let mut windows = 0;
     for (name, profile, timeline) in runs() {
         let gaps = Gaps::new(warpscope::analysis::triage::find_idle_times(profile, &Cancel::default()).unwrap());
@@ -257,7 +257,7 @@ fn a_window_is_judged_as_it_is_shaded() {
             }
             let device = found.devices[0].number.unwrap_or_default();
             let shaded = gaps.sum_by_part(device, found.window.0, found.window.1);
-            for part in Part::ALL.into_iter().filter(|p| p.is_idle()) {
+            for part in TimeCategory::ALL.into_iter().filter(|p| p.is_idle()) {
                 let judged = found.devices[0].parts[part as usize].1;
                 let shown = shaded.iter().find(|s| s.0 == part).map_or(0, |s| s.1);
                 assert_eq!(judged, shown, "{name} {a} to {b}: {part:?}");
@@ -451,14 +451,14 @@ fn a_window_prints_as_text_and_says_what_is_wrong() {
 /// Streams with every kind of overlap, against a bitmap.
 #[test]
 fn streams_of_any_shape_are_what_a_bitmap_says() {
-    use warpscope::model::{Kernel, LaunchColumns, Launches, Place, Source, launches::TimesBuilder};
+    use warpscope::model::{Kernel, LaunchColumns, LaunchSite, Launches, Source, launches::TimesBuilder};
     let mut runner = TestRunner::new(Config::with_cases(300));
     let launches = prop::collection::vec((0..200_i64, 0..40_i64, 0..3_u32, 0..2_u32), 0..200);
     let test = |raw: Vec<(i64, i64, u32, u32)>| {
         let mut profile = Profile::new(Source::default());
         profile.kernels =
             ["saxpy", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"].map(|n| Kernel { function: Some(n.into()), ..Kernel::default() }).to_vec();
-        profile.places = (0..3).map(|stream| Place { ordinal: Some(0), stream: Some(stream), ..Place::default() }).collect();
+        profile.places = (0..3).map(|stream| LaunchSite { ordinal: Some(0), stream: Some(stream), ..LaunchSite::default() }).collect();
         let mut duration = TimesBuilder::default();
         raw.iter().for_each(|r| duration.push(Some(r.1)));
         let columns = LaunchColumns { start: raw.iter().map(|r| r.0).collect(), duration, kernel: raw.iter().map(|r| r.3).collect() };

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 use warpscope::analysis::{GroupBy, Grouping, Paths};
-use warpscope::model::{Gate, LaunchOrder, Maker, NoteKind, Profile, kernel};
+use warpscope::model::{CaptureRange, LaunchOrder, NoteKind, Profile, Vendor, kernel};
 
 fn packed(name: &str) -> PathBuf {
     root().join(format!("fixtures/torch/{name}.pt.trace.json.gz"))
@@ -140,7 +140,7 @@ fn what_the_recipe_writes_makes_the_count_exact() {
     assert_eq!(code, 0, "{error}");
     assert!(out.trim_end().ends_with("python3 train.py --lr 1e-4"), "{out}");
     assert!(!error.contains("began after"), "{error}");
-    assert_eq!(read(&packed("llm")).unwrap().capture.gate, Some(Gate::Late));
+    assert_eq!(read(&packed("llm")).unwrap().capture.gate, Some(CaptureRange::Late));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn amds_kernels_are_shown_and_not_given_to_ncu() {
     let text = text("llm").replace("\"warpSize\": 32", "\"warpSize\": 64").replace("\"NVIDIA H200\"", "\"\"");
     let path = file("amd.pt.trace.json", text);
     let profile = read(&path).unwrap();
-    assert_eq!((profile.devices[0].maker, profile.devices[0].compute_capability), (Maker::Amd, None));
+    assert_eq!((profile.devices[0].maker, profile.devices[0].compute_capability), (Vendor::Amd, None));
     let (code, out, error) = run(&["rerun", path.to_str().unwrap(), "--launch", "0", "--", "x"]);
     // Without kernel ids the count is a guess.
     assert!(code == 0 && out.starts_with("rocprofv3 --pmc") && error.contains("does not tell kernel symbols apart"), "{out} {error}");
@@ -191,7 +191,7 @@ fn hips_calls_tell_an_amd_gpu_without_facts() {
         {"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel", "pid": 5, "tid": 5, "ts": 1, "dur": 1, "args": {"correlation": 1}},
         {"ph": "X", "cat": "kernel", "name": "k", "pid": 2, "tid": 0, "ts": 3, "dur": 1, "args": {"correlation": 1, "device": 2, "stream": 0}}]}"#;
     let profile = read(&file("hip.json", text)).unwrap();
-    assert_eq!((profile.devices[0].id, profile.devices[0].maker), (2, Maker::Amd));
+    assert_eq!((profile.devices[0].id, profile.devices[0].maker), (2, Vendor::Amd));
 }
 
 /// Computes the data of every screen, which must also work for an incomplete profile.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use warpscope::analysis::triage::{Cause, Scope, triage_profile};
-use warpscope::import::trace::WarpscopeTrace;
+use warpscope::import::wstrace::WarpscopeTrace;
 use warpscope::import::{Importer, Job, Wants, input_if, open_profile};
 use warpscope::launch::tracer::OBJECT;
 use warpscope::model::{Cancel, LaunchOrder, NoteKind, Profile, RangeKind};
@@ -381,7 +381,7 @@ fn a_gate_lets_through_what_was_launched_inside() {
     let run = traced(&["launches=100", "gate=1"], &[("WARPSCOPE_TRACE_GATE", "profiler")]);
     assert_eq!(names(&run), 100, "between cudaProfilerStart and cudaProfilerStop");
     assert!((0..100).all(|i| run.profile().launches.call(i).is_some()), "each with its call");
-    assert_eq!(run.profile().capture.gate, Some(warpscope::model::Gate::ProfilerApi));
+    assert_eq!(run.profile().capture.gate, Some(warpscope::model::CaptureRange::ProfilerApi));
     let run = traced(&["launches=100", "nvtx=1"], &[("WARPSCOPE_TRACE_GATE", "nvtx::step 1")]);
     assert_eq!(launches(&run.profile()).iter().map(|l| l.2).collect::<Vec<_>>(), [1], "the launch inside that range");
     let run = traced(&["launches=100", "nvtx=1"], &[("WARPSCOPE_TRACE_GATE", "nvtx:a domain:registered")]);
@@ -807,8 +807,8 @@ fn a_survey_measures_what_takes_the_time() {
     });
     assert!(counts.len() == 3 && counts.values().all(|n| *n >= 4), "{counts:?}");
     assert!(truth.len() >= 3 * 3 && profile.overhead.iter().any(|o| &*o.name == "measuring counters"));
-    let joined = warpscope::rerun::join::join_results(&profile, metrics);
-    assert!(joined.pairs.len() == 3 && joined.pairs.iter().all(|p| p.sure == warpscope::rerun::join::Sure::Measured));
+    let joined = warpscope::rerun::match_results::join_results(&profile, metrics);
+    assert!(joined.pairs.len() == 3 && joined.pairs.iter().all(|p| p.sure == warpscope::rerun::match_results::Sure::Measured));
 }
 
 #[test]

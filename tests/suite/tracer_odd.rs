@@ -4,7 +4,7 @@
 use super::tracer::{built_command, measured, plan_file};
 use std::collections::BTreeSet;
 use std::process::Stdio;
-use warpscope::import::trace::Follow;
+use warpscope::import::wstrace::Follow;
 
 /// Ordinals of the kernels that the mock measured.
 fn ordinals(run: &super::tracer::Run) -> BTreeSet<u32> {

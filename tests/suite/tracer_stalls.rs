@@ -3,12 +3,12 @@
 
 use super::tracer::measured;
 use warpscope::cli::details;
-use warpscope::import::trace::WarpscopeTrace;
+use warpscope::import::wstrace::WarpscopeTrace;
 use warpscope::import::{Cancel, Importer, Input, Job, Wants, input_if};
 use warpscope::model::metrics::SAMPLED_LAUNCHES;
 use warpscope::model::sections::InstanceKey;
 use warpscope::model::{Metrics, Profile, Value};
-use warpscope::rerun::join::{Sure, join_results};
+use warpscope::rerun::match_results::{Sure, join_results};
 
 const STALLED: &str = "smsp__pcsamp_warps_issue_stalled_";
 

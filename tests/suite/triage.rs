@@ -6,9 +6,9 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use warpscope::analysis::flops::Operators;
-use warpscope::analysis::like::name_pattern;
+use warpscope::analysis::name_pattern::name_pattern;
 use warpscope::analysis::range_tree::RangeTree;
-use warpscope::analysis::triage::{Found, Part, Scope, Sure, Triage, VERDICTS, Verdict, triage_profile};
+use warpscope::analysis::triage::{Scope, StepSource, Sure, TimeCategory, Triage, VERDICTS, Verdict, triage_profile};
 use warpscope::analysis::{Overview, Paths};
 use warpscope::config::ColorMode;
 use warpscope::import::Wants;
@@ -135,10 +135,10 @@ fn sql_gives_the_same_busy_exposed_and_idle() {
         let db = Connection::open(&path).unwrap();
         let kernels = covered(&db, &[KERNEL], t.window);
         let all = covered(&db, &[KERNEL, MEM[0], MEM[1]], t.window);
-        let ns = |part: Part| t.devices[0].parts[part as usize].1;
+        let ns = |part: TimeCategory| t.devices[0].parts[part as usize].1;
         assert_eq!(t.devices.len(), 1);
-        assert_eq!((ns(Part::Kernels), ns(Part::Copies)), (kernels, all - kernels), "{name}");
-        let idle: i64 = Part::ALL.into_iter().filter(|p| p.is_idle()).map(ns).sum();
+        assert_eq!((ns(TimeCategory::Kernels), ns(TimeCategory::Copies)), (kernels, all - kernels), "{name}");
+        let idle: i64 = TimeCategory::ALL.into_iter().filter(|p| p.is_idle()).map(ns).sum();
         assert_eq!(idle, t.length() - all, "{name}");
     }
 }
@@ -149,7 +149,7 @@ fn steps_are_found_without_ranges_too() {
         [("tiny_ops", 40), ("pageable_h2d", 20), ("two_causes", 20), ("pinned_h2d", 30), ("small_copies", 20), ("graph_tiny", 40)]
     {
         let (_, with) = of(name, "");
-        assert!(matches!(with.found, Some(Found::Ranges(_))), "{name}");
+        assert!(matches!(with.found, Some(StepSource::Ranges(_))), "{name}");
         let (_, without) = of(name, "DELETE FROM NVTX_EVENTS");
         // `the first 6 steps: warm-up`
         let number = |text: &str| text.split(' ').find_map(|w| w.parse::<usize>().ok()).unwrap_or(1);
@@ -166,7 +166,7 @@ fn what_was_not_recorded_is_named_and_not_guessed() {
     let (_, t) = of("input_wait", "DROP TABLE OSRT_API");
     assert_eq!(ids(&t)[0], "host-compute");
     assert_eq!(t.findings[0].sure.as_str(), "possible");
-    assert!(t.part_percent(Part::Waiting) == 0.0 && t.part_percent(Part::Other) > 80.0);
+    assert!(t.part_percent(TimeCategory::Waiting) == 0.0 && t.part_percent(TimeCategory::Other) > 80.0);
     assert!(t.missing.iter().any(|m| m.contains("osrt")), "{:?}", t.missing);
     // Without any data about the host.
     let (_, t) = of("tiny_ops", "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME");
@@ -196,7 +196,7 @@ fn busy_agrees_with_the_header() {
         let header = Overview::from_profile(&profile);
         let scope = Scope { windows: header.span.into_iter().collect(), ..Scope::default() };
         let t = triage_profile(&profile, &scope, &Cancel::default()).unwrap();
-        let idle: f64 = Part::ALL.into_iter().filter(|p| p.is_idle()).map(|p| t.part_percent(p)).sum();
+        let idle: f64 = TimeCategory::ALL.into_iter().filter(|p| p.is_idle()).map(|p| t.part_percent(p)).sum();
         assert!((idle - header.idle_percent.unwrap()).abs() < 0.01, "{name}: {idle} {:?}", header.idle_percent);
     }
 }

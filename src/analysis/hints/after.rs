@@ -2,18 +2,18 @@
 //! change removes some of the demand, and the time after it is that of the remaining demand: demand that no listed
 //! change removes bounds the gain, and demand of the next unit, at the rate that units reach in practice, estimates it.
 
-use super::case::{Case, format_percent};
-use super::demand::{Busy, Demand, Unit};
-use super::facts::Facts;
-use super::gain::{Gain, Relief};
 use super::limits::{ATTAINABLE, EMPTY_KERNEL_NS, MIXED_ATTAINABLE};
+use super::metric_values::Facts;
+use super::rule_context::{Case, format_percent};
+use super::speedup_model::{DemandReduction, Gain};
+use super::unit_throughput::{Busy, Demand, Unit};
 
 /// Units whose demand is the work itself, independent of the code around it: bytes of device memory, floating-point
 /// operations, special functions.
 const WORK: [Unit; 5] = [Unit::Dram, Unit::Fma, Unit::Fp64, Unit::Xu, Unit::Tensor];
 
 /// Predicts the gain of a change for a kernel.
-pub fn predict_gain(relief: &Relief, case: &Case<'_>) -> Gain {
+pub fn predict_gain(relief: &DemandReduction, case: &Case<'_>) -> Gain {
     let floor = overhead_floor(relief, case);
     let kept = WORK.iter().filter_map(|&u| Some((u, work_share(case, u)? * relief.remaining_part(u)))).max_by(|a, b| a.1.total_cmp(&b.1));
     let (least, left) = match kept {
@@ -32,7 +32,7 @@ pub fn predict_gain(relief: &Relief, case: &Case<'_>) -> Gain {
 }
 
 /// Time of the next unit at its attainable rate, relative to the current time.
-pub fn next(relief: &Relief, case: &Case<'_>) -> f64 {
+pub fn next(relief: &DemandReduction, case: &Case<'_>) -> f64 {
     let share = |b: &Busy| {
         let rate = if b.unit == Unit::Dram { attainable_share(case.facts) } else { REACHED };
         b.share * relief.remaining_part(b.unit) / rate
@@ -42,7 +42,7 @@ pub fn next(relief: &Relief, case: &Case<'_>) -> f64 {
 }
 
 /// Share of the kernel's time that starting and ending it takes.
-fn overhead_floor(relief: &Relief, case: &Case<'_>) -> f64 {
+fn overhead_floor(relief: &DemandReduction, case: &Case<'_>) -> f64 {
     if relief.fused { 0.0 } else { case.facts.duration_ns().map_or(0.0, |ns| (EMPTY_KERNEL_NS / ns).min(1.0)) }
 }
 

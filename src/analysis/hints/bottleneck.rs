@@ -1,9 +1,9 @@
 //! The limiting unit of a kernel, if there is one: the busiest, at 60 % of its peak or more. At most one, so that a
 //! kernel gets one verdict.
 
-use super::case::Case;
-use super::demand::Unit;
 use super::limits::{AT_LIMIT, L2_ABOVE_DRAM, MAY_LIMIT};
+use super::rule_context::Case;
+use super::unit_throughput::Unit;
 
 /// The limiting unit, with its share of its peak over the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]

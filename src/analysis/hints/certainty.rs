@@ -1,9 +1,9 @@
 //! Lowers the confidence of hints by criteria common to all rules; each rule accounts for its own blind spots.
 
-use super::case::Case;
 use super::diagnosis::Diagnosis as D;
 use super::hint::{Hint, Sure};
 use super::limits::AT_LIMIT;
+use super::rule_context::Case;
 
 /// Percent of a unit's peak from which it may be the limit: NVIDIA's `SpeedOfLight` rule reports latency below, and a
 /// limit from 80 on.

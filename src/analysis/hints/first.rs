@@ -1,7 +1,7 @@
 //! The first hint of each result, for tables.
 
 use super::amd::{self, Amd};
-use super::subject::of_amd;
+use super::diagnosed_kernel::of_amd;
 use super::{Diagnosis, Facts, Severity, diagnose};
 use crate::model::Metrics;
 use std::collections::HashMap;

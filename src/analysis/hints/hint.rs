@@ -2,7 +2,7 @@
 //! would confirm it.
 
 use super::diagnosis::Diagnosis;
-use super::gain::{Gain, Relief, whole_percent};
+use super::speedup_model::{DemandReduction, Gain, whole_percent};
 
 /// Cost class of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -147,7 +147,7 @@ pub struct Hint {
     /// Basis of that maximum.
     pub bound: String,
     /// Demand that the change removes.
-    pub relief: Relief,
+    pub relief: DemandReduction,
     /// Predicted gain of the change.
     pub gain: Gain,
     /// Recommended changes, best first.
@@ -170,7 +170,7 @@ impl Hint {
             evidence: Vec::new(),
             stake,
             bound: String::new(),
-            relief: Relief::default(),
+            relief: DemandReduction::default(),
             gain: Gain { at_most: stake, ..Gain::default() },
             actions: Vec::new(),
             confirm: Confirm::default(),
@@ -185,7 +185,7 @@ impl Hint {
     }
 
     /// Sets the demand that the change removes.
-    pub fn with_relief(mut self, relief: Relief) -> Self {
+    pub fn with_relief(mut self, relief: DemandReduction) -> Self {
         self.relief = relief;
         self
     }

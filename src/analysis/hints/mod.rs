@@ -3,30 +3,30 @@
 pub mod after;
 pub mod amd;
 pub mod bottleneck;
-pub mod case;
 mod certainty;
 pub mod context;
-pub mod demand;
+pub mod diagnosed_kernel;
 pub mod diagnosis;
-pub mod facts;
 pub mod first;
-pub mod gain;
 pub mod hint;
 pub mod limits;
+pub mod metric_values;
 pub mod rank;
 pub mod reasoning;
+pub mod rule_context;
 pub mod rules;
+pub mod speedup_model;
 pub mod stalls;
-pub mod subject;
+pub mod unit_throughput;
 
+pub use diagnosed_kernel::Subject;
 pub use diagnosis::{DIAGNOSES, Diagnosis};
-pub use facts::{Depth, Facts};
 pub use first::FirstHint;
-pub use gain::{Gain, Relief};
 pub use hint::{Confirm, Evidence, Hint, Severity, Sure};
-pub use subject::Subject;
+pub use metric_values::{Depth, Facts};
+pub use speedup_model::{DemandReduction, Gain};
 
-use case::Case;
+use rule_context::Case;
 
 /// Returns all hints about a kernel, best first. Empty if the data is not sufficient.
 pub fn diagnose(facts: &Facts) -> Vec<Hint> {

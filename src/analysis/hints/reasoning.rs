@@ -2,9 +2,9 @@
 //! reasons. The order is that of the questions that a person would ask.
 
 use super::bottleneck::find_bottleneck;
-use super::case::{Case, format_percent};
-use super::facts::Facts;
 use super::limits::{AT_LIMIT, MAY_LIMIT};
+use super::metric_values::Facts;
+use super::rule_context::{Case, format_percent};
 use crate::model::Nanos;
 
 /// Returns the sentences; without the numbers to a question, its sentence names the section to collect.

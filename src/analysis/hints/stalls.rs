@@ -2,7 +2,7 @@
 //! instructions is the number of warps over these cycles: without a stall that is a share *s* of them, the same warps
 //! issue 1/(1−*s*) times as many.
 
-use super::facts::Facts;
+use super::metric_values::Facts;
 
 /// Stall reasons: the ids of `stall_…` (cycles) and `pcsamp_…` (samples) concepts without their prefix.
 pub const REASONS: [&str; 19] = [

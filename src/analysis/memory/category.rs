@@ -4,7 +4,7 @@
 use super::ledger::{Ledger, Life};
 use super::sites::Sites;
 use super::steps::Steps;
-use crate::model::host_call::NONE;
+use crate::model::api_call::NONE;
 
 /// Purpose of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

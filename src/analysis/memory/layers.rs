@@ -3,7 +3,7 @@
 
 use super::ledger::Ledger;
 use super::sites::Sites;
-use crate::model::host_call::NONE;
+use crate::model::api_call::NONE;
 use crate::model::{Frame, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 

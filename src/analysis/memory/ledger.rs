@@ -1,6 +1,6 @@
 //! Allocations on one device over time.
 
-use crate::model::host_call::NONE;
+use crate::model::api_call::NONE;
 use crate::model::{BlockState, MemoryKind, MemoryLevel, Nanos, Profile, units};
 use rustc_hash::FxHashMap;
 

@@ -2,7 +2,7 @@
 
 use super::ledger::Ledger;
 use super::space::{Piece, free_pieces};
-use crate::model::host_call::NONE;
+use crate::model::api_call::NONE;
 use crate::model::{Profile, Refused};
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use super::category::{Categories, Category};
 use super::sites::Sites;
 use super::usage::DeviceUsage;
-use crate::model::host_call::NONE;
+use crate::model::api_call::NONE;
 use rustc_hash::FxHashMap;
 
 /// Memory held by a site.

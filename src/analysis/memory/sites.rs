@@ -1,8 +1,8 @@
 //! Allocation sites: stacks, each summarised in a line.
 
 use crate::analysis::labels::{cut_end, cut_middle};
-use crate::analysis::like::name_pattern;
-use crate::model::host_call::NONE;
+use crate::analysis::name_pattern::name_pattern;
+use crate::model::api_call::NONE;
 use crate::model::{Frame, Profile, RangeOrigin, Stacks};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::layers;
 use super::ledger::Ledger;
 use super::sites::Sites;
-use crate::analysis::like::name_pattern;
-use crate::model::host_call::NONE;
+use crate::analysis::name_pattern::name_pattern;
+use crate::model::api_call::NONE;
 use crate::model::{Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
 

@@ -2,9 +2,9 @@
 
 use super::node::{Node, RangeTree};
 use crate::analysis::flops::Operators;
-use crate::analysis::like::name_pattern;
+use crate::analysis::name_pattern::name_pattern;
+use crate::analysis::triage::device_ops::{Class, DeviceOp, DeviceOps, Row, clamp_time};
 use crate::analysis::triage::intervals::{Covered, Intervals};
-use crate::analysis::triage::ops::{Class, Op, Ops, Row, clamp_time};
 use crate::model::range::NONE;
 use crate::model::{Cancel, Profile, Range, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
@@ -292,7 +292,7 @@ impl<'a> Builder<'a> {
 
     /// Assigns every operation to the innermost range around its call, and its time to all ranges around that.
     fn assign_operations(&mut self, cancel: &Cancel) -> Option<(Vec<u32>, (i64, i64))> {
-        let ops = Ops::from_profile(self.profile);
+        let ops = DeviceOps::from_profile(self.profile);
         let threads: FxHashMap<(u32, u32), usize> = self.profile.ranges.threads.iter().copied().zip(0..).collect();
         let mut of_launch = vec![NONE; self.profile.launches.len()];
         let mut outside = (0, 0);
@@ -363,7 +363,7 @@ impl<'a> Builder<'a> {
     /// Adds up the time in which all devices were idle while each range was open.
     fn add_idle_times(&mut self) {
         let mut busy = Intervals::default();
-        for op in Ops::from_profile(self.profile).iter() {
+        for op in DeviceOps::from_profile(self.profile).iter() {
             busy.push(op.start, op.end);
         }
         let busy = Covered::from_intervals(&busy);
@@ -381,7 +381,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn count_operation(&mut self, node: u32, op: &Op) {
+    fn count_operation(&mut self, node: u32, op: &DeviceOp) {
         let node = &mut self.nodes[node as usize];
         match op.class {
             Class::Kernel => node.kernels += 1,

@@ -1,9 +1,9 @@
 //! Findings about the ranks of a job.
 
-use super::exposed;
-use super::identify::format_ranges;
+use super::exposed_communication;
+use super::job_result::{Job, Late, Straggler};
 use super::nccl;
-use super::outcome::{Job, Late, Straggler};
+use super::rank_identity::format_ranges;
 use crate::analysis::triage::finding::{LEAST, WORTH};
 use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::{Finding, Place, PlaceKind, Sure, Verdict};
@@ -76,7 +76,7 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
     job.findings = findings;
     // Causes before effects: the remaining part of the collectives, once it is known which ranks wait for which.
     if unsure.is_none() {
-        let mut finding = exposed::find_exposed(all, job);
+        let mut finding = exposed_communication::find_exposed(all, job);
         if let Some(finding) = &mut finding {
             finding.sure = finding.sure.max(match_confidence(job));
         }

@@ -2,12 +2,12 @@
 
 use super::clocks::align_clocks;
 use super::findings;
-use super::identify::identify_ranks;
+use super::job_result::{Job, Link, Member};
 use super::matching::{Matches, match_collectives};
 use super::nccl;
-use super::outcome::{Job, Link, Member};
+use super::rank_identity::identify_ranks;
 use super::waits::{Waits, attribute_waits};
-use crate::analysis::triage::{Part, Sure};
+use crate::analysis::triage::{Sure, TimeCategory};
 use crate::model::digest::Digest;
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub fn build_job(all: &[Digest]) -> Job {
     let epochs: Vec<Option<i64>> = all.iter().map(|d| d.epoch).collect();
     let clocks = align_clocks(all.len(), &matches.list, &epochs);
     let waits = attribute_waits(&matches, &clocks, all.len());
-    let part = |d: &Digest, part: Part| d.parts.get(part as usize).copied().unwrap_or(0);
+    let part = |d: &Digest, part: TimeCategory| d.parts.get(part as usize).copied().unwrap_or(0);
     let mut ranks: Vec<Member> = all
         .iter()
         .enumerate()
@@ -35,10 +35,10 @@ pub fn build_job(all: &[Digest]) -> Job {
             digest: i,
             rank: numbers[i],
             step: median(d.steps().iter().map(|s| s.length).collect()),
-            compute: part(d, Part::Kernels),
+            compute: part(d, TimeCategory::Kernels),
             comm: d.collective_time,
-            exposed: part(d, Part::Collectives),
-            idle: d.parts.iter().skip(Part::Synchronising as usize).sum(),
+            exposed: part(d, TimeCategory::Collectives),
+            idle: d.parts.iter().skip(TimeCategory::Synchronising as usize).sum(),
             judged: d.judged,
             late: waits.late[i],
             waited: waits.waited[i],

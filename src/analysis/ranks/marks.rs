@@ -1,7 +1,7 @@
 //! Step numbers from the program or its framework: the same step has the same number on all ranks.
 
-use crate::analysis::like::name_pattern;
-use crate::analysis::triage::Found;
+use crate::analysis::name_pattern::name_pattern;
+use crate::analysis::triage::StepSource;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
@@ -22,11 +22,11 @@ fn parse_step_number(name: &str) -> Option<u32> {
 impl Marks {
     /// Reads step numbers from the ranges of PyTorch's profiler, or, without those, from the ranges by which the
     /// steps were found.
-    pub fn from_profile(profile: &Profile, found: Option<&Found>) -> Self {
+    pub fn from_profile(profile: &Profile, found: Option<&StepSource>) -> Self {
         let ranges = &profile.ranges;
         let has = |wanted: &str| ranges.names.iter().any(|(_, name)| name_pattern(name) == wanted);
         let wanted = match found {
-            Some(Found::Ranges(name)) if !has(STEPS) => name.as_str(),
+            Some(StepSource::Ranges(name)) if !has(STEPS) => name.as_str(),
             _ => STEPS,
         };
         let numbers: Vec<Option<u32>> =

@@ -2,7 +2,7 @@
 
 use super::nccl;
 use super::shift::{Pair, Side, to_signed};
-use crate::analysis::triage::ops::clamp_time;
+use crate::analysis::triage::device_ops::clamp_time;
 use crate::model::digest::{Collective, Digest, Kind};
 use std::collections::BTreeMap;
 
@@ -228,7 +228,7 @@ fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<Strin
     if !lost.is_empty() {
         remarks.push(format!(
             "the collectives of {} could not be matched: they are of other kinds than those of the other ranks, or in another order",
-            super::identify::format_ranges(&lost)
+            super::rank_identity::format_ranges(&lost)
         ));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::marks::Marks;
 use super::nccl;
-use crate::analysis::triage::ops::{Class, Op, Ops, Row};
+use crate::analysis::triage::device_ops::{Class, DeviceOp, DeviceOps, Row};
 use crate::analysis::triage::{Device, Triage};
 use crate::model::Profile;
 use crate::model::digest::{Collective, Digest, Finding, Kernel, Kind, Step, duration_bucket};
@@ -44,7 +44,7 @@ impl Part {
         }
     }
 
-    fn add_op(&mut self, op: &Op) {
+    fn add_op(&mut self, op: &DeviceOp) {
         self.first.get_or_insert(op.start);
         self.last = self.last.max(op.end);
         if op.class == Class::Kernel {
@@ -91,7 +91,7 @@ fn parse_ranks(text: &str) -> Vec<u32> {
 /// Digests of a report's ranks: one, unless several of its devices or processes took part in collectives. `file` is the
 /// name of the report.
 pub fn build_digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
-    let ops = Ops::from_profile(profile);
+    let ops = DeviceOps::from_profile(profile);
     // A launch may send to several others and receive from them.
     let mut of_launch: FxHashMap<u32, Vec<&crate::model::Collective>> = FxHashMap::default();
     for c in &profile.collectives {

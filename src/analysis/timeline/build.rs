@@ -6,7 +6,7 @@ use super::lane::assign_lanes;
 use super::plot::Plot;
 use super::union::Union;
 use crate::analysis::memory::Ledger;
-use crate::analysis::triage::ops::clamp_time;
+use crate::analysis::triage::device_ops::clamp_time;
 use crate::model::{Cancel, CopyKind, MemOpKind, MemoryLevel, Profile, RangeOrigin, ThreadState};
 use std::collections::BTreeMap;
 use std::sync::Arc;

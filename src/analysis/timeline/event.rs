@@ -1,7 +1,7 @@
 //! Events of a timeline: rows of the profile's tables, each packed into four bytes.
 
 use crate::analysis::readable::readable_name;
-use crate::analysis::triage::ops::{clamp_time, find_collectives};
+use crate::analysis::triage::device_ops::{clamp_time, find_collectives};
 use crate::model::text::escape_unsafe;
 use crate::model::{CallKind, MemOpKind, Profile, RangeOrigin, units};
 use std::borrow::Cow;

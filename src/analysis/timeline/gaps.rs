@@ -1,7 +1,7 @@
 //! Idle times of devices with their causes, for any window.
 
 use super::window::Window;
-use crate::analysis::triage::{Idle, Part};
+use crate::analysis::triage::{Idle, TimeCategory};
 use std::collections::BTreeMap;
 
 /// Idle times by device.
@@ -35,8 +35,8 @@ impl Gaps {
     }
 
     /// Returns for each column of a window the category with the most of the known idle time.
-    pub fn dominant_parts(&self, device: u32, window: Window) -> Vec<Option<Part>> {
-        let mut sums = vec![[0_i64; Part::ALL.len()]; window.columns];
+    pub fn dominant_parts(&self, device: u32, window: Window) -> Vec<Option<TimeCategory>> {
+        let mut sums = vec![[0_i64; TimeCategory::ALL.len()]; window.columns];
         let list = self.devices.get(&device).map_or(&[][..], Vec::as_slice);
         // Pieces of one device do not overlap, so their ends are in order, too.
         let from = list.partition_point(|p| p.end <= window.start);
@@ -48,19 +48,21 @@ impl Gaps {
             }
         }
         sums.iter()
-            .map(|sums| Part::ALL.into_iter().filter(|p| sums[*p as usize] > 0).max_by_key(|p| (sums[*p as usize], std::cmp::Reverse(*p))))
+            .map(|sums| {
+                TimeCategory::ALL.into_iter().filter(|p| sums[*p as usize] > 0).max_by_key(|p| (sums[*p as usize], std::cmp::Reverse(*p)))
+            })
             .collect()
     }
 
     /// Known idle time between two times by category, longest first.
-    pub fn sum_by_part(&self, device: u32, start: i64, end: i64) -> Vec<(Part, i64)> {
+    pub fn sum_by_part(&self, device: u32, start: i64, end: i64) -> Vec<(TimeCategory, i64)> {
         let list = self.devices.get(&device).map_or(&[][..], Vec::as_slice);
         let from = list.partition_point(|p| p.end <= start);
-        let mut sums = Part::ALL.map(|p| (p, 0_i64));
+        let mut sums = TimeCategory::ALL.map(|p| (p, 0_i64));
         for piece in list[from..].iter().take_while(|p| p.start < end) {
             sums[piece.cause.part() as usize].1 += piece.end.min(end) - piece.start.max(start);
         }
-        let mut out: Vec<(Part, i64)> = sums.into_iter().filter(|s| s.1 > 0).collect();
+        let mut out: Vec<(TimeCategory, i64)> = sums.into_iter().filter(|s| s.1 > 0).collect();
         out.sort_by_key(|s| std::cmp::Reverse(s.1));
         out
     }
@@ -134,8 +136,11 @@ mod tests {
         assert_eq!(gaps.next(0, 55, 1, false).map(|g| g.start), Some(50));
         assert_eq!(gaps.next(0, 50, 1, false).map(|g| g.start), Some(10));
         assert_eq!((gaps.gap_at(0, 44).map(|g| g.end), gaps.gap_at(0, 45), gaps.gap_at(1, 20)), (Some(45), None, None));
-        assert_eq!(gaps.sum_by_part(0, 20, 55), [(Part::Waiting, 15), (Part::Synchronising, 10), (Part::Launching, 5)]);
+        assert_eq!(
+            gaps.sum_by_part(0, 20, 55),
+            [(TimeCategory::Waiting, 15), (TimeCategory::Synchronising, 10), (TimeCategory::Launching, 5)]
+        );
         let shades = gaps.dominant_parts(0, Window::new(0, 80, 4));
-        assert_eq!(shades, [Some(Part::Synchronising), Some(Part::Synchronising), Some(Part::Launching), None]);
+        assert_eq!(shades, [Some(TimeCategory::Synchronising), Some(TimeCategory::Synchronising), Some(TimeCategory::Launching), None]);
     }
 }

@@ -1,12 +1,12 @@
 //! Lowers the confidence of findings by criteria common to all rules; each rule accounts for its own blind spots.
 
-use super::case::Case;
+use super::attribution::Busy;
 use super::copies::CopyClass;
 use super::finding::{Finding, LEAST, Severity, Sure, WORTH};
-use super::part::Cause;
-use super::steps::Found;
-use super::sweep::Busy;
+use super::run_context::RunContext;
+use super::steps::StepSource;
 use super::text::format_percent;
+use super::time_category::Cause;
 use super::verdict::Verdict as V;
 
 /// Judged share of the report below which a detected loop is a small part of it.
@@ -41,7 +41,7 @@ fn idle_causes(id: V) -> &'static [Cause] {
 }
 
 /// Returns true if most of a cause's idle time is in one step, or if fewer than half of the steps have any.
-fn in_few_steps(case: &Case<'_>, cause: Cause) -> bool {
+fn in_few_steps(case: &RunContext<'_>, cause: Cause) -> bool {
     let each = || case.per_step.iter().map(|s| s.idle.get(cause));
     let (steps, all, most) = (case.per_step.len(), each().sum::<i64>(), each().max().unwrap_or(0));
     let some = each().filter(|ns| *ns as f64 * steps as f64 > SOME * all as f64).count();
@@ -49,7 +49,7 @@ fn in_few_steps(case: &Case<'_>, cause: Cause) -> bool {
 }
 
 /// Returns true if nearly all of a cost comes before the kernels begin in earnest: loading weights, capturing graphs.
-fn at_the_start(case: &Case<'_>, id: V) -> bool {
+fn at_the_start(case: &RunContext<'_>, id: V) -> bool {
     let copies = |classes: &[CopyClass]| classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect::<Vec<_>>();
     let pieces = match id {
         V::PageableCopies => copies(&[CopyClass::Pageable]),
@@ -74,12 +74,12 @@ fn at_the_start(case: &Case<'_>, id: V) -> bool {
 /// * kernels are not the only limit of a run in which such idle time is worth a finding;
 /// * kernels limit the judged part, but not a run in whose rest the devices are idle;
 /// * a small part of a run that was not marked by the user may not be representative.
-pub fn lower_confidence(case: &Case<'_>, findings: &mut [Finding]) {
+pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     let queued = case.share((case.idle.get(Cause::Queued) - case.pauses).max(0));
     let unknown = case.idle_share(Cause::Unknown) + case.idle_share(Cause::NoCall);
     let silent = queued + case.idle_share(Cause::OtherCall) + case.idle_share(Cause::Ended);
     let idle_outside = case.outside.map_or(0.0, |o| (1.0 - o.judged) * o.idle);
-    let marked = matches!(case.steps.found, Some(Found::Ranges(_)));
+    let marked = matches!(case.steps.found, Some(StepSource::Ranges(_)));
     let sliver = !marked && case.outside.is_some_and(|o| o.judged < SLIVER);
     // The longest-running operation ran once or twice: the program's regular behaviour is unknown.
     let seldom = case.main_repetitions() < REPEATS;
@@ -108,7 +108,7 @@ pub fn lower_confidence(case: &Case<'_>, findings: &mut [Finding]) {
 }
 
 /// Appends the judged share of the run to the headline of the first finding, unless most of the run was judged.
-pub fn say_judged(case: &Case<'_>, findings: &mut [Finding]) {
+pub fn say_judged(case: &RunContext<'_>, findings: &mut [Finding]) {
     let (Some(outside), Some(first)) = (case.outside.filter(|o| o.judged < MOST), findings.first_mut()) else { return };
     let most = case.steps.left_out.iter().max_by_key(|l| l.end - l.start);
     let what = most.map_or_else(String::new, |l| format!(", mostly {},", l.what.split(':').next().unwrap_or_default()));

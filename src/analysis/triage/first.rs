@@ -1,8 +1,8 @@
 //! First uses: one-time work of CUDA at the first launch of a kernel or the first call of a function.
 
-use super::ops::{Op, Row};
-use super::part::Cause;
+use super::device_ops::{DeviceOp, Row};
 use super::piece::Piece;
+use super::time_category::Cause;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
@@ -48,7 +48,7 @@ impl<'a> Firsts<'a> {
 
     /// Returns true if an operation is the first launch of its kernel in its process and its call took much longer than
     /// a launch: it loaded code or prepared the context.
-    pub fn slow_launch(&self, op: &Op) -> bool {
+    pub fn slow_launch(&self, op: &DeviceOp) -> bool {
         let Row::Launch(row) = op.row else { return false };
         let row = row as usize;
         let launches = &self.profile.launches;

@@ -1,15 +1,15 @@
 //! Sums over the operations of a run: idle time by cause, step and slice, kernels, copies.
 
+use super::attribution::{Gap, SweepListener};
 use super::copies::{Copies, CopyClass};
-use super::gaps::{Gaps, Piece};
+use super::device_ops::{Class, DeviceOp, DeviceOps, Row};
 use super::host::Host;
+use super::idle_causes::{Gaps, Piece};
 use super::kernels::Kernels;
-use super::ops::{Class, Op, Ops, Row};
-use super::part::{ByCause, Cause};
 use super::spread::Spreads;
+use super::step_sketch::Sketch;
 use super::steps::Steps;
-use super::sweep::{Gap, Hear};
-use super::work::Sketch;
+use super::time_category::{ByCause, Cause};
 use crate::model::{Cancel, MemOpKind};
 use rustc_hash::FxHashMap;
 
@@ -48,7 +48,7 @@ pub struct AfterCall {
 
 /// Accumulates the sums of a sweep.
 pub struct Gather<'a, 'g> {
-    pub case_ops: &'g Ops<'a>,
+    pub case_ops: &'g DeviceOps<'a>,
     pub host: &'g Host<'a>,
     pub gaps: Gaps<'g>,
     pub steps: &'g Steps,
@@ -77,7 +77,7 @@ pub struct Gather<'a, 'g> {
     pub cancel: &'g Cancel,
 }
 
-impl Hear for Gather<'_, '_> {
+impl SweepListener for Gather<'_, '_> {
     fn gap(&mut self, gap: &Gap) {
         if self.cancel.is_cancelled() {
             return;
@@ -124,7 +124,7 @@ impl Hear for Gather<'_, '_> {
         self.buffer = buffer;
     }
 
-    fn copy(&mut self, op: &Op, start: i64, end: i64) {
+    fn copy(&mut self, op: &DeviceOp, start: i64, end: i64) {
         if let Some(mem) = self.case_ops.mem_of(op) {
             let class = CopyClass::from_mem_op(&mem);
             self.copies.add_exposed(class, end - start, (start, end));
@@ -138,7 +138,7 @@ impl Hear for Gather<'_, '_> {
         }
     }
 
-    fn op(&mut self, op: &Op) {
+    fn op(&mut self, op: &DeviceOp) {
         self.gaps.record_op(op);
         if self.shapes
             && let Some(call) = self.case_ops.find_call(op)
@@ -164,14 +164,14 @@ impl Hear for Gather<'_, '_> {
 }
 
 impl Gather<'_, '_> {
-    fn record_end(&mut self, op: &Op, pageable: bool) {
+    fn record_end(&mut self, op: &DeviceOp, pageable: bool) {
         if let Some(last) = self.ended.get_mut(op.unit).filter(|last| last.0 <= op.end) {
             *last = (op.end, pageable);
         }
     }
 
     /// Adds an operation to the kernels of its step.
-    fn add_step_work(&mut self, op: &Op) {
+    fn add_step_work(&mut self, op: &DeviceOp) {
         if self.per_step.is_empty() {
             return;
         }

@@ -1,7 +1,7 @@
 //! Host activity of the launching threads: their CUDA calls in order, and their state between calls.
 
+use super::device_ops::clamp_time;
 use super::intervals::Intervals;
-use super::ops::clamp_time;
 use crate::model::{CallKind, HostCalls, MemOpKind, MemoryKind, Profile, RangeOrigin, ThreadState};
 use rustc_hash::{FxHashMap, FxHashSet};
 

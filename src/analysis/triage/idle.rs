@@ -1,11 +1,11 @@
 //! Idle times of all devices over the whole report with their causes, as shaded in a timeline.
 
-use super::gaps::{Gaps, Piece};
+use super::attribution::{Gap, SweepListener, sweep_windows};
+use super::device_ops::{DeviceOp, DeviceOps};
+use super::eligible_windows::recorded_windows;
 use super::host::Host;
-use super::ops::{Op, Ops};
-use super::part::Cause;
-use super::recorded::recorded_windows;
-use super::sweep::{Gap, Hear, sweep_windows};
+use super::idle_causes::{Gaps, Piece};
+use super::time_category::Cause;
 use crate::model::{Cancel, Profile};
 
 /// An idle interval of a device.
@@ -32,7 +32,7 @@ struct Listen<'a, 'g> {
     cancel: &'a Cancel,
 }
 
-impl Hear for Listen<'_, '_> {
+impl SweepListener for Listen<'_, '_> {
     fn gap(&mut self, gap: &Gap) {
         if self.cancel.is_cancelled() {
             return;
@@ -47,9 +47,9 @@ impl Hear for Listen<'_, '_> {
         }
     }
 
-    fn copy(&mut self, _: &Op, _: i64, _: i64) {}
+    fn copy(&mut self, _: &DeviceOp, _: i64, _: i64) {}
 
-    fn op(&mut self, op: &Op) {
+    fn op(&mut self, op: &DeviceOp) {
         self.gaps.record_op(op);
     }
 }
@@ -65,7 +65,7 @@ fn keep_longest(pieces: &mut Vec<Idle>) {
 /// `None` if cancelled. A device shared by several processes is idle while none of them uses it; the cause is derived
 /// from the thread that launches the next operation.
 pub fn find_idle_times(profile: &Profile, cancel: &Cancel) -> Option<Vec<Idle>> {
-    let ops = Ops::from_profile(profile);
+    let ops = DeviceOps::from_profile(profile);
     let host = Host::from_profile(profile);
     let (first, last) = ops.iter().fold((i64::MAX, i64::MIN), |(first, last), op| (first.min(op.start), last.max(op.end)));
     if first >= last {
@@ -75,7 +75,8 @@ pub fn find_idle_times(profile: &Profile, cancel: &Cancel) -> Option<Vec<Idle>> 
     let mut numbers = of_unit.clone();
     numbers.sort_unstable();
     numbers.dedup();
-    let device = |op: Op| Op { unit: of_unit.get(op.unit).and_then(|n| numbers.binary_search(n).ok()).unwrap_or_default(), ..op };
+    let device =
+        |op: DeviceOp| DeviceOp { unit: of_unit.get(op.unit).and_then(|n| numbers.binary_search(n).ok()).unwrap_or_default(), ..op };
     let mut listen = Listen { gaps: Gaps::new(&ops, &host), numbers: &numbers, buffer: Vec::new(), out: Vec::new(), cancel };
     sweep_windows(
         ops.iter().map(device).take_while(|_| !cancel.is_cancelled()),

@@ -1,6 +1,6 @@
 //! Kernels of the window: durations, counts, families and launch mode.
 
-use super::ops::{Op, Ops, Row};
+use super::device_ops::{DeviceOp, DeviceOps, Row};
 use crate::analysis::Family;
 use crate::analysis::readable::readable_name;
 use crate::model::Profile;
@@ -85,7 +85,7 @@ impl Kernels {
     }
 
     /// Adds an operation that is not a copy.
-    pub fn add_kernel(&mut self, op: &Op, ops: &Ops<'_>, window: (i64, i64)) {
+    pub fn add_kernel(&mut self, op: &DeviceOp, ops: &DeviceOps<'_>, window: (i64, i64)) {
         let ns = op.end - op.start;
         let Row::Launch(row) = op.row else {
             // The kernels in a graph that was traced as a whole are unknown.

@@ -1,8 +1,8 @@
 //! Steps marked by the program or its framework with numbered ranges.
 
-use super::ops::{Class, Ops, clamp_time};
-use super::step::{EXPLAINS, Found, LEAST, Starts};
-use crate::analysis::like::name_pattern;
+use super::device_ops::{Class, DeviceOps, clamp_time};
+use super::step::{EXPLAINS, LEAST, Starts, StepSource};
+use crate::analysis::name_pattern::name_pattern;
 use crate::model::{LaunchOrder, Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 
@@ -20,7 +20,7 @@ const WORDS: &[&str] = &["step", "iter", "batch", "decode", "token", "frame", "e
 type Numbered = (i64, i64, u32);
 
 /// Returns the steps marked by numbered ranges, if any.
-pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
+pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     if !matches!(profile.order, LaunchOrder::Host | LaunchOrder::Partly(_)) {
         return None;
     }
@@ -92,7 +92,7 @@ pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
             .is_none_or(|(b, (_, s, _))| length as f64 > *b as f64 * 1.4 || length as f64 > *b as f64 * 0.7 && starts.len() > s.len());
         let whole = rank(&name) == 0;
         if better {
-            best = Some((length, (Found::Ranges(name), starts, end)));
+            best = Some((length, (StepSource::Ranges(name), starts, end)));
         }
         if whole {
             break;
@@ -103,7 +103,7 @@ pub fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
 
 /// Accepts one or two ranges marked as steps if they hold most of the devices' work; repetitions inside of them
 /// are their parts.
-fn few_steps(ops: &Ops<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
+fn few_steps(ops: &DeviceOps<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
     let lower = name.to_ascii_lowercase();
     let holds_many =
         lower.split(|c: char| !c.is_ascii_alphabetic()).any(|w| CONTAINERS.iter().any(|c| w.strip_suffix('s').unwrap_or(w) == *c));
@@ -114,12 +114,12 @@ fn few_steps(ops: &Ops<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
     let (starts, end) = on_devices(ops, list, EXPLAINS)?;
     // Time after the last operation belongs to the step, too.
     let until = list.last().map_or(end, |r| if r.1 == i64::MAX { end } else { end.max(clamp_time(r.1)) });
-    Some((Found::Ranges(name), starts, until))
+    Some((StepSource::Ranges(name), starts, until))
 }
 
 /// Start of each range's work on the devices, and the end of the last; `None` if the ranges hold less than a share
 /// `least` of all work.
-fn on_devices(ops: &Ops<'_>, list: &[Numbered], least: f64) -> Option<(Vec<i64>, i64)> {
+fn on_devices(ops: &DeviceOps<'_>, list: &[Numbered], least: f64) -> Option<(Vec<i64>, i64)> {
     let (first, last) = (list.first()?, list.last()?);
     let mut begins: Vec<i64> = vec![i64::MAX; list.len()];
     // Copies on streams of their own run ahead of their step: its start is taken from its kernels, if it has any.

@@ -1,61 +1,61 @@
 //! Bottleneck analysis of a run: attributes each nanosecond of a device to one part and idle time to the host's
 //! activity, and applies rules to the result.
 
-pub mod case;
+mod attribution;
 mod certainty;
 pub mod copies;
+pub mod device_ops;
+mod eligible_windows;
 pub mod finding;
 mod first;
-mod gaps;
 mod gather;
 mod hip;
 mod host;
 mod idle;
+mod idle_causes;
 pub mod intervals;
 mod kernels;
 mod marked;
-pub mod ops;
 mod os;
 mod outcome;
 mod outside;
-pub mod part;
 mod period;
 mod phase;
 mod piece;
 mod places;
 mod queued;
 mod rank;
-mod recorded;
 mod rules;
+pub mod run_context;
 mod spread;
 mod start;
 mod step;
 mod step_kinds;
+mod step_sketch;
 mod steps;
-mod sweep;
 pub mod text;
+pub mod time_category;
 mod unrecorded;
 pub mod verdict;
 mod waits;
-mod work;
 
-pub use case::{DeviceTime, Outside};
+pub use eligible_windows::measuring_times;
 pub use finding::{Confirm, Evidence, Finding, Place, PlaceKind, Severity, Sure};
 pub use host::Known;
 pub use idle::{Idle, find_idle_times};
 pub use outcome::{Device, StepStats, Triage};
-pub use part::{Cause, Part};
 pub use phase::Phase;
-pub use recorded::measuring_times;
+pub use run_context::{DeviceTime, Outside};
 pub use step_kinds::{Kind, Launched};
-pub use steps::{Found, LeftOut, Step};
+pub use steps::{LeftOut, Step, StepSource};
+pub use time_category::{Cause, TimeCategory};
 pub use verdict::{VERDICTS, Verdict};
 
 use crate::analysis::flops::{self, Counted, Operators, Rate};
-use crate::analysis::like::name_pattern;
-use crate::model::{Cancel, Maker, Profile};
-use case::Case;
+use crate::analysis::name_pattern::name_pattern;
+use crate::model::{Cancel, Profile, Vendor};
 use certainty::SLIVER;
+use run_context::RunContext;
 
 /// Scope of a triage.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,16 +80,17 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
     if profile.ranges.is_hardware() || profile.metrics.is_some() {
         return None;
     }
-    let case = Case::from_profile(profile, &scope.windows, scope.device, cancel)?;
+    let case = RunContext::from_profile(profile, &scope.windows, scope.device, cancel)?;
     let flops = flop_rate(&case, scope.flops);
     let findings = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();
     let mut findings = rank::rank_findings(findings);
     // A loop found by its kernels alone may be a small part of the program's work.
     let span = (case.span.1 - case.span.0).max(1) as f64;
-    let sliver = matches!(case.steps.found, Some(Found::Period(_))) && scope.windows.is_empty() && (case.length() as f64) < SLIVER * span;
+    let sliver =
+        matches!(case.steps.found, Some(StepSource::Period(_))) && scope.windows.is_empty() && (case.length() as f64) < SLIVER * span;
     let amd = profile.is_amd();
     // Recipes and re-runs need NVIDIA's or AMD's tools.
-    let known = profile.maker() != Maker::Other;
+    let known = profile.maker() != Vendor::Other;
     for finding in &mut findings {
         finding.confirm = finding.confirm.take().or_else(|| text::confirm_command(profile, finding)).filter(|_| known);
         if amd {
@@ -101,7 +102,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         finding.sure = finding.sure.max(Sure::Likely);
     }
     certainty::lower_confidence(&case, &mut findings);
-    let measured = recorded::measured_share(profile, &scope.windows, scope.device);
+    let measured = eligible_windows::measured_share(profile, &scope.windows, scope.device);
     let mostly = measured > MOSTLY_MEASURED;
     for finding in findings.iter_mut().filter(|_| mostly) {
         finding.sure = Sure::Possible;
@@ -191,7 +192,7 @@ pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
         }
         merged.insert(pid, out);
     }
-    let ops = ops::Ops::from_profile(profile);
+    let ops = device_ops::DeviceOps::from_profile(profile);
     let mut latest = i64::MIN;
     for op in ops.iter() {
         let before = latest;
@@ -208,7 +209,7 @@ pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
         .into_values()
         .flatten()
         .filter(|r| r.2 < r.3)
-        .map(|r| (r.2, if r.1 == i64::MAX { r.3 } else { r.3.max(ops::clamp_time(r.1)) }))
+        .map(|r| (r.2, if r.1 == i64::MAX { r.3 } else { r.3.max(device_ops::clamp_time(r.1)) }))
         .collect();
     found.as_slice().to_vec()
 }
@@ -223,12 +224,12 @@ pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
 }
 
 /// Kinds of steps, if steps run different kernels.
-fn step_kinds(case: &Case<'_>) -> Vec<Kind> {
+fn step_kinds(case: &RunContext<'_>) -> Vec<Kind> {
     step_kinds::find_kinds(&case.per_step, &case.steps.list, case.devices.len())
 }
 
 /// Rate of floating-point operations in the window.
-fn flop_rate(case: &Case<'_>, given: Option<f64>) -> Option<Rate> {
+fn flop_rate(case: &RunContext<'_>, given: Option<f64>) -> Option<Rate> {
     let seconds = case.length() as f64 / 1e9;
     let peaks: Option<Vec<f64>> =
         case.devices.iter().map(|d| flops::tensor_peak(case.profile.devices.get(d.unit.device? as usize)?)).collect();
@@ -245,9 +246,9 @@ fn flop_rate(case: &Case<'_>, given: Option<f64>) -> Option<Rate> {
 }
 
 /// Notes on data that was not recorded and would have told more.
-fn missing_notes(case: &Case<'_>) -> Vec<String> {
+fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     let mut out = Vec::new();
-    let measured = recorded::measuring_times(case.profile).covered_length(case.window.0, case.window.1);
+    let measured = eligible_windows::measuring_times(case.profile).covered_length(case.window.0, case.window.1);
     // If nothing else was left, the measured time itself was judged.
     if measured > 0 && case.length() < case.window.1 - case.window.0 {
         out.push(format!("left out: while counters or stall reasons were measured ({})", crate::model::Nanos(measured)));

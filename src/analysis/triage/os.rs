@@ -1,14 +1,14 @@
 //! OS calls in which the launching threads waited.
 
-use super::case::Case;
 use super::finding::{Place, PlaceKind};
-use super::gaps::Piece;
-use super::part::Cause;
+use super::idle_causes::Piece;
+use super::run_context::RunContext;
+use super::time_category::Cause;
 use rustc_hash::FxHashMap;
 
 /// OS runtime calls in which the launching threads waited while a device was idle, by time, longest first. Only the
 /// longest waits are looked up, which are nearly all of the time.
-pub fn os_waits(case: &Case<'_>) -> Vec<(String, Place)> {
+pub fn os_waits(case: &RunContext<'_>) -> Vec<(String, Place)> {
     let os = &case.profile.os_calls;
     let Some(pieces) = case.pieces.get(&Cause::Wait).filter(|_| !os.start.is_empty()) else { return Vec::new() };
     let mut by_thread: FxHashMap<(u32, u32), Vec<Piece>> = FxHashMap::default();

@@ -1,10 +1,10 @@
 //! Result of a triage.
 
-use super::case::Outside;
 use super::finding::Finding;
-use super::part::{Cause, Part};
+use super::run_context::Outside;
 use super::step_kinds::Kind;
-use super::steps::{Found, LeftOut, Step, lower_median};
+use super::steps::{LeftOut, Step, StepSource, lower_median};
+use super::time_category::{Cause, TimeCategory};
 use crate::analysis::Family;
 use crate::analysis::flops::Rate;
 
@@ -18,7 +18,7 @@ pub struct Device {
     /// Time in which anything ran, ns.
     pub busy: i64,
     /// Parts that add up to the window, ns.
-    pub parts: [(Part, i64); Part::ALL.len()],
+    pub parts: [(TimeCategory, i64); TimeCategory::ALL.len()],
     /// Nonzero idle time by cause, finer than `parts`, ns.
     pub causes: Vec<(Cause, i64)>,
     /// Time of collectives, hidden or not, ns.
@@ -43,7 +43,7 @@ pub struct Triage {
     pub window: (i64, i64),
     /// Judged time in the window, ns.
     pub judged: i64,
-    pub found: Option<Found>,
+    pub found: Option<StepSource>,
     pub steps: Vec<Step>,
     pub left_out: Vec<LeftOut>,
     /// Kinds of steps, if steps run different kernels.
@@ -67,7 +67,7 @@ pub struct Triage {
     /// Busy share of the devices in each slice of the window.
     pub strip: Vec<f32>,
     /// Main idle part of each slice in which the devices were idle.
-    pub why: Vec<Option<Part>>,
+    pub why: Vec<Option<TimeCategory>>,
     /// From the first to the last operation of the report, ns.
     pub span: (i64, i64),
     /// Kernels with their time and count, longest first: index into
@@ -87,7 +87,7 @@ impl Triage {
     }
 
     /// A part's share of the window over all devices, in percent.
-    pub fn part_percent(&self, part: Part) -> f64 {
+    pub fn part_percent(&self, part: TimeCategory) -> f64 {
         let ns: i64 = self.devices.iter().map(|d| d.parts[part as usize].1).sum();
         ns as f64 / (self.length() as f64 * self.devices.len().max(1) as f64) * 100.0
     }

@@ -1,7 +1,7 @@
 //! The part of a run that is not judged.
 
-use super::recorded::recorded_windows;
-use super::sweep::Busy;
+use super::attribution::Busy;
+use super::eligible_windows::recorded_windows;
 use crate::model::Profile;
 
 /// The part of the run that was not judged.

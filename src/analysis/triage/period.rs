@@ -1,8 +1,8 @@
 //! Steps without markers, found by repetition of the sequence of operations.
 
 use super::copies::CopyClass;
-use super::ops::{Class, Op, Ops, Row};
-use super::step::{Counts, EXPLAINS, Found, LEAST, Starts, lower_median};
+use super::device_ops::{Class, DeviceOp, DeviceOps, Row};
+use super::step::{Counts, EXPLAINS, LEAST, Starts, StepSource, lower_median};
 use crate::model::{MemOpKind, Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
 
@@ -23,7 +23,7 @@ pub const SHORTEST_NS: i64 = 50_000;
 type Symbol = (u8, u64, u64);
 
 /// Returns the identity of an operation, equal for its repetitions.
-fn op_symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> Symbol {
+fn op_symbol(profile: &Profile, ops: &DeviceOps<'_>, op: &DeviceOp) -> Symbol {
     match op.row {
         Row::Launch(row) => {
             let row = row as usize;
@@ -43,7 +43,7 @@ fn op_symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> Symbol {
 
 /// Finds the period of the sequence of operations on the device with the most of them: of kernels alone, because copies
 /// vary with logging, or with copies.
-pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bool) -> Option<Starts> {
+pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copies: bool) -> Option<Starts> {
     let all = |c: &Counts| c.kernels + if copies { c.copies } else { 0 };
     let unit = (0..counts.len()).max_by_key(|&u| (all(&counts[u]), std::cmp::Reverse(u)))?;
     let total = all(&counts[unit]);
@@ -57,7 +57,7 @@ pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bo
     };
     let mut ids: FxHashMap<Symbol, u32> = FxHashMap::default();
     let mut symbols: Vec<Symbol> = Vec::new();
-    let number = |op: Op| {
+    let number = |op: DeviceOp| {
         let symbol = op_symbol(profile, ops, &op);
         *ids.entry(symbol).or_insert_with(|| {
             symbols.push(symbol);
@@ -102,7 +102,7 @@ pub fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bo
     if !enough || usual < SHORTEST_NS || calls[first].zip(calls[last]).is_some_and(|(a, b)| one_pass(profile, a, b)) {
         return None;
     }
-    Some((Found::Period(period), starts, end))
+    Some((StepSource::Period(period), starts, end))
 }
 
 /// Returns true if two calls are inside one operator or one call of a PyTorch module: repetitions between them are

@@ -1,6 +1,6 @@
 //! Part of an idle gap.
 
-use super::part::Cause;
+use super::time_category::Cause;
 
 /// A part of a gap with one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

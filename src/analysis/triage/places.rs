@@ -1,11 +1,11 @@
 //! Places in the program: the range, operator or function that was open on the thread.
 
-use super::case::{Case, LONGEST};
 use super::copies::CopyClass;
 use super::finding::{Place, PlaceKind};
-use super::gaps::Piece;
-use super::part::Cause;
-use crate::analysis::like::name_pattern;
+use super::idle_causes::Piece;
+use super::run_context::{LONGEST, RunContext};
+use super::time_category::Cause;
+use crate::analysis::name_pattern::name_pattern;
 use crate::model::{RangeOrigin, units};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -82,18 +82,18 @@ impl Where {
 
 /// Locates the longest idle times of these causes: ranges of similar names merged, most time first, then the
 /// longest idle time.
-pub fn locate_places(case: &Case<'_>, causes: &[Cause]) -> Vec<Place> {
+pub fn locate_places(case: &RunContext<'_>, causes: &[Cause]) -> Vec<Place> {
     locate_idle(case, causes).places
 }
 
 /// Locates the idle time of these causes, with its amounts.
-pub fn locate_idle(case: &Case<'_>, causes: &[Cause]) -> Where {
+pub fn locate_idle(case: &RunContext<'_>, causes: &[Cause]) -> Where {
     let pieces: Vec<Piece> = causes.iter().filter_map(|c| case.pieces.get(c)).flatten().copied().collect();
     locate_pieces(case, &pieces)
 }
 
 /// Locates the copies of these classes that run alone or that the device waits for.
-pub fn of_copies(case: &Case<'_>, classes: &[CopyClass]) -> Vec<Place> {
+pub fn of_copies(case: &RunContext<'_>, classes: &[CopyClass]) -> Vec<Place> {
     let pieces: Vec<Piece> = classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect();
     let mut out = locate_pieces(case, &pieces).places;
     out.retain(|p| p.kind != PlaceKind::Window);
@@ -128,7 +128,7 @@ impl Times {
     }
 }
 
-fn locate_pieces(case: &Case<'_>, pieces: &[Piece]) -> Where {
+fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
     let mut by_thread: FxHashMap<(u32, u32), Vec<Query>> = FxHashMap::default();
     let mut ns = 0;
     for piece in pieces {
@@ -195,7 +195,7 @@ fn locate_pieces(case: &Case<'_>, pieces: &[Piece]) -> Where {
 type Inclusive = FxHashMap<u32, (i64, usize)>;
 
 /// The name whose ranges hold more time than `than`, but the least of all that do; of several the innermost.
-fn around_most(case: &Case<'_>, inclusive: &Inclusive, than: i64) -> Option<String> {
+fn around_most(case: &RunContext<'_>, inclusive: &Inclusive, than: i64) -> Option<String> {
     let mut sums: FxHashMap<String, (i64, usize)> = FxHashMap::default();
     for (name, (ns, depth)) in inclusive {
         let sum = sums.entry(normalize_label(&case.profile.ranges.label(*name))).or_default();
@@ -207,7 +207,7 @@ fn around_most(case: &Case<'_>, inclusive: &Inclusive, than: i64) -> Option<Stri
 }
 
 /// Attributes each moment of the times to the innermost open range, and sums up these parts.
-fn attribute_innermost(case: &Case<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(Part, i64)>, inclusive: &mut Inclusive) {
+fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(Part, i64)>, inclusive: &mut Inclusive) {
     let ranges = &case.profile.ranges;
     let key = |&row: &u32| {
         let r = ranges.get(row as usize);
@@ -264,7 +264,7 @@ fn attribute_innermost(case: &Case<'_>, times: &Times, mut rows: Vec<u32>, out: 
 }
 
 /// Merges parts in ranges of similar names: place and time in ns, longest first.
-fn by_name(case: &Case<'_>, parts: &[(Part, i64)]) -> Vec<(Place, i64)> {
+fn by_name(case: &RunContext<'_>, parts: &[(Part, i64)]) -> Vec<(Place, i64)> {
     let mut labels: FxHashMap<u32, String> = FxHashMap::default();
     let mut sums: FxHashMap<String, (i64, Part)> = FxHashMap::default();
     for (part, ns) in parts {

@@ -1,10 +1,10 @@
 //! Reasons for idle time before an operation that was already launched: an event, a host function, another device.
 
-use super::case::Case;
 use super::gather::PAUSE_NS;
-use super::part::Cause;
 use super::piece::Piece;
+use super::run_context::RunContext;
 use super::text::format_percent;
+use super::time_category::Cause;
 use crate::model::CallKind;
 
 /// Maximum latency between the end of work on one device and the start of dependent work on another, ns; an assumption,
@@ -41,7 +41,7 @@ impl Reason {
 }
 
 /// Describes the reasons, most time first: `it waited for a host function that was launched before it (80%)`.
-pub fn waited_for(case: &Case<'_>) -> String {
+pub fn waited_for(case: &RunContext<'_>) -> String {
     let gaps = || case.pieces.get(&Cause::Queued).into_iter().flatten().filter(|p| p.end - p.start > PAUSE_NS).take(LOOKED_AT);
     let ends = if case.devices.len() > 1 { ends_of_devices(case) } else { Vec::new() };
     let calls = calls_in_order(case);
@@ -62,14 +62,14 @@ pub fn waited_for(case: &Case<'_>) -> String {
 }
 
 /// Ends and devices of all operations, in order.
-fn ends_of_devices(case: &Case<'_>) -> Vec<(i64, usize)> {
+fn ends_of_devices(case: &RunContext<'_>) -> Vec<(i64, usize)> {
     let mut ends: Vec<(i64, usize)> = case.ops.iter().map(|op| (op.end, op.unit)).collect();
     ends.sort_unstable();
     ends
 }
 
 /// Calls that enqueue host functions or waits for events: thread, start, reason; in order.
-fn calls_in_order(case: &Case<'_>) -> Vec<((u32, u32), i64, Reason)> {
+fn calls_in_order(case: &RunContext<'_>) -> Vec<((u32, u32), i64, Reason)> {
     let calls = &case.profile.calls;
     let mut out: Vec<((u32, u32), i64, Reason)> = (0..calls.len())
         .filter_map(|row| {
@@ -86,7 +86,7 @@ fn calls_in_order(case: &Case<'_>) -> Vec<((u32, u32), i64, Reason)> {
     out
 }
 
-fn reason(case: &Case<'_>, gap: &Piece, ends: &[(i64, usize)], calls: &[((u32, u32), i64, Reason)]) -> Reason {
+fn reason(case: &RunContext<'_>, gap: &Piece, ends: &[(i64, usize)], calls: &[((u32, u32), i64, Reason)]) -> Reason {
     let Some(lane) = gap.lane.and_then(|l| case.host.lanes.get(l)) else { return Reason::Unknown };
     // Only the call directly before the launch: an earlier one may concern another stream.
     let until = calls.partition_point(|c| (c.0, c.1) < ((lane.pid, lane.tid), gap.at));

@@ -1,8 +1,8 @@
 //! Distribution of idle time over its gaps: recurring, or concentrated in one or two of them.
 
-use super::gaps::Piece;
 use super::host::CLOSE_NS;
-use super::part::{ByCause, Cause};
+use super::idle_causes::Piece;
+use super::time_category::{ByCause, Cause};
 use rustc_hash::FxHashMap;
 
 /// Share of a device's idle time of one cause above which a single gap is most of it.

@@ -1,12 +1,12 @@
 //! The start of a run without steps: up to the end of its last first use.
 
+use super::attribution::{Gap, SweepListener, sweep_windows};
+use super::device_ops::{DeviceOp, DeviceOps, Row};
 use super::first::SLOW_LAUNCH_NS;
-use super::gaps::{Gaps, Piece};
 use super::host::Host;
-use super::ops::{Op, Ops, Row};
-use super::part::Cause;
+use super::idle_causes::{Gaps, Piece};
 use super::phase::{LeftOut, Phase};
-use super::sweep::{Gap, Hear, sweep_windows};
+use super::time_category::Cause;
 use rustc_hash::FxHashMap;
 
 /// Share of the devices' work that can belong to the start.
@@ -22,7 +22,7 @@ const MOSTLY: f64 = 0.5;
 
 struct Listen<'g> {
     gaps: Gaps<'g>,
-    ops: &'g Ops<'g>,
+    ops: &'g DeviceOps<'g>,
     pieces: Vec<Piece>,
     /// Idle time in first uses so far, ns.
     idle: i64,
@@ -46,7 +46,7 @@ impl Listen<'_> {
     }
 }
 
-impl Hear for Listen<'_> {
+impl SweepListener for Listen<'_> {
     fn gap(&mut self, gap: &Gap) {
         let mut pieces = std::mem::take(&mut self.pieces);
         self.gaps.explain_gap(gap, &mut pieces);
@@ -62,16 +62,16 @@ impl Hear for Listen<'_> {
         self.pieces = pieces;
     }
 
-    fn copy(&mut self, _: &Op, _: i64, _: i64) {}
+    fn copy(&mut self, _: &DeviceOp, _: i64, _: i64) {}
 
-    fn op(&mut self, op: &Op) {
+    fn op(&mut self, op: &DeviceOp) {
         self.gaps.record_op(op);
     }
 }
 
 /// The start of a run without steps: up to the end of its last first use. `None` if first uses take next to nothing, or
 /// nothing repeats in the rest. `work` is the summed duration of all operations.
-pub fn left_out(ops: &Ops<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> Option<LeftOut> {
+pub fn left_out(ops: &DeviceOps<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> Option<LeftOut> {
     let mut listen = Listen { gaps: Gaps::new(ops, host), ops, pieces: Vec::new(), idle: 0, until: None };
     let mut done = 0_i64;
     let early = ops.iter().take_while(|op| {
@@ -88,7 +88,7 @@ pub fn left_out(ops: &Ops<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> 
 }
 
 /// Returns true if enough is left after a time, and the operation with the most time in the run repeats there.
-fn repeats_after(ops: &Ops<'_>, after: i64) -> bool {
+fn repeats_after(ops: &DeviceOps<'_>, after: i64) -> bool {
     let launches = &ops.profile().launches;
     let mut sums: FxHashMap<(u32, Option<u32>), (i64, usize)> = FxHashMap::default();
     let mut left = 0;

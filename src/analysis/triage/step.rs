@@ -11,7 +11,7 @@ pub struct Counts {
 
 /// Method by which steps were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum StepSource {
     /// Ranges of this name, with `#` for their numbers: `step #`.
     Ranges(String),
     /// Each launch of a CUDA graph is a step.
@@ -52,4 +52,4 @@ pub fn lower_median(mut values: Vec<i64>) -> Option<i64> {
 }
 
 /// Method, start of each step, and end of the last, ns.
-pub type Starts = (Found, Vec<i64>, i64);
+pub type Starts = (StepSource, Vec<i64>, i64);

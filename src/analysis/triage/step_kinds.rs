@@ -1,9 +1,9 @@
 //! Kinds of steps of a run: count, length, launches, and the reason for idle time.
 
 use super::gather::StepTime;
-use super::part::{ByCause, Part};
 use super::step::{Step, lower_median};
-use super::work::{Sketch, group_steps};
+use super::step_sketch::{Sketch, group_steps};
+use super::time_category::{ByCause, TimeCategory};
 
 /// Steps of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub struct Kind {
     pub launched: Launched,
     /// Share of its time in which the devices were busy, and the largest part of the idle time with its share.
     pub busy: f64,
-    pub idle: Option<(Part, f64)>,
+    pub idle: Option<(TimeCategory, f64)>,
 }
 
 /// Launches of a step: they distinguish steps of a server that replay a graph (decode) from those with other batches
@@ -67,7 +67,7 @@ pub fn find_kinds(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<Kin
 
 #[cfg(test)]
 mod tests {
-    use super::super::part::Cause;
+    use super::super::time_category::Cause;
     use super::*;
 
     fn sketch(launches: &[(u64, u64, u32)]) -> Sketch {
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(found.iter().map(|k| (k.count, k.median)).collect::<Vec<_>>(), [(5, 55), (35, 2)]);
         assert_eq!(found[0].launched, Launched { single_kernels: 200, ..Launched::default() });
         assert_eq!(found[1].launched, Launched { graphs: 1, graph_kernels: 94, single_kernels: 0 });
-        assert_eq!((found[0].busy, found[0].idle), (0.8, Some((Part::Computing, 0.2))));
+        assert_eq!((found[0].busy, found[0].idle), (0.8, Some((TimeCategory::Computing, 0.2))));
         assert_eq!((found[1].busy, found[1].idle), (1.0, None));
         assert_eq!(find_kinds(&times[..7], &steps[..7], 1), [], "one kind needs no name");
     }

@@ -1,14 +1,14 @@
 //! Steps of a run: its repeated work, found by numbered ranges or graph launches, or else by the sequence
 //! of its operations.
 
+use super::device_ops::{DeviceOps, Row};
 use super::intervals::Intervals;
 use super::marked::by_ranges;
 pub use super::marked::device_range_start;
-use super::ops::{Ops, Row};
 use super::period::{by_period, find_period};
 pub use super::phase::LeftOut;
 use super::phase::{Phase, before_first_step};
-pub use super::step::{Counts, Found, Step, lower_median};
+pub use super::step::{Counts, Step, StepSource, lower_median};
 use super::step::{EXPLAINS, LEAST, Starts};
 use super::waits::by_waits;
 use crate::model::Profile;
@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 /// Judged steps of a run, and the time left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Steps {
-    pub found: Option<Found>,
+    pub found: Option<StepSource>,
     /// In order of time.
     pub list: Vec<Step>,
     pub left_out: Vec<LeftOut>,
@@ -32,7 +32,7 @@ const HIDDEN: f64 = 0.1;
 
 impl Steps {
     /// Finds the steps of a run; `span` is the time of its operations.
-    pub fn from_profile(profile: &Profile, ops: &Ops<'_>, span: (i64, i64), counts: &[Counts]) -> Self {
+    pub fn from_profile(profile: &Profile, ops: &DeviceOps<'_>, span: (i64, i64), counts: &[Counts]) -> Self {
         let found = by_ranges(profile, ops).or_else(|| by_graphs(profile, ops)).or_else(|| by_sequence(profile, ops, counts));
         let Some((found, starts, end)) = found else { return Self::default() };
         let mut steps: Vec<Step> = (0..)
@@ -107,7 +107,7 @@ impl Steps {
 
 /// Finds steps by a repeating kernel sequence, else by the host's waits. If a few repetitions are many times as long as
 /// the others, as in a server that runs mixed batches now and then, the waits separate their steps.
-fn by_sequence(profile: &Profile, ops: &Ops<'_>, counts: &[Counts]) -> Option<Starts> {
+fn by_sequence(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts]) -> Option<Starts> {
     let repeated = by_period(profile, ops, counts, false).or_else(|| by_period(profile, ops, counts, true));
     match repeated {
         Some(found) if !hides_steps(&found) => Some(found),
@@ -139,7 +139,7 @@ type Launched = (i64, i64, i64, usize, u64);
 
 /// Steps by graph launches that are all alike and make up most of the run; with several graphs in turn, a
 /// step is a round.
-fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
+fn by_graphs(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     let launches = &profile.launches;
     if !launches.has_graph_nodes() && profile.graphs.is_empty() {
         return None;
@@ -178,14 +178,14 @@ fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     calls.sort_unstable_by_key(|c| c.1);
     let end = calls.iter().map(|c| c.2).max()?;
     if let Some(starts) = find_rounds(&calls) {
-        return Some((Found::Graphs, starts, end));
+        return Some((StepSource::Graphs, starts, end));
     }
     let usual = lower_median(calls.iter().map(|c| i64::try_from(c.3).unwrap_or(i64::MAX)).collect())?;
     let alike = calls.iter().filter(|c| i64::try_from(c.3).is_ok_and(|n| n == usual)).count();
     if calls.len() < LEAST || alike * 10 < calls.len() * 9 {
         return None;
     }
-    Some((Found::Graphs, calls.iter().map(|c| c.1).collect(), end))
+    Some((StepSource::Graphs, calls.iter().map(|c| c.1).collect(), end))
 }
 
 /// Starts of rounds of several graphs that are launched in turn again and again, as the pieces of a model are. A round

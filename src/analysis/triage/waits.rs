@@ -1,9 +1,9 @@
 //! Steps of a loop in which the host waits once per step for a result of the GPU, as a server does for each token.
 
-use super::ops::{Class, Ops, Row};
+use super::device_ops::{Class, DeviceOps, Row};
 use super::period::{SHORTEST_NS, find_period};
-use super::step::{EXPLAINS, Found, Starts, Step, lower_median};
-use super::work::{Sketch, group_steps};
+use super::step::{EXPLAINS, Starts, Step, StepSource, lower_median};
+use super::step_sketch::{Sketch, group_steps};
 use crate::model::{CallKind, CopyKind, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
@@ -20,7 +20,7 @@ type Launched = (i64, i64, i64, u64);
 
 /// Finds the steps between the waits of the busiest thread: each starts with the first kernel launched after a wait.
 /// Returns `None` if that thread does not wait regularly, or launches different work after each wait.
-pub fn by_waits(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
+pub fn by_waits(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     let (thread, mut launched) = busiest_thread(profile, ops)?;
     launched.sort_unstable_by_key(|l| (l.0, l.1));
     let mut best: Option<(i64, Starts)> = None;
@@ -29,7 +29,7 @@ pub fn by_waits(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
         let end = launched.iter().map(|l| l.2).max()?;
         let covered = end - starts.first()?;
         if best.as_ref().is_none_or(|(most, (_, list, _))| (covered, starts.len()) > (*most, list.len())) {
-            best = Some((covered, (Found::Waits(name), starts, end)));
+            best = Some((covered, (StepSource::Waits(name), starts, end)));
         }
     }
     best.map(|b| b.1)
@@ -37,7 +37,7 @@ pub fn by_waits(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
 
 /// Returns process and thread id of the thread that launched most of the kernel time, and its kernels; `None` if several
 /// threads share the work.
-fn busiest_thread(profile: &Profile, ops: &Ops<'_>) -> Option<((u32, u32), Vec<Launched>)> {
+fn busiest_thread(profile: &Profile, ops: &DeviceOps<'_>) -> Option<((u32, u32), Vec<Launched>)> {
     let mut threads: FxHashMap<(u32, u32), (i64, Vec<Launched>)> = FxHashMap::default();
     let mut total = 0_i64;
     for op in ops.iter().filter(|op| op.class != Class::Copy) {

@@ -1,10 +1,10 @@
 //! Key bindings: the defaults of the action table, or the user's
 
 use super::ids::ActionId;
-use super::places::Where;
+use super::key_scopes::KeyScope;
 use super::table::{ACTIONS, Action, find_action};
 use crate::analysis::fuzzy::nearest_match;
-use crate::analysis::next::{KEY_BEGIN, KEY_END};
+use crate::analysis::next_step::{KEY_BEGIN, KEY_END};
 use crate::config::keys::Key;
 use std::collections::{BTreeMap, HashMap};
 
@@ -47,8 +47,8 @@ impl Keymap {
                 let taken = map.actions.entry(key).or_default();
                 // A screen's own key takes precedence over a common one, unless the user bound the common one.
                 let before = |own: &Action, common: &Action| {
-                    matches!(own.on, Where::Timeline | Where::Ranks | Where::Memory | Where::Rerun | Where::Run)
-                        && common.on == Where::Everywhere
+                    matches!(own.on, KeyScope::Timeline | KeyScope::Ranks | KeyScope::Memory | KeyScope::Rerun | KeyScope::Run)
+                        && common.on == KeyScope::Everywhere
                         && !user.contains_key(common.name)
                 };
                 let rivals: Vec<&Action> = taken
@@ -78,9 +78,9 @@ impl Keymap {
     }
 
     /// Returns the action of a key on a screen.
-    pub fn find_action(&self, key: Key, on: Where) -> Option<ActionId> {
+    pub fn find_action(&self, key: Key, on: KeyScope) -> Option<ActionId> {
         let works = |id: &&ActionId| find_action(**id).is_some_and(|a| a.on.applies_to(on));
-        let own = |id: &&ActionId| works(id) && find_action(**id).is_some_and(|a| a.on != Where::Everywhere);
+        let own = |id: &&ActionId| works(id) && find_action(**id).is_some_and(|a| a.on != KeyScope::Everywhere);
         let bound = self.actions.get(&key).and_then(|ids| ids.iter().find(own).or_else(|| ids.iter().find(works)).copied());
         // Shift with an arrow acts as the plain arrow where it is unbound.
         bound.or_else(|| self.find_action(key.without_shift()?, on))
@@ -96,7 +96,7 @@ impl Keymap {
         format!("{LINK}{}{LINK}", self.key_label(id))
     }
 
-    /// Replaces the keys named in a sentence (see [`key_of`](crate::analysis::next::key_of)) by their bindings.
+    /// Replaces the keys named in a sentence (see [`key_of`](crate::analysis::next_step::key_of)) by their bindings.
     pub fn spell(&self, sentence: &str) -> String {
         self.replace_keys(sentence, |id| self.key_label(id))
     }
@@ -131,7 +131,7 @@ impl Keymap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Where::{Kernels, Launches};
+    use KeyScope::{Kernels, Launches};
 
     fn user(pairs: &[(&str, &str)]) -> BTreeMap<String, Vec<String>> {
         pairs.iter().map(|(a, k)| ((*a).to_owned(), vec![(*k).to_owned()])).collect()

@@ -1,11 +1,11 @@
 //! Actions: identifiers, scopes, default keys and key bindings
 
 pub mod ids;
+pub mod key_scopes;
 pub mod keymap;
-pub mod places;
 pub mod table;
 
 pub use ids::ActionId;
+pub use key_scopes::KeyScope;
 pub use keymap::Keymap;
-pub use places::Where;
 pub use table::{ACTIONS, find_action};

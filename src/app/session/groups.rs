@@ -1,6 +1,6 @@
 //! Groups of a report's launches, shared by all its screens
 
-use crate::analysis::{GroupBy, Grouping, group, labels};
+use crate::analysis::{GroupBy, Grouping, kernel_groups, labels};
 use crate::model::text::escape_unsafe;
 use crate::model::{NameForm, Profile};
 use std::collections::HashSet;
@@ -52,7 +52,7 @@ impl Groups {
             return;
         };
         let plain = || grouping.rows.iter().map(|r| r.name.clone()).collect::<Vec<_>>();
-        let kernel = |r: &group::GroupRow| r.kernel.and_then(|k| profile.kernels.get(k.0 as usize));
+        let kernel = |r: &kernel_groups::GroupRow| r.kernel.and_then(|k| profile.kernels.get(k.0 as usize));
         let out = if !grouping.by.is_kernel() || grouping.rows.len() > MOST_COMPARED {
             plain()
         } else {

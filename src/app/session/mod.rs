@@ -1,13 +1,13 @@
 //! Session: its reports, and their shared state
 
-pub mod address;
 pub mod groups;
-mod narrowed;
+pub mod location;
 pub mod report;
 mod settings;
+mod time_filter;
 
-pub use address::{Address, Show};
 pub use groups::Groups;
+pub use location::{Location, Show};
 pub use report::{Report, Stage};
 pub use settings::Settings;
 
@@ -38,7 +38,7 @@ pub struct Session {
     /// Current step of the tour.
     pub tour: Option<usize>,
     /// Location named on the command line, until it is reached.
-    pub address: Option<Address>,
+    pub address: Option<Location>,
     /// Profiling capabilities of this machine; empty if they were not checked.
     pub machine: Vec<Fact>,
 }

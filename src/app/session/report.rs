@@ -3,20 +3,20 @@
 use super::groups::Groups;
 use super::settings::Settings;
 use crate::analysis::flops::Rate;
-use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::FirstHint;
-use crate::analysis::next::key_of;
+use crate::analysis::kernel_group_detail::Detail;
+use crate::analysis::next_step::key_of;
 use crate::analysis::range_tree::RangeTree;
 use crate::analysis::timeline::{Gaps, Part, Timeline};
 use crate::analysis::triage::{Severity, Triage, Verdict};
-use crate::analysis::worths::Worths;
+use crate::analysis::what_if_curves::Worths;
 use crate::analysis::{GroupBy, Grouping, Overview, Paths};
+use crate::app::jobs::{JobRequest, JobResult, Work};
 use crate::app::msg::Effect;
-use crate::app::sight::Kept;
-use crate::app::work::{Ask, Done, Work};
+use crate::app::timeline_view::SavedView;
 use crate::import::{Preview, Progress};
 use crate::model::{Metrics, Nanos, Profile};
-use crate::rerun::join::{Join, Pair, Sure};
+use crate::rerun::match_results::{Join, Pair, Sure};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub struct Report {
     /// Idle times of the devices, with causes.
     pub gaps: Option<Arc<Gaps>>,
     /// Last view of the timeline.
-    pub kept: Option<Box<Kept>>,
+    pub kept: Option<Box<SavedView>>,
     /// True once the initial screen was shown.
     pub greeted: bool,
     pub paths: Option<Arc<Paths>>,
@@ -166,7 +166,7 @@ impl Report {
     }
 
     /// Requests an analysis of this report, given its index.
-    pub fn request_work(&self, report: usize, ask: Ask) -> Vec<Effect> {
+    pub fn request_work(&self, report: usize, ask: JobRequest) -> Vec<Effect> {
         let Some(profile) = self.profile.clone() else {
             return Vec::new();
         };
@@ -192,7 +192,7 @@ impl Report {
                 self.take_profile(profile);
                 // Other groupings need data that is still being read.
                 let by = if self.groups.by.is_kernel() { self.groups.by } else { GroupBy::Kernel };
-                self.request_work(index, Ask::Group(by))
+                self.request_work(index, JobRequest::Group(by))
             }
         }
     }
@@ -240,14 +240,14 @@ impl Report {
                 if self.groups.by == GroupBy::Nvtx && ranges {
                     effects.extend(self.want_paths(index));
                 } else {
-                    effects.extend(self.request_work(index, Ask::Group(self.groups.by)));
+                    effects.extend(self.request_work(index, JobRequest::Group(self.groups.by)));
                 }
-                effects.extend(self.request_work(index, Ask::Overview));
+                effects.extend(self.request_work(index, JobRequest::Overview));
                 if self.is_timeline() {
-                    effects.extend(self.request_work(index, Ask::Triage));
+                    effects.extend(self.request_work(index, JobRequest::Triage));
                 }
                 if self.profile.as_ref().is_some_and(|p| p.metrics.is_some()) {
-                    effects.extend(self.request_work(index, Ask::Verdicts));
+                    effects.extend(self.request_work(index, JobRequest::Verdicts));
                 }
                 if ranges && self.groups.by != GroupBy::Nvtx {
                     effects.extend(self.want_paths(index));
@@ -258,56 +258,57 @@ impl Report {
                 // Data read before the failure or cancellation stays on the screen.
                 self.stage = Stage::Failed(text);
                 self.preview = None;
-                self.request_work(index, Ask::Overview)
+                self.request_work(index, JobRequest::Overview)
             }
         }
     }
 
     /// Handles the result of an analysis; returns `None` if the report has changed since the request.
-    pub fn apply_result(&mut self, index: usize, (generation, window): (u64, Option<(i64, i64)>), done: &Done) -> Option<Vec<Effect>> {
+    pub fn apply_result(&mut self, index: usize, (generation, window): (u64, Option<(i64, i64)>), done: &JobResult) -> Option<Vec<Effect>> {
         if generation != self.generation || window != self.window && done.depends_on_window() {
             return None;
         }
         let profile = self.profile.clone()?;
         let mut effects = Vec::new();
         match done {
-            Done::Overview(overview, next) => {
+            JobResult::Overview(overview, next) => {
                 self.overview = Some(Arc::clone(overview));
                 if self.verdict_sentence().is_none() {
                     self.next = Some(next.clone());
                 }
             }
-            Done::Triage(found) => {
+            JobResult::Triage(found) => {
                 self.triage = Some(found.clone());
                 // They cover the whole run: a session that began with a window has none yet.
-                effects = if self.window.is_none() || self.worths.is_empty() { self.request_work(index, Ask::Worths) } else { Vec::new() };
+                effects =
+                    if self.window.is_none() || self.worths.is_empty() { self.request_work(index, JobRequest::Worths) } else { Vec::new() };
                 if let Some(sentence) = self.verdict_sentence() {
                     self.next = Some(sentence);
                 }
             }
-            Done::Work(work) => self.work = *work,
-            Done::Tree(tree) => self.tree = Some(Arc::clone(tree)),
-            Done::Timeline(built) => Arc::make_mut(&mut self.lanes).add_part((**built).clone()),
-            Done::Gaps(gaps) => self.gaps = Some(Arc::clone(gaps)),
-            Done::Worths(worths) => self.worths = Arc::clone(worths),
-            Done::Paths(paths) => {
+            JobResult::Work(work) => self.work = *work,
+            JobResult::Tree(tree) => self.tree = Some(Arc::clone(tree)),
+            JobResult::Timeline(built) => Arc::make_mut(&mut self.lanes).add_part((**built).clone()),
+            JobResult::Gaps(gaps) => self.gaps = Some(Arc::clone(gaps)),
+            JobResult::Worths(worths) => self.worths = Arc::clone(worths),
+            JobResult::Paths(paths) => {
                 self.paths = Some(Arc::clone(paths));
                 // Details made without paths are made again.
                 self.forget_detail();
                 if self.groups.by == GroupBy::Nvtx {
-                    effects = self.request_work(index, Ask::Group(GroupBy::Nvtx));
+                    effects = self.request_work(index, JobRequest::Group(GroupBy::Nvtx));
                 }
             }
-            Done::Group(grouping) if grouping.by == self.groups.by || self.groups.grouping.is_none() => {
+            JobResult::Group(grouping) if grouping.by == self.groups.by || self.groups.grouping.is_none() => {
                 self.groups.set_grouping(&profile, Arc::clone(grouping));
                 self.mark_profiled(index);
                 self.forget_detail();
             }
-            Done::Verdicts(verdicts) => {
+            JobResult::Verdicts(verdicts) => {
                 self.verdicts.extend(verdicts.iter().map(|(r, v)| ((None, *r), v.clone())));
                 self.mark_profiled(index);
             }
-            Done::Joined(other, join, durations, verdicts) => {
+            JobResult::Joined(other, join, durations, verdicts) => {
                 self.verdicts.extend(verdicts.iter().map(|(r, v)| ((Some(*other), *r), v.clone())));
                 self.ncu_durations.extend(durations.iter().map(|(result, d)| ((*other, *result), *d)));
                 self.joins.retain(|(o, _)| o != other);
@@ -315,7 +316,7 @@ impl Report {
                 self.joins.sort_by_key(|j| j.0);
                 self.mark_profiled(index);
             }
-            Done::Detail(serial, by, row, detail) if self.asked.is_some_and(|a| a.2 == *serial) => {
+            JobResult::Detail(serial, by, row, detail) if self.asked.is_some_and(|a| a.2 == *serial) => {
                 self.detail = Some((*by, *row, Arc::clone(detail)));
             }
             // Handled by screens.
@@ -346,7 +347,7 @@ impl Report {
         }
         self.serial += 1;
         self.asked = Some((grouping.by, row, self.serial));
-        self.request_work(index, Ask::Detail { grouping, row, serial: self.serial })
+        self.request_work(index, JobRequest::Detail { grouping, row, serial: self.serial })
     }
 
     /// Longest launch of a row, if its details are known.
@@ -356,7 +357,7 @@ impl Report {
 
     /// Requests the matches of another report's results with launches.
     pub fn want_join(&self, index: usize, other: usize, metrics: &Arc<Metrics>) -> Vec<Effect> {
-        self.request_work(index, Ask::Join { other, metrics: metrics.clone() })
+        self.request_work(index, JobRequest::Join { other, metrics: metrics.clone() })
     }
 
     /// Most certain match of a launch, and the report of its result.
@@ -419,7 +420,7 @@ impl Report {
         if self.paths_asked.replace(self.generation) == Some(self.generation) {
             return Vec::new();
         }
-        self.request_work(index, Ask::Paths)
+        self.request_work(index, JobRequest::Paths)
     }
 
     /// Requests the timeline, once per profile.
@@ -427,8 +428,8 @@ impl Report {
         if self.lanes_asked.replace(self.generation) == Some(self.generation) {
             return Vec::new();
         }
-        let parts = Part::ALL.into_iter().flat_map(|part| self.request_work(index, Ask::Timeline(part)));
-        parts.chain(self.request_work(index, Ask::Gaps)).collect()
+        let parts = Part::ALL.into_iter().flat_map(|part| self.request_work(index, JobRequest::Timeline(part)));
+        parts.chain(self.request_work(index, JobRequest::Gaps)).collect()
     }
 
     /// Changes the grouping.
@@ -438,6 +439,6 @@ impl Report {
         if by == GroupBy::Nvtx && self.paths.is_none() && self.profile.as_ref().is_some_and(|p| !p.ranges.is_empty()) {
             return self.want_paths(index);
         }
-        self.request_work(index, Ask::Group(by))
+        self.request_work(index, JobRequest::Group(by))
     }
 }

@@ -1,6 +1,6 @@
 //! User settings from the command line and the configuration file
 
-use super::address::Address;
+use super::location::Location;
 use crate::analysis::{GroupBy, SortBy};
 use crate::app::actions::Keymap;
 use crate::config::First;
@@ -21,7 +21,7 @@ pub struct Settings {
     /// Screen that a timeline opens with.
     pub first: First,
     /// Initial location of a session, if not `first`.
-    pub address: Option<Address>,
+    pub address: Option<Location>,
 }
 
 impl Default for Settings {

@@ -6,7 +6,7 @@ use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::hints::DIAGNOSES;
 use crate::analysis::labels::display_width;
 use crate::analysis::triage::VERDICTS;
-use crate::app::{ACTIONS, Where};
+use crate::app::{ACTIONS, KeyScope};
 use crate::config::keys::Key;
 use crate::rerun::recipes::RECIPES;
 use crate::ui::glossary::GLOSSARY;
@@ -56,7 +56,7 @@ fn find_table(name: &str) -> Option<Vec<Entry>> {
             .iter()
             .map(|a| {
                 let keys: Vec<String> = a.keys.iter().filter_map(|k| Key::parse(k)).map(|k| k.label()).collect();
-                let place = if a.on == Where::Everywhere { String::new() } else { format!(" ({})", a.on.as_str()) };
+                let place = if a.on == KeyScope::Everywhere { String::new() } else { format!(" ({})", a.on.as_str()) };
                 (keys.join(" "), format!("{}{place}", a.help))
             })
             .collect(),

@@ -2,12 +2,12 @@
 
 use super::super::args::{Args, Attach};
 use super::super::live;
-use super::super::words;
-use super::super::{FAILED, Failure, explore, print};
-use super::plain::{self, Holder};
+use super::super::values;
+use super::super::{FAILED, Failure, event_loop, print};
+use super::headless::{self, Holder};
 use super::traced::{self, Traced};
 use crate::config::Config;
-use crate::import::trace::Follow;
+use crate::import::wstrace::Follow;
 use crate::launch::runs::process;
 use crate::launch::tracer;
 use crate::library::Library;
@@ -84,7 +84,7 @@ pub fn attach_run(all: &Args, args: &Attach, config: &Config) -> Result<(), Fail
         return set_recording(&what, if args.open { "open" } else { "close" });
     }
     if let Some(kernel) = &args.measure {
-        let chosen = words::parse_kernel(kernel).map_err(Failure::wrong)?;
+        let chosen = values::parse_kernel(kernel).map_err(Failure::wrong)?;
         if chosen.nth.is_some() {
             let text = "launches of a running program are measured as they come: name the kernel without a number, or start the program with `--measure KERNEL#N`";
             return Err(Failure::wrong(text));
@@ -100,8 +100,8 @@ pub fn attach_run(all: &Args, args: &Attach, config: &Config) -> Result<(), Fail
     };
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if args.plain || !terminal {
-        let ended = plain::follow_to_end(Library::open()?, &run, Holder::Other, &*plain::count_signals()?)?;
-        return if ended.state.is_live() { Ok(()) } else { plain::print_outcome(&ended) };
+        let ended = headless::follow_to_end(Library::open()?, &run, Holder::Other, &*headless::count_signals()?)?;
+        return if ended.state.is_live() { Ok(()) } else { headless::print_outcome(&ended) };
     }
-    explore::explore_attached(all, config, *run)
+    event_loop::explore_attached(all, config, *run)
 }

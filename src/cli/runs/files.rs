@@ -1,6 +1,6 @@
 //! File names in a profiler's command: path of the tool, output path, and report names.
 
-use crate::launch::find;
+use crate::launch::locate_tools;
 use crate::launch::runs::options;
 use crate::launch::tracer;
 use crate::library::{LibraryError, Report, Run, export};
@@ -16,12 +16,12 @@ pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
         return;
     }
     let named = nsys.is_some() && first == "nsys";
-    if first.contains('/') || (!named && find::find_on_path(first).is_some()) {
+    if first.contains('/') || (!named && locate_tools::find_on_path(first).is_some()) {
         return;
     }
     let found = match first.as_str() {
-        "nsys" => find::find_nsys(nsys).into_iter().next(),
-        other => find::find_installed(other),
+        "nsys" => locate_tools::find_nsys(nsys).into_iter().next(),
+        other => locate_tools::find_installed(other),
     };
     if let Some(path) = found {
         *first = path.display().to_string();
@@ -35,7 +35,7 @@ pub fn drop_unsupported(argv: &mut Vec<String>, program: usize, tool: &str, forc
     if Path::new(first).file_name().is_none_or(|n| n != tool) {
         return Ok(Vec::new());
     }
-    let path = if first.contains('/') { Some(Path::new(first).to_owned()) } else { find::find_on_path(first) };
+    let path = if first.contains('/') { Some(Path::new(first).to_owned()) } else { locate_tools::find_on_path(first) };
     let Some(known) = path.and_then(|p| options::known_options(&p, tool)) else { return Ok(Vec::new()) };
     let fitted = options::drop_unknown_options(argv, program, &known);
     if !fitted.missing.is_empty() && !forced {

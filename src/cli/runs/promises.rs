@@ -1,8 +1,8 @@
 //! Gains predicted by hints on a run's kernels, kept in the run library, and compared with later runs.
 
 use super::super::Failure;
+use crate::analysis::hint_outcome::{Promise, measured_kernels};
 use crate::analysis::hints::{Diagnosis, Gain};
-use crate::analysis::promise::{Promise, measured_kernels};
 use crate::import::{self, Job, Wants};
 use crate::library::{Hint, Library, Measured, Report, Run};
 use crate::report::runs::{Came, Promised};

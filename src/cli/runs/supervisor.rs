@@ -1,9 +1,9 @@
 //! The hidden commands behind a run: its supervisor, and the exec step before the profiler.
 
 use super::super::{FAILED, Failure};
-use super::temporary::{self, Temporary};
+use super::nsys_tmpdir::{self, Temporary};
 use crate::launch::runs::supervise::{self, Order, exec_profiler};
-use crate::launch::runs::{Event, Exit, Finding, LogWriter, explain_exit, facts, process, spawn};
+use crate::launch::runs::{Event, Exit, Finding, LogWriter, environment, explain_exit, process, spawn};
 use crate::library::store::Library;
 use crate::library::{Report, Run, State, export, gc};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -69,10 +69,10 @@ pub fn keep_supervisor(id: i64, detached: bool) -> Result<(), Failure> {
     }
     let folder = library.run_folder(id);
     let reports = export::find_reports(&run.patterns, &folder, run.started_ms);
-    let kept = temporary::clear_run_folder(&folder.join(gc::TEMPORARY), &reports);
+    let kept = nsys_tmpdir::clear_run_folder(&folder.join(gc::TEMPORARY), &reports);
     let what = format!("the run's supervisor died silently ({ended}): killed, or out of memory");
     let mut findings = vec![Finding { what, fix: String::new() }];
-    findings.extend(kept.as_deref().map(temporary::kept_finding));
+    findings.extend(kept.as_deref().map(nsys_tmpdir::kept_finding));
     library.end_run(id, State::Lost, Exit::default(), &findings, &reports)?;
     Ok(())
 }
@@ -148,7 +148,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
         };
     })
     .map_err(|e| Failure { text: e.to_string(), code: FAILED })?;
-    if let Some(gpus) = facts::query_gpus() {
+    if let Some(gpus) = environment::query_gpus() {
         let _ = library.set_fact(run.id, "clocks_end", &gpus.clocks);
     }
     let mut reports = export::find_reports(&run.patterns, &folder, run.started_ms);
@@ -164,7 +164,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
         what: format!("the traces of the processes could not be put into one file: {e}"),
         fix: "open their folder".to_owned(),
     }));
-    findings.extend(private.clear_folder(&reports).as_deref().map(temporary::kept_finding));
+    findings.extend(private.clear_folder(&reports).as_deref().map(nsys_tmpdir::kept_finding));
     findings
         .extend(log.trouble.map(|why| Finding { what: format!("its output could not be logged to the end: {why}"), fix: String::new() }));
     library.end_run(run.id, state, outcome.exit, &findings, &reports)?;
@@ -197,18 +197,18 @@ pub fn look_around(run: &Run) -> JoinHandle<()> {
             // Missing facts are not an error.
             let _ = library.set_fact(id, column, value);
         };
-        if let Some(gpus) = facts::query_gpus() {
+        if let Some(gpus) = environment::query_gpus() {
             tell("devices", &gpus.names);
             tell("driver", &gpus.driver);
             tell("clocks_start", &gpus.clocks);
         }
-        if let Some((commit, dirty)) = facts::git_commit(&directory) {
+        if let Some((commit, dirty)) = environment::git_commit(&directory) {
             tell("git_commit", &commit);
             let _ = library.set_dirty(id, dirty);
         }
         let known = ["nsys", "ncu", "rocprofv3"];
         let tool = tool.filter(|t| Path::new(t).file_name().is_some_and(|n| known.iter().any(|k| n == *k)));
-        if let Some(version) = tool.and_then(|t| facts::tool_version(Path::new(&t))) {
+        if let Some(version) = tool.and_then(|t| environment::tool_version(Path::new(&t))) {
             tell("tool_version", &version);
         }
     })

@@ -2,7 +2,7 @@
 
 use super::super::Failure;
 use super::list;
-use crate::import::trace;
+use crate::import::wstrace;
 use crate::library::{Library, Run};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +18,7 @@ pub enum Traced {
 
 /// Returns `PREFIX` of `PREFIX.PID.wstrace`, also of `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`.
 pub fn prefix_of_trace(file: &Path) -> Option<PathBuf> {
-    let name = file.file_name()?.to_str()?.strip_suffix(&format!(".{}", trace::SUFFIX))?;
+    let name = file.file_name()?.to_str()?.strip_suffix(&format!(".{}", wstrace::SUFFIX))?;
     let number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit() || b == b'-');
     let (mut head, mut tail) = name.rsplit_once('.')?;
     if let Some((before, pid)) = head.rsplit_once('.').filter(|(_, pid)| number(pid) && number(tail)) {

@@ -4,12 +4,12 @@
 //! It ends the profiler and the processes left behind if the explorer is killed or the terminal goes away.
 
 use super::super::args::Args;
-use super::super::{FAILED, Failure, explore};
-use super::plain;
+use super::super::{FAILED, Failure, event_loop};
+use super::headless;
+use super::nsys_tmpdir::{self, Temporary};
 use super::supervisor::{EXEC, judge_outcome, look_around};
-use super::temporary::{self, Temporary};
 use crate::config::Config;
-use crate::launch::runs::{Exit, Watch, facts, process, spawn, supervise};
+use crate::launch::runs::{Exit, Watch, environment, process, spawn, supervise};
 use crate::library::{Library, LibraryError, NewRun, Run, State, export};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsString;
@@ -73,7 +73,7 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
         let _ = library.set_started(run.id, pid);
     })?;
     let _ = looking.join();
-    if let Some(gpus) = facts::query_gpus() {
+    if let Some(gpus) = environment::query_gpus() {
         let _ = library.set_fact(run.id, "clocks_end", &gpus.clocks);
     }
     let reports = export::find_reports(&run.patterns, &library.run_folder(run.id), run.started_ms);
@@ -81,7 +81,7 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     let interrupted = status.signal() == Some(SIGINT) || status.code() == Some(128 + SIGINT);
     let exit = Exit { code: status.code(), signal: status.signal(), stopped: stopped || interrupted };
     let (state, mut findings) = judge_outcome(&run.tool, exit, &Watch::default(), &reports);
-    findings.extend(private.clear_folder(&reports).as_deref().map(temporary::kept_finding));
+    findings.extend(private.clear_folder(&reports).as_deref().map(nsys_tmpdir::kept_finding));
     library.end_run(run.id, state, exit, &findings, &reports)?;
     Ok(())
 }
@@ -89,7 +89,7 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
 /// Opens the reports of a run in the explorer.
 pub fn open_reports(args: &Args, config: &Config, run: &Run) -> Result<(), Failure> {
     if run.openable_reports().next().is_none() {
-        return plain::print_outcome(run);
+        return headless::print_outcome(run);
     }
-    explore::explore_reports(args, config, run.openable_reports().map(|r| r.path.clone()).collect())
+    event_loop::explore_reports(args, config, run.openable_reports().map(|r| r.path.clone()).collect())
 }

@@ -2,11 +2,11 @@
 
 use super::super::args::{Args, Watch};
 use super::super::live::{self, Told};
-use super::super::{FAILED, Failure, explore, interrupt, print};
-use super::plain;
+use super::super::{FAILED, Failure, event_loop, interrupt, print};
+use super::headless;
 use super::traced::{self, Traced};
 use crate::config::Config;
-use crate::import::{Cancel, trace};
+use crate::import::{Cancel, wstrace};
 use crate::library::Library;
 use crate::report;
 use std::io::IsTerminal;
@@ -28,11 +28,11 @@ pub fn watch_program(all: &Args, args: &Watch, config: &Config) -> Result<(), Fa
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if terminal && !args.plain && args.format.is_none() && args.seconds.is_none() {
         return match what {
-            Traced::Run(run) => explore::explore_attached(all, config, *run),
-            Traced::Traces(output) => explore::explore_traces(all, config, output),
+            Traced::Run(run) => event_loop::explore_attached(all, config, *run),
+            Traced::Traces(output) => event_loop::explore_traces(all, config, output),
         };
     }
-    let asked = plain::count_signals()?;
+    let asked = headless::count_signals()?;
     as_lines(&what, args, &asked)
 }
 
@@ -53,7 +53,7 @@ fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Fail
     if output.parent().is_some_and(|f| {
         std::fs::read_dir(f).is_ok_and(|d| !d.flatten().any(|e| traced::prefix_of_trace(&e.path()).as_deref() == Some(&*output)))
     }) {
-        print::error(&format!("waiting for a process that writes {}.PID.{}", output.display(), trace::SUFFIX));
+        print::error(&format!("waiting for a process that writes {}.PID.{}", output.display(), wstrace::SUFFIX));
     }
     let (_keep, asks) = crossbeam_channel::unbounded();
     let followed = AtomicBool::new(false);

@@ -22,7 +22,7 @@ mod wire;
 use super::error::ImportError;
 use super::input::{Bytes, Input, Kinds};
 use super::job::Job;
-use super::known;
+use super::unsupported;
 use crate::launch::open;
 use crate::model::{Extent, Metrics, Note, NoteKind, Severity, Source, SourceAt};
 pub use numbers::Decimal;
@@ -44,7 +44,7 @@ pub fn read_metrics(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Res
     // Only reports and text are unpacked.
     let is_text = |i: &Input| !i.head.contains(&0);
     let knows = |i: &Input| is_report(i) || is_text(i);
-    let refusal = |i: &Input| known::unsupported_error(i, "Nsight Compute reports (.ncu-rep, `ncu --csv`)", "Nsight Compute");
+    let refusal = |i: &Input| unsupported::unsupported_error(i, "Nsight Compute reports (.ncu-rep, `ncu --csv`)", "Nsight Compute");
     let input = Input::open(path, job, Kinds { knows: &knows, salvages: &|_| false, refusal: &refusal })?;
     // Truncated reports can look like text.
     if input.head == b"NVR" {

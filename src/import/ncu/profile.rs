@@ -5,8 +5,8 @@ use crate::import::{ImportError, Importer, Input, Job};
 use crate::model::metrics::IN_PLACE;
 use crate::model::units::format_count;
 use crate::model::{
-    Bytes, Capture, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Metrics, Note, NoteKind, Place, Process, Profile,
-    ResultMetrics, Severity, Value, argv,
+    Bytes, Capture, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, Metrics, Note, NoteKind, Process,
+    Profile, ResultMetrics, Severity, Value, argv,
 };
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -62,7 +62,7 @@ impl<T: Clone + Eq + Hash> Table<T> {
 /// Builds the profile of a set of results.
 pub fn build_profile(metrics: Metrics) -> Profile {
     let mut profile = Profile::new(metrics.source.clone());
-    let (mut kernels, mut configs, mut places) = (Table::<Kernel>::new(), Table::<LaunchConfig>::new(), Table::<Place>::new());
+    let (mut kernels, mut configs, mut places) = (Table::<Kernel>::new(), Table::<LaunchConfig>::new(), Table::<LaunchSite>::new());
     let mut columns = LaunchColumns::default();
     let (mut config, mut place) = (Vec::new(), Vec::new());
     let (mut untimed, mut failed) = (0_u64, 0_u64);
@@ -75,7 +75,7 @@ pub fn build_profile(metrics: Metrics) -> Profile {
         config.push(configs.intern_value(config_of(&metrics, result)));
         let device = device_index(&mut profile.devices, &metrics, result);
         let small = |n: Option<u64>| n.and_then(|n| u32::try_from(n).ok());
-        place.push(places.intern_value(Place {
+        place.push(places.intern_value(LaunchSite {
             pid: result.pid,
             device,
             ordinal: small(result.device),
@@ -174,7 +174,7 @@ fn device_index(devices: &mut Vec<Device>, metrics: &Metrics, result: &ResultMet
         .zip(attribute("global_memory_bus_width"))
         .map(|(khz, bits)| khz.saturating_mul(1_000).saturating_mul(2).saturating_mul(bits) / 8);
     devices.push(Device {
-        maker: crate::model::Maker::Nvidia,
+        maker: crate::model::Vendor::Nvidia,
         id,
         name,
         chip: None,

@@ -9,7 +9,7 @@ use super::strings::Strings;
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{self, NULL};
 use crate::import::{ImportError, Job};
-use crate::model::host_call::{NONE, strip_version_suffix};
+use crate::model::api_call::{NONE, strip_version_suffix};
 use crate::model::launches::TimesBuilder;
 use crate::model::{CallKind, CallName, HostCalls, Launches, Nanos};
 use rustc_hash::FxHashMap;

@@ -7,7 +7,7 @@ use super::target::Target;
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{NULL, gather_rows};
 use crate::import::{ImportError, Job};
-use crate::model::host_call::NONE;
+use crate::model::api_call::NONE;
 use crate::model::{CounterTrack, MemoryEvent, MemoryEvents, MemoryKind, MemoryLevel, WaitKind, Waits};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::intern::{Interner, renumber_column};
 use super::strings::Strings;
 use crate::import::sqlite::db::Db;
-use crate::import::sqlite::plain::DURATION;
+use crate::import::sqlite::rowid_table::DURATION;
 use crate::import::sqlite::scan::{self, CHUNK, Layout, NULL};
 use crate::import::{ImportError, Job, Names, Parts, Preview, Progress};
 use crate::model::launches::{NO_NODE, TimesBuilder};

@@ -7,8 +7,8 @@ use super::strings::Strings;
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{self, NULL, gather_rows};
 use crate::import::{ImportError, Job, Parts};
-use crate::model::host_call::NONE;
-use crate::model::{Bytes, CopyKind, GraphLaunch, HostCalls, Launches, MemOp, MemOpKind, MemOps, MemoryKind, Nanos, Place};
+use crate::model::api_call::NONE;
+use crate::model::{Bytes, CopyKind, GraphLaunch, HostCalls, LaunchSite, Launches, MemOp, MemOpKind, MemOps, MemoryKind, Nanos};
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -74,7 +74,7 @@ pub struct GraphCalls(FxHashMap<(u32, u32), i64>);
 
 impl GraphCalls {
     /// Collects the calls from launches in file order.
-    pub fn from_launches(launches: &Launches, correlation: &[u32], places: &[Place]) -> Self {
+    pub fn from_launches(launches: &Launches, correlation: &[u32], places: &[LaunchSite]) -> Self {
         let mut out = FxHashMap::default();
         let rows = if launches.has_graph_nodes() { launches.len() } else { 0 };
         for (row, &id) in (0..rows).zip(correlation).filter(|&(row, &id)| id != NO_CORRELATION && launches.graph_node(row).is_some()) {
@@ -87,7 +87,7 @@ impl GraphCalls {
     }
 
     /// Returns the first launch of each call; launches must be in their final order.
-    pub fn first_launches(self, launches: &Launches, places: &[Place]) -> FxHashMap<(u32, u32), u32> {
+    pub fn first_launches(self, launches: &Launches, places: &[LaunchSite]) -> FxHashMap<(u32, u32), u32> {
         if self.0.is_empty() {
             return FxHashMap::default();
         }

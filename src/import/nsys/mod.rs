@@ -16,10 +16,10 @@ mod threads;
 
 pub use memops::copy_kind;
 
-use super::{ImportError, Importer, Input, Job, Parts, Progress, order};
+use super::{ImportError, Importer, Input, Job, Parts, Progress, launch_order};
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan;
-use crate::model::{Gate, Launches, Note, NoteKind, Profile, Severity, Source, Threads};
+use crate::model::{CaptureRange, Launches, Note, NoteKind, Profile, Severity, Source, Threads};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     profile.capture = target.capture.clone();
     // A delay is an option; the other gates appear only in nsys' diagnostics.
     profile.capture.gate = match (profile.capture.gate.take(), diagnostics.capture_gate()) {
-        (Some(Gate::Delay(delay)), _) => Some(Gate::Delay(delay)),
+        (Some(CaptureRange::Delay(delay)), _) => Some(CaptureRange::Delay(delay)),
         (option, written) => written.or(option),
     };
 
@@ -119,7 +119,7 @@ fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
         Joined::Missing(n) => Some(Some(n)),
     };
     if let Some(missing) = missing {
-        let (launches, order) = order::sort_launches(std::mem::take(&mut profile.launches), missing);
+        let (launches, order) = launch_order::sort_launches(std::mem::take(&mut profile.launches), missing);
         profile.launches = launches;
         profile.order = order;
     }

@@ -4,7 +4,7 @@ use super::calls::RUNTIME;
 use super::target::Target;
 use crate::import::ImportError;
 use crate::import::sqlite::db::Db;
-use crate::model::{CallKind, Gate, GraphMode, LaunchOrder, Note, NoteKind, Profile, Severity, units};
+use crate::model::{CallKind, CaptureRange, GraphMode, LaunchOrder, Note, NoteKind, Profile, Severity, units};
 use rustc_hash::FxHashMap;
 
 /// nsys' diagnostics: warnings and errors become notes, the rest gives information about gates.
@@ -66,16 +66,16 @@ impl Diagnostics {
     }
 
     /// Trigger that opened the capture, if nsys recorded it.
-    pub fn capture_gate(&self) -> Option<Gate> {
+    pub fn capture_gate(&self) -> Option<CaptureRange> {
         // "Profiling started due to cudaProfilerStart API …" opens; "The cudaProfilerStart API was ignored …" does not.
         let opens = |t: &&String| (t.contains("cudaProfilerStart") || t.contains("cuProfilerStart")) && !t.contains("ignored");
         if self.texts.iter().any(|t| opens(&t)) {
-            return Some(Gate::ProfilerApi);
+            return Some(CaptureRange::ProfilerApi);
         }
         if self.has_text("using NVTX trigger") {
-            return Some(Gate::Nvtx);
+            return Some(CaptureRange::Nvtx);
         }
-        (self.late || self.has_text("Profiling started due to")).then_some(Gate::Late)
+        (self.late || self.has_text("Profiling started due to")).then_some(CaptureRange::Late)
     }
 }
 
@@ -88,7 +88,7 @@ pub fn add_notes(profile: &mut Profile, db: &Db, target: &Target, diagnostics: D
         notes.push(whole_graphs(profile, Severity::Warning));
     }
     match &profile.capture.gate {
-        Some(Gate::ProfilerApi) => notes.push(
+        Some(CaptureRange::ProfilerApi) => notes.push(
             Note::new(
                 Severity::Info,
                 NoteKind::Gate,
@@ -96,18 +96,18 @@ pub fn add_notes(profile: &mut Profile, db: &Db, target: &Target, diagnostics: D
             )
             .with_fix("launch numbers are valid for a re-run with `ncu --profile-from-start off`"),
         ),
-        Some(Gate::Nvtx) => notes.push(
+        Some(CaptureRange::Nvtx) => notes.push(
             Note::new(Severity::Info, NoteKind::Gate, "The capture was opened by an NVTX range: earlier launches are not in the report.")
                 .with_fix("launch numbers are valid for a re-run with `ncu --nvtx --nvtx-include RANGE`"),
         ),
-        Some(Gate::Delay(delay)) => {
+        Some(CaptureRange::Delay(delay)) => {
             notes.push(Note::new(
                 Severity::Info,
                 NoteKind::Gate,
                 format!("The capture began {delay} after the start of the program: launches before that are not in the report."),
             ));
         }
-        Some(Gate::Late) => notes.push(
+        Some(CaptureRange::Late) => notes.push(
             Note::new(
                 Severity::Info,
                 NoteKind::Gate,

@@ -3,7 +3,7 @@
 use super::calls::pid_of;
 use super::target::Target;
 use crate::import::sqlite::scan::NULL;
-use crate::model::{Place, PlaceId};
+use crate::model::{LaunchSite, PlaceId};
 use rustc_hash::FxHashMap;
 
 /// (globalPid, deviceId, contextId, streamId), as in all device activity tables.
@@ -13,7 +13,7 @@ pub type Key = [i64; 4];
 pub struct Places<'a> {
     target: &'a Target,
     ids: FxHashMap<(Key, Option<u32>), u32>,
-    pub list: Vec<Place>,
+    pub list: Vec<LaunchSite>,
 }
 
 impl<'a> Places<'a> {
@@ -31,7 +31,7 @@ impl<'a> Places<'a> {
                 if v == NULL { None } else { u32::try_from(v).ok() }
             };
             let (pid, ordinal) = (pid_of(global), number(ordinal));
-            self.list.push(Place {
+            self.list.push(LaunchSite {
                 pid,
                 device: self.target.gpu_of(pid, ordinal),
                 ordinal,

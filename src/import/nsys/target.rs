@@ -5,7 +5,7 @@
 use super::note_damage;
 use crate::import::ImportError;
 use crate::import::sqlite::db::Db;
-use crate::model::{Bytes, Capture, Clock, Device, Gate, GraphMode, Maker, Nanos, Note, Process};
+use crate::model::{Bytes, Capture, CaptureRange, Clock, Device, GraphMode, Nanos, Note, Process, Vendor};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -94,7 +94,7 @@ impl Target {
             let id = text(0).and_then(|t| t.parse().ok()).unwrap_or_else(|| u32::try_from(self.devices.len()).unwrap_or(0));
             ordinals.push((text(19).and_then(|t| t.parse::<u32>().ok()), id));
             self.devices.push(Device {
-                maker: Maker::Nvidia,
+                maker: Vendor::Nvidia,
                 id,
                 name: text(1),
                 chip: text(2),
@@ -174,8 +174,8 @@ impl Target {
             _ => None,
         };
         let delay = self.options.get("START_DELAY_MS").and_then(|v| v.parse::<i64>().ok()).filter(|&ms| ms > 0);
-        let manual = self.options.get("START_TRIGGER").is_some_and(|t| t == "Manual").then_some(Gate::Late);
-        self.capture.gate = delay.map(|ms| Gate::Delay(Nanos(ms.saturating_mul(1_000_000)))).or(manual);
+        let manual = self.options.get("START_TRIGGER").is_some_and(|t| t == "Manual").then_some(CaptureRange::Late);
+        self.capture.gate = delay.map(|ms| CaptureRange::Delay(Nanos(ms.saturating_mul(1_000_000)))).or(manual);
         Ok(())
     }
 

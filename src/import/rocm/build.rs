@@ -3,12 +3,12 @@
 use super::counters;
 use super::rows::{Call, Dispatch, Rows};
 use crate::import::{Job, Parts};
-use crate::model::host_call::NONE;
+use crate::model::api_call::NONE;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{
-    Bytes, CallKind, CallName, Clock, CopyKind, Device, HostCalls, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Maker, MemOp,
-    MemOpKind, MemoryEvent, MemoryKind, MemoryLevel, Nanos, Place, PlaceId, Process, Profile, Range, RangeKind, RangeOrigin, Ranges, Rank,
-    Threads,
+    Bytes, CallKind, CallName, Clock, CopyKind, Device, HostCalls, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, MemOp,
+    MemOpKind, MemoryEvent, MemoryKind, MemoryLevel, Nanos, PlaceId, Process, Profile, Range, RangeKind, RangeOrigin, Ranges, Rank,
+    Threads, Vendor,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -19,12 +19,12 @@ const STREAMS: usize = 16;
 /// Places, numbered in order of appearance.
 #[derive(Default)]
 struct Places {
-    ids: FxHashMap<Place, u32>,
-    list: Vec<Place>,
+    ids: FxHashMap<LaunchSite, u32>,
+    list: Vec<LaunchSite>,
 }
 
 impl Places {
-    fn place_id(&mut self, place: Place) -> u32 {
+    fn place_id(&mut self, place: LaunchSite) -> u32 {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         *self.ids.entry(place).or_insert_with_key(|place| {
             self.list.push(place.clone());
@@ -75,7 +75,7 @@ pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Pro
     }
     if profile.devices.is_empty() && !rows.dispatches.is_empty() {
         // The GPU is unknown, but it is one of AMD's.
-        profile.devices.push(Device { maker: Maker::Amd, ..Device::default() });
+        profile.devices.push(Device { maker: Vendor::Amd, ..Device::default() });
     }
     only_dispatched(&mut rows);
     let starts =
@@ -204,7 +204,7 @@ fn build_launches(context: &Context<'_>, places: &mut Places, details: bool, pro
         });
         since.push(call.map(|c| d.start.saturating_sub(c.start)));
         cost.push(call.map(|c| c.end.saturating_sub(c.start).max(0)));
-        place.push(places.place_id(Place {
+        place.push(places.place_id(LaunchSite {
             pid: Some(context.pid(d.process)),
             device: context.device_index(d.agent),
             ordinal: context.device_index(d.agent).and_then(|i| profile.devices.get(i as usize)).map(|d| d.id),
@@ -322,7 +322,7 @@ fn add_copies(context: &Context<'_>, of_call: &FxHashMap<(u32, u64), u32>, launc
             duration: Nanos(copy.end.saturating_sub(copy.start).max(0)),
             kind: if name == "FillBuffer" { MemOpKind::Set } else { MemOpKind::Copy { kind, from: None, to: None } },
             bytes: copy.bytes.map(Bytes),
-            place: PlaceId(places.place_id(Place {
+            place: PlaceId(places.place_id(LaunchSite {
                 pid: Some(context.pid(copy.process)),
                 device,
                 ordinal: device.and_then(|i| profile.devices.get(i as usize)).map(|d| d.id),

@@ -9,8 +9,8 @@ use crate::import::{ImportError, Job};
 use crate::model::kernel::function_of;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{
-    Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Maker, Metrics, Note, NoteKind, Place, Profile, ResultMetrics,
-    Severity, Value,
+    Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, Metrics, Note, NoteKind, Profile, ResultMetrics,
+    Severity, Value, Vendor,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ fn parse_device(facts: &serde_json::Value) -> Device {
     let some = |key: &str| facts.get(key).and_then(serde_json::Value::as_u64).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
     let text = |key: &str| facts.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
     Device {
-        maker: Maker::Amd,
+        maker: Vendor::Amd,
         name: text("gpu_model"),
         arch: text("gpu_arch"),
         chip: text("gpu_arch"),
@@ -101,7 +101,7 @@ pub fn read_database(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Pro
     columns.duration = durations;
     let n = columns.kernel.len();
     profile.launches = Launches::new(columns);
-    profile.places = vec![Place { device: Some(0), ordinal: Some(0), ..Place::default() }];
+    profile.places = vec![LaunchSite { device: Some(0), ordinal: Some(0), ..LaunchSite::default() }];
     profile.launches.set_details(configs, vec![0; n], vec![NO_NODE; n], Vec::new());
     profile.order = LaunchOrder::Chosen;
     metrics.results = results.into_values().collect();

@@ -7,7 +7,7 @@ use super::rocpd::build_device;
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::{Budget, ImportError, Job};
 use crate::launch::open;
-use crate::model::{Device, Maker};
+use crate::model::{Device, Vendor};
 use csv::ByteRecord;
 use rustc_hash::FxHashMap;
 use std::io::{BufReader, Read};
@@ -308,7 +308,7 @@ impl Reader {
             return known;
         }
         // Without an agent table, an agent that runs kernels is a GPU, known only by its label.
-        let device = gpu.then(|| Device { id: key.parse().unwrap_or(0), maker: Maker::Amd, ..Device::default() });
+        let device = gpu.then(|| Device { id: key.parse().unwrap_or(0), maker: Vendor::Amd, ..Device::default() });
         let number = next(self.rows.agents.len());
         self.rows.agents.push(Agent { device, ..Agent::default() });
         self.agents.insert(key, number);

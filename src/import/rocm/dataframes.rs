@@ -11,8 +11,8 @@ use crate::model::kernel::function_of;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::units::format_count;
 use crate::model::{
-    Device, Kernel, KernelId, KernelTotal, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Maker, Metrics, Nanos, Note, NoteKind,
-    Place, Profile, ResultKind, ResultMetrics, Severity, Value,
+    Device, Kernel, KernelId, KernelTotal, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, Metrics, Nanos, Note, NoteKind,
+    Profile, ResultKind, ResultMetrics, Severity, Value, Vendor,
 };
 use rustc_hash::FxHashMap;
 use std::path::Path;
@@ -117,7 +117,7 @@ pub fn read_folder(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result
     let kernels = input.members.iter().find(|m| parse_title(&m.path).is_some_and(|t| (t.0, t.1) == (0, 1)));
     let kernels = kernels.map(|m| read_top_kernels(&m.path)).unwrap_or_default();
     let folder = files.first().and_then(|(_, m)| m.path.parent()).unwrap_or(&input.path);
-    let (device, dies) = workload::read_device(folder).unwrap_or_else(|| (Device { maker: Maker::Amd, ..Device::default() }, 0));
+    let (device, dies) = workload::read_device(folder).unwrap_or_else(|| (Device { maker: Vendor::Amd, ..Device::default() }, 0));
     profile.metrics = Some(Arc::new(build_metrics(&all, &kernels, (&device, dies), &profile)));
     profile.devices = vec![device];
     match &kernels[..] {
@@ -158,7 +158,7 @@ fn add_launch(one: &Top, profile: &mut Profile) {
     columns.duration = durations;
     profile.launches = Launches::new(columns);
     profile.kernels.push(parse_kernel(&one.name));
-    profile.places = vec![Place { device: Some(0), ordinal: Some(0), ..Place::default() }];
+    profile.places = vec![LaunchSite { device: Some(0), ordinal: Some(0), ..LaunchSite::default() }];
     let result = profile.metrics.as_ref().and_then(|m| m.results.first());
     let (grid, block) = result.map_or((None, None), |r| (r.grid, r.block));
     profile.configs = vec![LaunchConfig { grid, block, ..LaunchConfig::default() }];

@@ -4,7 +4,7 @@
 use super::protobuf::{Fields, Text, Value};
 use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, strip_kd_suffix};
 use crate::import::{ImportError, Input, Job};
-use crate::model::{Device, Maker, Pace};
+use crate::model::{Device, Pace, Vendor};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -277,7 +277,7 @@ impl Reader {
             return known;
         }
         let number = next(self.rows.agents.len());
-        let device = gpu.then(|| Device { id: self.gpus, maker: Maker::Amd, ..Device::default() });
+        let device = gpu.then(|| Device { id: self.gpus, maker: Vendor::Amd, ..Device::default() });
         self.gpus = self.gpus.saturating_add(u32::from(gpu));
         self.rows.agents.push(Agent { device, ..Agent::default() });
         self.agents.insert(named.to_vec(), number);

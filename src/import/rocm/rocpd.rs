@@ -5,7 +5,7 @@ use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Row
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{NULL, gather_pieces, gather_rows};
 use crate::import::{ImportError, Job, Parts};
-use crate::model::{Bytes, Device, Maker};
+use crate::model::{Bytes, Device, Vendor};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::sync::Arc;
@@ -432,7 +432,7 @@ pub fn build_device(field: &dyn Fn(&str) -> Option<u64>) -> Device {
         field("location_id").map(|l| format!("{:04x}:{:02x}:{:02x}.{:x}", field("domain").unwrap_or(0), l >> 8 & 255, l >> 3 & 31, l & 7));
     Device {
         id: 0,
-        maker: Maker::Amd,
+        maker: Vendor::Amd,
         bus,
         sm_count: some("cu_count"),
         clock_hz: field("max_engine_clk_fcompute").filter(|&mhz| mhz > 0).map(|mhz| mhz.saturating_mul(1_000_000)),

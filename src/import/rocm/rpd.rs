@@ -10,7 +10,7 @@ use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol};
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{NULL, gather_rows};
 use crate::import::{ImportError, Job, Parts};
-use crate::model::{Device, Maker};
+use crate::model::{Device, Vendor};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     let columns = ["id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"];
     for [id, gpu, queue, sequence, start, end, description, of_kind] in gather_rows(db, job, "rocpd_op", columns, "operations")? {
         let agent = *agents.entry(gpu).or_insert_with(|| {
-            let maker = if nvidia { Maker::Nvidia } else { Maker::Amd };
+            let maker = if nvidia { Vendor::Nvidia } else { Vendor::Amd };
             let device = Some(Device { maker, id: to_u32(gpu).unwrap_or(0), ..Device::default() });
             rows.agents.push(Agent { device, ..Agent::default() });
             next(rows.agents.len() - 1)

@@ -3,7 +3,7 @@
 use super::rows::strip_kd_suffix;
 use crate::import::{ImportError, Job};
 use crate::model::kernel::function_of;
-use crate::model::{Device, Kernel, KernelId, KernelTotal, Maker, Nanos, Note, NoteKind, Profile, Severity};
+use crate::model::{Device, Kernel, KernelId, KernelTotal, Nanos, Note, NoteKind, Profile, Severity, Vendor};
 use csv::StringRecord;
 use std::io::Read;
 use std::path::Path;
@@ -70,7 +70,7 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Prof
         let what = if others > 0 { "totals of API calls or domains, without kernels" } else { "a table of totals without a row" };
         return Err(ImportError::refused(path, what, "open the _kernel_stats.csv, or better the _results.db, of the run"));
     }
-    profile.devices = vec![Device { maker: Maker::Amd, ..Device::default() }];
+    profile.devices = vec![Device { maker: Vendor::Amd, ..Device::default() }];
     let text = "This table has totals of kernels only: no single launches, configurations, streams, memory copies or ranges.";
     profile.notes.push(
         Note::new(Severity::Warning, NoteKind::Guess, text)

@@ -12,8 +12,8 @@ use crate::model::kernel::function_of;
 use crate::model::launches::NO_NODE;
 use crate::model::sections::InstanceKey;
 use crate::model::{
-    Details, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Maker, Metrics, Note, NoteKind, Place, Profile,
-    ResultMetrics, Severity, Source, Value,
+    Details, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, Metrics, Note, NoteKind, Profile,
+    ResultMetrics, Severity, Source, Value, Vendor,
 };
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -120,14 +120,14 @@ pub fn read_trace(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, 
         spelled: None,
     };
     profile.devices = vec![Device {
-        maker: Maker::Amd,
+        maker: Vendor::Amd,
         name: facts["gfxv"].as_str().zip(facts["gfxip"].as_u64()).map(|(family, ip)| format!("gfx{ip} ({family})")),
         ..Device::default()
     }];
     let mut columns = LaunchColumns { start: vec![0], kernel: vec![0], ..LaunchColumns::default() };
     columns.duration.push(Some(ns));
     profile.launches = Launches::new(columns);
-    profile.places = vec![Place { device: Some(0), ordinal: Some(0), ..Place::default() }];
+    profile.places = vec![LaunchSite { device: Some(0), ordinal: Some(0), ..LaunchSite::default() }];
     profile.configs = vec![LaunchConfig::default()];
     profile.launches.set_details(vec![0], vec![0], vec![NO_NODE], Vec::new());
     profile.order = LaunchOrder::Chosen;

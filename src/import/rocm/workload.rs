@@ -5,7 +5,7 @@ use super::columns::is_counter;
 use super::rows::{Agent, Counter, Dispatch, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::{ImportError, Job};
 use crate::launch::open;
-use crate::model::{Device, Maker};
+use crate::model::{Device, Vendor};
 use csv::ByteRecord;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Read;
@@ -47,7 +47,7 @@ pub fn read_device(folder: &Path) -> Option<(Device, u32)> {
     let text = |name: &str| names.iter().position(|n| n == name).and_then(|i| row.get(i)).filter(|t| !t.is_empty());
     let some = |name: &str| text(name).and_then(|t| t.parse::<f64>().ok()).filter(|n| *n > 0.0).map(|n| n as u32);
     let device = Device {
-        maker: Maker::Amd,
+        maker: Vendor::Amd,
         name: text("gpu_model").map(str::to_owned),
         arch: text("gpu_arch").map(str::to_owned),
         chip: text("gpu_arch").map(str::to_owned),
@@ -151,7 +151,7 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, I
         };
         let gpu = small("GPU_ID").unwrap_or(0);
         let agent = *agents.entry(gpu).or_insert_with(|| {
-            let (device, dies) = known.clone().unwrap_or_else(|| (Device { maker: Maker::Amd, ..Device::default() }, 0));
+            let (device, dies) = known.clone().unwrap_or_else(|| (Device { maker: Vendor::Amd, ..Device::default() }, 0));
             rows.agents.push(Agent { device: Some(Device { id: gpu, ..device }), dies, reached: reached.clone() });
             u32::try_from(rows.agents.len() - 1).unwrap_or(u32::MAX)
         });

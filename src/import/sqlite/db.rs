@@ -4,7 +4,7 @@
 //! statement ends when the job is cancelled, and the rows kept are counted against the file's size: a b-tree whose
 //! pages share children has more rows than any file can hold.
 
-use super::plain::{DURATION, Plain};
+use super::rowid_table::{DURATION, RowidTable};
 use crate::import::input::Bytes;
 use crate::import::sqlite::Pages;
 use crate::import::{Budget, Cancel, ImportError, Input};
@@ -135,9 +135,9 @@ impl Db {
     }
 
     /// Returns a decoder for columns of a table, if the table is plain.
-    pub fn plain_table(&self, table: &str, columns: &[&str]) -> Option<Plain> {
+    pub fn plain_table(&self, table: &str, columns: &[&str]) -> Option<RowidTable> {
         let stored = self.tables.get(table)?.stored.as_ref()?;
-        Plain::new(Arc::clone(self.pages.as_ref()?), stored.root, &stored.order, stored.alias.as_deref(), columns)
+        RowidTable::new(Arc::clone(self.pages.as_ref()?), stored.root, &stored.order, stored.alias.as_deref(), columns)
     }
 
     /// Returns true if there is a table of this name.

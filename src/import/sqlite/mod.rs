@@ -2,8 +2,8 @@
 
 pub mod db;
 mod pages;
-pub mod plain;
 mod record;
+pub mod rowid_table;
 pub mod scan;
 
 pub use pages::{Leaves, Pages, Scratch};

@@ -1,13 +1,13 @@
 //! Parallel scan of a whole table.
 //!
 //! The table is split into chunks of consecutive rowids that threads claim in turn. Integer columns are decoded from
-//! the table's pages ([`Plain`]); if these are not plain, SQLite gathers them with an aggregate function, called from
+//! the table's pages ([`RowidTable`]); if these are not plain, SQLite gathers them with an aggregate function, called from
 //! inside its loop, which measured 25% faster than stepping the statement (three columns of 10 million rows on two
 //! cores: 0.46 s against 0.62 s).
 
 use super::db::{Db, GATHER};
-pub use super::plain::NULL;
-use super::plain::{Plain, number_of, real_to_integer};
+pub use super::rowid_table::NULL;
+use super::rowid_table::{RowidTable, number_of, real_to_integer};
 use crate::import::{ImportError, Job};
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::ValueRef;
@@ -238,7 +238,7 @@ pub fn scan_integers<const N: usize, S: Send>(
     let plain = if layout.base.is_some() && job.pages { db.plain_table(table, &columns) } else { None };
     walk.run_threads(|| {
         let mut by_sql = BySql { db, table, sql: &sql, layout, connection: None, buffer: Buffer::default() };
-        let (mut rows, mut scratch) = (Vec::new(), plain.as_ref().map(Plain::make_scratch));
+        let (mut rows, mut scratch) = (Vec::new(), plain.as_ref().map(RowidTable::make_scratch));
         let mut state = init();
         let pace = job.cancel.pace();
         while let Some(chunk) = walk.claim_chunk()? {

@@ -1,16 +1,16 @@
 //! Merges the parts read by all threads into a profile: launches with their calls, in call order.
 
-use super::aside::Aside;
 use super::event::Kind;
-use super::facts::Facts;
-use super::part::{Call, Numbers, OnGpu, Part};
+use super::metadata::Facts;
+use super::other_events::OtherEvents;
 use super::ranges;
-use crate::import::order;
-use crate::model::host_call::NONE;
+use super::shard::{Call, Numbers, OnGpu, Part};
+use crate::import::launch_order;
+use crate::model::api_call::NONE;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{
-    Bytes, CallName, CopyKind, Device, HostCalls, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, MemoryKind,
-    Nanos, Note, NoteKind, Place, PlaceId, Process, Profile, RangeOrigin, Severity, kernel,
+    Bytes, CallName, CopyKind, Device, HostCalls, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, MemOp, MemOpKind,
+    MemoryKind, Nanos, Note, NoteKind, PlaceId, Process, Profile, RangeOrigin, Severity, kernel,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ struct Whole {
     configs: Numbers<LaunchConfig>,
     on_gpu: Vec<OnGpu>,
     calls: Vec<Call>,
-    places: Numbers<Place>,
+    places: Numbers<LaunchSite>,
     only_process: Option<u32>,
     /// Device index by ordinal.
     devices: FxHashMap<u32, u32>,
@@ -47,7 +47,7 @@ pub fn build_profile(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, m
     let mut whole = Whole { begin: find_begin(&parts), ..Whole::default() };
     profile.ranges = ranges::join_ranges(&mut parts, whole.begin);
     facts.other |= parts.iter().any(|p| p.other);
-    let mut aside = Aside::default();
+    let mut aside = OtherEvents::default();
     for mut part in parts {
         aside.append_rows(std::mem::take(&mut part.aside));
         whole.merge_part(part);
@@ -167,7 +167,7 @@ impl Whole {
 
     fn place_id(&mut self, row: &OnGpu, call: Option<&Launching>) -> u32 {
         let index = row.device.and_then(|id| self.devices.get(&id)).copied();
-        self.places.value_id(&Place {
+        self.places.value_id(&LaunchSite {
             pid: call.map(|c| c.thread.0).or(self.only_process),
             device: index,
             ordinal: row.device,
@@ -236,7 +236,7 @@ impl Whole {
         profile.launches = Launches::new(columns);
         profile.launches.set_details(config, place, node, nodes.list);
         profile.launches.set_calls(since, cost);
-        let (launches, order) = order::sort_launches(std::mem::take(&mut profile.launches), any.then_some(missing));
+        let (launches, order) = launch_order::sort_launches(std::mem::take(&mut profile.launches), any.then_some(missing));
         profile.launches = launches;
         profile.order = order;
         let count = |n: u64| crate::model::units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));

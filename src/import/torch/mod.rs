@@ -1,24 +1,24 @@
 //! PyTorch traces: Chrome trace JSON of torch.profiler (kineto), all versions since 2022, including
 //! malformed and truncated files.
 
-mod aside;
 pub(super) mod build;
 pub(super) mod event;
-pub(super) mod facts;
-pub(super) mod part;
+pub(super) mod metadata;
+mod other_events;
 mod ranges;
 mod repair;
-pub(super) mod split;
+pub(super) mod shard;
+pub(super) mod tokenizer;
 
-pub use facts::OURS;
+pub use metadata::OURS;
 
 use super::input::Bytes as Where;
 use super::{ImportError, Importer, Input, Job};
 use crate::launch::open;
 use crate::model::{Note, NoteKind, Profile, Severity, Source};
-use part::Part;
-use split::{Batch, Splitter};
+use shard::Part;
 use std::io::Read;
+use tokenizer::{Batch, Splitter};
 
 /// Top-level keys that only PyTorch writes.
 const PYTORCH: [&str; 3] = ["schemaVersion", "deviceProperties", "distributedInfo"];
@@ -67,7 +67,7 @@ impl Importer for TorchTrace {
             };
             return Err(ImportError::refused(&input.path, what, "name the file that torch.profiler wrote (*.pt.trace.json)"));
         }
-        let facts = facts::Facts::new(&splitter.facts);
+        let facts = metadata::Facts::new(&splitter.facts);
         let mut profile =
             Profile::new(Source { tool: "torch".to_owned(), version: None, schema: facts.version_line(), file: input.path.clone() });
         let placed = parts.iter().any(|p| p.placed);
@@ -80,7 +80,7 @@ impl Importer for TorchTrace {
         let ours = |(key, text): &(String, Vec<u8>)| key == "otherData" && memchr::memmem::find(text, b"warpscope").is_some();
         let of_pytorch = splitter.facts.iter().any(|(key, _)| PYTORCH.contains(&key.as_str()));
         if ((nothing || !placed) && !of_pytorch) || splitter.facts.iter().any(ours) {
-            return Ok(super::slices::chrome::read_trace(input, job)?.unwrap_or(profile));
+            return Ok(super::chrome_perfetto::chrome::read_trace(input, job)?.unwrap_or(profile));
         }
         Ok(profile)
     }

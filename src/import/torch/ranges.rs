@@ -1,6 +1,6 @@
 //! Operators, program ranges and Python functions, merged from all parts.
 
-use super::part::{Numbers, Part};
+use super::shard::{Numbers, Part};
 use crate::model::range::{NONE, Operator};
 use crate::model::{Range, RangeKind, Ranges};
 use rustc_hash::FxHashMap;

@@ -1,7 +1,7 @@
 //! Facts about this machine that can be collected without privileges and within seconds. Unknown facts are absent.
 
 use super::super::tracer::{Library, find_libraries};
-use super::super::{self as launch, Tool, Version, find};
+use super::super::{self as launch, Tool, Version, locate_tools};
 use super::smi::{self, Gpu};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -142,11 +142,11 @@ pub fn collect_facts(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() 
     let scheduled =
         places.read_text("proc/1/cgroup").is_some_and(|t| ["docker", "kubepods", "containerd", "lxc"].iter().any(|w| t.contains(w)));
     out.container = marks.iter().any(|m| places.root.join(m).exists()) || scheduled;
-    let tool = |path: PathBuf| find::query_version(&path, cancelled);
-    let here = |name: &str| places.find_program(name).or_else(|| places.installs.then(|| find::find_installed(name)).flatten());
+    let tool = |path: PathBuf| locate_tools::query_version(&path, cancelled);
+    let here = |name: &str| places.find_program(name).or_else(|| places.installs.then(|| locate_tools::find_installed(name)).flatten());
     let systems = match nsys {
         Some(chosen) => Some(chosen.to_owned()),
-        None if places.installs => find::find_nsys(None).into_iter().next(),
+        None if places.installs => locate_tools::find_nsys(None).into_iter().next(),
         None => places.find_program("nsys"),
     };
     out.nsys = systems.map(tool);

@@ -1,20 +1,20 @@
 //! A profiler's run: its own process next to the explorer, its log, its progress, and the explanation of its end.
 
-pub mod busy;
-pub mod exits;
-pub mod facts;
+pub mod environment;
+pub mod exit_diagnosis;
+pub mod gpu_utilization;
+pub mod host_identity;
 pub mod log;
 pub mod options;
-pub mod place;
 pub mod process;
 pub mod progress;
 pub mod spawn;
-pub mod stage;
 pub mod steps;
+pub mod stop_sequence;
 pub mod supervise;
 
-pub use exits::{Exit, Finding, Watch, explain_exit};
+pub use exit_diagnosis::{Exit, Finding, Watch, explain_exit};
 pub use log::{LogWriter, News, Tail};
 pub use progress::Progress;
-pub use stage::Stage;
+pub use stop_sequence::Stage;
 pub use supervise::{Event, Order, Outcome, supervise_run};

@@ -2,11 +2,11 @@
 //! both outputs into the log, stops it on request or when the explorer is gone, and leaves no process behind, even if
 //! the explorer crashes.
 
-use super::exits::{Exit, Watch};
+use super::exit_diagnosis::{Exit, Watch};
 use super::log::LogWriter;
 use super::process::{self, Process};
 use super::progress;
-use super::stage::Stage;
+use super::stop_sequence::Stage;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill, killpg};

@@ -2,7 +2,7 @@
 //! Nsight's folders. A program that has one loaded keeps it; of the others the tracer uses the first that works with
 //! the driver.
 
-use super::super::{find, private};
+use super::super::{locate_tools, private_files};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ fn package_folders(prefix: &Path) -> Vec<PathBuf> {
 fn program_prefixes(program: &[String]) -> Vec<(PathBuf, u32)> {
     let mut out = Vec::new();
     for word in program.iter().filter(|w| !w.starts_with('-')) {
-        let path = if word.contains('/') { Some(PathBuf::from(word)) } else { find::find_on_path(word) };
+        let path = if word.contains('/') { Some(PathBuf::from(word)) } else { locate_tools::find_on_path(word) };
         // A file that a program reads is not a program itself.
         let program = path.filter(|p| std::fs::metadata(p).is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0));
         let Some(path) = program.and_then(|p| std::path::absolute(p).ok()) else { continue };
@@ -109,7 +109,7 @@ pub fn find_libraries(root: &Path, program: &[String], variable: impl Fn(&str) -
         .into_iter()
         .filter_map(|(folder, of, owner)| {
             let path = find_libcupti_in(&folder)?;
-            let real = private::resolve_trusted(&path, owner.as_slice()).ok()?;
+            let real = private_files::resolve_trusted(&path, owner.as_slice()).ok()?;
             seen.insert(real).then_some(Library { path, of })
         })
         .collect()

@@ -1,6 +1,6 @@
 //! Starts a program with the tracer: puts the object into a folder from which it can be loaded, and sets the variables.
 
-use super::super::private;
+use super::super::private_files;
 use super::{Library, OBJECT};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ pub fn write_object(cache: &Path) -> Result<PathBuf, Unable> {
 pub(super) fn write_loadable_file(cache: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<PathBuf, Unable> {
     let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_absolute()).map(|p| p.join("warpscope"));
     let mut first = None;
-    for folder in [Some(cache.to_owned()), session, Some(private::homeless_folder())].into_iter().flatten() {
+    for folder in [Some(cache.to_owned()), session, Some(private_files::homeless_folder())].into_iter().flatten() {
         match write_to_folder(&folder, name, bytes, mode) {
             Ok(path) => return Ok(path),
             Err(source) => first = first.or(Some(Unable::Written { folder, source })),
@@ -84,7 +84,7 @@ pub(super) fn write_loadable_file(cache: &Path, name: &str, bytes: &[u8], mode: 
 }
 
 fn write_to_folder(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> std::io::Result<PathBuf> {
-    let folder = private::Folder::create_private(folder)?;
+    let folder = private_files::Folder::create_private(folder)?;
     folder.check_loadable()?;
     let real = folder.resolve_unshared()?;
     folder.write_file(name, bytes, mode)?;

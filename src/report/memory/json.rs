@@ -1,6 +1,6 @@
 //! JSON form of memory usage.
 
-use super::of::{Compared, Memory, Wanted, compared_rows, site_name, stack_frames};
+use super::held_rows::{Compared, Memory, Wanted, compared_rows, site_name, stack_frames};
 use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Step, sites};
 use crate::model::{Frame, MemoryLevel};
 use crate::report::finding::{EvidenceJson, evidence_json};

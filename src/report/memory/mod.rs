@@ -1,9 +1,9 @@
 //! `memory`: memory usage of a program as a page, as rows, or as JSON.
 
+mod held_rows;
 mod json;
-mod of;
 mod page;
 
+pub use held_rows::{Memory, Wanted, When, device_name, site_name, stack_frames};
 pub use json::write_memory_json;
-pub use of::{Memory, Wanted, When, device_name, site_name, stack_frames};
 pub use page::{print_memory, verdict_text};

@@ -1,6 +1,6 @@
 //! Memory usage as a page for people, as Markdown, and as rows.
 
-use super::of::{Compared, Memory, Wanted, When, compared_rows, device_name, site_name};
+use super::held_rows::{Compared, Memory, Wanted, When, compared_rows, device_name, site_name};
 use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Site};
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, MemoryLevel, units};

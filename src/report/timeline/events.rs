@@ -7,7 +7,7 @@ use crate::model::{Metrics, Nanos, Profile};
 use crate::report::Format;
 use crate::report::table::{self, Cell, Column};
 use crate::report::triage::round_percent;
-use crate::rerun::join::Join;
+use crate::rerun::match_results::Join;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -26,7 +26,7 @@ fn write_line(out: &mut dyn Write, label: &str, line: &str) -> io::Result<()> {
 }
 
 /// Idle cause of a group by column.
-pub fn idle_shades(gaps: Option<&Gaps>, group: &Group, window: Window) -> Vec<Option<crate::analysis::triage::Part>> {
+pub fn idle_shades(gaps: Option<&Gaps>, group: &Group, window: Window) -> Vec<Option<crate::analysis::triage::TimeCategory>> {
     match (gaps, group.key) {
         (Some(gaps), GroupKey::Device(device)) => gaps.dominant_parts(device, window),
         _ => vec![None; window.columns],

@@ -2,7 +2,7 @@
 
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::timeline::{Block, Category, Cell, Events, Lane, Level, Plot, Window, compute_cells, visible_blocks};
-use crate::analysis::triage::Part;
+use crate::analysis::triage::TimeCategory;
 use crate::model::{Nanos, Profile};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -22,7 +22,7 @@ pub enum Fill {
     Inside,
     End,
     /// Idle, with the cause.
-    Idle(Part),
+    Idle(TimeCategory),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ fn write_name(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): 
 }
 
 /// A device or thread as a whole; idle columns have their cause.
-pub fn summary_glyphs(cells: &[Cell], shades: &[Option<Part>], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
+pub fn summary_glyphs(cells: &[Cell], shades: &[Option<TimeCategory>], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
     let mut out = density_glyphs(cells, of, lane);
     for (glyph, shade) in out.iter_mut().zip(shades) {
         if let (Fill::Blank, Some(part)) = (&glyph.fill, shade) {

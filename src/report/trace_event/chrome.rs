@@ -1,6 +1,6 @@
 //! JSON of Chrome's trace viewer ("Trace Event Format"): complete events, flows, counters, instants and names.
 
-use super::sink::{Arg, Event, Flow, Sink, Under};
+use super::trace_writer::{Arg, Event, Flow, Sink, Under};
 use crate::report::format::json_text;
 use std::collections::HashMap;
 use std::io::{self, Write};

@@ -4,10 +4,10 @@
 
 mod chrome;
 mod perfetto;
-mod sink;
-mod source;
+mod trace_walk;
+mod trace_writer;
 
 pub use chrome::Chrome;
 pub use perfetto::Perfetto;
-pub use sink::{Arg, Sink};
-pub use source::{Part, write_trace};
+pub use trace_walk::{Part, write_trace};
+pub use trace_writer::{Arg, Sink};

@@ -1,6 +1,6 @@
 //! Perfetto's protobuf. Field numbers and meanings are those of the published `perfetto_trace.proto`.
 
-use super::sink::{Arg, Event, Flow, Sink, Under};
+use super::trace_writer::{Arg, Event, Flow, Sink, Under};
 use crate::model::text::escape_unsafe;
 use std::collections::HashMap;
 use std::io::{self, Write};

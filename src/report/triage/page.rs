@@ -3,7 +3,7 @@
 use super::text::{
     Judged, format_evidence, format_place, format_value, gain_text, judged_line, name_of, part_name, remarks, round_percent,
 };
-use crate::analysis::triage::{Part, Triage};
+use crate::analysis::triage::{TimeCategory, Triage};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile, units};
 use crate::report::Format;
@@ -96,7 +96,7 @@ pub fn write_markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<
         let names: Vec<String> = t.devices.iter().map(|d| table::escape_markdown(&name_of(d, several))).collect();
         writeln!(out, "| where the time went | {} |", names.join(" | "))?;
         writeln!(out, "| --- |{}", " ---: |".repeat(names.len()))?;
-        for part in Part::ALL.into_iter().filter(|p| t.devices.iter().any(|d| d.parts[*p as usize].1 > 0)) {
+        for part in TimeCategory::ALL.into_iter().filter(|p| t.devices.iter().any(|d| d.parts[*p as usize].1 > 0)) {
             let cells: Vec<String> = t
                 .devices
                 .iter()

@@ -2,7 +2,9 @@
 
 use crate::analysis::flops::{Counted, Rate};
 use crate::analysis::metric::format_scaled;
-use crate::analysis::triage::{Cause, Device, Evidence, Finding, Found, Kind, Launched, Part, Place, PlaceKind, Severity, Triage, Verdict};
+use crate::analysis::triage::{
+    Cause, Device, Evidence, Finding, Kind, Launched, Place, PlaceKind, Severity, StepSource, TimeCategory, Triage, Verdict,
+};
 use crate::model::text::escape_unsafe;
 use crate::model::units::format_percent;
 use crate::model::{Bytes, Nanos, Profile, units};
@@ -16,12 +18,12 @@ pub fn round_percent(percent: f64) -> f64 {
 }
 
 /// Describes the detection of steps, for people.
-pub fn steps_by(found: &Found) -> String {
+pub fn steps_by(found: &StepSource) -> String {
     match found {
-        Found::Ranges(name) => format!("ranges \"{name}\""),
-        Found::Graphs => "launches of CUDA graphs".to_owned(),
-        Found::Period(n) => format!("the sequence of kernels repeats after {n}"),
-        Found::Waits(call) => format!("the launching thread waits once a step, in {}", escape_unsafe(call)),
+        StepSource::Ranges(name) => format!("ranges \"{name}\""),
+        StepSource::Graphs => "launches of CUDA graphs".to_owned(),
+        StepSource::Period(n) => format!("the sequence of kernels repeats after {n}"),
+        StepSource::Waits(call) => format!("the launching thread waits once a step, in {}", escape_unsafe(call)),
     }
 }
 
@@ -63,7 +65,7 @@ pub fn format_place(p: &Place, begin: i64) -> String {
 /// Describes the analysed window in one line.
 pub fn judged_line(t: &Triage) -> String {
     // Steps that were detected by the sequence of kernels alone may be parts of a step.
-    let noun = if matches!(t.found, Some(Found::Period(_))) { "repetition" } else { "step" };
+    let noun = if matches!(t.found, Some(StepSource::Period(_))) { "repetition" } else { "step" };
     let steps =
         t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::format_count(s.count, noun), Nanos(s.median)));
     let span = t.span.1 - t.span.0;
@@ -166,10 +168,10 @@ pub(super) fn gain_text(f: &Finding) -> String {
 }
 
 /// Name of a category, with its main cause if the name alone is vague.
-pub(super) fn part_name(d: &Device, part: Part) -> String {
+pub(super) fn part_name(d: &Device, part: TimeCategory) -> String {
     let of = d.causes.iter().filter(|c| c.0.part() == part).max_by_key(|c| c.1);
     match (part, of) {
-        (Part::Other, Some((cause, _))) => match cause {
+        (TimeCategory::Other, Some((cause, _))) => match cause {
             Cause::Queued => "idle: other (next operation queued)".to_owned(),
             Cause::Ended => "idle: other (nothing more launched)".to_owned(),
             Cause::Paging => "idle: other (managed memory)".to_owned(),

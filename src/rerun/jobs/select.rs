@@ -1,7 +1,7 @@
 //! Launches of a report that a job selects.
 
 use super::filter::{Filter, Spelled};
-use crate::model::{Kernel, LaunchOrder, Maker, Profile};
+use crate::model::{Kernel, LaunchOrder, Profile, Vendor};
 use std::collections::BTreeMap;
 
 /// Selected launches of one kernel symbol on one GPU.
@@ -50,7 +50,7 @@ fn spell_name(kernel: &Kernel, spelled: Spelled) -> Option<String> {
 /// # Errors
 /// A sentence about a report that lacks the required data.
 pub fn select_launches(profile: &Profile, filter: &Filter) -> Result<Selected, String> {
-    if profile.devices.iter().any(|d| d.maker != Maker::Amd) {
+    if profile.devices.iter().any(|d| d.maker != Vendor::Amd) {
         return Err("the report is not of AMD GPUs".to_owned());
     }
     if profile.order == LaunchOrder::Chosen {

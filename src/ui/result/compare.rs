@@ -2,21 +2,21 @@
 //! Better and worse are coloured only if enough launches were measured to distinguish them from chance.
 
 use super::super::panel::{Panel, draw_lines, draw_panel, fits_borders, split_top};
-use super::super::parts::{change_bar, mirror_bar, severity_glyph};
 use super::super::table::{self, Rows};
 use super::super::text::{align_left, align_right, bar, wrap_text};
 use super::super::view::View;
+use super::super::widgets::{change_bar, mirror_bar, severity_glyph};
 use super::super::{Role, Theme};
 use crate::analysis::compare::{Change, Row};
 use crate::analysis::diff::MATTERS;
 use crate::analysis::fuzzy::name_similarity;
-use crate::analysis::hints::case::Case;
-use crate::analysis::hints::demand::Busy;
+use crate::analysis::hint_outcome::{Outcome, Promise};
 use crate::analysis::hints::limits::AT_LIMIT;
+use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::stalls::Stalls;
+use crate::analysis::hints::unit_throughput::Busy;
 use crate::analysis::hints::{Hint, Severity, Subject};
 use crate::analysis::labels::{cut_end, cut_pair, display_width};
-use crate::analysis::promise::{Outcome, Promise};
 use crate::app::{ActionId, App, ResultScreen};
 use crate::model::config::format_dim3;
 use crate::model::text::escape_unsafe;

@@ -1,12 +1,12 @@
 //! Explanation of the selected metric, rule or point: its real name, exact value, meaning, computation,
 //! thresholds with their sources, and advice.
 
-use super::super::parts::key_value_lines;
 use super::super::text::wrap_text;
+use super::super::widgets::key_value_lines;
 use super::super::{Role, Theme};
 use crate::analysis::catalog::{Better, Bound, better_direction, builtin_catalog};
 use crate::analysis::metric::{self, Lookup, format_count, human_number};
-use crate::analysis::page::Row;
+use crate::analysis::metrics_page::Row;
 use crate::analysis::roofline::Amount;
 use crate::app::{ResultScreen, ResultView};
 use crate::model::Value;
@@ -82,7 +82,7 @@ fn explain_rule(screen: &ResultScreen, (rule, message): (usize, usize), out: &mu
     let title = if m.title.is_empty() || m.title == *name { String::new() } else { format!("{}, ", m.title) };
     out.push_text(&format!("{title}by NVIDIA's rule {name}"), Role::Title);
     out.lines.push(Line::default());
-    out.push_text(&crate::analysis::rows::plain_text(&m.text).replace('\n', " "), Role::Text);
+    out.push_text(&crate::analysis::metrics_rows::plain_text(&m.text).replace('\n', " "), Role::Text);
     if let Some((_, percent)) = m.speedup {
         out.lines.push(Line::default());
         out.push_text(&format!("Estimated speedup: at most {percent:.1}%, an upper bound by the rule's own formula."), Role::Dim);

@@ -2,11 +2,11 @@
 //! NVIDIA's own rules for comparison.
 
 use super::super::panel::Panel;
-use super::super::parts::{range_bar, severity_glyph};
 use super::super::text::{align_left, align_right, wrap_text};
 use super::super::view::View;
+use super::super::widgets::{range_bar, severity_glyph};
 use super::super::{Role, Theme};
-use super::picture;
+use super::diagnosis_charts;
 use crate::analysis::hints::{Evidence, Hint, Severity};
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::path::{self, Step};
@@ -53,9 +53,9 @@ pub fn step_line(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let [path, mut body] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     frame.render_widget(step_line(app, screen, area.width.into(), theme), path);
-    let pictures = area.height >= picture::ABOVE && area.width >= 100 && screen.subject.result.is_some() && !screen.subject.failed;
+    let pictures = area.height >= diagnosis_charts::ABOVE && area.width >= 100 && screen.subject.result.is_some() && !screen.subject.failed;
     if pictures {
-        body = picture::draw(frame, body, app, screen, theme);
+        body = diagnosis_charts::draw(frame, body, app, screen, theme);
         let title =
             vec![Span::styled("Hints", theme.style(Role::Title)), Span::styled("  why, and what to change", theme.style(Role::Dim))];
         body = Panel::new(title).focused().draw(frame, body, true, theme);
@@ -98,7 +98,7 @@ fn draw_scrolled(frame: &mut Frame<'_>, area: Rect, blocks: &[Vec<Line<'static>>
         let rect = Rect { y: area.y + y, height: 1, ..area };
         frame.render_widget(line.clone(), rect);
         if at == selected {
-            crate::ui::parts::highlight_row(frame.buffer_mut(), rect, theme);
+            crate::ui::widgets::highlight_row(frame.buffer_mut(), rect, theme);
         }
         view.hits.push((rect, Mouse::Row(at)));
     }

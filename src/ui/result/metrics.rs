@@ -5,10 +5,10 @@ use super::super::panel::Panel;
 use super::super::text::{align_left, align_right, bar, wrap_text};
 use super::super::view::View;
 use super::super::{Role, Theme, chart};
-use super::{level_role, memory_chart, picture};
+use super::{diagnosis_charts, level_role, memory_chart};
 use crate::analysis::hints::Hint;
 use crate::analysis::labels::{cut_end, display_width};
-use crate::analysis::page::{Cell, Chart, Row};
+use crate::analysis::metrics_page::{Cell, Chart, Row};
 use crate::app::screens::result::Asked;
 use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::{Message, Piece, Scope, Verdict};
@@ -43,9 +43,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         body = rest;
     }
     let alone = !screen.sections.finder.text().is_empty();
-    let bordered = area.width >= WIDE && area.height >= picture::ABOVE && !alone;
+    let bordered = area.width >= WIDE && area.height >= diagnosis_charts::ABOVE && !alone;
     if bordered && screen.subject.result.is_some() && !screen.subject.failed && !screen.subject.is_amd() {
-        body = picture::above_metrics(frame, body, app, screen, theme);
+        body = diagnosis_charts::above_metrics(frame, body, app, screen, theme);
     }
     if area.width >= WIDE && !alone {
         let [list, main] = Layout::horizontal([Constraint::Length(RAIL), Constraint::Min(40)]).areas(body);
@@ -183,7 +183,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mu
             frame.render_widget(line, rect);
             // The blank line before a section's title is not part of it.
             if at == screen.sections.selected && (n == last || !matches!(row, Row::Section { .. })) {
-                crate::ui::parts::highlight_row(frame.buffer_mut(), rect, theme);
+                crate::ui::widgets::highlight_row(frame.buffer_mut(), rect, theme);
             }
             view.hits.push((rect, Mouse::Row(at)));
             y += 1;
@@ -312,7 +312,7 @@ impl Draw<'_> {
     fn hint_line(&self, hint: &Hint) -> Line<'static> {
         const ID: usize = 24;
         let theme = self.theme;
-        let (mark, role) = crate::ui::parts::severity_glyph(hint.severity);
+        let (mark, role) = crate::ui::widgets::severity_glyph(hint.severity);
         let room = self.columns.saturating_sub(3 + ID + 10);
         Line::from(vec![
             Span::styled(format!(" {mark} "), theme.style(role)),

@@ -1,19 +1,19 @@
 //! Screens about one result: their common header, and the choice of the one to draw.
 
 pub mod compare;
+pub mod diagnosis_charts;
 pub mod explain;
 pub mod hints;
 pub mod memory_chart;
 pub mod metrics;
-pub mod picture;
 pub mod roofline;
 pub mod roofline_chart;
 pub mod source;
 
-use super::parts::gauge;
-use super::parts::gauges::FIGURES;
 use super::text::{fit_parts, part};
 use super::view::View;
+use super::widgets::gauge;
+use super::widgets::gauges::FIGURES;
 use super::{Role, Theme};
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::labels::cut_middle;

@@ -4,17 +4,17 @@
 pub use super::roofline_chart::draw_mini_chart;
 
 use super::super::panel::{Panel, draw_lines, draw_panel, fits_borders};
-use super::super::parts::gauge;
 use super::super::table::{self, Rows};
 use super::super::text::{align_left, align_right, wrap_text};
 use super::super::view::View;
+use super::super::widgets::gauge;
 use super::super::{Role, Theme};
 use super::roofline_chart::{draw_full_chart, legend_spans, level_mark};
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::metric::{format_count, human_number};
 use crate::analysis::roofline::Plot;
 use crate::app::ResultScreen;
-use crate::model::Maker;
+use crate::model::Vendor;
 use crate::model::text::escape_unsafe;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -189,7 +189,7 @@ fn remark_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>
     if !plot.placed.missing.is_empty() {
         // Each entry names its own section; one set has them all.
         let what: Vec<&str> = plot.placed.missing.iter().map(|m| m.split_once(": ").map_or(m.as_str(), |p| p.0)).collect();
-        let how = if plot.placed.maker == Maker::Amd { "`rocprof-compute profile` collects them" } else { "--set roofline has them" };
+        let how = if plot.placed.maker == Vendor::Amd { "`rocprof-compute profile` collects them" } else { "--set roofline has them" };
         say(&format!("not collected: {}; {how}", what.join(", ")), Role::Next);
     }
     for remark in &plot.placed.remarks {

@@ -1,10 +1,10 @@
 //! Source screen: the hottest lines or instructions, with their stall reasons and counters.
 
 use super::super::panel::{Panel, split_top};
-use super::super::parts::stack::{Share, share_legend, stacked_bar};
 use super::super::table::{self, Rows};
 use super::super::text::{align_left, align_right, bar, wrap_text};
 use super::super::view::View;
+use super::super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
 use super::super::{Role, Theme};
 use crate::analysis::code::{Counts, Instruction, Listing};
 use crate::analysis::labels::{cut_end, cut_middle};

@@ -1,7 +1,7 @@
 //! Lanes as coloured cells.
 
 use crate::analysis::timeline::Category;
-use crate::analysis::triage::Part;
+use crate::analysis::triage::TimeCategory;
 use crate::report::timeline::paint::{Fill, Glyph, level_char};
 use crate::ui::{Role, Theme};
 use ratatui::buffer::Buffer;
@@ -12,17 +12,17 @@ use ratatui::style::{Modifier, Style};
 /// time that they cause.
 pub fn category_role(category: Category) -> Role {
     match category {
-        Category::Kernel => Role::Part(Part::Kernels),
-        Category::Collective => Role::Part(Part::Collectives),
-        Category::Copy | Category::Set => Role::Part(Part::Copies),
-        Category::Launch | Category::CopyCall => Role::Part(Part::Launching),
-        Category::Sync => Role::Part(Part::Synchronising),
-        Category::Alloc => Role::Part(Part::Allocating),
-        Category::Module => Role::Part(Part::Compiling),
-        Category::GraphCall => Role::Part(Part::Graphs),
-        Category::OsWait => Role::Part(Part::Waiting),
-        Category::Os => Role::Part(Part::Computing),
-        Category::OtherCall | Category::Overhead => Role::Part(Part::Other),
+        Category::Kernel => Role::Part(TimeCategory::Kernels),
+        Category::Collective => Role::Part(TimeCategory::Collectives),
+        Category::Copy | Category::Set => Role::Part(TimeCategory::Copies),
+        Category::Launch | Category::CopyCall => Role::Part(TimeCategory::Launching),
+        Category::Sync => Role::Part(TimeCategory::Synchronising),
+        Category::Alloc => Role::Part(TimeCategory::Allocating),
+        Category::Module => Role::Part(TimeCategory::Compiling),
+        Category::GraphCall => Role::Part(TimeCategory::Graphs),
+        Category::OsWait => Role::Part(TimeCategory::Waiting),
+        Category::Os => Role::Part(TimeCategory::Computing),
+        Category::OtherCall | Category::Overhead => Role::Part(TimeCategory::Other),
         // Enclosing ranges are not activities.
         Category::Range | Category::Operator | Category::Python => Role::Dim,
     }
@@ -39,7 +39,7 @@ pub struct Lit {
 
 /// Draws glyphs into a row of cells. `matched` is true for columns with a search match.
 pub fn draw(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], lit: Lit, matched: &[bool], ascii: bool, theme: &Theme) {
-    let mono = theme.style(Role::Part(Part::Kernels)).fg.is_none();
+    let mono = theme.style(Role::Part(TimeCategory::Kernels)).fg.is_none();
     for (x, (column, glyph)) in (area.x..area.right()).zip(glyphs.iter().enumerate()) {
         let Some(cell) = buffer.cell_mut((x, area.y)) else { break };
         let own = glyph.category.map_or_else(|| theme.style(Role::Text), |c| theme.style(category_role(c)));

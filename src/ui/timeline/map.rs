@@ -3,7 +3,7 @@
 use super::lanes::{self, Lit};
 use crate::analysis::timeline::{GroupKey, Window};
 use crate::app::Report;
-use crate::app::screens::timeline::look::Look;
+use crate::app::screens::timeline::inspect::Look;
 use crate::report::timeline::{idle_shades, paint};
 use crate::ui::{Role, Theme};
 use ratatui::buffer::Buffer;

@@ -4,8 +4,8 @@ use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::metric::human_number;
 use crate::analysis::readable::readable_name;
 use crate::analysis::timeline::{Category, Event, GroupKey, Window};
-use crate::analysis::triage::{Part, Triage, Verdict};
-use crate::app::screens::timeline::look::{Found, Look};
+use crate::analysis::triage::{TimeCategory, Triage, Verdict};
+use crate::app::screens::timeline::inspect::{Found, Look};
 use crate::app::{ActionId, App, Report, TimelineScreen};
 use crate::model::Nanos;
 use crate::model::text::escape_unsafe;
@@ -181,7 +181,7 @@ fn flow_pieces(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: 
 }
 
 /// Name of an idle category; without colours, preceded by its letter in the rows.
-fn idle_label(part: Part, theme: &Theme) -> String {
+fn idle_label(part: TimeCategory, theme: &Theme) -> String {
     let letter = if theme.style(Role::Part(part)).fg.is_none() { format!("{} ", part.letter().to_lowercase()) } else { String::new() };
     format!("{letter}{}", part.short_label())
 }

@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use warpscope::analysis::roofline::Plot;
-use warpscope::analysis::rows::Wish;
-use warpscope::analysis::{code, compare, page};
+use warpscope::analysis::metrics_rows::Wish;
+use warpscope::analysis::{code, compare, metrics_page};
 use warpscope::import::ncu::{self, details, session, source};
 use warpscope::import::{Cancel, Input, Job, Wants};
 
@@ -28,10 +28,10 @@ fn look(input: &Input) {
     let metrics = std::sync::Arc::new(metrics);
     for (at, result) in metrics.results.iter().enumerate().take(4) {
         let Ok(details) = details::read_details(input, result) else { continue };
-        let rows = page::build_rows(&metrics, at, &details, &Wish::default());
-        let open = rows.iter().filter_map(|r| if let warpscope::analysis::rows::Row::Fold { key, .. } = r { Some(key.clone()) } else { None });
-        let _ = page::build_rows(&metrics, at, &details, &Wish { open: open.collect(), ..Wish::default() });
-        let _ = page::build_rows(&metrics, at, &details, &Wish { filter: "hit".to_owned(), ..Wish::default() });
+        let rows = metrics_page::build_rows(&metrics, at, &details, &Wish::default());
+        let open = rows.iter().filter_map(|r| if let warpscope::analysis::metrics_rows::Row::Fold { key, .. } = r { Some(key.clone()) } else { None });
+        let _ = metrics_page::build_rows(&metrics, at, &details, &Wish { open: open.collect(), ..Wish::default() });
+        let _ = metrics_page::build_rows(&metrics, at, &details, &Wish { filter: "hit".to_owned(), ..Wish::default() });
         if let Ok(found) = source::read_code(input, &metrics, at, &details, &[], &Cancel::default()) {
             let _ = code::build_listing(&metrics, at, &details, &found, false);
         }

@@ -13,8 +13,8 @@ fuzz_target!(|data: &[u8]| {
         let input = Input::built_in("fuzz", unsafe { &*raw });
         let mut job = Job::new(Wants::ALL, &|_| {});
         job.threads = 1;
-        if import::Importer::knows(&import::slices::PerfettoTrace, &input)
-            && let Ok(profile) = import::Importer::read(&import::slices::PerfettoTrace, &input, &job)
+        if import::Importer::knows(&import::chrome_perfetto::PerfettoTrace, &input)
+            && let Ok(profile) = import::Importer::read(&import::chrome_perfetto::PerfettoTrace, &input, &job)
         {
             let paths = Paths::from_profile(&profile);
             for by in GroupBy::ALL {

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use warpscope::analysis::memory::{analyze_usage, held_rows};
-use warpscope::import::snapshot::TorchSnapshot;
+use warpscope::import::torch_memory_snapshot::TorchSnapshot;
 use warpscope::import::{Importer, Input, Job, Wants};
 use warpscope::model::Cancel;
 

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use warpscope::analysis::{GroupBy, Grouping, Overview, Paths};
-use warpscope::import::trace::WarpscopeTrace;
+use warpscope::import::wstrace::WarpscopeTrace;
 use warpscope::import::{self, Input, Job, Wants};
 
 fn mended(bytes: &mut [u8]) {

@@ -2,11 +2,11 @@
 //! of unequal length.
 
 use super::facts::Amd;
-use crate::analysis::hints::case::format_percent;
-use crate::analysis::hints::demand::Demand;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
 use crate::analysis::hints::limits::{EMPTY_IN_TIMELINE_NS, EMPTY_KERNEL_NS, SHORT, TAIL_WAVES};
+use crate::analysis::hints::rule_context::format_percent;
+use crate::analysis::hints::unit_throughput::Demand;
 use crate::model::Nanos;
 
 /// Rounds up to which a GPU could hold far more workgroups: half of NVIDIA's bound for a small grid.

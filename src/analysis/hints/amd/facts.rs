@@ -4,7 +4,7 @@ use crate::analysis::Occupancy;
 use crate::analysis::chips_amd::{Product, find_product};
 use crate::analysis::hints::hint::{Evidence, Threshold};
 use crate::analysis::metric::Lookup;
-use crate::model::{Bytes, Device, LaunchConfig, Maker, Metrics, Value};
+use crate::model::{Bytes, Device, LaunchConfig, Metrics, Value, Vendor};
 
 /// Share of the published bandwidth that streams reach if it was not measured: as on the MI300X.
 const REACHED: f64 = 0.8;
@@ -74,7 +74,7 @@ impl<'a> Amd<'a> {
             ..LaunchConfig::default()
         };
         let device = Device {
-            maker: Maker::Amd,
+            maker: Vendor::Amd,
             name: text("Agent Product_Name"),
             arch: text("Agent Name"),
             sm_count: whole("Agent Cu_Count"),

@@ -1,9 +1,9 @@
 //! Rules for L2 and the memory behind it.
 
 use super::facts::{Amd, BOUND, MAY};
-use crate::analysis::hints::case::{Case, format_percent};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Severity, Sure, Threshold};
+use crate::analysis::hints::rule_context::{Case, format_percent};
 
 /// Thresholds of rocprof-compute 3.5, panel 30.12.
 const L2_HITS: Threshold = Threshold { op: "<", value: 50.0, source: "rocprof-compute: the working set exceeds L2" };

@@ -1,7 +1,7 @@
 //! Reasoning from the numbers to the hints, in sentences.
 
 use super::facts::Amd;
-use crate::analysis::hints::case::format_percent;
+use crate::analysis::hints::rule_context::format_percent;
 use crate::model::Nanos;
 
 /// Returns the sentences; without the counters to a question, its sentence names what to collect.

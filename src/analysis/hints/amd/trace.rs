@@ -1,9 +1,9 @@
 //! Rules for thread traces, by the cycles of waves: each cycle is spent at one instruction, or idle before it.
 
 use super::facts::Amd;
-use crate::analysis::hints::case::format_percent;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
+use crate::analysis::hints::rule_context::format_percent;
 
 /// Share of the waves' cycles from which one kind of wait matters.
 const WAIT: Threshold = Threshold { op: "≥", value: 20.0, source: "our bound; NVIDIA's CPIStall rule has 30%" };

@@ -1,9 +1,9 @@
 //! Rules for the vector ALUs, the matrix cores and LDS.
 
 use super::facts::{Amd, BOUND, MAY};
-use crate::analysis::hints::case::{Case, format_percent};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, LEAST, Severity, Sure, Threshold};
+use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::rules::lanes;
 
 /// Active lanes, of 64.

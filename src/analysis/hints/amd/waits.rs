@@ -3,10 +3,10 @@
 use super::facts::Amd;
 use super::memory::BACKPRESSURE;
 use crate::analysis::Limiter;
-use crate::analysis::hints::case::format_percent;
-use crate::analysis::hints::demand::Demand;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
+use crate::analysis::hints::rule_context::format_percent;
+use crate::analysis::hints::unit_throughput::Demand;
 
 const IDLE: Threshold = Threshold { op: "<", value: 60.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
 const LOW: Threshold = Threshold { op: "<", value: 50.0, source: "our bound; AMD gives none" };

@@ -1,12 +1,12 @@
 //! Atomics that wait for each other.
 
 use crate::analysis::hints::after;
-use crate::analysis::hints::case::{Case, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure};
 use crate::analysis::hints::limits::{ATOMICS, HOT_SLICE, LATENCY, STALL};
+use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 
 /// Stalls in which warps wait for atomics: for the queue to memory, for a result, or for the end of their stores.
 const WAITS: [&str; 6] = ["lg_throttle", "long_scoreboard", "drain", "mio_throttle", "short_scoreboard", "membar"];
@@ -58,7 +58,7 @@ pub fn atomic_contention(case: &Case<'_>) -> Option<Hint> {
     let headline =
         format!("{kind} atomics contend with each other: they are {} of the accesses{slice}{while_waiting}", format_percent(share));
     // Traffic through L1 and L2 is mostly that of the atomics themselves.
-    let relief = Relief::bound_only().without_units(&[Unit::L1, Unit::L2, Unit::Lsu]);
+    let relief = DemandReduction::bound_only().without_units(&[Unit::L1, Unit::L2, Unit::Lsu]);
     let relief = if hot.is_some() {
         let best = after::next(&relief, case);
         relief.with_time(best, 2.0)

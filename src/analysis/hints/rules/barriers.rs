@@ -1,11 +1,11 @@
 //! Warps that wait for each other.
 
-use crate::analysis::hints::case::{Case, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{LATENCY, STALL};
+use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 
 /// Share from which the most frequent reason is reported although it is below NVIDIA's threshold: a fifth of
 /// the warps' cycles.
@@ -23,7 +23,7 @@ pub fn barrier_stalls(case: &Case<'_>) -> Option<Hint> {
     let block = case.facts.get("block_size").map_or_else(String::new, |b| format!(", in blocks of {b:.0} threads"));
     // Fewer barriers end the waiting, and also save the work that warps do only to get there.
     let stake = case.waiting_gain(share);
-    let relief = Relief::bound_only().with_time(0.85 * (1.0 - stake), 1.4);
+    let relief = DemandReduction::bound_only().with_time(0.85 * (1.0 - stake), 1.4);
     Some(
         Hint::new(Diagnosis::Barriers, stake, format!("warps wait at barriers {} of the time{block}", format_percent(share)))
             .with_gain_basis(case.waiting_bound(share))

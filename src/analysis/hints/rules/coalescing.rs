@@ -1,12 +1,12 @@
 //! Rule: fetched bytes that are not used.
 
 use crate::analysis::hints::after;
-use crate::analysis::hints::case::{Case, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EXCESS, MAY_LIMIT};
+use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 
 /// Hit rate of L1 from which most excessive sectors are used by a later access.
 const NEAR: f64 = 0.4;
@@ -84,7 +84,7 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
     // neighbouring sectors share a wavefront of L1; excessive ones mostly have one each.
     let without = |excess: f64, from_dram: f64| {
         let bytes = 1.0 - moved.unwrap_or(from_dram);
-        Relief::bound_only().with_left(Unit::Dram, bytes).with_left(Unit::L1, (1.0 - excess) / 4.0).without_units(&[Unit::L2])
+        DemandReduction::bound_only().with_left(Unit::Dram, bytes).with_left(Unit::L1, (1.0 - excess) / 4.0).without_units(&[Unit::L2])
     };
     // The bound also holds if more is excessive than can be shown; the estimate only uses what is shown.
     let relief = without(most, if known { from_dram } else { most });

@@ -1,11 +1,11 @@
 //! Threads of a warp on different paths.
 
-use crate::analysis::hints::case::{Case, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::THREADS;
+use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 
 /// `warp-divergence`.
 pub fn warp_divergence(case: &Case<'_>) -> Option<Hint> {
@@ -24,8 +24,10 @@ pub fn warp_divergence(case: &Case<'_>) -> Option<Hint> {
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
     let stake = (case.active * lost).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
     let best = case.active * (1.0 - lost) + (1.0 - case.active);
-    let relief =
-        Relief::bound_only().with_left(Unit::Fp64, threads / full).with_left(Unit::Xu, threads / full).with_time(best.max(memory), 1.8);
+    let relief = DemandReduction::bound_only()
+        .with_left(Unit::Fp64, threads / full)
+        .with_left(Unit::Xu, threads / full)
+        .with_time(best.max(memory), 1.8);
     let headline =
         format!("on average {threads:.1} of {full:.0} threads of a warp are active; {} of the lanes are idle", format_percent(lost));
     Some(

@@ -1,9 +1,9 @@
 //! Waiting for instructions.
 
-use crate::analysis::hints::case::{Case, format_percent};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::Hint;
 use crate::analysis::hints::limits::STALL;
+use crate::analysis::hints::rule_context::{Case, format_percent};
 
 /// `instruction-cache`.
 pub fn instruction_fetch(case: &Case<'_>) -> Option<Hint> {

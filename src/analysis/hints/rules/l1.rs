@@ -2,12 +2,12 @@
 
 use crate::analysis::hints::after;
 use crate::analysis::hints::bottleneck::{Bottleneck, find_bottleneck};
-use crate::analysis::hints::case::{Case, discount_note, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{AT_LIMIT, CONFLICTS, MAY_LIMIT};
+use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 
 /// Share of the wavefronts of shared memory that conflicts add, 0 to 1. From the code's counters if they were
 /// collected, which count conflicts alone; else from the hardware's, which also count wavefronts that had to
@@ -33,7 +33,7 @@ pub fn bank_conflicts(case: &Case<'_>) -> Option<Hint> {
     let waits = case.stalls.as_ref().map_or(0.0, |s| case.active * s.summed_share(&["mio_throttle", "short_scoreboard"]) * share);
     let roof = case.demand.busiest_except(&[Unit::Shared, Unit::L1, Unit::Lsu]).map_or(1.0, |b| 1.0 - b.share);
     let stake = stage.max(waits * (1.0 - busy)).min(roof);
-    let relief = Relief::bound_only().with_left(Unit::Shared, 1.0 - share).with_left(Unit::L1, 1.0 - stage / busy.max(1e-6));
+    let relief = DemandReduction::bound_only().with_left(Unit::Shared, 1.0 - share).with_left(Unit::L1, 1.0 - stage / busy.max(1e-6));
     let best = after::next(&relief, case);
     let relief = relief.with_time(best, 1.5);
     let ways = 1.0 / (1.0 - share).max(1.0 / 32.0);

@@ -1,11 +1,11 @@
 //! Rule: lanes without a thread, in blocks that are smaller than a warp or not a multiple of it.
 
-use crate::analysis::hints::case::{Case, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::facts::Depth;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, LEAST, Sure};
+use crate::analysis::hints::metric_values::Depth;
+use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 
 /// Lanes of an NVIDIA GPU's warp.
 const WARP: f64 = 32.0;
@@ -60,8 +60,9 @@ pub fn partial_warps(case: &Case<'_>) -> Option<Hint> {
     // Memory traffic remains, except for sectors that full warps share: with few lanes, each fetches one of its own.
     let shared = (WARP * (1.0 - empty.lanes) / WORDS).min(1.0);
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max) * shared;
-    let work =
-        [Unit::Fma, Unit::Fp64, Unit::Xu].into_iter().fold(Relief::bound_only(), |relief, unit| relief.with_left(unit, 1.0 - empty.lanes));
+    let work = [Unit::Fma, Unit::Fp64, Unit::Xu]
+        .into_iter()
+        .fold(DemandReduction::bound_only(), |relief, unit| relief.with_left(unit, 1.0 - empty.lanes));
     let saved = (case.active * empty.warps * slots).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
     let stake = if alone && once { LEAST.min(empty.warps) } else { saved };
     let sure = match (alone, once) {

@@ -1,13 +1,13 @@
 //! Rules: waiting for memory, or for the previous instruction, with no unit near its peak.
 
 use crate::analysis::hints::after;
-use crate::analysis::hints::case::{Case, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::facts::Depth;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{LATENCY, STALL};
+use crate::analysis::hints::metric_values::Depth;
+use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 
 /// Share of its peak from which device memory is streamed through.
 const STREAMS: f64 = 0.3;
@@ -28,7 +28,7 @@ pub fn memory_latency(case: &Case<'_>) -> Option<Hint> {
     // Loads of a stream can be in flight until device memory is the limit; chains of addresses and cache hits may have
     // nothing left to gain.
     let streams = case.demand.busiest_unit().is_some_and(|b| b.unit == Unit::Dram && b.share >= STREAMS);
-    let relief = Relief::bound_only();
+    let relief = DemandReduction::bound_only();
     let relief = if streams {
         let best = after::next(&relief, case);
         relief.with_time(best, 1.5)

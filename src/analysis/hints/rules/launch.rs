@@ -1,12 +1,12 @@
 //! Rule: kernels that are shorter than their launch.
 
-use crate::analysis::hints::case::{Case, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::facts::Depth;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EMPTY_IN_TIMELINE_NS, EMPTY_KERNEL_NS, SHORT};
+use crate::analysis::hints::metric_values::Depth;
+use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 use crate::model::Nanos;
 
 /// Duration below which a kernel is shorter than the cost of its launch on the host (3 to 8 µs), in ns.
@@ -22,7 +22,7 @@ pub fn launch_overhead(case: &Case<'_>) -> Option<Hint> {
     Some(
         Hint::new(Diagnosis::LaunchOverhead, stake, headline)
             .with_gain_basis(format!("an empty kernel takes about {} on the device", Nanos::format_ns(empty)))
-            .with_relief(Relief::bound_only().with_fusion().without_units(&[Unit::Dram]))
+            .with_relief(DemandReduction::bound_only().with_fusion().without_units(&[Unit::Dram]))
             .with_confidence(if ns <= CLEARLY_NS { Sure::Certain } else { Sure::Likely })
             .with_evidence([
                 case.metric_evidence("duration", Some(SHORT)),

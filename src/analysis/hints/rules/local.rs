@@ -1,12 +1,12 @@
 //! Rule: local memory, for register spills or for arrays that registers cannot hold.
 
 use crate::analysis::hints::after;
-use crate::analysis::hints::case::{Case, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::LOCAL;
+use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 
 /// `register-spilling` or `local-memory-traffic`.
 pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
@@ -28,7 +28,8 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     let waits = case.stalls.as_ref().map_or(0.0, |s| case.waiting_gain(s.summed_share(&["long_scoreboard", "lg_throttle"]) * share));
     let stake = busy.max(waits);
     // Between the work alone, and the time without the measured cost of local accesses.
-    let relief = Relief::bound_only().with_left(Unit::Dram, after::useful_dram_share(case).map_or(0.0, |u| u / get(Unit::Dram).max(1e-6)));
+    let relief =
+        DemandReduction::bound_only().with_left(Unit::Dram, after::useful_dram_share(case).map_or(0.0, |u| u / get(Unit::Dram).max(1e-6)));
     let work = 1.0 - after::predict_gain(&relief, case).at_most;
     let relief = relief.with_time_range(work, 1.0 - stake);
     let bound = if busy >= waits {

@@ -1,12 +1,12 @@
 //! Device memory or L2 as the limit.
 
 use crate::analysis::hints::bottleneck::{Bottleneck, find_bottleneck};
-use crate::analysis::hints::case::{Case, discount_note, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Severity, Sure};
 use crate::analysis::hints::limits::{AT_LIMIT, ATTAINABLE, MAY_LIMIT, MIXED};
+use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 use crate::analysis::metric::human_number;
 
 /// `dram-bandwidth-bound` (healthy near the peak) or `l2-bandwidth-bound`.
@@ -35,7 +35,7 @@ fn dram_bandwidth(case: &Case<'_>, share: f64) -> Hint {
         format!("device memory is the busiest unit, at {} of its peak{rate}", format_percent(share))
     };
     // The remedy is to move fewer bytes; none of them is certain to remain.
-    let relief = Relief::bound_only().without_units(&[Unit::Dram]);
+    let relief = DemandReduction::bound_only().without_units(&[Unit::Dram]);
     let hint = Hint::new(Diagnosis::DramBandwidth, (1.0 - share / ATTAINABLE).max(0.0) * Case::binding_weight(share), headline)
         .with_gain_basis(format!(
             "device memory at {}, which the best streams reach, instead of {}{}",

@@ -16,8 +16,8 @@ mod pipes;
 mod shape;
 mod tensor;
 
-use super::case::Case;
 use super::hint::Hint;
+use super::rule_context::Case;
 
 /// A rule: evaluates one kernel and returns a hint, or nothing. A metric that was not collected must never trigger it.
 pub type Rule = fn(&Case<'_>) -> Option<Hint>;

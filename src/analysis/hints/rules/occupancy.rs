@@ -1,12 +1,12 @@
 //! Rule: occupancy that is limited by one resource, if it costs time.
 
-use crate::analysis::hints::case::{Case, discount_note, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::facts::Depth;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, LEAST, Sure};
 use crate::analysis::hints::limits::{ISSUE, OCCUPANCY};
+use crate::analysis::hints::metric_values::Depth;
+use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 
 /// Resources by the concept of their limit; of equal limits the first is reported.
 const LIMITS: [(&str, Diagnosis, &str); 5] = [
@@ -92,7 +92,7 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
     let sure = if alone { Sure::Possible } else { sure };
     // Same work with more warps: the time falls in proportion by Little's law, or less if something else
     // slows them down.
-    let relief = if alone { Relief::bound_only() } else { Relief::bound_only().with_time(0.9 * (1.0 - stake), 1.5) };
+    let relief = if alone { DemandReduction::bound_only() } else { DemandReduction::bound_only().with_time(0.9 * (1.0 - stake), 1.5) };
     let bound = if alone {
         "only counters can tell whether it costs anything; listed because it limits the launch".to_owned()
     } else {

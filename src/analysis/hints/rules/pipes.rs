@@ -1,12 +1,12 @@
 //! Arithmetic pipes at their limit.
 
 use crate::analysis::hints::bottleneck::{Bottleneck, find_bottleneck};
-use crate::analysis::hints::case::{Case, discount_note, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Severity, Sure};
 use crate::analysis::hints::limits::{AT_LIMIT, MAY_LIMIT};
+use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 
 /// `compute-bound`, `alu-bound`, `fp64-bound`, `sfu-bound` or `tensor-bound`.
 pub fn busy_pipe(case: &Case<'_>) -> Option<Hint> {
@@ -23,9 +23,9 @@ pub fn busy_pipe(case: &Case<'_>) -> Option<Hint> {
     hint = hint.with_confidence(if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely });
     // The remedies reduce the work of this unit.
     hint.relief = match unit {
-        Unit::Fp64 => Relief::bound_only().without_units(&[Unit::Fp64]).with_time(1.0 - hint.stake, 1.3),
-        Unit::Tensor => Relief::bound_only().without_units(&[Unit::Tensor]),
-        _ => Relief::bound_only().without_units(&[Unit::Fma, Unit::Fp64, Unit::Xu]),
+        Unit::Fp64 => DemandReduction::bound_only().without_units(&[Unit::Fp64]).with_time(1.0 - hint.stake, 1.3),
+        Unit::Tensor => DemandReduction::bound_only().without_units(&[Unit::Tensor]),
+        _ => DemandReduction::bound_only().without_units(&[Unit::Fma, Unit::Fp64, Unit::Xu]),
     };
     let first = case.unit_evidence(unit, Some(at));
     hint.evidence.retain(|e| first.as_ref().is_none_or(|f| f.concept != e.concept));

@@ -1,12 +1,12 @@
 //! Rules: SMs without work, because of too few blocks, a last wave that is mostly empty, or blocks of unequal length.
 
 use crate::analysis::hints::after;
-use crate::analysis::hints::case::{Case, discount_note, format_percent};
-use crate::analysis::hints::demand::Demand;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EMPTY_KERNEL_NS, OCCUPANCY_GAP, TAIL_WAVES, WAVES};
+use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Demand;
 
 /// Share of the warp slots that the launch could fill but that were empty, averaged over the kernel, 0 to 1: idle SMs,
 /// and SMs whose warps had ended. Only counted beyond the ten points that NVIDIA's `AchievedOccupancy.py` allows for
@@ -56,7 +56,7 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     };
     let sure = if few && measured.is_some() { Sure::Certain } else { Sure::Likely };
     // With blocks for all SMs, at worst each is as fast as the few are now, at best the next unit is the limit.
-    let relief = Relief::bound_only();
+    let relief = DemandReduction::bound_only();
     let relief = if few && empty >= 0.3 {
         let best = after::next(&relief, case).max(0.8 * (1.0 - empty));
         relief.with_time(best, ((1.0 - empty) / best).max(1.0))
@@ -125,7 +125,7 @@ pub fn tail_effect(case: &Case<'_>) -> Option<Hint> {
                 |m| format!("empty warp slots: {}; from the waves alone {}", format_percent(m), format_percent(theory)),
             )
             })
-            .with_relief(Relief::bound_only().with_time(1.0 - stake, 1.2))
+            .with_relief(DemandReduction::bound_only().with_time(1.0 - stake, 1.2))
             .with_confidence(if measured.is_some() { Sure::Certain } else { Sure::Likely })
             .with_evidence([
                 case.metric_evidence("waves_per_sm", None),
@@ -180,7 +180,7 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     Some(
         Hint::new(Diagnosis::Imbalance, stake, headline)
             .with_gain_basis("the same work on all warp slots from start to end, or until a unit becomes the limit")
-            .with_relief(Relief::bound_only().with_time(1.0 - stake, 1.35))
+            .with_relief(DemandReduction::bound_only().with_time(1.0 - stake, 1.35))
             .with_confidence(sure)
             .with_evidence([
                 f.active_share().and_then(|a| case.computed_evidence("cycles in which an SM was active, on average", a * 100.0, "%", None)),

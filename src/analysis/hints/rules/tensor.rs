@@ -1,11 +1,11 @@
 //! Rule: tensor cores that a kernel could use but does not.
 
-use crate::analysis::hints::case::{Case, format_percent};
-use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::MAY_LIMIT;
+use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::speedup_model::DemandReduction;
+use crate::analysis::hints::unit_throughput::Unit;
 
 /// Share of its peak from which FP16 arithmetic counts as work: a few HFMA2 only load constants. NVIDIA's
 /// `HighPipeUtilization.py` calls a pipe below 20 % little used.
@@ -41,7 +41,8 @@ pub fn unused_tensor_cores(case: &Case<'_>) -> Option<Hint> {
     // further away remain.
     let far_from = far.map_or(0.0, |b| b.share);
     let near = [Unit::L1, Unit::Shared].into_iter().filter_map(|u| case.demand.get(u)).fold(far_from, f64::max);
-    let relief = Relief::bound_only().without_units(&[Unit::Fma]).with_time_range(far_from.max(near / 4.0), near.max(far_from) / 0.92);
+    let relief =
+        DemandReduction::bound_only().without_units(&[Unit::Fma]).with_time_range(far_from.max(near / 4.0), near.max(far_from) / 0.92);
     let headline = format!(
         "matrix-like FP16 work without tensor cores: FP16 arithmetic runs at {} of its peak, each byte of device memory serves {reuse:.0} operations, and the tensor cores are idle",
         format_percent(half.min(1.0))

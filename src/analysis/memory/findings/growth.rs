@@ -6,7 +6,7 @@ use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::ledger::Life;
 use crate::analysis::memory::steps::Found;
 use crate::analysis::triage::text::format_percent;
-use crate::model::host_call::NONE;
+use crate::model::api_call::NONE;
 use crate::model::{Bytes, units};
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -12,7 +12,7 @@ use crate::analysis::memory::ledger::Life;
 use crate::analysis::memory::sites::{Site, Sites};
 use crate::analysis::memory::usage::DeviceUsage;
 use crate::model::Profile;
-use crate::model::host_call::NONE;
+use crate::model::api_call::NONE;
 use rustc_hash::FxHashMap;
 
 /// Input of a rule.

@@ -5,7 +5,7 @@ use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::ledger::Life;
 use crate::analysis::triage::text::format_percent;
 use crate::model::Bytes;
-use crate::model::host_call::NONE;
+use crate::model::api_call::NONE;
 use rustc_hash::FxHashMap;
 
 /// Minimum share by which the peak is lower without one site.

@@ -3,7 +3,7 @@
 use super::{Case, LEAST};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::refusal::{self, Private, Room, Why};
-use crate::model::host_call::NONE;
+use crate::model::api_call::NONE;
 use crate::model::{Bytes, Refused, units};
 
 /// Maximum number of requests analysed.

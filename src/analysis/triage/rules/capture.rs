@@ -1,9 +1,9 @@
 //! Rule: the capture is not sufficient for a verdict.
 
-use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Severity};
-use crate::analysis::triage::part::Cause;
+use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{NoteKind, Severity as NoteSeverity, units};
 
@@ -18,13 +18,13 @@ const REPEATS: u64 = 5;
 const NO_CALLS: f64 = 0.3;
 
 /// Number of launches with a known call, and of all launches.
-fn with_calls(case: &Case<'_>) -> (usize, usize) {
+fn with_calls(case: &RunContext<'_>) -> (usize, usize) {
     let launches = &case.profile.launches;
     ((0..launches.len()).filter(|&row| launches.call(row).is_some()).count(), launches.len())
 }
 
 /// The capture is too short, cut, or lacks required data.
-pub fn short_capture(case: &Case<'_>) -> Option<Finding> {
+pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
     let operations: u64 = case.devices.iter().map(|d| d.busy.operations).sum();
     // Lost ranges and OS runtime calls cost detail, but not device time.
     let beside = |text: &str| ["NVTX", "OS runtime"].iter().any(|w| text.contains(w));

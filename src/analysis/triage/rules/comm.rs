@@ -1,12 +1,12 @@
 //! Rule: exposed collectives.
 
-use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Sure};
+use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::verdict::Verdict;
 
 /// Exposed collectives; the run is bound by them if they take more of the window than computing.
-pub fn exposed_collectives(case: &Case<'_>) -> Option<Finding> {
+pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
     let (exposed, total) = (case.sum_devices(|b| b.collectives_exposed), case.sum_devices(|b| b.collectives));
     if total == 0 {
         return None;

@@ -1,11 +1,11 @@
 //! Rules: exposed transfers.
 
-use crate::analysis::triage::case::Case;
 use crate::analysis::triage::copies::{CopyClass, Sum};
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
-use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
+use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{Bytes, Nanos, units};
 use rustc_hash::FxHashSet;
@@ -30,7 +30,7 @@ fn format_amount(sum: &Sum, between: &str) -> String {
     if sum.bytes == 0 { between.to_owned() } else { format!("{} {between}", Bytes(sum.bytes)) }
 }
 
-fn add_evidence(finding: Finding, case: &Case<'_>, sum: &Sum) -> Finding {
+fn add_evidence(finding: Finding, case: &RunContext<'_>, sum: &Sum) -> Finding {
     finding
         .with_evidence("copies run alone", Some(sum.exposed).filter(|&n| n > 0).map(|n| n as f64), "ns")
         .with_evidence("idle while they were issued", Some(sum.idle).filter(|&n| n > 0).map(|n| n as f64), "ns")
@@ -49,7 +49,7 @@ fn add_evidence(finding: Finding, case: &Case<'_>, sum: &Sum) -> Finding {
 }
 
 /// Transfers from or to pageable memory.
-pub fn pageable_copies(case: &Case<'_>) -> Option<Finding> {
+pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
     let sum = case.copies.get(CopyClass::Pageable);
     if sum.count == 0 {
         return None;
@@ -80,7 +80,7 @@ pub fn pageable_copies(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Returns true if most of the copies' time is on streams without kernels.
-fn has_own_streams(case: &Case<'_>) -> bool {
+fn has_own_streams(case: &RunContext<'_>) -> bool {
     let profile = case.profile;
     let launches = &profile.launches;
     let stream = |place: u32| profile.places.get(place as usize).map(|p| (p.device, p.context, p.stream));
@@ -97,7 +97,7 @@ fn has_own_streams(case: &Case<'_>) -> bool {
 }
 
 /// Large transfers of pinned memory, between devices, or within one.
-pub fn copy_bound(case: &Case<'_>) -> Option<Finding> {
+pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
     let classes = [CopyClass::Host, CopyClass::Peer, CopyClass::Device];
     let most = classes.into_iter().max_by_key(|c| case.copies.get(*c).cost())?;
     let all = classes.into_iter().map(|c| *case.copies.get(c)).reduce(|a, b| a.combined_with(&b))?;
@@ -138,7 +138,7 @@ pub fn copy_bound(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Many tiny transfers.
-pub fn small_copies(case: &Case<'_>) -> Option<Finding> {
+pub fn small_copies(case: &RunContext<'_>) -> Option<Finding> {
     let sum = case.copies.get(CopyClass::Small);
     if sum.count == 0 {
         return None;

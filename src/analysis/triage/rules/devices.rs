@@ -1,7 +1,7 @@
 //! Devices that are busy very differently.
 
-use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Sure};
+use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::verdict::Verdict;
 
@@ -9,7 +9,7 @@ use crate::analysis::triage::verdict::Verdict;
 const SPREAD: f64 = 0.10;
 
 /// One device does more than the others.
-pub fn unbalanced_devices(case: &Case<'_>) -> Option<Finding> {
+pub fn unbalanced_devices(case: &RunContext<'_>) -> Option<Finding> {
     // Processes that share a device are not separate devices.
     if case.devices.len() < 2 || (0..case.ops.units.len()).any(|u| case.ops.is_shared(u)) {
         return None;

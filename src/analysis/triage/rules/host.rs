@@ -1,16 +1,16 @@
 //! Rules: the launching thread does something else, or waits for something other than the GPU.
 
-use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Sure};
 use crate::analysis::triage::host::waits_for_ranks;
-use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
-use crate::analysis::triage::steps::Found;
+use crate::analysis::triage::run_context::RunContext;
+use crate::analysis::triage::steps::StepSource;
 use crate::analysis::triage::text::{Record, format_ns, format_percent, recording_command};
+use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 
 /// Reason why a verdict on the host is uncertain.
-fn missing_reason(case: &Case<'_>) -> &'static str {
+fn missing_reason(case: &RunContext<'_>) -> &'static str {
     if case.host.known.operators {
         "recorded without Python functions: waiting and computing cannot be told apart outside operators"
     } else if case.host.known.states {
@@ -20,7 +20,7 @@ fn missing_reason(case: &Case<'_>) -> &'static str {
     }
 }
 
-fn longest_piece(case: &Case<'_>, cause: Cause) -> (Option<f64>, usize) {
+fn longest_piece(case: &RunContext<'_>, cause: Cause) -> (Option<f64>, usize) {
     let pieces = case.pieces_again(cause);
     (pieces.first().map(|p| (p.end - p.start) as f64), pieces.len())
 }
@@ -86,7 +86,7 @@ fn once_suffix(times: u64, longest: Option<f64>) -> String {
 }
 
 /// The launching thread waits for a batch, a queue, a file.
-pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
+pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     let idle = case.recurring_idle(Cause::Wait);
     let share = case.share(idle);
     if idle == 0 {
@@ -118,14 +118,14 @@ pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
     .with_places(spots.places);
     // A thread that is off the CPU, or in the loader's range, does not show the object of its wait; in a loop that is
     // not marked as steps it may wait for work, such as the next request of a server.
-    let marked = matches!(case.steps.found, Some(Found::Ranges(_)));
+    let marked = matches!(case.steps.found, Some(StepSource::Ranges(_)));
     Some(if case.host.known.os && marked { finding } else { finding.with_confidence(Sure::Likely) })
 }
 
 /// The launching thread computes.
-pub fn host_compute(case: &Case<'_>) -> Option<Finding> {
+pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     // After the last operation of a marked step, the host continued with something else.
-    let marked = !case.chosen && matches!(case.steps.found, Some(Found::Ranges(_))) && case.devices.len() == 1;
+    let marked = !case.chosen && matches!(case.steps.found, Some(StepSource::Ranges(_))) && case.devices.len() == 1;
     let rest = if marked { case.idle.get(Cause::Ended) } else { 0 };
     let (known, unknown) = (case.recurring_idle(Cause::Compute), case.recurring_idle(Cause::Unknown) + rest);
     let idle = known + unknown;

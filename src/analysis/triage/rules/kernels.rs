@@ -2,10 +2,10 @@
 
 use crate::analysis::Family;
 use crate::analysis::readable::readable_name;
-use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Severity, Sure};
 use crate::analysis::triage::kernels::{EMPTY_NS, Like, SHORT_NS, SLICES};
 use crate::analysis::triage::rank::FILLS;
+use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units;
@@ -13,13 +13,13 @@ use crate::model::units;
 /// Share of kernel time in short kernels from which they dominate.
 const MOSTLY_SHORT: f64 = 0.3;
 
-fn kernel_place(case: &Case<'_>, (kernel, ns, _): (u32, i64, u64)) -> Place {
+fn kernel_place(case: &RunContext<'_>, (kernel, ns, _): (u32, i64, u64)) -> Place {
     let name = case.profile.kernels.get(kernel as usize).map_or_else(String::new, |k| readable_name(k).into_owned());
     Place { kind: PlaceKind::Kernel, name, start: case.window.0, end: case.window.1, ns: Some(ns), rank: None }
 }
 
 /// Kernels so short that most of their time goes into starting and ending them.
-pub fn small_kernels(case: &Case<'_>) -> Option<Finding> {
+pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
     let k = &case.kernels;
     let median = k.median_duration()?;
     if median >= SHORT_NS || (k.short.1 as f64) < MOSTLY_SHORT * k.ns as f64 {
@@ -65,7 +65,7 @@ const A_STREAM: f64 = 0.05;
 const OVERLAP: f64 = 1.1;
 
 /// Streams whose kernels leave room for each other, but run one after the other.
-pub fn serialised_streams(case: &Case<'_>) -> Option<Finding> {
+pub fn serialised_streams(case: &RunContext<'_>) -> Option<Finding> {
     let mut best: Option<(f64, Finding)> = None;
     for (unit, device) in case.ops.units.iter().enumerate().filter_map(|(i, u)| Some((i, case.devices.iter().find(|d| d.unit == *u)?))) {
         let mut streams: Vec<(Option<u32>, i64, i64)> = case
@@ -142,7 +142,7 @@ fn mean_by_third(like: &Like) -> Option<[f64; THIRDS]> {
 }
 
 /// Returns true if the sampled clocks fell from the first to the last third of the window; `None` without samples.
-fn clock_fell(case: &Case<'_>) -> Option<bool> {
+fn clock_fell(case: &RunContext<'_>) -> Option<bool> {
     let third = (case.window.1 - case.window.0) / 3;
     let mean = |from: i64, to: i64| {
         let clocks = case.profile.counters.iter().filter(|c| c.name.to_ascii_lowercase().contains("clock"));
@@ -154,7 +154,7 @@ fn clock_fell(case: &Case<'_>) -> Option<bool> {
 }
 
 /// The same kernels get slower over the run.
-pub fn throttled_kernels(case: &Case<'_>) -> Option<Finding> {
+pub fn throttled_kernels(case: &RunContext<'_>) -> Option<Finding> {
     let (mut judged, mut slower, mut lost) = (0.0, 0.0, 0.0);
     let (mut before, mut after) = (0.0, 0.0);
     for like in case.kernels.like.values().filter(|l| l.count >= LAUNCHES && l.ns / i64::try_from(l.count).unwrap_or(1) >= SHORT_NS) {
@@ -200,7 +200,7 @@ fn format_tenth(value: f64) -> String {
 }
 
 /// Kernels fill the window, but only a small part of the GPU.
-fn underused_gpu(case: &Case<'_>, mut finding: Finding, share: f64, used: f64) -> Finding {
+fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: f64) -> Finding {
     let sms: Vec<u32> = case.devices.iter().filter_map(|d| case.profile.devices.get(d.unit.device? as usize)?.sm_count).collect();
     let of = sms
         .first()
@@ -230,7 +230,7 @@ fn underused_gpu(case: &Case<'_>, mut finding: Finding, share: f64, used: f64) -
 }
 
 /// The kernels fill the window.
-pub fn gpu_bound(case: &Case<'_>) -> Option<Finding> {
+pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
     let kernels = case.sum_devices(|b| b.kernels);
     let share = case.share(kernels);
     if kernels == 0 {

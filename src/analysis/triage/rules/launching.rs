@@ -1,11 +1,11 @@
 //! The host launches too slowly, builds graphs, or loads code.
 
 use crate::analysis::readable::readable_name;
-use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Sure};
-use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
+use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{CallKind, units};
 
@@ -20,7 +20,7 @@ const LAUNCH_NS: f64 = 30_000.0;
 const FEW: u64 = 50;
 
 /// The GPU is idle while the host launches kernels one by one.
-pub fn launch_bound(case: &Case<'_>) -> Option<Finding> {
+pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     // Without outlier gaps: one slow call tells nothing about the others.
     let late = case.late_after_waits();
     let idle = case.recurring_idle(Cause::Launch) + late;
@@ -80,7 +80,7 @@ pub fn launch_bound(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Graphs are captured or instantiated while the GPU has nothing to do.
-pub fn graph_recapture(case: &Case<'_>) -> Option<Finding> {
+pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
     let share = case.share(case.recurring_idle(Cause::Graph));
     let (calls, host) = case.calls_of(CallKind::Graph);
     if calls == 0 {
@@ -123,7 +123,7 @@ pub fn graph_recapture(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Code is compiled or loaded while the GPU has nothing to do.
-pub fn code_compilation(case: &Case<'_>) -> Option<Finding> {
+pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
     let idle = case.recurring_idle(Cause::Compile);
     let share = case.share(idle);
     let (modules, host) = case.calls_of(CallKind::Module);

@@ -1,16 +1,16 @@
 //! Rules: memory is allocated in the steady state, or managed memory migrates.
 
-use crate::analysis::triage::case::Case;
 use crate::analysis::triage::copies::CopyClass;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind};
-use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
+use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::format_percent;
+use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{Bytes, CallKind, units};
 
 /// The GPU is idle while memory is allocated or freed.
-pub fn memory_allocation(case: &Case<'_>) -> Option<Finding> {
+pub fn memory_allocation(case: &RunContext<'_>) -> Option<Finding> {
     // Without outlier gaps: one slow call is a start or a single delay.
     let idle = case.recurring_idle(Cause::Alloc);
     let share = case.share(idle);
@@ -57,7 +57,7 @@ pub fn memory_allocation(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Managed memory moves between host and device.
-pub fn unified_memory(case: &Case<'_>) -> Option<Finding> {
+pub fn unified_memory(case: &RunContext<'_>) -> Option<Finding> {
     let sum = case.copies.get(CopyClass::Unified);
     if sum.count == 0 {
         return None;

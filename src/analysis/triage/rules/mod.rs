@@ -12,11 +12,11 @@ mod single;
 mod stalls;
 mod sync;
 
-use super::case::Case;
 use super::finding::Finding;
+use super::run_context::RunContext;
 
 /// A rule: evaluates one run and returns a finding, or nothing. Data that was not recorded must never trigger it.
-pub type Rule = fn(&Case<'_>) -> Option<Finding>;
+pub type Rule = fn(&RunContext<'_>) -> Option<Finding>;
 
 pub static RULES: &[Rule] = &[
     capture::short_capture,

@@ -1,17 +1,17 @@
 //! One or two gaps make up most of the idle time of their kind: a start or a single delay, not a rate.
 
-use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
-use crate::analysis::triage::gaps::Piece;
-use crate::analysis::triage::part::Cause;
+use crate::analysis::triage::idle_causes::Piece;
+use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 
 /// Share of the window within which a delay belongs to the start.
 const START: f64 = 0.05;
 
 /// Describes the activity of the host during a gap.
-fn describe_activity(case: &Case<'_>, piece: &Piece) -> String {
+fn describe_activity(case: &RunContext<'_>, piece: &Piece) -> String {
     if let Some(name) = piece.name {
         return case.call_name(name).to_owned();
     }
@@ -31,7 +31,7 @@ fn describe_activity(case: &Case<'_>, piece: &Piece) -> String {
 }
 
 /// A single delay. Gaps no longer than a usual interval between launches do not count.
-pub fn single_delay(case: &Case<'_>) -> Option<Finding> {
+pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
     let first = case.single.first()?;
     let idle: i64 = case.single.iter().map(|s| s.ns).sum();
     let share = case.share(idle);

@@ -1,12 +1,12 @@
 //! A few steps take much longer than the others.
 
-use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, LEAST, Place, PlaceKind, Sure};
-use crate::analysis::triage::part::{ByCause, Cause};
-use crate::analysis::triage::steps::{Found, lower_median};
+use crate::analysis::triage::run_context::RunContext;
+use crate::analysis::triage::step_sketch::{Sketch, group_steps};
+use crate::analysis::triage::steps::{StepSource, lower_median};
 use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::time_category::{ByCause, Cause};
 use crate::analysis::triage::verdict::Verdict;
-use crate::analysis::triage::work::{Sketch, group_steps};
 
 /// Multiple of the median above which a step is an outlier (p95 over p50 beyond 1.5 in triage practice).
 const OUTLIER: f64 = 1.5;
@@ -26,7 +26,7 @@ struct Extra {
 }
 
 /// Steps that take much longer than others that run the same kernels.
-pub fn periodic_stall(case: &Case<'_>) -> Option<Finding> {
+pub fn periodic_stall(case: &RunContext<'_>) -> Option<Finding> {
     let sketches: Vec<Sketch> = case.per_step.iter().map(|s| s.kernels).collect();
     let all: Vec<usize> = (0..case.steps.list.len()).collect();
     // The work of each step is not kept if there are too many steps.
@@ -37,7 +37,7 @@ pub fn periodic_stall(case: &Case<'_>) -> Option<Finding> {
 
 /// Returns true if most of the slow steps have the launches of the others, so that they do not take longer
 /// because of more work.
-fn same_launches(case: &Case<'_>, slow: &[usize], usual: &[usize]) -> bool {
+fn same_launches(case: &RunContext<'_>, slow: &[usize], usual: &[usize]) -> bool {
     let of = |i: usize| case.per_step.get(i).map(|s| s.launches);
     let Some(model) = usual.get(usual.len() / 2).and_then(|&i| of(i)) else { return true };
     let like = slow.iter().filter(|&&i| of(i).is_some_and(|s| s.is_similar(&model))).count();
@@ -46,14 +46,14 @@ fn same_launches(case: &Case<'_>, slow: &[usize], usual: &[usize]) -> bool {
 
 /// Returns true if each slow step launches more than any of the others: an update after several steps, an
 /// occasional collective.
-fn more_launches(case: &Case<'_>, slow: &[usize], usual: &[usize]) -> bool {
+fn more_launches(case: &RunContext<'_>, slow: &[usize], usual: &[usize]) -> bool {
     let count = |&i: &usize| case.per_step.get(i).map(|s| s.kernels.total_launches());
     let (least, most) = (slow.iter().filter_map(count).min(), usual.iter().filter_map(count).max());
     least.zip(most).is_some_and(|(least, most)| least > most)
 }
 
 /// The steps of one kind that take much longer than the others.
-fn find_stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
+fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     let steps = &case.steps.list;
     if kind.len() < STEPS {
         return None;
@@ -127,12 +127,12 @@ fn find_stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     // Two slow steps may be an accident, their cause may not have been recorded, and steps found by the host's waits
     // may do different work.
     let unclear = slow.len() < 3
-        || matches!(case.steps.found, Some(Found::Waits(_)))
+        || matches!(case.steps.found, Some(StepSource::Waits(_)))
         || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
     let finding = if unclear { finding.with_confidence(Sure::Likely) } else { finding };
     // Kernels that take longer may have more work: the size of their data is not recorded. And a loop that is not
     // marked as steps may wait for work: a server without requests is not stalled.
-    let idles = fill.cause == Some(Cause::Wait) && !matches!(case.steps.found, Some(Found::Ranges(_)));
+    let idles = fill.cause == Some(Cause::Wait) && !matches!(case.steps.found, Some(StepSource::Ranges(_)));
     let finding = if fill.cause.is_none() || idles { finding.with_confidence(Sure::Possible) } else { finding };
     Some(if idles {
         finding.with_actions(&[
@@ -152,7 +152,7 @@ fn find_stall(case: &Case<'_>, kind: &[usize]) -> Option<Finding> {
     })
 }
 
-fn device_count(case: &Case<'_>) -> f64 {
+fn device_count(case: &RunContext<'_>) -> f64 {
     case.devices.len().max(1) as f64
 }
 
@@ -169,7 +169,7 @@ fn verdict_of(cause: Cause) -> Option<Verdict> {
 }
 
 /// Determines the main part of the extra time of the slow steps.
-fn main_extra_time(case: &Case<'_>, slow: &[usize], others: &[usize], usual: i64) -> Extra {
+fn main_extra_time(case: &RunContext<'_>, slow: &[usize], others: &[usize], usual: i64) -> Extra {
     let steps = &case.steps.list;
     let (mut in_slow, mut in_usual, mut n_usual) = (ByCause::default(), ByCause::default(), 0_i64);
     for (i, time) in case.per_step.iter().enumerate() {

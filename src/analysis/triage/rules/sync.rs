@@ -1,11 +1,11 @@
 //! Rule: the program waits for the GPU again and again.
 
-use crate::analysis::triage::case::Case;
 use crate::analysis::triage::copies::CopyClass;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
-use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
+use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{CallKind, CopyKind, MemOpKind, units};
 
@@ -16,7 +16,7 @@ const VALUE_BYTES: u64 = 64;
 const BACK_NS: f64 = 50_000.0;
 
 /// The queue runs dry after each wait for the GPU.
-pub fn host_sync(case: &Case<'_>) -> Option<Finding> {
+pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
     let idle = case.recurring_idle(Cause::Sync);
     let (after, share) = (case.share(idle), case.share(idle - case.late_after_waits()));
     if idle == 0 {

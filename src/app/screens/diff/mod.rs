@@ -2,13 +2,13 @@
 
 use crate::analysis::GroupBy;
 use crate::analysis::diff::Diff;
-use crate::app::actions::{ActionId, Where};
-use crate::app::copies::{MOST_COPIED, TO_PASTE};
+use crate::app::actions::{ActionId, KeyScope};
+use crate::app::clipboard::{MOST_COPIED, TO_PASTE};
+use crate::app::jobs::{JobRequest, JobResult, Work};
 use crate::app::msg::Effect;
-use crate::app::over::{Choice, CopyWhat, Item, Pick};
-use crate::app::screen::{Answer, Cx, Go, News, Screen, move_selection};
+use crate::app::overlay::{CopyWhat, Item, PickAction, PickList};
+use crate::app::screen::{Navigate, Response, Screen, ScreenContext, ScreenEvent, move_selection};
 use crate::app::session::{Report, Session};
-use crate::app::work::{Ask, Done, Work};
 use crate::model::units::format_count;
 use crate::report;
 use std::sync::Arc;
@@ -33,30 +33,30 @@ impl DiffScreen {
     }
 
     /// Orders two reports by start time, or by session order if their clocks do not tell.
-    pub fn in_order(session: &Session, a: usize, b: usize) -> Go {
+    pub fn in_order(session: &Session, a: usize, b: usize) -> Navigate {
         let began = |i: usize| session.reports.get(i).and_then(Report::clock_start);
         let swapped = match (began(a), began(b)) {
             (Some(x), Some(y)) if x != y => x > y,
             _ => a > b,
         };
         let (before, after) = if swapped { (b, a) } else { (a, b) };
-        Go::Changes { before, after }
+        Navigate::Changes { before, after }
     }
 
     /// Lets the user choose the other report to compare with, if there are several.
-    pub fn ask_baseline(session: &Session) -> Answer {
+    pub fn ask_baseline(session: &Session) -> Response {
         let active = session.active;
         let others: Vec<usize> = (0..session.reports.len()).filter(|&i| i != active).collect();
         match others[..] {
-            [] => Answer::say("only one report is open; open a second one, or choose another run in the library"),
+            [] => Response::say("only one report is open; open a second one, or choose another run in the library"),
             [other] => Self::in_order(session, other, active).into(),
             _ => {
                 let item = |i: usize| {
                     let file = &session.reports[i].file;
                     let name = file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-                    Item::new(name, file.display().to_string(), None, Choice::Changes(i, active))
+                    Item::new(name, file.display().to_string(), None, PickAction::Changes(i, active))
                 };
-                Answer::open_overlay(Pick::by_typing("compare with this baseline", others.into_iter().map(item).collect()))
+                Response::open_overlay(PickList::by_typing("compare with this baseline", others.into_iter().map(item).collect()))
             }
         }
     }
@@ -72,7 +72,7 @@ impl DiffScreen {
         if self.asked.replace((older, generation)) == Some((older, generation)) {
             return Vec::new();
         }
-        let ask = Ask::Diff { before, by: GroupBy::Kernel, pair: (self.before, self.after) };
+        let ask = JobRequest::Diff { before, by: GroupBy::Kernel, pair: (self.before, self.after) };
         vec![Effect::Work(Box::new(Work { report: self.after, generation, profile, paths: None, window: None, ask }))]
     }
 
@@ -81,12 +81,12 @@ impl DiffScreen {
     }
 
     /// Opens the selected kernel in the report after, or before if it is gone.
-    fn open_kernel(&self) -> Answer {
-        let Some(row) = self.diff.as_ref().and_then(|d| d.rows.get(self.selected)) else { return Answer::none() };
+    fn open_kernel(&self) -> Response {
+        let Some(row) = self.diff.as_ref().and_then(|d| d.rows.get(self.selected)) else { return Response::none() };
         match (&row.after, &row.before) {
-            (Some(side), _) => Go::Kernel { report: self.after, name: side.name.clone() }.into(),
-            (None, Some(side)) => Go::Kernel { report: self.before, name: side.name.clone() }.into(),
-            _ => Answer::none(),
+            (Some(side), _) => Navigate::Kernel { report: self.after, name: side.name.clone() }.into(),
+            (None, Some(side)) => Navigate::Kernel { report: self.before, name: side.name.clone() }.into(),
+            _ => Response::none(),
         }
     }
 
@@ -100,50 +100,50 @@ impl DiffScreen {
 }
 
 impl Screen for DiffScreen {
-    fn place(&self) -> Where {
-        Where::Diff
+    fn place(&self) -> KeyScope {
+        KeyScope::Diff
     }
 
-    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         self.request_diff(cx.session).into()
     }
 
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         Some(match id {
             ActionId::Open => self.open_kernel(),
             ActionId::Back => self.back(cx),
-            ActionId::Swap => Go::Changes { before: self.after, after: self.before }.into(),
+            ActionId::Swap => Navigate::Changes { before: self.after, after: self.before }.into(),
             ActionId::Copy => match self.copy_text() {
-                Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
-                None => Answer::error_message("nothing is selected"),
+                Some((text, said)) => Response::effect(Effect::Copy(text, said)),
+                None => Response::error_message("nothing is selected"),
             },
             _ => return None,
         })
     }
 
-    fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
+    fn scroll(&mut self, by: isize, _: &mut ScreenContext<'_>) -> Response {
         self.selected = move_selection(self.selected, by, self.row_count());
-        Answer::none()
+        Response::none()
     }
 
-    fn press(&mut self, row: usize, _: &mut Cx<'_>) -> Answer {
+    fn press(&mut self, row: usize, _: &mut ScreenContext<'_>) -> Response {
         if self.selected == row {
             return self.open_kernel();
         }
         self.selected = move_selection(row, 0, self.row_count());
-        Answer::none()
+        Response::none()
     }
 
-    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+    fn take(&mut self, news: ScreenEvent<'_>, cx: &mut ScreenContext<'_>) -> Response {
         match news {
-            News::Done(Done::Diff(pair, diff)) if *pair == (self.before, self.after) => self.diff = Some(Arc::clone(diff)),
-            News::Loaded => return self.request_diff(cx.session).into(),
+            ScreenEvent::Done(JobResult::Diff(pair, diff)) if *pair == (self.before, self.after) => self.diff = Some(Arc::clone(diff)),
+            ScreenEvent::Loaded => return self.request_diff(cx.session).into(),
             _ => {}
         }
-        Answer::none()
+        Response::none()
     }
 
-    fn copy(&self, _: CopyWhat, _: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, _: CopyWhat, _: &ScreenContext<'_>) -> Option<(String, String)> {
         self.copy_text()
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::analysis::{GroupBy, SortBy};
 use crate::app::actions::ActionId;
-use crate::app::over::{Choice, Item, Pick};
+use crate::app::overlay::{Item, PickAction, PickList};
 
-pub fn groupings(current: GroupBy) -> Pick {
+pub fn groupings(current: GroupBy) -> PickList {
     let rows = [
         (GroupBy::Kernel, 'k', "function, and the operation that it is instantiated for"),
         (GroupBy::Name, 'n', "function name: overloads and instantiations together"),
@@ -16,13 +16,13 @@ pub fn groupings(current: GroupBy) -> Pick {
         (GroupBy::Process, 'p', "process"),
         (GroupBy::Nvtx, 'r', "path of NVTX ranges or operators around the launch"),
     ];
-    let mut items: Vec<Item> = rows.map(|(by, letter, hint)| Item::new(by.cli_name(), hint, letter, Choice::Group(by))).into();
+    let mut items: Vec<Item> = rows.map(|(by, letter, hint)| Item::new(by.cli_name(), hint, letter, PickAction::Group(by))).into();
     // Users of vi and less press `g` twice.
-    items.push(Item::new("first row", "leaves the grouping as it is", 'g', Choice::Action(ActionId::First)));
-    Pick::by_letter("group by", items, Some(&Choice::Group(current)))
+    items.push(Item::new("first row", "leaves the grouping as it is", 'g', PickAction::Action(ActionId::First)));
+    PickList::by_letter("group by", items, Some(&PickAction::Group(current)))
 }
 
-pub fn orders(current: SortBy) -> Pick {
+pub fn orders(current: SortBy) -> PickList {
     let rows = [
         (SortBy::Total, 't', "total duration"),
         (SortBy::Count, 'c', "number of launches"),
@@ -34,9 +34,9 @@ pub fn orders(current: SortBy) -> Pick {
         (SortBy::Spread, 's', "standard deviation over mean"),
         (SortBy::Name, 'n', "name"),
     ];
-    Pick::by_letter(
+    PickList::by_letter(
         "sort by",
-        rows.map(|(by, letter, hint)| Item::new(by.cli_name(), hint, letter, Choice::Sort(by))).into(),
-        Some(&Choice::Sort(current)),
+        rows.map(|(by, letter, hint)| Item::new(by.cli_name(), hint, letter, PickAction::Sort(by))).into(),
+        Some(&PickAction::Sort(current)),
     )
 }

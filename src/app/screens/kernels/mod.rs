@@ -3,14 +3,14 @@
 mod lists;
 
 use crate::analysis::fuzzy::Fuzzy;
-use crate::analysis::{Grouping, SortBy, group};
-use crate::app::actions::{ActionId, Where};
-use crate::app::copies::{self, MOST_COPIED, TO_PASTE};
+use crate::analysis::{Grouping, SortBy, kernel_groups};
+use crate::app::actions::{ActionId, KeyScope};
+use crate::app::clipboard::{self, MOST_COPIED, TO_PASTE};
+use crate::app::jobs::JobResult;
 use crate::app::msg::Effect;
-use crate::app::over::{Choice, CopyWhat, Finder};
-use crate::app::screen::{Answer, Cx, Go, News, ResultView, Screen, Selection, move_selection};
+use crate::app::overlay::{CopyWhat, FilterInput, PickAction};
+use crate::app::screen::{Navigate, Response, ResultView, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
 use crate::app::session::{Groups, Report, Session};
-use crate::app::work::Done;
 use crate::report;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct KernelsScreen {
     pub sort: SortBy,
     /// Smallest first.
     pub ascending: bool,
-    pub finder: Finder,
+    pub finder: FilterInput,
     /// Rows of the grouping that are listed, in order.
     pub shown: Vec<u32>,
     /// Index of the selected row in `shown`.
@@ -48,14 +48,22 @@ fn is_same_grouping(a: Option<&Arc<Grouping>>, b: Option<&Arc<Grouping>>) -> boo
 }
 
 /// Text that the filter searches: the row's name, and the exact name of its kernel.
-fn search_text(row: &group::GroupRow) -> String {
+fn search_text(row: &kernel_groups::GroupRow) -> String {
     let exact = row.exact.as_deref().unwrap_or_default();
     format!("{} {exact}", row.name).to_lowercase()
 }
 
 impl KernelsScreen {
     pub fn new(sort: SortBy) -> Self {
-        Self { of: None, sort, ascending: sort == SortBy::Name, finder: Finder::default(), shown: Vec::new(), selected: 0, lower: None }
+        Self {
+            of: None,
+            sort,
+            ascending: sort == SortBy::Name,
+            finder: FilterInput::default(),
+            shown: Vec::new(),
+            selected: 0,
+            lower: None,
+        }
     }
 
     /// The selected row of the grouping.
@@ -107,7 +115,7 @@ impl KernelsScreen {
             };
             all.into_iter().filter(passes).collect()
         };
-        self.shown = group::sort_rows(&grouping.rows, &listed, self.sort, self.ascending);
+        self.shown = kernel_groups::sort_rows(&grouping.rows, &listed, self.sort, self.ascending);
         let found = selected.and_then(|name| self.shown.iter().position(|&r| grouping.rows[r as usize].name == name));
         self.selected = found.unwrap_or(0).min(self.shown.len().saturating_sub(1));
     }
@@ -124,34 +132,34 @@ impl KernelsScreen {
     }
 
     /// Requests the details of the new selection.
-    fn request_details(&self, cx: &mut Cx<'_>) -> Answer {
+    fn request_details(&self, cx: &mut ScreenContext<'_>) -> Response {
         let (at, row) = (cx.report, self.selected_row());
         cx.report_mut().map(|r| r.want_detail(at, row)).unwrap_or_default().into()
     }
 
-    fn change_order(&mut self, sort: SortBy, cx: &mut Cx<'_>) -> Answer {
-        let Some(report) = cx.report() else { return Answer::none() };
+    fn change_order(&mut self, sort: SortBy, cx: &mut ScreenContext<'_>) -> Response {
+        let Some(report) = cx.report() else { return Response::none() };
         self.sort_by(sort, &report.groups);
         self.request_details(cx)
     }
 
     /// Opens the selected group.
-    fn open_selected(&self, cx: &Cx<'_>) -> Answer {
-        let Some(report) = cx.report() else { return Answer::none() };
+    fn open_selected(&self, cx: &ScreenContext<'_>) -> Response {
+        let Some(report) = cx.report() else { return Response::none() };
         let (Some(grouping), Some(row), Some(profile)) = (self.of.clone(), self.selected_row(), &report.profile) else {
-            return Answer::none();
+            return Response::none();
         };
         // A list of one result is not useful.
         if profile.metrics.is_some() && grouping.rows.get(row).is_some_and(|g| g.stats.count == 1) {
-            return Go::Result(ResultView::Metrics).into();
+            return Navigate::Result(ResultView::Metrics).into();
         }
         if profile.launches.is_empty() {
-            return Answer::error_message("this report has per-kernel totals only");
+            return Response::error_message("this report has per-kernel totals only");
         }
         if report.is_reading() {
-            return Answer::say("the launches are still being read");
+            return Response::say("the launches are still being read");
         }
-        Go::Launches { grouping, row }.into()
+        Navigate::Launches { grouping, row }.into()
     }
 
     fn copy_rows(&self, what: CopyWhat, report: &Report) -> Option<(String, String)> {
@@ -164,13 +172,13 @@ impl KernelsScreen {
         };
         let mut out = Vec::new();
         report::top::to_table(profile, grouping, &picked).print(&mut out, report::Format::Csv, TO_PASTE).ok()?;
-        Some((String::from_utf8(out).ok()?, copies::copied_label(what, picked.len())))
+        Some((String::from_utf8(out).ok()?, clipboard::copied_label(what, picked.len())))
     }
 }
 
 impl Screen for KernelsScreen {
-    fn place(&self) -> Where {
-        Where::Kernels
+    fn place(&self) -> KeyScope {
+        KeyScope::Kernels
     }
 
     fn selection(&self, session: &Session, report: usize) -> Selection {
@@ -179,16 +187,16 @@ impl Screen for KernelsScreen {
         Selection { group: self.of.clone().map(|g| (g, row)), result, ..Selection::default() }
     }
 
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         Some(match id {
             ActionId::Open => self.open_selected(cx),
             ActionId::Back => self.back(cx),
             ActionId::Filter => {
                 self.finder.typing = true;
-                Answer::none()
+                Response::none()
             }
-            ActionId::Group => Answer::open_overlay(lists::groupings(cx.report()?.groups.by)),
-            ActionId::Sort => Answer::open_overlay(lists::orders(self.sort)),
+            ActionId::Group => Response::open_overlay(lists::groupings(cx.report()?.groups.by)),
+            ActionId::Sort => Response::open_overlay(lists::orders(self.sort)),
             ActionId::Reverse => self.change_order(self.sort, cx),
             ActionId::Mark => {
                 let name = self.selected_name()?.to_owned();
@@ -198,19 +206,19 @@ impl Screen for KernelsScreen {
             }
             ActionId::Unmark => {
                 cx.report_mut()?.groups.clear_marks();
-                Answer::none()
+                Response::none()
             }
-            ActionId::Copy => Answer::open_overlay(copies::table_menu()),
+            ActionId::Copy => Response::open_overlay(clipboard::table_menu()),
             _ => return None,
         })
     }
 
-    fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
+    fn scroll(&mut self, by: isize, cx: &mut ScreenContext<'_>) -> Response {
         self.selected = move_selection(self.selected, by, self.shown.len());
         self.request_details(cx)
     }
 
-    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+    fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response {
         if self.selected == row {
             return self.open_selected(cx);
         }
@@ -218,16 +226,16 @@ impl Screen for KernelsScreen {
         self.request_details(cx)
     }
 
-    fn head(&mut self, column: usize, cx: &mut Cx<'_>) -> Answer {
+    fn head(&mut self, column: usize, cx: &mut ScreenContext<'_>) -> Response {
         HEADS.get(column).map(|&by| self.change_order(by, cx)).unwrap_or_default()
     }
 
-    fn finder(&mut self) -> Option<&mut Finder> {
+    fn finder(&mut self) -> Option<&mut FilterInput> {
         Some(&mut self.finder)
     }
 
-    fn found(&mut self, first: bool, cx: &mut Cx<'_>) -> Answer {
-        let Some(report) = cx.report() else { return Answer::none() };
+    fn found(&mut self, first: bool, cx: &mut ScreenContext<'_>) -> Response {
+        let Some(report) = cx.report() else { return Response::none() };
         self.rebuild_rows(&report.groups);
         if first {
             self.selected = 0;
@@ -235,38 +243,38 @@ impl Screen for KernelsScreen {
         self.request_details(cx)
     }
 
-    fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
+    fn choose(&mut self, choice: PickAction, cx: &mut ScreenContext<'_>) -> Response {
         match choice {
-            Choice::Group(by) => {
+            PickAction::Group(by) => {
                 let at = cx.report;
                 cx.report_mut().map(|r| r.set_grouping(at, by)).unwrap_or_default().into()
             }
-            Choice::Sort(by) if by == self.sort => self.request_details(cx),
-            Choice::Sort(by) => self.change_order(by, cx),
-            _ => Answer::none(),
+            PickAction::Sort(by) if by == self.sort => self.request_details(cx),
+            PickAction::Sort(by) => self.change_order(by, cx),
+            _ => Response::none(),
         }
     }
 
-    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+    fn take(&mut self, news: ScreenEvent<'_>, cx: &mut ScreenContext<'_>) -> Response {
         match news {
-            News::Done(Done::Group(_)) | News::Window => {
-                let Some(report) = cx.report() else { return Answer::none() };
+            ScreenEvent::Done(JobResult::Group(_)) | ScreenEvent::Window => {
+                let Some(report) = cx.report() else { return Response::none() };
                 self.rebuild_rows(&report.groups);
             }
-            News::Done(Done::Paths(_)) => {}
+            ScreenEvent::Done(JobResult::Paths(_)) => {}
             // Names matter only to a filter.
-            News::Names if !self.finder.is_empty() => {
-                let Some(report) = cx.report() else { return Answer::none() };
+            ScreenEvent::Names if !self.finder.is_empty() => {
+                let Some(report) = cx.report() else { return Response::none() };
                 self.rebuild_rows(&report.groups);
-                return Answer::none();
+                return Response::none();
             }
-            _ => return Answer::none(),
+            _ => return Response::none(),
         }
         let (at, row) = (cx.report, self.selected_row());
         cx.report_mut().map(|r| r.want_detail_now(at, row)).unwrap_or_default().into()
     }
 
-    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, what: CopyWhat, cx: &ScreenContext<'_>) -> Option<(String, String)> {
         let report = cx.report()?;
         let CopyWhat::Name(form) = what else { return self.copy_rows(what, report) };
         let row = self.of.as_ref()?.rows.get(self.selected_row()?)?;
@@ -276,16 +284,16 @@ impl Screen for KernelsScreen {
 
     /// Clears the filter, stops reading, or clears the time filter; else tells the user how to quit, because this is
     /// the bottom screen.
-    fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn back(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.finder.clear() {
             return self.found(false, cx);
         }
         if cx.report().is_some_and(Report::is_reading) {
-            return Answer::effect(Effect::Cancel(cx.report));
+            return Response::effect(Effect::Cancel(cx.report));
         }
         if cx.report().is_some_and(|r| r.window.is_some()) {
-            return Go::Window(None).into();
+            return Navigate::Window(None).into();
         }
-        Answer::say(format!("{} quits", cx.session.key_label(ActionId::Quit)))
+        Response::say(format!("{} quits", cx.session.key_label(ActionId::Quit)))
     }
 }

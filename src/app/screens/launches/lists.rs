@@ -1,13 +1,13 @@
 //! Lists of orders, jump targets and filter values of launches
 
-use crate::analysis::group_detail::Counted;
+use crate::analysis::kernel_group_detail::Counted;
 use crate::analysis::launch_list::{Facets, JumpTo, LaunchList, LaunchSort};
-use crate::app::over::{Choice, Facet, Item, Pick};
+use crate::app::overlay::{Facet, Item, PickAction, PickList};
 use crate::app::session::Report;
 use crate::model::text::escape_unsafe;
 use crate::model::units::{format_count, format_grouped};
 
-pub fn launch_orders(current: LaunchSort) -> Pick {
+pub fn launch_orders(current: LaunchSort) -> PickList {
     let rows = [
         (LaunchSort::Launch, 'l', "launch order on the host, as a re-run counts"),
         (LaunchSort::Start, 's', "start on the device"),
@@ -15,28 +15,28 @@ pub fn launch_orders(current: LaunchSort) -> Pick {
         (LaunchSort::Grid, 'g', "blocks in the grid"),
         (LaunchSort::Stream, 't', "stream"),
     ];
-    Pick::by_letter(
+    PickList::by_letter(
         "sort by",
-        rows.map(|(by, letter, hint)| Item::new(by.display_name(), hint, letter, Choice::LaunchSort(by))).into(),
-        Some(&Choice::LaunchSort(current)),
+        rows.map(|(by, letter, hint)| Item::new(by.display_name(), hint, letter, PickAction::LaunchSort(by))).into(),
+        Some(&PickAction::LaunchSort(current)),
     )
 }
 
 /// Jump targets among the launches.
-pub fn jump_targets() -> Pick {
+pub fn jump_targets() -> PickList {
     let rows = [
-        (Choice::Jump(JumpTo::Slowest), 's', "slowest", "longest duration"),
-        (Choice::Jump(JumpTo::Median), 'm', "median", "closest to the median duration"),
-        (Choice::Jump(JumpTo::Fastest), 'a', "fastest", "shortest duration"),
-        (Choice::Jump(JumpTo::First), 'f', "first", "first in launch order"),
-        (Choice::Jump(JumpTo::Profiled), 'p', "profiled", "the next launch profiled with ncu"),
-        (Choice::AskNth, 'n', "nth …", "by its number among the launches of its function"),
+        (PickAction::Jump(JumpTo::Slowest), 's', "slowest", "longest duration"),
+        (PickAction::Jump(JumpTo::Median), 'm', "median", "closest to the median duration"),
+        (PickAction::Jump(JumpTo::Fastest), 'a', "fastest", "shortest duration"),
+        (PickAction::Jump(JumpTo::First), 'f', "first", "first in launch order"),
+        (PickAction::Jump(JumpTo::Profiled), 'p', "profiled", "the next launch profiled with ncu"),
+        (PickAction::AskNth, 'n', "nth …", "by its number among the launches of its function"),
     ];
-    Pick::by_letter("jump to", rows.map(|(choice, letter, label, hint)| Item::new(label, hint, letter, choice)).into(), None)
+    PickList::by_letter("jump to", rows.map(|(choice, letter, label, hint)| Item::new(label, hint, letter, choice)).into(), None)
 }
 
 /// Properties to filter launches by.
-pub fn facets(f: &Facets, list: &LaunchList) -> Pick {
+pub fn facets(f: &Facets, list: &LaunchList) -> PickList {
     let choices = &list.choices;
     let says = |set: bool, n: usize| if set { format!("{}, one selected", format_count(n, "value")) } else { format_count(n, "value") };
     let rows = [
@@ -45,15 +45,15 @@ pub fn facets(f: &Facets, list: &LaunchList) -> Pick {
         (Facet::Process, 'p', "process", says(f.pid.is_some(), choices.pids.len())),
         (Facet::Path, 'r', "NVTX range", says(f.path.is_some(), choices.paths.len())),
     ];
-    Pick::by_letter(
+    PickList::by_letter(
         "filter launches by",
-        rows.map(|(facet, letter, label, hint)| Item::new(label, hint, letter, Choice::Facet(facet))).into(),
+        rows.map(|(facet, letter, label, hint)| Item::new(label, hint, letter, PickAction::Facet(facet))).into(),
         None,
     )
 }
 
 /// Values of a facet to choose from.
-pub fn facet_values(facet: Facet, list: &LaunchList, report: &Report) -> Option<Pick> {
+pub fn facet_values(facet: Facet, list: &LaunchList, report: &Report) -> Option<PickList> {
     let profile = report.profile.as_ref()?;
     let choices = &list.choices;
     let (title, values): (_, &Counted<Option<u32>>) = match facet {
@@ -76,7 +76,8 @@ pub fn facet_values(facet: Facet, list: &LaunchList, report: &Report) -> Option<
         1 => "1 launch".to_owned(),
         n => format!("{} launches", format_grouped(i64::try_from(n).unwrap_or(i64::MAX))),
     };
-    let mut items = vec![Item::new("all", "", None, Choice::FacetValue(facet, None))];
-    items.extend(values.iter().map(|&(v, n)| Item::new(escape_unsafe(&name(v)), launches(n), None, Choice::FacetValue(facet, Some(v)))));
-    Some(Pick::by_typing(title, items))
+    let mut items = vec![Item::new("all", "", None, PickAction::FacetValue(facet, None))];
+    items
+        .extend(values.iter().map(|&(v, n)| Item::new(escape_unsafe(&name(v)), launches(n), None, PickAction::FacetValue(facet, Some(v)))));
+    Some(PickList::by_typing(title, items))
 }

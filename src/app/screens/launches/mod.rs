@@ -4,12 +4,12 @@ mod lists;
 
 use crate::analysis::launch_list::{Facets, JumpTo, LaunchList, LaunchSort, ListKey};
 use crate::analysis::{GroupBy, Grouping, Paths};
-use crate::app::actions::{ActionId, Where};
-use crate::app::copies::{self, MOST_COPIED, TO_PASTE};
-use crate::app::over::{Choice, CopyWhat, Facet, What};
-use crate::app::screen::{Answer, Cx, Go, News, ResultView, Screen, Selection, move_selection};
+use crate::app::actions::{ActionId, KeyScope};
+use crate::app::clipboard::{self, MOST_COPIED, TO_PASTE};
+use crate::app::jobs::{JobRequest, JobResult};
+use crate::app::overlay::{CopyWhat, Facet, OverlayKind, PickAction};
+use crate::app::screen::{Navigate, Response, ResultView, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
 use crate::app::session::Session;
-use crate::app::work::{Ask, Done};
 use crate::report;
 use std::sync::Arc;
 use tui_input::Input;
@@ -90,46 +90,46 @@ impl LaunchesScreen {
     }
 
     /// Requests the list, with this launch selected.
-    fn request_list(&mut self, cx: &Cx<'_>, keep: Option<u32>) -> Answer {
+    fn request_list(&mut self, cx: &ScreenContext<'_>, keep: Option<u32>) -> Response {
         self.stood = self.selected_launch();
         let (grouping, before) = (self.grouping.clone(), self.list.clone());
-        let ask = Ask::Launches { grouping, row: self.row, key: self.wanted_key(), before, keep };
+        let ask = JobRequest::Launches { grouping, row: self.row, key: self.wanted_key(), before, keep };
         cx.report().map(|r| r.request_work(cx.report, ask)).unwrap_or_default().into()
     }
 
     /// Sorts by another key, and selects the first launch; the same key again reverses the order if `turn` is set.
-    fn change_order(&mut self, by: LaunchSort, turn: bool, cx: &Cx<'_>) -> Answer {
+    fn change_order(&mut self, by: LaunchSort, turn: bool, cx: &ScreenContext<'_>) -> Response {
         if self.sort != by {
             (self.sort, self.ascending) = (by, by.is_ascending());
         } else if turn {
             self.ascending = !self.ascending;
         } else {
-            return Answer::none();
+            return Response::none();
         }
         self.request_list(cx, None)
     }
 
     /// Goes to a launch, searched for in the background because there may be millions.
-    fn request_jump(&self, to: JumpTo, cx: &Cx<'_>) -> Answer {
-        let (Some(report), Some(list)) = (cx.report(), &self.list) else { return Answer::error_message("no launches are listed") };
+    fn request_jump(&self, to: JumpTo, cx: &ScreenContext<'_>) -> Response {
+        let (Some(report), Some(list)) = (cx.report(), &self.list) else { return Response::error_message("no launches are listed") };
         let own = report.profile.as_ref().is_some_and(|p| p.metrics.is_some());
         let joins = (!own).then(|| report.joins.iter().map(|(_, j)| Arc::clone(j)).collect());
-        let ask = Ask::Jump { screen: self.serial, list: Arc::clone(list), to, from: self.selected, joins };
+        let ask = JobRequest::Jump { screen: self.serial, list: Arc::clone(list), to, from: self.selected, joins };
         report.request_work(cx.report, ask).into()
     }
 
-    fn apply_jump(&mut self, to: JumpTo, at: Option<usize>, cx: &Cx<'_>) -> Answer {
+    fn apply_jump(&mut self, to: JumpTo, at: Option<usize>, cx: &ScreenContext<'_>) -> Response {
         match (at, to) {
             (Some(at), _) => {
                 self.selected = at;
-                Answer::none()
+                Response::none()
             }
-            (None, JumpTo::Profiled) => Answer::error_message(format!(
+            (None, JumpTo::Profiled) => Response::error_message(format!(
                 "none of these was profiled with ncu; {} shows the command that does",
                 cx.session.key_label(ActionId::Rerun)
             )),
-            (None, JumpTo::Nth(n)) => Answer::error_message(format!("launch number {n} is not in this list")),
-            _ => Answer::error_message("no launches are listed"),
+            (None, JumpTo::Nth(n)) => Response::error_message(format!("launch number {n} is not in this list")),
+            _ => Response::error_message("no launches are listed"),
         }
     }
 
@@ -143,11 +143,11 @@ impl LaunchesScreen {
 }
 
 impl Screen for LaunchesScreen {
-    fn place(&self) -> Where {
-        Where::Launches
+    fn place(&self) -> KeyScope {
+        KeyScope::Launches
     }
 
-    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         self.request_list(cx, self.wanted)
     }
 
@@ -156,44 +156,44 @@ impl Screen for LaunchesScreen {
         Selection { group, launch: self.selected_launch(), result: self.selected_result(session, report), ..Selection::default() }
     }
 
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         Some(match id {
             // Opens the launch's metrics, or tells how to get them.
-            ActionId::Open => Go::Result(ResultView::Metrics).into(),
+            ActionId::Open => Navigate::Result(ResultView::Metrics).into(),
             ActionId::Back => self.back(cx),
-            ActionId::Jump => Answer::open_overlay(lists::jump_targets()),
-            ActionId::Facet => Answer::open_overlay(lists::facets(&self.facets, self.list.as_ref()?)),
-            ActionId::Sort => Answer::open_overlay(lists::launch_orders(self.sort)),
+            ActionId::Jump => Response::open_overlay(lists::jump_targets()),
+            ActionId::Facet => Response::open_overlay(lists::facets(&self.facets, self.list.as_ref()?)),
+            ActionId::Sort => Response::open_overlay(lists::launch_orders(self.sort)),
             ActionId::Reverse => self.change_order(self.sort, true, cx),
-            ActionId::Copy => Answer::open_overlay(copies::table_menu()),
+            ActionId::Copy => Response::open_overlay(clipboard::table_menu()),
             _ => return None,
         })
     }
 
-    fn scroll(&mut self, by: isize, _cx: &mut Cx<'_>) -> Answer {
+    fn scroll(&mut self, by: isize, _cx: &mut ScreenContext<'_>) -> Response {
         self.selected = move_selection(self.selected, by, self.len());
-        Answer::none()
+        Response::none()
     }
 
-    fn press(&mut self, row: usize, _cx: &mut Cx<'_>) -> Answer {
+    fn press(&mut self, row: usize, _cx: &mut ScreenContext<'_>) -> Response {
         self.selected = move_selection(row, 0, self.len());
-        Answer::none()
+        Response::none()
     }
 
-    fn head(&mut self, column: usize, cx: &mut Cx<'_>) -> Answer {
+    fn head(&mut self, column: usize, cx: &mut ScreenContext<'_>) -> Response {
         LaunchSort::ALL.get(column).map(|&by| self.change_order(by, true, cx)).unwrap_or_default()
     }
 
-    fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
+    fn choose(&mut self, choice: PickAction, cx: &mut ScreenContext<'_>) -> Response {
         match choice {
-            Choice::LaunchSort(by) => self.change_order(by, false, cx),
-            Choice::Jump(to) => self.request_jump(to, cx),
-            Choice::AskNth => Answer::open_overlay(What::Number(Input::default())),
-            Choice::Facet(facet) => {
+            PickAction::LaunchSort(by) => self.change_order(by, false, cx),
+            PickAction::Jump(to) => self.request_jump(to, cx),
+            PickAction::AskNth => Response::open_overlay(OverlayKind::Number(Input::default())),
+            PickAction::Facet(facet) => {
                 let pick = self.list.as_ref().zip(cx.report()).and_then(|(list, report)| lists::facet_values(facet, list, report));
-                pick.map(Answer::open_overlay).unwrap_or_default()
+                pick.map(Response::open_overlay).unwrap_or_default()
             }
-            Choice::FacetValue(facet, value) => {
+            PickAction::FacetValue(facet, value) => {
                 match facet {
                     Facet::Stream => self.facets.stream = value,
                     Facet::Device => self.facets.device = value,
@@ -202,31 +202,31 @@ impl Screen for LaunchesScreen {
                 }
                 self.request_list(cx, self.selected_launch())
             }
-            _ => Answer::none(),
+            _ => Response::none(),
         }
     }
 
-    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+    fn take(&mut self, news: ScreenEvent<'_>, cx: &mut ScreenContext<'_>) -> Response {
         match news {
-            News::Done(Done::Launches(key, list, at)) if *key == self.wanted_key() => {
+            ScreenEvent::Done(JobResult::Launches(key, list, at)) if *key == self.wanted_key() => {
                 // A selection moved since the request stays.
                 let moved = self.selected_launch().filter(|_| self.selected_launch() != self.stood).and_then(|l| list.row_of_launch(l));
                 (self.list_key, self.selected) = (key.clone(), moved.unwrap_or(*at));
                 self.list = Some(Arc::clone(list));
-                Answer::none()
+                Response::none()
             }
             // Paths are known now: launches can be filtered by range.
-            News::Done(Done::Paths(_)) => self.request_list(cx, self.selected_launch().or(self.wanted)),
-            News::Done(Done::Jumped(serial, list, to, at)) if *serial == self.serial => {
+            ScreenEvent::Done(JobResult::Paths(_)) => self.request_list(cx, self.selected_launch().or(self.wanted)),
+            ScreenEvent::Done(JobResult::Jumped(serial, list, to, at)) if *serial == self.serial => {
                 // The list may have been rebuilt since, in another order or with ranges.
                 let same = self.list.as_ref().is_some_and(|l| Arc::ptr_eq(l, list));
                 if same { self.apply_jump(*to, *at, cx) } else { self.request_jump(*to, cx) }
             }
-            _ => Answer::none(),
+            _ => Response::none(),
         }
     }
 
-    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, what: CopyWhat, cx: &ScreenContext<'_>) -> Option<(String, String)> {
         let report = cx.report()?;
         let profile = report.profile.as_ref()?;
         if let CopyWhat::Name(form) = what {
@@ -243,14 +243,14 @@ impl Screen for LaunchesScreen {
         let rows = picked.iter().map(|&(row, nth)| report::launches::launch_json(profile, paths, row as usize, u64::from(nth)));
         let mut out = Vec::new();
         report::launches::print_rows(&mut out, rows, report::Format::Csv, TO_PASTE).ok()?;
-        Some((String::from_utf8(out).ok()?, copies::copied_label(what, picked.len())))
+        Some((String::from_utf8(out).ok()?, clipboard::copied_label(what, picked.len())))
     }
 
-    fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn back(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.facets.has_conditions() {
             self.facets = Facets::default();
             return self.request_list(cx, self.selected_launch());
         }
-        Go::Back.into()
+        Navigate::Back.into()
     }
 }

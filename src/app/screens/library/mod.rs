@@ -1,10 +1,10 @@
 //! Run library: recorded runs and their actions. Home screen if no report is open.
 
-use crate::app::actions::{ActionId, Where};
+use crate::app::actions::{ActionId, KeyScope};
+use crate::app::messages::Start;
 use crate::app::msg::Effect;
-use crate::app::orders::Start;
-use crate::app::over::{Choice, CopyWhat, Finder, Item, LineOf, Page, Pick, RunChoice, What};
-use crate::app::screen::{Answer, Cx, Go, News, Screen, move_selection};
+use crate::app::overlay::{CopyWhat, FilterInput, Item, LineOf, OverlayKind, Page, PickAction, PickList, RunChoice};
+use crate::app::screen::{Navigate, Response, Screen, ScreenContext, ScreenEvent, move_selection};
 use crate::launch::runs::options;
 use crate::library::Run;
 use crate::report::runs::run_facts;
@@ -20,7 +20,7 @@ pub struct LibraryScreen {
     pub trouble: Option<String>,
     /// Indices of the runs that match the filter.
     pub shown: Vec<usize>,
-    pub finder: Finder,
+    pub finder: FilterInput,
     /// Index of the selected run in `shown`.
     pub selected: usize,
     /// Baseline of a comparison.
@@ -55,15 +55,15 @@ impl LibraryScreen {
     }
 
     /// Requests the tail of the selected run's log; live runs are re-read on every selection.
-    fn request_log(&mut self) -> Answer {
-        let Some((id, live)) = self.selected_run().map(|r| (r.id, r.state.is_live())) else { return Answer::none() };
+    fn request_log(&mut self) -> Response {
+        let Some((id, live)) = self.selected_run().map(|r| (r.id, r.state.is_live())) else { return Response::none() };
         if self.printed.as_ref().is_some_and(|p| p.0 == id) && !live {
-            return Answer::none();
+            return Response::none();
         }
         if self.printed.as_ref().is_none_or(|p| p.0 != id) {
             self.printed = Some((id, None));
         }
-        Answer::effect(Effect::Printed(id))
+        Response::effect(Effect::Printed(id))
     }
 
     fn take_runs(&mut self, outcome: &Result<(Vec<Run>, i64), String>) {
@@ -83,25 +83,25 @@ impl LibraryScreen {
     }
 
     /// Shows the output of the selected run; follows it if it is live.
-    fn show_log(&self, cx: &Cx<'_>) -> Answer {
-        let Some(run) = self.selected_run() else { return Answer::error_message(NO_RUN) };
+    fn show_log(&self, cx: &ScreenContext<'_>) -> Response {
+        let Some(run) = self.selected_run() else { return Response::error_message(NO_RUN) };
         if cx.running.has_attached_run() {
             let watched = cx.running.watched.as_ref().and_then(|r| r.run.as_ref()).map(|r| r.id);
             if watched == Some(run.id) {
-                return Go::Watch.into();
+                return Navigate::Watch.into();
             }
-            return Answer::error_message("a run of this session is in progress; wait for it or stop it first");
+            return Response::error_message("a run of this session is in progress; wait for it or stop it first");
         }
-        Go::Follow(Box::new(run.clone())).into()
+        Navigate::Follow(Box::new(run.clone())).into()
     }
 
     /// Opens the selected run: its reports, or its output if it has none.
-    fn open_selected(&self, cx: &Cx<'_>) -> Answer {
+    fn open_selected(&self, cx: &ScreenContext<'_>) -> Response {
         // The library is empty: open the demo instead.
         if self.runs.as_ref().is_some_and(Vec::is_empty) && cx.session.reports.is_empty() {
-            return Go::Demo.into();
+            return Navigate::Demo.into();
         }
-        let Some(run) = self.selected_run() else { return Answer::error_message(NO_RUN) };
+        let Some(run) = self.selected_run() else { return Response::error_message(NO_RUN) };
         let files: Vec<PathBuf> = run.openable_reports().map(|r| &r.path).filter(|p| !run.gone.contains(p)).cloned().collect();
         if run.state.is_live() {
             return self.show_log(cx);
@@ -110,22 +110,22 @@ impl LibraryScreen {
             let gone = if run.reports.is_empty() { "the run left no report" } else { "its reports no longer exist" };
             return self.show_log(cx).and_say(format!("{gone}; showing its output"), false);
         }
-        Go::Reports(files).into()
+        Navigate::Reports(files).into()
     }
 
     /// Runs the selected run's command once more.
-    fn run_again(&self, cx: &Cx<'_>) -> Answer {
-        let Some(run) = self.selected_run() else { return Answer::error_message(NO_RUN) };
+    fn run_again(&self, cx: &ScreenContext<'_>) -> Response {
+        let Some(run) = self.selected_run() else { return Response::error_message(NO_RUN) };
         if cx.running.is_live() {
-            return Answer::error_message("a run is in progress; wait for it or stop it first");
+            return Response::error_message("a run is in progress; wait for it or stop it first");
         }
         // The command contains the report's name, which moves to the new run's folder.
         if options::report_name_index(&run.argv, run.program.len(), &run.tool).is_none() {
-            return Answer::error_message("cannot tell where this command writes its report; start it again with `warpscope run`");
+            return Response::error_message("cannot tell where this command writes its report; start it again with `warpscope run`");
         }
         if let Some(gone) = run.support.iter().find(|p| run.gone.contains(p)) {
             let text = format!("{} no longer exists, but the command needs it; start it again with `warpscope run`", gone.display());
-            return Answer::error_message(text);
+            return Response::error_message(text);
         }
         let start = Start {
             argv: run.argv.clone(),
@@ -139,96 +139,96 @@ impl LibraryScreen {
             from: run.reports.first().map(|r| r.path.clone()),
             selects: Vec::new(),
         };
-        Go::Record(vec![(start, None)]).into()
+        Navigate::Record(vec![(start, None)]).into()
     }
 
     /// Marks the selected run, or compares it with the marked one.
-    fn compare_runs(&mut self) -> Answer {
-        let Some(run) = self.selected_run().cloned() else { return Answer::error_message(NO_RUN) };
+    fn compare_runs(&mut self) -> Response {
+        let Some(run) = self.selected_run().cloned() else { return Response::error_message(NO_RUN) };
         match self.marked {
             Some(id) if id != run.id => {
                 let file = |r: &Run| r.openable_reports().next().map(|r| r.path.clone());
                 let other = self.runs.iter().flatten().find(|r| r.id == id).and_then(file);
                 let (Some(before), Some(after)) = (other, file(&run)) else {
-                    return Answer::error_message("one of the two runs left no report");
+                    return Response::error_message("one of the two runs left no report");
                 };
                 self.marked = None;
-                Go::ChangesOf { before, after }.into()
+                Navigate::ChangesOf { before, after }.into()
             }
             Some(_) => {
                 self.marked = None;
-                Answer::say("unmarked")
+                Response::say("unmarked")
             }
             None => {
                 self.marked = Some(run.id);
-                Answer::say(format!("run {} is the baseline; select the run to compare with it and press the same key", run.id))
+                Response::say(format!("run {} is the baseline; select the run to compare with it and press the same key", run.id))
             }
         }
     }
 
     /// Goes to the run that the selected one is a re-run of; the original lists its re-runs.
-    fn go_to_origin(&mut self) -> Answer {
-        let Some((id, parent)) = self.selected_run().map(|r| (r.id, r.parent)) else { return Answer::error_message(NO_RUN) };
+    fn go_to_origin(&mut self) -> Response {
+        let Some((id, parent)) = self.selected_run().map(|r| (r.id, r.parent)) else { return Response::error_message(NO_RUN) };
         let runs = self.runs.as_deref().unwrap_or_default();
         let Some(parent) = parent else {
             let mut again: Vec<String> = runs.iter().filter(|r| r.parent == Some(id)).map(|r| r.id.to_string()).collect();
             again.reverse();
-            return Answer::say(if again.is_empty() {
+            return Response::say(if again.is_empty() {
                 format!("run {id} is not a re-run and has no re-runs")
             } else {
                 format!("run {id} is the original; its re-runs: {}", again.join(", "))
             });
         };
         let Some(index) = runs.iter().position(|r| r.id == parent) else {
-            return Answer::error_message(format!("run {parent} is no longer in the library"));
+            return Response::error_message(format!("run {parent} is no longer in the library"));
         };
         if !self.shown.contains(&index) {
             self.finder.clear();
             self.apply_filter();
         }
         self.selected = self.shown.iter().position(|&i| i == index).unwrap_or(self.selected);
-        Answer::say(format!("run {id} is a re-run of run {parent}"))
+        Response::say(format!("run {id} is a re-run of run {parent}"))
     }
 
     /// Asks before a run is deleted.
-    fn ask_delete(&self) -> Answer {
-        let Some(run) = self.selected_run() else { return Answer::error_message(NO_RUN) };
+    fn ask_delete(&self) -> Response {
+        let Some(run) = self.selected_run() else { return Response::error_message(NO_RUN) };
         if run.state.is_live() {
-            return Answer::error_message("the run is in progress: stop it first");
+            return Response::error_message("the run is in progress: stop it first");
         }
         let items = vec![
-            Item::new("keep it", "", 'b', Choice::Run(RunChoice::Nothing)),
+            Item::new("keep it", "", 'b', PickAction::Run(RunChoice::Nothing)),
             Item::new(
                 format!("delete run {}", run.id),
                 "its library entry and the reports in its folder; this cannot be undone",
                 'd',
-                Choice::Forget(run.id),
+                PickAction::Forget(run.id),
             ),
         ];
-        Answer::open_overlay(Pick::by_letter("delete", items, None))
+        Response::open_overlay(PickList::by_letter("delete", items, None))
     }
 }
 
 impl Screen for LibraryScreen {
-    fn place(&self) -> Where {
-        Where::Library
+    fn place(&self) -> KeyScope {
+        KeyScope::Library
     }
 
-    fn opened(&mut self, _: &mut Cx<'_>) -> Answer {
-        Answer::effect(Effect::Library)
+    fn opened(&mut self, _: &mut ScreenContext<'_>) -> Response {
+        Response::effect(Effect::Library)
     }
 
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         let line = |what: fn(i64) -> LineOf, text: fn(&Run) -> String| match self.selected_run() {
-            Some(run) => Answer::open_overlay(What::Line(what(run.id), Input::new(text(run)))),
-            None => Answer::error_message(NO_RUN),
+            Some(run) => Response::open_overlay(OverlayKind::Line(what(run.id), Input::new(text(run)))),
+            None => Response::error_message(NO_RUN),
         };
         Some(match id {
             ActionId::Open => self.open_selected(cx),
             ActionId::Back => self.back(cx),
             ActionId::FindRun => {
                 self.finder.typing = true;
-                Answer::none()
+                Response::none()
             }
             ActionId::RunLog => self.show_log(cx),
             ActionId::RunAgain => self.run_again(cx),
@@ -241,24 +241,24 @@ impl Screen for LibraryScreen {
                 Some(run) => {
                     let mut all = run_facts(run, &shell::command_line(&run.argv), self.now_ms);
                     all.extend(self.outcomes_of(run).iter().cloned());
-                    Answer::open_overlay(Page::RunFacts(all.into()))
+                    Response::open_overlay(Page::RunFacts(all.into()))
                 }
-                None => Answer::error_message(NO_RUN),
+                None => Response::error_message(NO_RUN),
             },
             ActionId::Copy => match self.selected_run() {
-                Some(run) => Answer::effect(Effect::Copy(shell::command_line(&run.argv), "command".to_owned())),
-                None => Answer::error_message(NO_RUN),
+                Some(run) => Response::effect(Effect::Copy(shell::command_line(&run.argv), "command".to_owned())),
+                None => Response::error_message(NO_RUN),
             },
             _ => return None,
         })
     }
 
-    fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
+    fn scroll(&mut self, by: isize, _: &mut ScreenContext<'_>) -> Response {
         self.selected = move_selection(self.selected, by, self.shown.len());
         self.request_log()
     }
 
-    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+    fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response {
         if self.selected == row {
             return self.open_selected(cx);
         }
@@ -266,11 +266,11 @@ impl Screen for LibraryScreen {
         self.request_log()
     }
 
-    fn finder(&mut self) -> Option<&mut Finder> {
+    fn finder(&mut self) -> Option<&mut FilterInput> {
         Some(&mut self.finder)
     }
 
-    fn found(&mut self, first: bool, _: &mut Cx<'_>) -> Answer {
+    fn found(&mut self, first: bool, _: &mut ScreenContext<'_>) -> Response {
         if first {
             self.selected = 0;
         }
@@ -278,50 +278,50 @@ impl Screen for LibraryScreen {
         self.request_log()
     }
 
-    fn choose(&mut self, choice: Choice, _: &mut Cx<'_>) -> Answer {
+    fn choose(&mut self, choice: PickAction, _: &mut ScreenContext<'_>) -> Response {
         match choice {
-            Choice::Forget(id) => Answer::effect(Effect::Forget(id)),
-            _ => Answer::none(),
+            PickAction::Forget(id) => Response::effect(Effect::Forget(id)),
+            _ => Response::none(),
         }
     }
 
-    fn line(&mut self, what: LineOf, text: &str, _: &mut Cx<'_>) -> Answer {
+    fn line(&mut self, what: LineOf, text: &str, _: &mut ScreenContext<'_>) -> Response {
         match what {
-            LineOf::Note(id) => Answer::effect(Effect::Note(id, text.trim().to_owned())),
-            LineOf::Tags(id) => Answer::effect(Effect::Tags(id, text.split_whitespace().map(str::to_owned).collect())),
-            _ => Answer::none(),
+            LineOf::Note(id) => Response::effect(Effect::Note(id, text.trim().to_owned())),
+            LineOf::Tags(id) => Response::effect(Effect::Tags(id, text.split_whitespace().map(str::to_owned).collect())),
+            _ => Response::none(),
         }
     }
 
-    fn take(&mut self, news: News<'_>, _: &mut Cx<'_>) -> Answer {
+    fn take(&mut self, news: ScreenEvent<'_>, _: &mut ScreenContext<'_>) -> Response {
         match news {
-            News::Library(outcome) => {
+            ScreenEvent::Library(outcome) => {
                 self.take_runs(outcome);
                 return self.request_log();
             }
             // Another run may be selected by now.
-            News::Printed(id, lines, kept) if self.selected_run().is_some_and(|r| r.id == id) => {
+            ScreenEvent::Printed(id, lines, kept) if self.selected_run().is_some_and(|r| r.id == id) => {
                 self.printed = Some((id, Some(lines.to_vec())));
                 self.kept = Some((id, kept.to_vec()));
             }
             _ => {}
         }
-        Answer::none()
+        Response::none()
     }
 
-    fn copy(&self, _: CopyWhat, _: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, _: CopyWhat, _: &ScreenContext<'_>) -> Option<(String, String)> {
         Some((shell::command_line(&self.selected_run()?.argv), "command".to_owned()))
     }
 
     /// Clears the filter, then returns to the reports, if there are any.
-    fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn back(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.finder.clear() {
             self.apply_filter();
-            return Answer::none();
+            return Response::none();
         }
         if cx.session.reports.is_empty() {
-            return Answer::say(format!("{} quits", cx.session.key_label(ActionId::Quit)));
+            return Response::say(format!("{} quits", cx.session.key_label(ActionId::Quit)));
         }
-        Go::Back.into()
+        Navigate::Back.into()
     }
 }

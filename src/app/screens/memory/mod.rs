@@ -1,13 +1,13 @@
 //! Use of GPU memory: amount over time, owners, and problems
 
 use crate::analysis::memory::{DeviceUsage, Row};
-use crate::app::actions::{ActionId, Where};
-use crate::app::copies::TO_PASTE;
+use crate::app::actions::{ActionId, KeyScope};
+use crate::app::clipboard::TO_PASTE;
+use crate::app::jobs::{Beside, Curve, JobRequest, JobResult, MemoryView};
 use crate::app::msg::Effect;
-use crate::app::over::CopyWhat;
-use crate::app::screen::{Answer, At, Cx, Go, News, Screen, move_selection};
-use crate::app::work::{Ask, Beside, Curve, Done, MemoryView};
-use crate::model::host_call::NONE;
+use crate::app::overlay::CopyWhat;
+use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, ScreenEvent, move_selection};
+use crate::model::api_call::NONE;
 use crate::report::Format;
 use crate::report::memory::{self, Memory, Wanted, When};
 use std::sync::Arc;
@@ -67,25 +67,25 @@ impl MemoryScreen {
     }
 
     /// Requests the curve of a part of the time; returns to the full one if the part covers it.
-    fn zoom_to(&mut self, (from, to): (i64, i64), cx: &Cx<'_>) -> Answer {
+    fn zoom_to(&mut self, (from, to): (i64, i64), cx: &ScreenContext<'_>) -> Response {
         let (Some(report), Some(view), Some(whole)) = (cx.report(), self.memory_view().cloned(), self.whole_curve().map(|c| c.span)) else {
-            return Answer::none();
+            return Response::none();
         };
         let length = (to - from).clamp(SHORTEST.min(whole.1 - whole.0), whole.1 - whole.0);
         if length >= whole.1 - whole.0 {
             (self.zoom, self.wanted) = (None, None);
-            return Answer::none();
+            return Response::none();
         }
         let from = from.clamp(whole.0, whole.1 - length);
         let window = (from, from + length);
         self.wanted = Some(window);
-        report.request_work(cx.report, Ask::MemoryWindow { screen: self.serial, view, device: self.device, window }).into()
+        report.request_work(cx.report, JobRequest::MemoryWindow { screen: self.serial, view, device: self.device, window }).into()
     }
 
     /// Zooms at the cursor by a factor of the length.
-    fn zoom_by(&mut self, factor: f64, cx: &Cx<'_>) -> Answer {
+    fn zoom_by(&mut self, factor: f64, cx: &ScreenContext<'_>) -> Response {
         let (Some((from, to)), (_, Some(now))) = (self.visible_curve().map(|c| c.span), self.cursor_position()) else {
-            return Answer::none();
+            return Response::none();
         };
         let now = now.clamp(from, to);
         let part = |length: i64| (length as f64 * factor) as i64;
@@ -112,23 +112,23 @@ impl MemoryScreen {
         }
     }
 
-    fn request_view(&mut self, cx: &Cx<'_>) -> Answer {
-        let Some(report) = cx.report().filter(|r| !r.is_reading() && self.asked != Some(r.generation)) else { return Answer::none() };
+    fn request_view(&mut self, cx: &ScreenContext<'_>) -> Response {
+        let Some(report) = cx.report().filter(|r| !r.is_reading() && self.asked != Some(r.generation)) else { return Response::none() };
         self.asked = Some(report.generation);
-        report.request_work(cx.report, Ask::Memory { screen: self.serial }).into()
+        report.request_work(cx.report, JobRequest::Memory { screen: self.serial }).into()
     }
 
-    fn want_rows(&self, cx: &Cx<'_>) -> Answer {
-        let (Some(report), Some(view)) = (cx.report(), self.memory_view()) else { return Answer::none() };
+    fn want_rows(&self, cx: &ScreenContext<'_>) -> Response {
+        let (Some(report), Some(view)) = (cx.report(), self.memory_view()) else { return Response::none() };
         let at = self.cursor_position().0;
         if self.rows.as_ref().is_some_and(|r| (r.0, r.1) == (self.device, at)) {
-            return Answer::none();
+            return Response::none();
         }
-        report.request_work(cx.report, Ask::Held { screen: self.serial, view: Arc::clone(view), device: self.device, at }).into()
+        report.request_work(cx.report, JobRequest::Held { screen: self.serial, view: Arc::clone(view), device: self.device, at }).into()
     }
 
     /// Compares with the next report that has memory, or with none after the last.
-    fn compare_next(&mut self, cx: &Cx<'_>) -> Answer {
+    fn compare_next(&mut self, cx: &ScreenContext<'_>) -> Response {
         let (reports, own) = (&cx.session.reports, cx.report);
         let has = |i: &usize| *i != own && reports[*i].profile.as_ref().is_some_and(|p| !p.memory.is_empty());
         let from = self.beside.as_ref().map_or(0, |b| b.0 + 1);
@@ -136,18 +136,18 @@ impl MemoryScreen {
         let Some(next) = (from..reports.len()).find(has) else {
             let none = self.beside.take().is_none();
             return if none {
-                Answer::error_message("no other report that is open has memory: name two, before and after")
+                Response::error_message("no other report that is open has memory: name two, before and after")
             } else {
-                Answer::none()
+                Response::none()
             };
         };
-        let (Some(report), Some(before)) = (cx.report(), reports[next].profile.clone()) else { return Answer::none() };
+        let (Some(report), Some(before)) = (cx.report(), reports[next].profile.clone()) else { return Response::none() };
         self.beside = Some((next, None));
-        report.request_work(cx.report, Ask::Beside { screen: self.serial, name: before.file_name(), before }).into()
+        report.request_work(cx.report, JobRequest::Beside { screen: self.serial, name: before.file_name(), before }).into()
     }
 
     /// Computes the differences to the other report: to its end if the cursor is at the end, else to its peak.
-    fn compute_changes(&mut self, cx: &Cx<'_>) {
+    fn compute_changes(&mut self, cx: &ScreenContext<'_>) {
         self.changes = None;
         let (Some(profile), Some(view), Some((_, Some(beside)))) =
             (cx.report().and_then(|r| r.profile.clone()), self.memory_view().cloned(), self.beside.clone())
@@ -170,11 +170,11 @@ impl MemoryScreen {
     }
 
     /// Moves the cursor by a number of columns.
-    fn step_cursor(&mut self, by: i64, cx: &Cx<'_>) -> Answer {
+    fn step_cursor(&mut self, by: i64, cx: &ScreenContext<'_>) -> Response {
         let (Some(whole), Some(shown), (_, Some(now))) =
             (self.whole_curve().map(|c| c.span), self.visible_curve().map(|c| c.span), self.cursor_position())
         else {
-            return Answer::none();
+            return Response::none();
         };
         let columns = i64::from(cx.session.size.0.saturating_sub(BESIDE)).max(1);
         let (begin, end) = shown;
@@ -185,25 +185,25 @@ impl MemoryScreen {
     }
 
     /// Requests rows and curve after the cursor moved.
-    fn cursor_moved(&mut self, cx: &Cx<'_>) -> Answer {
+    fn cursor_moved(&mut self, cx: &ScreenContext<'_>) -> Response {
         let mut answer = self.want_rows(cx);
         answer.effects.extend(self.follow_cursor(cx).effects);
         answer
     }
 
     /// Moves the drawn part to the cursor if it has left it.
-    fn follow_cursor(&mut self, cx: &Cx<'_>) -> Answer {
+    fn follow_cursor(&mut self, cx: &ScreenContext<'_>) -> Response {
         let (Some((begin, end)), (_, Some(now))) = (self.visible_curve().map(|c| c.span), self.cursor_position()) else {
-            return Answer::none();
+            return Response::none();
         };
         if self.zoom.is_none() || (begin..=end).contains(&now) {
-            return Answer::none();
+            return Response::none();
         }
         let half = (end - begin) / 2;
         self.zoom_to((now.saturating_sub(half), now.saturating_sub(half).saturating_add(end - begin)), cx)
     }
 
-    fn copy_text(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+    fn copy_text(&self, what: CopyWhat, cx: &ScreenContext<'_>) -> Option<(String, String)> {
         let (view, profile) = (self.memory_view()?, cx.report()?.profile.clone()?);
         let of = Memory { profile: &profile, usage: &view.usage };
         if what == CopyWhat::Row {
@@ -220,15 +220,15 @@ impl MemoryScreen {
 }
 
 impl Screen for MemoryScreen {
-    fn place(&self) -> Where {
-        Where::Memory
+    fn place(&self) -> KeyScope {
+        KeyScope::Memory
     }
 
-    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         self.request_view(cx)
     }
 
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         Some(match id {
             ActionId::MemoryLeft => self.step_cursor(-1, cx),
             ActionId::MemoryRight => self.step_cursor(1, cx),
@@ -244,58 +244,61 @@ impl Screen for MemoryScreen {
             ActionId::MemoryOut => self.zoom_by(2.0, cx),
             ActionId::MemoryAll => {
                 (self.zoom, self.wanted) = (None, None);
-                Answer::none()
+                Response::none()
             }
             ActionId::MemoryBeside => self.compare_next(cx),
             ActionId::MemorySegments => {
                 self.segments = !self.segments;
-                Answer::none()
+                Response::none()
             }
             ActionId::MemoryDevice => {
                 let devices = self.memory_view().map_or(0, |v| v.usage.devices.len());
                 if devices < 2 {
-                    return Some(Answer::say("the report is of one device"));
+                    return Some(Response::say("the report is of one device"));
                 }
                 self.device = (self.device + 1) % devices;
                 (self.cursor, self.selected, self.zoom, self.wanted) = (None, 0, None, None);
                 self.want_rows(cx)
             }
             ActionId::Open => {
-                let Some(at) = self.cursor_position().1 else { return Some(Answer::none()) };
+                let Some(at) = self.cursor_position().1 else { return Some(Response::none()) };
                 let run = cx.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| !p.launches.is_empty() || !p.ranges.is_empty());
                 if !run {
-                    return Some(Answer::say("there is nothing else in this report: it has no timeline"));
+                    return Some(Response::say("there is nothing else in this report: it has no timeline"));
                 }
                 let half = self.whole_curve().map_or(0, |c| (c.span.1 - c.span.0) / 40).max(1);
-                Go::TimelineOf { report: cx.report, at: At { start: at.saturating_sub(half), end: at.saturating_add(half), event: None } }
-                    .into()
+                Navigate::TimelineOf {
+                    report: cx.report,
+                    at: At { start: at.saturating_sub(half), end: at.saturating_add(half), event: None },
+                }
+                .into()
             }
             ActionId::Copy => match self.copy_text(CopyWhat::Row, cx) {
-                Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
-                None => Answer::error_message("nothing is known yet"),
+                Some((text, said)) => Response::effect(Effect::Copy(text, said)),
+                None => Response::error_message("nothing is known yet"),
             },
             _ => return None,
         })
     }
 
-    fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
+    fn scroll(&mut self, by: isize, _: &mut ScreenContext<'_>) -> Response {
         self.selected = move_selection(self.selected, by, self.owner_rows().len());
-        Answer::none()
+        Response::none()
     }
 
-    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+    fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response {
         self.selected = row;
         self.scroll(0, cx)
     }
 
-    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+    fn take(&mut self, news: ScreenEvent<'_>, cx: &mut ScreenContext<'_>) -> Response {
         match news {
-            News::Done(Done::Memory(screen, view)) if *screen == self.serial => {
+            ScreenEvent::Done(JobResult::Memory(screen, view)) if *screen == self.serial => {
                 self.device = view.as_ref().map_or(0, |v| v.main());
                 self.view = Some(view.clone());
                 self.want_rows(cx)
             }
-            News::Done(Done::Held(screen, device, at, rows)) if *screen == self.serial => {
+            ScreenEvent::Done(JobResult::Held(screen, device, at, rows)) if *screen == self.serial => {
                 if (*device, *at) == (self.device, self.cursor_position().0) {
                     let first = self.rows.is_none();
                     self.rows = Some((*device, *at, Arc::clone(rows)));
@@ -305,25 +308,27 @@ impl Screen for MemoryScreen {
                     self.selected = move_selection(named.unwrap_or(self.selected), 0, rows.len());
                     self.compute_changes(cx);
                 }
-                Answer::none()
+                Response::none()
             }
-            News::Done(Done::MemoryWindow(screen, device, curve)) if *screen == self.serial && self.wanted == Some(curve.span) => {
+            ScreenEvent::Done(JobResult::MemoryWindow(screen, device, curve))
+                if *screen == self.serial && self.wanted == Some(curve.span) =>
+            {
                 self.zoom = Some((*device, Arc::clone(curve)));
-                Answer::none()
+                Response::none()
             }
-            News::Done(Done::Beside(screen, beside)) if *screen == self.serial => {
+            ScreenEvent::Done(JobResult::Beside(screen, beside)) if *screen == self.serial => {
                 if let Some((_, known)) = &mut self.beside {
                     known.clone_from(beside);
                 }
                 self.compute_changes(cx);
-                if beside.is_some() { Answer::none() } else { Answer::error_message("that report says nothing of memory") }
+                if beside.is_some() { Response::none() } else { Response::error_message("that report says nothing of memory") }
             }
-            News::Loaded => self.request_view(cx),
-            _ => Answer::none(),
+            ScreenEvent::Loaded => self.request_view(cx),
+            _ => Response::none(),
         }
     }
 
-    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, what: CopyWhat, cx: &ScreenContext<'_>) -> Option<(String, String)> {
         self.copy_text(what, cx)
     }
 }

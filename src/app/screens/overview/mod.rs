@@ -2,11 +2,11 @@
 
 use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{Finding, PlaceKind, Triage, Verdict};
-use crate::app::actions::{ActionId, Where};
-use crate::app::copies::TO_PASTE;
+use crate::app::actions::{ActionId, KeyScope};
+use crate::app::clipboard::TO_PASTE;
 use crate::app::msg::Effect;
-use crate::app::over::{CopyWhat, Page};
-use crate::app::screen::{Answer, At, Cx, Go, Screen, Selection, move_selection};
+use crate::app::overlay::{CopyWhat, Page};
+use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, Selection, move_selection};
 use crate::app::session::{Report, Session};
 use crate::report;
 use std::sync::Arc;
@@ -48,25 +48,25 @@ pub fn row_at(triage: &Triage, at: usize) -> Option<Row<'_>> {
 
 impl OverviewScreen {
     /// Goes to the range or kernel that the selected row is about.
-    fn open_selected(&self, cx: &Cx<'_>) -> Answer {
-        let Some(report) = cx.report() else { return Answer::none() };
-        let Some(triage) = available_triage(report) else { return Go::Kernels(None).into() };
+    fn open_selected(&self, cx: &ScreenContext<'_>) -> Response {
+        let Some(report) = cx.report() else { return Response::none() };
+        let Some(triage) = available_triage(report) else { return Navigate::Kernels(None).into() };
         let name_of = |kernel: u32| {
             let profile = report.profile.as_ref()?;
             profile.kernels.get(kernel as usize).map(|k| readable_name(k).into_owned())
         };
         match row_at(triage, self.selected) {
-            Some(Row::Kernel(at)) => Go::Kernels(triage.kernels.get(at).and_then(|k| name_of(k.0))).into(),
+            Some(Row::Kernel(at)) => Navigate::Kernels(triage.kernels.get(at).and_then(|k| name_of(k.0))).into(),
             Some(Row::Finding(finding)) => {
                 let ranges = report.profile.as_ref().is_some_and(|p| !p.ranges.is_empty());
                 let place = |kinds: &[PlaceKind]| finding.places.iter().find(|p| kinds.contains(&p.kind)).map(|p| p.name.clone());
                 let of_kernels = matches!(finding.id, Verdict::GpuBound | Verdict::SmallKernels | Verdict::Throttled | Verdict::Serialised);
                 match place(&[PlaceKind::Range, PlaceKind::Operator]) {
-                    Some(name) if ranges && !of_kernels => Go::Ranges(Some(name)).into(),
-                    _ => Go::Kernels(place(&[PlaceKind::Kernel])).into(),
+                    Some(name) if ranges && !of_kernels => Navigate::Ranges(Some(name)).into(),
+                    _ => Navigate::Kernels(place(&[PlaceKind::Kernel])).into(),
                 }
             }
-            None => Go::Kernels(None).into(),
+            None => Navigate::Kernels(None).into(),
         }
     }
 
@@ -89,8 +89,8 @@ impl OverviewScreen {
 }
 
 impl Screen for OverviewScreen {
-    fn place(&self) -> Where {
-        Where::Overview
+    fn place(&self) -> KeyScope {
+        KeyScope::Overview
     }
 
     fn selection(&self, session: &Session, report: usize) -> Selection {
@@ -115,32 +115,32 @@ impl Screen for OverviewScreen {
         Selection { group: found.map(|r| (Arc::clone(grouping), r)), result, ..Selection::default() }
     }
 
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         Some(match id {
             ActionId::Open => self.open_selected(cx),
             ActionId::Back => self.back(cx),
             ActionId::Details => {
                 let triage = available_triage(cx.report()?)?;
                 match row_at(triage, self.selected)? {
-                    Row::Finding(finding) => Answer::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.window.0)),
+                    Row::Finding(finding) => Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.window.0)),
                     Row::Kernel(_) => self.open_selected(cx),
                 }
             }
             ActionId::Copy => match cx.report().and_then(|r| Self::copy_text(CopyWhat::Row, r)) {
-                Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
-                None => Answer::error_message("nothing is known yet"),
+                Some((text, said)) => Response::effect(Effect::Copy(text, said)),
+                None => Response::error_message("nothing is known yet"),
             },
             _ => return None,
         })
     }
 
-    fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
+    fn scroll(&mut self, by: isize, cx: &mut ScreenContext<'_>) -> Response {
         let rows = cx.report().and_then(available_triage).map_or(0, |t| row_count(t));
         self.selected = move_selection(self.selected, by, rows);
-        Answer::none()
+        Response::none()
     }
 
-    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+    fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response {
         if self.selected == row {
             return self.open_selected(cx);
         }
@@ -148,7 +148,7 @@ impl Screen for OverviewScreen {
         self.scroll(0, cx)
     }
 
-    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, what: CopyWhat, cx: &ScreenContext<'_>) -> Option<(String, String)> {
         Self::copy_text(what, cx.report()?)
     }
 }

@@ -1,13 +1,13 @@
 //! Orders and kernels to choose from.
 
 use crate::analysis::range_tree::KernelTime;
-use crate::app::over::{Choice, Item, Pick, RangeSort};
+use crate::app::overlay::{Item, PickAction, PickList, RangeSort};
 use crate::model::{Nanos, Profile, units};
 
 /// Maximum number of listed kernels.
 const MOST: usize = 500;
 
-pub fn orders(current: RangeSort) -> Pick {
+pub fn orders(current: RangeSort) -> PickList {
     let rows = [
         (RangeSort::Busy, "GPU busy", 'g', "time in which the GPU worked (kernels, memcpys, memsets) on what was launched inside"),
         (RangeSort::Idle, "GPU idle", 'i', "time on the host in which no GPU worked"),
@@ -17,12 +17,12 @@ pub fn orders(current: RangeSort) -> Pick {
         (RangeSort::Start, "start", 't', "when the first one began"),
         (RangeSort::Name, "name", 'n', "name"),
     ];
-    let items = rows.map(|(by, word, letter, hint)| Item::new(word, hint, letter, Choice::RangeSort(by)));
-    Pick::by_letter("sort by", items.into(), Some(&Choice::RangeSort(current)))
+    let items = rows.map(|(by, word, letter, hint)| Item::new(word, hint, letter, PickAction::RangeSort(by)));
+    PickList::by_letter("sort by", items.into(), Some(&PickAction::RangeSort(current)))
 }
 
 /// Kernels launched inside of a range.
-pub fn kernels(profile: &Profile, inside: &[KernelTime]) -> Pick {
+pub fn kernels(profile: &Profile, inside: &[KernelTime]) -> PickList {
     let total: i64 = inside.iter().map(|k| k.1).sum();
     let items = inside.iter().take(MOST).filter_map(|(kernel, ns, n)| {
         let name = profile.kernels.get(kernel.0 as usize)?.function().to_owned();
@@ -31,8 +31,8 @@ pub fn kernels(profile: &Profile, inside: &[KernelTime]) -> Pick {
             name.clone(),
             format!("{percent} · {} · {}", Nanos(*ns), units::format_count(*n, "launch")),
             None,
-            Choice::Kernel(name),
+            PickAction::Kernel(name),
         ))
     });
-    Pick::by_typing("kernels launched inside", items.collect())
+    PickList::by_typing("kernels launched inside", items.collect())
 }

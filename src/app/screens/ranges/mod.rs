@@ -2,15 +2,15 @@
 
 mod lists;
 
-use crate::analysis::like::name_pattern;
+use crate::analysis::name_pattern::name_pattern;
 use crate::analysis::range_tree::{KernelTime, Node, RangeTree};
 use crate::analysis::timeline::Event;
-use crate::app::actions::{ActionId, Where};
-use crate::app::copies::{self, MOST_COPIED, TO_PASTE};
-use crate::app::over::{Choice, CopyWhat, Finder, RangeSort};
-use crate::app::screen::{Answer, At, Cx, Go, News, Screen, Selection, move_selection};
+use crate::app::actions::{ActionId, KeyScope};
+use crate::app::clipboard::{self, MOST_COPIED, TO_PASTE};
+use crate::app::jobs::{JobRequest, JobResult, Typical};
+use crate::app::overlay::{CopyWhat, FilterInput, PickAction, RangeSort};
+use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
 use crate::app::session::Session;
-use crate::app::work::{Ask, Done, Typical};
 use crate::model::Kernel;
 use crate::model::Profile;
 use crate::report;
@@ -34,7 +34,7 @@ pub struct RangesScreen {
     pub sort: RangeSort,
     /// Smallest first.
     pub ascending: bool,
-    pub finder: Finder,
+    pub finder: FilterInput,
     /// Range to select once the tree is there.
     wanted: Option<String>,
     /// Kernels inside of a node, longest first.
@@ -54,7 +54,7 @@ impl RangesScreen {
             selected: 0,
             sort: RangeSort::Busy,
             ascending: false,
-            finder: Finder::default(),
+            finder: FilterInput::default(),
             wanted,
             inside: None,
             typical: None,
@@ -143,41 +143,41 @@ impl RangesScreen {
         self.selected = selected.and_then(|s| self.shown.iter().position(|&n| n == s)).unwrap_or(0);
     }
 
-    fn toggle_fold(&mut self) -> Answer {
-        let Some((id, node)) = self.selected_node() else { return Answer::none() };
+    fn toggle_fold(&mut self) -> Response {
+        let Some((id, node)) = self.selected_node() else { return Response::none() };
         if node.children.is_empty() {
-            return Answer::say("nothing is inside this range");
+            return Response::say("nothing is inside this range");
         }
         if !self.unfolded.remove(&id) {
             self.unfolded.insert(id);
         }
         self.rebuild_rows();
-        Answer::none()
+        Response::none()
     }
 
-    fn fold_all(&mut self) -> Answer {
-        let Some(tree) = self.tree.clone() else { return Answer::none() };
+    fn fold_all(&mut self) -> Response {
+        let Some(tree) = self.tree.clone() else { return Response::none() };
         // If everything is unfolded already, fold it.
         let inner: HashSet<u32> = (0..).zip(&tree.nodes).filter(|(_, n)| !n.children.is_empty()).map(|(i, _)| i).collect();
         self.unfolded = if inner.is_subset(&self.unfolded) { HashSet::new() } else { inner };
         self.rebuild_rows();
-        Answer::none()
+        Response::none()
     }
 
     /// Requests the kernels inside the selected range.
-    fn request_kernels(&self, cx: &Cx<'_>) -> Answer {
+    fn request_kernels(&self, cx: &ScreenContext<'_>) -> Response {
         let (Some((node, _)), Some(tree), Some(report)) = (self.selected_node(), self.tree.clone(), cx.report()) else {
-            return Answer::none();
+            return Response::none();
         };
         if self.inside.as_ref().is_some_and(|i| i.0 == node) {
-            return Answer::none();
+            return Response::none();
         }
-        report.request_work(cx.report, Ask::Inside { screen: self.serial, tree, node }).into()
+        report.request_work(cx.report, JobRequest::Inside { screen: self.serial, tree, node }).into()
     }
 
     /// Opens the list of kernels inside the selected range.
-    fn open_kernel_list(&self, cx: &Cx<'_>) -> Answer {
-        let Some((id, _)) = self.selected_node() else { return Answer::none() };
+    fn open_kernel_list(&self, cx: &ScreenContext<'_>) -> Response {
+        let Some((id, _)) = self.selected_node() else { return Response::none() };
         let (Some((of, kernels)), Some(profile)) = (&self.inside, cx.report().and_then(|r| r.profile.as_ref())) else {
             return self.request_kernels(cx);
         };
@@ -185,9 +185,9 @@ impl RangesScreen {
             return self.request_kernels(cx);
         }
         if kernels.is_empty() {
-            return Answer::say("no kernel was launched inside this range");
+            return Response::say("no kernel was launched inside this range");
         }
-        Answer::open_overlay(lists::kernels(profile, kernels))
+        Response::open_overlay(lists::kernels(profile, kernels))
     }
 
     fn copy_text(&self, what: CopyWhat, profile: &Profile) -> Option<(String, String)> {
@@ -199,7 +199,7 @@ impl RangesScreen {
         };
         let mut out = Vec::new();
         report::ranges::print_rows(&mut out, profile, tree, &rows, report::Format::Csv, TO_PASTE).ok()?;
-        Some((String::from_utf8(out).ok()?, copies::copied_label(what, rows.len())))
+        Some((String::from_utf8(out).ok()?, clipboard::copied_label(what, rows.len())))
     }
 }
 
@@ -218,19 +218,19 @@ fn first_of(profile: &Profile, node: &Node, window: Option<(i64, i64)>) -> Optio
 }
 
 impl Screen for RangesScreen {
-    fn place(&self) -> Where {
-        Where::Ranges
+    fn place(&self) -> KeyScope {
+        KeyScope::Ranges
     }
 
-    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
-        let Some(report) = cx.report() else { return Answer::none() };
+    fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {
+        let Some(report) = cx.report() else { return Response::none() };
         match report.tree.clone() {
             Some(tree) => {
                 self.take_tree(tree);
                 self.request_kernels(cx)
             }
-            None if report.is_reading() => Answer::none(),
-            None => report.request_work(cx.report, Ask::Tree).into(),
+            None if report.is_reading() => Response::none(),
+            None => report.request_work(cx.report, JobRequest::Tree).into(),
         }
     }
 
@@ -251,7 +251,7 @@ impl Screen for RangesScreen {
         }
     }
 
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         Some(match id {
             ActionId::Open => self.open_kernel_list(cx),
             ActionId::Back => self.back(cx),
@@ -259,25 +259,25 @@ impl Screen for RangesScreen {
             ActionId::FoldAll => self.fold_all(),
             ActionId::Filter => {
                 self.finder.typing = true;
-                Answer::none()
+                Response::none()
             }
-            ActionId::Sort => Answer::open_overlay(lists::orders(self.sort)),
+            ActionId::Sort => Response::open_overlay(lists::orders(self.sort)),
             ActionId::Reverse => {
                 self.ascending = !self.ascending;
                 self.rebuild_rows();
-                Answer::none()
+                Response::none()
             }
-            ActionId::Copy => Answer::open_overlay(copies::ranges_menu()),
+            ActionId::Copy => Response::open_overlay(clipboard::ranges_menu()),
             _ => return None,
         })
     }
 
-    fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
+    fn scroll(&mut self, by: isize, cx: &mut ScreenContext<'_>) -> Response {
         self.selected = move_selection(self.selected, by, self.shown.len());
         self.request_kernels(cx)
     }
 
-    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+    fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response {
         if self.selected == row {
             return self.toggle_fold();
         }
@@ -285,11 +285,11 @@ impl Screen for RangesScreen {
         self.request_kernels(cx)
     }
 
-    fn finder(&mut self) -> Option<&mut Finder> {
+    fn finder(&mut self) -> Option<&mut FilterInput> {
         Some(&mut self.finder)
     }
 
-    fn found(&mut self, first: bool, cx: &mut Cx<'_>) -> Answer {
+    fn found(&mut self, first: bool, cx: &mut ScreenContext<'_>) -> Response {
         self.rebuild_rows();
         if first {
             self.selected = 0;
@@ -297,49 +297,49 @@ impl Screen for RangesScreen {
         self.request_kernels(cx)
     }
 
-    fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
+    fn choose(&mut self, choice: PickAction, cx: &mut ScreenContext<'_>) -> Response {
         match choice {
-            Choice::RangeSort(by) => {
+            PickAction::RangeSort(by) => {
                 self.ascending = by == self.sort && !self.ascending;
                 self.sort = by;
                 self.rebuild_rows();
                 self.request_kernels(cx)
             }
-            Choice::Kernel(name) => Go::Kernel { report: cx.report, name }.into(),
-            _ => Answer::none(),
+            PickAction::Kernel(name) => Navigate::Kernel { report: cx.report, name }.into(),
+            _ => Response::none(),
         }
     }
 
-    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+    fn take(&mut self, news: ScreenEvent<'_>, cx: &mut ScreenContext<'_>) -> Response {
         match news {
-            News::Done(Done::Tree(tree)) => {
+            ScreenEvent::Done(JobResult::Tree(tree)) => {
                 self.take_tree(Arc::clone(tree));
                 self.request_kernels(cx)
             }
-            News::Done(Done::Inside(screen, node, kernels, typical)) if *screen == self.serial => {
+            ScreenEvent::Done(JobResult::Inside(screen, node, kernels, typical)) if *screen == self.serial => {
                 (self.inside, self.typical) = (Some((*node, Arc::clone(kernels))), *typical);
-                Answer::none()
+                Response::none()
             }
-            News::Loaded if self.tree.is_none() => self.opened(cx),
-            News::Window => {
+            ScreenEvent::Loaded if self.tree.is_none() => self.opened(cx),
+            ScreenEvent::Window => {
                 // Select the same range in the new tree.
                 self.wanted = self.selected_node().map(|n| n.1.name.clone());
                 (self.tree, self.inside, self.typical) = (None, None, None);
                 self.shown.clear();
                 self.opened(cx)
             }
-            _ => Answer::none(),
+            _ => Response::none(),
         }
     }
 
-    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, what: CopyWhat, cx: &ScreenContext<'_>) -> Option<(String, String)> {
         self.copy_text(what, cx.report()?.profile.as_ref()?)
     }
 
-    fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn back(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.finder.clear() {
             return self.found(false, cx);
         }
-        Go::Back.into()
+        Navigate::Back.into()
     }
 }

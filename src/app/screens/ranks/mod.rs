@@ -5,13 +5,13 @@ mod collectives;
 pub use collectives::Collectives;
 
 use crate::analysis::ranks::{Aligned, Member, StepCell};
-use crate::app::actions::{ActionId, Where};
-use crate::app::copies::TO_PASTE;
+use crate::app::actions::{ActionId, KeyScope};
+use crate::app::clipboard::TO_PASTE;
+use crate::app::jobs::{JobRequest, JobResult, RankMember, Ranks, Work};
 use crate::app::msg::Effect;
-use crate::app::over::CopyWhat;
-use crate::app::screen::{Answer, At, Cx, Go, News, Screen, move_selection};
+use crate::app::overlay::CopyWhat;
+use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, ScreenEvent, move_selection};
 use crate::app::session::{Report, Session};
-use crate::app::work::{Ask, Done, RankMember, Ranks, Work};
 use crate::report;
 use crate::report::ranks::Together;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl RanksScreen {
         let (report, profile) = (first.report, Arc::clone(&first.profile));
         let generation = session.reports[report].generation;
         self.asked = generations;
-        vec![Effect::Work(Box::new(Work { report, generation, profile, paths: None, window: None, ask: Ask::Ranks(members) }))]
+        vec![Effect::Work(Box::new(Work { report, generation, profile, paths: None, window: None, ask: JobRequest::Ranks(members) }))]
     }
 
     pub fn selected_member(&self) -> Option<&Member> {
@@ -69,13 +69,13 @@ impl RanksScreen {
     }
 
     /// Opens the selected rank's timeline, at the selected step or collective.
-    fn open_timeline(&self, session: &Session) -> Answer {
-        let (Some(ranks), Some(member)) = (&self.ranks, self.selected_member()) else { return Answer::none() };
-        let Some(&report) = ranks.reports.get(member.digest) else { return Answer::none() };
+    fn open_timeline(&self, session: &Session) -> Response {
+        let (Some(ranks), Some(member)) = (&self.ranks, self.selected_member()) else { return Response::none() };
+        let Some(&report) = ranks.reports.get(member.digest) else { return Response::none() };
         let of = &ranks.digests[member.digest];
         if session.reports.get(report).is_some_and(is_digest) {
             let file = of.file.rsplit('/').next().unwrap_or(&of.file);
-            return Answer::error_message(format!("a digest has no launches: open {file} for its timeline"));
+            return Response::error_message(format!("a digest has no launches: open {file} for its timeline"));
         }
         let moment = self.collectives.as_ref().and_then(Collectives::selected_moment).map(|m| {
             // On the rank's own clock, with as much time again around it.
@@ -84,29 +84,29 @@ impl RanksScreen {
         });
         let step = || self.selected_cell().map(|c| (c.start, c.start.saturating_add(c.length)));
         let at = moment.or_else(step).unwrap_or((of.window_start, of.window_end));
-        Go::TimelineOf { report, at: At { start: at.0, end: at.1, event: None } }.into()
+        Navigate::TimelineOf { report, at: At { start: at.0, end: at.1, event: None } }.into()
     }
 
     /// Switches to the collectives on the common clock, and back.
-    fn toggle_collectives(&mut self) -> Answer {
+    fn toggle_collectives(&mut self) -> Response {
         if self.collectives.take().is_some() {
-            return Answer::none();
+            return Response::none();
         }
-        let Some(ranks) = &self.ranks else { return Answer::none() };
+        let Some(ranks) = &self.ranks else { return Response::none() };
         // Begin at the end of the selected step, if there is one.
         let near = self.selected_cell().zip(self.selected_member()).map(|(c, m)| m.clock.common_time(c.start.saturating_add(c.length)));
         self.collectives = Collectives::from_aligned(Aligned::from_job(&ranks.job), near);
         match self.collectives {
-            Some(_) => Answer::none(),
-            None => Answer::error_message("no collective could be matched between the ranks"),
+            Some(_) => Response::none(),
+            None => Response::error_message("no collective could be matched between the ranks"),
         }
     }
 
     /// Moves the selected step; moving before the first deselects it.
-    fn move_step(&mut self, by: isize) -> Answer {
+    fn move_step(&mut self, by: isize) -> Response {
         if let Some(collectives) = &mut self.collectives {
             collectives.move_selection(by);
-            return Answer::none();
+            return Response::none();
         }
         let steps = self.ranks.as_ref().map_or(0, |r| r.steps.len());
         self.step = match self.step {
@@ -114,7 +114,7 @@ impl RanksScreen {
             None => None,
             Some(at) => at.checked_add_signed(by).map(|at| at.min(steps.saturating_sub(1))),
         };
-        Answer::none()
+        Response::none()
     }
 
     fn copy_text(&self, what: CopyWhat) -> Option<(String, String)> {
@@ -133,15 +133,15 @@ impl RanksScreen {
 }
 
 impl Screen for RanksScreen {
-    fn place(&self) -> Where {
-        Where::Ranks
+    fn place(&self) -> KeyScope {
+        KeyScope::Ranks
     }
 
-    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         self.request_analysis(cx.session).into()
     }
 
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         Some(match id {
             ActionId::Open => self.open_timeline(cx.session),
             ActionId::Back => self.back(cx),
@@ -151,7 +151,7 @@ impl Screen for RanksScreen {
                     Some(c) => c.zoom_window(id == ActionId::RanksCloser),
                     None => return Some(self.toggle_collectives()),
                 }
-                Answer::none()
+                Response::none()
             }
             ActionId::StepLeft => self.move_step(-1),
             ActionId::StepRight => self.move_step(1),
@@ -159,7 +159,7 @@ impl Screen for RanksScreen {
                 if let Some(c) = &mut self.collectives {
                     c.select_worst();
                 }
-                Answer::none()
+                Response::none()
             }
             ActionId::WorstStep => {
                 let ranks = self.ranks.as_ref()?;
@@ -169,26 +169,26 @@ impl Screen for RanksScreen {
                     let cells = &ranks.steps[at].1;
                     self.selected = (0..cells.len()).max_by_key(|&r| cells[r].map_or(0, |c| c.late)).unwrap_or(self.selected);
                 }
-                Answer::none()
+                Response::none()
             }
             ActionId::Copy => match self.copy_text(CopyWhat::Row) {
-                Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
-                None => Answer::error_message("nothing is known yet"),
+                Some((text, said)) => Response::effect(Effect::Copy(text, said)),
+                None => Response::error_message("nothing is known yet"),
             },
             _ => return None,
         })
     }
 
-    fn back(&mut self, _: &mut Cx<'_>) -> Answer {
-        if self.collectives.is_some() { self.toggle_collectives() } else { Go::Back.into() }
+    fn back(&mut self, _: &mut ScreenContext<'_>) -> Response {
+        if self.collectives.is_some() { self.toggle_collectives() } else { Navigate::Back.into() }
     }
 
-    fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
+    fn scroll(&mut self, by: isize, _: &mut ScreenContext<'_>) -> Response {
         self.selected = move_selection(self.selected, by, self.ranks.as_ref().map_or(0, |r| r.job.ranks.len()));
-        Answer::none()
+        Response::none()
     }
 
-    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+    fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response {
         if self.selected == row {
             return self.open_timeline(cx.session);
         }
@@ -196,9 +196,9 @@ impl Screen for RanksScreen {
         self.scroll(0, cx)
     }
 
-    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+    fn take(&mut self, news: ScreenEvent<'_>, cx: &mut ScreenContext<'_>) -> Response {
         match news {
-            News::Done(Done::Ranks(ranks)) => {
+            ScreenEvent::Done(JobResult::Ranks(ranks)) => {
                 // Initially, select the rank that the others wait for the most.
                 let worst = ranks.job.ranks.iter().enumerate().max_by_key(|(_, m)| m.late).map_or(0, |(row, _)| row);
                 if self.ranks.replace(Arc::clone(ranks)).is_none() {
@@ -209,14 +209,14 @@ impl Screen for RanksScreen {
                 if let Some(collectives) = &mut self.collectives {
                     collectives.replace_aligned(Aligned::from_job(&ranks.job));
                 }
-                Answer::none()
+                Response::none()
             }
-            News::Loaded | News::Done(Done::Triage(_)) => self.request_analysis(cx.session).into(),
-            _ => Answer::none(),
+            ScreenEvent::Loaded | ScreenEvent::Done(JobResult::Triage(_)) => self.request_analysis(cx.session).into(),
+            _ => Response::none(),
         }
     }
 
-    fn copy(&self, what: CopyWhat, _: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, what: CopyWhat, _: &ScreenContext<'_>) -> Option<(String, String)> {
         self.copy_text(what)
     }
 }

@@ -1,10 +1,10 @@
 //! Choices behind the fields of the re-run screen: lists whose items are whole requests
 
 use super::state::RerunScreen;
-use crate::app::over::{Choice, Item, LineOf, Pick, What};
+use crate::app::overlay::{Item, LineOf, OverlayKind, PickAction, PickList};
 use crate::model::text::escape_unsafe;
 use crate::model::{NameForm, Profile, units};
-use crate::rerun::{Base, Choose, Collect, OpenedBy, Options, Profiler, Replay, Request, Within, collect, in_place};
+use crate::rerun::{Base, Choose, Collect, OpenedBy, Options, Profiler, Replay, Request, Within, collect, tracer_measure};
 use tui_input::Input;
 
 /// Outcome of editing a field.
@@ -14,7 +14,7 @@ pub enum Edit {
     /// The request changes to this one.
     Ask(Box<Request>),
     /// The user chooses or types.
-    Over(Box<What>),
+    Over(Box<OverlayKind>),
 }
 
 /// Returns true if ncu is used: neither rocprofv3 nor the tracer has these options.
@@ -39,7 +39,7 @@ pub(super) fn with_options(s: &RerunScreen, set: impl FnOnce(&mut Options)) -> E
 }
 
 pub(super) fn edit_line(what: LineOf, text: String) -> Edit {
-    Edit::Over(Box::new(What::Line(what, Input::new(text))))
+    Edit::Over(Box::new(OverlayKind::Line(what, Input::new(text))))
 }
 
 /// A list whose items are whole requests.
@@ -52,10 +52,10 @@ impl Choices<'_> {
     pub(super) fn add_request(&mut self, label: impl Into<String>, hint: impl Into<String>, letter: char, set: impl FnOnce(&mut Request)) {
         let mut request = self.now.clone();
         set(&mut request);
-        self.push(label, hint, letter, Choice::Request(Box::new(request)));
+        self.push(label, hint, letter, PickAction::Request(Box::new(request)));
     }
 
-    fn push(&mut self, label: impl Into<String>, hint: impl Into<String>, letter: char, choice: Choice) {
+    fn push(&mut self, label: impl Into<String>, hint: impl Into<String>, letter: char, choice: PickAction) {
         self.items.push(Item::new(label, hint, letter, choice));
     }
 }
@@ -63,8 +63,8 @@ impl Choices<'_> {
 pub(super) fn pick_request(s: &RerunScreen, title: &'static str, fill: impl FnOnce(&mut Choices<'_>)) -> Edit {
     let mut choices = Choices { now: &s.request, items: Vec::new() };
     fill(&mut choices);
-    let now = Choice::Request(Box::new(s.request.clone()));
-    Edit::Over(Box::new(Pick::by_letter(title, choices.items, Some(&now)).into()))
+    let now = PickAction::Request(Box::new(s.request.clone()));
+    Edit::Over(Box::new(PickList::by_letter(title, choices.items, Some(&now)).into()))
 }
 
 pub(super) fn edit_launches(s: &RerunScreen, p: &Profile) -> Edit {
@@ -97,7 +97,12 @@ pub(super) fn edit_launches(s: &RerunScreen, p: &Profile) -> Edit {
             });
         }
         if picked.graphs > 0 && !is_traced(s) {
-            c.push("a CUDA graph …", format!("one of {} traced as a whole, by number", picked.graphs), 'G', Choice::Line(LineOf::Graph));
+            c.push(
+                "a CUDA graph …",
+                format!("one of {} traced as a whole, by number", picked.graphs),
+                'G',
+                PickAction::Line(LineOf::Graph),
+            );
         }
         if picked.node && picked.launches.len() == 1 && !is_traced(s) {
             c.add_request("whole CUDA graph", "the graph launch it belongs to, as a single result", 'g', |r| r.options.whole_graph = true);
@@ -159,9 +164,9 @@ pub(super) fn edit_collect(s: &RerunScreen, _: &Profile) -> Edit {
     if is_traced(s) {
         return pick_request(s, "what to measure per launch", |c| {
             let all = Options::first_look().collect;
-            c.add_request("all counters", in_place::describe_metrics(&all), 'a', |r| r.options.collect = all.clone());
+            c.add_request("all counters", tracer_measure::describe_metrics(&all), 'a', |r| r.options.collect = all.clone());
             for (q, letter) in collect::QUESTIONS.iter().zip('1'..) {
-                let hint = format!("{}: {}", in_place::describe_metrics(&Collect::Question(q.word)), q.asks);
+                let hint = format!("{}: {}", tracer_measure::describe_metrics(&Collect::Question(q.word)), q.asks);
                 c.add_request(q.word, hint, letter, |r| r.options.collect = Collect::Question(q.word));
             }
         });
@@ -173,7 +178,7 @@ pub(super) fn edit_collect(s: &RerunScreen, _: &Profile) -> Edit {
             if let Some(q) = collect::find_question("memory") {
                 c.add_request("memory", "bytes read from memory", 'm', |r| r.options.collect = Collect::Question(q.word));
             }
-            c.push("counters …", "by name", 'c', Choice::Line(LineOf::Sections));
+            c.push("counters …", "by name", 'c', PickAction::Line(LineOf::Sections));
         });
     }
     pick_request(s, "what to collect per launch", |c| {
@@ -186,7 +191,7 @@ pub(super) fn edit_collect(s: &RerunScreen, _: &Profile) -> Edit {
             let hint = format!("{}: {}", figure(q.figure), q.asks);
             c.add_request(q.word, hint, letter, |r| r.options.collect = Collect::Question(q.word));
         }
-        c.push("sections …", "by identifier", 's', Choice::Line(LineOf::Sections));
+        c.push("sections …", "by identifier", 's', PickAction::Line(LineOf::Sections));
     })
 }
 
@@ -207,7 +212,7 @@ pub(super) fn edit_replay(s: &RerunScreen, _: &Profile) -> Edit {
 
 pub(super) fn edit_output(s: &RerunScreen, _: &Profile) -> Edit {
     pick_request(s, "report", |c| {
-        c.push("name …", "without its ending", 'n', Choice::Line(LineOf::Output));
+        c.push("name …", "without its ending", 'n', PickAction::Line(LineOf::Output));
         if !is_ncu(s) {
             c.add_request("default name", "from the kernel and the launch", 'd', |r| r.options.output = None);
             return;

@@ -2,11 +2,11 @@
 
 use super::state::RerunScreen;
 use crate::app::actions::ActionId;
-use crate::app::copies;
+use crate::app::clipboard;
+use crate::app::messages::{Origin, Start};
 use crate::app::msg::Effect;
-use crate::app::orders::{Origin, Start};
-use crate::app::over::{Choice, CopyWhat, Item, LineOf, Pick, RunChoice, What};
-use crate::app::screen::{Answer, Cx, Go};
+use crate::app::overlay::{CopyWhat, Item, LineOf, OverlayKind, PickAction, PickList, RunChoice};
+use crate::app::screen::{Navigate, Response, ScreenContext};
 use crate::app::session::Report;
 use crate::model::text::escape_unsafe;
 use crate::report;
@@ -18,8 +18,8 @@ use tui_input::Input;
 /// Error while the shown command does not match the latest request.
 const PENDING: &str = "still rebuilding the command; try again";
 
-pub fn copy_menu() -> Pick {
-    copies::copy_menu(&[
+pub fn copy_menu() -> PickList {
+    clipboard::copy_menu(&[
         (CopyWhat::Command, 'c', "command", "on one line"),
         (CopyWhat::CommandLines, 'l', "command over several lines", "with backslash continuations"),
         (CopyWhat::CommandThere, 'd', "command with its directory", "cd there first"),
@@ -34,8 +34,8 @@ fn program_words(c: &Rerun) -> Vec<String> {
 
 impl RerunScreen {
     /// Returns an error if the shown command does not match the latest request yet.
-    pub(super) fn not_ready(&self) -> Option<Answer> {
-        self.is_pending().then(|| Answer::error_message(PENDING))
+    pub(super) fn not_ready(&self) -> Option<Response> {
+        self.is_pending().then(|| Response::error_message(PENDING))
     }
 
     pub(super) fn copy_text(&self, report: &Report, what: CopyWhat) -> Option<(String, String)> {
@@ -60,35 +60,35 @@ impl RerunScreen {
     }
 
     /// Asks where to save the script.
-    pub(super) fn ask_save(&self) -> Answer {
+    pub(super) fn ask_save(&self) -> Response {
         if let Some(wait) = self.not_ready() {
             return wait;
         }
-        let Some(plan) = self.plan() else { return Answer::error_message("there is no command to save") };
+        let Some(plan) = self.plan() else { return Response::error_message("there is no command to save") };
         let stem = plan.folder.clone().or_else(|| plan.commands.first().map(|c| c.output.clone())).unwrap_or_default();
         let stem = stem.rsplit('/').find(|s| !s.is_empty()).unwrap_or("rerun");
-        Answer::open_overlay(What::Line(LineOf::Save, Input::new(format!("./{stem}.sh"))))
+        Response::open_overlay(OverlayKind::Line(LineOf::Save, Input::new(format!("./{stem}.sh"))))
     }
 
-    pub(super) fn save_script(&self, path: &str, report: Option<&Report>) -> Answer {
+    pub(super) fn save_script(&self, path: &str, report: Option<&Report>) -> Response {
         if let Some(wait) = self.not_ready() {
             return wait;
         }
         if path.is_empty() {
-            return Answer::error_message("no file name given; nothing saved");
+            return Response::error_message("no file name given; nothing saved");
         }
-        let (Some(report), Some(plan)) = (report, self.plan()) else { return Answer::none() };
+        let (Some(report), Some(plan)) = (report, self.plan()) else { return Response::none() };
         let text = script::shell_script(plan, &report.file.display().to_string());
-        Answer::effect(Effect::Save(PathBuf::from(path), text))
+        Response::effect(Effect::Save(PathBuf::from(path), text))
     }
 
     /// Asks for the result to compare.
-    pub(super) fn ask_verify(&self) -> Answer {
+    pub(super) fn ask_verify(&self) -> Response {
         if let Some(wait) = self.not_ready() {
             return wait;
         }
         let Some(rerun) = self.current_rerun().filter(|r| !r.selects.is_empty()) else {
-            return Answer::error_message("no individual launch is selected, so there is nothing to compare");
+            return Response::error_message("no individual launch is selected, so there is nothing to compare");
         };
         // A relative name refers to the directory in which the program ran.
         let file = rerun.report_path();
@@ -96,40 +96,42 @@ impl RerunScreen {
             Some(directory) => PathBuf::from(directory).join(&file).display().to_string(),
             None => file,
         };
-        Answer::open_overlay(What::Line(LineOf::Verify, Input::new(path)))
+        Response::open_overlay(OverlayKind::Line(LineOf::Verify, Input::new(path)))
     }
 
-    pub(super) fn verify_result(&self, path: &str, report: usize) -> Answer {
+    pub(super) fn verify_result(&self, path: &str, report: usize) -> Response {
         if path.is_empty() {
-            return Answer::none();
+            return Response::none();
         }
         let selects = self.current_rerun().map(|r| r.selects.clone()).unwrap_or_default();
-        Answer::effect(Effect::Verify { report, path: PathBuf::from(path), selects })
+        Response::effect(Effect::Verify { report, path: PathBuf::from(path), selects })
     }
 
     /// Profiles the launches on this machine.
-    pub(super) fn run_commands(&self, cx: &Cx<'_>) -> Answer {
+    pub(super) fn run_commands(&self, cx: &ScreenContext<'_>) -> Response {
         if let Some(wait) = self.not_ready() {
             return wait;
         }
         if cx.running.is_live() {
-            return Answer::error_message("a run is in progress; wait for it or stop it first");
+            return Response::error_message("a run is in progress; wait for it or stop it first");
         }
-        let Some(report) = cx.report() else { return Answer::none() };
+        let Some(report) = cx.report() else { return Response::none() };
         let own_program = self.request.options.program.is_some();
         if report.built_in && !own_program {
-            return Answer::say(
+            return Response::say(
                 "the demo was recorded on another machine, and its program is not available here: record your own with `warpscope run -- PROGRAM`",
             );
         }
-        let Some(plan) = self.plan().filter(|p| !p.commands.is_empty()) else { return Answer::error_message("there is no command to run") };
+        let Some(plan) = self.plan().filter(|p| !p.commands.is_empty()) else {
+            return Response::error_message("there is no command to run");
+        };
         if plan.commands.iter().any(|c| c.wrapper.is_some()) {
             let save = cx.session.key_label(ActionId::Save);
-            return Answer::error_message(format!("a launcher must start this script instead of the program: {save} saves it"));
+            return Response::error_message(format!("a launcher must start this script instead of the program: {save} saves it"));
         }
         let unknown = |c: &Rerun| program_words(c).is_empty() || c.argv().iter().any(|w| w == PLACEHOLDER);
         if plan.commands.iter().any(unknown) {
-            return Answer::error_message("the report does not say which program ran: set the field `program` first");
+            return Response::error_message("the report does not say which program ran: set the field `program` first");
         }
         if !report.trusted && !own_program {
             return ask_trust(cx.report, &plan.commands.first().map(program_words).unwrap_or_default());
@@ -150,15 +152,15 @@ impl RerunScreen {
             };
             (start, Some(Origin { report: cx.report, selects: c.selects.clone() }))
         };
-        Go::Record(plan.commands.iter().map(one).collect()).into()
+        Navigate::Record(plan.commands.iter().map(one).collect()).into()
     }
 }
 
 /// Shows the program before it runs, once per report: the report, which names it, may come from someone else.
-fn ask_trust(report: usize, program: &[String]) -> Answer {
+fn ask_trust(report: usize, program: &[String]) -> Response {
     let items = vec![
-        Item::new("back", "do not run it", 'b', Choice::Run(RunChoice::Nothing)),
-        Item::new("run it", escape_unsafe(&shell::command_line(program)), 'r', Choice::Run(RunChoice::Trust(report))),
+        Item::new("back", "do not run it", 'b', PickAction::Run(RunChoice::Nothing)),
+        Item::new("run it", escape_unsafe(&shell::command_line(program)), 'r', PickAction::Run(RunChoice::Trust(report))),
     ];
-    Answer::open_overlay(Pick::by_letter("run the program that this report names?", items, None))
+    Response::open_overlay(PickList::by_letter("run the program that this report names?", items, None))
 }

@@ -5,13 +5,13 @@ use super::choices::{
     is_traced, pick_request, with_options,
 };
 use super::state::RerunScreen;
-use crate::analysis::next::key_of;
-use crate::app::over::LineOf;
+use crate::analysis::next_step::key_of;
+use crate::app::overlay::LineOf;
 use crate::model::text::escape_unsafe;
 use crate::model::{Profile, units};
 use crate::rerun::processes::Scope;
 use crate::rerun::{
-    CacheControl, Choose, ClockControl, Collect, OpenedBy, PartId, Profiler, Replay, Request, Rerun, Within, in_place, program, shell,
+    CacheControl, Choose, ClockControl, Collect, OpenedBy, PartId, Profiler, Replay, Request, Rerun, Within, program, shell, tracer_measure,
 };
 
 /// A field of the re-run screen.
@@ -161,7 +161,7 @@ pub static FIELDS: &[Field] = &[
         value: |s, _| {
             rocprof_counters(s).unwrap_or_else(|| {
                 if is_traced(s) {
-                    in_place::describe_metrics(&s.request.options.collect).to_owned()
+                    tracer_measure::describe_metrics(&s.request.options.collect).to_owned()
                 } else {
                     s.request.options.collect.label()
                 }

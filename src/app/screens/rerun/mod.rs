@@ -7,12 +7,12 @@ mod state;
 
 pub use state::RerunScreen;
 
-use crate::app::actions::{ActionId, Where};
+use crate::app::actions::{ActionId, KeyScope};
+use crate::app::jobs::{JobRequest, JobResult};
 use crate::app::msg::Effect;
-use crate::app::over::{Choice, CopyWhat, LineOf, What};
-use crate::app::screen::{Answer, Cx, Go, News, Screen, Selection, move_selection};
+use crate::app::overlay::{CopyWhat, LineOf, OverlayKind, PickAction};
+use crate::app::screen::{Navigate, Response, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
 use crate::app::session::Session;
-use crate::app::work::{Ask, Done};
 use crate::rerun::{Choose, Collect, Found, Picked, Plan, Request, Selects, Verdict, shell, verify};
 use choices::Edit;
 use fields::{FIELDS, Field};
@@ -72,48 +72,48 @@ impl RerunScreen {
         self.select_field(title.or(Some("launches")));
     }
 
-    fn request_plan(&self, cx: &Cx<'_>) -> Vec<Effect> {
+    fn request_plan(&self, cx: &ScreenContext<'_>) -> Vec<Effect> {
         let (grouping, rows, request) = (self.grouping.clone(), self.groups.clone(), self.request.clone());
-        let ask = Ask::Rerun { grouping, rows, request, screen: self.serial };
+        let ask = JobRequest::Rerun { grouping, rows, request, screen: self.serial };
         cx.report().map(|r| r.request_work(cx.report, ask)).unwrap_or_default()
     }
 
     /// Changes the request.
-    fn set_request(&mut self, request: Request, cx: &Cx<'_>) -> Answer {
+    fn set_request(&mut self, request: Request, cx: &ScreenContext<'_>) -> Response {
         self.change_request(request);
         self.request_plan(cx).into()
     }
 
     /// Acts on the selected row: opens a field's choices, or adopts an alternative.
-    fn edit_selected(&mut self, cx: &Cx<'_>) -> Answer {
+    fn edit_selected(&mut self, cx: &ScreenContext<'_>) -> Response {
         match self.selected_row() {
             Some(Row::Alternative(i)) => {
-                let Some(other) = self.alternatives().get(i) else { return Answer::none() };
+                let Some(other) = self.alternatives().get(i) else { return Response::none() };
                 if other.options == self.request.options {
                     // The command of another tool has no fields to edit.
-                    return Answer::effect(Effect::Copy(shell::command_line(&other.argv), "command".to_owned()));
+                    return Response::effect(Effect::Copy(shell::command_line(&other.argv), "command".to_owned()));
                 }
                 let request = Request { options: other.options.clone(), ..self.request.clone() };
                 self.set_request(request, cx)
             }
             Some(Row::Field(field)) => {
-                let Some(profile) = cx.report().and_then(|r| r.profile.as_deref()) else { return Answer::none() };
+                let Some(profile) = cx.report().and_then(|r| r.profile.as_deref()) else { return Response::none() };
                 match (field.edit)(self, profile) {
-                    Edit::Nothing(why) => Answer::say(why),
+                    Edit::Nothing(why) => Response::say(why),
                     Edit::Ask(request) => self.set_request(*request, cx),
-                    Edit::Over(what) => Answer::open_overlay(*what),
+                    Edit::Over(what) => Response::open_overlay(*what),
                 }
             }
-            Some(Row::Warning(_)) => Answer::say("this line is a warning: there is nothing to edit"),
-            None => Answer::none(),
+            Some(Row::Warning(_)) => Response::say("this line is a warning: there is nothing to edit"),
+            None => Response::none(),
         }
     }
 
     /// Shows the next of several commands.
-    fn next_command(&mut self) -> Answer {
+    fn next_command(&mut self) -> Response {
         let n = self.plan().map_or(0, |p| p.commands.len());
         if n < 2 {
-            return Answer::say("there is only one command");
+            return Response::say("there is only one command");
         }
         let title = match self.selected_row() {
             Some(Row::Field(field)) => Some(field.title),
@@ -122,11 +122,11 @@ impl RerunScreen {
         self.command = (self.command + 1) % n;
         self.verdict = None;
         self.select_field(title);
-        Answer::none()
+        Response::none()
     }
 
     /// Checks whether a result is of the selected launches.
-    fn apply_verification(&mut self, selects: &[Selects], found: &Result<Vec<Found>, String>) -> Answer {
+    fn apply_verification(&mut self, selects: &[Selects], found: &Result<Vec<Found>, String>) -> Response {
         let (text, good) = match found {
             Ok(found) => {
                 let verdict = verify(selects, found);
@@ -138,16 +138,16 @@ impl RerunScreen {
             }
             Err(text) => (text.clone(), false),
         };
-        Answer::none().and_say(text, !good)
+        Response::none().and_say(text, !good)
     }
 }
 
 impl Screen for RerunScreen {
-    fn place(&self) -> Where {
-        Where::Rerun
+    fn place(&self) -> KeyScope {
+        KeyScope::Rerun
     }
 
-    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         self.request_plan(cx).into()
     }
 
@@ -157,7 +157,7 @@ impl Screen for RerunScreen {
         Selection { group, launch, ..Selection::default() }
     }
 
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         Some(match id {
             ActionId::Open => self.edit_selected(cx),
             ActionId::Back => self.back(cx),
@@ -165,35 +165,35 @@ impl Screen for RerunScreen {
             ActionId::Save => self.ask_save(),
             ActionId::Verify => self.ask_verify(),
             ActionId::NextCommand => self.next_command(),
-            ActionId::Copy => Answer::open_overlay(commands::copy_menu()),
-            ActionId::Undo if self.undo_change() => Answer::from(self.request_plan(cx)).and_say("the last change was undone", false),
-            ActionId::Undo => Answer::say("nothing to undo"),
+            ActionId::Copy => Response::open_overlay(commands::copy_menu()),
+            ActionId::Undo if self.undo_change() => Response::from(self.request_plan(cx)).and_say("the last change was undone", false),
+            ActionId::Undo => Response::say("nothing to undo"),
             _ => return None,
         })
     }
 
-    fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
+    fn scroll(&mut self, by: isize, _: &mut ScreenContext<'_>) -> Response {
         self.selected = move_selection(self.selected, by, self.rows().len());
-        Answer::none()
+        Response::none()
     }
 
-    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+    fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response {
         if self.selected == row {
             return self.edit_selected(cx);
         }
         self.selected = move_selection(row, 0, self.rows().len());
-        Answer::none()
+        Response::none()
     }
 
-    fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
+    fn choose(&mut self, choice: PickAction, cx: &mut ScreenContext<'_>) -> Response {
         match choice {
-            Choice::Request(request) => self.set_request(*request, cx),
-            Choice::Line(what) => Answer::open_overlay(What::Line(what, Input::new(fields::line_text(self, what)))),
-            _ => Answer::none(),
+            PickAction::Request(request) => self.set_request(*request, cx),
+            PickAction::Line(what) => Response::open_overlay(OverlayKind::Line(what, Input::new(fields::line_text(self, what)))),
+            _ => Response::none(),
         }
     }
 
-    fn line(&mut self, what: LineOf, text: &str, cx: &mut Cx<'_>) -> Answer {
+    fn line(&mut self, what: LineOf, text: &str, cx: &mut ScreenContext<'_>) -> Response {
         let text = text.trim();
         let mut request = self.request.clone();
         let o = &mut request.options;
@@ -203,47 +203,47 @@ impl Screen for RerunScreen {
             LineOf::Directory => o.directory = given,
             LineOf::Program => match shlex::split(text) {
                 Some(words) => o.program = (!words.is_empty()).then_some(words),
-                None => return Answer::error_message("a quote is not closed; nothing changed"),
+                None => return Response::error_message("a quote is not closed; nothing changed"),
             },
             LineOf::Sections => {
                 let ids: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
                 if ids.is_empty() {
-                    return Answer::error_message("no section given; nothing changed");
+                    return Response::error_message("no section given; nothing changed");
                 }
                 o.collect = Collect::Sections(ids);
             }
             LineOf::Rank => match (text.is_empty(), text.parse()) {
                 (true, _) => o.rank = None,
                 (_, Ok(rank)) => o.rank = Some(rank),
-                _ => return Answer::error_message("a rank is a number from 0 up; nothing changed"),
+                _ => return Response::error_message("a rank is a number from 0 up; nothing changed"),
             },
             LineOf::Graph => match text.parse() {
                 Ok(n) => request.choose = Choose::Graph(n),
-                Err(_) => return Answer::error_message("a graph launch is a number from 0 up; nothing changed"),
+                Err(_) => return Response::error_message("a graph launch is a number from 0 up; nothing changed"),
             },
             LineOf::Save => return self.save_script(text, cx.report()),
             LineOf::Verify => return self.verify_result(text, cx.report),
-            LineOf::Tags(_) | LineOf::Note(_) | LineOf::View => return Answer::none(),
+            LineOf::Tags(_) | LineOf::Note(_) | LineOf::View => return Response::none(),
         }
         self.set_request(request, cx)
     }
 
-    fn take(&mut self, news: News<'_>, _: &mut Cx<'_>) -> Answer {
+    fn take(&mut self, news: ScreenEvent<'_>, _: &mut ScreenContext<'_>) -> Response {
         match news {
-            News::Done(Done::Rerun(serial, request, picked, plan)) => {
+            ScreenEvent::Done(JobResult::Rerun(serial, request, picked, plan)) => {
                 self.take_plan(*serial, request, picked, plan);
                 if self.run_when_ready && !self.is_pending() {
                     self.run_when_ready = false;
-                    return Go::RunHere.into();
+                    return Navigate::RunHere.into();
                 }
-                Answer::none()
+                Response::none()
             }
-            News::Verified { selects, found } => self.apply_verification(selects, found),
-            _ => Answer::none(),
+            ScreenEvent::Verified { selects, found } => self.apply_verification(selects, found),
+            _ => Response::none(),
         }
     }
 
-    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, what: CopyWhat, cx: &ScreenContext<'_>) -> Option<(String, String)> {
         self.copy_text(cx.report()?, what)
     }
 }

@@ -3,17 +3,17 @@
 use super::hints::Line;
 use super::state::ResultScreen;
 use crate::analysis::code::Counts;
-use crate::analysis::rows::{Row, plain_text};
+use crate::analysis::metrics_rows::{Row, plain_text};
 use crate::analysis::{compare, metric};
-use crate::app::copies;
-use crate::app::over::{CopyWhat, Pick};
+use crate::app::clipboard;
+use crate::app::overlay::{CopyWhat, PickList};
 use crate::app::screen::ResultView as View;
 use crate::model::NameForm;
 use crate::model::units::format_count;
 use crate::report::table::to_paste;
 
 /// Copy menu for the views of a result.
-pub fn copy_menu(view: View) -> Pick {
+pub fn copy_menu(view: View) -> PickList {
     let mut rows = [
         (CopyWhat::MetricValue, 'v', "value", "the exact value in its base unit"),
         (CopyWhat::MetricName, 'n', "name", "as --metrics expects it"),
@@ -30,7 +30,7 @@ pub fn copy_menu(view: View) -> Pick {
             (CopyWhat::Name(NameForm::Function), 'f', "kernel's function name", "as ncu --kernel-name expects it"),
         ];
     }
-    copies::copy_menu(&rows)
+    clipboard::copy_menu(&rows)
 }
 
 /// Returns the text to copy, and its description.

@@ -1,7 +1,7 @@
 //! Hints on one result, line by line
 
-use crate::analysis::gains;
 use crate::analysis::hints::Subject;
+use crate::analysis::ncu_rules;
 use crate::app::screen::move_selection;
 use crate::model::Details;
 use std::collections::BTreeSet;
@@ -63,7 +63,7 @@ pub fn build_lines(subject: &Subject, details: Option<&Details>, toggled: &BTree
         out.push(Line::Title("How it was found"));
         out.extend(subject.reasoning.iter().cloned().map(Line::Reason));
     }
-    let theirs = details.map(gains::largest_speedups).unwrap_or_default();
+    let theirs = details.map(ncu_rules::largest_speedups).unwrap_or_default();
     if !theirs.is_empty() {
         out.push(Line::Title("NVIDIA's rules, by estimated speedup"));
         out.extend(theirs.into_iter().take(MOST_THEIRS).map(|(r, m, ..)| Line::Theirs(r, m)));

@@ -1,7 +1,7 @@
 //! Metrics of one result, by section
 
-use crate::analysis::page::{self, Row, Wish};
-use crate::app::over::Finder;
+use crate::analysis::metrics_page::{self, Row, Wish};
+use crate::app::overlay::FilterInput;
 use crate::app::screen::move_selection;
 use crate::model::{Details, Metrics};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ pub struct MetricsView {
     pub rows: Arc<Vec<Row>>,
     /// Index of the selected row.
     pub selected: usize,
-    pub finder: Finder,
+    pub finder: FilterInput,
     /// Keys of the expanded folds.
     pub open: BTreeSet<String>,
 }
@@ -34,7 +34,7 @@ impl MetricsView {
         let before = self.rows.get(self.selected).cloned();
         let none = Details::default();
         let wish = Wish { filter: self.finder.text().to_owned(), pins: of.pins.to_vec(), open: self.open.clone(), hints: of.hints };
-        self.rows = Arc::new(page::build_rows(of.metrics, of.result, of.details.unwrap_or(&none), &wish));
+        self.rows = Arc::new(metrics_page::build_rows(of.metrics, of.result, of.details.unwrap_or(&none), &wish));
         let same = |row: &Row| match (&before, row) {
             (Some(Row::Fold { key: a, .. }), Row::Fold { key: b, .. }) => a == b,
             (Some(b), row) => b == row,

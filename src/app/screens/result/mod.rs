@@ -1,23 +1,23 @@
 //! Screens about one result: metrics by section, hints, roofline, comparison, and code
 
-mod asked;
 mod copy;
 pub mod hints;
+mod lazy_details;
 mod metrics;
 mod source;
 mod state;
 
-pub use asked::Asked;
+pub use lazy_details::Asked;
 pub use state::ResultScreen;
 
 use crate::analysis::compare;
 use crate::analysis::hints::Subject;
+use crate::analysis::metrics_rows::Row;
 use crate::analysis::roofline::Plot;
-use crate::analysis::rows::Row;
-use crate::app::actions::{ActionId, Where};
+use crate::app::actions::{ActionId, KeyScope};
 use crate::app::msg::Effect;
-use crate::app::over::{Choice, CopyWhat, Finder, Item, Page, Pick};
-use crate::app::screen::{Answer, Cx, Go, News, ResultView as View, Screen, Selection, move_selection};
+use crate::app::overlay::{CopyWhat, FilterInput, Item, Page, PickAction, PickList};
+use crate::app::screen::{Navigate, Response, ResultView as View, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
 use crate::app::session::Session;
 use crate::model::text::escape_unsafe;
 use crate::model::{Metrics, ResultMetrics, config};
@@ -58,13 +58,13 @@ impl ResultScreen {
     }
 
     /// Plots this result and the others on the roofline.
-    fn update_plot(&mut self, cx: &Cx<'_>) {
+    fn update_plot(&mut self, cx: &ScreenContext<'_>) {
         self.roofline.plot = Some(Arc::new(Plot::from_result(&self.metrics, self.result, &marked_results(cx.session, self.report))));
         self.roofline.selected = 0;
     }
 
     /// Prepares the data of the current view.
-    fn prepare_view(&mut self, cx: &Cx<'_>) -> Answer {
+    fn prepare_view(&mut self, cx: &ScreenContext<'_>) -> Response {
         match self.view {
             View::Metrics => {}
             View::Hints => {
@@ -88,17 +88,17 @@ impl ResultScreen {
             View::Source => {
                 if matches!(self.source.code, Asked::No | Asked::Failed(_)) {
                     self.source.code = Asked::Waiting;
-                    return Answer::effect(Effect::Code { report: cx.report, from: self.report, result: self.result });
+                    return Response::effect(Effect::Code { report: cx.report, from: self.report, result: self.result });
                 }
             }
         }
-        Answer::none()
+        Response::none()
     }
 
     /// Switches to a view; from that view, switches back.
-    fn toggle_view(&mut self, view: View, cx: &Cx<'_>) -> Answer {
+    fn toggle_view(&mut self, view: View, cx: &ScreenContext<'_>) -> Response {
         if !self.has_view(view) {
-            return Answer::say(match view {
+            return Response::say(match view {
                 View::Roofline => "a thread trace has no rates: rooflines are drawn of counters, as of a workload of rocprof-compute",
                 _ => "of AMD's counters there are hints, values and rooflines; code is in thread traces",
             });
@@ -112,10 +112,10 @@ impl ResultScreen {
     }
 
     /// Switches to the next or previous result of the same report.
-    fn step_result(&mut self, by: isize, cx: &Cx<'_>) -> Answer {
+    fn step_result(&mut self, by: isize, cx: &ScreenContext<'_>) -> Response {
         let n = self.metrics.results.len();
         if n < 2 {
-            return Answer::say("this is the only result in its report");
+            return Response::say("this is the only result in its report");
         }
         let mut next = (self.result + n).saturating_add_signed(by) % n;
         // Comparing a result with itself is pointless.
@@ -156,8 +156,8 @@ impl ResultScreen {
     }
 
     /// Lists results to compare with: of this report and of all others in the session.
-    fn ask_other(&self, session: &Session) -> Answer {
-        let Some(own) = self.metrics.results.get(self.result) else { return Answer::none() };
+    fn ask_other(&self, session: &Session) -> Response {
+        let Some(own) = self.metrics.results.get(self.result) else { return Response::none() };
         let mut items: Vec<(u32, Item)> = Vec::new();
         let mut known = HashMap::new();
         for (at, report) in session.reports.iter().enumerate() {
@@ -172,19 +172,19 @@ impl ResultScreen {
                 // Distances are cached per kernel: a report has many launches of few kernels.
                 let near = (r.kernel.function(), r.grid, r.block, at == self.report);
                 let far = *known.entry(near).or_insert_with(|| compare::result_distance(own, r, at == self.report));
-                items.push((far, Item::new(result_label(metrics, result), hint, None, Choice::Other(at, result))));
+                items.push((far, Item::new(result_label(metrics, result), hint, None, PickAction::Other(at, result))));
             }
         }
         if items.is_empty() {
-            return Answer::say("there is no other result: open a second report alongside this one");
+            return Response::say("there is no other result: open a second report alongside this one");
         }
         // Similar results come first: they are typically a kernel that was changed and measured again.
         items.sort_by_key(|i| i.0);
-        Answer::open_overlay(Pick::by_typing("compare with", items.into_iter().map(|i| i.1).collect()))
+        Response::open_overlay(PickList::by_typing("compare with", items.into_iter().map(|i| i.1).collect()))
     }
 
     /// Opens the selected row: a fold, a hint, or the explanation of a metric or rule.
-    fn open_row(&mut self, cx: &Cx<'_>) -> Answer {
+    fn open_row(&mut self, cx: &ScreenContext<'_>) -> Response {
         match self.view {
             View::Metrics => match self.sections.selected_row().cloned() {
                 Some(Row::Fold { key, .. }) => {
@@ -196,28 +196,28 @@ impl ResultScreen {
                     self.hints.show_hint(hint, &self.subject, self.details.get().map(|d| &**d));
                 }
                 Some(Row::Rule(..) | Row::Metric(_) | Row::Bar { .. } | Row::Cells { .. } | Row::Section { .. }) => {
-                    return Answer::open_overlay(Page::Explain);
+                    return Response::open_overlay(Page::Explain);
                 }
                 _ => {}
             },
             View::Hints => return self.open_line(cx),
-            View::Compare => return Answer::open_overlay(Page::Explain),
+            View::Compare => return Response::open_overlay(Page::Explain),
             View::Roofline => {
                 // A point of another kernel leads to its result.
                 let plot = self.roofline.plot.as_ref();
                 let other = plot.and_then(|p| p.points.get(self.roofline.selected)).filter(|p| !p.own).map(|p| p.result);
-                let Some(other) = other else { return Answer::open_overlay(Page::Explain) };
+                let Some(other) = other else { return Response::open_overlay(Page::Explain) };
                 let by = isize::try_from(other).unwrap_or(0) - isize::try_from(self.result).unwrap_or(0);
                 return self.step_result(by, cx);
             }
             View::Source => self.source.jump_to_counterpart(),
         }
-        Answer::none()
+        Response::none()
     }
 
     /// Acts on the selected line of the hints: expands or collapses a hint, or goes to the metric, to NVIDIA's rule, or
     /// to the command that confirms the hint.
-    fn open_line(&mut self, cx: &Cx<'_>) -> Answer {
+    fn open_line(&mut self, cx: &ScreenContext<'_>) -> Response {
         match self.hints.lines.get(self.hints.selected).cloned() {
             Some(Line::Hint(i, _)) => {
                 self.hints.toggle_hint(i);
@@ -226,30 +226,30 @@ impl ResultScreen {
             Some(Line::Evidence(i, e)) => {
                 let metric = self.subject.hints.get(i).and_then(|h| h.evidence.get(e)).map(|e| e.metric.clone());
                 let Some(name) = metric.filter(|m| !m.is_empty()) else {
-                    return Answer::say("computed from the metrics listed around it");
+                    return Response::say("computed from the metrics listed around it");
                 };
                 self.view = View::Metrics;
                 let (of, sections) = self.sections_of(&cx.session.pins);
                 sections.go_to(&name, &of);
             }
-            Some(Line::Confirm(_)) => return Go::Rerun { run: false, in_place: false }.into(),
+            Some(Line::Confirm(_)) => return Navigate::Rerun { run: false, in_place: false }.into(),
             Some(Line::Theirs(r, m)) => {
                 self.view = View::Metrics;
                 self.sections.finder.clear();
                 self.rebuild_sections(&cx.session.pins);
                 match self.sections.rows.iter().position(|row| *row == Row::Rule(r, m)) {
                     Some(at) => self.sections.selected = at,
-                    None => return Answer::open_overlay(Page::Explain),
+                    None => return Response::open_overlay(Page::Explain),
                 }
             }
             _ => {}
         }
-        Answer::none()
+        Response::none()
     }
 
     /// Pins or unpins the selected metric for the whole session.
-    fn toggle_pin(&mut self, cx: &mut Cx<'_>) -> Answer {
-        let Some(name) = self.sections.selected_metric().cloned() else { return Answer::error_message("no metric is selected") };
+    fn toggle_pin(&mut self, cx: &mut ScreenContext<'_>) -> Response {
+        let Some(name) = self.sections.selected_metric().cloned() else { return Response::error_message("no metric is selected") };
         let pins = &mut cx.session.pins;
         let said = if pins.contains(&name) {
             pins.retain(|p| *p != name);
@@ -260,11 +260,11 @@ impl ResultScreen {
             said
         };
         self.rebuild_sections(&cx.session.pins);
-        Answer::say(said)
+        Response::say(said)
     }
 
     /// Returns the command that confirms the selected hint, and its description.
-    fn confirm_command(&self, cx: &Cx<'_>) -> Option<(String, String)> {
+    fn confirm_command(&self, cx: &ScreenContext<'_>) -> Option<(String, String)> {
         let launch = self.matched_launch(cx.session, cx.report)?;
         let command = confirm::confirm_command(cx.report()?.profile.as_deref()?, launch, &self.selected_confirm()?).ok()?;
         let shell = command.shell_line();
@@ -273,17 +273,17 @@ impl ResultScreen {
 }
 
 impl Screen for ResultScreen {
-    fn place(&self) -> Where {
+    fn place(&self) -> KeyScope {
         match self.view {
-            View::Metrics => Where::Metrics,
-            View::Hints => Where::Hints,
-            View::Roofline => Where::Roofline,
-            View::Compare => Where::Compare,
-            View::Source => Where::Source,
+            View::Metrics => KeyScope::Metrics,
+            View::Hints => KeyScope::Hints,
+            View::Roofline => KeyScope::Roofline,
+            View::Compare => KeyScope::Compare,
+            View::Source => KeyScope::Source,
         }
     }
 
-    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         self.rebuild_sections(&cx.session.pins);
         let mut answer = self.prepare_view(cx);
         answer.effects.insert(0, self.request_details(cx.report));
@@ -307,7 +307,7 @@ impl Screen for ResultScreen {
         }
     }
 
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         Some(match id {
             ActionId::Open => self.open_row(cx),
             ActionId::Back => self.back(cx),
@@ -322,29 +322,29 @@ impl Screen for ResultScreen {
             ActionId::Pin => self.toggle_pin(cx),
             ActionId::FindMetric => {
                 self.sections.finder.typing = true;
-                Answer::none()
+                Response::none()
             }
             ActionId::NextSection | ActionId::PreviousSection => {
                 self.sections.go_to_section(id == ActionId::NextSection);
-                Answer::none()
+                Response::none()
             }
             ActionId::Instructions => {
                 self.source.instructions = !self.source.instructions;
                 self.source.selected = self.source.hottest_row();
-                Answer::none()
+                Response::none()
             }
             ActionId::CodeOrder => {
                 self.source.in_order = !self.source.in_order;
                 self.source.rebuild_listing(&self.metrics, self.result, self.details.get().map(|d| &**d));
                 self.source.selected = self.source.hottest_row();
-                Answer::none()
+                Response::none()
             }
-            ActionId::Copy => Answer::open_overlay(copy::copy_menu(self.view)),
+            ActionId::Copy => Response::open_overlay(copy::copy_menu(self.view)),
             _ => return None,
         })
     }
 
-    fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
+    fn scroll(&mut self, by: isize, _: &mut ScreenContext<'_>) -> Response {
         match self.view {
             View::Metrics => self.sections.scroll_by(by),
             View::Hints => self.hints.scroll_by(by),
@@ -355,45 +355,45 @@ impl Screen for ResultScreen {
             View::Compare => self.compare.selected = move_selection(self.compare.selected, by, self.compare.rows.len()),
             View::Source => self.source.selected = move_selection(self.source.selected, by, self.source.row_count()),
         }
-        Answer::none()
+        Response::none()
     }
 
-    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+    fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response {
         let at = match self.view {
-            View::Metrics if !self.sections.rows.get(row).is_some_and(Row::is_selectable) => return Answer::none(),
+            View::Metrics if !self.sections.rows.get(row).is_some_and(Row::is_selectable) => return Response::none(),
             View::Metrics => &mut self.sections.selected,
-            View::Hints if !self.hints.lines.get(row).is_some_and(Line::is_selectable) => return Answer::none(),
+            View::Hints if !self.hints.lines.get(row).is_some_and(Line::is_selectable) => return Response::none(),
             View::Hints => &mut self.hints.selected,
             View::Roofline => &mut self.roofline.selected,
             View::Compare => &mut self.compare.selected,
             View::Source => &mut self.source.selected,
         };
-        if std::mem::replace(at, row) == row { self.open_row(cx) } else { Answer::none() }
+        if std::mem::replace(at, row) == row { self.open_row(cx) } else { Response::none() }
     }
 
-    fn finder(&mut self) -> Option<&mut Finder> {
+    fn finder(&mut self) -> Option<&mut FilterInput> {
         (self.view == View::Metrics).then_some(&mut self.sections.finder)
     }
 
-    fn found(&mut self, first: bool, cx: &mut Cx<'_>) -> Answer {
+    fn found(&mut self, first: bool, cx: &mut ScreenContext<'_>) -> Response {
         self.rebuild_sections(&cx.session.pins);
         if first {
             self.sections.selected = 0;
         }
-        Answer::none()
+        Response::none()
     }
 
-    fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
-        let Choice::Other(report, result) = choice else { return Answer::none() };
-        let Some(metrics) = cx.session.metrics(report) else { return Answer::none() };
+    fn choose(&mut self, choice: PickAction, cx: &mut ScreenContext<'_>) -> Response {
+        let PickAction::Other(report, result) = choice else { return Response::none() };
+        let Some(metrics) = cx.session.metrics(report) else { return Response::none() };
         self.compare.other = Some((report, Arc::clone(metrics), result));
         (self.view, self.compare.selected) = (View::Compare, 0);
         self.prepare_view(cx)
     }
 
-    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+    fn take(&mut self, news: ScreenEvent<'_>, cx: &mut ScreenContext<'_>) -> Response {
         match news {
-            News::Details { from, result, outcome } if (from, result) == (self.report, self.result) => {
+            ScreenEvent::Details { from, result, outcome } if (from, result) == (self.report, self.result) => {
                 self.details = Asked::from_outcome(outcome);
                 let first = self.sections.rows.is_empty() || self.sections.selected == 0;
                 self.rebuild_sections(&cx.session.pins);
@@ -403,28 +403,28 @@ impl Screen for ResultScreen {
                 self.rebuild_hints();
                 self.source.rebuild_listing(&self.metrics, self.result, self.details.get().map(|d| &**d));
             }
-            News::Code { from, result, outcome } if (from, result) == (self.report, self.result) => {
+            ScreenEvent::Code { from, result, outcome } if (from, result) == (self.report, self.result) => {
                 self.source.set_code(outcome, &self.metrics, self.result, self.details.get().map(|d| &**d));
             }
-            News::Pins => self.rebuild_sections(&cx.session.pins),
+            ScreenEvent::Pins => self.rebuild_sections(&cx.session.pins),
             _ => {}
         }
-        Answer::none()
+        Response::none()
     }
 
-    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, what: CopyWhat, cx: &ScreenContext<'_>) -> Option<(String, String)> {
         if what == CopyWhat::Command { self.confirm_command(cx) } else { copy::copy_text(self, what) }
     }
 
     /// Clears the filter, returns to the initial view, or leaves the screen.
-    fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn back(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.view == View::Metrics && self.sections.finder.clear() {
             return self.found(false, cx);
         }
         if self.view == self.opened {
-            return Go::Back.into();
+            return Navigate::Back.into();
         }
         self.view = self.opened;
-        Answer::none()
+        Response::none()
     }
 }

@@ -1,6 +1,6 @@
 //! Hottest source lines and instructions of one result
 
-use super::asked::Asked;
+use super::lazy_details::Asked;
 use crate::analysis::code::{self, Instruction, Listing};
 use crate::model::{Code, Details, Metrics};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! State of the screens about one result. Each view has its own rows and selection.
 
-use super::asked::Asked;
 use super::hints::HintsView;
+use super::lazy_details::Asked;
 use super::metrics::{MetricsView, Of};
 use super::source::SourceView;
 use crate::analysis::compare;
@@ -9,7 +9,7 @@ use crate::analysis::hints::{Confirm, Subject};
 use crate::analysis::roofline::Plot;
 use crate::app::screen::ResultView;
 use crate::model::{Details, Metrics};
-use crate::rerun::join::Sure;
+use crate::rerun::match_results::Sure;
 use crate::rerun::{Options, confirm};
 use std::sync::Arc;
 

@@ -3,11 +3,11 @@
 
 mod steps;
 
-use crate::app::actions::{ActionId, Where};
+use crate::app::actions::{ActionId, KeyScope};
 use crate::app::msg::Effect;
-use crate::app::over::{Choice, CopyWhat, Item, Page, Pick, RunChoice};
-use crate::app::running::Watched;
-use crate::app::screen::{Answer, Cx, Go, Screen};
+use crate::app::overlay::{CopyWhat, Item, Page, PickAction, PickList, RunChoice};
+use crate::app::run_state::Watched;
+use crate::app::screen::{Navigate, Response, Screen, ScreenContext};
 use crate::launch::runs::Stage;
 use crate::report::runs::run_facts;
 use crate::rerun::shell;
@@ -19,35 +19,35 @@ pub struct RunScreen;
 const STARTING: &str = "the run is starting; try again in a moment";
 
 /// Escalates a stop by one stage.
-fn stop_now(watched: &Watched, key: &str) -> Answer {
-    Answer::effect(Effect::StopRun).and_say(watched.stop_message(key), false)
+fn stop_now(watched: &Watched, key: &str) -> Response {
+    Response::effect(Effect::StopRun).and_say(watched.stop_message(key), false)
 }
 
 /// Asks before a run is stopped.
-fn ask_before_stop(guided: bool) -> Answer {
+fn ask_before_stop(guided: bool) -> Response {
     let items = vec![
-        Item::new("keep going", "", 'b', Choice::Run(RunChoice::Nothing)),
-        Item::new("stop it", "program and profiler, which then writes its report", 's', Choice::Run(RunChoice::Stop)),
+        Item::new("keep going", "", 'b', PickAction::Run(RunChoice::Nothing)),
+        Item::new("stop it", "program and profiler, which then writes its report", 's', PickAction::Run(RunChoice::Stop)),
     ];
     // A guided run may be a server, which takes minutes to come back.
     let title = if guided { "stop the run? some steps are not done yet" } else { "stop the run?" };
-    Answer::open_overlay(Pick::by_letter(title, items, None))
+    Response::open_overlay(PickList::by_letter(title, items, None))
 }
 
 /// Stops the run, one stage further each time.
-fn stop_run(cx: &Cx<'_>, ask: bool) -> Answer {
-    let Some(watched) = &cx.running.watched else { return Go::Back.into() };
+fn stop_run(cx: &ScreenContext<'_>, ask: bool) -> Response {
+    let Some(watched) = &cx.running.watched else { return Navigate::Back.into() };
     if watched.doing.is_some() {
-        return Answer::effect(Effect::EndStep).and_say("ending the step; the run continues", false);
+        return Response::effect(Effect::EndStep).and_say("ending the step; the run continues", false);
     }
     if watched.ended {
-        return Answer::say("the run has ended");
+        return Response::say("the run has ended");
     }
     if watched.outside.is_some() {
-        return Answer::say("warpscope did not start this program: stop it where it was started");
+        return Response::say("warpscope did not start this program: stop it where it was started");
     }
     if watched.run.is_none() {
-        return Answer::say(STARTING);
+        return Response::say(STARTING);
     }
     // A stop that is in progress escalates without another question.
     if ask && watched.stop_stage() == Stage::Running {
@@ -58,25 +58,27 @@ fn stop_run(cx: &Cx<'_>, ask: bool) -> Answer {
 }
 
 /// Detaches the run from this program.
-fn detach_run(cx: &mut Cx<'_>) -> Answer {
-    let Some(watched) = cx.running.watched.as_mut().filter(|s| s.is_live()) else { return Answer::error_message("no run is in progress") };
+fn detach_run(cx: &mut ScreenContext<'_>) -> Response {
+    let Some(watched) = cx.running.watched.as_mut().filter(|s| s.is_live()) else {
+        return Response::error_message("no run is in progress");
+    };
     if !watched.mine {
-        return Answer::say("the run is already detached");
+        return Response::say("the run is already detached");
     }
-    let Some(id) = watched.run.as_ref().map(|r| r.id) else { return Answer::say(STARTING) };
+    let Some(id) = watched.run.as_ref().map(|r| r.id) else { return Response::say(STARTING) };
     watched.mine = false;
     let text = format!("detached: the run continues after warpscope exits or the ssh session ends; `warpscope attach {id}` shows it again");
-    Answer::effect(Effect::DetachRun).and_say(text, false)
+    Response::effect(Effect::DetachRun).and_say(text, false)
 }
 
 /// Handles the actions on a program that is traced here.
-fn act_on_traced(id: ActionId, watched: &mut Watched) -> Answer {
+fn act_on_traced(id: ActionId, watched: &mut Watched) -> Response {
     if watched.ended {
-        return Answer::say("the run has ended");
+        return Response::say("the run has ended");
     }
     let Some(live) = &watched.traced.live else {
         let tool = watched.run.as_ref().map_or("", |r| r.tool.as_str());
-        return Answer::say(if matches!(tool, "" | "trace") {
+        return Response::say(if matches!(tool, "" | "trace") {
             "nothing has been recorded yet: no process has used CUDA"
         } else {
             "this works for runs of the built-in tracer: `warpscope run --tool trace`"
@@ -85,39 +87,39 @@ fn act_on_traced(id: ActionId, watched: &mut Watched) -> Answer {
     match id {
         ActionId::Pause => {
             watched.traced.paused = !watched.traced.paused;
-            Answer::say(if watched.traced.paused { "paused; the program keeps running" } else { "going on" })
+            Response::say(if watched.traced.paused { "paused; the program keeps running" } else { "going on" })
         }
-        ActionId::Output if watched.outside.is_some() => Answer::say("its output is in its own terminal"),
+        ActionId::Output if watched.outside.is_some() => Response::say("its output is in its own terminal"),
         ActionId::Output => {
             watched.traced.printing = !watched.traced.printing;
-            Answer::none()
+            Response::none()
         }
         ActionId::Gate => match live.is_recording() {
-            Some(open) => Answer::effect(Effect::Gate(!open)),
-            None => Answer::say("every process has ended"),
+            Some(open) => Response::effect(Effect::Gate(!open)),
+            None => Response::say("every process has ended"),
         },
         ActionId::Measure => match watched.traced.selected_kernel() {
-            Some(kernel) => Answer::effect(Effect::Measure(kernel.name.to_string())),
-            None => Answer::say("no kernel was launched yet"),
+            Some(kernel) => Response::effect(Effect::Measure(kernel.name.to_string())),
+            None => Response::say("no kernel was launched yet"),
         },
-        _ => Answer::effect(Effect::Snapshot { whole: false }).and_say("saving the last 30 s …", false),
+        _ => Response::effect(Effect::Snapshot { whole: false }).and_say("saving the last 30 s …", false),
     }
 }
 
 /// Opens the traces of an ended program that was not started here.
-fn open_outside(watched: &Watched) -> Answer {
+fn open_outside(watched: &Watched) -> Response {
     match &watched.outside {
-        Some(_) if watched.ended => Answer::effect(Effect::Snapshot { whole: true }),
-        _ => Answer::none(),
+        Some(_) if watched.ended => Response::effect(Effect::Snapshot { whole: true }),
+        _ => Response::none(),
     }
 }
 
 impl Screen for RunScreen {
-    fn place(&self) -> Where {
-        Where::Run
+    fn place(&self) -> KeyScope {
+        KeyScope::Run
     }
 
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         let stop_key = cx.session.key_label(ActionId::StopRun);
         Some(match id {
             ActionId::Open => open_outside(cx.running.watched.as_ref()?),
@@ -138,33 +140,33 @@ impl Screen for RunScreen {
             ActionId::SkipStep => steps::skip_step(cx.running.watched.as_mut()?, &stop_key),
             ActionId::RunFacts => {
                 let watched = cx.running.watched.as_ref()?;
-                let Some(run) = watched.run.as_deref() else { return Some(Answer::say(STARTING)) };
-                Answer::open_overlay(Page::RunFacts(run_facts(run, &shell::command_line(&run.argv), watched.now_ms).into()))
+                let Some(run) = watched.run.as_deref() else { return Some(Response::say(STARTING)) };
+                Response::open_overlay(Page::RunFacts(run_facts(run, &shell::command_line(&run.argv), watched.now_ms).into()))
             }
             ActionId::Copy => {
                 let text = cx.running.watched.as_ref()?.command.clone();
-                Answer::effect(Effect::Copy(text, "command".to_owned()))
+                Response::effect(Effect::Copy(text, "command".to_owned()))
             }
             _ => return None,
         })
     }
 
-    fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
+    fn scroll(&mut self, by: isize, cx: &mut ScreenContext<'_>) -> Response {
         if let Some(watched) = &mut cx.running.watched {
             if watched.live_view().is_some() {
                 watched.move_selection(by);
-                return Answer::none();
+                return Response::none();
             }
             watched.back = watched.back.saturating_add_signed(by.saturating_neg()).min(watched.lines.len());
         }
-        Answer::none()
+        Response::none()
     }
 
-    fn press(&mut self, _: usize, _: &mut Cx<'_>) -> Answer {
-        Answer::none()
+    fn press(&mut self, _: usize, _: &mut ScreenContext<'_>) -> Response {
+        Response::none()
     }
 
-    fn copy(&self, _: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, _: CopyWhat, cx: &ScreenContext<'_>) -> Option<(String, String)> {
         Some((cx.running.watched.as_ref()?.command.clone(), "command".to_owned()))
     }
 }

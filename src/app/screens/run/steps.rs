@@ -1,41 +1,41 @@
 //! Steps of a guided run, performed by the user one after another, here or in another terminal
 
 use crate::app::msg::Effect;
-use crate::app::running::Watched;
-use crate::app::screen::Answer;
+use crate::app::run_state::Watched;
+use crate::app::screen::Response;
 use crate::launch::runs::Stage;
 
 /// Message while a step is in progress; `stop` is the key that ends it.
-fn under_way(stop: &str) -> Answer {
-    Answer::say(format!("the step is in progress; {stop} ends it"))
+fn under_way(stop: &str) -> Response {
+    Response::say(format!("the step is in progress; {stop} ends it"))
 }
 
 /// Does the next step; returns `None` if that is to stop the run.
-pub fn do_next_step(watched: &mut Watched, stop: &str) -> Option<Answer> {
+pub fn do_next_step(watched: &mut Watched, stop: &str) -> Option<Response> {
     if watched.doing.is_some() {
         return Some(under_way(stop));
     }
     let Some(step) = watched.next_step().cloned() else {
         let text = if watched.steps().0.is_empty() { "this run has no steps to do" } else { "all steps are done" };
-        return Some(Answer::say(text));
+        return Some(Response::say(text));
     };
-    let Some(run) = &watched.run else { return Some(Answer::none()) };
+    let Some(run) = &watched.run else { return Some(Response::none()) };
     let (id, directory) = (run.id, run.directory.clone());
     if step.argv.is_empty() {
         // Only the stop key escalates beyond the first signal.
         let running = watched.stop_stage() == Stage::Running;
-        return (!running).then(|| Answer::say("the run is being stopped; esc escalates"));
+        return (!running).then(|| Response::say("the run is being stopped; esc escalates"));
     }
     watched.doing = Some(watched.now_ms);
-    Some(Answer::effect(Effect::Step { run: id, argv: step.argv, directory }))
+    Some(Response::effect(Effect::Step { run: id, argv: step.argv, directory }))
 }
 
 /// Skips the next step: it was done elsewhere, or is not wanted.
-pub fn skip_step(watched: &mut Watched, stop: &str) -> Answer {
+pub fn skip_step(watched: &mut Watched, stop: &str) -> Response {
     if watched.doing.is_some() {
         return under_way(stop);
     }
-    let Some(step) = watched.next_step() else { return Answer::say("there is no step to skip") };
+    let Some(step) = watched.next_step() else { return Response::say("there is no step to skip") };
     let text = format!("skipped: {}", step.role);
-    Answer::from(watched.advance_step(true)).and_say(text, false)
+    Response::from(watched.advance_step(true)).and_say(text, false)
 }

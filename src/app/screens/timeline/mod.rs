@@ -1,22 +1,22 @@
 //! Timeline of the run: visible window, cursor, and listed rows
 
-pub mod look;
-mod walk;
+pub mod inspect;
+mod navigate;
 
-pub use walk::MAP;
+pub use navigate::MAP;
 
 use crate::analysis::timeline::{Event, Matches, Timeline, link};
 use crate::analysis::triage::Triage;
-use crate::app::actions::{ActionId, Where};
-use crate::app::copies;
+use crate::app::actions::{ActionId, KeyScope};
+use crate::app::clipboard;
+use crate::app::jobs::{JobRequest, JobResult};
 use crate::app::msg::{Effect, Pointer};
-use crate::app::over::{CopyWhat, Finder};
-use crate::app::screen::{Answer, At, Cx, Go, News, Screen, Selection, move_selection};
+use crate::app::overlay::{CopyWhat, FilterInput};
+use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
 use crate::app::session::{Report, Session};
-use crate::app::sight::{Arrangement, Kept, Line, LineKey, Place, lines};
-use crate::app::work::{Ask, Done};
+use crate::app::timeline_view::{Arrangement, LineKey, RowRef, SavedView, Viewport, rows};
 use crate::report::timeline::{Shown, describe, print_page};
-use look::{Found, Look};
+use inspect::{Found, Look};
 use std::sync::Arc;
 
 /// Result of a search.
@@ -39,19 +39,19 @@ pub struct Judged {
 #[derive(Clone, Debug)]
 pub struct TimelineScreen {
     /// `None` until the timeline has data.
-    pub place: Option<Place>,
+    pub place: Option<Viewport>,
     pub arrangement: Arrangement,
-    pub lines: Vec<Line>,
+    pub lines: Vec<RowRef>,
     /// Index of the selected line.
     pub selected: usize,
     /// Start of the measured span, ns.
     pub mark: Option<i64>,
     pub judged: Option<Judged>,
-    pub finder: Finder,
+    pub finder: FilterInput,
     pub search: Option<Search>,
     /// Places left before, and places to go forward to.
-    earlier: Vec<(Place, Option<LineKey>)>,
-    later: Vec<(Place, Option<LineKey>)>,
+    earlier: Vec<(Viewport, Option<LineKey>)>,
+    later: Vec<(Viewport, Option<LineKey>)>,
     /// Place to go to once it is loaded.
     wanted: Option<At>,
     /// True if `wanted` is shown without its surroundings.
@@ -92,7 +92,7 @@ impl TimelineScreen {
             selected: 0,
             mark: None,
             judged: None,
-            finder: Finder::default(),
+            finder: FilterInput::default(),
             search: None,
             earlier: Vec::new(),
             later: Vec::new(),
@@ -109,12 +109,12 @@ impl TimelineScreen {
         Self { exact: true, ..Self::new(at, serial) }
     }
 
-    pub fn current_line(&self) -> Option<Line> {
+    pub fn current_line(&self) -> Option<RowRef> {
         self.lines.get(self.selected).copied()
     }
 
     fn current_key(&self, timeline: &Timeline) -> Option<LineKey> {
-        lines::line_key(timeline, self.current_line()?)
+        rows::line_key(timeline, self.current_line()?)
     }
 
     fn select_key(&mut self, timeline: &Timeline, key: Option<LineKey>) {
@@ -122,7 +122,7 @@ impl TimelineScreen {
             LineKey::Group(g) => *g,
             LineKey::Row(row, _) => row.group,
         };
-        let at = |key: LineKey| self.lines.iter().position(|&l| lines::line_key(timeline, l) == Some(key));
+        let at = |key: LineKey| self.lines.iter().position(|&l| rows::line_key(timeline, l) == Some(key));
         // A folded row falls back to its group.
         let found = key.and_then(|k| at(k).or_else(|| at(LineKey::Group(group(&k)))));
         self.selected = found.unwrap_or(self.selected).min(self.lines.len().saturating_sub(1));
@@ -134,7 +134,7 @@ impl TimelineScreen {
         self.select_key(timeline, key);
     }
 
-    fn look<'a>(cx: &'a Cx<'_>) -> Option<Look<'a>> {
+    fn look<'a>(cx: &'a ScreenContext<'_>) -> Option<Look<'a>> {
         Look::from_report(cx.report()?)
     }
 
@@ -145,22 +145,22 @@ impl TimelineScreen {
     }
 
     /// Handles new parts of the timeline: lists their rows, and goes to the wanted place.
-    fn handle_new_parts(&mut self, cx: &Cx<'_>) -> Answer {
-        let Some(report) = cx.report() else { return Answer::none() };
+    fn handle_new_parts(&mut self, cx: &ScreenContext<'_>) -> Response {
+        let Some(report) = cx.report() else { return Response::none() };
         let timeline = Arc::clone(&report.lanes);
         if timeline.groups.is_empty() {
-            return Answer::none();
+            return Response::none();
         }
         let key = self.current_key(&timeline);
         self.rebuild_lines(&timeline, key);
         let columns = lane_columns(cx.session.size);
         if self.place.is_none() {
-            self.place = Some(report.kept.as_ref().map_or_else(|| Place::whole_span(timeline.span), |k| k.place));
+            self.place = Some(report.kept.as_ref().map_or_else(|| Viewport::whole_span(timeline.span), |k| k.place));
         } else if let Some(place) =
             self.place.as_mut().filter(|_| self.earlier.is_empty() && report.kept.is_none() && self.wanted.is_none())
         {
             // The user has not moved yet: show everything that is loaded.
-            *place = if place.cursor == place.start { Place::whole_span(timeline.span) } else { *place };
+            *place = if place.cursor == place.start { Viewport::whole_span(timeline.span) } else { *place };
         }
         if let Some(at) = self.wanted
             && self.go_to(&at, cx, columns)
@@ -168,7 +168,7 @@ impl TimelineScreen {
             self.wanted = None;
         }
         let again = self.search.as_ref().is_some_and(|s| s.parts != timeline.parts.len());
-        if again { self.request_matches(cx) } else { Answer::none() }
+        if again { self.request_matches(cx) } else { Response::none() }
     }
 
     /// Remembers the current place before a jump.
@@ -183,9 +183,9 @@ impl TimelineScreen {
     }
 
     /// Requests the matching events.
-    fn request_matches(&self, cx: &Cx<'_>) -> Answer {
-        let (Some(report), false) = (cx.report(), self.finder.is_empty()) else { return Answer::none() };
-        let ask = Ask::Matches { screen: self.serial, timeline: Arc::clone(&report.lanes), text: self.finder.text().to_owned() };
+    fn request_matches(&self, cx: &ScreenContext<'_>) -> Response {
+        let (Some(report), false) = (cx.report(), self.finder.is_empty()) else { return Response::none() };
+        let ask = JobRequest::Matches { screen: self.serial, timeline: Arc::clone(&report.lanes), text: self.finder.text().to_owned() };
         report.request_work(cx.report, ask).into()
     }
 
@@ -197,54 +197,54 @@ impl TimelineScreen {
 
     /// Requests triage of the marked window once the cursor rests; without a mark, of the visible window if that is
     /// fast.
-    fn request_triage(&mut self, cx: &Cx<'_>) -> Answer {
+    fn request_triage(&mut self, cx: &ScreenContext<'_>) -> Response {
         let few = |r: &Report| r.profile.as_ref().is_some_and(|p| p.launches.len() + p.calls.len() <= MOST_JUDGED);
         let view = self.place.filter(|_| cx.report().is_some_and(few)).map(|p| (p.start, p.end));
         let Some(window) = self.marked_window().or(view) else {
             self.judged = None;
-            return Answer::none();
+            return Response::none();
         };
         if self.judged.as_ref().is_some_and(|j| j.window == window) {
-            return Answer::none();
+            return Response::none();
         }
         self.judged = Some(Judged { window, triage: None });
-        let Some(report) = cx.report() else { return Answer::none() };
-        let effects = report.request_work(cx.report, Ask::Judge { screen: self.serial, window });
+        let Some(report) = cx.report() else { return Response::none() };
+        let effects = report.request_work(cx.report, JobRequest::Judge { screen: self.serial, window });
         let rest = |effect| if let Effect::Work(work) = effect { Effect::Rest(work) } else { effect };
         effects.into_iter().map(rest).collect::<Vec<_>>().into()
     }
 
     /// Narrows all screens to the marked window, else to the visible one; if they are narrowed to it already, widens
     /// them.
-    fn toggle_time_filter(&self, cx: &Cx<'_>) -> Answer {
-        let (Some(report), Some(place)) = (cx.report(), self.place) else { return Answer::none() };
+    fn toggle_time_filter(&self, cx: &ScreenContext<'_>) -> Response {
+        let (Some(report), Some(place)) = (cx.report(), self.place) else { return Response::none() };
         match (self.marked_window(), report.window) {
-            (Some(marked), shown) if shown != Some(marked) => Go::Window(Some(marked)).into(),
-            (_, Some(_)) => Go::Window(None).into(),
+            (Some(marked), shown) if shown != Some(marked) => Navigate::Window(Some(marked)).into(),
+            (_, Some(_)) => Navigate::Window(None).into(),
             (_, None)
                 if (place.start, place.end) == {
-                    let all = Place::whole_span(report.lanes.span);
+                    let all = Viewport::whole_span(report.lanes.span);
                     (all.start, all.end)
                 } =>
             {
                 let (mark, zoom) = (cx.session.key_label(ActionId::SetMark), cx.session.key_label(ActionId::ZoomIn));
-                Answer::say(format!("the whole run is in view: zoom in ({zoom}) or mark a window ({mark})"))
+                Response::say(format!("the whole run is in view: zoom in ({zoom}) or mark a window ({mark})"))
             }
-            (_, None) => Go::Window(Some((place.start, place.end))).into(),
+            (_, None) => Navigate::Window(Some((place.start, place.end))).into(),
         }
     }
 
     /// Opens the event at the cursor.
-    fn open_event(&mut self, cx: &Cx<'_>) -> Answer {
-        let Some(look) = Self::look(cx) else { return Answer::none() };
-        let Some(line) = self.current_line() else { return Answer::none() };
+    fn open_event(&mut self, cx: &ScreenContext<'_>) -> Response {
+        let Some(look) = Self::look(cx) else { return Response::none() };
+        let Some(line) = self.current_line() else { return Response::none() };
         match self.event_at_cursor(&look, lane_columns(cx.session.size)) {
-            Some(Event::Launch(launch) | Event::LaunchCall(launch)) => Go::Launch(launch).into(),
+            Some(Event::Launch(launch) | Event::LaunchCall(launch)) => Navigate::Launch(launch).into(),
             Some(Event::Range(row)) => {
                 let label = look.profile.ranges.label(look.profile.ranges.get(row as usize).name);
-                Go::Ranges(Some(label)).into()
+                Navigate::Ranges(Some(label)).into()
             }
-            Some(_) => Answer::say("there is no more about this than what is shown here"),
+            Some(_) => Response::say("there is no more about this than what is shown here"),
             None if matches!(
                 look.content_at(
                     line,
@@ -256,44 +256,48 @@ impl TimelineScreen {
             {
                 self.move_in_time(ActionId::ZoomTo, cx).unwrap_or_default()
             }
-            None if matches!(line, Line::Group(_)) => self.toggle_fold(cx),
-            None => Answer::say("nothing is here"),
+            None if matches!(line, RowRef::Group(_)) => self.toggle_fold(cx),
+            None => Response::say("nothing is here"),
         }
     }
 
-    fn toggle_fold(&mut self, cx: &Cx<'_>) -> Answer {
-        let (Some(report), Some(line)) = (cx.report(), self.current_line()) else { return Answer::none() };
+    fn toggle_fold(&mut self, cx: &ScreenContext<'_>) -> Response {
+        let (Some(report), Some(line)) = (cx.report(), self.current_line()) else { return Response::none() };
         let timeline = Arc::clone(&report.lanes);
         let key = self.current_key(&timeline);
         self.arrangement.toggle_fold(&timeline, line);
         self.rebuild_lines(&timeline, key);
-        Answer::none()
+        Response::none()
     }
 
     /// Changes the set of listed rows.
-    fn change_rows(&mut self, cx: &Cx<'_>, change: impl FnOnce(&mut Arrangement, &Timeline, Line)) -> Answer {
-        let (Some(report), Some(line)) = (cx.report(), self.current_line()) else { return Answer::none() };
+    fn change_rows(&mut self, cx: &ScreenContext<'_>, change: impl FnOnce(&mut Arrangement, &Timeline, RowRef)) -> Response {
+        let (Some(report), Some(line)) = (cx.report(), self.current_line()) else { return Response::none() };
         let timeline = Arc::clone(&report.lanes);
         let key = self.current_key(&timeline);
         change(&mut self.arrangement, &timeline, line);
         self.rebuild_lines(&timeline, key);
-        Answer::none()
+        Response::none()
     }
 
-    fn show_rows(&mut self, cx: &Cx<'_>) -> Answer {
-        let Some(report) = cx.report() else { return Answer::none() };
+    fn show_rows(&mut self, cx: &ScreenContext<'_>) -> Response {
+        let Some(report) = cx.report() else { return Response::none() };
         let timeline = Arc::clone(&report.lanes);
         let key = self.current_key(&timeline);
         self.arrangement.show_all();
         self.rebuild_lines(&timeline, key);
-        Answer::none()
+        Response::none()
     }
 
-    fn hide_row(&mut self, cx: &Cx<'_>) -> Answer {
+    fn hide_row(&mut self, cx: &ScreenContext<'_>) -> Response {
         let hidden = self.arrangement.hidden_count();
         let _ = self.change_rows(cx, Arrangement::hide_line);
         let back = cx.session.key_label(ActionId::ShowRows);
-        if self.arrangement.hidden_count() > hidden { Answer::say(format!("hidden; {back} shows all rows again")) } else { Answer::none() }
+        if self.arrangement.hidden_count() > hidden {
+            Response::say(format!("hidden; {back} shows all rows again"))
+        } else {
+            Response::none()
+        }
     }
 
     fn copy_text(&self, what: CopyWhat, report: &Report, columns: usize) -> Option<(String, String)> {
@@ -324,15 +328,15 @@ impl TimelineScreen {
 }
 
 impl Screen for TimelineScreen {
-    fn place(&self) -> Where {
-        Where::Timeline
+    fn place(&self) -> KeyScope {
+        KeyScope::Timeline
     }
 
-    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         let at = cx.report;
-        let Some(report) = cx.report_mut() else { return Answer::none() };
+        let Some(report) = cx.report_mut() else { return Response::none() };
         if report.is_reading() {
-            return Answer::none();
+            return Response::none();
         }
         let effects = report.want_lanes(at);
         if let Some(kept) = &report.kept {
@@ -356,7 +360,7 @@ impl Screen for TimelineScreen {
         Selection { group: row.map(|r| (Arc::clone(grouping), r)), launch: Some(launch), result, ..Selection::default() }
     }
 
-    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+    fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         let answer = match id {
             ActionId::Open => self.open_event(cx),
             ActionId::Back => self.back(cx),
@@ -368,92 +372,92 @@ impl Screen for TimelineScreen {
             ActionId::RowDown => self.change_rows(cx, |a, t, l| a.move_line(t, l, false)),
             ActionId::FindEvent => {
                 self.finder.typing = true;
-                Answer::none()
+                Response::none()
             }
             ActionId::SetMark => self.set_mark(cx),
             ActionId::Narrow => self.toggle_time_filter(cx),
-            ActionId::Copy => Answer::open_overlay(copies::timeline_menu()),
+            ActionId::Copy => Response::open_overlay(clipboard::timeline_menu()),
             _ => self.move_in_time(id, cx)?,
         };
         let more = self.request_triage(cx);
-        Some(Answer { effects: answer.effects.into_iter().chain(more.effects).collect(), ..answer })
+        Some(Response { effects: answer.effects.into_iter().chain(more.effects).collect(), ..answer })
     }
 
-    fn scroll(&mut self, by: isize, _cx: &mut Cx<'_>) -> Answer {
+    fn scroll(&mut self, by: isize, _cx: &mut ScreenContext<'_>) -> Response {
         self.selected = move_selection(self.selected, by, self.lines.len());
-        Answer::none()
+        Response::none()
     }
 
-    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+    fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response {
         if self.selected == row {
             return self.toggle_fold(cx);
         }
         self.selected = move_selection(row, 0, self.lines.len());
-        Answer::none()
+        Response::none()
     }
 
-    fn point(&mut self, pointer: Pointer, cx: &mut Cx<'_>) -> Answer {
+    fn point(&mut self, pointer: Pointer, cx: &mut ScreenContext<'_>) -> Response {
         let answer = self.handle_pointer(pointer, cx);
         let more = self.request_triage(cx);
-        Answer { effects: answer.effects.into_iter().chain(more.effects).collect(), ..answer }
+        Response { effects: answer.effects.into_iter().chain(more.effects).collect(), ..answer }
     }
 
-    fn finder(&mut self) -> Option<&mut Finder> {
+    fn finder(&mut self) -> Option<&mut FilterInput> {
         Some(&mut self.finder)
     }
 
-    fn found(&mut self, _first: bool, cx: &mut Cx<'_>) -> Answer {
+    fn found(&mut self, _first: bool, cx: &mut ScreenContext<'_>) -> Response {
         if self.finder.is_empty() {
             self.search = None;
-            return Answer::none();
+            return Response::none();
         }
         self.request_matches(cx)
     }
 
-    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+    fn take(&mut self, news: ScreenEvent<'_>, cx: &mut ScreenContext<'_>) -> Response {
         match news {
-            News::Done(Done::Timeline(_)) => {
+            ScreenEvent::Done(JobResult::Timeline(_)) => {
                 let answer = self.handle_new_parts(cx);
                 let more = self.request_triage(cx);
-                Answer { effects: answer.effects.into_iter().chain(more.effects).collect(), ..answer }
+                Response { effects: answer.effects.into_iter().chain(more.effects).collect(), ..answer }
             }
-            News::Done(Done::Matches(screen, text, parts, matches)) if *screen == self.serial && text == self.finder.text() => {
+            ScreenEvent::Done(JobResult::Matches(screen, text, parts, matches)) if *screen == self.serial && text == self.finder.text() => {
                 let first = self.search.as_ref().is_none_or(|s| s.text != *text);
                 self.search = Some(Search { text: text.clone(), matches: Arc::clone(matches), parts: *parts });
                 // Go to the first match from the cursor on.
-                if first { self.seek_match(cx) } else { Answer::none() }
+                if first { self.seek_match(cx) } else { Response::none() }
             }
-            News::Done(Done::Judged(screen, window, triage)) if *screen == self.serial => {
+            ScreenEvent::Done(JobResult::Judged(screen, window, triage)) if *screen == self.serial => {
                 if let Some(judged) = self.judged.as_mut().filter(|j| j.window == *window) {
                     judged.triage = Some(triage.clone());
                 }
-                Answer::none()
+                Response::none()
             }
-            News::Loaded if self.lines.is_empty() => self.opened(cx),
-            _ => Answer::none(),
+            ScreenEvent::Loaded if self.lines.is_empty() => self.opened(cx),
+            _ => Response::none(),
         }
     }
 
-    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+    fn copy(&self, what: CopyWhat, cx: &ScreenContext<'_>) -> Option<(String, String)> {
         self.copy_text(what, cx.report()?, lane_columns(cx.session.size))
     }
 
-    fn escape(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn escape(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.mark.take().is_some() {
             self.judged = None;
-            return Answer::none();
+            return Response::none();
         }
         self.back(cx)
     }
 
-    fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
+    fn back(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.finder.clear() {
             self.search = None;
-            return Answer::none();
+            return Response::none();
         }
         if let (Some(place), Some(report)) = (self.place, cx.report_mut()) {
-            report.kept = Some(Box::new(Kept { place, arrangement: self.arrangement.clone(), mark: self.mark }));
+            report.kept = Some(Box::new(SavedView { place, arrangement: self.arrangement.clone(), mark: self.mark }));
         }
-        Go::Back.into()
+        Navigate::Back.into()
     }
 }

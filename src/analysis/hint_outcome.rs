@@ -1,0 +1,146 @@
+//! Outcome of a hint: the gain predicted by the first hint on a kernel in one run, and the kernel's time in another.
+
+use super::hints::diagnosed_kernel::diagnose_all;
+use super::hints::{Diagnosis, Gain, Severity};
+use crate::model::metrics::IN_PLACE;
+use crate::model::{Profile, ResultKind};
+use std::collections::HashMap;
+
+/// The first hint on a kernel whose counters were collected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Promise {
+    pub id: Diagnosis,
+    pub gain: Gain,
+}
+
+/// Outcome of a prediction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As predicted or, if only a bound was given, within the bound.
+    Kept,
+    /// Less than predicted.
+    Less,
+    /// More than predicted, within the bound.
+    More,
+    /// More than the bound: the hint was wrong, or more was changed than it advised.
+    Beyond,
+}
+
+impl Outcome {
+    /// Identifier for scripts.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Less => "less",
+            Self::More => "more",
+            Self::Beyond => "beyond",
+        }
+    }
+}
+
+/// Tolerance of a predicted gain, as a share of the kernel's time: clocks and replay passes vary by that.
+const SLACK: f64 = 0.02;
+
+impl Promise {
+    /// Returns the outcome if this share of the kernel's time was saved.
+    pub fn classify_outcome(&self, got: f64) -> Outcome {
+        let (least, most) = self.gain.expected.unwrap_or((0.0, self.gain.at_most));
+        if got > self.gain.at_most + SLACK {
+            Outcome::Beyond
+        } else if got > most + SLACK {
+            Outcome::More
+        } else if got < least - SLACK {
+            Outcome::Less
+        } else {
+            Outcome::Kept
+        }
+    }
+
+    /// Formats the prediction and its outcome: `uncoalesced-global promised 40–59%, got 57%`.
+    pub fn describe_outcome(&self, got: f64) -> String {
+        let end = match self.classify_outcome(got) {
+            _ if got < 0.0 => format!("is {:.0}% slower", -got * 100.0),
+            Outcome::Beyond => format!("got {:.0}%: more than it called possible", got * 100.0),
+            _ => format!("got {:.0}%", got * 100.0),
+        };
+        format!("{} promised {}, {end}", self.id.id(), self.gain.to_text())
+    }
+}
+
+/// Predictions by each of the kernels' names, from the longest result of a kernel. Healthy kernels, and kernels with
+/// too little data, have none.
+pub fn predicted_gains(profile: &Profile) -> HashMap<String, Promise> {
+    let profile = profile.measured.as_deref().unwrap_or(profile);
+    let Some(metrics) = &profile.metrics else { return HashMap::new() };
+    let mut out: HashMap<String, (f64, Promise)> = HashMap::new();
+    for subject in diagnose_all(profile) {
+        let Some(result) = subject.result.and_then(|r| metrics.results.get(r)).filter(|r| r.kind == ResultKind::Kernel) else { continue };
+        let Some(hint) = subject.hints.first().filter(|h| h.severity != Severity::Healthy) else { continue };
+        let ns = metrics.duration(result).map_or(0.0, |d| d.0 as f64);
+        let names = [Some(subject.kernel.function()), subject.kernel.demangled.as_deref(), subject.kernel.mangled.as_deref()];
+        for name in names.into_iter().flatten() {
+            if out.get(name).is_none_or(|known| known.0 < ns) {
+                out.insert(name.to_owned(), (ns, Promise { id: hint.id, gain: hint.gain.clone() }));
+            }
+        }
+    }
+    out.into_iter().map(|(name, (_, promise))| (name, promise)).collect()
+}
+
+/// A kernel as measured in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// Function name.
+    pub kernel: String,
+    /// Method of the measurement. Times under ncu with locked clocks, under ncu without, and in the run itself are not
+    /// comparable.
+    pub way: &'static str,
+    /// Mean time of a launch, ns.
+    pub ns: f64,
+    /// Launches that were measured.
+    pub launches: u64,
+    pub promise: Option<Promise>,
+}
+
+/// Kernels with counters in a report, those with the most time first.
+pub fn measured_kernels(profile: &Profile) -> Vec<Kept> {
+    let promises = predicted_gains(profile);
+    let profile = profile.measured.as_deref().unwrap_or(profile);
+    let Some(metrics) = &profile.metrics else { return Vec::new() };
+    let mut out: HashMap<(&str, &'static str), (f64, u64)> = HashMap::new();
+    for result in metrics.results.iter().filter(|r| r.kind == ResultKind::Kernel) {
+        let Some(ns) = metrics.duration(result).map(|d| d.0 as f64).filter(|ns| *ns > 0.0) else { continue };
+        let way = match result.clocks_locked {
+            _ if metrics.source.tool == IN_PLACE => "in place",
+            Some(true) => "ncu, clocks locked",
+            _ => "ncu",
+        };
+        let sum = out.entry((result.kernel.function(), way)).or_default();
+        (sum.0, sum.1) = (sum.0 + ns, sum.1 + 1);
+    }
+    let one = |((kernel, way), (ns, n)): ((&str, &'static str), (f64, u64))| Kept {
+        kernel: kernel.to_owned(),
+        way,
+        ns: ns / n as f64,
+        launches: n,
+        promise: promises.get(kernel).cloned(),
+    };
+    let mut all: Vec<Kept> = out.into_iter().map(one).collect();
+    all.sort_by(|a, b| (b.ns * b.launches as f64).total_cmp(&(a.ns * a.launches as f64)).then_with(|| a.kernel.cmp(&b.kernel)));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_of_a_promise() {
+        let gain = Gain { at_most: 0.7, expected: Some((0.4, 0.59)), left: String::new() };
+        let promise = Promise { id: Diagnosis::Uncoalesced, gain };
+        let outcome = [0.57, 0.2, 0.65, 0.8, -0.1].map(|got| promise.classify_outcome(got));
+        assert_eq!(outcome, [Outcome::Kept, Outcome::Less, Outcome::More, Outcome::Beyond, Outcome::Less]);
+        assert_eq!(promise.describe_outcome(0.57), "uncoalesced-global promised 40–59%, got 57%");
+        assert_eq!(promise.describe_outcome(-0.1), "uncoalesced-global promised 40–59%, is 10% slower");
+    }
+}

@@ -1,0 +1,167 @@
+//! One kernel prepared for the rules: metric values, demand per unit, stalls.
+
+use super::hint::{Evidence, Threshold};
+use super::metric_values::{Depth, Facts};
+use super::stalls::Stalls;
+use super::unit_throughput::{Busy, Demand, Unit};
+use crate::analysis::catalog::builtin_catalog;
+
+#[derive(Debug)]
+pub struct Case<'a> {
+    pub facts: &'a Facts,
+    /// Demand per unit.
+    pub demand: Demand,
+    /// Stall reasons of the warps, if collected.
+    pub stalls: Option<Stalls>,
+    /// Share of the cycles in which the mean SM had work; 1 if unknown.
+    pub active: f64,
+}
+
+/// Formats a share as percent: `87%`, `7.3%`.
+pub fn format_percent(share: f64) -> String {
+    let p = share * 100.0;
+    if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
+}
+
+/// The metric's name; empty for values computed from the launch, which are named by their concept.
+fn metric_name(metric: &str, concept: &str) -> String {
+    if metric == concept { String::new() } else { metric.to_owned() }
+}
+
+/// Suffix that states the discount of a bound, if there is one.
+pub fn discount_note(part: f64) -> String {
+    if part >= 0.995 {
+        String::new()
+    } else {
+        format!("; weighted by {}, since a unit between 60 and 80% of its peak may or may not be the limit", format_percent(part))
+    }
+}
+
+impl<'a> Case<'a> {
+    pub fn new(facts: &'a Facts) -> Self {
+        Self { facts, demand: Demand::from_facts(facts), stalls: Stalls::from_facts(facts), active: facts.active_share().unwrap_or(1.0) }
+    }
+
+    /// Amount of data collected for the kernel.
+    pub fn depth(&self) -> Depth {
+        self.facts.depth()
+    }
+
+    /// The busiest unit's share of its peak while the SMs have work.
+    pub fn peak(&self) -> f64 {
+        self.demand.peak_active(self.active)
+    }
+
+    /// Weight of waiting (see [`Demand::waiting_counts`]).
+    pub fn waiting_counts(&self) -> f64 {
+        Demand::waiting_counts(self.peak())
+    }
+
+    /// Returns true if both roofs of a kernel are known, by name or in sum. Without them, nothing is known to be
+    /// far from its peak.
+    pub fn roofs_known(&self) -> bool {
+        let has = |units: &[Unit]| units.iter().any(|u| self.demand.get(*u).is_some());
+        let sm = self.facts.get("sm_throughput").is_some() || has(&[Unit::Issue]);
+        sm && (self.facts.get("memory_throughput").is_some() || has(&[Unit::Dram, Unit::Memory]))
+    }
+
+    /// Gain if waiting that takes a share of the SMs' busy cycles ends: at most that share, and at most until the
+    /// busiest unit is the limit. Waiting for a unit near its peak counts less (see [`Demand::waiting_counts`]).
+    pub fn waiting_gain(&self, share: f64) -> f64 {
+        self.active * share.min(1.0 - self.peak()).max(0.0) * self.waiting_counts()
+    }
+
+    /// Describes the bound of the gain from less waiting.
+    pub fn waiting_bound(&self, share: f64) -> String {
+        let most = match self.demand.busiest_unit() {
+            Some(next) if 1.0 - self.peak() < share => {
+                format!("the next limit: {} at {}", next.unit.display_name(), format_percent(next.share))
+            }
+            _ => format!("the share of cycles that warps spend in these states: {}", format_percent(share)),
+        };
+        let busy = if self.active < 0.98 {
+            format!(", of the {} of the time in which SMs have work", format_percent(self.active))
+        } else {
+            String::new()
+        };
+        format!("{most}{busy}{}", discount_note(self.waiting_counts()))
+    }
+
+    /// Weight of the gain from relieving a unit: 1 from 80 % of its peak on, 0 up to 60 %, linear in between. The
+    /// complement of [`Demand::waiting_counts`].
+    pub fn binding_weight(share: f64) -> f64 {
+        ((share - 0.6) / 0.2).clamp(0.0, 1.0)
+    }
+
+    /// Gain if a unit of the SMs works at its peak while they have work; cycles without work have causes of their own.
+    pub fn headroom(&self, share: f64) -> f64 {
+        (self.active - share).max(0.0) * Self::binding_weight(share)
+    }
+
+    /// Gain if some units are fully relieved: until the next one is the limit.
+    pub fn next_roof(&self, besides: &[Unit]) -> (f64, String) {
+        match self.demand.busiest_except(besides) {
+            Some(Busy { unit, share, .. }) => {
+                (1.0 - share, format!("the next limit that this leaves: {} at {}", unit.display_name(), format_percent(share)))
+            }
+            None => (0.0, "no other unit was measured".to_owned()),
+        }
+    }
+
+    /// A measured value as evidence; `None` if it was not collected.
+    pub fn metric_evidence(&self, id: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+        let measured = self.facts.measured_value(id)?;
+        let concept = builtin_catalog().find_concept(id)?;
+        let threshold = threshold.filter(|t| t.is_met(measured.value));
+        // Zero is evidence only if it was compared.
+        if measured.value == 0.0 && threshold.is_none() {
+            return None;
+        }
+        Some(Evidence {
+            label: concept.title.clone(),
+            concept: &concept.id,
+            metric: metric_name(&measured.metric, &concept.id),
+            value: measured.value,
+            // Reports give counts of sectors in the unit byte.
+            unit: if concept.unit == "sector" { concept.unit.clone() } else { measured.unit.clone() },
+            threshold,
+            section: concept.section.as_deref(),
+        })
+    }
+
+    /// A value computed from several metrics, as evidence.
+    pub fn computed_evidence(&self, label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+        Evidence::from_value(label, value, unit, threshold)
+    }
+
+    /// A unit's demand, as evidence.
+    pub fn unit_evidence(&self, unit: Unit, threshold: Option<Threshold>) -> Option<Evidence> {
+        self.metric_evidence(self.demand.find_unit(unit)?.concept, threshold)
+    }
+
+    /// A stall reason's share, as evidence.
+    pub fn stall_evidence(&self, reason: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+        let stalls = self.stalls.as_ref()?;
+        let id = stalls.concept_id(reason);
+        let measured = self.facts.measured_value(&id)?;
+        let concept = builtin_catalog().find_concept(&id)?;
+        let threshold = threshold.filter(|t| t.is_met(stalls.share(reason) * 100.0));
+        if threshold.is_none() && stalls.share(reason) < 0.005 {
+            return None;
+        }
+        Some(Evidence {
+            label: format!("stalled: {}, of all warp cycles", reason.replace('_', " ")),
+            concept: &concept.id,
+            metric: measured.metric.to_string(),
+            value: stalls.share(reason) * 100.0,
+            unit: "%".to_owned(),
+            threshold,
+            section: concept.section.as_deref(),
+        })
+    }
+
+    /// Returns true if the launch is so short that percentages are not steady.
+    pub fn is_short(&self) -> bool {
+        self.facts.duration_ns().is_some_and(|ns| ns < super::limits::STEADY_NS)
+    }
+}

@@ -1,0 +1,87 @@
+//! Predicted gain of a change, and the demand that it removes.
+
+use super::unit_throughput::Unit;
+
+/// Share of a kernel's time that a change saves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gain {
+    /// Upper bound, 0 to 1.
+    pub at_most: f64,
+    /// Expected minimum and maximum, if counters give an estimate; `None` if the amount depends on the change.
+    pub expected: Option<(f64, f64)>,
+    /// Limit that remains after the change, in words.
+    pub left: String,
+}
+
+impl Gain {
+    /// Middle of the expected gain, by the geometric mean of both times after the change; half of the bound
+    /// without an estimate.
+    pub fn expected_middle(&self) -> f64 {
+        self.expected.map_or(self.at_most / 2.0, |(least, most)| 1.0 - ((1.0 - least) * (1.0 - most)).sqrt())
+    }
+
+    /// Formats the gain: `40–59%`, or `at most 90%`.
+    pub fn to_text(&self) -> String {
+        match self.expected {
+            Some((least, most)) if whole_percent(most) - whole_percent(least) < 1.0 => format!("about {:.0}%", whole_percent(most)),
+            Some((least, most)) => format!("{:.0}–{:.0}%", whole_percent(least), whole_percent(most)),
+            None => format!("at most {:.0}%", whole_percent(self.at_most)),
+        }
+    }
+}
+
+/// A share in whole percent; at most 99, because some time of every kernel remains.
+pub fn whole_percent(share: f64) -> f64 {
+    (share * 100.0).round().min(99.0)
+}
+
+/// Effect of a rule's change on the demand of units and on the time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DemandReduction {
+    /// Remaining part of a unit's work, 0 to 1; units that are not listed keep all of it.
+    left: Vec<(Unit, f64)>,
+    /// Time after the change relative to the time before it, at best and at worst.
+    pub time: Option<(f64, f64)>,
+    /// The kernel can be fused with another, which removes its start and end.
+    pub fused: bool,
+}
+
+impl DemandReduction {
+    /// A change for which only a bound is known.
+    pub fn bound_only() -> Self {
+        Self::default()
+    }
+
+    /// Sets the remaining part of a unit's work.
+    pub fn with_left(mut self, unit: Unit, part: f64) -> Self {
+        self.left.push((unit, part.clamp(0.0, 1.0)));
+        self
+    }
+
+    /// Removes all work of some units.
+    pub fn without_units(self, units: &[Unit]) -> Self {
+        units.iter().fold(self, |relief, unit| relief.with_left(*unit, 0.0))
+    }
+
+    /// Sets the time after the change relative to the time before it, from `best` to `spread` times that.
+    pub fn with_time(self, best: f64, spread: f64) -> Self {
+        self.with_time_range(best, best * spread)
+    }
+
+    /// Sets the time after the change relative to the time before it, at best and at worst.
+    pub fn with_time_range(mut self, best: f64, worst: f64) -> Self {
+        self.time = Some((best, worst));
+        self
+    }
+
+    /// Marks the kernel as one that can be fused with another.
+    pub fn with_fusion(mut self) -> Self {
+        self.fused = true;
+        self
+    }
+
+    /// Remaining part of a unit's work.
+    pub fn remaining_part(&self, unit: Unit) -> f64 {
+        self.left.iter().filter(|l| l.0 == unit).map(|l| l.1).fold(1.0, f64::min)
+    }
+}

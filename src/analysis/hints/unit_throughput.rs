@@ -1,0 +1,237 @@
+//! Demand per unit: the minimum share of the kernel's time that a unit needs, which is its share of its own peak over
+//! the whole kernel. A unit cannot need more than the kernel takes, and a kernel cannot take less than its busiest unit
+//! needs: this bounds the gain of any change.
+
+use super::metric_values::Facts;
+
+/// A unit of the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Dram,
+    L2,
+    /// L1/TEX, its data stage included.
+    L1,
+    /// Part of the data stage used by shared memory.
+    Shared,
+    /// Load/store pipe.
+    Lsu,
+    /// Issue slots of the schedulers.
+    Issue,
+    /// FP32 multiply-add; on newer chips also integer multiply-add.
+    Fma,
+    /// Integer half of the FMA pipe.
+    FmaHeavy,
+    Alu,
+    /// Packed FP16.
+    Fp16,
+    Fp64,
+    /// Special functions, conversions.
+    Xu,
+    Tensor,
+    /// The busiest unit of the SM, if it was not collected by name.
+    Sm,
+    /// The busiest level of memory, if it was not collected by name.
+    Memory,
+}
+
+/// Units with their concept in the catalog, display name, and bar label.
+const UNITS: [(Unit, &str, &str, &str); 15] = [
+    (Unit::Dram, "dram_throughput", "device memory", "DRAM"),
+    (Unit::L2, "l2_throughput", "L2", "L2"),
+    (Unit::L1, "busy_l1_data", "L1", "L1"),
+    (Unit::Shared, "busy_shared", "shared memory", "shared"),
+    (Unit::Lsu, "busy_lsu", "the load/store pipe", "LSU"),
+    (Unit::Issue, "busy_issue", "the issue slots", "issue"),
+    (Unit::Fma, "busy_fma", "the FMA pipe", "FMA"),
+    (Unit::FmaHeavy, "busy_fma_heavy", "the integer half of the FMA pipe", "FMA integer"),
+    (Unit::Alu, "busy_alu", "the ALU pipe", "ALU"),
+    (Unit::Fp16, "busy_fp16", "the FP16 pipe", "FP16"),
+    (Unit::Fp64, "busy_fp64", "the FP64 pipe", "FP64"),
+    (Unit::Xu, "busy_xu", "the XU pipe", "XU"),
+    (Unit::Tensor, "tensor_mma", "the tensor pipe", "tensor"),
+    (Unit::Sm, "sm_throughput", "some unit of the SM", "SM"),
+    (Unit::Memory, "memory_throughput", "some level of memory", "memory"),
+];
+
+/// Equivalent concepts relative to the SM's active cycles, for reports that lack the others.
+const ACTIVE: [(Unit, &str); 8] = [
+    (Unit::Lsu, "pipe_lsu"),
+    (Unit::Issue, "issue_slots_busy"),
+    (Unit::Fma, "pipe_fma"),
+    (Unit::Alu, "pipe_alu"),
+    (Unit::Fp16, "pipe_fp16"),
+    (Unit::Fp64, "pipe_fp64"),
+    (Unit::Xu, "pipe_xu"),
+    (Unit::L1, "l1_throughput"),
+];
+
+impl Unit {
+    /// Display name.
+    pub fn display_name(self) -> &'static str {
+        UNITS.iter().find(|u| u.0 == self).map_or("", |u| u.2)
+    }
+
+    /// Short label of one or two words.
+    pub fn label(self) -> &'static str {
+        UNITS.iter().find(|u| u.0 == self).map_or("", |u| u.3)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Busy {
+    pub unit: Unit,
+    /// Share of its peak over the whole kernel, 0 to 1.
+    pub share: f64,
+    /// Concept that measures it.
+    pub concept: &'static str,
+}
+
+/// Demand of all known units.
+#[derive(Clone, Debug, Default)]
+pub struct Demand {
+    all: Vec<Busy>,
+}
+
+impl Demand {
+    pub fn from_facts(facts: &Facts) -> Self {
+        let active = facts.active_share();
+        let named = UNITS.iter().filter(|u| !matches!(u.0, Unit::Sm | Unit::Memory));
+        let mut all: Vec<Busy> =
+            named.filter_map(|&(unit, concept, ..)| Some(Busy { unit, share: facts.share(concept)?, concept })).collect();
+        if facts.without_shared() {
+            // The counter also includes wavefronts of other loads.
+            all.retain(|b| b.unit != Unit::Shared);
+        }
+        // If loads, stores and atomics of shared memory were counted separately, exclude shuffles and stores
+        // to global memory.
+        if let (Some(share), Some(b)) = (facts.share("busy_shared_access"), all.iter_mut().find(|b| b.unit == Unit::Shared)) {
+            *b = Busy { unit: Unit::Shared, share, concept: "busy_shared_access" };
+        }
+        // A stream passes L2 once: L2's figure, which adds up both directions, adds nothing to that of device memory.
+        if all.iter().any(|b| b.unit == Unit::Dram && b.share >= TAKES_PART) && Self::is_stream(facts) {
+            all.retain(|b| b.unit != Unit::L2);
+        }
+        if !all.iter().any(|b| b.unit == Unit::Dram) {
+            all.extend(facts.share("dram_directions").map(|share| Busy { unit: Unit::Dram, share, concept: "dram_directions" }));
+        }
+        for (unit, concept) in ACTIVE {
+            let known = all.iter().position(|b| b.unit == unit);
+            let share = facts.share(concept).zip(active).map(|(s, a)| s * a);
+            match (known, share) {
+                // L1's throughput is the maximum over its stages, one of which is the data stage.
+                (Some(at), Some(share)) if unit == Unit::L1 && share > all[at].share => all[at] = Busy { unit, share, concept },
+                (None, Some(share)) => all.push(Busy { unit, share, concept }),
+                _ => {}
+            }
+        }
+        let l2 = facts.share("l2_throughput").unwrap_or(0.0);
+        all.extend(unnamed_units(facts, &all, l2));
+        Self { all }
+    }
+
+    /// Returns true if data passes through L2 only once.
+    pub fn is_stream(facts: &Facts) -> bool {
+        facts.l2_reuse().is_some_and(|r| r <= STREAM)
+    }
+
+    pub fn find_unit(&self, unit: Unit) -> Option<Busy> {
+        self.all.iter().find(|b| b.unit == unit).copied()
+    }
+
+    /// Share of a unit; `None` if unknown.
+    pub fn get(&self, unit: Unit) -> Option<f64> {
+        self.find_unit(unit).map(|b| b.share)
+    }
+
+    /// All units, the busiest first.
+    pub fn ranked_units(&self) -> Vec<Busy> {
+        let mut all = self.all.clone();
+        all.sort_by(|a, b| b.share.total_cmp(&a.share));
+        all
+    }
+
+    /// The busiest known unit.
+    pub fn busiest_unit(&self) -> Option<Busy> {
+        self.busiest_except(&[])
+    }
+
+    /// The busiest known unit other than `units`.
+    pub fn busiest_except(&self, units: &[Unit]) -> Option<Busy> {
+        self.all.iter().filter(|b| !units.contains(&b.unit)).copied().max_by(|a, b| a.share.total_cmp(&b.share))
+    }
+
+    /// Share of the busiest unit; 0 if none is known, which bounds nothing.
+    pub fn peak_share(&self) -> f64 {
+        self.busiest_unit().map_or(0.0, |b| b.share)
+    }
+
+    /// Share of the busiest unit while the SMs have work: SM units count relative to the cycles in which they can work.
+    pub fn peak_active(&self, active: f64) -> f64 {
+        let share = |b: &Busy| {
+            if matches!(b.unit, Unit::Dram | Unit::L2 | Unit::Memory) { b.share } else { b.share / active.max(b.share).max(1e-6) }
+        };
+        self.all.iter().map(share).fold(0.0, f64::max)
+    }
+
+    /// Weight of waiting, given the share of the busiest unit: 1 up to 60 % of its peak, 0 from 80 % on, linear in
+    /// between. All warps wait for a unit near its peak; such waiting is an effect. Both percentages are from NVIDIA's
+    /// `SpeedOfLight` rule, which calls a kernel with everything below 60 % a latency problem and one from 80 % on a
+    /// throughput problem.
+    pub fn waiting_counts(peak: f64) -> f64 {
+        ((0.8 - peak) / 0.2).clamp(0.0, 1.0)
+    }
+}
+
+/// Share of its peak from which device memory contributes to a kernel's waiting; below, its bytes tell nothing
+/// about L2's work.
+const TAKES_PART: f64 = 0.4;
+
+/// Ratio of L2 bytes to device memory bytes up to which nothing is reused: streams in the available reports have 1.00
+/// to 1.09, kernels that reuse data in L2 have 1.5 and more.
+const STREAM: f64 = 1.2;
+
+/// Margin by which a figure over several units may exceed the busiest unit known by name; beyond it, another
+/// unit is the busiest.
+const UNNAMED: f64 = 0.05;
+
+/// NVIDIA's figures for compute and memory are maxima over many units. If one exceeds all units collected by name, a
+/// unit that was not collected is the busiest. The pipe for barriers and addresses (ADU) is excluded, because it
+/// does not bind work.
+fn unnamed_units(facts: &Facts, named: &[Busy], l2: f64) -> Vec<Busy> {
+    let most = |units: &dyn Fn(Unit) -> bool| named.iter().filter(|b| units(b.unit)).map(|b| b.share).fold(0.0, f64::max);
+    let far = |u: Unit| matches!(u, Unit::Dram | Unit::L2 | Unit::L1 | Unit::Shared);
+    let mut out = Vec::new();
+    let sm = facts.share("sm_throughput").filter(|s| *s > most(&|u| !matches!(u, Unit::Dram | Unit::L2)) + UNNAMED);
+    let adu = facts.share("busy_adu").unwrap_or(0.0);
+    out.extend(sm.filter(|s| adu < s - UNNAMED).map(|share| Busy { unit: Unit::Sm, share, concept: "sm_throughput" }));
+    let levels = ["memory_throughput", "mem_busy", "max_bandwidth"];
+    let memory = levels.into_iter().filter_map(|c| Some((facts.share(c)?, c))).max_by(|a, b| a.0.total_cmp(&b.0));
+    let memory = memory.filter(|(s, _)| *s > most(&far).max(l2) + UNNAMED);
+    out.extend(memory.map(|(share, concept)| Busy { unit: Unit::Memory, share, concept }));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn demands_bound_what_a_change_can_gain() {
+        let facts = Facts::from_pairs(&[
+            ("dram_throughput", 30.0),
+            ("busy_l1_data", 90.0),
+            ("busy_fma", 40.0),
+            ("l1_throughput", 50.0),
+            ("sm_active_cycles", 80.0),
+            ("elapsed_cycles", 100.0),
+            ("pipe_xu", 50.0),
+        ]);
+        let d = Demand::from_facts(&facts);
+        assert_eq!(d.busiest_unit().map(|b| b.unit), Some(Unit::L1));
+        assert_eq!(d.busiest_except(&[Unit::L1, Unit::Shared]).map(|b| b.share), Some(0.4));
+        assert_eq!(d.get(Unit::Xu), Some(0.4), "of the active cycles");
+        assert_eq!(d.get(Unit::L2), None);
+        assert!(Demand::waiting_counts(d.peak_share()) < 1e-9);
+        assert!(Demand::waiting_counts(0.0) > 0.99);
+    }
+}

@@ -1,0 +1,174 @@
+//! Result of judging ranks together.
+
+use super::clocks::Offset;
+use super::matching::Matches;
+use super::rank_identity::Told;
+use super::waits::Waits;
+use crate::analysis::triage::Finding;
+use crate::analysis::triage::text::format_percent;
+use crate::model::digest::Digest;
+use std::collections::BTreeMap;
+
+/// Share of its time that a rank waits for others from which it is mentioned.
+const NOTICED: f64 = 0.01;
+
+/// Reason why a rank is late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// Its GPU computes more, or slower.
+    Compute,
+    /// Its host launches late.
+    Host,
+}
+
+impl Late {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// A rank that makes the others wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Straggler {
+    pub rank: u32,
+    pub why: Late,
+    /// Time that a mean other rank waited for it, ns.
+    pub late: i64,
+}
+
+/// One rank. Times in ns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Index of its digest.
+    pub digest: usize,
+    pub rank: u32,
+    /// The median step length.
+    pub step: Option<i64>,
+    /// Time in which kernels other than collectives ran, in the judged window.
+    pub compute: i64,
+    /// Time in which collectives ran.
+    pub comm: i64,
+    /// Time in which only collectives ran.
+    pub exposed: i64,
+    /// Time in which nothing ran.
+    pub idle: i64,
+    /// Judged time of the report.
+    pub judged: i64,
+    /// Time that a mean other rank waited for it in collectives.
+    pub late: i64,
+    /// Time that it waited for others.
+    pub waited: i64,
+    /// Time that it waited in the few longest waits, which are not judged.
+    pub waited_longest: i64,
+    pub clock: Offset,
+}
+
+/// Collectives of one kind with the same number of ranks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    pub kind: &'static str,
+    /// Number of ranks that take part.
+    pub size: usize,
+    pub count: u64,
+    /// The median message size, bytes; `None` if the reports do not state it.
+    pub bytes: Option<u64>,
+    /// The median duration on the last rank to arrive, ns, which does not wait for others.
+    pub time: i64,
+    /// Bus bandwidth, bytes per second: the median of all collectives whose size is known.
+    pub bus: Option<f64>,
+    /// Bandwidth of the links of these GPUs, bytes per second, and their name, if all ranks are on one machine.
+    pub peak: Option<(f64, &'static str)>,
+    pub algorithm: String,
+    /// Total time that a mean rank waited for others in them, ns.
+    pub waited: i64,
+}
+
+/// One rank's step. Times in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepCell {
+    pub start: i64,
+    pub length: i64,
+    pub compute: i64,
+    pub exposed: i64,
+    pub idle: i64,
+    /// Time that the others waited for it in this step.
+    pub late: i64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Sorted by rank.
+    pub ranks: Vec<Member>,
+    pub told: Told,
+    pub matches: Matches,
+    pub waits: Waits,
+    pub links: Vec<Link>,
+    /// Ranks that make the others wait, worst first; may be empty.
+    pub stragglers: Vec<Straggler>,
+    /// Findings about the ranks together; those of single ranks are in their digests.
+    pub findings: Vec<Finding>,
+    /// Missing data and other problems of the reports.
+    pub remarks: Vec<String>,
+    /// True if matched arrivals cannot be of one collective: then it is unknown which ranks wait for which.
+    pub unsure: bool,
+}
+
+impl Job {
+    pub fn find_member(&self, digest: u32) -> Option<&Member> {
+        self.ranks.iter().find(|m| m.digest == digest as usize)
+    }
+
+    /// The sentence for a job without findings.
+    pub fn nothing_found(&self) -> String {
+        if self.matches.list.is_empty() || self.unsure {
+            return "nothing is known of who waits for whom".to_owned();
+        }
+        let most = self.ranks.iter().filter(|m| m.judged > 0).map(|m| m.waited as f64 / m.judged as f64).fold(0.0, f64::max);
+        if most < NOTICED {
+            return "no rank makes the others wait".to_owned();
+        }
+        format!(
+            "no rank makes the others wait more than the rest do: a rank waits for others at most {} of its time",
+            format_percent(most.min(1.0))
+        )
+    }
+
+    /// Number of matched collectives, including those that a listed one stands for.
+    pub fn matched_count(&self) -> u64 {
+        self.matches.list.len() as u64 * self.matches.each.unsigned_abs()
+    }
+
+    /// Rank number of a digest.
+    pub fn rank_number(&self, digest: u32) -> u32 {
+        self.find_member(digest).map_or(digest, |m| m.rank)
+    }
+
+    /// Steps of all ranks by their number, with the time waited for each rank in them.
+    pub fn steps_by_number(&self, digests: &[Digest]) -> BTreeMap<u32, Vec<Option<StepCell>>> {
+        let mut out: BTreeMap<u32, Vec<Option<StepCell>>> = BTreeMap::new();
+        for (row, member) in self.ranks.iter().enumerate() {
+            let Some(digest) = digests.get(member.digest) else { continue };
+            let steps = digest.steps();
+            let mut cells: Vec<StepCell> = steps
+                .iter()
+                .map(|s| StepCell { start: s.start, length: s.length, compute: s.compute, exposed: s.exposed, idle: s.idle, late: 0 })
+                .collect();
+            for &(end, rank, ns) in self.waits.when.iter().filter(|w| w.1 as usize == member.digest) {
+                let own = member.clock.own_time(end);
+                debug_assert_eq!(rank as usize, member.digest);
+                // A collective ends in its own step, or just behind it.
+                let at = steps.partition_point(|s| s.start <= own.saturating_sub(1));
+                if let Some(cell) = at.checked_sub(1).and_then(|i| cells.get_mut(i)) {
+                    cell.late += ns;
+                }
+            }
+            for (step, cell) in steps.iter().zip(cells) {
+                out.entry(step.number).or_insert_with(|| vec![None; self.ranks.len()])[row] = Some(cell);
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,269 @@
+//! All operations that ran on devices, in order of start.
+
+use crate::analysis::Family;
+use crate::model::{CallKind, CopyKind, MemOp, MemOpKind, Profile};
+use rustc_hash::FxHashMap;
+
+/// Class of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    Kernel,
+    Collective,
+    Copy,
+}
+
+/// Row of an operation in its table of the profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Row {
+    Launch(u32),
+    Mem(u32),
+    /// A graph that was traced as a whole.
+    Graph(u32),
+}
+
+/// One operation of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceOp {
+    /// ns.
+    pub start: i64,
+    /// ns.
+    pub end: i64,
+    /// Index into [`DeviceOps::units`].
+    pub unit: usize,
+    pub class: Class,
+    pub row: Row,
+}
+
+/// Limit of plausible times, ns: 104 days from the beginning of the session.
+const FAR: i64 = 1 << 53;
+
+/// Clamps a time to a range in which arithmetic does not overflow.
+pub fn clamp_time(time: i64) -> i64 {
+    time.clamp(-FAR, FAR)
+}
+
+/// A device, or one process's part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Unit {
+    /// Index into [`Profile::devices`].
+    pub device: Option<u32>,
+    /// The device's ordinal in the process, if the report does not identify the device.
+    pub ordinal: Option<u32>,
+    pub pid: Option<u32>,
+}
+
+/// Returns for each kernel of a report if it is a collective.
+pub fn find_collectives(profile: &Profile) -> Vec<bool> {
+    profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect()
+}
+
+/// All operations of a report, by start.
+pub struct DeviceOps<'a> {
+    profile: &'a Profile,
+    pub units: Vec<Unit>,
+    /// Unit of each place.
+    unit_of: Vec<usize>,
+    /// Set for kernels that are collectives.
+    pub collective: Vec<bool>,
+    /// Launches by start; empty if they are already in that order.
+    order: Vec<u32>,
+    /// Graphs by start.
+    graphs: Vec<u32>,
+    /// Thread and end of the calls that launched graphs, by process and start.
+    graph_calls: FxHashMap<(u32, i64), (u32, i64)>,
+    /// Number of the device to which operations are restricted.
+    only: Option<u32>,
+}
+
+impl<'a> DeviceOps<'a> {
+    /// Sorts the operations. Launches without times are left out.
+    pub fn from_profile(profile: &'a Profile) -> Self {
+        let launches = &profile.launches;
+        let mut order: Vec<u32> = Vec::new();
+        if launches.has_start_times() && !(1..launches.len()).all(|i| launches.start(i - 1) <= launches.start(i)) {
+            order = (0..u32::try_from(launches.len()).unwrap_or(u32::MAX)).collect();
+            // Nearly sorted: operations of different queues are out of order by a few places.
+            order.sort_by_key(|&r| launches.start(r as usize));
+        }
+        let mut graphs: Vec<u32> = (0..).take(profile.graphs.len()).collect();
+        graphs.sort_by_key(|&g| profile.graphs.get(g as usize).map(|g| g.start));
+        let mut ids: FxHashMap<Unit, usize> = FxHashMap::default();
+        let mut units = Vec::new();
+        let mut unit_of: Vec<usize> = Vec::with_capacity(profile.places.len());
+        for p in &profile.places {
+            let unit = Unit { device: p.device, ordinal: if p.device.is_some() { None } else { p.ordinal }, pid: p.pid };
+            unit_of.push(*ids.entry(unit).or_insert_with(|| {
+                units.push(unit);
+                units.len() - 1
+            }));
+        }
+        if units.is_empty() {
+            units.push(Unit::default());
+        }
+        let collective = find_collectives(profile);
+        let mut graph_calls = FxHashMap::default();
+        if !profile.graphs.is_empty() {
+            for call in (0..profile.calls.len()).filter(|&c| profile.calls.kind(c) == CallKind::GraphLaunch) {
+                let ((pid, tid), start) = (profile.calls.thread_of(call), profile.calls.start[call]);
+                graph_calls.insert((pid, start), (tid, start.saturating_add(profile.calls.duration[call])));
+            }
+        }
+        Self { profile, units, unit_of, collective, order, graphs, graph_calls, only: None }
+    }
+
+    /// Restricts the operations to the device with that number.
+    pub fn restrict_to(&mut self, device: Option<u32>) {
+        self.only = device;
+    }
+
+    pub fn profile(&self) -> &'a Profile {
+        self.profile
+    }
+
+    /// Device number as shown to the user.
+    pub fn device_number(&self, unit: &Unit) -> Option<u32> {
+        unit.device.and_then(|d| self.profile.devices.get(d as usize)).map(|d| d.id).or(unit.ordinal)
+    }
+
+    fn is_included(&self, op: &DeviceOp) -> bool {
+        self.only.is_none() || self.units.get(op.unit).and_then(|u| self.device_number(u)) == self.only
+    }
+
+    fn unit_index(&self, place: Option<u32>) -> usize {
+        place.and_then(|p| self.unit_of.get(p as usize)).copied().unwrap_or_default()
+    }
+
+    fn launch_op(&self, row: u32) -> DeviceOp {
+        let launches = &self.profile.launches;
+        let at = row as usize;
+        let collective = self.collective.get(launches.kernel(at).0 as usize).copied().unwrap_or_default();
+        DeviceOp {
+            start: clamp_time(launches.start(at)),
+            end: clamp_time(launches.end(at)).max(clamp_time(launches.start(at))),
+            unit: self.unit_index(launches.place(at).map(|p| p.0)),
+            class: if collective { Class::Collective } else { Class::Kernel },
+            row: Row::Launch(row),
+        }
+    }
+
+    fn mem_op(&self, row: usize) -> Option<DeviceOp> {
+        let op = self.profile.memops.get(row)?;
+        // A copy between host buffers is not the device's work.
+        if matches!(op.kind, MemOpKind::Copy { kind: CopyKind::HostToHost, .. }) {
+            return None;
+        }
+        Some(DeviceOp {
+            start: clamp_time(op.start.0),
+            end: clamp_time(op.start.0.saturating_add(op.duration.0.max(0))),
+            unit: self.unit_index(Some(op.place.0)),
+            class: Class::Copy,
+            row: Row::Mem(u32::try_from(row).ok()?),
+        })
+    }
+
+    fn graph_op(&self, index: u32) -> Option<DeviceOp> {
+        let g = self.profile.graphs.get(index as usize)?;
+        Some(DeviceOp {
+            start: clamp_time(g.start.0),
+            end: clamp_time(g.start.0.saturating_add(g.duration.0.max(0))),
+            unit: self.unit_index(Some(g.place)),
+            class: Class::Kernel,
+            row: Row::Graph(index),
+        })
+    }
+
+    /// All operations by start.
+    pub fn iter(&self) -> impl Iterator<Item = DeviceOp> + '_ {
+        let mut mems = (0..self.profile.memops.len()).filter_map(|row| self.mem_op(row)).peekable();
+        let mut graphs = self.graphs.iter().filter_map(|&g| self.graph_op(g)).peekable();
+        let mut others = std::iter::from_fn(move || match (mems.peek(), graphs.peek()) {
+            (Some(m), Some(g)) if g.start < m.start => graphs.next(),
+            (None, Some(_)) => graphs.next(),
+            _ => mems.next(),
+        });
+        let launches = if self.profile.launches.has_start_times() { self.profile.launches.len() } else { 0 };
+        let row = |at: usize| self.order.get(at).copied().unwrap_or(u32::try_from(at).unwrap_or(u32::MAX));
+        // Launches far outnumber the rest: only the rest is peeked at.
+        let (mut at, mut other) = (0, others.next());
+        let all = std::iter::from_fn(move || {
+            let launch = (at < launches).then(|| self.launch_op(row(at)));
+            let first = match (&launch, &other) {
+                (Some(l), Some(o)) => o.start < l.start,
+                (launch, _) => launch.is_none(),
+            };
+            if first {
+                return std::mem::replace(&mut other, others.next());
+            }
+            at += 1;
+            launch
+        });
+        all.filter(|op| self.is_included(op))
+    }
+
+    /// Start and end of the call that started an operation, with its process and thread.
+    pub fn find_call(&self, op: &DeviceOp) -> Option<Call> {
+        let call = self.unclamped_call(op)?;
+        let start = clamp_time(call.start);
+        Some(Call { start, end: clamp_time(call.end).max(start), ..call })
+    }
+
+    fn unclamped_call(&self, op: &DeviceOp) -> Option<Call> {
+        let profile = self.profile;
+        match op.row {
+            Row::Launch(row) => self.launch_call(row),
+            Row::Mem(row) => {
+                let mem = profile.memops.get(row as usize)?;
+                let Some(call) = mem.call.map(|call| call as usize) else { return self.launch_call(mem.launch?) };
+                let (start, duration) = (*profile.calls.start.get(call)?, *profile.calls.duration.get(call)?);
+                let (pid, tid) = profile.calls.thread_of(call);
+                Some(Call { start, end: start.saturating_add(duration), pid, tid })
+            }
+            Row::Graph(index) => {
+                let graph = profile.graphs.get(index as usize)?;
+                let place = profile.places.get(graph.place as usize)?;
+                let (start, pid) = (graph.call?, place.pid.unwrap_or_default());
+                let &(tid, end) = self.graph_calls.get(&(pid, start))?;
+                Some(Call { start, end, pid, tid })
+            }
+        }
+    }
+
+    fn launch_call(&self, row: u32) -> Option<Call> {
+        let launches = &self.profile.launches;
+        let (start, cost) = launches.call(row as usize)?;
+        let place = self.profile.places.get(launches.place(row as usize)?.0 as usize)?;
+        Some(Call { start, end: start.saturating_add(cost), pid: place.pid.unwrap_or_default(), tid: place.thread? })
+    }
+
+    /// Row of a launch in the same graph launch; a kernel's own row. `None` outside of graphs.
+    pub fn in_graph(&self, op: &DeviceOp) -> Option<u32> {
+        match op.row {
+            Row::Launch(row) => self.profile.launches.graph_node(row as usize).map(|_| row),
+            Row::Mem(row) => self.profile.memops.get(row as usize)?.launch,
+            Row::Graph(_) => None,
+        }
+    }
+
+    /// The copy or set of an operation, if it is one.
+    pub fn mem_of(&self, op: &DeviceOp) -> Option<MemOp> {
+        match op.row {
+            Row::Mem(row) => self.profile.memops.get(row as usize),
+            _ => None,
+        }
+    }
+
+    /// Returns true if several processes share the device of a unit.
+    pub fn is_shared(&self, unit: usize) -> bool {
+        let Some(mine) = self.units.get(unit) else { return false };
+        self.units.iter().enumerate().any(|(i, u)| i != unit && u.device.is_some() && u.device == mine.device && u.pid != mine.pid)
+    }
+}
+
+/// The call that started an operation. Times in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub start: i64,
+    pub end: i64,
+    pub pid: u32,
+    pub tid: u32,
+}

@@ -1,0 +1,258 @@
+//! Causes of idle gaps, derived from the activity of the thread that launched the next operation.
+
+use super::attribution::Gap;
+use super::copies::CopyClass;
+use super::device_ops::DeviceOps;
+use super::first::{Firsts, SLOW_LAUNCH_NS};
+use super::host::{CLOSE_NS, Host, Lane, Walk};
+pub use super::piece::Piece;
+use super::time_category::Cause;
+use crate::model::CallKind;
+use rustc_hash::FxHashMap;
+
+/// Launch latency, ns: a launch whose call ended at most this long before the device ran dry was still in flight. An
+/// H200 under nsys takes 2 to 10 µs from the end of the call to the start of the kernel.
+const ON_ITS_WAY_NS: i64 = 10_000;
+
+/// Longest delay from the call to the start of an operation that waited for nothing, ns: launches of large graphs and
+/// first launches take tens of µs.
+const UNDER_WAY_NS: i64 = 100_000;
+
+/// Finds the causes of gaps, which must arrive in time order per device.
+pub struct Gaps<'a> {
+    ops: &'a DeviceOps<'a>,
+    host: &'a Host<'a>,
+    /// Position in the calls of a thread, by unit and lane.
+    walks: FxHashMap<(usize, usize), Walk>,
+    /// The thread that launched the last operation of each device.
+    last: Vec<Option<usize>>,
+    firsts: Firsts<'a>,
+    /// First launches that loaded code: kernel, idle time in them, ns.
+    pub loaded: Vec<(u32, i64)>,
+}
+
+/// Classifies a thread's time during a gap.
+struct Look<'a> {
+    host: &'a Host<'a>,
+    lane_id: usize,
+    /// Thread that launched the previous operation, if it is another one: this thread may have waited for it.
+    other: Option<usize>,
+}
+
+impl<'a> Gaps<'a> {
+    pub fn new(ops: &'a DeviceOps<'a>, host: &'a Host<'a>) -> Self {
+        Self {
+            ops,
+            host,
+            walks: FxHashMap::default(),
+            last: vec![None; ops.units.len()],
+            firsts: Firsts::from_profile(ops.profile()),
+            loaded: Vec::new(),
+        }
+    }
+
+    pub fn first_uses(&self) -> &Firsts<'a> {
+        &self.firsts
+    }
+
+    /// Records the launching thread of an operation that begins.
+    pub fn record_op(&mut self, op: &super::device_ops::DeviceOp) {
+        // Only threads of one process take turns; with one process per device there is nearly always one
+        // launching thread.
+        if self.host.lanes.len() > 1
+            && let Some(call) = self.ops.find_call(op)
+            && let Some(last) = self.last.get_mut(op.unit)
+        {
+            *last = self.host.lane_index(call.pid, call.tid);
+        }
+    }
+
+    /// Fills `out` with the causes of a gap in time order; together they are as long as the gap.
+    pub fn explain_gap(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
+        let (start, end) = gap.whole;
+        self.classify_gap(&Gap { start, end, ..*gap }, out);
+        if (start, end) == (gap.start, gap.end) {
+            return;
+        }
+        for piece in &mut *out {
+            (piece.start, piece.end) = (piece.start.max(gap.start), piece.end.min(gap.end));
+        }
+        out.retain(|p| p.start < p.end);
+    }
+
+    fn classify_gap(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
+        out.clear();
+        let whole = |cause, lane| Piece { start: gap.start, end: gap.end, cause, at: gap.start, lane, name: None };
+        // A migration has no call: touching a page triggers it.
+        if gap.next.and_then(|op| self.ops.mem_of(&op)).is_some_and(|m| CopyClass::from_mem_op(&m) == CopyClass::Unified) {
+            out.push(whole(Cause::Paging, None));
+            return;
+        }
+        if gap.next.is_none() {
+            out.push(whole(Cause::Ended, None));
+            return;
+        }
+        let Some((op, call)) = gap.next.and_then(|op| Some((op, self.ops.find_call(&op)?))) else {
+            out.push(whole(Cause::NoCall, None));
+            return;
+        };
+        let Some(lane_id) = self.host.lane_index(call.pid, call.tid) else {
+            out.push(whole(Cause::NoCall, None));
+            return;
+        };
+        // The call ended before the gap: its work was queued and waited for something other than the host.
+        if call.end.saturating_add(ON_ITS_WAY_NS) < gap.start {
+            out.push(Piece { at: call.start, ..whole(Cause::Queued, Some(lane_id)) });
+            return;
+        }
+        let lane = &self.host.lanes[lane_id];
+        // A graph that begins with a copy is launched for its kernels, too.
+        let copy = self.ops.mem_of(&op).is_some_and(|m| m.launch.is_none() && CopyClass::from_mem_op(&m).of_host());
+        let last = self.last.get(gap.unit).copied().flatten();
+        let other = last.filter(|&l| l != lane_id && self.host.lanes[l].pid == lane.pid);
+        let look = Look { host: self.host, lane_id, other };
+        let walk = self.walks.entry((gap.unit, lane_id)).or_default();
+        // Skips the calls that end before the gap; the walk keeps their state.
+        while let Some(outer) = walk.peek_call(self.host, lane).filter(|o| o.end <= gap.start && o.start < call.start) {
+            walk.pass_call(self.host, lane, &outer);
+        }
+        let until = call.start.clamp(gap.start, gap.end);
+        let mut walk = walk.clone();
+        look.classify_span(lane, &mut walk, (gap.start, until), call.start, out);
+        if until < gap.end {
+            // From the start of the call, the launch is in flight.
+            let sync = walk.blocked.filter(|b| call.start.saturating_sub(b.0) <= CLOSE_NS);
+            // A kernel's first launch loads its code in the call.
+            let loads = gap.end - until >= SLOW_LAUNCH_NS && self.firsts.slow_launch(&op);
+            if let (true, super::device_ops::Row::Launch(row)) = (loads, op.row) {
+                self.loaded.push((self.ops.profile().launches.kernel(row as usize).0, gap.end - until));
+            }
+            let cause = match (sync, copy) {
+                _ if walk.capturing => Cause::Graph,
+                _ if loads => Cause::Compile,
+                (Some(_), _) => Cause::Sync,
+                (None, true) => Cause::CopyCall,
+                (None, false) => Cause::Launch,
+            };
+            let begun = call.end.max(until).saturating_add(UNDER_WAY_NS).min(gap.end);
+            let name = sync.filter(|_| cause == Cause::Sync).and_then(|s| s.1);
+            push(out, Piece { start: until, end: begun, cause, at: call.start, lane: Some(lane_id), name });
+            push(out, Piece { start: begun, end: gap.end, cause: Cause::Queued, at: call.start, lane: Some(lane_id), name: None });
+        }
+        look.reclassify_loads(gap, out);
+        if copy {
+            // Launch time before a copy is a cost of the copy, not of a kernel.
+            for piece in out.iter_mut().filter(|p| p.cause == Cause::Launch) {
+                piece.cause = Cause::CopyCall;
+            }
+        }
+    }
+}
+
+fn push(out: &mut Vec<Piece>, piece: Piece) {
+    if piece.end <= piece.start {
+        return;
+    }
+    match out.last_mut() {
+        Some(last) if last.cause == piece.cause && last.name == piece.name && last.end == piece.start => last.end = piece.end,
+        _ => out.push(piece),
+    }
+}
+
+impl Look<'_> {
+    /// Classifies the thread's time between two times, the second no later than the start of the call
+    /// that ends the gap.
+    fn classify_span(&self, lane: &Lane, walk: &mut Walk, (from, until): (i64, i64), call: i64, out: &mut Vec<Piece>) {
+        let mut at = from;
+        while at < until {
+            let next = walk.peek_call(self.host, lane).filter(|o| o.start < call);
+            let begins = next.map_or(call, |o| o.start);
+            if begins > at {
+                let end = begins.min(until);
+                self.classify_between_calls(lane, walk, (at, end), begins, out);
+                at = end;
+                continue;
+            }
+            let Some(outer) = next else { break };
+            let end = outer.end.min(until);
+            let cause = match outer.kind {
+                _ if walk.capturing => Cause::Graph,
+                CallKind::Launch | CallKind::GraphLaunch => Cause::Launch,
+                CallKind::Sync => Cause::Sync,
+                CallKind::Copy if outer.blocks => Cause::Sync,
+                CallKind::Copy | CallKind::Set => Cause::CopyCall,
+                CallKind::Alloc | CallKind::Free => Cause::Alloc,
+                CallKind::Module => Cause::Compile,
+                CallKind::Graph => Cause::Graph,
+                _ if outer.end.saturating_sub(outer.start) <= CLOSE_NS => Cause::Launch,
+                _ => Cause::OtherCall,
+            };
+            push(out, Piece { start: at, end, cause, at: outer.start, lane: Some(self.lane_id), name: outer.name });
+            at = at.max(end);
+            // A call that extends beyond the gap is not passed: its nested calls would be walked again for every gap.
+            if at < until {
+                walk.pass_call(self.host, lane, &outer);
+            } else if outer.blocks {
+                walk.blocked = Some((outer.end, outer.name));
+            }
+        }
+    }
+
+    /// Classifies the time between two calls; `begins` is the start of the next one.
+    fn classify_between_calls(&self, lane: &Lane, walk: &Walk, (from, to): (i64, i64), begins: i64, out: &mut Vec<Piece>) {
+        let piece = |start, end, cause, name| Piece { start, end, cause, at: start, lane: Some(self.lane_id), name };
+        if walk.capturing {
+            push(out, piece(from, to, Cause::Graph, None));
+            return;
+        }
+        if let Some((end, name)) = walk.blocked
+            && begins.saturating_sub(end) <= CLOSE_NS
+        {
+            push(out, piece(from, to, Cause::Sync, name));
+            return;
+        }
+        if walk.end.is_some_and(|end| begins.saturating_sub(end) <= CLOSE_NS) {
+            push(out, piece(from, to, Cause::Launch, None));
+            return;
+        }
+        // The thread worked or waited, perhaps for another thread that launches in the meantime.
+        let other = self.other.and_then(|o| self.host.lanes.get(o));
+        let mut at = from;
+        let marks = |t: i64| {
+            let edge = |i: &super::intervals::Intervals| i.clipped_to(t, to).next().map(|(a, b)| if a > t { a } else { b });
+            let edges = [edge(&lane.waits), edge(&lane.works), other.and_then(|o| edge(&o.waits)), other.and_then(|o| edge(&o.works))];
+            edges.into_iter().flatten().min().unwrap_or(to)
+        };
+        while at < to {
+            let end = marks(at).clamp(at + 1, to);
+            let is = |set: &super::intervals::Intervals| set.covered_length(at, end) > 0;
+            let cause = if is(&lane.waits) {
+                // The thread waits; if the thread that it waits for works, the time is compute.
+                match other {
+                    Some(o) if is(&o.works) || o.certain && !is(&o.waits) => Cause::Compute,
+                    _ => Cause::Wait,
+                }
+            } else if lane.certain || is(&lane.works) || other.is_some_and(|o| is(&o.works)) {
+                Cause::Compute
+            } else {
+                Cause::Unknown
+            };
+            push(out, piece(at, end, cause, None));
+            at = end;
+        }
+    }
+
+    /// Reclassifies the time before a code load as compilation: the code was compiled or read then.
+    fn reclassify_loads(&self, gap: &Gap, out: &mut [Piece]) {
+        let call = out.iter().rfind(|p| p.cause == Cause::Compile).map(|p| p.start);
+        let pid = self.host.lanes.get(self.lane_id).map(|l| l.pid);
+        let at = self.host.loads.partition_point(|&(t, _)| t < gap.start);
+        let lazy = self.host.loads[at..].iter().take_while(|l| l.0 < gap.end).find(|l| l.1.is_none() || l.1 == pid).map(|l| l.0);
+        let Some(load) = call.max(lazy) else { return };
+        for piece in out.iter_mut().filter(|p| p.start < load) {
+            if matches!(piece.cause, Cause::Compute | Cause::Wait | Cause::Unknown) {
+                piece.cause = Cause::Compile;
+            }
+        }
+    }
+}

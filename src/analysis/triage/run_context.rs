@@ -1,0 +1,414 @@
+//! One run prepared for the rules: device activity, idle causes, and the figures that separate the causes.
+
+use super::attribution::{Busy, sweep_windows};
+use super::copies::{Copies, CopyClass};
+use super::device_ops::{Class, DeviceOps, Unit};
+use super::eligible_windows::{measuring_times, recorded_windows};
+pub use super::gather::{AfterCall, LONGEST, STRIP, StepTime};
+use super::gather::{Gather, keep_longest};
+use super::host::Host;
+use super::idle_causes::{Gaps, Piece};
+use super::intervals::Intervals;
+use super::kernels::Kernels;
+pub use super::outside::Outside;
+use super::outside::outside_of;
+use super::spread::{Single, Spreads};
+use super::start;
+use super::steps::{Counts, Steps};
+use super::time_category::{ByCause, Cause, TimeCategory};
+use crate::model::{CallKind, Cancel, Profile};
+use rustc_hash::FxHashMap;
+
+/// Busy and idle time of a device, or of one process on a shared device.
+#[derive(Clone, Debug)]
+pub struct DeviceTime {
+    pub unit: Unit,
+    pub busy: Busy,
+    pub idle: ByCause,
+}
+
+impl DeviceTime {
+    /// All parts with their time, ns; they add up to the window.
+    pub fn time_by_part(&self) -> [(TimeCategory, i64); TimeCategory::ALL.len()] {
+        TimeCategory::ALL.map(|part| {
+            let ns = match part {
+                TimeCategory::Kernels => self.busy.kernels,
+                TimeCategory::Collectives => self.busy.collectives_exposed,
+                TimeCategory::Copies => self.busy.copies_exposed,
+                _ => Cause::ALL.iter().filter(|c| c.part() == part).map(|c| self.idle.get(*c)).sum(),
+            };
+            (part, ns)
+        })
+    }
+}
+
+/// Facts of a run, the input of the rules.
+pub struct RunContext<'a> {
+    pub profile: &'a Profile,
+    pub ops: DeviceOps<'a>,
+    pub host: Host<'a>,
+    pub steps: Steps,
+    /// Analysed window, ns.
+    pub window: (i64, i64),
+    /// Analysed parts of the window, ns; they may not cover all of it.
+    pub windows: Vec<(i64, i64)>,
+    /// Set if the user chose the windows.
+    pub chosen: bool,
+    /// From the first to the last operation of the report, ns.
+    pub span: (i64, i64),
+    /// Devices active in the window.
+    pub devices: Vec<DeviceTime>,
+    /// Idle time of all devices by cause.
+    pub idle: ByCause,
+    pub kernels: Kernels,
+    pub copies: Copies,
+    /// One entry per step; empty if there are more than `MOST_STEPS`.
+    pub per_step: Vec<StepTime>,
+    /// Idle time by cause and name of the call behind it.
+    pub after: FxHashMap<(Cause, u32), AfterCall>,
+    /// Distribution of the idle time over gaps.
+    pub spreads: Spreads,
+    /// Outlier gaps that make up most of the idle time of a kind of call, so that no rate can be derived.
+    pub single: Vec<Single>,
+    /// First launches that loaded code: kernel, idle time in ns.
+    pub loaded: Vec<(u32, i64)>,
+    /// The part of the run outside the analysed windows; `None` if the user chose a window.
+    pub outside: Option<Outside>,
+    /// Longest pieces of idle time by cause, longest first.
+    pub pieces: FxHashMap<Cause, Vec<Piece>>,
+    /// Longest intervals by copy class in which only such copies ran, or the device waited for one.
+    pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
+    /// Start of the first and the last call that launched work of the window; only if operators have shapes.
+    pub called: Option<(i64, i64)>,
+    /// Calls in the window by kind: count, time in ns.
+    pub calls: FxHashMap<CallKind, (u64, i64)>,
+    /// Pauses between queued operations, at most 5 µs each, ns.
+    pub pauses: i64,
+    /// Idle time at synchronisations after copies of pageable memory, ns.
+    pub after_pageable: i64,
+    /// Busy share of each of the [`STRIP`] slices of the window, averaged over the devices.
+    pub strip: Vec<f32>,
+    /// Main idle cause of each slice; `None` where the devices were hardly idle.
+    pub why: Vec<Option<TimeCategory>>,
+}
+
+/// A process with less than 1/`BYSTANDER` of another's work on the same device is negligible.
+const BYSTANDER: i64 = 100;
+
+/// Busy share from which a slice counts as busy.
+const BUSY: f32 = 0.9;
+
+/// Maximum number of steps that are evaluated one by one.
+const MOST_STEPS: usize = 200_000;
+
+impl<'a> RunContext<'a> {
+    /// Collects the facts. Returns `None` if nothing ran or the job was cancelled. Given windows are analysed instead
+    /// of the steady state.
+    pub fn from_profile(profile: &'a Profile, windows: &[(i64, i64)], device: Option<u32>, cancel: &Cancel) -> Option<Self> {
+        let mut ops = DeviceOps::from_profile(profile);
+        ops.restrict_to(device);
+        let (mut first, mut last) = (i64::MAX, i64::MIN);
+        let mut counts = vec![Counts::default(); ops.units.len()];
+        // Per device: the latest end so far, and the time in which something ran.
+        let mut ran = vec![(i64::MIN, 0_i64); ops.units.len()];
+        let mut work = 0_i64;
+        for op in ops.iter() {
+            first = first.min(op.start);
+            last = last.max(op.end);
+            work = work.saturating_add(op.end - op.start);
+            let line = &mut ran[op.unit];
+            line.1 += (op.end - op.start.max(line.0)).max(0);
+            line.0 = line.0.max(op.end);
+            match op.class {
+                Class::Copy => counts[op.unit].copies += usize::from(ops.mem_of(&op).is_some_and(|m| CopyClass::from_mem_op(&m).of_host())),
+                _ => counts[op.unit].kernels += 1,
+            }
+        }
+        if first >= last || cancel.is_cancelled() {
+            return None;
+        }
+        // Both scan the whole profile: run them in parallel.
+        let (mut steps, host) = std::thread::scope(|scope| {
+            let host = scope.spawn(|| Host::from_profile(profile));
+            (Steps::from_profile(profile, &ops, (first, last), &counts), host.join())
+        });
+        // Propagates a panic of the thread.
+        let host = host.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        steps.remove_measured(&measuring_times(profile));
+        steps.keep_recorded(&profile.recorded);
+        let chosen = windows.first().zip(windows.last()).map(|(a, b)| (a.0, b.1));
+        if let Some(window) = chosen {
+            steps.keep_in_window(window);
+        }
+        if chosen.is_none() && steps.found.is_none() {
+            steps.left_out.extend(start::left_out(&ops, &host, (first, last), work));
+        }
+        // Marked ranges may begin before the first operation: until then the devices idle.
+        let start = || steps.left_out.last().filter(|_| steps.found.is_none()).map_or(first, |l| l.end);
+        let window = chosen.or_else(|| steps.window()).unwrap_or_else(|| (start(), last));
+        if window.0.max(first) >= window.1.min(last) || cancel.is_cancelled() {
+            return None;
+        }
+        let per_step = if steps.list.len() <= MOST_STEPS { vec![StepTime::default(); steps.list.len()] } else { Vec::new() };
+        let mut gather = Gather {
+            case_ops: &ops,
+            host: &host,
+            gaps: Gaps::new(&ops, &host),
+            steps: &steps,
+            idle: vec![ByCause::default(); ops.units.len()],
+            per_step,
+            kernels: Kernels::new(profile),
+            copies: Copies::default(),
+            after: FxHashMap::default(),
+            pieces: vec![Vec::new(); Cause::ALL.len()],
+            copy_pieces: FxHashMap::default(),
+            pauses: 0,
+            ended: vec![(i64::MIN, false); ops.units.len()],
+            after_pageable: 0,
+            spreads: Spreads::default(),
+            called: None,
+            shapes: !profile.ranges.texts.is_empty(),
+            buffer: Vec::new(),
+            strip: vec![0.0; STRIP],
+            why: vec![ByCause::default(); STRIP],
+            window,
+            last_graph: None,
+            cancel,
+        };
+        let chosen = chosen.is_some();
+        let windows = recorded_windows(profile, if windows.is_empty() { vec![window] } else { windows.to_vec() });
+        let bystanders = find_bystanders(&ops, &windows);
+        let busy = sweep_windows(ops.iter().filter(|op| !bystanders[op.unit]), ops.units.len(), &windows, &mut gather);
+        if cancel.is_cancelled() {
+            return None;
+        }
+        let Gather {
+            idle,
+            per_step,
+            mut kernels,
+            mut copies,
+            after,
+            pieces,
+            mut copy_pieces,
+            pauses,
+            after_pageable,
+            spreads,
+            gaps,
+            called,
+            strip,
+            why,
+            ..
+        } = gather;
+        let single = spreads.outlier_gaps(steps.list.len());
+        without_single(&mut copies, &copy_pieces, &single);
+        let loaded = gaps.loaded;
+        copy_pieces.values_mut().for_each(keep_longest);
+        kernels.sort_samples();
+        let span = (first.min(window.0), last.max(window.1));
+        let rest = (!chosen).then(|| outside_of(profile, span, &windows, &busy, &ran)).flatten();
+        let devices: Vec<DeviceTime> = ops
+            .units
+            .iter()
+            .zip(busy)
+            .zip(idle)
+            .filter_map(|((unit, busy), idle)| Some(DeviceTime { unit: *unit, busy: busy?, idle }))
+            .collect();
+        let mut all = ByCause::default();
+        for device in &devices {
+            all.add_all(&device.idle);
+        }
+        let pieces = Cause::ALL
+            .into_iter()
+            .zip(pieces)
+            .map(|(cause, mut pieces)| {
+                keep_longest(&mut pieces);
+                pieces.sort_unstable_by_key(|p| (std::cmp::Reverse(p.end - p.start), p.start));
+                (cause, pieces)
+            })
+            .collect();
+        let lines = devices.len().max(1) as f64;
+        let strip = strip.iter().zip(share_outside_windows(window, &windows)).map(|(idle, outside)| idle + outside * lines);
+        let strip: Vec<f32> = strip.map(|idle| (1.0 - idle / lines).clamp(0.0, 1.0) as f32).collect();
+        let why = why.iter().zip(&strip).map(|(causes, busy)| (*busy < BUSY).then(|| causes.largest_part()).flatten()).collect();
+        let calls = sum_calls(profile, window);
+        Some(Self {
+            profile,
+            ops,
+            host,
+            steps,
+            window,
+            windows,
+            chosen,
+            span,
+            devices,
+            idle: all,
+            kernels,
+            copies,
+            per_step,
+            after,
+            spreads,
+            single,
+            loaded,
+            outside: rest,
+            pieces,
+            copy_pieces,
+            called,
+            calls,
+            pauses,
+            after_pageable,
+            strip,
+            why,
+        })
+    }
+
+    /// Length of the window, ns.
+    pub fn length(&self) -> i64 {
+        self.windows.iter().map(|w| w.1 - w.0).sum()
+    }
+
+    /// Device time as a share of the window; 1 is the whole window on every device.
+    pub fn share(&self, ns: i64) -> f64 {
+        ns as f64 / (self.length() as f64 * self.devices.len().max(1) as f64)
+    }
+
+    /// Idle time with a cause, as a share of the window.
+    pub fn idle_share(&self, cause: Cause) -> f64 {
+        self.share(self.idle.get(cause))
+    }
+
+    /// Recurring idle time with a cause, ns: outlier gaps that make up most of it are excluded.
+    pub fn recurring_idle(&self, cause: Cause) -> i64 {
+        (self.idle.get(cause) - self.single.iter().filter(|s| s.cause == cause).map(|s| s.ns).sum::<i64>()).max(0)
+    }
+
+    /// Idle time after synchronisations that would remain without them, ns. Without a wait the host works while the
+    /// GPU does, which hides at most the GPU's busy time. If most waits belong to copies, the idle time is
+    /// attributed to the copies.
+    pub fn late_after_waits(&self) -> i64 {
+        let copies = self.copies.get(CopyClass::Small).pageable + self.copies.get(CopyClass::Pageable).count;
+        let waits = self.calls_of(CallKind::Sync).0.max(copies).max(self.blocking_copies());
+        if copies * 2 > waits { 0 } else { (self.recurring_idle(Cause::Sync) - self.sum_devices(Busy::busy_time)).max(0) }
+    }
+
+    /// Number of copies that started in the window and blocked their thread until they were done.
+    pub fn blocking_copies(&self) -> u64 {
+        let calls = &self.profile.calls;
+        let within = |row: &&u32| calls.start.get(**row as usize).is_some_and(|&s| s >= self.window.0 && s < self.window.1);
+        self.host.blocking.iter().filter(within).count() as u64
+    }
+
+    /// Recurring pieces of idle time with a cause, longest first.
+    pub fn pieces_again(&self, cause: Cause) -> Vec<Piece> {
+        let single: Vec<&Piece> = self.single.iter().filter(|s| s.cause == cause).flat_map(|s| &s.gaps).map(|g| &g.1).collect();
+        self.pieces.get(&cause).into_iter().flatten().filter(|p| !single.contains(p)).copied().collect()
+    }
+
+    /// Sums a value over all devices.
+    pub fn sum_devices(&self, of: impl Fn(&Busy) -> i64) -> i64 {
+        self.devices.iter().map(|d| of(&d.busy)).sum()
+    }
+
+    /// Average per step; `None` without steps.
+    pub fn per_step(&self, n: u64) -> Option<f64> {
+        (!self.steps.list.is_empty()).then(|| n as f64 / self.steps.list.len() as f64)
+    }
+
+    /// Count of the operation with the most time: a kernel in one configuration, copies of a class, or graph launches.
+    pub fn main_repetitions(&self) -> u64 {
+        let kernels = self.kernels.like.values().map(|l| (l.ns, l.count));
+        let copies = CopyClass::ALL.into_iter().map(|c| self.copies.get(c)).map(|s| (s.ns, s.count));
+        let graphs = (self.kernels.in_graphs.1, self.kernels.in_graphs.0);
+        kernels.chain(copies).chain([graphs]).max().map_or(0, |most| most.1)
+    }
+
+    pub fn call_name(&self, name: u32) -> &str {
+        self.profile.calls.names.get(name as usize).map_or("a call", |n| &n.name)
+    }
+
+    /// Calls behind a cause, by idle time, longest first.
+    pub fn calls_behind(&self, cause: Cause) -> Vec<(&str, AfterCall)> {
+        let mut out: Vec<(&str, AfterCall)> =
+            self.after.iter().filter(|(k, _)| k.0 == cause).map(|(k, v)| (self.call_name(k.1), *v)).collect();
+        out.sort_by_key(|(name, after)| (std::cmp::Reverse(after.ns), *name));
+        out
+    }
+
+    /// Number of calls of a kind that began in the window, and the host's time in them, ns.
+    pub fn calls_of(&self, kind: CallKind) -> (u64, i64) {
+        self.calls.get(&kind).copied().unwrap_or_default()
+    }
+}
+
+/// Removes outlier gaps from the idle time of copies, because they are not a cost of each copy.
+fn without_single(copies: &mut Copies, pieces: &FxHashMap<CopyClass, Vec<Piece>>, single: &[Single]) {
+    let gaps = single.iter().filter(|s| s.cause == Cause::CopyCall).flat_map(|s| &s.gaps);
+    for (_, gap) in gaps {
+        let class = pieces.iter().find(|(_, list)| list.contains(gap)).map(|(class, _)| *class);
+        if let Some(class) = class {
+            copies.add_idle(class, gap.start - gap.end);
+        }
+    }
+}
+
+/// Share of each slice of the strip that is outside all windows.
+fn share_outside_windows((begin, until): (i64, i64), windows: &[(i64, i64)]) -> Vec<f64> {
+    let mut out = vec![1.0_f64; STRIP];
+    let width = (until - begin) as f64 / STRIP as f64;
+    for window in windows {
+        let (from, to) = ((window.0 - begin) as f64 / width, (window.1 - begin) as f64 / width);
+        for (at, share) in out.iter_mut().enumerate().take(to.ceil().max(0.0) as usize).skip(from.max(0.0) as usize) {
+            *share -= (to.min(at as f64 + 1.0) - from.max(at as f64)).max(0.0);
+        }
+    }
+    out.into_iter().map(|share| if share < 1e-6 { 0.0 } else { share }).collect()
+}
+
+/// Marks units of processes that did next to nothing on a device in these windows while another process used it: they
+/// do not count as devices.
+fn find_bystanders(ops: &DeviceOps<'_>, windows: &[(i64, i64)]) -> Vec<bool> {
+    let shared = |unit: usize| ops.units[unit].device.is_some() && ops.is_shared(unit);
+    if !(0..ops.units.len()).any(shared) {
+        return vec![false; ops.units.len()];
+    }
+    let mut asked = Intervals::default();
+    for w in windows {
+        asked.push(w.0, w.1);
+    }
+    let mut ran = vec![0_i64; ops.units.len()];
+    let mut until = vec![i64::MIN; ops.units.len()];
+    for op in ops.iter() {
+        let from = op.start.max(until[op.unit]);
+        if from < op.end {
+            ran[op.unit] = ran[op.unit].saturating_add(asked.covered_length(from, op.end));
+            until[op.unit] = op.end;
+        }
+    }
+    let most = |of: &Unit| ops.units.iter().zip(&ran).filter(|(u, _)| u.device == of.device && u.pid != of.pid).map(|u| *u.1).max();
+    ops.units
+        .iter()
+        .zip(&ran)
+        .map(|(unit, ran)| unit.device.is_some() && most(unit).is_some_and(|rival| ran.saturating_mul(BYSTANDER) < rival))
+        .collect()
+}
+
+fn sum_calls(profile: &Profile, window: (i64, i64)) -> FxHashMap<CallKind, (u64, i64)> {
+    let calls = &profile.calls;
+    let kinds: Vec<CallKind> = calls.names.iter().map(|n| n.kind).collect();
+    let mut out: FxHashMap<CallKind, (u64, i64)> = FxHashMap::default();
+    let mut sums = vec![(0_u64, 0_i64); kinds.len()];
+    for row in 0..calls.len() {
+        if calls.start[row] >= window.0
+            && calls.start[row] < window.1
+            && let Some(sum) = sums.get_mut(calls.name[row] as usize)
+        {
+            sum.0 += 1;
+            sum.1 = sum.1.saturating_add(calls.duration[row]);
+        }
+    }
+    for (kind, (n, ns)) in kinds.into_iter().zip(sums) {
+        let sum = out.entry(kind).or_default();
+        sum.0 += n;
+        sum.1 = sum.1.saturating_add(ns);
+    }
+    out
+}

@@ -1,0 +1,220 @@
+//! Parts of a device's time, and causes of its idle time.
+
+/// Category of device time; each nanosecond belongs to exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TimeCategory {
+    Kernels,
+    /// Only collectives run.
+    Collectives,
+    /// Only copies or sets run.
+    Copies,
+    Synchronising,
+    Launching,
+    Computing,
+    Waiting,
+    Allocating,
+    Compiling,
+    Graphs,
+    Other,
+}
+
+impl TimeCategory {
+    /// All parts, in the order of the legend.
+    pub const ALL: [Self; 11] = [
+        Self::Kernels,
+        Self::Collectives,
+        Self::Copies,
+        Self::Synchronising,
+        Self::Launching,
+        Self::Computing,
+        Self::Waiting,
+        Self::Allocating,
+        Self::Compiling,
+        Self::Graphs,
+        Self::Other,
+    ];
+
+    /// Stable identifier for scripts.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernels",
+            Self::Collectives => "collectives exposed",
+            Self::Copies => "copies exposed",
+            Self::Synchronising => "idle: synchronising",
+            Self::Launching => "idle: launching",
+            Self::Computing => "idle: host computes",
+            Self::Waiting => "idle: host waits",
+            Self::Allocating => "idle: allocating",
+            Self::Compiling => "idle: compiling or loading code",
+            Self::Graphs => "idle: capturing or instantiating graphs",
+            Self::Other => "idle: other or unknown",
+        }
+    }
+
+    /// Short label for narrow layouts.
+    pub fn short_label(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernels",
+            Self::Collectives => "collectives",
+            Self::Copies => "copies",
+            Self::Synchronising => "synchronising",
+            Self::Launching => "launching",
+            Self::Computing => "host computes",
+            Self::Waiting => "host waits",
+            Self::Allocating => "allocating",
+            Self::Compiling => "compiling",
+            Self::Graphs => "graph capture",
+            Self::Other => "other",
+        }
+    }
+
+    /// Letter for displays without colours.
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::Kernels => "K",
+            Self::Collectives => "N",
+            Self::Copies => "C",
+            Self::Synchronising => "S",
+            Self::Launching => "L",
+            Self::Computing => "H",
+            Self::Waiting => "W",
+            Self::Allocating => "A",
+            Self::Compiling => "M",
+            Self::Graphs => "G",
+            Self::Other => "O",
+        }
+    }
+
+    /// Returns true if nothing runs on the device.
+    pub fn is_idle(self) -> bool {
+        !matches!(self, Self::Kernels | Self::Collectives | Self::Copies)
+    }
+}
+
+/// Cause of idle time, finer than [`TimeCategory`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// The thread has waited for the GPU and is on the way to its next launch.
+    Sync,
+    /// The thread launches kernels, one after the other.
+    Launch,
+    /// The thread starts a copy or a set.
+    CopyCall,
+    Compute,
+    Wait,
+    Alloc,
+    Compile,
+    Graph,
+    /// The next operation had been launched long before: the device paused, or waited for another queue.
+    Queued,
+    /// Pages of managed memory were about to migrate.
+    Paging,
+    /// Nothing more was launched on the device.
+    Ended,
+    /// The thread was in another CUDA call.
+    OtherCall,
+    /// The host did something outside of CUDA, and the report does not say what.
+    Unknown,
+    /// The report does not say which call started the next operation.
+    NoCall,
+}
+
+impl Cause {
+    pub const ALL: [Self; 14] = [
+        Self::Sync,
+        Self::Launch,
+        Self::CopyCall,
+        Self::Compute,
+        Self::Wait,
+        Self::Alloc,
+        Self::Compile,
+        Self::Graph,
+        Self::Queued,
+        Self::Paging,
+        Self::Ended,
+        Self::OtherCall,
+        Self::Unknown,
+        Self::NoCall,
+    ];
+
+    /// The part that the cause counts towards.
+    pub fn part(self) -> TimeCategory {
+        match self {
+            Self::Sync => TimeCategory::Synchronising,
+            Self::Launch | Self::CopyCall => TimeCategory::Launching,
+            Self::Compute => TimeCategory::Computing,
+            Self::Wait => TimeCategory::Waiting,
+            Self::Alloc => TimeCategory::Allocating,
+            Self::Compile => TimeCategory::Compiling,
+            Self::Graph => TimeCategory::Graphs,
+            Self::Queued | Self::Paging | Self::Ended | Self::OtherCall | Self::Unknown | Self::NoCall => TimeCategory::Other,
+        }
+    }
+
+    /// Host activity, for display.
+    pub fn as_text(self) -> &'static str {
+        match self {
+            Self::Sync => "on the way back from a synchronization",
+            Self::Launch => "launching kernels",
+            Self::CopyCall => "issuing memcpys and memsets",
+            Self::Compute => "computing",
+            Self::Wait => "waiting",
+            Self::Alloc => "allocating or freeing memory",
+            Self::Compile => "compiling or loading code",
+            Self::Graph => "capturing or instantiating graphs",
+            Self::Queued => "waiting for nothing: the next operation was queued already",
+            Self::Paging => "touching managed memory, or waiting for its pages",
+            Self::Ended => "done with this device: nothing more was launched on it",
+            Self::OtherCall => "in other CUDA calls",
+            Self::Unknown => "outside the driver, not recorded",
+            Self::NoCall => "not recorded",
+        }
+    }
+}
+
+/// Time by cause, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByCause([i64; Cause::ALL.len()]);
+
+impl ByCause {
+    pub fn add(&mut self, cause: Cause, ns: i64) {
+        self.0[cause as usize] += ns;
+    }
+
+    pub fn get(&self, cause: Cause) -> i64 {
+        self.0[cause as usize]
+    }
+
+    pub fn total(&self) -> i64 {
+        self.0.iter().sum()
+    }
+
+    /// Idle time of a part, ns.
+    pub fn of_part(&self, part: TimeCategory) -> i64 {
+        Cause::ALL.iter().filter(|c| c.part() == part).map(|c| self.get(*c)).sum()
+    }
+
+    /// The part with the most time, if there is any.
+    pub fn largest_part(&self) -> Option<TimeCategory> {
+        let (ns, part) = TimeCategory::ALL.into_iter().map(|p| (self.of_part(p), p)).max_by_key(|e| e.0)?;
+        (ns > 0).then_some(part)
+    }
+
+    pub fn add_all(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_and_parts_are_listed_in_the_order_of_their_numbers() {
+        assert!(Cause::ALL.iter().enumerate().all(|(i, c)| *c as usize == i));
+        assert!(TimeCategory::ALL.iter().enumerate().all(|(i, p)| *p as usize == i));
+        assert!(Cause::ALL.iter().all(|c| c.part().is_idle()));
+    }
+}

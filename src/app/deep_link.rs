@@ -1,0 +1,267 @@
+//! Deep links: from a place named on the command line to its screen, and from a screen to the command that reopens it
+
+use super::actions::KeyScope;
+use super::msg::Effect;
+use super::navigation::{launches_at, navigate_to, open_screen, set_status, show_result as open_result};
+use super::screen::{At, Navigate, ResultView};
+use super::screens::{KernelsScreen, LaunchesScreen, MemoryScreen, OverviewScreen, RangesScreen, ResultScreen, TimelineScreen};
+use super::session::{Location, Report, Show};
+use super::state::App;
+use crate::analysis::timeline::Event;
+use crate::model::Profile;
+use crate::rerun::shell;
+
+/// Result view of a screen; `None` if the screen is not about a result.
+fn result_view(show: Show) -> Option<ResultView> {
+    Some(match show {
+        Show::Metrics => ResultView::Metrics,
+        Show::Hints => ResultView::Hints,
+        Show::Roofline => ResultView::Roofline,
+        Show::Source => ResultView::Source,
+        _ => return None,
+    })
+}
+
+/// Progress towards the place.
+enum Step {
+    /// Required data is not loaded yet.
+    Wait,
+    /// An intermediate step: its effects lead further.
+    Way(Vec<Effect>),
+    There(Vec<Effect>),
+    /// The place does not exist; the reason.
+    Lost(String),
+}
+
+/// Moves on towards the place named on the command line, as far as the loaded data allows.
+pub fn resume_deep_link(app: &mut App) -> Vec<Effect> {
+    let Some(address) = app.session.address.clone() else { return Vec::new() };
+    match resolve_address(app, &address) {
+        Step::Wait => Vec::new(),
+        Step::Way(effects) => effects,
+        Step::There(effects) => {
+            app.session.address = None;
+            effects
+        }
+        Step::Lost(why) => {
+            app.session.address = None;
+            set_status(app, why, true)
+        }
+    }
+}
+
+fn resolve_address(app: &mut App, address: &Location) -> Step {
+    const AT: usize = 0;
+    let Some(report) = app.session.reports.get_mut(AT) else { return Step::Lost("there is no report".to_owned()) };
+    if report.is_reading() {
+        return Step::Wait;
+    }
+    let Some(profile) = report.profile.clone() else {
+        app.session.address = None;
+        return Step::Wait;
+    };
+    report.greeted = true;
+    let show = address.show.unwrap_or(match address {
+        Location { result: Some(_), .. } => Show::Metrics,
+        Location { range: Some(_), .. } => Show::Ranges,
+        Location { launch: Some(_), .. } => Show::Launches,
+        _ => Show::Kernels,
+    });
+    let timed = report.is_timeline();
+    if let (true, Some(window)) = (timed && show != Show::Timeline, address.window) {
+        // Only once: the user may leave the window again.
+        if let Some(address) = &mut app.session.address {
+            address.window = None;
+        }
+        let asked = app.top_entry().map_or(0, |e| e.id);
+        return Step::Way(navigate_to(app, asked, Navigate::Window(Some(resolve_window(&profile, window)))));
+    }
+    if let Some(view) = result_view(show).filter(|_| address.result.is_some() || address.kernel.is_none()) {
+        return go_to_result(app, AT, address.result.unwrap_or(0), view);
+    }
+    if show == Show::Ranks {
+        let reading = app.session.reports.iter().any(Report::is_reading);
+        let asked = app.top_entry().map_or(0, |e| e.id);
+        return if reading { Step::Wait } else { Step::There(navigate_to(app, asked, Navigate::Ranks)) };
+    }
+    if let Some(name) = &address.kernel {
+        let report = &app.session.reports[AT];
+        let Some(known) = report.groups.grouping.clone() else { return Step::Wait };
+        let Some(kernels) = app.kernels_screen_mut(AT) else { return Step::Wait };
+        if !kernels.select_by_name(name) {
+            // The table takes over a new grouping only with the next message.
+            let listed = kernels.selected_name().is_some() || known.rows.is_empty();
+            return if listed { Step::Lost(format!("no kernel is called {name}")) } else { Step::Wait };
+        }
+    }
+    let launches = profile.launches.len();
+    if let Some(launch) = address.launch.filter(|l| *l as usize >= launches) {
+        return Step::Lost(format!("there is no launch {launch}: the report has {launches}"));
+    }
+    let table = app.kernels_id(AT);
+    match show {
+        Show::Kernels => {
+            let row = app.kernels_screen(AT).and_then(KernelsScreen::selected_row);
+            Step::There(app.session.reports.get_mut(AT).map(|r| r.want_detail(AT, row)).unwrap_or_default())
+        }
+        Show::Overview => Step::There(if app.report_screen::<OverviewScreen>(AT).is_some() {
+            Vec::new()
+        } else {
+            navigate_to(app, table, Navigate::Overview)
+        }),
+        Show::Memory => Step::There(if app.report_screen::<MemoryScreen>(AT).is_some() {
+            Vec::new()
+        } else {
+            navigate_to(app, table, Navigate::Memory)
+        }),
+        Show::Ranges => Step::There(navigate_to(app, table, Navigate::Ranges(address.range.clone()))),
+        Show::Timeline => go_to_timeline(app, AT, address),
+        Show::Launches | Show::Rerun => to_launch(app, AT, address, show == Show::Rerun),
+        // A kernel by name: its result is known once results and launches are joined.
+        _ => {
+            let best = app.selection(table).result;
+            match (best, result_view(show)) {
+                (Some(best), Some(view)) => Step::There(open_result(app, AT, best, view, view)),
+                _ if app.session.reports.iter().any(Report::is_reading) => Step::Wait,
+                _ => Step::Lost("this kernel has no metrics".to_owned()),
+            }
+        }
+    }
+}
+
+/// Goes to a result of the report, or of the part of it that holds measurements.
+fn go_to_result(app: &mut App, at: usize, number: usize, view: ResultView) -> Step {
+    let part = app.session.reports.iter().position(|r| r.part_of == Some(at));
+    let from = if app.session.metrics(at).is_some() { Some(at) } else { part };
+    let Some(metrics) = from.and_then(|f| app.session.metrics(f)) else {
+        return Step::Lost("this report has no metrics of kernels".to_owned());
+    };
+    let there = metrics.results.len();
+    if number >= there {
+        return Step::Lost(format!("there is no result {number}: the report has {there}"));
+    }
+    let from = from.unwrap_or(at);
+    if from != at {
+        app.session.active = from;
+    }
+    Step::There(open_result(app, from, (from, number, None), view, view))
+}
+
+/// Goes to the timeline, at a window or a launch.
+fn go_to_timeline(app: &mut App, at: usize, address: &Location) -> Step {
+    let Some(profile) = app.session.reports.get(at).and_then(|r| r.profile.clone()) else { return Step::Wait };
+    let event = address.launch.map(Event::Launch);
+    let of_launch = address.launch.map(|l| (profile.launches.start(l as usize), profile.launches.end(l as usize)));
+    let place = address.window.or(of_launch).map(|(start, end)| At { start, end, event });
+    let exact = address.window.is_some();
+    let place = place.map(|p| {
+        let (start, end) = resolve_window(&profile, (p.start, p.end));
+        At { start, end, ..p }
+    });
+    let id = app.push(at, |id| if exact { TimelineScreen::new_exact(place, id) } else { TimelineScreen::new(place, id) });
+    Step::There(open_screen(app, id))
+}
+
+/// Resolves a window with open ends (`i64::MIN`, `i64::MAX`) against the extent of the report, ns.
+fn resolve_window(profile: &Profile, (from, to): (i64, i64)) -> (i64, i64) {
+    let launches = &profile.launches;
+    let ends = (0..launches.len()).map(|l| launches.end(l)).chain(profile.memops.iter().map(|m| m.start.0.saturating_add(m.duration.0)));
+    let last = ends.max().unwrap_or(0).max(1);
+    let from = if from == i64::MIN { 0 } else { from };
+    (from, if to == i64::MAX { last.max(from.saturating_add(1)) } else { to })
+}
+
+/// Goes to a launch in the list of its group, and to its re-run once the list is loaded.
+fn to_launch(app: &mut App, at: usize, address: &Location, rerun: bool) -> Step {
+    let table = app.kernels_id(at);
+    if app.session.reports[at].profile.as_ref().is_some_and(|p| p.launches.is_empty()) {
+        return Step::Lost("this report has no single launches".to_owned());
+    }
+    let Some(launch) = address.launch else {
+        let Some(kernels) = app.kernels_screen(at) else { return Step::Wait };
+        if app.session.reports[at].groups.grouping.is_none() || kernels.selected_row().is_none() {
+            return Step::Wait;
+        }
+        if rerun {
+            return Step::There(navigate_to(app, table, Navigate::Rerun { run: false, in_place: false }));
+        }
+        let group = app.selection(table).group;
+        return match group {
+            Some((grouping, row)) => Step::There(navigate_to(app, table, Navigate::Launches { grouping, row })),
+            None => Step::Lost("there is no kernel to list the launches of".to_owned()),
+        };
+    };
+    if let Some(id) = app.find_screen::<LaunchesScreen>(Some(at)) {
+        return match app.launches_screen(at).and_then(LaunchesScreen::selected_launch) {
+            Some(_) if rerun => Step::There(navigate_to(app, id, Navigate::Rerun { run: false, in_place: false })),
+            Some(_) => Step::There(Vec::new()),
+            None => Step::Wait,
+        };
+    }
+    if app.session.reports[at].groups.grouping.is_none() {
+        return Step::Wait;
+    }
+    let effects = launches_at(app, at, launch);
+    // Without a screen, `launches_at` has told the user why.
+    if app.find_screen::<LaunchesScreen>(Some(at)).is_none() { Step::There(effects) } else { Step::Way(effects) }
+}
+
+/// Returns the command that reopens what is on the screen; `None` if the screen belongs to no report.
+pub fn reopen_command(app: &App) -> Option<String> {
+    let session = &app.session;
+    let shown = session.report()?;
+    let own = shown.part_of.unwrap_or(session.active);
+    let selected = app.top_selection();
+    let place = app.current_scope();
+    let mut address = Location { launch: selected.launch, window: shown.window, ..Location::default() };
+    let group = selected.group.as_ref().and_then(|(grouping, row)| Some((grouping.by, grouping.rows.get(*row)?.name.clone())));
+    let result = app
+        .result_screen(session.active)
+        .filter(|_| matches!(place, KeyScope::Metrics | KeyScope::Hints | KeyScope::Roofline | KeyScope::Compare | KeyScope::Source));
+    // The report of this place is the first argument.
+    let mut first = own;
+    address.show = Some(match place {
+        KeyScope::Overview => Show::Overview,
+        KeyScope::Kernels => Show::Kernels,
+        KeyScope::Launches => Show::Launches,
+        KeyScope::Timeline => {
+            let place = app.report_screen::<TimelineScreen>(session.active).and_then(|t| t.place);
+            address.window = place.map(|p| (p.start, p.end)).or(address.window);
+            Show::Timeline
+        }
+        KeyScope::Ranges => {
+            address.range = app.report_screen::<RangesScreen>(session.active).and_then(|r| r.selected_node()).map(|n| n.1.name.clone());
+            Show::Ranges
+        }
+        KeyScope::Memory => Show::Memory,
+        KeyScope::Ranks => Show::Ranks,
+        KeyScope::Rerun => Show::Rerun,
+        _ => {
+            let ResultScreen { report, result, view, .. } = result?;
+            let from = session.reports.get(*report)?;
+            (first, address.result) = (from.part_of.unwrap_or(*report), Some(*result));
+            (address.launch, address.window) = (None, None);
+            match view {
+                ResultView::Metrics | ResultView::Compare => Show::Metrics,
+                ResultView::Hints => Show::Hints,
+                ResultView::Roofline => Show::Roofline,
+                ResultView::Source => Show::Source,
+            }
+        }
+    });
+    if matches!(address.show, Some(Show::Kernels | Show::Launches | Show::Rerun)) {
+        address.kernel = group.as_ref().map(|g| g.1.clone());
+    }
+    let by = group.map(|g| g.0).filter(|_| address.kernel.is_some());
+    let mut words = vec!["warpscope".to_owned()];
+    let files = || session.reports.iter().enumerate().filter(|(_, r)| r.part_of.is_none());
+    if session.reports.get(first)?.built_in {
+        words.push("demo".to_owned());
+    } else {
+        let others = files().filter(|(i, r)| *i != first && !r.built_in);
+        words.extend(files().filter(|(i, _)| *i == first).chain(others).map(|(_, r)| r.file.to_string_lossy().into_owned()));
+    }
+    words.extend(address.to_args());
+    words.extend(by.into_iter().flat_map(|by| ["--group".to_owned(), by.cli_name().to_owned()]));
+    Some(shell::command_line(&words))
+}

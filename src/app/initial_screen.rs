@@ -1,0 +1,28 @@
+//! Initial screen of a report
+
+use super::msg::Effect;
+use super::navigation::open_screen;
+use super::screens::{MemoryScreen, OverviewScreen};
+use super::state::App;
+use crate::config::First;
+
+/// Minimum terminal height for the overview.
+const LEAST_ROWS: u16 = 20;
+
+/// Shows the initial screen of a report that has just been read, unless it is the kernel table or the user is already
+/// working there.
+pub fn show_initial_screen(app: &mut App, report: usize) -> Vec<Effect> {
+    let overview = app.session.settings.first == First::Overview && app.session.size.1 >= LEAST_ROWS;
+    let Some(r) = app.session.reports.get_mut(report).filter(|r| !r.greeted && r.is_timeline() && (r.has_device_work() || r.has_memory()))
+    else {
+        return Vec::new();
+    };
+    r.greeted = true;
+    let memory = !r.has_device_work();
+    let idle = app.kernels_screen(report).is_some_and(|k| k.selected == 0 && k.finder.is_empty() && !k.finder.typing);
+    if !(overview || memory) || !idle || app.stack_depth(report) != 1 || app.over.as_ref().is_some_and(|o| o.report == report) {
+        return Vec::new();
+    }
+    let id = if memory { app.push(report, MemoryScreen::new) } else { app.push(report, |_| OverviewScreen::default()) };
+    open_screen(app, id)
+}

@@ -1,0 +1,419 @@
+//! Analyses that take longer than a frame on a large report: requests, results, and the pure function between them
+
+mod memory;
+mod ranks;
+
+pub use memory::{Beside, Curve, Held, MemoryView};
+pub use ranks::{Member as RankMember, Ranks};
+
+use crate::analysis::checklist::{self, Item};
+use crate::analysis::diff::Diff;
+use crate::analysis::flops::{Joined, Rate, of_results};
+use crate::analysis::hints::{FirstHint, first};
+use crate::analysis::kernel_group_detail::Detail;
+use crate::analysis::launch_list::{JumpTo, LaunchList, ListKey};
+use crate::analysis::memory::Row;
+use crate::analysis::name_pattern::name_pattern;
+use crate::analysis::range_tree::{KernelTime, RangeTree};
+use crate::analysis::timeline::{self, Built, Gaps, Matches, Timeline};
+use crate::analysis::triage::{Scope, Triage, find_idle_times, triage_profile};
+use crate::analysis::what_if_curves::Worths;
+use crate::analysis::{GroupBy, Grouping, Overview, Paths, next_step};
+use crate::model::{Cancel, Metrics, Nanos, Profile};
+use crate::report::hints::Advice;
+use crate::rerun::match_results::{self, Join};
+use crate::rerun::{Picked, Plan, RangeName, Request, nvtx, request};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Request for an analysis.
+#[derive(Clone, Debug)]
+pub enum JobRequest {
+    /// Header figures and the next step.
+    Overview,
+    /// Triage: what limits the run.
+    Triage,
+    /// Tree of ranges.
+    Tree,
+    /// Kernels launched inside a node of the tree.
+    Inside {
+        /// Number of the screen.
+        screen: u64,
+        tree: Arc<RangeTree>,
+        node: u32,
+    },
+    /// A part of the timeline.
+    Timeline(timeline::Part),
+    /// Idle times of the devices, with causes.
+    Gaps,
+    /// Effect of faster kernels on the run.
+    Worths,
+    /// Events of the timeline whose names match.
+    Matches {
+        /// Number of the screen.
+        screen: u64,
+        timeline: Arc<Timeline>,
+        text: String,
+    },
+    /// Triage of a window, ns.
+    Judge {
+        /// Number of the screen.
+        screen: u64,
+        window: (i64, i64),
+    },
+    /// NVTX paths of all launches.
+    Paths,
+    Group(GroupBy),
+    /// Details of one group.
+    Detail {
+        grouping: Arc<Grouping>,
+        row: usize,
+        /// Number of the request: only the latest result is used.
+        serial: u64,
+    },
+    /// Launches of one group, filtered and sorted.
+    Launches {
+        grouping: Arc<Grouping>,
+        row: usize,
+        /// Filter, order, and screen of the list.
+        key: ListKey,
+        /// Current list, whose other data is reused if only the order changes.
+        before: Option<Arc<LaunchList>>,
+        /// Launch to select in the list.
+        keep: Option<u32>,
+    },
+    /// Position of a launch in a list.
+    Jump {
+        /// Number of the screen.
+        screen: u64,
+        list: Arc<LaunchList>,
+        to: JumpTo,
+        /// Selected row.
+        from: usize,
+        /// Launches that have results; `None` if all have.
+        joins: Option<Vec<Arc<Join>>>,
+    },
+    /// First hints of the results.
+    Verdicts,
+    /// Matches between launches and the results of another report.
+    Join {
+        other: usize,
+        metrics: Arc<Metrics>,
+    },
+    /// Floating-point work in a window, from joined results.
+    Work {
+        window: (i64, i64),
+        joined: Vec<(Arc<Metrics>, Arc<Join>)>,
+    },
+    /// Changes from another report to this one.
+    Diff {
+        before: Arc<Profile>,
+        by: GroupBy,
+        /// Indices of both reports.
+        pair: (usize, usize),
+    },
+    /// Memory use.
+    Memory {
+        /// Number of the screen.
+        screen: u64,
+    },
+    /// Memory held by another report's program.
+    Beside {
+        /// Number of the screen.
+        screen: u64,
+        before: Arc<Profile>,
+        name: String,
+    },
+    /// Memory of a device over a part of the time, ns.
+    MemoryWindow {
+        screen: u64,
+        view: Arc<MemoryView>,
+        device: usize,
+        window: (i64, i64),
+    },
+    /// Owners of memory after an event.
+    Held {
+        /// Number of the screen.
+        screen: u64,
+        view: Arc<MemoryView>,
+        device: usize,
+        at: Option<u32>,
+    },
+    /// Ranks of these reports.
+    Ranks(Vec<RankMember>),
+    /// Commands of the re-run screen.
+    Rerun {
+        grouping: Arc<Grouping>,
+        rows: Vec<usize>,
+        request: Request,
+        /// Number of the screen.
+        screen: u64,
+    },
+    /// Advice derived from a launch alone.
+    Advice {
+        /// Number of the screen.
+        screen: u64,
+        launch: u32,
+    },
+    /// Analysis steps covered by the session.
+    Checklist {
+        /// Number of the screen.
+        screen: u64,
+        parts: Vec<Part>,
+    },
+}
+
+/// Report of the session, for the checklist.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub profile: Arc<Profile>,
+    /// Triage of the run, once known.
+    pub triage: Option<Arc<Triage>>,
+    /// Results of other reports that match its launches.
+    pub joined: Vec<(Arc<Metrics>, Arc<Join>)>,
+}
+
+/// Request for an analysis, with its input.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// Index of the report in the session.
+    pub report: usize,
+    /// Generation of the report; results for an older one are dropped.
+    pub generation: u64,
+    pub profile: Arc<Profile>,
+    /// NVTX paths, once known.
+    pub paths: Option<Arc<Paths>>,
+    /// Time filter of the report, ns.
+    pub window: Option<(i64, i64)>,
+    pub ask: JobRequest,
+}
+
+impl Work {
+    /// Key of a request: a newer request replaces an older one with the same key.
+    pub fn request_key(&self) -> (usize, std::mem::Discriminant<JobRequest>, usize) {
+        let other = match self.ask {
+            JobRequest::Join { other, .. } => other,
+            JobRequest::Timeline(part) => part as usize,
+            _ => 0,
+        };
+        (self.report, std::mem::discriminant(&self.ask), other)
+    }
+
+    /// Priority: requests that the user waits for come before those that fill the header. Smaller is sooner.
+    pub fn urgency(&self) -> u8 {
+        match self.ask {
+            JobRequest::Launches { .. }
+            | JobRequest::Jump { .. }
+            | JobRequest::Rerun { .. }
+            | JobRequest::Diff { .. }
+            | JobRequest::Ranks(_)
+            | JobRequest::Memory { .. }
+            | JobRequest::Held { .. }
+            | JobRequest::MemoryWindow { .. }
+            | JobRequest::Beside { .. }
+            | JobRequest::Advice { .. }
+            | JobRequest::Checklist { .. }
+            | JobRequest::Inside { .. }
+            | JobRequest::Matches { .. }
+            | JobRequest::Timeline(timeline::Part::Devices)
+            | JobRequest::Tree => 0,
+            JobRequest::Group(_) | JobRequest::Triage | JobRequest::Timeline(_) => 1,
+            JobRequest::Detail { .. } | JobRequest::Gaps | JobRequest::Judge { .. } => 2,
+            JobRequest::Verdicts | JobRequest::Join { .. } | JobRequest::Work { .. } | JobRequest::Overview => 3,
+            JobRequest::Paths | JobRequest::Worths => 4,
+        }
+    }
+}
+
+/// Launch that represents those of a range, and that range.
+pub type Typical = (u32, Option<RangeName>);
+
+#[derive(Clone, Debug)]
+pub enum JobResult {
+    /// Header figures and the next step.
+    Overview(Arc<Overview>, String),
+    /// Triage of the run; `None` if nothing ran on a device.
+    Triage(Option<Arc<Triage>>),
+    Tree(Arc<RangeTree>),
+    /// Kernels inside a node, for a screen: with time and number of launches, longest first; and a typical launch of
+    /// the first, with the range around it that the node represents, if ncu can see it.
+    Inside(u64, u32, Arc<[KernelTime]>, Option<Typical>),
+    Timeline(Box<Built>),
+    Gaps(Arc<Gaps>),
+    Worths(Arc<Worths>),
+    /// Matching events, for a screen: the text, and the number of timeline parts searched.
+    Matches(u64, String, usize, Arc<Matches>),
+    /// Triage of a window, for a screen.
+    Judged(u64, (i64, i64), Option<Arc<Triage>>),
+    Paths(Arc<Paths>),
+    Group(Arc<Grouping>),
+    /// First hints of the report's own results.
+    Verdicts(Arc<HashMap<usize, FirstHint>>),
+    /// Matches with another report's results, ncu's durations of these results, and their first hints.
+    Joined(usize, Arc<Join>, Arc<Vec<(usize, Nanos)>>, Arc<HashMap<usize, FirstHint>>),
+    /// Floating-point work of the run, if results count it.
+    Work(Option<Rate>),
+    /// Changes between two reports.
+    Diff((usize, usize), Arc<Diff>),
+    Ranks(Arc<Ranks>),
+    /// Memory use, for a screen; `None` if the report has no memory data.
+    Memory(u64, Option<Arc<MemoryView>>),
+    /// Owners of memory, for a screen: the device, and the last event before.
+    Held(u64, usize, Option<u32>, Arc<[Row]>),
+    /// Memory over a part of the time: screen, device, curve.
+    MemoryWindow(u64, usize, Arc<Curve>),
+    /// Memory held by another report's program, for a screen; `None` if that report has no memory data.
+    Beside(u64, Option<Arc<Beside>>),
+    /// Details of a group: number of the request, grouping, row.
+    Detail(u64, GroupBy, usize, Arc<Detail>),
+    /// Launches, and the row to select.
+    Launches(ListKey, Arc<LaunchList>, usize),
+    /// Position of the launch in the list of a screen, if it is listed.
+    Jumped(u64, Arc<LaunchList>, JumpTo, Option<usize>),
+    /// Commands: number of the screen, request, selected launches, and plan.
+    Rerun(u64, Box<Request>, Arc<Picked>, Result<Arc<Plan>, String>),
+    /// Advice on a launch, for a screen.
+    Advice(u64, Option<Arc<Advice>>),
+    /// The checklist, for a screen.
+    Checklist(u64, Arc<[Item]>),
+}
+
+impl JobResult {
+    /// Returns true if the result depends on the report's time filter.
+    pub fn depends_on_window(&self) -> bool {
+        matches!(
+            self,
+            Self::Overview(..) | Self::Triage(_) | Self::Tree(_) | Self::Group(_) | Self::Detail(..) | Self::Work(_) | Self::Inside(..)
+        )
+    }
+}
+
+/// Performs an analysis; returns `None` if it was cancelled.
+pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
+    let profile = &*work.profile;
+    let paths = work.paths.as_deref();
+    if cancel.is_cancelled() {
+        return None;
+    }
+    Some(match &work.ask {
+        JobRequest::Overview => {
+            let overview = Overview::from_window(profile, work.window);
+            if cancel.is_cancelled() {
+                return None;
+            }
+            let sentence =
+                next_step::next_step_sentence(profile, &overview, &Grouping::from_window(profile, GroupBy::Name, None, work.window));
+            JobResult::Overview(Arc::new(overview), sentence)
+        }
+        JobRequest::Verdicts => {
+            let metrics = profile.metrics.as_deref();
+            JobResult::Verdicts(Arc::new(metrics.map(|m| first::of_results(m, 0..m.results.len())).unwrap_or_default()))
+        }
+        JobRequest::Join { other, metrics } => {
+            let join = match_results::join_results(profile, metrics);
+            let duration = |p: &match_results::Pair| Some((p.result, metrics.duration(metrics.results.get(p.result)?)?));
+            let durations = join.pairs.iter().filter_map(duration).collect();
+            let verdicts = first::of_results(metrics, join.pairs.iter().map(|p| p.result));
+            JobResult::Joined(*other, Arc::new(join), Arc::new(durations), Arc::new(verdicts))
+        }
+        JobRequest::Work { window, joined } => {
+            let joined: Vec<Joined> = joined.iter().flat_map(joined_pairs).collect();
+            JobResult::Work(of_results(profile, &joined, *window))
+        }
+        JobRequest::Diff { before, by, pair } => {
+            JobResult::Diff(*pair, Arc::new(crate::analysis::diff::diff_profiles(before, profile, *by)))
+        }
+        JobRequest::Memory { screen } => {
+            let view = MemoryView::from_profile(profile, cancel);
+            if cancel.is_cancelled() {
+                return None;
+            }
+            JobResult::Memory(*screen, view.map(Arc::new))
+        }
+        JobRequest::Beside { screen, before, name } => {
+            JobResult::Beside(*screen, Beside::from_profile(before, name.clone(), cancel).map(Arc::new))
+        }
+        JobRequest::MemoryWindow { screen, view, device, window } => {
+            let curve = view.usage.devices.get(*device).map(|d| Curve::from_window(d, *window))?;
+            JobResult::MemoryWindow(*screen, *device, Arc::new(curve))
+        }
+        JobRequest::Held { screen, view, device, at } => JobResult::Held(*screen, *device, *at, view.owners_at(*device, *at).into()),
+        JobRequest::Ranks(members) => JobResult::Ranks(Arc::new(Ranks::from_members(members))),
+        JobRequest::Triage => {
+            let mut found = triage_profile(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);
+            // Memory findings are of the whole run: omit them for a window.
+            if let Some(found) = found.as_mut().filter(|_| work.window.is_none()) {
+                found.take_memory(crate::analysis::memory::summarize_findings(profile, None, cancel));
+            }
+            if cancel.is_cancelled() {
+                return None;
+            }
+            JobResult::Triage(found.map(Arc::new))
+        }
+        JobRequest::Tree => JobResult::Tree(Arc::new(RangeTree::from_window(profile, work.window, cancel)?)),
+        JobRequest::Timeline(part) => JobResult::Timeline(Box::new(timeline::build_part(profile, *part, cancel)?)),
+        JobRequest::Worths => JobResult::Worths(Arc::new(Worths::from_profile(profile, cancel))),
+        JobRequest::Gaps => JobResult::Gaps(Arc::new(Gaps::new(find_idle_times(profile, cancel)?))),
+        JobRequest::Matches { screen, timeline, text } => {
+            let matches = Matches::find_all(timeline, &timeline.event_reader(profile), text, cancel)?;
+            JobResult::Matches(*screen, text.clone(), timeline.parts.len(), Arc::new(matches))
+        }
+        JobRequest::Judge { screen, window } => {
+            let found = triage_profile(profile, &Scope { windows: vec![*window], ..Scope::default() }, cancel);
+            if cancel.is_cancelled() {
+                return None;
+            }
+            JobResult::Judged(*screen, *window, found.map(Arc::new))
+        }
+        JobRequest::Inside { screen, tree, node } => {
+            let kernels = tree.kernels_inside(profile, *node);
+            let launch = kernels.first().and_then(|k| tree.median_launch(profile, *node, k.0));
+            let typical = launch.map(|l| (l, enclosing_range(profile, tree, *node, l)));
+            JobResult::Inside(*screen, *node, kernels.into(), typical)
+        }
+        JobRequest::Paths => JobResult::Paths(Arc::new(Paths::from_profile(profile))),
+        JobRequest::Group(by) => JobResult::Group(Arc::new(Grouping::from_window(profile, *by, paths, work.window))),
+        JobRequest::Rerun { grouping, rows, request, screen } => {
+            let (picked, plan) = request::plan_request(profile, paths, grouping, rows, request, cancel)?;
+            JobResult::Rerun(*screen, Box::new(request.clone()), Arc::new(picked), plan)
+        }
+        JobRequest::Detail { grouping, row, serial } => {
+            JobResult::Detail(*serial, grouping.by, *row, Arc::new(Detail::for_row(profile, paths, grouping, *row, cancel)?))
+        }
+        JobRequest::Launches { grouping, row, key, before, keep } => {
+            let list = LaunchList::from_group(profile, paths, (grouping, *row), key, before.as_deref(), cancel)?;
+            let at = keep.and_then(|launch| list.row_of_launch(launch)).unwrap_or(0);
+            JobResult::Launches(key.clone(), Arc::new(list), at)
+        }
+        JobRequest::Jump { screen, list, to, from, joins } => {
+            let profiled = |launch| joins.as_ref().is_none_or(|all| all.iter().any(|j| j.of_launch(launch).is_some()));
+            JobResult::Jumped(*screen, Arc::clone(list), *to, list.find_jump_target(*to, *from, profiled))
+        }
+        JobRequest::Advice { screen, launch } => JobResult::Advice(*screen, Advice::for_launch(profile, *launch).map(Arc::new)),
+        JobRequest::Checklist { screen, parts } => {
+            let parts: Vec<checklist::Part<'_>> = parts
+                .iter()
+                .map(|part| checklist::Part {
+                    profile: &part.profile,
+                    triage: part.triage.clone(),
+                    joined: part.joined.iter().flat_map(joined_pairs).collect(),
+                })
+                .collect();
+            JobResult::Checklist(*screen, if parts.is_empty() { Arc::default() } else { checklist::checklist_items(&parts).into() })
+        }
+    })
+}
+
+/// Launches paired with their results.
+fn joined_pairs((metrics, join): &(Arc<Metrics>, Arc<Join>)) -> Vec<Joined> {
+    join.pairs.iter().map(|p| (p.launch, Arc::clone(metrics), p.result)).collect()
+}
+
+/// Range around a launch that a node of the tree represents.
+fn enclosing_range(profile: &Profile, tree: &RangeTree, node: u32, launch: u32) -> Option<RangeName> {
+    let name = name_pattern(&tree.nodes.get(node as usize)?.name);
+    nvtx::enclosing_ranges(profile, launch as usize)
+        .into_iter()
+        .map(|e| e.range)
+        .find(|r| name_pattern(&profile.ranges.label(r.name)) == name)
+}

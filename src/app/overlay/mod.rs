@@ -1,0 +1,85 @@
+//! Overlays: pages to read, lists to choose from, lines to type. Each remembers the screen that opened it, so that its
+//! answer goes there even if another screen is on top by then.
+
+pub mod choice;
+pub mod filter_input;
+pub mod line;
+pub mod pick_list;
+
+pub use choice::{CopyWhat, Facet, PickAction, RangeSort, RunChoice};
+pub use filter_input::{FilterInput, Typed};
+pub use line::LineOf;
+pub use pick_list::{Item, PickList};
+
+use crate::analysis::checklist;
+use crate::analysis::triage::Finding;
+use crate::report::hints::Advice;
+use std::sync::Arc;
+use tui_input::Input;
+
+/// Text page, scrollable if it is longer than the screen.
+#[derive(Clone, Debug)]
+pub enum Page {
+    Help,
+    /// The report's notes, GPUs and command.
+    Notes,
+    /// The selected row's name in all forms.
+    Names,
+    /// Details of the selected row, if the terminal has no room for them beside the table.
+    Details,
+    /// Explanation of the selected metric, rule or point.
+    Explain,
+    /// Analysis steps covered in this session.
+    Checklist(Arc<[checklist::Item]>),
+    /// Advice derived from a timeline launch alone, without metrics.
+    Advice(Arc<Advice>),
+    /// A finding's numbers, places and remedies.
+    Finding(Arc<Finding>, i64),
+    /// Details of a run.
+    RunFacts(Arc<[(&'static str, String)]>),
+}
+
+#[derive(Clone, Debug)]
+pub enum OverlayKind {
+    /// Page with its scroll offset in lines.
+    Page(Page, usize),
+    /// A list to choose from.
+    Pick(PickList),
+    /// The number of a launch to type.
+    Number(Input),
+    /// A line to type.
+    Line(LineOf, Input),
+}
+
+impl From<Page> for OverlayKind {
+    fn from(page: Page) -> Self {
+        Self::Page(page, 0)
+    }
+}
+
+impl From<PickList> for OverlayKind {
+    fn from(pick: PickList) -> Self {
+        Self::Pick(pick)
+    }
+}
+
+/// Open overlay, and the screen it belongs to.
+#[derive(Clone, Debug)]
+pub struct Overlay {
+    /// Number of the screen that opened it.
+    pub screen: u64,
+    /// Index of the report that was shown when it was opened.
+    pub report: usize,
+    pub what: OverlayKind,
+}
+
+impl Overlay {
+    /// Returns true if typed letters go into a text.
+    pub fn takes_text(&self) -> bool {
+        match &self.what {
+            OverlayKind::Pick(pick) => pick.typed.is_some(),
+            OverlayKind::Number(_) | OverlayKind::Line(..) => true,
+            OverlayKind::Page(..) => false,
+        }
+    }
+}

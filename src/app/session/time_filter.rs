@@ -1,0 +1,55 @@
+//! Time filter of a report, which keeps the analysis of the whole run
+
+use super::report::{Known, Report};
+use crate::analysis::triage::Triage;
+use crate::app::jobs::JobRequest;
+use crate::app::msg::Effect;
+use std::sync::Arc;
+
+impl Report {
+    /// Triage of the whole run, even while only a window is shown.
+    pub fn whole_triage(&self) -> Option<&Arc<Triage>> {
+        self.whole.as_ref().map_or(self.triage.as_ref().and_then(Option::as_ref), |w| w.triage.as_ref())
+    }
+
+    /// Narrows the report to a window, ns, or widens it to the whole run, whose analysis is restored at once.
+    pub fn set_window(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
+        if window == self.window || self.is_reading() || self.profile.is_none() {
+            return Vec::new();
+        }
+        let by = self.groups.by;
+        // The old groups stay until the new ones arrive, so that lists do not jump twice.
+        let known = Known {
+            overview: self.overview.take(),
+            next: self.next.take(),
+            judged: self.triage.is_some(),
+            triage: self.triage.take().flatten(),
+            work: self.work.take(),
+            tree: self.tree.take(),
+            grouping: self.groups.grouping.clone(),
+        };
+        let whole = self.whole.take();
+        self.window = window;
+        self.forget_detail();
+        let mut missing = vec![JobRequest::Group(by)];
+        match window {
+            Some(_) => self.whole = whole.or(Some(Box::new(known))),
+            None => {
+                let Known { overview, next, judged, triage, work, tree, grouping } = whole.map(|w| *w).unwrap_or_default();
+                (self.overview, self.next, self.triage, self.work, self.tree) = (overview, next, judged.then_some(triage), work, tree);
+                if let (Some(profile), Some(grouping)) = (self.profile.clone(), grouping.filter(|g| g.by == by)) {
+                    self.groups.set_grouping(&profile, grouping);
+                    self.mark_profiled(index);
+                    missing.clear();
+                }
+            }
+        }
+        if self.overview.is_none() {
+            missing.push(JobRequest::Overview);
+        }
+        if self.triage.is_none() && self.is_timeline() {
+            missing.push(JobRequest::Triage);
+        }
+        missing.into_iter().flat_map(|ask| self.request_work(index, ask)).collect()
+    }
+}

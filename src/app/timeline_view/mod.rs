@@ -1,0 +1,15 @@
+//! Viewport of a timeline: window, cursor, and listed rows
+
+pub mod rows;
+pub mod viewport;
+
+pub use rows::{Arrangement, LineKey, RowRef};
+pub use viewport::Viewport;
+
+/// View that is kept when a timeline is closed.
+#[derive(Clone, Debug, Default)]
+pub struct SavedView {
+    pub place: Viewport,
+    pub arrangement: Arrangement,
+    pub mark: Option<i64>,
+}

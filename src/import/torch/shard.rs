@@ -1,0 +1,242 @@
+//! Events read by one thread, with names numbered locally until all parts are merged.
+
+use super::event::{self, Args, At, Event, Kind, Read};
+use super::other_events::OtherEvents;
+use super::repair;
+use super::tokenizer::Batch;
+use crate::import::{Parts, Wants};
+use crate::model::range::{NONE, Operator};
+use crate::model::{Bytes, LaunchConfig, RangeOrigin};
+use rustc_hash::FxHashMap;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// A kernel, copy or set on a GPU.
+#[derive(Clone, Debug)]
+pub struct OnGpu {
+    pub at: At,
+    pub kind: Kind,
+    /// Name, as a number of this part.
+    pub name: u32,
+    /// Start, ns on the trace's clock.
+    pub start: i64,
+    /// Duration, ns.
+    pub duration: i64,
+    /// Configuration, as a number of this part.
+    pub config: u32,
+    /// Device ordinal.
+    pub device: Option<u32>,
+    pub context: Option<u32>,
+    pub stream: Option<u32>,
+    /// Rank and correlation id.
+    pub correlation: Option<(u32, i64)>,
+    /// Bytes moved.
+    pub bytes: Option<u64>,
+    /// Graph node id.
+    pub node: Option<u64>,
+}
+
+/// A runtime or driver call.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    pub at: At,
+    /// Name, as a number of this part.
+    pub name: u32,
+    /// Start, ns on the trace's clock.
+    pub start: i64,
+    /// Duration, ns.
+    pub duration: i64,
+    pub thread: (u32, u32),
+    /// Rank and correlation id.
+    pub correlation: Option<(u32, i64)>,
+}
+
+/// An operator, a range of the program or a Python function.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    pub at: At,
+    /// Name, as a number of this part.
+    pub name: u32,
+    /// Start, ns on the trace's clock.
+    pub start: i64,
+    /// Duration, ns.
+    pub duration: i64,
+    pub thread: (u32, u32),
+    pub origin: RangeOrigin,
+    /// Operator attributes; shapes are a name number of this part.
+    pub operator: Option<Operator>,
+}
+
+/// Numbers distinct values.
+#[derive(Debug)]
+pub struct Numbers<T> {
+    ids: FxHashMap<T, u32>,
+    pub list: Vec<T>,
+}
+
+impl<T> Default for Numbers<T> {
+    fn default() -> Self {
+        Self { ids: FxHashMap::default(), list: Vec::new() }
+    }
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Numbers<T> {
+    /// Returns the number of a value.
+    pub fn value_id(&mut self, value: &T) -> u32 {
+        if let Some(&id) = self.ids.get(value) {
+            return id;
+        }
+        self.add_value(value.clone())
+    }
+
+    fn add_value(&mut self, value: T) -> u32 {
+        let id = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.ids.insert(value.clone(), id);
+        self.list.push(value);
+        id
+    }
+}
+
+impl Numbers<Arc<str>> {
+    fn name_id(&mut self, name: &str) -> u32 {
+        match self.ids.get(name) {
+            Some(&id) => id,
+            None => self.add_value(Arc::from(name)),
+        }
+    }
+}
+
+/// Events read by one thread.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// Distinct names.
+    pub names: Numbers<Arc<str>>,
+    /// Distinct configurations.
+    pub configs: Numbers<LaunchConfig>,
+    /// Work on GPUs.
+    pub on_gpu: Vec<OnGpu>,
+    pub calls: Vec<Call>,
+    pub spans: Vec<Span>,
+    pub processes: Vec<(u32, String)>,
+    /// True if some calls are of a vendor other than NVIDIA and AMD.
+    pub other: bool,
+    /// Other requested events.
+    pub aside: OtherEvents,
+    /// True if some GPU work names its device or stream, as PyTorch's does.
+    pub placed: bool,
+    /// Number of events with invalid JSON that could be repaired.
+    pub mended: u64,
+    /// Number of unreadable events.
+    pub broken: u64,
+}
+
+/// Truncates thread and process ids above 32 bits, which some systems use, to the lower half: they only need to
+/// differ.
+fn truncate_id(value: Option<i64>) -> u32 {
+    value.unwrap_or_default() as u32
+}
+
+impl Part {
+    /// Reads the events of a batch.
+    pub fn read_batch(&mut self, batch: &Batch, wants: Wants) {
+        for (number, &(from, to)) in (0..).zip(&batch.events) {
+            let at = (batch.number, number);
+            let text = batch.text.get(from..to).unwrap_or_default();
+            match event::read_event(text, wants) {
+                Read::Event(event) => self.add_event(at, &event, wants),
+                Read::Other => {}
+                Read::Broken => {
+                    let mended = repair::repair_json(text);
+                    match event::read_event(mended.as_bytes(), wants) {
+                        Read::Event(event) => {
+                            self.add_event(at, &event, wants);
+                            self.mended += 1;
+                        }
+                        Read::Other => {}
+                        Read::Broken => self.broken += 1,
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_event(&mut self, at: At, event: &Event<'_>, wants: Wants) {
+        let thread = (truncate_id(event.pid), truncate_id(event.tid));
+        match event.kind {
+            Kind::Process => {
+                if let (Some(pid), Some(name)) = (event.pid.and_then(|p| u32::try_from(p).ok()), event.given_name()) {
+                    self.processes.push((pid, name));
+                }
+            }
+            Kind::Range | Kind::Python => {
+                let name = self.names.name_id(&event.name);
+                let operator = (event.kind == Kind::Range && wants.has_parts(Parts::RANGE_DETAILS)).then(|| self.read_operator(event));
+                let origin = if event.kind == Kind::Python { RangeOrigin::Python } else { event.origin };
+                self.spans.push(Span { at, name, start: event.start, duration: event.duration, thread, origin, operator });
+            }
+            Kind::Memory | Kind::Wait | Kind::Overhead | Kind::Thread => self.aside.add_event(at, event, thread),
+            Kind::Call => {
+                let args = event.parse_args();
+                self.other |= event.other;
+                let name = self.names.name_id(&event.name);
+                let correlation = args.correlation.map(|c| (args.rank.unwrap_or_default(), c));
+                self.calls.push(Call { at, name, start: event.start, duration: event.duration, thread, correlation });
+            }
+            Kind::Kernel | Kind::Copy | Kind::Set => {
+                let args = event.parse_args();
+                if wants.has_parts(Parts::COLLECTIVES) && event.kind == Kind::Kernel {
+                    self.aside.add_collective(at, event);
+                }
+                let name = self.names.name_id(&event.name);
+                let config = self.configs.value_id(&launch_config(&args));
+                self.placed |= args.device.is_some() || args.stream.is_some();
+                let ordinal = |v: Option<i64>| v.and_then(|v| u32::try_from(v).ok());
+                self.on_gpu.push(OnGpu {
+                    at,
+                    kind: event.kind,
+                    name,
+                    start: event.start,
+                    duration: event.duration,
+                    config,
+                    device: args.device.or_else(|| ordinal(event.pid)),
+                    context: args.context,
+                    stream: args.stream.or_else(|| ordinal(event.tid)),
+                    correlation: args.correlation.map(|c| (args.rank.unwrap_or_default(), c)),
+                    bytes: args.bytes,
+                    node: args.node,
+                });
+            }
+        }
+    }
+}
+
+impl Part {
+    fn read_operator(&mut self, event: &Event<'_>) -> Operator {
+        let [external, sequence, dims, types, values] =
+            event.pick_args(["External id", "Sequence number", "Input Dims", "Input type", "Concrete Inputs"]);
+        // Stride and padding are among the values; for other operators, values would only add distinct texts.
+        let values = nonempty_list(values).filter(|_| event.name.starts_with("aten::convolution"));
+        let shapes = match (nonempty_list(dims), nonempty_list(types), values) {
+            (None, None, _) => NONE,
+            (Some(dims), types, Some(values)) => self.names.name_id(&format!("{dims} {} {values}", types.unwrap_or("[]"))),
+            (dims, types, _) => self.names.name_id([dims, types].into_iter().flatten().collect::<Vec<_>>().join(" ").as_str()),
+        };
+        Operator { external: event::parse_u32(external).unwrap_or(NONE), sequence: event::parse_u32(sequence).unwrap_or(NONE), shapes }
+    }
+}
+
+/// Raw text of a list, unless it is empty.
+fn nonempty_list(raw: Option<&RawValue>) -> Option<&str> {
+    raw.map(|r| r.get().trim()).filter(|t| !t.is_empty() && *t != "[]")
+}
+
+fn launch_config(args: &Args) -> LaunchConfig {
+    LaunchConfig {
+        grid: args.grid,
+        block: args.block,
+        registers: args.registers,
+        // The trace has the sum of static and dynamic; [`super::build`] says so.
+        dynamic_shared: args.shared.map(Bytes),
+        ..LaunchConfig::default()
+    }
+}

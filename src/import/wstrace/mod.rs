@@ -1,0 +1,125 @@
+//! Importer of the built-in tracer's traces: one file per process, readable while it grows. `FORMAT.md` beside
+//! this file describes every byte.
+
+mod blocks;
+mod build;
+mod counters;
+mod derived_metrics;
+mod follow;
+mod kernels;
+mod key_values;
+mod live_counters;
+mod names;
+mod notes;
+mod nvtx_marks;
+mod pc_sample_rows;
+mod pc_sampling;
+mod process;
+mod range_profiler_results;
+mod ranges;
+mod ring_snapshot;
+mod rotation;
+mod rows;
+mod sections;
+mod tail;
+mod varint;
+
+use super::input::Bytes;
+use super::{ImportError, Importer, Input, Job};
+use crate::launch::open;
+use crate::model::{Profile, Source};
+pub use follow::Follow;
+use notes::Said;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// File name suffix of traces.
+pub const SUFFIX: &str = "wstrace";
+/// Version of the format that is read.
+const FORMAT: u32 = 1;
+
+pub struct WarpscopeTrace;
+
+impl Importer for WarpscopeTrace {
+    fn name(&self) -> &'static str {
+        "warpscope trace"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &[".wstrace"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        // A folder with the traces of several processes is one report.
+        input.head.starts_with(&blocks::MAGIC) || input.members.iter().any(|m| m.head.starts_with(&blocks::MAGIC))
+    }
+
+    fn salvages(&self) -> bool {
+        true
+    }
+
+    fn grows(&self) -> bool {
+        true
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let files = read_contents(input)?;
+        build_profile(&files, input, job)
+    }
+}
+
+impl WarpscopeTrace {
+    /// Code of modules with sampled launches, by the id that samples use; modules that were not kept are missing.
+    pub fn read_modules(input: &Input, wanted: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, ImportError> {
+        let mut found = BTreeMap::new();
+        for bytes in read_contents(input)? {
+            pc_sampling::find_modules(&bytes, wanted, &mut found);
+        }
+        Ok(found)
+    }
+}
+
+/// Contents of the trace's files.
+fn read_contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
+    // Files are deleted while the program runs if only the last seconds are kept.
+    let there = |read: Result<_, ImportError>| match read {
+        Err(ImportError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
+        other => Some(other),
+    };
+    let file = |path: &Path| open::read_regular(path).map(Cow::Owned).map_err(|e| ImportError::io(path, e));
+    let members = input.members.iter().filter(|m| m.head.starts_with(&blocks::MAGIC));
+    match &input.bytes {
+        _ if !input.members.is_empty() => members.filter_map(|m| there(file(&m.path))).collect(),
+        Bytes::File(path) => {
+            let named = file(path)?;
+            let others = rotation::read_siblings(path, &named);
+            Ok([named].into_iter().chain(others.into_iter().map(Cow::Owned)).collect())
+        }
+        Bytes::BuiltIn(bytes) => Ok(vec![Cow::Borrowed(bytes)]),
+    }
+}
+
+/// Builds one report of the processes in some files.
+fn build_profile(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+    let (sections, missing) = sections::read_sections(files, input, job)?;
+    let newest = sections.iter().filter_map(|s| s.facts.number::<u32>("format")).max().unwrap_or(FORMAT);
+    if newest > FORMAT {
+        return Err(ImportError::refused(
+            &input.path,
+            format!("a trace of a later warpscope (format {newest})"),
+            "open it with the version that recorded it",
+        ));
+    }
+    let source = Source {
+        tool: "trace".to_owned(),
+        version: sections.iter().find_map(|s| s.facts.get("cupti_version")).map(|v| format!("CUPTI {v}")),
+        schema: Some(newest.to_string()),
+        file: input.path.clone(),
+    };
+    let said = Said::from_sections(&sections, missing);
+    let mut profile = build::build_profile(sections, job, Profile::new(source));
+    profile.notes = notes::build_notes(&profile, &said);
+    Ok(profile)
+}

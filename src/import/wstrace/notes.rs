@@ -1,0 +1,217 @@
+//! Notes on missing contents of a trace, with reasons.
+
+use super::blocks::Damage;
+use super::build::Section;
+use crate::model::units::format_count;
+use crate::model::{CaptureRange, GraphMode, Nanos, Note, NoteKind, Profile, Severity};
+
+/// Missing parts of a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Missing {
+    pub damage: Damage,
+    /// Number of blocks that were written but are missing.
+    pub blocks: u64,
+    /// True if a file continues another one that is missing.
+    pub first: bool,
+}
+
+/// Ends of a trace, from best to worst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    /// Complete; or recording was off, so that nothing can be lost.
+    #[default]
+    There,
+    /// The process exited before CUPTI had delivered all records.
+    Unfinished,
+    /// Not complete: up to a tenth of a second is missing, or a full second with tracers that
+    /// checked only once a second.
+    Missing,
+    MissingASecond,
+}
+
+/// Self-reported problems of the tracer.
+#[derive(Debug, Default)]
+pub struct Said {
+    missing: Missing,
+    damaged: u64,
+    end: End,
+    refused: Option<String>,
+    /// OS error number with which writing ended.
+    stopped: Option<u32>,
+    dropped: u64,
+    refused_buffers: u64,
+    invalid: u64,
+    /// NVTX events from signal handlers, and rows, dropped by the tracer itself.
+    interrupted: u64,
+    unwritten: u64,
+    never_opened: bool,
+    no_driver: bool,
+    /// Reason that requested counters were not measured.
+    not_measured: Option<String>,
+    /// Reason that stall reasons were not sampled, or no longer.
+    not_sampled: Option<String>,
+    /// Length of the kept time, ms, if only the last seconds were kept.
+    kept: Option<u64>,
+}
+
+impl Said {
+    pub fn from_sections(sections: &[Section], missing: Missing) -> Self {
+        let mut out =
+            Self { missing, end: if sections.is_empty() { End::Missing } else { End::There }, no_driver: true, ..Self::default() };
+        for Section { rows, facts } in sections {
+            let last = rows.end.as_ref().or(rows.state.as_ref());
+            let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);
+            out.damaged += rows.damaged;
+            // A snapshot always ends as intended.
+            let shut = rows.state.as_ref().is_some_and(|f| f.get("settled") == Some("1"));
+            let end = if rows.end.is_some() || facts.get("snapshot").is_some() || shut {
+                if number("unfinished") > 0 { End::Unfinished } else { End::There }
+            } else if rows.state.as_ref().is_some_and(|f| f.get("attached").is_some()) {
+                End::Missing
+            } else {
+                End::MissingASecond
+            };
+            out.end = out.end.max(end);
+            out.never_opened |= facts.get("gate").is_some() && facts.get("cupti").is_none();
+            let refused = rows.end.as_ref().and_then(|f| f.get("not_recorded")).map(str::to_owned);
+            out.refused = out.refused.take().or(refused);
+            out.stopped = out.stopped.or(rows.stopped);
+            out.dropped += number("dropped");
+            out.refused_buffers += number("refused");
+            out.invalid += number("invalid");
+            out.interrupted += number("interrupted");
+            out.unwritten += number("unwritten");
+            let not_measured = last.and_then(|f| f.get("not_measured")).map(str::to_owned);
+            out.not_measured = out.not_measured.take().or(not_measured);
+            let not_sampled = last.and_then(|f| f.get("not_sampled")).map(str::to_owned);
+            out.not_sampled = out.not_sampled.take().or(not_sampled);
+            out.kept = facts.number("kept_ms").filter(|&ms| ms > 0).max(out.kept);
+            out.no_driver &= facts.get("cupti").is_none() && facts.get("graphs").is_none();
+        }
+        out
+    }
+}
+
+/// Describes the Linux error numbers of a full or lost disk.
+pub fn why_stopped(error: u32) -> String {
+    match error {
+        28 => "the disk was full".to_owned(),
+        122 => "the disk quota was used up".to_owned(),
+        27 => "the file had reached the size that the system allows".to_owned(),
+        5 => "the disk failed".to_owned(),
+        other => format!("the file could not be written (error {other})"),
+    }
+}
+
+pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
+    let mut out = Vec::new();
+    let mut note = |severity, kind, text: String| out.push(Note::new(severity, kind, text));
+    if let Some(why) = &said.refused {
+        note(Severity::Error, NoteKind::Empty, format!("One process was not recorded: {why}."));
+    } else if profile.launches.is_empty() && profile.graphs.is_empty() {
+        let why = if said.kept.is_some() {
+            "its kernels are in the files beside this one (NAME.PID.NUMBER.wstrace): open their folder"
+        } else if said.no_driver {
+            "it did not use CUDA"
+        } else if said.never_opened {
+            match profile.capture.gate {
+                Some(CaptureRange::ProfilerApi) => {
+                    "cudaProfilerStart was never called, or not by name: in a program that loads PyTorch, calls of CuPy, Numba and other libraries \
+                     that look it up are not heard"
+                }
+                _ => "its recording was never opened",
+            }
+        } else {
+            "it launched no kernel while it was recorded"
+        };
+        note(Severity::Warning, NoteKind::Empty, format!("There are no kernels of this process: {why}."));
+    }
+    if let Some(error) = said.stopped {
+        let text = format!("Recording stopped before the program ended: {}. Everything after that is missing.", why_stopped(error));
+        note(Severity::Error, NoteKind::Lost, text);
+    } else if said.end >= End::Missing {
+        let lost = if said.end == End::Missing { "tenth of a second" } else { "second" };
+        let text = format!("The trace has no end: the program is still running, or it was killed and up to its last {lost} is lost.");
+        note(Severity::Info, NoteKind::Lost, text);
+    } else if said.end == End::Unfinished {
+        let text = "The process ended while CUPTI was still busy, as after exit() in a signal handler: records that CUPTI had not \
+                    handed out yet, usually those of the last second, are missing.";
+        note(Severity::Warning, NoteKind::Lost, text.to_owned());
+    }
+    if said.missing.first {
+        let text = "This is a part of a trace of which only the last seconds were kept. Names and launch configurations are in the file that the \
+                    process began with (NAME.PID.wstrace), which is not beside it: copy it to the same folder. Here, kernels have no names.";
+        note(Severity::Error, NoteKind::Lost, text.to_owned());
+    } else if said.damaged > 0 || said.missing.blocks > 0 || said.missing.damage.passed > 0 {
+        let blocks = said.damaged + said.missing.blocks;
+        let text = format!(
+            "Part of the file is damaged: {} could not be read, and their records are missing.",
+            format_count(blocks as usize, "block")
+        );
+        note(Severity::Error, NoteKind::Damaged, text);
+    }
+    if said.dropped + said.refused_buffers > 0 {
+        let text = format!(
+            "CUPTI had no room for {} (no more memory was given for buffers {} times): counts are lower bounds.",
+            format_count(usize::try_from(said.dropped).unwrap_or(usize::MAX), "record"),
+            said.refused_buffers
+        );
+        note(Severity::Error, NoteKind::Lost, text);
+    }
+    if said.unwritten > 0 {
+        let text =
+            format!("The tracer left out {}: a thread ended, or was held up, while writing.", format_count(said.unwritten, "record"));
+        note(Severity::Error, NoteKind::Lost, text);
+    }
+    if said.interrupted > 0 {
+        let text = format!(
+            "{} from signal handlers could not be recorded: each interrupted the tracer on its own thread.",
+            format_count(said.interrupted, "NVTX event")
+        );
+        note(Severity::Info, NoteKind::Lost, text);
+    }
+    if said.invalid > 0 {
+        let text =
+            format!("CUPTI gave no valid times for {}.", format_count(usize::try_from(said.invalid).unwrap_or(usize::MAX), "record"));
+        note(Severity::Warning, NoteKind::Damaged, text);
+    }
+    if let Some(why) = &said.not_measured {
+        let what = if profile.measured.is_some() { "Not all that was asked for was measured" } else { "Nothing was measured" };
+        let fix = "`warpscope doctor` says what counters and stall reasons need";
+        out.push(Note::new(Severity::Warning, NoteKind::Tool, format!("{what}: {why}.")).with_fix(fix));
+    }
+    if let Some(why) = &said.not_sampled {
+        let fix = "`warpscope doctor` says what counters and stall reasons need";
+        out.push(
+            Note::new(Severity::Warning, NoteKind::Tool, format!("Stall reasons were not sampled, or sampling stopped early: {why}."))
+                .with_fix(fix),
+        );
+    }
+    if profile.capture.graphs == Some(GraphMode::Graph) && !profile.graphs.is_empty() {
+        let text = "CUDA graphs were recorded as a whole: the kernels inside are not listed.";
+        out.push(Note::new(Severity::Warning, NoteKind::Graphs, text).with_fix("record without `--graphs whole` to see them"));
+    }
+    if let Some(ms) = said.kept {
+        let text = format!(
+            "Only the end of the run was kept, the last {} or a little more: earlier launches are not in it.",
+            Nanos::format_ns(ms as f64 * 1e6)
+        );
+        out.push(Note::new(Severity::Info, NoteKind::Gate, text));
+    } else if let Some(gate) = &profile.capture.gate {
+        let (what, fix) = match gate {
+            CaptureRange::ProfilerApi => {
+                ("by cudaProfilerStart", Some("launch numbers are valid for a re-run with `ncu --profile-from-start off`"))
+            }
+            CaptureRange::Nvtx => {
+                ("by an NVTX range", Some("launch numbers are valid for a re-run with `ncu --nvtx --nvtx-include RANGE`"))
+            }
+            _ => ("after the program had begun", None),
+        };
+        let gate = Note::new(Severity::Info, NoteKind::Gate, format!("The recording was opened {what}: earlier launches are not in it."));
+        out.push(match fix {
+            Some(fix) => gate.with_fix(fix),
+            None => gate,
+        });
+    }
+    out
+}

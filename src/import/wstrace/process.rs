@@ -1,0 +1,196 @@
+//! A process whose trace is followed: its dictionary and its recorder state.
+
+use super::kernels::function_name;
+use super::key_values::Facts;
+use super::live_counters::Counting;
+use super::notes::why_stopped;
+use super::range_profiler_results::WAITS;
+use super::rows::{Config, INLINE, Kernel, Rows};
+use crate::model::live::{Fresh, Measuring, NO_KERNEL, Ran, Recorder};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Silence after which a process is checked for, ns: it reports its state every second.
+const SILENT: i64 = 3_000_000_000;
+/// Maximum number of state reports remembered; a process reports once a second and on request.
+const STOOD: usize = 1024;
+
+/// Names by number, in order of appearance.
+#[derive(Default)]
+pub struct Interned {
+    of: FxHashMap<Arc<str>, u32>,
+    fresh: Vec<Arc<str>>,
+}
+
+impl Interned {
+    fn intern_name(&mut self, name: Arc<str>) -> u32 {
+        let next = u32::try_from(self.of.len()).unwrap_or(NO_KERNEL);
+        *self.of.entry(name).or_insert_with_key(|name| {
+            self.fresh.push(name.clone());
+            next
+        })
+    }
+
+    /// Returns the names added since the last call.
+    pub fn take_fresh(&mut self) -> Vec<Arc<str>> {
+        std::mem::take(&mut self.fresh)
+    }
+}
+
+/// Kernels and GPUs of all processes.
+#[derive(Default)]
+pub struct Numbers {
+    pub kernels: Interned,
+    pub devices: Interned,
+}
+
+#[derive(Default)]
+pub struct Process {
+    pub facts: Facts,
+    /// Blocks that rows refer to.
+    pub dictionary: Vec<Vec<u8>>,
+    texts: FxHashMap<u32, Arc<str>>,
+    /// Name and device of configurations.
+    configs: FxHashMap<u32, (u32, u32)>,
+    /// Kernel number by name, and device number by ordinal.
+    kernels: FxHashMap<u32, u32>,
+    devices: FxHashMap<u32, u32>,
+    labels: FxHashMap<u32, Arc<str>>,
+    /// Measurements of the process.
+    pub counting: Counting,
+    pub recorder: Recorder,
+    /// Time and block number of each state report: blocks are numbered over all files of a process.
+    stood: VecDeque<(i64, u32)>,
+}
+
+impl Process {
+    pub fn new(facts: Facts) -> Self {
+        let program = facts.get("executable").and_then(|e| Path::new(e).file_name()).map(|n| n.to_string_lossy().into_owned());
+        let recorder = Recorder {
+            pid: facts.number("pid").unwrap_or(0),
+            program: program.unwrap_or_default(),
+            rank: facts.rank().rank,
+            started: facts.number("started").unwrap_or(0),
+            kept_ms: facts.number("kept_ms").filter(|&ms| ms > 0),
+            ..Recorder::default()
+        };
+        Self { facts, recorder, ..Self::default() }
+    }
+
+    /// Takes rows; the kernels that ran are appended to `out` with numbers common to all processes.
+    pub fn take_rows(&mut self, mut rows: Rows, numbers: &mut Numbers, out: &mut Fresh) {
+        self.counting.add_rows(&mut rows);
+        self.texts.extend(rows.strings.drain(..).map(|(n, text)| (n, Arc::from(String::from_utf8_lossy(&text)))));
+        self.configs.extend(rows.configs.iter().map(|(n, c)| (*n, (c.name, c.device))));
+        self.labels.extend(rows.devices.iter().filter_map(gpu_label));
+        self.update_state(&rows);
+        let of = |config: u32, inline: &[Config], configs: &FxHashMap<u32, (u32, u32)>| match config.checked_sub(INLINE) {
+            Some(i) => inline.get(i as usize).map(|c| (c.name, c.device)),
+            None => configs.get(&config).copied(),
+        };
+        // CUPTI's wait kernel shares the id of a measured launch.
+        let wait = self.texts.iter().find(|(_, text)| &***text == WAITS).map(|(n, _)| *n);
+        let waits = |row: &Kernel| wait.is_some() && of(row.config, &rows.inline, &self.configs).map(|c| c.0) == wait;
+        let launched: FxHashSet<u32> =
+            if wait.is_some() { rows.kernels.iter().filter(|k| !waits(k)).map(|k| k.correlation).collect() } else { FxHashSet::default() };
+        for row in rows.kernels.iter().filter(|row| !(waits(row) && launched.contains(&row.correlation))) {
+            let (name, device) = of(row.config, &rows.inline, &self.configs).unwrap_or((NO_KERNEL, 0));
+            let kernel = *self.kernels.entry(name).or_insert_with(|| {
+                let name = self.texts.get(&name).cloned().unwrap_or_else(|| "(unnamed kernel)".into());
+                numbers.kernels.intern_name(function_name(name))
+            });
+            let device = device_of(device, &mut self.devices, &self.labels, numbers);
+            out.ran.push(Ran { start: row.start, duration: row.duration.max(0), device, kernel });
+        }
+        for row in &rows.memops {
+            let device = device_of(row.device, &mut self.devices, &self.labels, numbers);
+            out.ran.push(Ran { start: row.start, duration: row.duration.max(0), device, kernel: NO_KERNEL });
+        }
+        // Drop records without a time: they cannot be placed.
+        out.ran.retain(|r| r.start > 0);
+    }
+
+    /// Records the time of a state report.
+    pub fn record_state(&mut self, time: i64, sequence: u32) {
+        self.stood.push_back((time, sequence));
+        if self.stood.len() > STOOD {
+            self.stood.pop_front();
+        }
+    }
+
+    /// Time of the last state report before a block was written.
+    pub fn last_state_before(&self, sequence: u32) -> Option<i64> {
+        // A wrapped sequence number is smaller, and so is the difference then.
+        let before = self.stood.partition_point(|&(_, s)| sequence.wrapping_sub(s) < u32::MAX / 2);
+        before.checked_sub(1).map(|i| self.stood[i].0)
+    }
+
+    /// Notes that rows from this time on are available.
+    pub fn extend_since(&mut self, time: i64) {
+        let since = &mut self.recorder.since;
+        *since = if *since == 0 { time } else { time.min(*since) };
+    }
+
+    /// Notes that the trace was deleted.
+    pub fn mark_deleted(&mut self) {
+        let r = &mut self.recorder;
+        if !r.ended {
+            r.open = false;
+            r.stopped.get_or_insert_with(|| "its trace was deleted".to_owned());
+        }
+    }
+
+    /// Detects a process that was killed without an end record: it is silent and its pid no longer exists.
+    pub fn check_alive(&mut self, now: i64) {
+        let r = &mut self.recorder;
+        let silent = now - r.time.max(r.started) > SILENT;
+        if !r.ended && silent && !Path::new("/proc").join(r.pid.to_string()).exists() {
+            r.ended = true;
+            r.open = false;
+        }
+    }
+
+    fn update_state(&mut self, rows: &Rows) {
+        let r = &mut self.recorder;
+        if let Some(state) = rows.end.as_ref().or(rows.state.as_ref()) {
+            let number = |key| state.number::<u64>(key).unwrap_or(0);
+            r.time = state.number("time").unwrap_or(r.time);
+            r.open = number("open") > 0;
+            r.kernels = number("kernels");
+            r.bytes = number("bytes");
+            r.cost = i64::try_from(number("packing_ns") + number("flushing_ns")).unwrap_or(i64::MAX);
+            r.lost = number("dropped") + number("refused") + number("unwritten");
+            r.not_recorded = state.get("not_recorded").map(str::to_owned);
+            r.not_measured = state.get("not_measured").map(str::to_owned);
+            r.measured = number("measured") + number("sampled");
+            r.measuring_ns = i64::try_from(number("measuring_ns")).unwrap_or(i64::MAX);
+            let kernel = state.number("measuring_kernel").and_then(|n| self.texts.get(&n)).cloned();
+            r.measuring = kernel.map(function_name).zip(state.number("measuring_for_ms")).map(|(kernel, ms)| Measuring {
+                kernel,
+                ms,
+                passes: state.number("measuring_replays"),
+            });
+        }
+        r.ended |= rows.end.is_some();
+        if let Some(error) = rows.stopped {
+            r.stopped = Some(why_stopped(error));
+        }
+        r.open &= r.stopped.is_none();
+    }
+}
+
+/// Label of a GPU: ordinals differ between processes, the PCI bus id does not.
+fn gpu_label(facts: &Facts) -> Option<(u32, Arc<str>)> {
+    let ordinal = facts.number("device")?;
+    let bus = facts.get("bus").unwrap_or_default();
+    Some((ordinal, Arc::from(format!("{bus} {}", facts.get("name").unwrap_or_default()).trim())))
+}
+
+fn device_of(ordinal: u32, known: &mut FxHashMap<u32, u32>, labels: &FxHashMap<u32, Arc<str>>, numbers: &mut Numbers) -> u32 {
+    *known.entry(ordinal).or_insert_with(|| {
+        let label = labels.get(&ordinal).cloned().unwrap_or_else(|| Arc::from(format!("GPU {ordinal}")));
+        numbers.devices.intern_name(label)
+    })
+}

@@ -1,0 +1,55 @@
+//! Rotated files of a trace that keeps the last seconds: they form one report, and naming any of them opens all.
+
+use super::blocks::{Kind, find_blocks};
+use super::key_values::Facts;
+use super::rows::Rows;
+use super::{SUFFIX, open};
+use crate::import::Wants;
+use std::path::Path;
+
+/// Maximum number of files beside the process's first; one that has just been replaced may still exist.
+const MOST: usize = 8;
+
+/// Facts at the beginning of a file.
+fn facts_of(bytes: &[u8]) -> Option<Facts> {
+    // The first block fits into this.
+    let (found, _) = find_blocks(&bytes[..bytes.len().min(1 << 16)]);
+    let first = found.first().filter(|b| b.at == 0 && b.kind == Kind::Facts && b.has_valid_checksum())?;
+    let mut rows = Rows::default();
+    rows.decode_block(first, Wants::ALL);
+    Some(Facts::join_all(&rows.facts))
+}
+
+/// Other files of the process that wrote this one, from the same folder.
+pub fn read_siblings(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let siblings = || {
+        let facts = facts_of(bytes)?;
+        let name = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?.strip_suffix('.')?;
+        let common = match facts.number::<u64>("continues") {
+            Some(number) => name.strip_suffix(&format!(".{number}"))?,
+            None => Some(name).filter(|_| facts.is_rolling())?,
+        };
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder).ok()?.flatten() {
+            let Ok(other) = entry.file_name().into_string() else { continue };
+            let Some(between) = other.strip_prefix(common).and_then(|rest| rest.strip_suffix(SUFFIX)) else { continue };
+            // `.` or `.NUMBER.`
+            let number = between.trim_matches('.');
+            if path.file_name() == Some(&entry.file_name()) || !between.starts_with('.') || !number.bytes().all(|b| b.is_ascii_digit()) {
+                continue;
+            }
+            // An earlier process may have had the same pid.
+            if let Ok(bytes) = open::read_regular(&entry.path())
+                && facts_of(&bytes).is_some_and(|f| f.process_key() == facts.process_key())
+            {
+                found.push(bytes);
+            }
+            if found.len() == MOST {
+                break;
+            }
+        }
+        Some(found)
+    };
+    siblings().unwrap_or_default()
+}

@@ -1,0 +1,58 @@
+//! Facts stored with a run: the GPUs with their clocks, the commit of the code, the profiler's version.
+
+use super::super::doctor::smi;
+use super::super::{Version, locate_tools, run_query};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Time limit for a program to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// GPUs at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gpus {
+    /// Names, such as `2 × NVIDIA H200`.
+    pub names: String,
+    pub driver: String,
+    /// SM clock of each GPU in MHz, such as `1980, 345`.
+    pub clocks: String,
+}
+
+fn query_lines(command: &mut Command) -> Option<Vec<String>> {
+    let until = Instant::now() + PATIENCE;
+    let mut lines = Vec::new();
+    let ended = run_query(command, |l| lines.push(l.to_owned()), || Instant::now() > until).ok()?;
+    (ended.status.success() && !ended.cancelled).then_some(lines)
+}
+
+/// The GPUs, from `nvidia-smi`.
+pub fn query_gpus() -> Option<Gpus> {
+    let all = smi::parse_gpus(&query_lines(Command::new(locate_tools::find_on_path("nvidia-smi")?).args(smi::GPUS))?);
+    let first = all.first()?;
+    let mut names: Vec<&str> = all.iter().map(|g| g.name.as_str()).collect();
+    names.dedup();
+    let clocks: Vec<String> = all.iter().map(|g| g.clock.map_or_else(|| "?".to_owned(), |c| c.to_string())).collect();
+    Some(Gpus { names: format!("{} × {}", all.len(), names.join(", ")), driver: first.driver.clone(), clocks: clocks.join(", ") })
+}
+
+/// Commit of a folder, and a flag for tracked files that differ from it; `None` outside of a repository or without git.
+pub fn git_commit(folder: &Path) -> Option<(String, bool)> {
+    // Read-only: git must not rewrite its index, nor start the repository's file system monitor.
+    let program = locate_tools::find_on_path("git")?;
+    let quiet = ["--no-optional-locks", "-c", "core.fsmonitor=false"];
+    let git = |args: &[&str]| query_lines(Command::new(&program).args(quiet).arg("-C").arg(folder).args(args));
+    let commit = git(&["rev-parse", "HEAD"])?.into_iter().find(|l| l.len() >= 40 && l.chars().all(|c| c.is_ascii_hexdigit()))?;
+    // Compares size and time, not content: for that, git would run the filters of the repository's own configuration.
+    let changes = git(&["diff-index", "--raw", "--ignore-submodules=all", "HEAD", "--"])?;
+    Some((commit, !changes.is_empty()))
+}
+
+pub fn tool_version(tool: &Path) -> Option<String> {
+    // It does not run in the current folder.
+    let whole = match tool.to_str().filter(|name| !name.contains('/')) {
+        Some(name) => locate_tools::find_on_path(name)?,
+        None => std::path::absolute(tool).ok()?,
+    };
+    locate_tools::query_version(&whole, &|| false).version.as_ref().map(Version::to_string)
+}

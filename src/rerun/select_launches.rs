@@ -1,0 +1,72 @@
+//! Selects launches by property: slowest, median, nth, all of a kernel in a range, one per kernel.
+
+use super::nvtx::{self, Cover, RangeName};
+use crate::analysis::invocation;
+use crate::model::{KernelId, LaunchId, Profile};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Returns launches of these kernels, in launch order.
+pub fn of_kernels(profile: &Profile, kernels: &BTreeSet<KernelId>) -> Vec<LaunchId> {
+    (0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX))
+        .filter(|&row| kernels.contains(&profile.launches.kernel(row as usize)))
+        .map(LaunchId)
+        .collect()
+}
+
+/// Returns the `n` longest launches, in launch order; ties prefer the earlier.
+pub fn slowest(profile: &Profile, launches: &[LaunchId], n: usize) -> Vec<LaunchId> {
+    let mut by_time = launches.to_vec();
+    by_time.sort_by_key(|l| (std::cmp::Reverse(profile.launches.duration(l.0 as usize)), *l));
+    by_time.truncate(n);
+    by_time.sort_unstable();
+    by_time
+}
+
+/// Returns the launch whose duration is nearest to the median; ties prefer the earliest.
+pub fn median(profile: &Profile, launches: &[LaunchId]) -> Option<LaunchId> {
+    let mut durations: Vec<i64> = launches.iter().map(|l| profile.launches.duration(l.0 as usize)).collect();
+    let stats = crate::analysis::Stats::from_values(&mut durations)?;
+    let middle = stats.median.unwrap_or_default();
+    let off = |l: &&LaunchId| (profile.launches.duration(l.0 as usize) as f64 - middle).abs();
+    launches.iter().min_by(|a, b| off(a).total_cmp(&off(b))).copied()
+}
+
+/// Returns, for each process, the launch with `nth` earlier launches of the same function.
+pub fn nth_of(profile: &Profile, launches: &[LaunchId], nth: u64) -> Vec<LaunchId> {
+    let wanted: BTreeSet<u32> = launches.iter().map(|l| l.0).collect();
+    invocation::all_launches(profile)
+        .filter(|(row, n)| u64::from(*n) == nth && wanted.contains(row))
+        .map(|(row, _)| LaunchId(row))
+        .collect()
+}
+
+/// Returns launches inside ranges of a name, or inside the nth instance in each process, from 1.
+pub fn inside(profile: &Profile, launches: &[LaunchId], range: RangeName, instance: Option<u32>) -> Vec<LaunchId> {
+    let covers: Vec<Cover> = match instance {
+        None => vec![Cover::for_range(profile, range, None)],
+        Some(n) => {
+            let mut pids: Vec<u32> = profile.ranges.threads.iter().map(|t| t.0).collect();
+            pids.sort_unstable();
+            pids.dedup();
+            let starts = pids.into_iter().filter_map(|pid| Some((pid, nvtx::start_of(profile, range, pid, n)?)));
+            starts.map(|only| Cover::for_range(profile, range, Some(only))).collect()
+        }
+    };
+    launches.iter().copied().filter(|l| covers.iter().any(|c| c.contains_launch(profile, l.0 as usize))).collect()
+}
+
+/// Groups kernels by function name and returns the `n` groups with the largest total time, longest first.
+pub fn top_kernels(profile: &Profile, n: usize) -> Vec<BTreeSet<KernelId>> {
+    let mut totals: BTreeMap<&str, (i64, BTreeSet<KernelId>)> = BTreeMap::new();
+    for row in 0..profile.launches.len() {
+        let id = profile.launches.kernel(row);
+        if let Some(kernel) = profile.kernels.get(id.0 as usize) {
+            let total = totals.entry(kernel.function()).or_default();
+            total.0 = total.0.saturating_add(profile.launches.duration(row));
+            total.1.insert(id);
+        }
+    }
+    let mut totals: Vec<_> = totals.into_iter().collect();
+    totals.sort_by_key(|(name, (total, _))| (std::cmp::Reverse(*total), *name));
+    totals.into_iter().take(n).map(|(_, (_, ids))| ids).collect()
+}

@@ -1,0 +1,195 @@
+//! Panels around the kernels table of a comparison: time breakdown of both runs, and the selected kernel in both.
+
+use super::panel::{Panel, draw_lines};
+use super::preview::duration_histogram;
+use super::text::{align_left, align_right, wrap_text};
+use super::{Role, Theme, time_breakdown};
+use crate::analysis::GroupRow;
+use crate::analysis::diff::{Fate, Side};
+use crate::analysis::hint_outcome::Outcome;
+use crate::analysis::labels::{cut_end, display_width};
+use crate::analysis::triage::{TimeCategory, Triage};
+use crate::app::{App, DiffScreen};
+use crate::model::text::escape_unsafe;
+use crate::model::{Nanos, units};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+/// Width of the labels before the bars.
+const WORD: usize = 9;
+/// Width of a time category with its shares in both runs.
+const PART: usize = 40;
+/// Minimum percent of a window for a category to be shown.
+const LEAST: f64 = 0.5;
+
+/// Formats a figure.
+type Figure = fn(&Side) -> String;
+
+/// Width of the figures, and minimum panel width to show charts to their right.
+const FIGURES: usize = 44;
+const BESIDE: usize = 96;
+
+/// Labels of the first and the second run.
+type Words = (&'static str, &'static str);
+
+fn both_triages<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'a Triage)> {
+    let of = |i: usize| app.session.reports.get(i)?.triage.as_ref()?.as_ref().map(|t| &**t);
+    Some((of(screen.before)?, of(screen.after)?))
+}
+
+/// Median steps of both runs, ns.
+pub fn median_steps(app: &App, screen: &DiffScreen) -> Option<(i64, i64)> {
+    let (was, is) = both_triages(app, screen)?;
+    Some((was.step_stats()?.median, is.step_stats()?.median))
+}
+
+fn changed_parts(was: &Triage, is: &Triage) -> Vec<(TimeCategory, f64, f64)> {
+    let mut all: Vec<_> =
+        TimeCategory::ALL.into_iter().map(|p| (p, was.part_percent(p), is.part_percent(p))).filter(|p| p.1.max(p.2) >= LEAST).collect();
+    // Largest change first.
+    all.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
+    all
+}
+
+fn parts_per_row(columns: u16) -> usize {
+    (usize::from(columns.saturating_sub(4)) / PART).max(1)
+}
+
+/// Rows of the time breakdown of both runs; 0 if one of them was not analysed.
+pub fn times_height(app: &App, screen: &DiffScreen, columns: u16) -> u16 {
+    both_triages(app, screen)
+        .map_or(0, |(was, is)| u16::try_from(changed_parts(was, is).len().div_ceil(parts_per_row(columns))).unwrap_or(0) + 6)
+}
+
+/// Formats the duration of a whole run.
+fn run_length(app: &App, report: usize) -> String {
+    let span = app.session.reports.get(report).and_then(|r| r.overview.as_ref()?.span);
+    span.map_or_else(|| "the run".to_owned(), |(from, to)| Nanos(to - from).to_string())
+}
+
+/// Draws the time breakdown and the limits of both runs.
+pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
+    let Some((was, is)) = both_triages(app, screen) else { return };
+    let note = format!(
+        "in {} of {}, then {} of {}",
+        Nanos(was.length()),
+        run_length(app, screen.before),
+        Nanos(is.length()),
+        run_length(app, screen.after)
+    );
+    let title = vec![Span::styled("Where the time went", theme.style(Role::Title))];
+    let inner = Panel::new(title).note(vec![Span::styled(note, theme.style(Role::Dim))]).draw(frame, area, true, theme);
+    let columns = usize::from(inner.width);
+    let dim = theme.style(Role::Dim);
+    let mut out = Vec::new();
+    for (word, triage) in [(words.0, was), (words.1, is)] {
+        let mut spans = vec![Span::styled(align_left(word, WORD), dim)];
+        spans.extend(time_breakdown::share_bar(triage, columns.saturating_sub(WORD), theme));
+        out.push(Line::from(spans));
+    }
+    let all = changed_parts(was, is);
+    let across = parts_per_row(area.width);
+    let down = all.len().div_ceil(across);
+    let wide = columns / across;
+    for row in 0..down {
+        let mut spans = Vec::new();
+        for (part, a, b) in all.iter().skip(row).step_by(down) {
+            let name = if part.is_idle() { format!("idle: {}", part.short_label()) } else { part.short_label().to_owned() };
+            let text = format!("{} to {}", units::format_percent(*a), units::format_percent(*b));
+            spans.push(Span::styled(format!("{} ", time_breakdown::part_glyph(*part, "■", false, theme)), theme.style(Role::Part(*part))));
+            spans.push(Span::styled(align_left(&name, 20), theme.style(Role::Text)));
+            spans.push(Span::styled(align_left(&align_right(&text, 16), wide.saturating_sub(22)), theme.style(Role::Title)));
+        }
+        out.push(Line::from(spans));
+    }
+    for (word, triage) in [(words.0, was), (words.1, is)] {
+        let mut spans = vec![Span::styled(align_left(word, WORD), dim)];
+        let mut used = WORD;
+        for finding in &triage.findings {
+            let (mark, role) = super::overview::severity_mark(finding.severity);
+            let text = format!("{mark} {} {:.0}%  ", finding.id.id(), finding.gain_percent());
+            used += display_width(&text);
+            if used > columns {
+                break;
+            }
+            spans.push(Span::styled(text, theme.style(role)));
+        }
+        if triage.findings.is_empty() {
+            spans.push(Span::styled("nothing found", dim));
+        }
+        out.push(Line::from(spans));
+    }
+    draw_lines(frame, inner, out);
+}
+
+/// Draws the selected kernel in both runs: name, figures, and distribution of durations.
+pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
+    let Some(row) = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected)) else { return };
+    let columns = usize::from(area.width.saturating_sub(4));
+    let title = vec![Span::styled(cut_end(&escape_unsafe(row.name()), columns.saturating_sub(4)), theme.style(Role::Title))];
+    let inner = Panel::new(title).draw(frame, area, true, theme);
+    let dim = theme.style(Role::Dim);
+    let mut out = Vec::new();
+    if row.fate == Fate::Renamed
+        && let Some(before) = &row.before
+    {
+        out.extend(
+            wrap_text(&format!("probably the new name of {}", escape_unsafe(&before.name)), columns)
+                .into_iter()
+                .map(|l| Line::styled(l, theme.style(Role::Warn))),
+        );
+        out.push(Line::default());
+    }
+    let mut pair = |word: &str, a: String, b: String| {
+        let line = format!("{}{}{}", align_left(word, 12), align_right(&a, 14), align_right(&b, 14));
+        out.push(Line::styled(line, theme.style(Role::Text)));
+    };
+    let of = |side: &Option<Side>, text: Figure| side.as_ref().map_or_else(|| "–".to_owned(), text);
+    let both = |text: Figure| (of(&row.before, text), of(&row.after, text));
+    pair("", words.0.to_owned(), words.1.to_owned());
+    let figures: [(&str, Figure); 4] = [
+        ("launches", |s| units::format_grouped(i64::try_from(s.count).unwrap_or(i64::MAX))),
+        ("total", |s| Nanos(s.total).to_string()),
+        ("average", |s| Nanos::format_ns(s.avg)),
+        ("median", |s| s.median.map_or_else(String::new, Nanos::format_ns)),
+    ];
+    for (word, text) in figures {
+        let (a, b) = both(text);
+        pair(word, a, b);
+    }
+    if let Some((promise, got)) = row.hint_outcome() {
+        let role = if promise.classify_outcome(got) == Outcome::Kept { Role::Good } else { Role::Warn };
+        out.push(Line::default());
+        let figures = if columns >= BESIDE { FIGURES } else { columns };
+        out.extend(wrap_text(&promise.describe_outcome(got), figures).into_iter().map(|l| Line::styled(l, theme.style(role))));
+    }
+    // Distributions below the figures, or to their right in a wide panel.
+    let beside = columns >= BESIDE;
+    let wide = if beside { (columns - FIGURES) / 2 - 2 } else { columns };
+    let mut right_of = Rect { x: inner.x + FIGURES as u16, width: wide as u16, ..inner };
+    for (index, side, word) in [(screen.before, &row.before, words.0), (screen.after, &row.after, words.1)] {
+        let Some(group) = side.as_ref().and_then(|s| find_group_row(app, index, &s.name)) else { continue };
+        let picture = duration_histogram(group, wide, theme);
+        if picture.is_empty() {
+            continue;
+        }
+        let head = Line::styled(word, dim);
+        if beside {
+            draw_lines(frame, right_of, std::iter::once(head).chain(picture).take(inner.height.into()).collect());
+            right_of.x += wide as u16 + 2;
+        } else {
+            out.push(Line::default());
+            out.push(head);
+            out.extend(picture);
+        }
+    }
+    out.truncate(inner.height.into());
+    draw_lines(frame, inner, out);
+}
+
+/// Row of a report's kernels table, by name.
+fn find_group_row<'a>(app: &'a App, report: usize, name: &str) -> Option<&'a GroupRow> {
+    let grouping = app.session.reports.get(report)?.groups.grouping.as_ref()?;
+    grouping.rows.iter().find(|r| grouping.by.is_kernel() && r.name == name)
+}
