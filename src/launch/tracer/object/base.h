@@ -129,7 +129,7 @@ static u32 tid(void) {
   return own_tid;
 }
 
-// Set in a child of fork: it shares the parent's memory but not its records, and records nothing (start.c).
+// Set in a child of fork: it shares the parent's memory but not its records, and records nothing (injection.c).
 static volatile int gone;
 static int own_pid;
 

@@ -79,7 +79,7 @@ static void head_of(Block* b, u16 type, u16 flags, u32 thread, u32 count, const 
   b->crc = crc_add(crc_add(0, b, CHECKED), data, length);
 }
 
-// Writes the first blocks of the file (start.c).
+// Writes the first blocks of the file (injection.c).
 static void file_begin(void);
 
 static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length);

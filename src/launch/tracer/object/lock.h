@@ -8,46 +8,46 @@
 // threads.lock, buffers.lock and modules.lock are leaves: they may be acquired under any of the others, and nothing is
 // acquired under them.
 //
-// beginning (start.c) protects `begun` and the set-up at the first CUDA or NVTX call of the process: `prefix`, the
+// beginning (injection.c) protects `begun` and the set-up at the first CUDA or NVTX call of the process: `prefix`, the
 // options that are read from the environment, `session.started`, `own_pid`. The first names are registered under it.
 //
-// attaching (session.c) protects the search for CUPTI and the subscription, at start or when a gate first opens:
+// attaching (activity.c) protects the search for CUPTI and the subscription, at start or when a gate first opens:
 // CUPTI's function pointers, `subscription`, `cupti_version`, `session.library`, `session.reason`,
 // `session.per_thread`, `session.by_callbacks`, and the tables of chosen functions. `session.attached` publishes them
 // to readers without the lock.
 //
-// switching (gate.c) serializes starting and stopping CUPTI's recording: `session.recording`, `session.heard`,
+// switching (capture_range.c) serializes starting and stopping CUPTI's recording: `session.recording`, `session.heard`,
 // `Window.closed`. session_attach starts the first recording under attaching instead.
 //
-// measure.lock (measure.c) protects the range profiler and PC sampling: `measure`, `sets`, `wanted_launches`,
+// measure.lock (profiler_launch.c) protects the range profiler and PC sampling: `measure`, `sets`, `wanted_launches`,
 // `wanted_at`, `inside`, `asked_kernels`, `launch_heard`, `stalls`, `codes_due`. It is also held while a measured
 // launch is in progress, from call to return. Without it, measure_ready prepares the profiler on the ticker
 // (`measure.preparing`), asked_add fills free entries of `asked_kernels` and publishes them by their state, the ticker
 // reads `measure.closed` up to `measure.closed_count`, and session_attach enables the first callbacks. Single words of
 // `measure` and `stalls` are also read without it, by the ticker and under rows.lock (measure_own).
 //
-// rows.lock (session.c) protects the encoding of CUPTI's records: `rows`, `configs`, `pointers`, `seen`, `last_on`, and
+// rows.lock (activity.c) protects the encoding of CUPTI's records: `rows`, `configs`, `pointers`, `seen`, `last_on`, and
 // the fields of `counted` that are not updated atomically. Entries of `configs.list` up to `configs.count` are read
 // without it, and so are the sums in `seen` (measure_choose).
 //
-// Ring.emptying (events.c), one per ring, protects the consumer's side: `tail` and `block`. Only the ring's own thread
+// Ring.emptying (event_ring.c), one per ring, protects the consumer's side: `tail` and `block`. Only the ring's own thread
 // writes `head` and `events`; before the session is ready it also advances `tail`, by compare-and-exchange.
 //
-// names.lock (names.c) protects the string table `names`.
+// names.lock (strings.c) protects the string table `names`.
 //
 // out.lock (file.c) protects the output: `out`, `rolling`, `first_facts`. `out.pid`, `out.bytes` and `out.closed` are
 // also read without it.
 //
-// gate.lock (gate.c) protects `gate.list` (apart from `closed`), `gate.count`, `gate.is_open`, `gate.opened_at` and
+// gate.lock (capture_range.c) protects `gate.list` (apart from `closed`), `gate.count`, `gate.is_open`, `gate.opened_at` and
 // `gate.closed_at`, and `gate.gated` once the program runs; all of them are read without it.
 //
-// given.lock (names.c) protects `given`; entries below the count are read without it.
+// given.lock (strings.c) protects `given`; entries below the count are read without it.
 //
-// threads.lock (events.c) protects `threads.seen` and `threads.count`; `threads.named` belongs to the ticker.
+// threads.lock (event_ring.c) protects `threads.seen` and `threads.count`; `threads.named` belongs to the ticker.
 //
-// buffers.lock (session.c) protects `buffers.spare`; `buffers.count` and `buffers.bytes` are atomic counters.
+// buffers.lock (activity.c) protects `buffers.spare`; `buffers.count` and `buffers.bytes` are atomic counters.
 //
-// modules.lock (stalls.c) protects `modules.list`, `modules.count` and `modules.bytes`; the fields `hashed`, `crc` and
+// modules.lock (pc_sampling.c) protects `modules.list`, `modules.count` and `modules.bytes`; the fields `hashed`, `crc` and
 // `written` belong to the ticker.
 //
 // CUPTI has locks of its own, and invokes callbacks while it holds them. Only attaching, switching and measure.lock are
@@ -74,7 +74,7 @@
 typedef struct { u32 owner, given_up; } Lock;
 
 enum { SPINS = 100, LOCK_MS = 10000 };
-// Share of an exit's 100 ms (start.c) that the ticker may spend waiting for locks.
+// Share of an exit's 100 ms (injection.c) that the ticker may spend waiting for locks.
 static const u64 END_NS = 50000000;
 static volatile int ending;
 // The ticker, and the thread that writes the end if the ticker does not get there.

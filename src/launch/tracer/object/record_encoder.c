@@ -131,7 +131,7 @@ static inline i64 step(u64 value, u64* before) {
   return d;
 }
 
-// Counters of single launches (measure.c).
+// Counters of single launches (profiler_launch.c).
 static void measure_saw(u32 id, const Config*, const char* text, u64 start, u64 end);
 static int measure_own(u32 correlation, const char* text);
 

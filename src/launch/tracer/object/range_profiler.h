@@ -86,7 +86,7 @@ enum { PREPARING_MS = 2000 };
 // A measured launch takes too long from LONG_NS on, if that is LONGER times the usual duration.
 static const u64 LONG_NS = 5000000000ul, LONGER = 100;
 static Set sets[SETS];
-// Protected by measure.lock, like everything that belongs to it (wanted.c); asked_add fills free `asked_kernels`
+// Protected by measure.lock, like everything that belongs to it (signatures.c); asked_add fills free `asked_kernels`
 // without.
 static Wanted wanted_launches[SHAPES];
 static Inside inside[WINDOW];
