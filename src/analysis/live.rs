@@ -3,6 +3,7 @@
 
 use crate::analysis::live_results::Results;
 use crate::analysis::triage::Triage;
+use crate::model::ServerSummary;
 use crate::model::live::{Fresh, NO_KERNEL, Ran, Recorder};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -130,6 +131,8 @@ pub struct Live {
     pub judged: Option<Judged>,
     /// Results of the live measurement since the start.
     pub measured: Option<Arc<Results>>,
+    /// Metrics of the server that the program is, over the last seconds; `None` if they are not sampled.
+    pub server: Option<ServerSummary>,
 }
 
 impl Live {
@@ -353,6 +356,7 @@ impl Meter {
             now: self.now,
             judged: None,
             measured: None,
+            server: None,
         }
     }
 }

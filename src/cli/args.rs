@@ -179,6 +179,19 @@ pub enum Command {
         /// Process group of the explorer.
         group: i32,
     },
+    /// Process that samples a server's metrics.
+    #[command(name = "__sample-metrics", hide = true)]
+    SampleMetrics {
+        /// Process id of the traced program.
+        pid: u32,
+        /// URL of the page, or `auto`.
+        url: String,
+        /// File of the samples.
+        file: PathBuf,
+        /// Start time of the program; without it, the process that samples is started.
+        #[arg(long)]
+        started: Option<u64>,
+    },
     /// Last step before the profiler is executed.
     #[command(name = "__exec", hide = true)]
     Exec {

@@ -3,10 +3,12 @@
 use crate::analysis::live::{Judged, Live, Meter};
 use crate::analysis::live_results::Results;
 use crate::analysis::triage::{Scope, Verdict, triage_profile};
-use crate::import::wstrace::Follow;
+use crate::import::server_metrics::read_recent_samples;
+use crate::import::wstrace::{Follow, add_samples};
 use crate::import::{Cancel, Job, Wants};
 use crate::launch::tracer;
 use crate::library::Run;
+use crate::model::summarize_samples;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +20,8 @@ const EVERY: Duration = Duration::from_secs(1);
 const FIRST: Duration = Duration::from_millis(200);
 /// Analysed window, ns, and its maximum number of kernels.
 const WINDOW: i64 = 10_000_000_000;
+/// Interval of the summary of a server's metrics, ns.
+const SERVER: i64 = 10_000_000_000;
 const MOST: u64 = 200_000;
 /// The analysis is idle at least this many times its own duration.
 const RARELY: u32 = 80;
@@ -102,7 +106,9 @@ pub fn save_snapshot(follow: &mut Follow, output: &Path, ns: Option<i64>, to: &P
         _ => format!("{}: {e}", to.display()),
     };
     while follow.poll_files().map_err(failed)?.behind > 0 {}
-    follow.save_trace(ns, to).map_err(failed)
+    follow.save_trace(ns, to).map_err(failed)?;
+    super::server_metrics::copy_samples(output, to);
+    Ok(())
 }
 
 /// Follows until cancelled, or until the receiver is gone.
@@ -155,7 +161,7 @@ pub fn follow_traces(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(T
         let mut live = meter.current_state();
         if !behind && Instant::now() >= judge_at {
             let began = Instant::now();
-            judged = Some(judge_recent(&follow, live.now, enough));
+            judged = Some(judge_recent(&follow, output, live.now, enough));
             if enough.is_cancelled() {
                 return;
             }
@@ -167,6 +173,8 @@ pub fn follow_traces(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(T
         }
         live.judged.clone_from(&judged);
         live.measured.clone_from(&measured);
+        let recent = read_recent_samples(output, live.now, SERVER);
+        live.server = (!recent.is_empty()).then(|| summarize_samples(&recent));
         if !tell(Told::Live(Box::new(live))) {
             return;
         }
@@ -181,10 +189,13 @@ fn measured_results(follow: &Follow) -> Option<Results> {
 }
 
 /// Analyses the last seconds of the program.
-fn judge_recent(follow: &Follow, at: i64, enough: &Cancel) -> Judged {
+fn judge_recent(follow: &Follow, output: &Path, at: i64, enough: &Cancel) -> Judged {
     let mut job = Job::new(Wants::TRIAGE, &|_| {});
     job.threads = 1;
-    let profile = follow.recent_profile(WINDOW, MOST, &job).ok();
+    let mut profile = follow.recent_profile(WINDOW, MOST, &job).ok();
+    if let Some(profile) = &mut profile {
+        add_samples(profile, read_recent_samples(output, at, WINDOW * 2));
+    }
     let triage = profile.and_then(|p| triage_profile(&p, &Scope::default(), enough));
     // A short capture is expected here and not a verdict.
     let triage = triage.filter(|t| t.verdict().is_none_or(|f| f.id != Verdict::ShortCapture));

@@ -70,6 +70,9 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
         }
         all.insert(0, crate::launch::tracer::Library { path: std::path::absolute(path)?, of: "named" });
     }
+    if let Some(url) = &args.metrics {
+        super::server_metrics::start_sampling(url, &record.output)?;
+    }
     let mut command = traced_command(&record, &args.program, &object, &all).map_err(failed)?;
     let error = command.exec();
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };

@@ -126,3 +126,13 @@ pub fn parse_kernel(text: &str) -> Result<Chosen, String> {
 pub fn check_kernel(text: &str) -> Result<String, String> {
     parse_kernel(text).map(|_| text.to_owned())
 }
+
+/// Parses the URL of a metrics page, or `auto`. Only HTTP: a page on this machine, or inside of a cluster.
+pub fn parse_metrics_url(text: &str) -> Result<String, String> {
+    let named = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(char::is_whitespace);
+    if text == "auto" || text.strip_prefix("http://").is_some_and(named) {
+        Ok(text.to_owned())
+    } else {
+        Err("write a URL such as http://127.0.0.1:8000/metrics".to_owned())
+    }
+}

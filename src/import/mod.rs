@@ -16,6 +16,7 @@ pub mod nsys_report;
 pub mod open;
 pub mod progress_reader;
 pub mod rocm;
+pub mod server_metrics;
 pub mod sqlite;
 pub mod stats_csv;
 mod times;

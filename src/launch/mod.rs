@@ -2,6 +2,7 @@
 
 pub mod child;
 pub mod doctor;
+pub mod http;
 pub mod locate_tools;
 pub mod open;
 pub mod private_files;

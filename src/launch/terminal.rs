@@ -23,6 +23,12 @@ pub fn stop_group() -> io::Result<()> {
     Ok(killpg(getpgrp(), Signal::SIGSTOP)?)
 }
 
+/// Leaves the terminal's session: the keys pressed there send no signal to this process.
+pub fn start_session() -> io::Result<()> {
+    nix::unistd::setsid()?;
+    Ok(())
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub enum Came {
     /// Number of bytes read.

@@ -27,6 +27,7 @@ pub mod os_runtime;
 pub mod profile;
 pub mod range;
 pub mod sections;
+pub mod server_metrics;
 pub mod source;
 pub mod synchronization;
 pub mod text;
@@ -54,6 +55,7 @@ pub use os_runtime::{OsCalls, Overhead, Sample, Samples, StateChange, ThreadStat
 pub use profile::{Capture, CaptureRange, GraphLaunch, GraphMode, KernelTotal, LaunchOrder, Profile};
 pub use range::{Payload, Range, RangeKind, RangeOrigin, Ranges};
 pub use sections::Details;
+pub use server_metrics::{Histogram, ServerSample, ServerSummary, summarize_samples, times_without_requests};
 pub use source::Source;
 pub use synchronization::{WaitKind, Waits};
 pub use thread::{Thread, ThreadId, Threads};

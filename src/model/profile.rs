@@ -3,7 +3,8 @@
 use super::digest::Digest;
 use super::{
     Clock, Collective, CounterTrack, Coverage, Device, HostCalls, Kernel, KernelId, LaunchConfig, LaunchSite, Launches, MemOps,
-    MemoryEvents, Metrics, Nanos, Note, OsCalls, Overhead, Process, Ranges, Rank, Samples, Shortened, Source, StateChange, Thread, Waits,
+    MemoryEvents, Metrics, Nanos, Note, OsCalls, Overhead, Process, Ranges, Rank, Samples, ServerSample, Shortened, Source, StateChange,
+    Thread, Waits,
 };
 use std::sync::Arc;
 
@@ -118,6 +119,8 @@ pub struct Profile {
     pub states: Vec<StateChange>,
     pub samples: Samples,
     pub counters: Vec<CounterTrack>,
+    /// Metrics of the inference server that the program is, in order of time.
+    pub server: Vec<ServerSample>,
     pub memory: MemoryEvents,
     /// By start.
     pub collectives: Vec<Collective>,
@@ -168,6 +171,7 @@ impl Profile {
             states: Vec::new(),
             samples: Samples::default(),
             counters: Vec::new(),
+            server: Vec::new(),
             memory: MemoryEvents::default(),
             collectives: Vec::new(),
             overhead: Vec::new(),

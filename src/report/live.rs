@@ -41,6 +41,9 @@ pub fn status_line(live: &Live) -> String {
     if let Some(measured) = live.measured.as_ref().filter(|_| live.is_recording() == Some(true)) {
         let _ = write!(out, "  {} measured", units::format_count(measured.kernels.len() as u64, "kernel"));
     }
+    if let Some(server) = &live.server {
+        let _ = write!(out, "  {}", server.to_text());
+    }
     let lost: u64 = live.recorders.iter().map(|r| r.lost).sum();
     if lost > 0 {
         let _ = write!(out, "  {} lost", units::format_count(lost, "record"));
@@ -88,6 +91,14 @@ pub fn to_json(live: &Live) -> Value {
         })),
         "parts": triage.map(|t| TimeCategory::ALL.into_iter().map(|p| (p.id().to_owned(), json!(t.part_percent(p) / 100.0)))
             .collect::<serde_json::Map<_, _>>()),
+        "server": live.server.as_ref().map(|s| json!({
+            "requests_running": s.requests_running,
+            "requests_waiting": s.requests_waiting,
+            "kv_cache_used": s.kv_cache_used,
+            "tokens_per_second": s.tokens_per_second,
+            "first_token_seconds": s.first_token,
+            "per_token_seconds": s.per_token,
+        })),
         "recorders": live.recorders.iter().map(|r| json!({
             "pid": r.pid,
             "program": r.program,

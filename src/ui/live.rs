@@ -13,7 +13,7 @@ use crate::analysis::triage::{Severity, TimeCategory, Triage};
 use crate::app::Watched;
 use crate::model::live::Recorder;
 use crate::model::text::escape_unsafe;
-use crate::model::{Bytes, Nanos, units};
+use crate::model::{Bytes, Nanos, ServerSummary, units};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -57,7 +57,7 @@ pub fn draw(frame: &mut Frame<'_>, mut area: Rect, watched: &Watched, live: &Liv
     let bordered = fits_borders(area);
     let edge = if bordered { 2 } else { 1 };
     let said = remark_lines(live, usize::from(area.width.saturating_sub(2)), theme);
-    let pictures = u16::try_from(live.devices.len().clamp(1, GPUS) + 1 + memory_lines(watched, 80, theme).len()).unwrap_or(2);
+    let pictures = u16::try_from(live.devices.len().clamp(1, GPUS) + 1 + memory_lines(watched, live, 80, theme).len()).unwrap_or(2);
     let beside = area.width >= BESIDE;
     let high = if beside { pictures.max(VERDICT) } else { pictures } + edge;
     let mut top = split_top(&mut area, high);
@@ -103,7 +103,7 @@ fn over_time(watched: &Watched, live: &Live, (columns, rows): (usize, usize), th
         return vec![Line::styled("no kernel has ended yet", theme.style(Role::Dim))];
     }
     let wide = columns.saturating_sub(NAME + FIGURE);
-    let below = memory_lines(watched, columns, theme);
+    let below = memory_lines(watched, live, columns, theme);
     let shown = live.devices.len().min(GPUS);
     let high = (rows.saturating_sub(below.len() + 1) / shown).clamp(1, HIGH);
     let mut out = Vec::new();
@@ -162,8 +162,8 @@ fn format_rate(n: f64) -> String {
     }
 }
 
-/// Memory, power and clocks of the GPUs, if a tool reports them.
-fn memory_lines(watched: &Watched, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// Metrics of the server, and memory, power and clocks of the GPUs, if they are known.
+fn memory_lines(watched: &Watched, live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let of = |(index, samples): (&u32, &std::collections::VecDeque<crate::launch::doctor::smi::Busy>)| {
         let last = samples.back()?;
         let used = last.used.map(|mib| format!("{:.1} GiB", mib as f64 / 1024.0));
@@ -173,15 +173,17 @@ fn memory_lines(watched: &Watched, columns: usize, theme: &Theme) -> Vec<Line<'s
         (!text.is_empty()).then(|| format!("GPU {index} {}", text.join(" ")))
     };
     let all: Vec<String> = watched.gpus.iter().filter_map(of).take(GPUS).collect();
-    if all.is_empty() {
-        return Vec::new();
-    }
-    let text = format!(
-        "{}{}",
-        align_left("memory", NAME),
-        if all.len() == 1 { all[0].trim_start_matches("GPU 0 ").to_owned() } else { all.join(" · ") }
-    );
-    vec![Line::styled(cut_end(&text, columns), theme.style(Role::Dim))]
+    let memory = match &all[..] {
+        [] => None,
+        [one] => Some(one.trim_start_matches("GPU 0 ").to_owned()),
+        _ => Some(all.join(" · ")),
+    };
+    let server = live.server.as_ref().map(ServerSummary::to_text).filter(|text| !text.is_empty());
+    let rows = [("server", server, Role::Text), ("memory", memory, Role::Dim)];
+    let line = |(name, text, role): (&str, Option<String>, Role)| {
+        Some(Line::styled(cut_end(&format!("{}{}", align_left(name, NAME), text?), columns), theme.style(role)))
+    };
+    rows.into_iter().filter_map(line).collect()
 }
 
 /// Draws the verdict on the last seconds, and the time breakdown.

@@ -174,3 +174,20 @@ fn sentences_name_keys_of_actions_that_exist() {
     }
     assert!(named > 10);
 }
+
+/// Every path that the page names exists, and every folder of `src` is on it.
+#[test]
+fn the_architecture_page_names_files_that_exist() {
+    const BEGINNINGS: [&str; 6] = ["src/", "tests/", "fixtures/", "themes/", "benches/", ".ci/"];
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let quoted = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let paths: Vec<&str> = quoted.filter(|text| BEGINNINGS.iter().any(|b| text.starts_with(b))).collect();
+    assert!(paths.len() > 50, "{paths:?}");
+    let missing: Vec<&&str> = paths.iter().filter(|path| !root().join(path).exists()).collect();
+    assert!(missing.is_empty(), "ARCHITECTURE.md names what is not there: {missing:?}");
+    for entry in fs::read_dir(root().join("src")).unwrap().map(|e| e.unwrap()) {
+        let name = format!("src/{}/", entry.file_name().to_string_lossy());
+        assert!(!entry.path().is_dir() || paths.contains(&name.as_str()), "ARCHITECTURE.md does not name {name}");
+    }
+    assert!(page.lines().count() <= 120 && page.lines().all(|line| line.chars().count() <= 100), "one page of 100 columns");
+}

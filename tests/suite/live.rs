@@ -12,6 +12,7 @@ use warpscope::analysis::triage::{Scope, triage_profile};
 use warpscope::app::{self, Effect, KeyScope, Msg, Watched};
 use warpscope::import::wstrace::Follow;
 use warpscope::import::{Job, Wants};
+use warpscope::model::ServerSummary;
 use warpscope::model::live::{Measuring, NO_KERNEL, Recorder};
 use warpscope::model::metrics::{MEASURED_LAUNCHES, SAMPLED_LAUNCHES};
 use warpscope::model::{Cancel, Profile};
@@ -132,6 +133,14 @@ fn live() -> Live {
     let kernel = |name: &str, recent: (u64, i64), all: (u64, i64)| KernelNow { name: name.into(), recent, all };
     let wave = |i: u32| f64::from(40 + (i * 7) % 50) / 100.0;
     Live {
+        server: Some(ServerSummary {
+            requests_running: Some(12.0),
+            requests_waiting: Some(3.4),
+            kv_cache_used: Some(0.43),
+            tokens_per_second: Some(1840.0),
+            first_token: Some(0.0812),
+            per_token: Some(0.0064),
+        }),
         devices: vec![DeviceNow {
             name: "0000:01:00.0 NVIDIA H200".into(),
             busy: (0..48).map(|i| (!(20..24).contains(&i)).then(|| wave(i))).collect(),

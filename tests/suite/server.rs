@@ -1,7 +1,12 @@
 //! An LLM inference server: vLLM 0.26 on an H100, recorded by the tracer (see `fixtures/README.md`).
 
-use super::support::{read, root, run};
+use super::support::{read, root, run, scratch};
 use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use warpscope::analysis::readable::readable_name;
 use warpscope::analysis::triage::{self, Phase, Scope, StepSource, Triage};
 use warpscope::model::{Cancel, Profile};
@@ -74,4 +79,98 @@ fn a_part_of_a_rotating_trace_says_what_is_missing_beside_it() {
     let file = root().join("fixtures/trace/server_last.3523.2.wstrace.zst").display().to_string();
     let (code, _, err) = run(&["top", &file]);
     assert!(code == 0 && err.contains("which is not beside it") && !err.contains("damaged"), "{code} {err}");
+}
+
+/// Unpacks a trace as `NAME.7.wstrace` and writes samples of its server beside it: seconds since the trace began, requests
+/// running and waiting, generated tokens.
+fn with_samples(name: &str, samples: &[(f64, u32, u32, u32)]) -> PathBuf {
+    let fixture = root().join("fixtures/trace/server_start.wstrace.zst");
+    let zero = read(&fixture).unwrap().clock.epoch_ns.unwrap();
+    let file = scratch().join(format!("{name}.7.wstrace"));
+    std::fs::write(&file, zstd::stream::decode_all(std::fs::File::open(&fixture).unwrap()).unwrap()).unwrap();
+    let mut text = String::from("time_ns,requests_running,requests_waiting,generated_tokens\n");
+    for (at, running, waiting, tokens) in samples {
+        let _ = std::fmt::Write::write_fmt(&mut text, format_args!("{},{running},{waiting},{tokens}\n", zero + (at * 1e9) as i64));
+    }
+    std::fs::write(scratch().join(format!("{name}.metrics.csv")), text).unwrap();
+    file
+}
+
+#[test]
+fn a_server_without_requests_is_not_slow() {
+    // Between the capture of graphs and the first step, at 8.8 to 11.8 s.
+    let seconds = |running: u32| (0..13).map(|s| (f64::from(s), running, 0, 0)).collect::<Vec<_>>();
+    let first = |file: &Path| -> Value {
+        let (_, out, err) = run(&["triage", file.to_str().unwrap(), "--phase", "warm-up", "--format", "json"]);
+        serde_json::from_str::<Value>(&out).unwrap_or_else(|e| panic!("{e}: {err}"))["findings"].clone()
+    };
+    let idle = with_samples("idle", &seconds(0));
+    let findings = first(&idle);
+    let headline = findings[0]["headline"].as_str().unwrap();
+    assert_eq!((&findings[0]["id"], &findings[0]["sure"]), (&Value::from("no-requests"), &Value::from("likely")), "{headline}");
+    assert!(headline.starts_with("the server has no requests for "), "{headline}");
+    let ids = |of: &Value| of.as_array().unwrap().iter().map(|f| f["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    assert!(!ids(&findings).iter().any(|id| id == "input-wait" || id == "host-compute"), "{:?}", ids(&findings));
+    let busy = with_samples("busy", &seconds(1));
+    assert!(!ids(&first(&busy)).contains(&"no-requests".to_owned()));
+    // The samples are tracks of the timeline, too.
+    let profile = read(&busy).unwrap();
+    assert_eq!(profile.counters.iter().map(|t| &*t.name).collect::<Vec<_>>(), ["requests running", "requests waiting", "tokens generated"]);
+    assert_eq!((profile.server.len(), profile.counters[0].times[3]), (13, 3_000_000_000));
+}
+
+/// Answers each request with a page of vLLM, until the test ends.
+fn serve_metrics() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 2048]);
+            let page = "vllm:num_requests_running{engine=\"0\"} 3.0\nvllm:num_requests_waiting{engine=\"0\"} 1.0\n";
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}", page.len());
+        }
+    });
+    port
+}
+
+#[test]
+fn metrics_are_sampled_beside_the_program_until_it_ends() {
+    let port = serve_metrics();
+    let output = scratch().join("sampled");
+    let mut traced = Command::new(assert_cmd::cargo::cargo_bin!("warpscope"))
+        .args(["trace", &format!("--metrics=http://127.0.0.1:{port}/metrics"), "-o"])
+        .arg(&output)
+        .args(["sh", "-c", "read line"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let samples = || warpscope::import::server_metrics::read_samples(&output);
+    let until = Instant::now() + Duration::from_secs(60);
+    while samples().len() < 2 {
+        assert!(Instant::now() < until, "no samples");
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    let found = samples();
+    assert_eq!((found[0].requests_running, found[0].requests_waiting, found[0].kv_cache_used), (Some(3.0), Some(1.0), None));
+    assert!(found[1].time - found[0].time >= 900_000_000, "{found:?}");
+    // The process that samples has ended soon after the program.
+    let sampling = || {
+        let word = output.display().to_string();
+        std::fs::read_dir("/proc").unwrap().flatten().any(|p| {
+            let words = std::fs::read(p.path().join("cmdline")).unwrap_or_default();
+            let words = String::from_utf8_lossy(&words).into_owned();
+            words.contains("__sample-metrics") && words.contains(&word)
+        })
+    };
+    assert!(sampling());
+    traced.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert!(traced.wait_with_output().unwrap().status.success());
+    while sampling() {
+        assert!(Instant::now() < until, "it goes on");
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    let (code, _, err) = run(&["trace", "--metrics=https://x/metrics", "-o", "x", "true"]);
+    assert!(code == 2 && err.contains("http://127.0.0.1:8000/metrics"), "{err}");
 }

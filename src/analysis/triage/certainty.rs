@@ -33,6 +33,7 @@ fn idle_causes(id: V) -> &'static [Cause] {
         V::HostSync => &[Cause::Sync],
         V::Allocation => &[Cause::Alloc],
         V::InputWait => &[Cause::Wait],
+        V::NoRequests => &[Cause::NoRequests],
         V::HostCompute => &[Cause::Compute, Cause::Unknown],
         V::GraphRecapture => &[Cause::Graph],
         V::Compilation => &[Cause::Compile],

@@ -5,9 +5,10 @@ use super::copies::CopyClass;
 use super::device_ops::DeviceOps;
 use super::first::{Firsts, SLOW_LAUNCH_NS};
 use super::host::{CLOSE_NS, Host, Lane, Walk};
+use super::intervals::Intervals;
 pub use super::piece::Piece;
 use super::time_category::Cause;
-use crate::model::CallKind;
+use crate::model::{CallKind, times_without_requests};
 use rustc_hash::FxHashMap;
 
 /// Launch latency, ns: a launch whose call ended at most this long before the device ran dry was still in flight. An
@@ -29,6 +30,8 @@ pub struct Gaps<'a> {
     firsts: Firsts<'a>,
     /// First launches that loaded code: kernel, idle time in them, ns.
     pub loaded: Vec<(u32, i64)>,
+    /// Time in which a server had no requests.
+    no_requests: Intervals,
 }
 
 /// Classifies a thread's time during a gap.
@@ -48,6 +51,7 @@ impl<'a> Gaps<'a> {
             last: vec![None; ops.units.len()],
             firsts: Firsts::from_profile(ops.profile()),
             loaded: Vec::new(),
+            no_requests: times_without_requests(&ops.profile().server).into_iter().collect(),
         }
     }
 
@@ -71,6 +75,9 @@ impl<'a> Gaps<'a> {
     pub fn explain_gap(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         let (start, end) = gap.whole;
         self.classify_gap(&Gap { start, end, ..*gap }, out);
+        if !self.no_requests.is_empty() {
+            self.split_by_requests(out);
+        }
         if (start, end) == (gap.start, gap.end) {
             return;
         }
@@ -78,6 +85,26 @@ impl<'a> Gaps<'a> {
             (piece.start, piece.end) = (piece.start.max(gap.start), piece.end.min(gap.end));
         }
         out.retain(|p| p.start < p.end);
+    }
+
+    /// Assigns the host's own time without requests to [`Cause::NoRequests`]: a server without requests waits for one,
+    /// whatever its thread does meanwhile.
+    fn split_by_requests(&self, out: &mut Vec<Piece>) {
+        let mut split = Vec::with_capacity(out.len());
+        for piece in out.drain(..) {
+            if !matches!(piece.cause, Cause::Compute | Cause::Wait | Cause::Unknown) {
+                split.push(piece);
+                continue;
+            }
+            let mut at = piece.start;
+            for (start, end) in self.no_requests.clipped_to(piece.start, piece.end) {
+                split.extend((at < start).then_some(Piece { start: at, end: start, ..piece }));
+                split.push(Piece { start, end, cause: Cause::NoRequests, name: None, ..piece });
+                at = end;
+            }
+            split.extend((at < piece.end).then_some(Piece { start: at, ..piece }));
+        }
+        *out = split;
     }
 
     fn classify_gap(&mut self, gap: &Gap, out: &mut Vec<Piece>) {

@@ -77,6 +77,6 @@ pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> 
             })
         }
         V::ShortCapture => own("exact", "records kernels, copies and the host's calls"),
-        V::HostCompute | V::SlowLink | V::RankImbalance | V::PipelineBubble => None,
+        V::HostCompute | V::NoRequests | V::SlowLink | V::RankImbalance | V::PipelineBubble => None,
     }
 }

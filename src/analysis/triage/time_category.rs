@@ -102,6 +102,8 @@ pub enum Cause {
     CopyCall,
     Compute,
     Wait,
+    /// The program is a server and had no requests.
+    NoRequests,
     Alloc,
     Compile,
     Graph,
@@ -120,12 +122,13 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Sync,
         Self::Launch,
         Self::CopyCall,
         Self::Compute,
         Self::Wait,
+        Self::NoRequests,
         Self::Alloc,
         Self::Compile,
         Self::Graph,
@@ -143,7 +146,7 @@ impl Cause {
             Self::Sync => TimeCategory::Synchronising,
             Self::Launch | Self::CopyCall => TimeCategory::Launching,
             Self::Compute => TimeCategory::Computing,
-            Self::Wait => TimeCategory::Waiting,
+            Self::Wait | Self::NoRequests => TimeCategory::Waiting,
             Self::Alloc => TimeCategory::Allocating,
             Self::Compile => TimeCategory::Compiling,
             Self::Graph => TimeCategory::Graphs,
@@ -159,6 +162,7 @@ impl Cause {
             Self::CopyCall => "issuing memcpys and memsets",
             Self::Compute => "computing",
             Self::Wait => "waiting",
+            Self::NoRequests => "without requests",
             Self::Alloc => "allocating or freeing memory",
             Self::Compile => "compiling or loading code",
             Self::Graph => "capturing or instantiating graphs",

@@ -22,6 +22,7 @@ verdicts! {
     RankImbalance "rank-imbalance" "ranks wait for each other at collectives, and it is not always the same one"
     PipelineBubble "pipeline-bubble" "a rank waits for what others send it"
     SingleDelay "single-delay" "the GPU waits once or twice: a start or a single delay, not a rate"
+    NoRequests "no-requests" "the program is a server, and it had no requests to work on"
     PeriodicStall "periodic-stall" "a few steps take much longer than the others"
     GraphRecapture "graph-recapture" "CUDA graphs are captured or instantiated again and again"
     Compilation "compilation" "code is compiled or loaded while the GPU has nothing to do"

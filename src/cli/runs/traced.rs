@@ -2,7 +2,7 @@
 
 use super::super::Failure;
 use super::list;
-use crate::import::wstrace;
+use crate::import::wstrace::prefix_of_trace;
 use crate::library::{Library, Run};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,17 +14,6 @@ pub enum Traced {
     Run(Box<Run>),
     /// Path of the traces without process id and suffix.
     Traces(PathBuf),
-}
-
-/// Returns `PREFIX` of `PREFIX.PID.wstrace`, also of `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`.
-pub fn prefix_of_trace(file: &Path) -> Option<PathBuf> {
-    let name = file.file_name()?.to_str()?.strip_suffix(&format!(".{}", wstrace::SUFFIX))?;
-    let number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit() || b == b'-');
-    let (mut head, mut tail) = name.rsplit_once('.')?;
-    if let Some((before, pid)) = head.rsplit_once('.').filter(|(_, pid)| number(pid) && number(tail)) {
-        (head, tail) = (before, pid);
-    }
-    number(tail).then(|| file.with_file_name(head))
 }
 
 /// Returns the trace prefix of a traced process of this user, from its environment.

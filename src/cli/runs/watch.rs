@@ -51,7 +51,7 @@ fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Fail
     };
     let (enough, mut failed, mut seen) = (Cancel::default(), None, false);
     if output.parent().is_some_and(|f| {
-        std::fs::read_dir(f).is_ok_and(|d| !d.flatten().any(|e| traced::prefix_of_trace(&e.path()).as_deref() == Some(&*output)))
+        std::fs::read_dir(f).is_ok_and(|d| !d.flatten().any(|e| wstrace::prefix_of_trace(&e.path()).as_deref() == Some(&*output)))
     }) {
         print::error(&format!("waiting for a process that writes {}.PID.{}", output.display(), wstrace::SUFFIX));
     }

@@ -21,6 +21,7 @@ mod ring_snapshot;
 mod rotation;
 mod rows;
 mod sections;
+mod server;
 mod tail;
 mod varint;
 
@@ -30,10 +31,11 @@ use crate::launch::open;
 use crate::model::{Profile, Source};
 pub use follow::Follow;
 use notes::Said;
+pub use server::add_samples;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// File name suffix of traces.
 pub const SUFFIX: &str = "wstrace";
@@ -66,7 +68,9 @@ impl Importer for WarpscopeTrace {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let files = read_contents(input)?;
-        build_profile(&files, input, job)
+        let mut profile = build_profile(&files, input, job)?;
+        server::add_metrics(&mut profile, input);
+        Ok(profile)
     }
 }
 
@@ -79,6 +83,17 @@ impl WarpscopeTrace {
         }
         Ok(found)
     }
+}
+
+/// Returns `PREFIX` of `PREFIX.PID.wstrace`, also of `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`.
+pub fn prefix_of_trace(file: &Path) -> Option<PathBuf> {
+    let name = file.file_name()?.to_str()?.strip_suffix(&format!(".{SUFFIX}"))?;
+    let number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    let (mut head, mut tail) = name.rsplit_once('.')?;
+    if let Some((before, pid)) = head.rsplit_once('.').filter(|(_, pid)| number(pid) && number(tail)) {
+        (head, tail) = (before, pid);
+    }
+    number(tail).then(|| file.with_file_name(head))
 }
 
 /// Contents of the trace's files.

@@ -42,6 +42,10 @@ pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> 
         };
         parts.push(part(PartId::Collect, &[option, value], why));
     }
+    if serves_requests(&wanted.program) {
+        let why = "The server's own metrics, once a second: requests, KV cache, latencies.";
+        parts.push(part(PartId::Collect, &["--metrics"], why));
+    }
     if let Some(seconds) = wanted.seconds {
         let why = "The recording ends after so many seconds; the program keeps running.";
         parts.push(part(PartId::End, &["--seconds", &seconds.to_string()], why));
@@ -54,4 +58,34 @@ pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> 
     let stem = place.stem;
     let reports = vec![Pattern::exact(format!("{stem}{SUFFIX}")), Pattern::with_wildcard(format!("{stem}."), SUFFIX)];
     Prepared { parts, reports, ..Prepared::default() }
+}
+
+/// Returns true if a command starts a vLLM or `SGLang` server.
+fn serves_requests(words: &[String]) -> bool {
+    let is = |word: &String, name: &str| word.rsplit('/').next() == Some(name);
+    words.windows(2).any(|pair| {
+        pair[1] == "serve" && ["vllm", "sglang"].iter().any(|name| is(&pair[0], name))
+            || (pair[0] == "-m" && (pair[1].starts_with("vllm.entrypoints.") || pair[1].starts_with("sglang.launch_server")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_known_by_how_they_are_started() {
+        let serves = |line: &str| serves_requests(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        for line in [
+            "vllm serve model",
+            "uv run /venv/bin/vllm serve m --port 1",
+            "python3 -m vllm.entrypoints.openai.api_server --model m",
+            "python -m sglang.launch_server --model m",
+        ] {
+            assert!(serves(line), "{line}");
+        }
+        for line in ["vllm bench serve", "python3 train.py", "python3 -m vllm", "./vllm", "echo serve vllm"] {
+            assert!(!serves(line), "{line}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Rules: the launching thread does something else, or waits for something other than the GPU.
 
-use crate::analysis::triage::finding::{Finding, Sure};
+use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::host::waits_for_ranks;
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;
@@ -8,6 +8,7 @@ use crate::analysis::triage::steps::StepSource;
 use crate::analysis::triage::text::{Record, format_ns, format_percent, recording_command};
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::{ServerSample, summarize_samples, times_without_requests};
 
 /// Reason why a verdict on the host is uncertain.
 fn missing_reason(case: &RunContext<'_>) -> &'static str {
@@ -83,6 +84,50 @@ fn once_suffix(times: u64, longest: Option<f64>) -> String {
         (2, _) => ", in two times".to_owned(),
         _ => String::new(),
     }
+}
+
+/// The program is a server without requests.
+pub fn no_requests(case: &RunContext<'_>) -> Option<Finding> {
+    let idle = case.idle.get(Cause::NoRequests);
+    let share = case.share(idle);
+    let inside = |s: &&ServerSample| s.time >= case.window.0 && s.time <= case.window.1;
+    let samples: Vec<ServerSample> = case.profile.server.iter().filter(inside).copied().collect();
+    let without: i64 = times_without_requests(&samples).iter().map(|t| t.1 - t.0).sum();
+    if idle == 0 || without == 0 {
+        return None;
+    }
+    let of_window = without as f64 / case.length().max(1) as f64;
+    let summary = summarize_samples(&samples);
+    let longest = case.pieces.get(&Cause::NoRequests).and_then(|pieces| pieces.first()).map(|p| Place {
+        kind: PlaceKind::Window,
+        name: "the longest".to_owned(),
+        start: p.start,
+        end: p.end,
+        ns: Some(p.end - p.start),
+        rank: None,
+    });
+    let finding = Finding::new(
+        Verdict::NoRequests,
+        share,
+        format!(
+            "the server has no requests for {} of the window: the GPU is idle for {} meanwhile",
+            format_percent(of_window.min(1.0)),
+            format_percent(share)
+        ),
+    )
+    .with_gain_basis("the idle time between samples of the server's metrics that show neither running nor waiting requests; nothing in the program shortens it")
+    .with_evidence("time without requests", without as f64, "ns")
+    .with_evidence("idle meanwhile", idle as f64, "ns")
+    .with_evidence("samples of the server's metrics", samples.len() as f64, "")
+    .with_evidence("requests running, on average", summary.requests_running, "")
+    .with_evidence("tokens generated a second", summary.tokens_per_second, "1/s")
+    .with_places(longest)
+    .with_actions(&[
+        "Nothing in the program needs a change for this: judge a window with requests (in the explorer: mark it in the timeline; `triage --from … --to …`).",
+        "To know what the server can do, send it more requests at a time; to use the GPU better, serve more with it.",
+    ]);
+    // The samples are a second apart.
+    Some(if samples.len() < 4 { finding.with_confidence(Sure::Likely) } else { finding })
 }
 
 /// The launching thread waits for a batch, a queue, a file.

@@ -21,6 +21,7 @@ pub type Rule = fn(&RunContext<'_>) -> Option<Finding>;
 pub static RULES: &[Rule] = &[
     capture::short_capture,
     single::single_delay,
+    host::no_requests,
     stalls::periodic_stall,
     memory::memory_allocation,
     memory::unified_memory,

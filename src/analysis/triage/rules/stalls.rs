@@ -79,6 +79,10 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         return None;
     }
     let fill = main_extra_time(case, &slow, &others, usual);
+    // A server that has no request does not stall.
+    if fill.cause == Some(Cause::NoRequests) {
+        return None;
+    }
     // Longer kernels with other launches are more work.
     if fill.cause.is_none() && !case.per_step.is_empty() && (!same_launches(case, &slow, &others) || more_launches(case, &slow, &others)) {
         return None;

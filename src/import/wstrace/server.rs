@@ -1,0 +1,64 @@
+//! Metrics of an inference server that were kept beside its trace.
+
+use super::prefix_of_trace;
+use crate::import::Input;
+use crate::import::server_metrics::read_samples;
+use crate::model::{CounterTrack, Histogram, Profile, ServerSample};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Adds the samples beside the trace's files, and a track on the timeline for each metric.
+pub fn add_metrics(profile: &mut Profile, input: &Input) {
+    let files = std::iter::once(&input.path).chain(input.members.iter().map(|m| &m.path));
+    // A snapshot has no process id in its name.
+    let prefixes: BTreeSet<PathBuf> = files.map(|file| prefix_of_trace(file).unwrap_or_else(|| file.with_extension(""))).collect();
+    if let Some(samples) = prefixes.iter().map(|p| read_samples(p)).find(|s| !s.is_empty()) {
+        add_samples(profile, samples);
+    }
+}
+
+/// Adds samples with times since 1970.
+pub fn add_samples(profile: &mut Profile, mut samples: Vec<ServerSample>) {
+    let zero = profile.clock.epoch_ns.unwrap_or(0);
+    for sample in &mut samples {
+        sample.time = sample.time.saturating_sub(zero);
+    }
+    let gauge = |name: &str, unit: &str, value: fn(&ServerSample) -> Option<f64>| {
+        track(name, unit, samples.iter().filter_map(|s| Some((s.time, value(s)?))).collect())
+    };
+    let tracks = [
+        gauge("requests running", "", |s| s.requests_running),
+        gauge("requests waiting", "", |s| s.requests_waiting),
+        gauge("KV cache used", "%", |s| Some(s.kv_cache_used? * 100.0)),
+        track("tokens generated", "1/s", rates(&samples)),
+        track("time to first token", "ms", means(&samples, |s| s.first_token)),
+        track("time per token", "ms", means(&samples, |s| s.per_token)),
+    ];
+    profile.counters.extend(tracks.into_iter().filter(|t| !t.times.is_empty()));
+    profile.server = samples;
+}
+
+fn track(name: &str, unit: &str, values: Vec<(i64, f64)>) -> CounterTrack {
+    let (times, values) = values.into_iter().unzip();
+    CounterTrack { device: None, name: name.into(), unit: unit.into(), times, values }
+}
+
+/// Tokens per second since the sample before.
+fn rates(samples: &[ServerSample]) -> Vec<(i64, f64)> {
+    let rate = |pair: &[ServerSample]| {
+        let tokens = pair[1].generated_tokens? - pair[0].generated_tokens?;
+        let seconds = (pair[1].time - pair[0].time) as f64 / 1e9;
+        (tokens >= 0.0 && seconds > 0.0).then(|| (pair[0].time, tokens / seconds))
+    };
+    samples.windows(2).filter_map(rate).collect()
+}
+
+/// Mean of what was observed since the sample before, ms.
+fn means(samples: &[ServerSample], of: fn(&ServerSample) -> Option<Histogram>) -> Vec<(i64, f64)> {
+    let mean = |pair: &[ServerSample]| {
+        let (before, after) = (of(&pair[0])?, of(&pair[1])?);
+        let (sum, count) = (after.sum - before.sum, after.count - before.count);
+        (count > 0.0 && sum >= 0.0).then(|| (pair[0].time, sum / count * 1000.0))
+    };
+    samples.windows(2).filter_map(mean).collect()
+}

@@ -1,0 +1,176 @@
+//! Reads the metrics page of a server on this machine: one bounded request, never longer than a second.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Instant;
+
+/// Timeout of a request, s.
+const TIMEOUT: u64 = 1;
+/// Maximum size of a page, bytes: vLLM's has some 200 kB.
+const MOST: usize = 4 << 20;
+/// Maximum size of the headers, bytes.
+const HEADERS: usize = 16 << 10;
+
+/// Ports on which servers listen by default: vLLM, `SGLang`.
+const USUAL_PORTS: [u16; 2] = [8000, 30000];
+
+/// Fetches a page as text.
+///
+/// # Errors
+///
+/// A sentence, if the server does not answer in time, does not answer with 200, or sends too much.
+pub fn fetch_page(url: &str) -> Result<String, String> {
+    let begun = Instant::now();
+    let request = minreq::get(url)
+        .with_timeout(TIMEOUT)
+        .with_max_headers_size(HEADERS)
+        .with_max_status_line_length(1 << 10)
+        .with_max_redirects(0)
+        .with_header("Accept", "text/plain");
+    let response = request.send_lazy().map_err(|e| e.to_string())?;
+    if response.status_code != 200 {
+        return Err(format!("{url} answers {} {}", response.status_code, response.reason_phrase));
+    }
+    let mut bytes = Vec::new();
+    for byte in response {
+        let (byte, _) = byte.map_err(|e| e.to_string())?;
+        bytes.push(byte);
+        // A server that sends a byte now and then is not waited for.
+        if bytes.len() > MOST || bytes.len() % 4096 == 0 && begun.elapsed().as_secs() > TIMEOUT {
+            return Err(format!("{url} sends too much, or too slowly"));
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| format!("{url} does not send text"))
+}
+
+/// Returns the words of a process, empty if it cannot be read.
+fn command_words(pid: u32) -> Vec<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    bytes.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect()
+}
+
+/// Returns the ports given as `--port N` or `--port=N`.
+fn ports_in(words: &[String]) -> Vec<u16> {
+    let mut out = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let value = match word.strip_prefix("--port") {
+            Some("") => words.get(at + 1).map(String::as_str),
+            Some(rest) => rest.strip_prefix('='),
+            None => None,
+        };
+        out.extend(value.and_then(|v| v.parse::<u16>().ok()));
+    }
+    out
+}
+
+/// Returns the processes below a process, itself first.
+fn process_tree(root: u32) -> Vec<u32> {
+    let mut tree = vec![root];
+    let mut at = 0;
+    while let Some(pid) = tree.get(at).copied() {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for task in tasks {
+            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            for child in children.split_whitespace().filter_map(|c| c.parse().ok()) {
+                if !tree.contains(&child) && tree.len() < 4096 {
+                    tree.push(child);
+                }
+            }
+        }
+        at += 1;
+    }
+    tree
+}
+
+/// Returns the inodes of sockets that a process has open.
+fn socket_inodes(pid: u32) -> Vec<u64> {
+    let inode = |link: &Path| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    files.filter_map(|f| std::fs::read_link(f.path()).ok()).filter_map(|link| inode(&link)).collect()
+}
+
+/// Parses `/proc/PID/net/tcp`: port and inode of each listening socket.
+fn parse_listening(table: &str) -> Vec<(u16, u64)> {
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let port = u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
+        // 0A is TCP_LISTEN.
+        (*fields.get(3)? == "0A").then_some(())?;
+        Some((port, fields.get(9)?.parse().ok()?))
+    };
+    table.lines().skip(1).filter_map(row).collect()
+}
+
+/// Returns the metrics pages that a program or its children may serve: on ports that its words name, or that servers use
+/// by default, if one of its processes listens there.
+pub fn find_metrics_urls(root: u32) -> Vec<String> {
+    let tree = process_tree(root);
+    let named = tree.iter().flat_map(|pid| ports_in(&command_words(*pid)));
+    let ports = listening_ports(root, &tree, named.chain(USUAL_PORTS).collect());
+    ports.into_iter().map(|port| format!("http://127.0.0.1:{port}/metrics")).collect()
+}
+
+/// Returns those of the wanted ports on which a process of the tree listens.
+fn listening_ports(root: u32, tree: &[u32], mut wanted: Vec<u16>) -> Vec<u16> {
+    wanted.dedup();
+    let tables = ["tcp", "tcp6"].map(|t| std::fs::read_to_string(format!("/proc/{root}/net/{t}")).unwrap_or_default());
+    let listening: Vec<(u16, u64)> = tables.iter().flat_map(|t| parse_listening(t)).filter(|l| wanted.contains(&l.0)).collect();
+    if listening.is_empty() {
+        return Vec::new();
+    }
+    let own: HashSet<u64> = tree.iter().flat_map(|pid| socket_inodes(*pid)).collect();
+    wanted.retain(|port| listening.iter().any(|(p, inode)| p == port && own.contains(inode)));
+    wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    /// Serves one connection with these bytes, and holds it open.
+    fn serve(answer: &'static [u8]) -> (String, u16) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(answer);
+            // Ends when the client gives up.
+            let _ = stream.read(&mut [0; 1]);
+        });
+        (format!("http://127.0.0.1:{port}/metrics"), port)
+    }
+
+    #[test]
+    fn servers_that_hang_or_lie_cost_a_second() {
+        let (url, _) = serve(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nvllm:");
+        assert_eq!(fetch_page(&url).as_deref(), Ok("vllm:"));
+        for answer in [
+            &b""[..],
+            b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nvllm:",
+            b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\xff\xfe",
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+        ] {
+            let (url, _) = serve(answer);
+            assert!(fetch_page(&url).is_err(), "{answer:?}");
+        }
+        assert!(fetch_page("http://127.0.0.1:1/metrics").is_err());
+        assert!(fetch_page("not a url").is_err());
+    }
+
+    #[test]
+    fn ports_are_those_of_the_program() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(ports_in(&words("vllm serve m --port 8123 --portal 9 --port=77 --port x")), [8123, 77]);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let own = std::process::id();
+        assert_eq!(listening_ports(own, &[own], vec![1, port, port]), [port]);
+        // The port is open, but not by the program.
+        assert!(listening_ports(own, &[1], vec![port]).is_empty());
+        assert!(process_tree(std::process::id()).contains(&std::process::id()));
+    }
+}
