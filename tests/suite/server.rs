@@ -174,3 +174,15 @@ fn metrics_are_sampled_beside_the_program_until_it_ends() {
     let (code, _, err) = run(&["trace", "--metrics=https://x/metrics", "-o", "x", "true"]);
     assert!(code == 2 && err.contains("http://127.0.0.1:8000/metrics"), "{err}");
 }
+
+/// The page of vLLM 0.26 after 136 requests of 128 tokens each.
+#[test]
+fn a_page_of_vllm_is_read() {
+    let text = std::fs::read_to_string(root().join("fixtures/trace/vllm_metrics.txt")).unwrap();
+    let sample = warpscope::import::server_metrics::parse_prometheus(&text, 1).unwrap();
+    assert_eq!((sample.requests_running, sample.requests_waiting, sample.kv_cache_used), (Some(0.0), Some(0.0), Some(0.0)));
+    assert_eq!((sample.generated_tokens, sample.is_without_requests()), (Some(136.0 * 128.0), true));
+    let mean = |h: Option<warpscope::model::Histogram>| h.map(|h| (h.count, (h.sum / h.count * 1e5).round() / 1e5));
+    assert_eq!(mean(sample.first_token), Some((136.0, 0.09495)));
+    assert_eq!(mean(sample.per_token), Some((136.0 * 127.0, 0.00287)));
+}
