@@ -1,6 +1,6 @@
 //! An LLM inference server: vLLM 0.26 on an H100, recorded by the tracer (see `fixtures/README.md`).
 
-use super::support::{read, root, run, scratch};
+use super::support::{Explorer, read, root, run, scratch};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -185,4 +185,32 @@ fn a_page_of_vllm_is_read() {
     let mean = |h: Option<warpscope::model::Histogram>| h.map(|h| (h.count, (h.sum / h.count * 1e5).round() / 1e5));
     assert_eq!(mean(sample.first_token), Some((136.0, 0.09495)));
     assert_eq!(mean(sample.per_token), Some((136.0 * 127.0, 0.00287)));
+}
+
+#[test]
+fn a_phase_is_marked_judged_and_narrowed_to_in_the_timeline() {
+    let file = scratch().join("phases.wstrace");
+    let packed = std::fs::File::open(root().join("fixtures/trace/server_start.wstrace.zst")).unwrap();
+    std::fs::write(&file, zstd::stream::decode_all(packed).unwrap()).unwrap();
+    let mut explorer = Explorer::open(&[file], (120, 40));
+    explorer.press("O T 0 g");
+    // The map names the phases.
+    assert!(explorer.screen().contains("start-up") && explorer.screen().contains("warm-up"), "{}", explorer.screen());
+    let mut said = Vec::new();
+    for _ in 0..5 {
+        explorer.press("p");
+        let screen = explorer.screen();
+        said.push(
+            screen
+                .lines()
+                .find_map(|l| l.split(": B narrows").next().filter(|_| l.contains(": B narrows")))
+                .unwrap_or("")
+                .trim()
+                .to_owned(),
+        );
+    }
+    assert_eq!(said, ["start-up, 8.00 s", "warm-up, 3.01 s", "steady, 1.34 s", "ending, 2.44 ms", "start-up, 8.00 s"]);
+    assert!(explorer.screen().contains("compilation"), "{}", explorer.screen());
+    explorer.press("B O");
+    assert!(explorer.screen().contains("Where the time went  8.00 s"), "{}", explorer.screen());
 }

@@ -50,6 +50,7 @@ pub enum ActionId {
     PreviousGap,
     /// Mark the time from which spans are measured.
     SetMark,
+    MarkPhase,
     /// Narrow all screens to a window, or show the whole run again.
     Narrow,
     FindEvent,

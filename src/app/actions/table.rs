@@ -110,6 +110,14 @@ pub static ACTIONS: &[Action] = &[
         Some((4, "mark")),
     ),
     action(
+        ActionId::MarkPhase,
+        "mark-phase",
+        &["p"],
+        Timeline,
+        "mark a phase of the run: start-up, warm-up, steps, ending; again: the next one",
+        None,
+    ),
+    action(
         ActionId::Narrow,
         "narrow",
         &["B"],

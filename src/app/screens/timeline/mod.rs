@@ -375,6 +375,7 @@ impl Screen for TimelineScreen {
                 Response::none()
             }
             ActionId::SetMark => self.set_mark(cx),
+            ActionId::MarkPhase => self.mark_phase(cx),
             ActionId::Narrow => self.toggle_time_filter(cx),
             ActionId::Copy => Response::open_overlay(clipboard::timeline_menu()),
             _ => self.move_in_time(id, cx)?,

@@ -2,6 +2,7 @@
 
 use super::{TimelineScreen, lane_columns};
 use crate::analysis::timeline::{Event, Spot, Timeline, link};
+use crate::analysis::triage::Phase;
 use crate::app::actions::ActionId;
 use crate::app::msg::Pointer;
 use crate::app::screen::{At, Response, ScreenContext};
@@ -102,6 +103,28 @@ impl TimelineScreen {
         self.mark = Some(place.cursor);
         let (zoom, narrow) = (cx.session.key_label(ActionId::ZoomTo), cx.session.key_label(ActionId::Narrow));
         Response::say(format!("marked; move the cursor to measure, {zoom} zooms to what is between, {narrow} narrows all screens to it"))
+    }
+
+    /// Marks the phase of the run that is marked next in time, else the one at the cursor, and shows it.
+    pub(super) fn mark_phase(&mut self, cx: &ScreenContext<'_>) -> Response {
+        let (Some(look), Some(place)) = (Self::look(cx), self.place) else { return Response::none() };
+        let Some(triage) = cx.report().and_then(|r| r.whole_triage()) else {
+            return Response::say("the phases of the run are not known yet");
+        };
+        let left_out = triage.left_out.iter().map(|l| (l.start, l.end, l.phase));
+        let mut phases: Vec<(i64, i64, Phase)> = left_out.chain([(triage.window.0, triage.window.1, Phase::Steady)]).collect();
+        phases.sort_unstable_by_key(|p| p.0);
+        if phases.len() < 2 {
+            return Response::say("the run has one phase: nothing is left out of its verdict");
+        }
+        let now = self.marked_window().and_then(|w| phases.iter().position(|p| (p.0, p.1) == w));
+        let at_cursor = || phases.iter().position(|p| p.0 <= place.cursor && place.cursor < p.1).unwrap_or(0);
+        let (start, end, phase) = phases[now.map_or_else(at_cursor, |at| (at + 1) % phases.len())];
+        self.push_history(look.timeline);
+        let to = place.zoom_to_range(start, end, look.timeline.reach, lane_columns(cx.session.size));
+        (self.mark, self.place, self.origin) = (Some(start), Some(Viewport { cursor: end, ..to }), None);
+        let narrow = cx.session.key_label(ActionId::Narrow);
+        Response::say(format!("{}, {}: {narrow} narrows all screens to it", phase.word(), Nanos(end - start)))
     }
 
     /// Goes to the next or previous event of the row, or to the next or previous match.
