@@ -14,50 +14,74 @@ const REPEATED: f64 = 0.8;
 const ALIKE: usize = 5;
 /// Minimum share of kernel time launched by one thread.
 const ONE_THREAD: f64 = 0.8;
+/// Maximum number of waits: beyond it the steps of a run are not kept one by one.
+const MOST_WAITS: usize = 200_000;
 
-/// A kernel of the busiest thread: start of its call, start, end, kernel index.
-type Launched = (i64, i64, i64, u64);
+/// Work launched between two waits.
+#[derive(Clone, Copy)]
+struct Interval {
+    /// Start of the first kernel, ns; `i64::MAX` without kernels.
+    start: i64,
+    kernels: u32,
+    sketch: Sketch,
+}
 
 /// Finds the steps between the waits of the busiest thread: each starts with the first kernel launched after a wait.
 /// Returns `None` if that thread does not wait regularly, or launches different work after each wait.
 pub fn by_waits(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
-    let (thread, mut launched) = busiest_thread(profile, ops)?;
-    launched.sort_unstable_by_key(|l| (l.0, l.1));
-    let mut best: Option<(i64, Starts)> = None;
-    for (name, ends) in waits(profile, thread) {
-        let Some(starts) = steps_between(&launched, &ends) else { continue };
-        let end = launched.iter().map(|l| l.2).max()?;
-        let covered = end - starts.first()?;
-        if best.as_ref().is_none_or(|(most, (_, list, _))| (covered, starts.len()) > (*most, list.len())) {
-            best = Some((covered, (StepSource::Waits(name), starts, end)));
+    let thread = busiest_thread(ops)?;
+    let mut candidates: Vec<(String, Vec<i64>, Vec<Interval>)> = waits_of_thread(profile, thread)
+        .into_iter()
+        .filter(|(_, ends)| (LEAST_WAITS..=MOST_WAITS).contains(&ends.len()))
+        .map(|(name, ends)| {
+            let empty = Interval { start: i64::MAX, kernels: 0, sketch: Sketch::default() };
+            let intervals = vec![empty; ends.len() + 1];
+            (name, ends, intervals)
+        })
+        .collect();
+    if candidates.is_empty() {
+        return None;
+    }
+    let (mut kernels, mut end) = (0, i64::MIN);
+    for op in ops.iter().filter(|op| op.class != Class::Copy) {
+        let Some(call) = ops.find_call(&op).filter(|c| (c.pid, c.tid) == thread) else { continue };
+        kernels += 1;
+        end = end.max(op.end);
+        let identity = match op.row {
+            Row::Launch(row) => u64::from(profile.launches.kernel(row as usize).0),
+            Row::Graph(_) | Row::Mem(_) => u64::MAX,
+        };
+        for (_, ends, intervals) in &mut candidates {
+            let interval = &mut intervals[ends.partition_point(|end| *end <= call.start)];
+            interval.start = interval.start.min(op.start);
+            interval.kernels = interval.kernels.saturating_add(1);
+            interval.sketch.add_launch((identity, 0));
         }
     }
-    best.map(|b| b.1)
+    // The candidate that covers the most time, then the one with the most steps.
+    let found = candidates.into_iter().filter_map(|(name, _, intervals)| Some((name, steps_between(&intervals, kernels, end)?)));
+    let (name, starts) = found.max_by_key(|(_, starts)| (starts.first().map(|first| end - first), starts.len()))?;
+    Some((StepSource::Waits(name), starts, end))
 }
 
-/// Returns process and thread id of the thread that launched most of the kernel time, and its kernels; `None` if several
-/// threads share the work.
-fn busiest_thread(profile: &Profile, ops: &DeviceOps<'_>) -> Option<((u32, u32), Vec<Launched>)> {
-    let mut threads: FxHashMap<(u32, u32), (i64, Vec<Launched>)> = FxHashMap::default();
+/// Returns process and thread id of the thread that launched most of the kernel time; `None` if several threads share
+/// the work.
+fn busiest_thread(ops: &DeviceOps<'_>) -> Option<(u32, u32)> {
+    let mut threads: FxHashMap<(u32, u32), i64> = FxHashMap::default();
     let mut total = 0_i64;
     for op in ops.iter().filter(|op| op.class != Class::Copy) {
         let length = op.end.saturating_sub(op.start);
         total = total.saturating_add(length);
         let Some(call) = ops.find_call(&op) else { continue };
-        let identity = match op.row {
-            Row::Launch(row) => u64::from(profile.launches.kernel(row as usize).0),
-            Row::Graph(_) | Row::Mem(_) => u64::MAX,
-        };
-        let (time, list) = threads.entry((call.pid, call.tid)).or_default();
+        let time = threads.entry((call.pid, call.tid)).or_default();
         *time = time.saturating_add(length);
-        list.push((call.start, op.start, op.end, identity));
     }
-    let (thread, (time, list)) = threads.into_iter().max_by_key(|(thread, (time, _))| (*time, std::cmp::Reverse(*thread)))?;
-    (time as f64 >= ONE_THREAD * total as f64).then_some((thread, list))
+    let (thread, time) = threads.into_iter().max_by_key(|(thread, time)| (*time, std::cmp::Reverse(*thread)))?;
+    (time as f64 >= ONE_THREAD * total as f64).then_some(thread)
 }
 
 /// Ends of a thread's waits, ns, by call name: synchronization calls, and copies to the host that return when done.
-fn waits(profile: &Profile, thread: (u32, u32)) -> Vec<(String, Vec<i64>)> {
+fn waits_of_thread(profile: &Profile, thread: (u32, u32)) -> Vec<(String, Vec<i64>)> {
     let calls = &profile.calls;
     let mut found: FxHashMap<u32, Vec<i64>> = FxHashMap::default();
     let to_host = |kind: MemOpKind| matches!(kind, MemOpKind::Copy { kind: CopyKind::DeviceToHost, .. });
@@ -80,36 +104,22 @@ fn waits(profile: &Profile, thread: (u32, u32)) -> Vec<(String, Vec<i64>)> {
     out
 }
 
-/// Returns the starts of the steps that these waits end. `launched` is ordered by call.
-fn steps_between(launched: &[Launched], waits: &[i64]) -> Option<Vec<i64>> {
-    let (mut steps, mut sketches): (Vec<Step>, Vec<Sketch>) = (Vec::new(), Vec::new());
-    let (mut wait, mut latest) = (0, None);
-    let mut inside = 0_usize;
-    for &(call, start, _, identity) in launched {
-        while waits.get(wait).is_some_and(|&end| end <= call) {
-            wait += 1;
+/// Returns the starts of the steps that waits end. The first interval ends with the first wait and the last begins with
+/// the last one: they may not be complete steps. `kernels` are all of the thread, `end` is the end of the last one.
+fn steps_between(intervals: &[Interval], kernels: u64, end: i64) -> Option<Vec<i64>> {
+    let between = intervals.get(1..intervals.len() - 1)?.iter().filter(|i| i.kernels > 0);
+    let (mut steps, mut sketches, mut inside): (Vec<Step>, Vec<Sketch>, u64) = (Vec::new(), Vec::new(), 0);
+    for interval in between {
+        // A kernel on another stream may start before one launched earlier.
+        let start = interval.start.max(steps.last().map_or(i64::MIN, |s: &Step| s.start));
+        if let Some(last) = steps.last_mut() {
+            last.end = start;
         }
-        // Work before the first wait or after the last may not be a complete step.
-        if wait == 0 || wait == waits.len() {
-            continue;
-        }
-        inside += 1;
-        if latest != Some(wait) {
-            latest = Some(wait);
-            let number = u32::try_from(steps.len()).ok()?;
-            // A kernel on another stream may start before one launched earlier.
-            let start = start.max(steps.last().map_or(i64::MIN, |s: &Step| s.start));
-            steps.push(Step { start, end: start, number });
-            sketches.push(Sketch::default());
-        }
-        if let Some(sketch) = sketches.last_mut() {
-            sketch.add_launch((identity, 0));
-        }
+        steps.push(Step { start, end: end.max(start), number: u32::try_from(steps.len()).ok()? });
+        sketches.push(interval.sketch);
+        inside += u64::from(interval.kernels);
     }
-    for at in 1..steps.len() {
-        steps[at - 1].end = steps[at].start;
-    }
-    if steps.len() < LEAST_WAITS || (inside as f64) < EXPLAINS * launched.len() as f64 {
+    if steps.len() < LEAST_WAITS || (inside as f64) < EXPLAINS * kernels as f64 {
         return None;
     }
     let kinds = group_steps(&sketches, &steps);
