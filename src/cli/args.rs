@@ -186,11 +186,12 @@ pub enum Command {
         pid: u32,
         /// URL of the page, or `auto`.
         url: String,
-        /// File of the samples.
-        file: PathBuf,
-        /// Start time of the program; without it, the process that samples is started.
+        /// Start time of the program.
         #[arg(long)]
-        started: Option<u64>,
+        started: u64,
+        /// Sample, rather than start the process that does.
+        #[arg(long)]
+        detached: bool,
     },
     /// Last step before the profiler is executed.
     #[command(name = "__exec", hide = true)]

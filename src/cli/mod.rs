@@ -124,10 +124,10 @@ fn run_command(args: &Args) -> Result<(), Failure> {
         // These commands do not read the configuration: a mistake in it must not stop a run.
         Some(Command::Supervise { run, detached, kept: true }) => return runs::supervisor::supervise_run(*run, *detached),
         Some(Command::Supervise { run, detached, kept: false }) => return runs::supervisor::keep_supervisor(*run, *detached),
-        Some(Command::SampleMetrics { pid, url, file, started: None }) => return server_metrics::sample_in_background(*pid, url, file),
-        Some(Command::SampleMetrics { pid, url, file, started: Some(started) }) => {
-            return server_metrics::sample_until_end(*pid, url, file, *started);
+        Some(Command::SampleMetrics { pid, url, started, detached: false }) => {
+            return server_metrics::sample_in_background(*pid, url, *started);
         }
+        Some(Command::SampleMetrics { pid, url, started, detached: true }) => return server_metrics::sample_until_end(*pid, url, *started),
         Some(Command::Exec { supervisor, argv }) => return Err(runs::supervisor::last_step(*supervisor, argv)),
         Some(Command::Foreground { run, explorer }) => return runs::tty::run_foreground(*run, *explorer),
         Some(Command::Terminal { modes, group }) => return tty::give_back(modes, *group),

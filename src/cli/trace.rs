@@ -4,6 +4,7 @@ use super::args::Trace;
 use super::values::named_range;
 use super::{FAILED, Failure, print};
 use crate::import::cache;
+use crate::launch::locate_tools::find_on_path;
 use crate::launch::tracer::{Chosen, Gate, Measure, Record, find_libraries, traced_command, write_object};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -70,10 +71,12 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
         }
         all.insert(0, crate::launch::tracer::Library { path: std::path::absolute(path)?, of: "named" });
     }
-    if let Some(url) = &args.metrics {
-        super::server_metrics::start_sampling(url, &record.output)?;
-    }
     let mut command = traced_command(&record, &args.program, &object, &all).map_err(failed)?;
+    // A program that cannot be started must not empty the samples of an earlier one.
+    let starts = words.first().is_some_and(|w| w.contains('/') && Path::new(w).is_file() || find_on_path(w).is_some());
+    if let Some(url) = args.metrics.as_ref().filter(|_| starts) {
+        super::server_metrics::start_sampling(url, &record.output);
+    }
     let error = command.exec();
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
     let first = words.first().map_or("", String::as_str);

@@ -131,7 +131,9 @@ pub fn check_kernel(text: &str) -> Result<String, String> {
 pub fn parse_metrics_url(text: &str) -> Result<String, String> {
     let named = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(char::is_whitespace);
     if text == "auto" || text.strip_prefix("http://").is_some_and(named) {
-        Ok(text.to_owned())
+        // The page that Prometheus reads by default.
+        let path = text.strip_prefix("http://").is_none_or(|rest| rest.trim_end_matches('/').contains('/'));
+        Ok(if path { text.to_owned() } else { format!("{}/metrics", text.trim_end_matches('/')) })
     } else {
         Err("write a URL such as http://127.0.0.1:8000/metrics".to_owned())
     }

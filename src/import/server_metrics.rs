@@ -19,8 +19,11 @@ const COLUMNS: [&str; 9] = [
     "per_token_seconds_sum",
     "per_token_count",
 ];
-/// Maximum number of samples read: a day of one per second.
-const MOST: usize = 86_400;
+/// Maximum number of bytes read, from the end of the file: more than a day of a sample per second.
+const MOST: u64 = 16 << 20;
+/// Times and values that a sample may have: this century, ns since 1970, and less than 1e15.
+const TIMES: std::ops::Range<i64> = 1_000_000_000_000_000_000..4_000_000_000_000_000_000;
+const VALUES: std::ops::Range<f64> = 0.0..1e15;
 
 /// Names of a metric without the server's prefix: vLLM 0.5 to 0.26 and `SGLang` 0.4 to 0.5, from their documentation.
 const RUNNING: &[&str] = &["num_requests_running", "num_running_reqs"];
@@ -33,23 +36,49 @@ const PER_TOKEN: &[&str] = &["inter_token_latency_seconds", "time_per_output_tok
 /// Servers by the prefix of their metrics.
 const PREFIXES: [&str; 2] = ["vllm:", "sglang:"];
 
+/// Labels by which a server exports the same requests several times: once per rank of a model that is split over GPUs.
+const RANK_LABELS: [&str; 3] = ["tp_rank", "pp_rank", "moe_ep_rank"];
+
+/// Returns labels without those of ranks.
+fn labels_without_ranks(labels: &str) -> String {
+    let mut out = labels.to_owned();
+    for label in RANK_LABELS {
+        let begin = format!("{label}=\"");
+        while let Some(at) = out.find(&begin) {
+            let end = out[at + begin.len()..].find('"').map_or(out.len(), |n| at + begin.len() + n + 1);
+            out.replace_range(at..end, "");
+        }
+    }
+    out
+}
+
+/// Adds a series; of several that differ in ranks only, the largest counts.
+fn add_series<'t>(series: &mut Vec<(&'t str, String, f64)>, name: &'t str, labels: String, value: f64) {
+    match series.iter_mut().rev().find(|s| s.0 == name && s.1 == labels) {
+        Some(known) => known.2 = known.2.max(value),
+        None => series.push((name, labels, value)),
+    }
+}
+
 /// Parses Prometheus text. Series of one metric that differ in labels (engines, models) are added up; the used share of
 /// the KV cache is the largest. Returns `None` if no metric of a known server is in it.
 pub fn parse_prometheus(text: &str, time: i64) -> Option<ServerSample> {
-    let mut series: Vec<(&str, f64)> = Vec::new();
+    let mut series: Vec<(&str, String, f64)> = Vec::new();
     for line in text.lines().filter(|l| !l.starts_with('#')) {
         let Some(name) = PREFIXES.iter().find_map(|p| line.strip_prefix(p)) else { continue };
         let end = name.find(['{', ' ']).unwrap_or(name.len());
         let (name, rest) = name.split_at(end);
         // Label values may contain braces and blanks; the value follows the last brace.
-        let value = rest.rsplit_once('}').map_or(rest, |(_, value)| value);
-        let Some(value) = value.split_whitespace().next().and_then(|v| v.parse::<f64>().ok()).filter(|v| v.is_finite()) else { continue };
-        series.push((name, value));
+        let (labels, value) = rest.rsplit_once('}').unwrap_or(("", rest));
+        let Some(value) = value.split_whitespace().next().and_then(|v| v.parse::<f64>().ok()).filter(|v| VALUES.contains(v)) else {
+            continue;
+        };
+        add_series(&mut series, name, labels_without_ranks(labels), value);
     }
     // The first name that is exported counts: servers export old and new names of one metric side by side.
     let values = |names: &[&str], suffix: &str| {
         let of = |name: &&str| {
-            let found: Vec<f64> = series.iter().filter(|s| s.0.strip_suffix(suffix) == Some(name)).map(|s| s.1).collect();
+            let found: Vec<f64> = series.iter().filter(|s| s.0.strip_suffix(suffix) == Some(name)).map(|s| s.2).collect();
             (!found.is_empty()).then_some(found)
         };
         names.iter().find_map(of)
@@ -96,9 +125,9 @@ pub fn parse_samples(text: &[u8]) -> Vec<ServerSample> {
     let mut out: Vec<ServerSample> = Vec::new();
     for record in reader.records().flatten() {
         let field = |at: usize| record.get(places[at]?);
-        let number = |at: usize| field(at)?.parse::<f64>().ok().filter(|v| v.is_finite());
+        let number = |at: usize| field(at)?.parse::<f64>().ok().filter(|v| VALUES.contains(v));
         let histogram = |at: usize| Some(Histogram { sum: number(at)?, count: number(at + 1)? });
-        let Some(time) = field(0).and_then(|t| t.parse::<i64>().ok()) else { continue };
+        let Some(time) = field(0).and_then(|t| t.parse::<i64>().ok()).filter(|t| TIMES.contains(t)) else { continue };
         if record.len() != header.len() || out.last().is_some_and(|last| time <= last.time) {
             continue;
         }
@@ -111,9 +140,6 @@ pub fn parse_samples(text: &[u8]) -> Vec<ServerSample> {
             first_token: histogram(5),
             per_token: histogram(7),
         });
-        if out.len() == MOST {
-            break;
-        }
     }
     out
 }
@@ -127,7 +153,23 @@ pub fn metrics_path(prefix: &Path) -> PathBuf {
 
 /// Reads the file of the traces with this prefix; without one there are no samples.
 pub fn read_samples(prefix: &Path) -> Vec<ServerSample> {
-    open::read_regular(&metrics_path(prefix)).map(|bytes| parse_samples(&bytes)).unwrap_or_default()
+    read_tail(prefix, MOST).map(|bytes| parse_samples(&bytes)).unwrap_or_default()
+}
+
+/// Reads the end of the file of the traces with this prefix, as a file with a header.
+fn read_tail(prefix: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = open::open_regular(&metrics_path(prefix))?;
+    let from = file.metadata()?.len().saturating_sub(most);
+    file.seek(SeekFrom::Start(from))?;
+    // The first line read is then a part of a line.
+    let mut bytes = if from > 0 { format!("{}\n", header_line()).into_bytes() } else { Vec::new() };
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns true if the traces with this prefix have such a file.
+pub fn is_sampled(prefix: &Path) -> bool {
+    open::open_regular(&metrics_path(prefix)).is_ok()
 }
 
 /// Bytes from the end of the file that hold the last seconds.
@@ -135,15 +177,7 @@ const RECENT: u64 = 4096;
 
 /// Reads the samples of the last `ns` nanoseconds before `now` (ns since 1970).
 pub fn read_recent_samples(prefix: &Path, now: i64, ns: i64) -> Vec<ServerSample> {
-    let tail = || -> std::io::Result<Vec<u8>> {
-        let mut file = open::open_regular(&metrics_path(prefix))?;
-        let from = file.metadata()?.len().saturating_sub(RECENT);
-        file.seek(SeekFrom::Start(from))?;
-        let mut bytes = format!("{}\n", header_line()).into_bytes();
-        file.take(RECENT).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let mut samples = tail().map(|bytes| parse_samples(&bytes)).unwrap_or_default();
+    let mut samples = read_tail(prefix, RECENT).map(|bytes| parse_samples(&bytes)).unwrap_or_default();
     samples.retain(|s| s.time >= now.saturating_sub(ns));
     samples
 }
@@ -196,22 +230,24 @@ python_info{implementation="CPython"} 1.0
 
     #[test]
     fn the_file_is_read_as_it_was_written() {
-        let first = parse_prometheus(VLLM, 5).unwrap();
-        let second = ServerSample { time: 9, requests_running: Some(0.0), ..ServerSample::default() };
+        let zero = TIMES.start;
+        let first = parse_prometheus(VLLM, zero + 5).unwrap();
+        let second = ServerSample { time: zero + 9, requests_running: Some(0.0), ..ServerSample::default() };
         let text = format!("{}\n{}\n{}\n12,1,", header_line(), format_sample(&first), format_sample(&second));
         assert_eq!(parse_samples(text.as_bytes()), [first, second], "the last line is being written");
         assert_eq!(parse_samples(b""), []);
         let folder = tempfile::tempdir().unwrap();
         let prefix = folder.path().join("run");
-        let many: Vec<ServerSample> = (1..500).map(|time| ServerSample { time, ..second }).collect();
+        let many: Vec<ServerSample> = (1..500).map(|n| ServerSample { time: zero + n, ..second }).collect();
         let lines: Vec<String> = many.iter().map(format_sample).collect();
         std::fs::write(metrics_path(&prefix), format!("{}\n{}\n", header_line(), lines.join("\n"))).unwrap();
         assert_eq!(read_samples(&prefix), many);
-        assert_eq!(read_recent_samples(&prefix, 500, 10), many[489..]);
-        assert_eq!(read_recent_samples(&folder.path().join("other"), 500, 10), []);
+        assert_eq!(read_recent_samples(&prefix, zero + 500, 10), many[489..]);
+        assert_eq!(read_recent_samples(&folder.path().join("other"), zero + 500, 10), []);
         assert_eq!(parse_samples(b"\xff\xfe,time_ns\n\0,1\n"), [], "not this file's header");
-        let odd = b"other,time_ns\n,1\n\xff,2\n,x\n,3,4\n,3\n,3\n";
-        let times: Vec<i64> = parse_samples(odd).iter().map(|s| s.time).collect();
+        let odd =
+            format!("other,time_ns\n,{z}1\n\u{fffd},2\n,x\n,{z}3,4\n,{z}3\n,{z}3\n,{}\n,{}\n,-5\n", i64::MAX, i64::MIN, z = zero / 10);
+        let times: Vec<i64> = parse_samples(odd.as_bytes()).iter().map(|s| s.time - zero).collect();
         assert_eq!(times, [1, 3], "lines that are not samples, and a time that comes twice");
     }
 }

@@ -1,6 +1,7 @@
 //! Reads the metrics page of a server on this machine: one bounded request, never longer than a second.
 
 use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Instant;
 
@@ -31,6 +32,7 @@ pub fn fetch_page(url: &str) -> Result<String, String> {
     if response.status_code != 200 {
         return Err(format!("{url} answers {} {}", response.status_code, response.reason_phrase));
     }
+    let expected = response.headers.get("content-length").and_then(|n| n.parse::<usize>().ok());
     let mut bytes = Vec::new();
     for byte in response {
         let (byte, _) = byte.map_err(|e| e.to_string())?;
@@ -39,6 +41,9 @@ pub fn fetch_page(url: &str) -> Result<String, String> {
         if bytes.len() > MOST || bytes.len() % 4096 == 0 && begun.elapsed().as_secs() > TIMEOUT {
             return Err(format!("{url} sends too much, or too slowly"));
         }
+    }
+    if expected.is_some_and(|n| n != bytes.len()) {
+        return Err(format!("{url} sends a part of its page"));
     }
     String::from_utf8(bytes).map_err(|_| format!("{url} does not send text"))
 }
@@ -89,14 +94,27 @@ fn socket_inodes(pid: u32) -> Vec<u64> {
     files.filter_map(|f| std::fs::read_link(f.path()).ok()).filter_map(|link| inode(&link)).collect()
 }
 
-/// Parses `/proc/PID/net/tcp`: port and inode of each listening socket.
-fn parse_listening(table: &str) -> Vec<(u16, u64)> {
+/// A listening socket: the address under which this machine reaches it, and its inode.
+type Listening = (SocketAddr, u64);
+
+/// Parses `/proc/PID/net/tcp` and `tcp6`: addresses are words in the machine's byte order.
+fn parse_listening(table: &str) -> Vec<Listening> {
     let row = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let port = u16::from_str_radix(fields.get(1)?.rsplit_once(':')?.1, 16).ok()?;
+        let (address, port) = fields.get(1)?.rsplit_once(':')?;
         // 0A is TCP_LISTEN.
         (*fields.get(3)? == "0A").then_some(())?;
-        Some((port, fields.get(9)?.parse().ok()?))
+        let words: Option<Vec<[u8; 4]>> =
+            address.as_bytes().chunks(8).map(|w| Some(u32::from_str_radix(str::from_utf8(w).ok()?, 16).ok()?.to_ne_bytes())).collect();
+        let bytes = words?.concat();
+        let address: IpAddr = match (<[u8; 4]>::try_from(&bytes[..]), <[u8; 16]>::try_from(&bytes[..])) {
+            (Ok(four), _) => Ipv4Addr::from(four).into(),
+            (_, Ok(sixteen)) => Ipv6Addr::from(sixteen).to_canonical(),
+            _ => return None,
+        };
+        // A socket for all addresses takes IPv4 as well, unless its program forbids it.
+        let reached = if address.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { address };
+        Some((SocketAddr::new(reached, u16::from_str_radix(port, 16).ok()?), fields.get(9)?.parse().ok()?))
     };
     table.lines().skip(1).filter_map(row).collect()
 }
@@ -106,21 +124,24 @@ fn parse_listening(table: &str) -> Vec<(u16, u64)> {
 pub fn find_metrics_urls(root: u32) -> Vec<String> {
     let tree = process_tree(root);
     let named = tree.iter().flat_map(|pid| ports_in(&command_words(*pid)));
-    let ports = listening_ports(root, &tree, named.chain(USUAL_PORTS).collect());
-    ports.into_iter().map(|port| format!("http://127.0.0.1:{port}/metrics")).collect()
+    let addresses = listening_addresses(root, &tree, &named.chain(USUAL_PORTS).collect::<Vec<_>>());
+    addresses.into_iter().map(|address| format!("http://{address}/metrics")).collect()
 }
 
-/// Returns those of the wanted ports on which a process of the tree listens.
-fn listening_ports(root: u32, tree: &[u32], mut wanted: Vec<u16>) -> Vec<u16> {
-    wanted.dedup();
+/// Returns the addresses with one of the wanted ports on which a process of the tree listens, in the order of the ports.
+fn listening_addresses(root: u32, tree: &[u32], wanted: &[u16]) -> Vec<SocketAddr> {
     let tables = ["tcp", "tcp6"].map(|t| std::fs::read_to_string(format!("/proc/{root}/net/{t}")).unwrap_or_default());
-    let listening: Vec<(u16, u64)> = tables.iter().flat_map(|t| parse_listening(t)).filter(|l| wanted.contains(&l.0)).collect();
+    let rank = |l: &Listening| wanted.iter().position(|port| *port == l.0.port());
+    let mut listening: Vec<Listening> = tables.iter().flat_map(|t| parse_listening(t)).filter(|l| rank(l).is_some()).collect();
     if listening.is_empty() {
         return Vec::new();
     }
     let own: HashSet<u64> = tree.iter().flat_map(|pid| socket_inodes(*pid)).collect();
-    wanted.retain(|port| listening.iter().any(|(p, inode)| p == port && own.contains(inode)));
-    wanted
+    listening.retain(|l| own.contains(&l.1));
+    listening.sort_by_key(rank);
+    let mut addresses: Vec<SocketAddr> = listening.into_iter().map(|l| l.0).collect();
+    addresses.dedup();
+    addresses
 }
 
 #[cfg(test)]
@@ -150,6 +171,7 @@ mod tests {
         for answer in [
             &b""[..],
             b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nvllm:",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nvllm:",
             b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\xff\xfe",
             b"SSH-2.0-OpenSSH_9.2\r\n",
@@ -165,12 +187,16 @@ mod tests {
     fn ports_are_those_of_the_program() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(ports_in(&words("vllm serve m --port 8123 --portal 9 --port=77 --port x")), [8123, 77]);
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
         let own = std::process::id();
-        assert_eq!(listening_ports(own, &[own], vec![1, port, port]), [port]);
-        // The port is open, but not by the program.
-        assert!(listening_ports(own, &[1], vec![port]).is_empty());
+        for bound in ["127.0.0.1:0", "0.0.0.0:0", "127.3.2.1:0", "[::1]:0"] {
+            // A machine may have no IPv6.
+            let Ok(listener) = TcpListener::bind(bound) else { continue };
+            let local = listener.local_addr().unwrap();
+            let reached = if local.ip().is_unspecified() { SocketAddr::new(Ipv4Addr::LOCALHOST.into(), local.port()) } else { local };
+            assert_eq!(listening_addresses(own, &[own], &[1, local.port(), local.port()]), [reached], "{bound}");
+            // The port is open, but not by the program.
+            assert!(listening_addresses(own, &[1], &[local.port()]).is_empty());
+        }
         assert!(process_tree(std::process::id()).contains(&std::process::id()));
     }
 }

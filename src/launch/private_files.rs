@@ -7,7 +7,7 @@ use nix::sys::stat::Mode;
 use nix::sys::statvfs::FsFlags;
 use nix::unistd::{Group, UnlinkatFlags, User, getgid, getgroups, getuid, unlinkat};
 use std::collections::hash_map::RandomState;
-use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::hash::BuildHasher;
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::os::fd::AsRawFd;
@@ -214,6 +214,23 @@ pub fn check_not_shared(folder: &Path) -> Result<()> {
 pub fn write_private_file(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<PathBuf> {
     Folder::create_private(folder)?.write_file(name, bytes, mode)?;
     Ok(folder.join(name))
+}
+
+/// Opens a file of this user for writing in a folder that others may write to, and locks it, as long as any process has it
+/// open. Links, pipes and files of others are refused; a file that is locked is in use by another process.
+pub fn open_locked_output(path: &Path) -> Result<File> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let file = OpenOptions::new().create(true).truncate(false).append(true).mode(0o600).custom_flags(flags.bits()).open(path)?;
+    let meta = file.metadata()?;
+    check_owner(&meta)?;
+    if !meta.is_file() {
+        return Err(permission_denied("it is not a regular file"));
+    }
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(permission_denied("another process writes it")),
+        Err(TryLockError::Error(e)) => Err(e),
+    }
 }
 
 /// Opens a lock file, creating it if needed. Anything else in its place is refused (a pipe, for example, would block).

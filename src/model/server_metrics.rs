@@ -44,7 +44,7 @@ pub fn times_without_requests(samples: &[ServerSample]) -> Vec<(i64, i64)> {
         let idle = before.is_without_requests()
             && after.is_without_requests()
             && before.generated_tokens == after.generated_tokens
-            && (0..=LONGEST_INTERVAL).contains(&(after.time - before.time));
+            && (0..=LONGEST_INTERVAL).contains(&after.time.saturating_sub(before.time));
         match out.last_mut() {
             Some(last) if idle && last.1 == before.time => last.1 = after.time,
             _ if idle => out.push((before.time, after.time)),
@@ -92,7 +92,7 @@ pub fn summarize_samples(samples: &[ServerSample]) -> ServerSummary {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return ServerSummary::default() };
-    let seconds = (last.time - first.time) as f64 / 1e9;
+    let seconds = last.time.saturating_sub(first.time) as f64 / 1e9;
     // A counter that falls belongs to a server that was restarted.
     let rate = first.generated_tokens.zip(last.generated_tokens).filter(|(a, b)| b >= a && seconds > 0.0).map(|(a, b)| (b - a) / seconds);
     let between = |of: fn(&ServerSample) -> Option<Histogram>| {

@@ -604,9 +604,9 @@ fn an_operation_that_waits_in_its_queue_says_for_what() {
     assert_eq!(
         reasons,
         [
-            "it waited for a host function that was launched before it (100%)",
-            "it waited for an event that its stream was told to wait for (100%)",
-            "it waited for work of another device, which ended just before (100%)",
+            "it may have waited for a host function that was launched before it (100%)",
+            "it may have waited for an event that its stream was told to wait for (100%)",
+            "it may have waited for work of another device, which ended just before (100%)",
             "it waited for another stream, device or host function, which was not recorded",
         ]
     );

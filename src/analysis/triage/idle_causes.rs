@@ -19,6 +19,10 @@ const ON_ITS_WAY_NS: i64 = 10_000;
 /// first launches take tens of µs.
 const UNDER_WAY_NS: i64 = 100_000;
 
+/// Minimum idle time that may lie between requests, ns. Metrics of a server lag behind: while it works on a request, the
+/// pauses of its GPU are shorter, whatever they say.
+const BETWEEN_REQUESTS_NS: i64 = 100_000_000;
+
 /// Finds the causes of gaps, which must arrive in time order per device.
 pub struct Gaps<'a> {
     ops: &'a DeviceOps<'a>,
@@ -75,7 +79,7 @@ impl<'a> Gaps<'a> {
     pub fn explain_gap(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         let (start, end) = gap.whole;
         self.classify_gap(&Gap { start, end, ..*gap }, out);
-        if !self.no_requests.is_empty() {
+        if !self.no_requests.is_empty() && gap.end - gap.start >= BETWEEN_REQUESTS_NS {
             self.split_by_requests(out);
         }
         if (start, end) == (gap.start, gap.end) {
@@ -92,7 +96,7 @@ impl<'a> Gaps<'a> {
     fn split_by_requests(&self, out: &mut Vec<Piece>) {
         let mut split = Vec::with_capacity(out.len());
         for piece in out.drain(..) {
-            if !matches!(piece.cause, Cause::Compute | Cause::Wait | Cause::Unknown) {
+            if !matches!(piece.cause, Cause::Compute | Cause::Wait | Cause::Unknown | Cause::Ended) {
                 split.push(piece);
                 continue;
             }

@@ -41,22 +41,36 @@ pub struct LeftOut {
 /// Minimum number of captured graphs for a start-up phase: a program may capture one or two at any time.
 const CAPTURED: usize = 3;
 
+/// Maximum pause between captures of the start-up, ns, if it is longer than all captures so far.
+const PAUSE_NS: i64 = 10_000_000_000;
+
 /// Returns the phases from `begin` to the first step, ns. If graphs are captured, as servers do for each batch size,
 /// start-up ends with the last capture.
 pub fn before_first_step(profile: &Profile, begin: i64, first_step: i64) -> Vec<LeftOut> {
     let calls = &profile.calls;
     let named = |word: &str| calls.names.iter().map(|n| n.kind == CallKind::Graph && n.name.contains(word)).collect::<Vec<_>>();
     let (begins, ends) = (named("StreamBeginCapture"), named("GraphInstantiate"));
-    let (mut captured, mut until) = (0, begin);
+    let (mut captured, mut until, mut inside) = (0, begin, i64::MIN);
     if begins.contains(&true) {
+        let mut made: Vec<(i64, i64, bool)> = Vec::new();
         for (row, &name) in calls.name.iter().enumerate() {
             let (name, start) = (name as usize, calls.start[row]);
             let is = |list: &[bool]| list.get(name).copied().unwrap_or_default();
-            if start < begin || start >= first_step || !is(&begins) && !is(&ends) {
-                continue;
+            if (begin..first_step).contains(&start) && (is(&begins) || is(&ends)) {
+                made.push((start, start.saturating_add(calls.duration[row]).min(first_step), is(&begins)));
             }
-            captured += usize::from(is(&begins));
-            until = until.max(start.saturating_add(calls.duration[row]).min(first_step));
+        }
+        made.sort_unstable();
+        let first = made.first().map_or(begin, |m| m.0);
+        for (start, end, begins) in made {
+            // A graph that is captured long after the others is captured while the program works.
+            if captured > 0 && start - until > (until - first).max(PAUSE_NS) {
+                break;
+            }
+            // The driver's call lies in the runtime's.
+            captured += usize::from(begins && start >= inside);
+            inside = if begins { inside.max(end) } else { inside };
+            until = until.max(end);
         }
     }
     let phases = if captured < CAPTURED {
@@ -95,10 +109,12 @@ mod tests {
         call(2, 190);
         // A later capture, while the program runs.
         call(0, 900);
+        call(0, 20 * PAUSE_NS);
         let found = |first_step: i64| {
             before_first_step(&profile, 50, first_step).into_iter().map(|l| (l.phase, l.start, l.end)).collect::<Vec<_>>()
         };
         assert_eq!(found(500), [(Phase::StartUp, 50, 175), (Phase::WarmUp, 175, 500)]);
+        assert_eq!(found(40 * PAUSE_NS), [(Phase::StartUp, 50, 905), (Phase::WarmUp, 905, 40 * PAUSE_NS)], "the last one is lazy");
         assert_eq!(found(130), [(Phase::StartUp, 50, 130)], "two graphs are no phase");
         assert_eq!(found(50), []);
     }

@@ -43,11 +43,11 @@ impl Reason {
 /// Describes the reasons, most time first: `it waited for a host function that was launched before it (80%)`.
 pub fn waited_for(case: &RunContext<'_>) -> String {
     let gaps = || case.pieces.get(&Cause::Queued).into_iter().flatten().filter(|p| p.end - p.start > PAUSE_NS).take(LOOKED_AT);
-    let ends = if case.devices.len() > 1 { ends_of_devices(case) } else { Vec::new() };
+    let times = if case.devices.len() > 1 { Times::from_ops(case) } else { Times::default() };
     let calls = calls_in_order(case);
     let mut sums = [0_i64; Reason::ALL.len()];
     for gap in gaps() {
-        sums[reason(case, gap, &ends, &calls) as usize] += gap.end - gap.start;
+        sums[reason(case, gap, &times, &calls) as usize] += gap.end - gap.start;
     }
     let all = sums.iter().sum::<i64>().max(1) as f64;
     let mut named: Vec<(i64, Reason)> = sums.into_iter().zip(Reason::ALL).filter(|(ns, _)| *ns as f64 >= NAMED * all).collect();
@@ -56,16 +56,33 @@ pub fn waited_for(case: &RunContext<'_>) -> String {
         [] | [(_, Reason::Unknown)] => "it waited for another stream, device or host function, which was not recorded".to_owned(),
         some => {
             let each: Vec<String> = some.iter().map(|(ns, r)| format!("{} ({})", r.words(), format_percent(*ns as f64 / all))).collect();
-            format!("it waited for {}", each.join(", "))
+            format!("it may have waited for {}", each.join(" or "))
         }
     }
 }
 
-/// Ends and devices of all operations, in order.
-fn ends_of_devices(case: &RunContext<'_>) -> Vec<(i64, usize)> {
-    let mut ends: Vec<(i64, usize)> = case.ops.iter().map(|op| (op.end, op.unit)).collect();
-    ends.sort_unstable();
-    ends
+/// Times of operations with their devices, in order.
+#[derive(Default)]
+struct Times {
+    starts: Vec<(i64, usize)>,
+    ends: Vec<(i64, usize)>,
+}
+
+impl Times {
+    fn from_ops(case: &RunContext<'_>) -> Self {
+        let mut ends: Vec<(i64, usize)> = case.ops.iter().map(|op| (op.end, op.unit)).collect();
+        ends.sort_unstable();
+        Self { starts: case.ops.iter().map(|op| (op.start, op.unit)).collect(), ends }
+    }
+
+    /// Returns true if work on another device ended just before the operation that ends this gap.
+    fn ended_elsewhere(&self, gap: &Piece) -> bool {
+        let next = self.starts.partition_point(|s| s.0 < gap.end);
+        let Some((_, own)) = self.starts.get(next).filter(|s| s.0 == gap.end) else { return false };
+        let last = self.ends.partition_point(|e| e.0 <= gap.end);
+        let recent = self.ends[..last].iter().rev().take_while(|e| e.0 >= gap.end - HAND_OVER_NS && e.0 > gap.start);
+        recent.filter(|e| e.1 != *own).count() > 0
+    }
 }
 
 /// Calls that enqueue host functions or waits for events: thread, start, reason; in order.
@@ -86,7 +103,7 @@ fn calls_in_order(case: &RunContext<'_>) -> Vec<((u32, u32), i64, Reason)> {
     out
 }
 
-fn reason(case: &RunContext<'_>, gap: &Piece, ends: &[(i64, usize)], calls: &[((u32, u32), i64, Reason)]) -> Reason {
+fn reason(case: &RunContext<'_>, gap: &Piece, times: &Times, calls: &[((u32, u32), i64, Reason)]) -> Reason {
     let Some(lane) = gap.lane.and_then(|l| case.host.lanes.get(l)) else { return Reason::Unknown };
     // Only the call directly before the launch: an earlier one may concern another stream.
     let until = calls.partition_point(|c| (c.0, c.1) < ((lane.pid, lane.tid), gap.at));
@@ -95,10 +112,7 @@ fn reason(case: &RunContext<'_>, gap: &Piece, ends: &[(i64, usize)], calls: &[((
     if let Some((_, _, Reason::HostFunction)) = call {
         return Reason::HostFunction;
     }
-    let last = ends.partition_point(|e| e.0 <= gap.end);
-    let recent = ends[..last].iter().rev().take_while(|e| e.0 >= gap.end - HAND_OVER_NS && e.0 > gap.start);
-    let own = case.ops.units.iter().position(|u| u.pid == Some(lane.pid));
-    if recent.filter(|e| Some(e.1) != own).count() > 0 && case.devices.len() > 1 {
+    if times.ended_elsewhere(gap) {
         return Reason::OtherDevice;
     }
     call.map_or(Reason::Unknown, |c| c.2)

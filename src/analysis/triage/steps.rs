@@ -1,7 +1,7 @@
 //! Steps of a run: its repeated work, found by numbered ranges or graph launches, or else by the sequence
 //! of its operations.
 
-use super::device_ops::{DeviceOps, Row};
+use super::device_ops::{Class, DeviceOps, Row};
 use super::intervals::Intervals;
 use super::marked::by_ranges;
 pub use super::marked::device_range_start;
@@ -25,9 +25,9 @@ pub struct Steps {
 
 /// Steps at the beginning that take more than this multiple of the median are warm-up.
 const WARM_UP: f64 = 1.5;
-/// Multiple of the median step beyond which a step may hide several.
+/// Multiple of the median number of kernels beyond which a repetition may hide several steps.
 const MANY: i64 = 8;
-/// Minimum share of the time in such steps.
+/// Minimum share of the kernels in such repetitions.
 const HIDDEN: f64 = 0.1;
 
 impl Steps {
@@ -110,17 +110,22 @@ impl Steps {
 fn by_sequence(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts]) -> Option<Starts> {
     let repeated = by_period(profile, ops, counts, false).or_else(|| by_period(profile, ops, counts, true));
     match repeated {
-        Some(found) if !hides_steps(&found) => Some(found),
+        Some(found) if !hides_steps(ops, &found) => Some(found),
         found => by_waits(profile, ops).or(found),
     }
 }
 
-/// Returns true if much of the time is in steps that are many times as long as the median.
-fn hides_steps((_, starts, end): &Starts) -> bool {
-    let lengths: Vec<i64> = starts.iter().zip(starts.iter().skip(1).chain([end])).map(|(start, end)| end - start).collect();
-    let Some(usual) = lower_median(lengths.clone()) else { return false };
-    let long: i64 = lengths.iter().filter(|l| **l > usual.saturating_mul(MANY)).sum();
-    long as f64 >= HIDDEN * lengths.iter().sum::<i64>() as f64
+/// Returns true if many of the kernels are in repetitions with many times the usual number of kernels.
+fn hides_steps(ops: &DeviceOps<'_>, (_, starts, end): &Starts) -> bool {
+    let mut kernels = vec![0_i64; starts.len()];
+    for op in ops.iter().filter(|op| op.class != Class::Copy && op.start < *end) {
+        if let Some(at) = starts.partition_point(|start| *start <= op.start).checked_sub(1) {
+            kernels[at] += 1;
+        }
+    }
+    let Some(usual) = lower_median(kernels.clone()) else { return false };
+    let long: i64 = kernels.iter().filter(|n| **n > usual.max(1).saturating_mul(MANY)).sum();
+    long as f64 >= HIDDEN * kernels.iter().sum::<i64>().max(1) as f64
 }
 
 /// Number of steps at the beginning that take much longer than the rest: at most a third.

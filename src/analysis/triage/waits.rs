@@ -12,7 +12,7 @@ const LEAST_WAITS: usize = 20;
 /// Minimum share of steps that resemble more than [`ALIKE`] others: a loop repeats a few kinds of work.
 const REPEATED: f64 = 0.8;
 const ALIKE: usize = 5;
-/// Minimum share of kernel time launched by one thread.
+/// Minimum share of a process's kernel time launched by one thread.
 const ONE_THREAD: f64 = 0.8;
 /// Maximum number of waits: beyond it the steps of a run are not kept one by one.
 const MOST_WAITS: usize = 200_000;
@@ -20,8 +20,9 @@ const MOST_WAITS: usize = 200_000;
 /// Work launched between two waits.
 #[derive(Clone, Copy)]
 struct Interval {
-    /// Start of the first kernel, ns; `i64::MAX` without kernels.
+    /// Start of the first kernel and end of the last one, ns; `i64::MAX` and `i64::MIN` without kernels.
     start: i64,
+    end: i64,
     kernels: u32,
     sketch: Sketch,
 }
@@ -34,7 +35,7 @@ pub fn by_waits(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
         .into_iter()
         .filter(|(_, ends)| (LEAST_WAITS..=MOST_WAITS).contains(&ends.len()))
         .map(|(name, ends)| {
-            let empty = Interval { start: i64::MAX, kernels: 0, sketch: Sketch::default() };
+            let empty = Interval { start: i64::MAX, end: i64::MIN, kernels: 0, sketch: Sketch::default() };
             let intervals = vec![empty; ends.len() + 1];
             (name, ends, intervals)
         })
@@ -42,11 +43,10 @@ pub fn by_waits(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     if candidates.is_empty() {
         return None;
     }
-    let (mut kernels, mut end) = (0, i64::MIN);
+    let mut kernels = 0;
     for op in ops.iter().filter(|op| op.class != Class::Copy) {
         let Some(call) = ops.find_call(&op).filter(|c| (c.pid, c.tid) == thread) else { continue };
         kernels += 1;
-        end = end.max(op.end);
         let identity = match op.row {
             Row::Launch(row) => u64::from(profile.launches.kernel(row as usize).0),
             Row::Graph(_) | Row::Mem(_) => u64::MAX,
@@ -54,29 +54,31 @@ pub fn by_waits(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
         for (_, ends, intervals) in &mut candidates {
             let interval = &mut intervals[ends.partition_point(|end| *end <= call.start)];
             interval.start = interval.start.min(op.start);
+            interval.end = interval.end.max(op.end);
             interval.kernels = interval.kernels.saturating_add(1);
             interval.sketch.add_launch((identity, 0));
         }
     }
     // The candidate that covers the most time, then the one with the most steps.
-    let found = candidates.into_iter().filter_map(|(name, _, intervals)| Some((name, steps_between(&intervals, kernels, end)?)));
-    let (name, starts) = found.max_by_key(|(_, starts)| (starts.first().map(|first| end - first), starts.len()))?;
+    let found = candidates.into_iter().filter_map(|(name, _, intervals)| Some((name, steps_between(&intervals, kernels)?)));
+    let (name, (starts, end)) = found.max_by_key(|(_, (starts, end))| (starts.first().map(|first| end - first), starts.len()))?;
     Some((StepSource::Waits(name), starts, end))
 }
 
-/// Returns process and thread id of the thread that launched most of the kernel time; `None` if several threads share
-/// the work.
+/// Returns process and thread id of the thread that launched most of the kernel time; `None` if several threads of its
+/// process share the work. Ranks of one job do the same, each in its own process.
 fn busiest_thread(ops: &DeviceOps<'_>) -> Option<(u32, u32)> {
-    let mut threads: FxHashMap<(u32, u32), i64> = FxHashMap::default();
-    let mut total = 0_i64;
+    let (mut threads, mut processes): (FxHashMap<(u32, u32), i64>, FxHashMap<u32, i64>) = (FxHashMap::default(), FxHashMap::default());
     for op in ops.iter().filter(|op| op.class != Class::Copy) {
         let length = op.end.saturating_sub(op.start);
-        total = total.saturating_add(length);
         let Some(call) = ops.find_call(&op) else { continue };
+        let total = processes.entry(call.pid).or_default();
+        *total = total.saturating_add(length);
         let time = threads.entry((call.pid, call.tid)).or_default();
         *time = time.saturating_add(length);
     }
     let (thread, time) = threads.into_iter().max_by_key(|(thread, time)| (*time, std::cmp::Reverse(*thread)))?;
+    let total = processes.get(&thread.0).copied().unwrap_or_default();
     (time as f64 >= ONE_THREAD * total as f64).then_some(thread)
 }
 
@@ -104,11 +106,12 @@ fn waits_of_thread(profile: &Profile, thread: (u32, u32)) -> Vec<(String, Vec<i6
     out
 }
 
-/// Returns the starts of the steps that waits end. The first interval ends with the first wait and the last begins with
-/// the last one: they may not be complete steps. `kernels` are all of the thread, `end` is the end of the last one.
-fn steps_between(intervals: &[Interval], kernels: u64, end: i64) -> Option<Vec<i64>> {
+/// Returns the starts of the steps that waits end, and the end of the last one. The first interval ends with the first wait
+/// and the last begins with the last one: they may not be complete steps. `kernels` are all of the thread.
+fn steps_between(intervals: &[Interval], kernels: u64) -> Option<(Vec<i64>, i64)> {
     let between = intervals.get(1..intervals.len() - 1)?.iter().filter(|i| i.kernels > 0);
     let (mut steps, mut sketches, mut inside): (Vec<Step>, Vec<Sketch>, u64) = (Vec::new(), Vec::new(), 0);
+    let end = between.clone().map(|i| i.end).max()?;
     for interval in between {
         // A kernel on another stream may start before one launched earlier.
         let start = interval.start.max(steps.last().map_or(i64::MIN, |s: &Step| s.start));
@@ -127,15 +130,15 @@ fn steps_between(intervals: &[Interval], kernels: u64, end: i64) -> Option<Vec<i
     if (repeated as f64) < REPEATED * steps.len() as f64 {
         return None;
     }
-    // Alternating waits belong to one step.
+    // Waits that take turns belong to one step; a server's steps of one request do not.
     let mut kind_of = vec![u32::MAX; steps.len()];
     for (kind, list) in (0..).zip(&kinds) {
         for &at in list {
             kind_of[at] = kind;
         }
     }
-    let each = find_period(&kind_of).unwrap_or(1);
+    let each = find_period(&kind_of).filter(|period| *period == kinds.len()).unwrap_or(1);
     let starts: Vec<i64> = steps.iter().step_by(each).map(|s| s.start).collect();
     let usual = lower_median(starts.windows(2).map(|w| w[1] - w[0]).collect())?;
-    (starts.len() >= LEAST_WAITS && usual >= SHORTEST_NS).then_some(starts)
+    (starts.len() >= LEAST_WAITS && usual >= SHORTEST_NS).then_some((starts, end))
 }

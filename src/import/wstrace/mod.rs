@@ -31,7 +31,7 @@ use crate::launch::open;
 use crate::model::{Profile, Source};
 pub use follow::Follow;
 use notes::Said;
-pub use server::add_samples;
+pub use server::{add_samples, metrics_prefix};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

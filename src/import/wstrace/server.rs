@@ -2,24 +2,39 @@
 
 use super::prefix_of_trace;
 use crate::import::Input;
-use crate::import::server_metrics::read_samples;
-use crate::model::{CounterTrack, Histogram, Profile, ServerSample};
+use crate::import::server_metrics::{is_sampled, read_samples};
+use crate::model::{CounterTrack, Histogram, Note, NoteKind, Profile, ServerSample, Severity};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Adds the samples beside the trace's files, and a track on the timeline for each metric.
 pub fn add_metrics(profile: &mut Profile, input: &Input) {
     let files = std::iter::once(&input.path).chain(input.members.iter().map(|m| &m.path));
-    // A snapshot has no process id in its name.
-    let prefixes: BTreeSet<PathBuf> = files.map(|file| prefix_of_trace(file).unwrap_or_else(|| file.with_extension(""))).collect();
-    if let Some(samples) = prefixes.iter().map(|p| read_samples(p)).find(|s| !s.is_empty()) {
-        add_samples(profile, samples);
+    let prefixes: BTreeSet<PathBuf> = files.map(|file| metrics_prefix(file)).collect();
+    // Several runs in one folder have different servers: none of them is the report's.
+    let sampled: Vec<&PathBuf> = prefixes.iter().filter(|p| is_sampled(p)).take(2).collect();
+    let [prefix] = sampled[..] else { return };
+    let samples = read_samples(prefix);
+    if samples.is_empty() {
+        let text =
+            "the server's metrics were to be sampled, but no page of a vLLM or SGLang server answered (SGLang needs --enable-metrics)";
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Lost, text));
     }
+    add_samples(profile, samples);
+}
+
+/// Returns the prefix of the metrics beside a trace: a snapshot has no process id in its name.
+pub fn metrics_prefix(file: &Path) -> PathBuf {
+    let plain = match file.extension().and_then(|e| e.to_str()) {
+        Some("zst" | "gz") => file.with_extension(""),
+        _ => file.to_owned(),
+    };
+    prefix_of_trace(&plain).unwrap_or_else(|| plain.with_extension(""))
 }
 
 /// Adds samples with times since 1970.
 pub fn add_samples(profile: &mut Profile, mut samples: Vec<ServerSample>) {
-    let zero = profile.clock.epoch_ns.unwrap_or(0);
+    let Some(zero) = profile.clock.epoch_ns.filter(|_| !samples.is_empty()) else { return };
     for sample in &mut samples {
         sample.time = sample.time.saturating_sub(zero);
     }

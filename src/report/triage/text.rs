@@ -23,7 +23,7 @@ pub fn steps_by(found: &StepSource) -> String {
         StepSource::Ranges(name) => format!("ranges \"{name}\""),
         StepSource::Graphs => "launches of CUDA graphs".to_owned(),
         StepSource::Period(n) => format!("the sequence of kernels repeats after {n}"),
-        StepSource::Waits(call) => format!("the launching thread waits once a step, in {}", escape_unsafe(call)),
+        StepSource::Waits(call) => format!("each ends with a wait of the launching thread, in {}", escape_unsafe(call)),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Rules: the launching thread does something else, or waits for something other than the GPU.
 
-use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
+use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Severity, Sure};
 use crate::analysis::triage::host::waits_for_ranks;
+use crate::analysis::triage::intervals::Intervals;
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::steps::StepSource;
@@ -92,7 +93,8 @@ pub fn no_requests(case: &RunContext<'_>) -> Option<Finding> {
     let share = case.share(idle);
     let inside = |s: &&ServerSample| s.time >= case.window.0 && s.time <= case.window.1;
     let samples: Vec<ServerSample> = case.profile.server.iter().filter(inside).copied().collect();
-    let without: i64 = times_without_requests(&samples).iter().map(|t| t.1 - t.0).sum();
+    let times: Intervals = times_without_requests(&case.profile.server).into_iter().collect();
+    let without: i64 = case.windows.iter().map(|w| times.covered_length(w.0, w.1)).sum();
     if idle == 0 || without == 0 {
         return None;
     }
@@ -106,12 +108,12 @@ pub fn no_requests(case: &RunContext<'_>) -> Option<Finding> {
         ns: Some(p.end - p.start),
         rank: None,
     });
-    let finding = Finding::new(
+    let mut finding = Finding::new(
         Verdict::NoRequests,
         share,
         format!(
             "the server has no requests for {} of the window: the GPU is idle for {} meanwhile",
-            format_percent(of_window.min(1.0)),
+            format_percent(of_window),
             format_percent(share)
         ),
     )
@@ -126,8 +128,11 @@ pub fn no_requests(case: &RunContext<'_>) -> Option<Finding> {
         "Nothing in the program needs a change for this: judge a window with requests (in the explorer: mark it in the timeline; `triage --from … --to …`).",
         "To know what the server can do, send it more requests at a time; to use the GPU better, serve more with it.",
     ]);
-    // The samples are a second apart.
-    Some(if samples.len() < 4 { finding.with_confidence(Sure::Likely) } else { finding })
+    // Nothing is wrong with the program.
+    finding.severity = Severity::Healthy;
+    // Without a count of tokens, a request may have come and gone between two samples, which are a second apart.
+    let counted = samples.len() >= 4 && samples.iter().all(|s| s.generated_tokens.is_some());
+    Some(if counted { finding } else { finding.with_confidence(Sure::Likely) })
 }
 
 /// The launching thread waits for a batch, a queue, a file.
