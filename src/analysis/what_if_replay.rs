@@ -93,11 +93,12 @@ pub struct Worth {
 impl Worth {
     /// Formats the effect as a sentence.
     pub fn describe_effect(&self) -> String {
-        let run = format!(
-            "the kernel runs for {:.0}% of the run, which would be {:.0}% shorter without it",
-            self.share * 100.0,
-            self.critical * 100.0
-        );
+        let (share, critical) = (self.share * 100.0, self.critical * 100.0);
+        let run = if critical < 0.5 {
+            format!("the kernel runs for {share:.0}% of the run; removing it would not shorten the run")
+        } else {
+            format!("the kernel runs for {share:.0}% of the run, which would be {critical:.0}% shorter without it")
+        };
         match self.saves.map(|(least, most)| (least * 100.0, most * 100.0)) {
             None => run,
             Some((least, most)) if least < 0.5 && most >= 1.0 => format!("{run}; this change saves at most {most:.0}% of the run"),

@@ -106,7 +106,7 @@ pub fn build_command(profile: &Profile, rows: &[usize], options: &Options) -> Re
             || (draft.gate.late && draft.gate.range.is_none())
             || (opened == OpenedBy::Late && draft.gate.range.is_none())
         {
-            return Err("the capture did not begin with the program, so the tracer cannot count to this launch: count inside an NVTX range (field `counted in`), or use ncu".to_owned());
+            return Err("the capture did not begin with the program, so the tracer cannot count to this launch: count inside an NVTX range (field `scope`), or use ncu".to_owned());
         }
         let mut population = draft.gate.population(profile, opened, draft.pid);
         population.without_nodes = true;

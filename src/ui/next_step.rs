@@ -141,9 +141,7 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
                 )
             } else {
                 let rerun = key(ActionId::Rerun);
-                format!(
-                    "{rerun} profiles more launches: from five of each on, better and worse are told from chance; {open} explains a metric"
-                )
+                format!("{rerun} profiles more launches: from five of each on, significance can be tested; {open} explains a metric")
             }
         }
         View::Source => format!(

@@ -117,7 +117,7 @@ fn step_words(screen: &RanksScreen, ranks: &Ranks) -> String {
     match screen.step.and_then(|s| ranks.steps.get(s)) {
         Some((number, _)) => format!("  step {number} of {}", units::format_count(ranks.steps.len(), "step")),
         None if ranks.steps.is_empty() => "  no steps were found".to_owned(),
-        None => format!("  {}: shade is what a rank is waited for in a step", units::format_count(ranks.steps.len(), "step")),
+        None => format!("  {}: shading: delay that a rank causes per step", units::format_count(ranks.steps.len(), "step")),
     }
 }
 
@@ -144,13 +144,13 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ra
     let cell = (heat / shown.max(1)).clamp(1, CELL);
     let at = screen.step.and_then(|s| (0..shown).find(|&c| step_bucket(c, shown, ranks.steps.len()).contains(&s)));
     let mut title = format!("{}{}{}  ", align_left("  rank", NUMBER), align_left("host", host), align_left("", bar));
-    for word in ["step", "waits", "waited for"] {
-        let wide = if word == "waited for" { TIME + 1 } else { TIME };
+    for word in ["step", "waiting", "delaying"] {
+        let wide = if word == "delaying" { TIME + 1 } else { TIME };
         title.push_str(&align_right(word, wide));
         title.push(' ');
     }
     title.push(' ');
-    let words = "waited for, by step";
+    let words = "delays others, by step";
     match at {
         Some(at) => title.extend([&" ".repeat(at * cell), "▼"]),
         None => title.push_str(&cut_end(words, heat)),
@@ -262,7 +262,7 @@ fn selected_lines(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &T
         let parts =
             format!("kernels {}, collectives alone {}, idle {}", format_ns(cell.compute), format_ns(cell.exposed), format_ns(cell.idle));
         put(&format!("step {}", ranks.steps[step].0), &format!("{}: {parts}", format_ns(cell.length)));
-        put("waited for", &format!("{} in this step", format_ns(cell.late)));
+        put("delaying", &format!("{} in this step", format_ns(cell.late)));
     }
     let of = u32::try_from(member.digest).unwrap_or(u32::MAX);
     let worst = ranks.job.waits.pairs.iter().filter(|((waiter, _), ns)| *waiter == of && **ns > 0).max_by_key(|w| *w.1);

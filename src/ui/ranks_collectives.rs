@@ -182,7 +182,7 @@ fn glyph_legend(ascii: bool, theme: &Theme) -> Vec<Span<'static>> {
         Span::styled(format!("{} ", g[0]), theme.style(Role::Part(TimeCategory::Waiting))),
         Span::styled("waits  ", theme.style(Role::Dim)),
         Span::styled(format!("{} ", g[1]), theme.style(Role::Part(TimeCategory::Collectives))),
-        Span::styled("all are there  ", theme.style(Role::Dim)),
+        Span::styled("all arrived  ", theme.style(Role::Dim)),
     ]
 }
 
@@ -198,7 +198,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, (screen, ranks, of): (&RanksScre
         axis[column] = if view.ascii { 'v' } else { '▼' };
     }
     let axis: String = axis.into_iter().collect();
-    let head = format!("{}{}  {} {}", align_left("  rank", NUMBER), axis, align_right("comes", TIME), align_right("waits", TIME));
+    let head = format!("{}{}  {} {}", align_left("  rank", NUMBER), axis, align_right("arrives", TIME), align_right("waits", TIME));
     table::draw_heads(frame, heads, vec![Head::label_only(cut_end(&head, columns))], view, theme);
     let ascii = view.ascii;
     let rows = Rows { list: "ranks", count: ranks.job.ranks.len(), selected: screen.selected };
@@ -237,13 +237,13 @@ fn describe_collective(ranks: &Ranks, of: &Collectives) -> Option<[String; 3]> {
     let who = if m.wait_time() <= worst {
         format!("all come within {}, which is no more than the clocks are sure of (±{})", format_ns(m.wait_time()), format_ns(worst))
     } else {
-        format!("rank {last} comes last, {} after the first; clocks are aligned to ±{}", format_ns(m.wait_time()), format_ns(worst))
+        format!("rank {last} arrives last, {} after the first; clocks are aligned to ±{}", format_ns(m.wait_time()), format_ns(worst))
     };
     Some([
         what,
         who,
         format!(
-            "{} from the first to come to the last to leave, {} of it once all are there",
+            "{} from the first arrival to the last departure, {} of it after all ranks arrived",
             format_ns(m.length()),
             format_ns(m.end - m.ready)
         ),

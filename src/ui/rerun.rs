@@ -93,7 +93,7 @@ fn draw_distribution(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, pr
     }
     let row = screen.groups.first().and_then(|&r| screen.grouping.rows.get(r));
     let Some(group) = row.filter(|g| g.stats.count > 1) else { return };
-    let title = vec![Span::styled("Among its kernel's launches", theme.style(Role::Title))];
+    let title = vec![Span::styled("Duration vs. other launches", theme.style(Role::Title))];
     let place = Rect { height: area.height.min(8), ..area };
     let inner = Panel::new(title).draw(frame, place, true, theme);
     let duration = profile.launches.duration(launch);

@@ -406,7 +406,7 @@ fn ranks_on_the_screen() {
     let mut explorer = Explorer::open(&files, (120, 40));
     explorer.press("A c");
     let worst = explorer.screen();
-    assert!(worst.contains("rank 1 comes last"), "{worst}");
+    assert!(worst.contains("rank 1 arrives last"), "{worst}");
     explorer.press("right");
     assert_ne!(explorer.screen(), worst);
     explorer.press("left + + -");

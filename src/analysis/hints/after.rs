@@ -18,10 +18,10 @@ pub fn predict_gain(relief: &DemandReduction, case: &Case<'_>) -> Gain {
     let kept = WORK.iter().filter_map(|&u| Some((u, work_share(case, u)? * relief.remaining_part(u)))).max_by(|a, b| a.1.total_cmp(&b.1));
     let (least, left) = match kept {
         Some((unit, share)) if share >= floor => {
-            (share, format!("{} needs {} of the time in any case", unit.display_name(), format_percent(share)))
+            (share, format!("{} alone takes {} of the time", unit.display_name(), format_percent(share)))
         }
         _ if relief.fused => (0.0, "as part of another kernel it need take no time of its own".to_owned()),
-        _ => (floor, format!("starting and ending a kernel takes {} of the time", format_percent(floor))),
+        _ => (floor, format!("launch overhead is {} of the duration", format_percent(floor))),
     };
     let at_most = (1.0 - least).clamp(0.0, 1.0);
     let expected = relief.time.map(|(best, worst)| {

@@ -102,7 +102,7 @@ impl<'a> Case<'a> {
     pub fn next_roof(&self, besides: &[Unit]) -> (f64, String) {
         match self.demand.busiest_except(besides) {
             Some(Busy { unit, share, .. }) => {
-                (1.0 - share, format!("the next limit that this leaves: {} at {}", unit.display_name(), format_percent(share)))
+                (1.0 - share, format!("next bottleneck: {} at {}", unit.display_name(), format_percent(share)))
             }
             None => (0.0, "no other unit was measured".to_owned()),
         }

@@ -429,7 +429,7 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
             ),
         )
         .with_gain_basis("the time that these collectives take longer than the same ones of the other groups, without waiting for ranks that are late")
-        .with_evidence("median between these ranks, once all are there", worst.time as f64, "ns")
+        .with_evidence("median between these ranks, after all arrived", worst.time as f64, "ns")
         .with_evidence("median between other ranks", usual as f64, "ns")
         .with_judged_evidence("times as long", slower, "", ("≥", SLOWER))
         .with_evidence("message", (worst.bytes > 0).then_some(worst.bytes as f64), "byte")

@@ -123,8 +123,11 @@ impl Job {
 
     /// The sentence for a job without findings.
     pub fn nothing_found(&self) -> String {
-        if self.matches.list.is_empty() || self.unsure {
-            return "nothing is known of who waits for whom".to_owned();
+        if self.matches.list.is_empty() {
+            return "no collectives to compare: which rank waits for which is not known".to_owned();
+        }
+        if self.unsure {
+            return "the collectives do not match in time: which rank waits for which is not known".to_owned();
         }
         let most = self.ranks.iter().filter(|m| m.judged > 0).map(|m| m.waited as f64 / m.judged as f64).fold(0.0, f64::max);
         if most < NOTICED {

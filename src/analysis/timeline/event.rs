@@ -124,7 +124,7 @@ impl Category {
             Self::Copy => "memcpy",
             Self::Set => "memset",
             Self::Launch => "launch call",
-            Self::Sync => "synchronising call",
+            Self::Sync => "synchronizing call",
             Self::CopyCall => "copy call",
             Self::Alloc => "allocating call",
             Self::Module => "module call",

@@ -97,7 +97,7 @@ pub fn print_page(out: &mut dyn Write, of: &Together<'_>, width: usize) -> io::R
     writeln!(
         out,
         "  {:>4}  {title}{:<BAR$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>12}",
-        "rank", "kernels █  collectives ▒", "step", "kernels", "exposed", "idle", "waits", "waited for"
+        "rank", "kernels █  collectives ▒", "step", "kernels", "exposed", "idle", "waiting", "delaying"
     )?;
     let (list, rest) = listed_ranks(job);
     for m in list {

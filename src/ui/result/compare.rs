@@ -219,10 +219,10 @@ fn verdict_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, t
     let (said, role) = match row.map(|r| r.change) {
         Some(Change::Same) => ("the same time within 1%".to_owned(), Role::Text),
         change => {
-            let word = if other < this { "less" } else { "more" };
+            let sign = if other < this { "−" } else { "+" };
             let factor = if other < this { this / other.max(1.0) } else { other / this.max(1.0) };
             let speed = if other < this { "faster" } else { "slower" };
-            let text = format!("the other takes {} {word}: {factor:.2}× {speed}", Nanos::format_ns((other - this).abs()));
+            let text = format!("the other is {factor:.2}× {speed} ({sign}{})", Nanos::format_ns((other - this).abs()));
             let role = match change {
                 Some(Change::Better) => Role::Good,
                 Some(Change::Worse) => Role::Bad,

@@ -189,7 +189,8 @@ fn remark_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>
     if !plot.placed.missing.is_empty() {
         // Each entry names its own section; one set has them all.
         let what: Vec<&str> = plot.placed.missing.iter().map(|m| m.split_once(": ").map_or(m.as_str(), |p| p.0)).collect();
-        let how = if plot.placed.maker == Vendor::Amd { "`rocprof-compute profile` collects them" } else { "--set roofline has them" };
+        let how =
+            if plot.placed.maker == Vendor::Amd { "`rocprof-compute profile` collects them" } else { "re-profile with --set roofline" };
         say(&format!("not collected: {}; {how}", what.join(", ")), Role::Next);
     }
     for remark in &plot.placed.remarks {

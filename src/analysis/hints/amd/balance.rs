@@ -23,7 +23,7 @@ pub fn launch_overhead(amd: &Amd<'_>) -> Option<Hint> {
         Hint::new(
             Diagnosis::LaunchOverhead,
             stake,
-            format!("only {} long: starting and ending a kernel may take {} of that", Nanos::format_ns(ns), format_percent(stake.min(1.0))),
+            format!("only {} long: launch overhead may be {} of that", Nanos::format_ns(ns), format_percent(stake.min(1.0))),
         )
         .with_gain_basis(format!(
             "an empty kernel of an NVIDIA GPU takes about {}{}; none was measured on AMD's",

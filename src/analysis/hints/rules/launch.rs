@@ -18,7 +18,7 @@ pub fn launch_overhead(case: &Case<'_>) -> Option<Hint> {
     let empty = if case.depth() == Depth::Timeline { EMPTY_IN_TIMELINE_NS } else { EMPTY_KERNEL_NS };
     let stake = empty / ns;
     let time = Nanos::format_ns(ns);
-    let headline = format!("only {time} long, of which starting and ending a kernel takes about {}", format_percent(stake.min(1.0)));
+    let headline = format!("only {time} long, of which launch overhead is about {}", format_percent(stake.min(1.0)));
     Some(
         Hint::new(Diagnosis::LaunchOverhead, stake, headline)
             .with_gain_basis(format!("an empty kernel takes about {} on the device", Nanos::format_ns(empty)))

@@ -169,7 +169,7 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     let sms = spread
         .filter(|s| *s < 0.8 && *s > 0.0)
         .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", format_percent(s)));
-    let headline = format!("averaged over the kernel, {} of the warp slots that the launch fills were empty{sms}", format_percent(rest));
+    let headline = format!("achieved occupancy is {} below theoretical, averaged over the kernel{sms}", format_percent(rest));
     let sure = if many || waves.is_none() || f.active_share().is_none() {
         Sure::Possible
     } else if spread.is_some_and(|s| s < 0.8) || stake >= 0.3 {

@@ -33,7 +33,7 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
         Verdict::SmallKernels,
         share,
         format!(
-            "{} of {} each: starting and ending them takes up to {} of the window{}",
+            "{} of {} each: launch overhead takes up to {} of the window{}",
             units::format_count(k.short.0, "kernel"),
             format_ns(k.short.1 as f64 / k.short.0.max(1) as f64),
             format_percent(share),
@@ -243,7 +243,7 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
     });
     let mut finding =
         Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of the window{first}", format_percent(share)))
-            .with_gain_basis("the time in which kernels ran: what they can save is in their own diagnoses")
+            .with_gain_basis("the time in which kernels ran; see each kernel's diagnosis for possible savings")
             .with_evidence(if case.devices.len() > 1 { "kernels, summed over the devices" } else { "kernels" }, kernels as f64, "ns")
             .with_evidence("median duration of a kernel", case.kernels.median_duration().map(|n| n as f64), "ns");
     let mut families = case.kernels.time_by_family(case.profile);

@@ -145,7 +145,7 @@ pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
             format_percent(share)
         ),
         None => format!(
-            "code is compiled or loaded during the run: the GPU is idle for {} of the window before {}",
+            "JIT compilation or module loading stalls the GPU: idle for {} of the window before {}",
             format_percent(share),
             units::format_count(loads, "load")
         ),

@@ -96,7 +96,7 @@ pub static FIELDS: &[Field] = &[
         edit: edit_base,
     },
     Field {
-        title: "counted in",
+        title: "scope",
         parts: &[PartId::Gate],
         about: "All launches of the program are counted.",
         applies: |s| {
@@ -107,7 +107,7 @@ pub static FIELDS: &[Field] = &[
         },
         value: |s, p| match s.request.options.within {
             Within::Everything if s.picked.as_ref().is_some_and(|p| p.gated) => "what was captured".to_owned(),
-            Within::Everything => "everything".to_owned(),
+            Within::Everything => "all launches".to_owned(),
             Within::Range(range, None) => format!("NVTX ranges {}", escape_unsafe(&p.ranges.label(range.name))),
             Within::Range(range, Some(n)) => format!("NVTX range {}, number {n}", escape_unsafe(&p.ranges.label(range.name))),
         },
