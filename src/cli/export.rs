@@ -126,7 +126,7 @@ fn export_trace(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
     save::refuse_overwrite(&args.output, &args.files)?;
     save::write_atomically(&args.output, args.force, |out| match args.format {
         ExportFormat::Chrome => write_parts(&mut Chrome::new(out), &parts, window),
-        _ => write_parts(&mut Perfetto::new(out), &parts, window),
+        ExportFormat::Perfetto | ExportFormat::Parquet => write_parts(&mut Perfetto::new(out), &parts, window),
     })?;
     let size = std::fs::metadata(&args.output).map_or(0, |m| m.len());
     print::to_stdout(|out| writeln!(out, "{}: {}", args.output.display(), crate::model::Bytes(size)))
