@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// `warpscope triage`.
 #[derive(Debug, clap::Args)]
 pub struct Triage {
-    /// Timelines (nsys, torch.profiler).
+    /// Timelines of nsys, torch.profiler, rocprofv3 or the built-in tracer.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Judge only what was launched in ranges of this name (numbers may be written as #: `step #`).

@@ -1,5 +1,5 @@
-//! Steps of a run: its repeated work, found by numbered ranges or graph launches, or else by the sequence
-//! of its operations.
+//! Steps of a run: its repeated work, found by numbered ranges or graph launches, else by the sequence of its operations
+//! or the waits of its launching thread.
 
 use super::device_ops::{Class, DeviceOps, Row};
 use super::intervals::Intervals;

@@ -116,7 +116,13 @@ fn step_kinds(t: &Triage) -> Vec<String> {
             format_percent(k.busy * 100.0)
         )
     };
-    t.kinds.iter().map(each).collect()
+    let mut out: Vec<String> = t.kinds.iter().map(each).collect();
+    let rest = t.steps.len().saturating_sub(t.kinds.iter().map(|k| k.count).sum());
+    if rest > 0 && !out.is_empty() {
+        let share = (1.0 - t.kinds.iter().map(|k| k.share).sum::<f64>()).max(0.0);
+        out.push(format!("{} of other kinds ({} of the time)", units::format_count(rest, "step"), format_percent(share * 100.0)));
+    }
+    out
 }
 
 /// Minimum share of idle time for it to be printed.
